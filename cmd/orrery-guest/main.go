@@ -1,8 +1,8 @@
-// Orrery-guest is what a virtual machine starts first, out of its initramfs: it gets the machine up
-// to the node's own init (package guest/boot). Before that it starts itself once more, as what
-// keeps the agent by which the host reaches the node (package guest/agent).
+// Command orrery-guest is the first process of a virtual machine, started from its initramfs. It
+// boots the machine up to the node's own init (package guest/boot). Before that, it starts itself
+// again to run the agent by which the host reaches the node (package guest/agent).
 //
-// On the host, it records what a virtual machine prints on its console (package engine/kvm/record).
+// On the host, it records the console output of a virtual machine (package engine/kvm/record).
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == record.Word: // on the host, as the first process of a namespace
+	case len(os.Args) == 2 && os.Args[1] == record.Word: // on the host, as the first process of a PID namespace
 		if err := record.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "orrery-guest: record:", err)
 			os.Exit(1)

@@ -1,6 +1,10 @@
-/* The method. A batch repeats the operation so often that it takes a millisecond or more: the clock then matters little, and an interruption
- * spoils one batch only. There are as many batches as the time allows; the figure is the best of them, and the median says how steady they were.
- * They are done in passes over all measurements, so that what disturbs the machine for a while does not meet all batches of one. */
+/* The method. A batch repeats the operation so often that it takes at least a millisecond. The
+ * resolution of the clock then matters little, and an interruption spoils only one batch. There
+ * are as many batches as the time allows. The result is the best of them, and the median shows
+ * how steady they were.
+ *
+ * The batches are run in passes over all measurements, so that a temporary disturbance of the
+ * machine does not affect all batches of one measurement. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -9,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { LEAST_BATCHES = 5, MOST_BATCHES = 2000, MOST_DISCARDED = 100 }; /* in a pass; of a measurement; in a pass */
+enum { LEAST_BATCHES = 5, MOST_BATCHES = 2000, MOST_DISCARDED = 100 }; /* per pass; per measurement; per pass */
 static const double least_batch = 1e-3; /* seconds */
 
 static bool discarded;
@@ -34,7 +38,8 @@ static double once(const measurement *m, uint64_t reps)
 	return now() - began;
 }
 
-/* length finds how many repetitions make a batch, beginning with reps. It is the shorter of two tries that must be long enough. */
+/* length returns how many repetitions make a batch, beginning with reps. The shorter of two
+ * attempts must be long enough. */
 static uint64_t length(const measurement *m, uint64_t reps)
 {
 	for (;;) {
@@ -69,7 +74,7 @@ void measure(const measurement *m, result *r, double seconds)
 	for (int n = 0, lost = 0; r->n < MOST_BATCHES && (n < LEAST_BATCHES || now() < end);) {
 		discarded = false;
 		double took = once(m, r->reps) / (double)r->reps - overhead;
-		if (!discarded && took > 0) { /* else it took not even as long as its overhead: nothing that could be told */
+		if (!discarded && took > 0) { /* otherwise it took less than its overhead, and says nothing */
 			r->each[r->n++] = took;
 			n++;
 			continue;

@@ -1,4 +1,4 @@
-/* What it costs to enter the kernel, and to do a little there. */
+/* The cost of entering the kernel, and of simple work there. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -56,7 +56,8 @@ static void writes(uint64_t reps)
 			fail("write to /dev/null");
 }
 
-/* The file is in the work directory and named without a path: how deep that directory lies makes no difference. */
+/* The file is in the work directory and named without a path, so the depth of that directory
+ * makes no difference. */
 static char file[32];
 
 static void make_file(void)
@@ -93,7 +94,7 @@ static void opens(uint64_t reps)
 enum { FDS = 500 };
 static int fds[FDS], highest;
 
-/* connected makes the two ends of a TCP connection over loopback. */
+/* connected creates the two ends of a TCP connection over loopback. */
 static void connected(int door, const struct sockaddr_in *at, int *one, int *other)
 {
 	if ((*one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0)
@@ -133,7 +134,7 @@ static void make_fds(void)
 
 static void close_fds(void)
 {
-	struct linger at_once = {.l_onoff = 1}; /* no TIME_WAIT is left behind */
+	struct linger at_once = {.l_onoff = 1}; /* leave no connections in TIME_WAIT */
 	for (int i = 0; i < FDS; i++)
 		if (setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) || close(fds[i]))
 			fail("close");

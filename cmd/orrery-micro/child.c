@@ -1,4 +1,4 @@
-/* Processes at the other end of something, whole reads and writes, and where a process may run. */
+/* Child processes, complete reads and writes, and the choice of a processor. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -19,7 +19,7 @@ pid_t child(void (*work)(void *), void *what)
 		return pid;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
 		fail("prctl");
-	if (getppid() == parent) /* else it had died before */
+	if (getppid() == parent) /* otherwise the parent has died already */
 		work(what);
 	_exit(0);
 }

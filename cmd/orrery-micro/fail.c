@@ -1,4 +1,4 @@
-/* How the program ends when something is wrong: a line on standard error; status 1, or 2 for a wrong command line. */
+/* Error messages: one line on standard error, and status 1, or 2 for a wrong command line. */
 #include "micro.h"
 
 #include <errno.h>

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PIECE = 64 << 10, MEMORY = 32 << 20 }; /* bytes of a read or write, and of a copy: more than most caches hold */
+enum { PIECE = 64 << 10, MEMORY = 32 << 20 }; /* bytes of a read or write; bytes of a copy, more than most caches hold */
 
-static int ends[2]; /* to read from, to write to */
+static int ends[2]; /* for reading, for writing */
 static pid_t writer;
 static char piece[PIECE];
 
@@ -24,7 +24,7 @@ static void pour(void *unused)
 
 static void start_writer(void)
 {
-	memset(piece, 0, sizeof piece); /* it shall be memory, and not the zero page */
+	memset(piece, 0, sizeof piece); /* allocate real memory instead of the zero page */
 	writer = child(pour, NULL);
 	if (close(ends[1]))
 		fail("close");
@@ -84,7 +84,7 @@ static void copies(uint64_t reps)
 {
 	while (reps--) {
 		memcpy(to, from, MEMORY);
-		__asm__ volatile("" : : "r"(to) : "memory"); /* somebody may look at it */
+		__asm__ volatile("" : : "r"(to) : "memory"); /* the compiler must not omit the copy */
 	}
 }
 

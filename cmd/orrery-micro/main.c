@@ -1,4 +1,4 @@
-/* The command line: which measurements, for how long. */
+/* The command line: which measurements to run, and for how long. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -13,7 +13,7 @@ settings set = {.seconds = 2, .pin = -1};
 static const measurement *const groups[] = {call_all, signal_all, process_all, pipe_all, sum_all, net_all, flow_all};
 enum { GROUPS = sizeof groups / sizeof groups[0] };
 
-/* listed says whether a list with commas has a name. */
+/* listed reports whether a comma-separated list contains a name. */
 static bool listed(const char *list, const char *name)
 {
 	size_t n = strlen(name);
@@ -54,7 +54,7 @@ static void check_names(void)
 
 enum { MOST = 64, PASSES = 3 };
 static const measurement *chosen[MOST];
-static int number; /* of those chosen */
+static int number; /* of chosen measurements */
 
 static void choose(void)
 {
@@ -158,7 +158,7 @@ int main(int n, char **words)
 {
 	if (n < 2)
 		usage("run, list or serve?");
-	if (!strcmp(words[1], "nothing")) /* what fork-execve and fork-sh execute */
+	if (!strcmp(words[1], "nothing")) /* the program that fork-execve and fork-sh execute */
 		return 0;
 	const char *listen = options(words);
 	if (!strcmp(words[1], "list"))

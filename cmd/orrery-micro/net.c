@@ -1,4 +1,5 @@
-/* A request of four bytes and its answer, by UDP and by TCP, and the making of a TCP connection: over loopback, and to the peer. */
+/* A request of four bytes and its answer, over UDP and TCP, and the establishment of a TCP
+ * connection. Each is measured over loopback and to the peer. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -12,7 +13,7 @@ static struct sockaddr_storage at;
 static socklen_t size;
 static pid_t server;
 static int fd;
-static int in_a_row; /* batches that lost a datagram */
+static int in_a_row; /* consecutive batches that lost a datagram */
 
 static void to_loopback(void) { server = serve_locally(&at, &size); }
 
@@ -84,7 +85,8 @@ static void hang_up(void)
 	leave();
 }
 
-/* A datagram may be lost: then this batch does not count, and a late answer is told by its number. */
+/* A datagram may be lost. Then the batch does not count. A late answer is recognized by its
+ * number. */
 static void datagrams(uint64_t reps)
 {
 	static uint32_t number;
@@ -122,7 +124,8 @@ static void words(uint64_t reps)
 	}
 }
 
-/* The connection is reset when it is closed: else each would stay in TIME_WAIT for a minute and ports would run out. */
+/* The connection is reset when it is closed. Otherwise each would stay in TIME_WAIT for a
+ * minute, and ports would run out. */
 static void connections(uint64_t reps)
 {
 	struct linger at_once = {.l_onoff = 1};

@@ -1,4 +1,4 @@
-/* A byte that goes to another process and back, by two pipes. */
+/* A byte that is sent to another process and back through two pipes. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -44,7 +44,8 @@ static void trips(uint64_t reps)
 	}
 }
 
-/* Both processes on one processor: each trip is two switches of context, and two writes and two reads, whose time is taken off. */
+/* Both processes run on one processor. Each round trip has two context switches, two writes and
+ * two reads. The time of the writes and reads is subtracted. */
 static double alone(void)
 {
 	int own[2];

@@ -1,4 +1,5 @@
-/* Making processes: alone, with another program, by way of a shell. The other program is this one, which then does nothing. */
+/* Creating processes: a fork alone, with another program, and through a shell. The other program
+ * is this one, which then does nothing. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -53,7 +54,8 @@ static void execs(uint64_t reps)
 		become(words);
 }
 
-/* own is this program as a shell can start it: /proc/self would be the shell's. */
+/* own returns the path of this program for a shell. In the shell, /proc/self/exe would be the
+ * shell itself. */
 static char *own(void)
 {
 	static char path[4096];

@@ -1,5 +1,6 @@
-/* The other end of what goes over a network: `orrery-micro serve` sends back what it is sent, by UDP and by TCP on the same port. It is one
- * process, whoever asks; measurements over loopback use it as a child. */
+/* The peer of network measurements. `orrery-micro serve` sends back what it receives, over UDP
+ * and TCP on the same port. It is a single process for all clients. Measurements over loopback
+ * run it as a child. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -47,7 +48,7 @@ void address(const char *text, struct sockaddr_storage *to, socklen_t *size)
 		usage("%s: not an IP address", host);
 }
 
-/* doors opens a TCP and a UDP socket on the same port; port 0: the kernel chooses it. */
+/* doors opens a TCP and a UDP socket on the same port. If the port is 0, the kernel chooses one. */
 static void doors(struct sockaddr_storage *at, socklen_t size, int *tcp, int *udp)
 {
 	int yes = 1;
@@ -63,7 +64,7 @@ static void doors(struct sockaddr_storage *at, socklen_t size, int *tcp, int *ud
 		fail("listening on UDP");
 }
 
-/* again says that an error of a socket concerns one connection or one moment only. */
+/* again reports whether a socket error is temporary or concerns only one connection. */
 static bool again(void)
 {
 	return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == ECONNREFUSED || errno == ENOBUFS;
@@ -85,7 +86,8 @@ static void answer_datagrams(int udp)
 	}
 }
 
-/* answer_stream says whether the connection goes on. A few bytes always find room in the buffer of a peer that waits for them. */
+/* answer_stream reports whether the connection continues. A few bytes always fit into the buffer
+ * of a peer that waits for them. */
 static bool answer_stream(int fd)
 {
 	char text[4096];

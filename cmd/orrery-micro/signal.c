@@ -1,4 +1,4 @@
-/* Signals: to install what catches them, to catch one, and one that the processor raises. */
+/* Signals: installing a handler, catching a signal, and catching one that the processor raises. */
 #define _GNU_SOURCE
 #include "micro.h"
 
@@ -48,7 +48,8 @@ static void catches(uint64_t reps)
 	}
 }
 
-/* The write to a page that may only be read is tried anew whenever its signal was caught: each time is a fault. The last one jumps out. */
+/* The write to a read-only page is repeated each time its signal was caught, and each time is a
+ * fault. The last handler jumps out. */
 static char *page;
 static volatile uint64_t left;
 static sigjmp_buf out;

@@ -1,5 +1,6 @@
-/* Arithmetic: operations of which each needs the result of the one before, so that what is measured is how long one takes. The operands are
- * out of the compiler's sight, and lie where no result grows without bound: division takes a time that depends on them. */
+/* Arithmetic. Each operation needs the result of the previous one, so that the latency of one
+ * operation is measured. The operands are hidden from the compiler. Their values keep all
+ * results bounded, because the time of a division depends on its operands. */
 #include "micro.h"
 
 #if defined __x86_64__ || defined __i386__
@@ -17,9 +18,9 @@
 #define FOUR(do) do do do do
 #define SIXTEEN(do) FOUR(do) FOUR(do) FOUR(do) FOUR(do)
 
-enum { STEPS = 32 }; /* in a turn of the loop: 16 times two operations */
+enum { STEPS = 32 }; /* per iteration of the loop: 16 times two operations */
 
-/* A chain alternates between two operations of the same kind, one the inverse of the other. */
+/* A chain alternates between two operations of the same kind, which are inverse to each other. */
 #define CHAIN(name, type, keep, first, a0, b0, one, two) \
 	static void name(uint64_t reps) \
 	{ \

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// maxInitBytes is what all packages together may allocate before main begins. Each run of the
-// program pays for it, and so does each helper on a host. It is counted and not timed, so a busy
-// machine does not blur it.
+// maxInitBytes is how much all packages together may allocate before main begins. Each run of the
+// program pays for it, and so does each helper on a host. Bytes are counted rather than time, so a
+// busy machine does not affect the result.
 const maxInitBytes = 1536 << 10
 
 func TestStart(t *testing.T) {

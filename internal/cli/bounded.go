@@ -9,19 +9,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// A bound is how much a verb may take that only reads a site directory, which may be a stranger's.
-// What is in there has bounds of its own, with better words; this one holds for whatever nobody
-// thought of.
+// A bound is the limit on what a verb may use that only reads a site directory, which may be
+// untrusted. The site directory has limits of its own, with better messages. This one covers
+// everything that those do not.
 type bound struct {
 	time   time.Duration
 	memory uint64 // bytes
 }
 
-// ample is far more than the largest site takes.
+// ample is far more than the largest site needs.
 var ample = bound{2 * time.Minute, 3 << 30}
 
-// around returns a verb that ends with an error when it takes more. It may have begun to print by
-// then, and goes on until the program ends.
+// around returns a verb that fails if it exceeds the bound. It may have printed something by then,
+// and its goroutine continues until the program ends.
 func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)
@@ -47,7 +47,7 @@ func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Comm
 	}
 }
 
-// inUse is how much memory this program uses, in bytes.
+// inUse returns how much memory this program uses, in bytes.
 func inUse() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -14,7 +14,7 @@ import (
 
 // TestBound: a verb that only reads a site directory ends, whatever it does.
 func TestBound(t *testing.T) {
-	runtime.GC() // what other tests have left is not in use: it would go meanwhile
+	runtime.GC() // free what other tests have left, so that it does not change the measurement
 	own := errors.New("its own")
 	release := make(chan struct{})
 	defer close(release)
@@ -39,7 +39,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// keep fills memory, a MiB at a time, until it is let go of.
+// keep fills memory, a MiB at a time, until it is released.
 func keep(all [][]byte, release chan struct{}) {
 	for i := range all[:256] {
 		all[i] = make([]byte, 1<<20)

@@ -17,7 +17,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// offered returns what the shell would offer for the last word of a command line, without descriptions.
+// offered returns what the shell would offer for the last word of a command line, without
+// descriptions.
 func offered(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -27,8 +28,7 @@ func offered(t *testing.T, line ...string) []string {
 	return all[:len(all)-1] // without the directive
 }
 
-// TestComplete offers what is there: nodes, what they are selected by, releases, twins, snapshots,
-// sites, volumes.
+// TestComplete: nodes, selectors, releases, twins, snapshots, sites and volumes are offered.
 func TestComplete(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("ORRERY_STATE", state)
@@ -49,7 +49,7 @@ func TestComplete(t *testing.T) {
 	mustDo(t, os.WriteFile(filepath.Join(call.Session.Dirs.Snapshots("toykat"), id, "snapshot.json"),
 		[]byte(`{"id": "`+id+`"}`), 0o600))
 	mustDo(t, os.MkdirAll(filepath.Join(call.Session.Dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
-	for line, want := range map[string]string{ // it is the shell that drops what does not begin as has been typed
+	for line, want := range map[string]string{ // the shell drops what does not begin with the typed text
 		"exec":                   "portal group=system role=db network=cam all",
 		"exec portal --":         "",
 		"shell":                  "portal !group=system !role=db",
@@ -88,7 +88,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestPlaces: for each verb with arguments it is said what they may be.
+// TestPlaces: each verb with arguments declares what they may be.
 func TestPlaces(t *testing.T) {
 	root := Verbs()
 	seen := map[string]bool{}

@@ -9,9 +9,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// unforeseen makes a problem with a cure of what the system said, where no package below has one:
-// what a disk is like befalls whoever writes. So it is with Ctrl-C, which ends whatever was under
-// way.
+// unforeseen adds a cure to errors of the system for which no other package has one. For example, a
+// full disk can affect everything that writes. It also turns errors caused by Ctrl-C into an
+// Interrupted problem, whatever was under way.
 func unforeseen(ctx context.Context, err error) error {
 	if ctx.Err() != nil && problem.Exit(err) == int(problem.Failed) &&
 		(errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {

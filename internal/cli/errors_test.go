@@ -13,8 +13,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestUnforeseen: whatever package met it, a full disk is told with a cure and the status of a host
-// that lacks something.
+// TestUnforeseen: an error about a full disk gets a cure and the exit status for a host that lacks
+// something, whatever package returned it.
 func TestUnforeseen(t *testing.T) {
 	for number, cure := range map[unix.Errno]string{
 		unix.ENOSPC: "orrery image gc", unix.EDQUOT: "orrery image gc", unix.EROFS: "mount it for writing",
@@ -39,8 +39,8 @@ func TestUnforeseen(t *testing.T) {
 	}
 }
 
-// TestInterruptedWork: whatever Ctrl-C cut short, the exit status says that it was Ctrl-C, unless
-// the verb knows better how it ended.
+// TestInterruptedWork: after Ctrl-C, the exit status says so, whatever was interrupted, unless the
+// verb returns a more specific status.
 func TestInterruptedWork(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	signal := errors.New("interrupt signal received")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFiles: who looks for a verb finds a file of its name.
+// TestFiles: each verb is in a file of its name.
 func TestFiles(t *testing.T) {
 	for _, c := range Verbs().Commands() {
 		if c.Hidden {

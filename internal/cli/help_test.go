@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestEmptyDefaults: no help text names a default that says nothing. (For manual pages: packaging/man.)
+// TestEmptyDefaults: no help text has a meaningless default value. (For manual pages:
+// packaging/man.)
 func TestEmptyDefaults(t *testing.T) {
 	root := Verbs()
 	empty := regexp.MustCompile(`\(default(:? *| "")\)|\(default \[?\]?\)`)

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestInitFrom: a host database becomes a site that check finds no mistake in, and nothing that is
-// there is overwritten.
+// TestInitFrom: a host database becomes a site without mistakes, and no existing file is
+// overwritten.
 func TestInitFrom(t *testing.T) {
 	dir := t.TempDir()
 	database := filepath.Join(dir, "hosts.ini")

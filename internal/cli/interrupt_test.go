@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestSecondInterrupt: a program that does not end with its context goes on after Ctrl-C, even one
-// that comes twice, and ends at the next.
+// TestSecondInterrupt: a program that ignores its context survives Ctrl-C, even if it comes twice
+// in quick succession. It ends at the next Ctrl-C.
 func TestSecondInterrupt(t *testing.T) {
 	if os.Getenv("ORRERY_INTERRUPTED") != "" {
 		forceDelay = 300 * time.Millisecond

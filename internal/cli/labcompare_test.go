@@ -8,7 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestLabCompareSides: -- says which runs are from before, unless there are two.
+// TestLabCompareSides: -- separates the runs before and after a change. With two runs it is
+// optional.
 func TestLabCompareSides(t *testing.T) {
 	for line, want := range map[string]string{
 		"a b c": "write -- between them", "a b c --": "write -- between them", "-- a b": "write -- between them",

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// startLog lets this process say on standard error which programs it runs, where and how long, if --verbose
-// or ORRERY_LOG asks for that.
+// startLog makes this process log on standard error which programs it runs, where and how long, if
+// --verbose or ORRERY_LOG is set.
 func startLog(to io.Writer, verbose bool, wanted, version string) error {
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration || a.Value.Kind() == slog.KindInt64 {

@@ -22,7 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestLog: what is run is logged, what nodes say is shown as text, and no secret is in it.
+// TestLog: programs are logged. Output of nodes is shown as text, and secrets are redacted.
 func TestLog(t *testing.T) {
 	former := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(former) })

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// asMember is what packaging/orrery-member says before the arguments of whoever calls it by sudo.
+	// asMember is the argument that packaging/orrery-member inserts before the caller's arguments.
 	asMember = "as-member"
-	// ofMember is what this program then says to itself, on the other side of the relay.
+	// ofMember is the argument of the process that the relay starts.
 	ofMember = "of-member"
 )
 
-// relayed runs a member's call on the other side of a relay.
+// relayed runs a member's call in a process behind a relay.
 func relayed(args []string, errs io.Writer) int {
 	status, err := members.Relay(append([]string{ofMember}, args...))
 	if err != nil {
@@ -32,8 +32,9 @@ func relayed(args []string, errs io.Writer) int {
 	return status
 }
 
-// unshared returns a member's input. A file that he may serve himself is read here and by no
-// program in a node: who reads it cannot be killed before the member likes.
+// unshared returns a member's input. If it is a file that the member may serve, this process reads
+// it, and no program in a node does. A process that reads such a file cannot be killed until the
+// member lets it.
 func unshared(in io.Reader) io.Reader {
 	f, ok := in.(*os.File)
 	if !ok || host.Killable(f) {
@@ -42,7 +43,7 @@ func unshared(in io.Reader) io.Reader {
 	return struct{ io.Reader }{in}
 }
 
-// mayCall refuses a member what is not for members. It is run before every verb.
+// mayCall returns an error if a member may not call the verb. It runs before every verb.
 func mayCall(session *control.Session, c *cobra.Command, args []string) error {
 	if session.Member == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOutputIsLost: whatever a verb prints, that it could not be written is told, and the exit
-// status says it too.
+// TestOutputIsLost: if the output of a verb cannot be written, that is reported, and the exit
+// status is not 0.
 func TestOutputIsLost(t *testing.T) {
 	dir := t.TempDir()
 	mustDo(t, os.WriteFile(dir+"/site.toml",

@@ -35,10 +35,10 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Version is that of the program; the Makefile sets it (-ldflags -X).
+// Version is the version of the program. The Makefile sets it (-ldflags -X).
 var Version = "development"
 
-// newCall returns a call of the program by a command line.
+// newCall returns the call for a command line.
 func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
 	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live,
 		Version: Version,
@@ -46,7 +46,7 @@ func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
 	return verb.New(session, in, out, errs)
 }
 
-// commandLine returns a command line as the journal and locks name it.
+// commandLine returns a command line in the form used by the journal and by locks.
 func commandLine(args []string) string { return "orrery " + strings.Join(args, " ") }
 
 // Run runs the command line and returns the exit status.
@@ -54,7 +54,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 1 && args[0] == asMember {
 		return relayed(args[1:], errs)
 	}
-	syscall.Umask(0o022) // what nodes must be able to reach does not depend on the user's
+	syscall.Umask(0o022) // what nodes must be able to reach must not depend on the user's umask
 	ctx, stop := interruptible()
 	defer stop()
 	member := len(args) > 1 && args[0] == ofMember
@@ -87,7 +87,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		}
 	}
 	root := newRoot(call)
-	if completion.Asked(args) { // it takes longer than all else that comes before a verb
+	if completion.Asked(args) { // it takes longer than everything else before a verb
 		completion.Add(root, call.Session)
 	}
 	root.SetArgs(args)
@@ -107,7 +107,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	return problem.Exit(err)
 }
 
-// Verbs returns the root of all verbs, for programs that describe them.
+// Verbs returns the root command with all verbs, for programs that describe them.
 func Verbs() *cobra.Command {
 	return newRoot(newCall(strings.NewReader(""), io.Discard, io.Discard, nil))
 }
@@ -140,7 +140,7 @@ Start with "orrery init", or with one of the examples.`,
 	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin that is somebody else's")
 	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
+		what, _, _ := strings.Cut(err.Error(), ": strconv.") // the part after it adds nothing
 		return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())
 	})
 	root.AddGroup(
@@ -181,7 +181,7 @@ Start with "orrery init", or with one of the examples.`,
 	return root
 }
 
-// usageErrors makes wrong arguments end with the exit status of wrong usage.
+// usageErrors makes commands return a Usage problem for wrong arguments.
 func usageErrors(c *cobra.Command) {
 	if rule := c.Args; rule != nil {
 		c.Args = func(c *cobra.Command, args []string) error {

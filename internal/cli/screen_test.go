@@ -13,7 +13,7 @@ import (
 	"orrery/test/need"
 )
 
-// hostile is what a node may print to be taken for something else.
+// hostile is output by which a node may try to deceive the user.
 const hostile = "\x1b]0;title\x07\x1b[2J\u009b31m\u202edetrevni\xff"
 
 func wantPlain(t *testing.T, sent string) {
@@ -23,7 +23,7 @@ func wantPlain(t *testing.T, sent string) {
 	}
 }
 
-// Errors name what others have named, with all that is in the names.
+// TestErrorsOnScreen: names in errors are made printable on a terminal.
 func TestErrorsOnScreen(t *testing.T) {
 	sent := need.OnScreen(t, func(terminal *os.File) {
 		status := Run([]string{"-C", t.TempDir() + "/" + hostile, "check"}, strings.NewReader(""), terminal, terminal)

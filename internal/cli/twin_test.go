@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTwinFirst: a verb for a twin that is named first is that verb with --twin, whatever flags
-// stand before the twin.
+// TestTwinFirst: `twin VERB NAME` is the same as the verb with --twin, whatever flags come before
+// the name.
 func TestTwinFirst(t *testing.T) {
 	t.Setenv("ORRERY_STATE", t.TempDir())
 	t.Setenv("ORRERY_RUN", t.TempDir())

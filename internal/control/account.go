@@ -13,10 +13,10 @@ import (
 	"orrery/internal/site"
 )
 
-// An Account is the entries of something in a site's journal.
+// An Account records one operation in a site's journals, one journal on each host.
 type Account struct {
-	books map[string]*book // by host
-	run   string           // by which the entries know one another
+	books map[string]*book // by host name
+	run   string           // marks the entries of this operation
 	began time.Time
 }
 
@@ -26,8 +26,8 @@ type book struct {
 	turn sync.Mutex
 }
 
-// now notes something that has happened just now. Steps end at the same time; what is noted of them
-// is in the order of its times.
+// now adds an entry with the current time. Steps end concurrently, so now takes the time under the
+// lock, which keeps the entries ordered by time.
 func (b *book) now(e journal.Entry) error {
 	b.turn.Lock()
 	defer b.turn.Unlock()
@@ -35,7 +35,7 @@ func (b *book) now(e journal.Entry) error {
 	return b.Add(e)
 }
 
-// all adds an entry to the journal of each host.
+// all adds an entry to the journals of all hosts.
 func (r *Account) all(e journal.Entry) error {
 	var err error
 	for _, j := range r.books {
@@ -47,11 +47,11 @@ func (r *Account) all(e journal.Entry) error {
 // close closes the journals.
 func (r *Account) close() {
 	for _, j := range r.books {
-		_ = j.Close() // every entry has been written by then
+		_ = j.Close() // the entries have been written already
 	}
 }
 
-// begin notes in a site's journals on its hosts that something begins.
+// begin opens the journals of a site on all its hosts and records that an operation begins.
 func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error) {
 	r := &Account{books: map[string]*book{}, began: time.Now()}
 	r.run = fmt.Sprintf("%x", r.began.UnixNano())
@@ -70,14 +70,14 @@ func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error
 	return r, nil
 }
 
-// end notes how it ended.
+// end records the result of the operation and closes the journals.
 func (r *Account) end(result string) error {
 	defer r.close()
 	return r.all(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result,
 		Seconds: time.Since(r.began).Seconds()})
 }
 
-// outcome returns how something ended that may have failed.
+// outcome returns the result to record in the journal: "done", or the redacted text of err.
 func outcome(err error, redact func(string) string) string {
 	if err == nil {
 		return "done"
@@ -85,15 +85,16 @@ func outcome(err error, redact func(string) string) string {
 	return redact(err.Error())
 }
 
-// Note adds to a site's journal what was done to it outside a plan.
+// Note records in a site's journal something that was done outside a plan.
 func (c *Session) Note(s *site.Site, command, result string) error {
 	return noted(c, s, command, func() string { return result })
 }
 
-// noted notes what is done beside plans, and how it ended.
+// noted runs do, which did something outside a plan, and records the command and the result in the
+// journal.
 func noted(c *Session, s *site.Site, command string, do func() string) error {
-	ctx := context.Background()      // it has been done
-	f, _, err := c.Call(s).Bare(ctx) // those that answer
+	ctx := context.Background()      // not the caller's, because the change is made
+	f, _, err := c.Call(s).Bare(ctx) // only the hosts that answer
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func noted(c *Session, s *site.Site, command string, do func() string) error {
 	return record.end(do())
 }
 
-// journalled notes in the journal that something is done, and how it ended.
+// journalled runs do, and records its beginning and its result in the journal.
 func journalled(ctx context.Context, c *Session, f *apply.Fleet, do func(*Account) error) error {
 	record, err := begin(ctx, f, c.Command)
 	if err != nil {
@@ -114,16 +115,17 @@ func journalled(ctx context.Context, c *Session, f *apply.Fleet, do func(*Accoun
 	return errors.Join(err, record.end(outcome(err, f.Redact)))
 }
 
-// tookTimeout is how long the display of a plan waits to be told how long a step took before.
+// tookTimeout is the time limit for looking up how long a similar step took last time.
 const tookTimeout = 10 * time.Second
 
-// carryOut carries out a plan, shows it, and notes every step as an entry of this kind on its host.
+// carryOut carries out a plan, displays it, and records each step as an entry of the given kind on
+// its host.
 func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan,
 	parallel int) *apply.Result {
 	watch := show.Steps(p, func(s *plan.Step) time.Duration {
 		ctx, cancel := context.WithTimeout(ctx, tookTimeout)
 		defer cancel()
-		took, _ := f.Took(ctx, s) // a step is shown without what is not known
+		took, _ := f.Took(ctx, s) // if unknown, the step is shown without a duration
 		return took
 	})
 	defer watch.Close()
@@ -131,8 +133,8 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	return apply.Run(ctx, p, f.StartRun(), noted, parallel)
 }
 
-// CarryOut does steps, which say on which host they are done, within something that is locked, and
-// returns what went wrong with them.
+// CarryOut carries out steps that already name their hosts, and returns the errors of the failed
+// steps. The caller holds the site's lock.
 func (r *Account) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
@@ -152,11 +154,11 @@ func (r *Account) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, st
 	return err
 }
 
-// recorded keeps the journal of what a watcher sees.
+// recorded is a StepWatcher that also records each step in the journal.
 type recorded struct {
 	StepWatcher
 	*Account
-	kind   string // of its entries
+	kind   string // of the journal entries
 	redact func(string) string
 	mu     sync.Mutex
 	began  map[int]time.Time
@@ -180,7 +182,8 @@ func (r *recorded) End(s *plan.Step, err error) {
 	r.mu.Lock()
 	began := r.began[s.N]
 	r.mu.Unlock()
-	// A journal that cannot be written does not stop a run half way; the end of the run says so.
+	// If the journal cannot be written, the run continues. Recording the end of the run will report
+	// the error.
 	if j, ok := r.books[s.Host]; ok {
 		_ = j.now(journal.Entry{Run: r.run, Kind: r.kind, Step: s.String(), Result: result,
 			Seconds: time.Since(began).Seconds()})

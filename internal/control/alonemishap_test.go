@@ -15,15 +15,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// unattended is a host as it carries out its plans, which says what goes wrong to the desk.
+// unattended returns a host that carries out its plans and reports errors to the desk.
 func (d *desk) unattended(m *machine) *unattended.Host {
 	return &unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Tell: func(string, ...any) {}, Say: func(err error) {
 		d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
 	}}
 }
 
-// TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and
-// tried again until it has gone back.
+// TestMishapAlone: if a host goes back from a trial on its own and any of its calls fails, the
+// error is reported, and the host tries again until it has gone back.
 func TestMishapAlone(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -57,11 +57,11 @@ func TestMishapAlone(t *testing.T) {
 		d.must(err)
 		return r.Trial == nil && r.Switch == nil && r.Ended != nil && r.Ended.Result == observe.Reverted &&
 			strings.Contains(d.nodes(), "web1 none running healthy")
-	}, quiet: []string{"Nodes.List", "Nodes.Runner", "Releases.Read"}}) // the next round looks again
+	}, quiet: []string{"Nodes.List", "Nodes.Runner", "Releases.Read"}}) // the next round checks again
 }
 
-// TestLiveInstance: of the nodes of all hosts, the live instance is found of the one that is meant, also if it
-// does not run; what is staged is not live.
+// TestLiveInstance: the live instance of a node is found among the nodes of all hosts, even if it
+// does not run. Staged instances are not live.
 func TestLiveInstance(t *testing.T) {
 	d, _ := farDesk(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")

@@ -2,42 +2,46 @@ package control
 
 import "orrery/internal/site"
 
-// An Asker gets the consent of the caller to what cannot be taken back, or disturbs production.
+// An Asker asks the caller for consent to changes that cannot be undone or that disturb production.
 type Asker interface {
-	// Ask returns nil if the caller agrees, and a Refused problem if not. Asked reports whether
-	// somebody was waited for: what was seen before may not be so any more.
+	// Ask returns nil if the caller agrees, and a Refused problem if not. Asked reports whether Ask
+	// waited for an answer. In that case the caller of Ask must check again, since the hosts may
+	// have changed meanwhile.
 	Ask(q Question) (asked bool, err error)
 }
 
-// A Question is what a caller has to agree to, by the name of the site.
+// A Question describes a change that needs the caller's consent. Answers name the site.
 type Question struct {
 	About Consent
-	Site  string // its name
+	Site  string // name of the site
 	Why   string // what would happen, in whole sentences
-	LetGo func() // to be called before somebody is waited for: nobody else has to wait for the answer; nil: nothing
+	// LetGo, if not nil, must be called before waiting for an answer. It releases the lock, so that
+	// other processes need not wait.
+	LetGo func()
 }
 
-// A Consent is a kind of what callers have to agree to.
+// A Consent is a kind of change that needs consent.
 type Consent string
 
-// What callers have to agree to.
+// The changes that need consent.
 const (
-	Production Consent = "production" // nodes of a site in production are disturbed
+	Production Consent = "production" // nodes of a production site are disturbed
 	Volumes    Consent = "volumes"    // persistent data is deleted permanently
-	Replace    Consent = "replace"    // data gives way to what is restored
-	Restore    Consent = "restore"    // what was written since a snapshot is lost
+	Replace    Consent = "replace"    // existing data is replaced by restored data
+	Restore    Consent = "restore"    // data written since a snapshot is lost
 	Moves      Consent = "moves"      // nodes move to other hosts that were chosen for them
-	Trust      Consent = "trust"      // what hosts keep of a release is used
-	Paths      Consent = "paths"      // volumes of a backup come to directories that its site file names
+	Trust      Consent = "trust"      // the hosts' copies of a release are used
+	Paths      Consent = "paths"      // volumes of a backup are restored to directories named in its site file
 )
 
-// Agreed is the Asker of a caller who has agreed to everything beforehand.
+// Agreed is the Asker of a caller who agreed to everything in advance.
 type Agreed struct{}
 
 // Ask agrees.
 func (Agreed) Ask(Question) (bool, error) { return false, nil }
 
-// outside asks for somebody who holds a site's lock, and lets go of it before anybody is waited for.
+// outside is the Asker of a caller that holds a site's lock. It releases the lock before waiting
+// for an answer.
 type outside struct {
 	Asker
 	letGo func()
@@ -48,7 +52,7 @@ func (o outside) Ask(q Question) (asked bool, err error) {
 	return o.Asker.Ask(q)
 }
 
-// AskProduction asks, if a site is in production, whether what follows may be.
+// AskProduction asks for consent if the site is in production. What describes the change.
 func (c *Session) AskProduction(s *site.Site, what string) (asked bool, err error) {
 	if !s.Production {
 		return false, nil

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/control/status"
 )
 
-// TestTwoAtOnce: operations on two sites of one machine go on at once in one process, and somebody
-// looks meanwhile with the session that one of them has. The race detector looks at all of them
-// (make test-race).
+// TestTwoAtOnce: operations on two sites of one machine run concurrently in one process. At the
+// same time, another goroutine reads the state with the session of one of them. The race detector
+// checks all of them (make test-race).
 func TestTwoAtOnce(t *testing.T) {
 	d := newDesk(t)
 	other := *d.Session
@@ -40,7 +40,7 @@ func TestTwoAtOnce(t *testing.T) {
 	reader.Go(func() {
 		s := d.site()
 		for ended.Err() == nil {
-			_, _ = status.Read(t.Context(), d.Session, s, nil) // which may find the site half way
+			_, _ = status.Read(t.Context(), d.Session, s, nil) // may find the site half way
 		}
 	})
 	writers.Wait()

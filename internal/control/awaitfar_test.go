@@ -15,8 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestAwaitFarTrial: whoever waits for a trial on several hosts learns how it ends: that it is
-// confirmed, or that all hosts have gone back because it has failed on one.
+// TestAwaitFarTrial: AwaitTrial returns how a trial on several hosts ends. Either it is confirmed,
+// or all hosts go back because it has failed on one.
 func TestAwaitFarTrial(t *testing.T) {
 	d, _ := onFarTrial(t)
 	type outcome struct {
@@ -48,7 +48,7 @@ func TestAwaitFarTrial(t *testing.T) {
 	d.wantSame(0)
 }
 
-// TestFarTrialFlickers: only a check that fails several times in a row fails the trial.
+// TestFarTrialFlickers: a trial fails only if a check fails several times in a row.
 func TestFarTrialFlickers(t *testing.T) {
 	d, other := onFarTrial(t)
 	rounds := make(chan int)
@@ -84,8 +84,8 @@ func TestFarTrialFlickers(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestAwaitReturn: who waits for a trial waits for the return from it, too, on one host and on
-// several; a return that was cut short is not waited for.
+// TestAwaitReturn: AwaitTrial also waits for the rollback of a trial, on one host and on several.
+// It does not wait for a rollback that was interrupted.
 func TestAwaitReturn(t *testing.T) {
 	several, _ := onFarTrial(t)
 	one := newDesk(t)

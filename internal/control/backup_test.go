@@ -26,7 +26,7 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// backup takes one of the whole site, and returns where it is.
+// backup backs up the whole site, and returns where the backup is.
 func (d *desk) backup(o backups.Options) string {
 	d.Helper()
 	to := filepath.Join(d.TempDir(), "backups") + "/"
@@ -38,7 +38,7 @@ func (d *desk) backup(o backups.Options) string {
 	return to
 }
 
-// keptDesk is one whose nodes have written something, and a backup of that.
+// keptDesk returns a desk whose nodes have written something, and a backup of that.
 func keptDesk(t *testing.T) (d *desk, where string) {
 	t.Helper()
 	d = diskDesk(t)
@@ -46,11 +46,11 @@ func keptDesk(t *testing.T) (d *desk, where string) {
 	d.say("db", motd, "then")
 	d.say("db", book, "then")
 	d.say("web1", motd, "then")
-	time.Sleep(100 * time.Millisecond) // a file that has changed just now may change once more without that being seen
+	time.Sleep(100 * time.Millisecond) // a file that has just changed may change again unnoticed
 	return d, d.backup(backups.Options{})
 }
 
-// elsewhere is another machine, on which nothing of the site is.
+// elsewhere returns another machine, which has nothing of the site.
 func elsewhere(t *testing.T) *desk {
 	t.Helper()
 	d := diskDesk(t)
@@ -66,8 +66,8 @@ func (d *desk) wantThen() {
 	d.wantNodes(allUp)
 }
 
-// TestRestoreElsewhere: a site comes back on another machine, with its files and all that its nodes
-// had written.
+// TestRestoreElsewhere: a site is restored on another machine, with its files and everything that
+// its nodes had written.
 func TestRestoreElsewhere(t *testing.T) {
 	source, where := keptDesk(t)
 	d := elsewhere(t)
@@ -100,7 +100,7 @@ func (d *desk) read(name string) []byte {
 	return text
 }
 
-// An onlooker is a Watcher that looks at something each time that bytes have been counted to the end.
+// An onlooker is a Watcher that calls look each time a count of bytes is complete.
 type onlooker struct {
 	control.Watcher
 	look func()
@@ -120,9 +120,8 @@ func (l lastLook) Close() {
 	l.ByteWatcher.Close()
 }
 
-// TestRestoreUndeclared: until hosts have their parts of a restore there is no site directory. If
-// the restore is killed before that, nobody can bring the site up from it, and make nodes without
-// what they had written.
+// TestRestoreUndeclared: the site directory does not exist until the hosts have their parts of a
+// restore. If the restore is killed before that, the site cannot be brought up with empty nodes.
 func TestRestoreUndeclared(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
@@ -142,8 +141,8 @@ func TestRestoreUndeclared(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlace: a site that is there is replaced only if that is said and agreed to; a twin
-// of the backup can be made beside it.
+// TestRestoreInPlace: an existing site is replaced only if that is requested and confirmed. A twin
+// of the backup can be created beside the site.
 func TestRestoreInPlace(t *testing.T) {
 	d, where := keptDesk(t)
 	d.say("db", book, "now")
@@ -184,7 +183,7 @@ func TestRestoreInPlace(t *testing.T) {
 	d.wantThen()
 }
 
-// TestRestoreSome: of a backup of some nodes, these are restored.
+// TestRestoreSome: a backup of some nodes restores these nodes.
 func TestRestoreSome(t *testing.T) {
 	source := diskDesk(t)
 	_, err := backups.Take(t.Context(), source.Session, nil, filepath.Join(t.TempDir(), "x")+"/", backups.Options{})
@@ -207,7 +206,7 @@ func TestRestoreSome(t *testing.T) {
 	d.wantSaid("web1", motd, "then")
 }
 
-// identity makes a key: the file with its secret half, and the public one.
+// identity creates a key pair. It returns the file with the secret key, and the public key.
 func identity(t *testing.T) (file, public string) {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
@@ -221,7 +220,8 @@ func identity(t *testing.T) (file, public string) {
 	return file, key.Recipient().String()
 }
 
-// TestRestoreSecrets: secrets come back with the key that they were sealed for, and with no other.
+// TestRestoreSecrets: secrets are restored with the key that they were encrypted for, and with no
+// other.
 func TestRestoreSecrets(t *testing.T) {
 	source := diskDesk(t)
 	source.write("roles/db/role.toml", "[[secret]]\nname = \"ledger\"\n")
@@ -253,8 +253,8 @@ func TestRestoreSecrets(t *testing.T) {
 	}
 }
 
-// TestRestoreKilled: wherever a restore is killed, also one that replaces what is there, an up or
-// the same command brings it to its end, or finds the site as it was.
+// TestRestoreKilled: a restore is killed at every operation, including one that replaces an
+// existing site. An up or the same command then completes it, or finds the former site unchanged.
 func TestRestoreKilled(t *testing.T) {
 	_, where := keptDesk(t)
 	for name, before := range map[string]func(*desk){
@@ -278,7 +278,7 @@ func TestRestoreKilled(t *testing.T) {
 					return
 				}
 				switch {
-				case n%3 == 0: // the same command
+				case n%3 == 0: // repeat the same command
 					_, err = backups.Restore(t.Context(), d.Session, where, o)
 					d.must(err)
 				case n%3 == 1 || len(d.Register().SitesUp()) == 0:
@@ -305,8 +305,8 @@ func TestRestoreKilled(t *testing.T) {
 	}
 }
 
-// TestRestoreInterrupted: while a restore waits to be brought to its end, no node comes up that
-// would lack what it had written; down clears it.
+// TestRestoreInterrupted: as long as a restore is not complete, no node comes up without its
+// restored data. Down removes the restore.
 func TestRestoreInterrupted(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
@@ -332,8 +332,8 @@ func TestRestoreInterrupted(t *testing.T) {
 	d.wantSaid("db", book, "")
 }
 
-// TestRestoreUntouched: of a restore that was killed before all was laid down, up removes what
-// there is, if the site was there before; else it makes no node without what it had.
+// TestRestoreUntouched: a restore was killed before all its parts were staged. If the site existed
+// before, up removes the parts. Otherwise up creates no node without its data.
 func TestRestoreUntouched(t *testing.T) {
 	for _, existing := range []bool{true, false} {
 		d := diskDesk(t)
@@ -351,13 +351,14 @@ func TestRestoreUntouched(t *testing.T) {
 		}
 		d.must(err)
 		d.noRestore("afterwards", d.machine)
-		d.must(os.MkdirAll(backup.Aside(d.dirs, "toykat"), 0o700)) // and nothing was noted yet
+		d.must(os.MkdirAll(backup.Aside(d.dirs, "toykat"), 0o700)) // nothing was recorded yet
 		d.up()
 		d.noRestore("up", d.machine)
 	}
 }
 
-// TestRestoreFill: a node that cannot be given what it had written is made again by the next up, with that.
+// TestRestoreFill: if filling a node with its data fails, the next up creates the node again, with
+// its data.
 func TestRestoreFill(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
@@ -371,7 +372,8 @@ func TestRestoreFill(t *testing.T) {
 	d.wantThen()
 }
 
-// TestRestoreCancelled: a restore that its caller ends while it is laid down has touched nothing.
+// TestRestoreCancelled: a restore that the caller cancels while parts are staged has changed
+// nothing.
 func TestRestoreCancelled(t *testing.T) {
 	d, where := keptDesk(t)
 	d.say("db", book, "now")
@@ -384,7 +386,8 @@ func TestRestoreCancelled(t *testing.T) {
 	d.wantSaid("db", book, "now")
 }
 
-// TestRestorePaths: volumes come to directories that the backup names only if that is agreed to.
+// TestRestorePaths: volumes are restored to directories named in the backup only with the caller's
+// consent.
 func TestRestorePaths(t *testing.T) {
 	source := diskDesk(t)
 	at := filepath.Join(t.TempDir(), "ledgers")
@@ -411,7 +414,7 @@ func TestRestorePaths(t *testing.T) {
 	}
 }
 
-// keepMemory lets a snapshot have what a node had in memory.
+// keepMemory adds the memory of a node to a snapshot.
 func (d *desk) keepMemory(id string) {
 	d.Helper()
 	s, err := snapshot.Open(d.dirs, "toykat", id)
@@ -421,8 +424,8 @@ func (d *desk) keepMemory(id string) {
 	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s))
 }
 
-// TestRestoreWithReleases: a site comes back at the release that was live, and another can be
-// switched to, as before.
+// TestRestoreWithReleases: a site is restored at the release that was live, and can be switched to
+// another release as before.
 func TestRestoreWithReleases(t *testing.T) {
 	source := diskDesk(t)
 	source.up()
@@ -451,8 +454,8 @@ func TestRestoreWithReleases(t *testing.T) {
 	d.wantLive(701)
 }
 
-// TestReplaceNode: one node goes back to what it was in a backup, while the others go on; whatever
-// goes wrong, it is as it was.
+// TestReplaceNode: one node is restored from a backup while the others continue. If anything fails,
+// the node is unchanged.
 func TestReplaceNode(t *testing.T) {
 	d, where := keptDesk(t)
 	for _, node := range []string{"db", "web1"} {
@@ -490,7 +493,8 @@ func TestReplaceNode(t *testing.T) {
 	d.wantExit(err, problem.Refused, "of site toykat, not of karoo")
 }
 
-// TestPickFromBackup: files, or all that a node has, come out of a backup without a site.
+// TestPickFromBackup: files, or everything that a node has, are extracted from a backup without a
+// site.
 func TestPickFromBackup(t *testing.T) {
 	d, where := keptDesk(t)
 	to := t.TempDir()
@@ -513,8 +517,8 @@ func TestPickFromBackup(t *testing.T) {
 	}
 }
 
-// TestRepairFromSite: what is damaged in a directory of backups is taken from the site again, as
-// far as it is still as it was.
+// TestRepairFromSite: damaged data in a directory of backups is taken from the site again, if it
+// has not changed there.
 func TestRepairFromSite(t *testing.T) {
 	d, where := keptDesk(t)
 	blocks, _ := filepath.Glob(filepath.Join(where, "blocks", "*", "*"))
@@ -536,7 +540,7 @@ func TestRepairFromSite(t *testing.T) {
 	again.wantThen()
 }
 
-// TestBackupWaits: a backup waits for whoever changes the site.
+// TestBackupWaits: a backup waits for a process that changes the site.
 func TestBackupWaits(t *testing.T) {
 	d, _ := keptDesk(t)
 	f, err := d.Hosts(t.Context(), d.site())
@@ -560,8 +564,8 @@ func TestBackupWaits(t *testing.T) {
 	}
 }
 
-// TestResumeOthers: after a reboot, nodes that an interrupted restore does not concern come up,
-// also if that cannot come to its end.
+// TestResumeOthers: after a reboot, nodes come up that an interrupted restore does not concern,
+// even if the restore cannot be completed.
 func TestResumeOthers(t *testing.T) {
 	source := diskDesk(t)
 	source.up()
@@ -587,8 +591,8 @@ func TestResumeOthers(t *testing.T) {
 	d.wantSaid("web1", motd, "then")
 }
 
-// TestUpElsewhere: an up from another directory brings an interrupted restore to its end from that
-// of the restore, and says so.
+// TestUpElsewhere: an up from another directory completes an interrupted restore from the directory
+// of the restore, and reports that.
 func TestUpElsewhere(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)

@@ -12,8 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// inTheWay puts a file, or a directory that is not empty, where something else is kept. What was there is back
-// when it is away.
+// inTheWay puts a file, or a non-empty directory, in place of path. Away restores what was there.
 func (m *machine) inTheWay(path string, dir bool) (away func()) {
 	m.t.Helper()
 	must := func(err error) {
@@ -41,7 +40,8 @@ func (m *machine) inTheWay(path string, dir bool) (away func()) {
 	}
 }
 
-// TestBlockedStage: a release of which a host cannot keep a copy is not staged, on no host; when it can, it is.
+// TestBlockedStage: a release is staged on no host if a host cannot store its copy. When it can,
+// the release is staged.
 func TestBlockedStage(t *testing.T) {
 	t.Parallel()
 	d, _ := frailDesk(t, false)
@@ -62,8 +62,8 @@ func TestBlockedStage(t *testing.T) {
 	d.turnTo(700)
 }
 
-// TestBlockedTrial: a trial does not begin of which a host cannot keep how it goes back; the next up returns to
-// what was live before.
+// TestBlockedTrial: a trial does not begin if a host cannot store its rollback plan. The next up
+// returns to what was live before.
 func TestBlockedTrial(t *testing.T) {
 	t.Parallel()
 	d, _ := frailDesk(t, false)

@@ -17,7 +17,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestBrokenSite: each verb that reads the site directory by itself says what is wrong in it, and does nothing.
+// TestBrokenSite: each verb that reads the site directory itself reports the mistakes in it, and
+// does nothing.
 func TestBrokenSite(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -66,8 +67,8 @@ func TestBrokenSite(t *testing.T) {
 	}
 }
 
-// TestCutShortWithoutCopy: a switch that was interrupted is not brought to its end without what its
-// releases were staged from: nothing is done, and it is said what is missing.
+// TestCutShortWithoutCopy: an interrupted switch is not completed without the copies from which its
+// releases were staged. Nothing is changed, and the error says what is missing.
 func TestCutShortWithoutCopy(t *testing.T) {
 	d := newDesk(t)
 	d.up()

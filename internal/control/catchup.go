@@ -7,14 +7,15 @@ import (
 	"orrery/internal/site"
 )
 
-// Overdue does what was to happen by itself and did not, because the process that waited for it was killed.
+// Overdue carries out scheduled work whose process was killed before the time came.
 type Overdue interface {
-	// CatchUp does what is overdue before a site is changed on its hosts. What goes wrong with it is
-	// said; the error is why the site cannot be changed, such as that it is a twin that has expired.
+	// CatchUp carries out overdue work before a site is changed on its hosts. It reports failures
+	// of that work to the caller. It returns an error only if the site cannot be changed, for
+	// example because it is a twin that has expired.
 	CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error
 }
 
-// CatchUp does what is overdue, if anybody is asked.
+// CatchUp carries out overdue work if the session has an Overdue.
 func (c *Session) CatchUp(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if c.Overdue == nil {
 		return nil
@@ -22,7 +23,8 @@ func (c *Session) CatchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 	return c.Overdue.CatchUp(ctx, c, s, f)
 }
 
-// WithoutOverdue returns a session that does not ask what is overdue: what it does is, or that was settled.
+// WithoutOverdue returns a session that does not check for overdue work. It is used by operations
+// that carry out overdue work themselves, or after the check was made.
 func (c *Session) WithoutOverdue() *Session {
 	b := *c
 	b.Overdue = nil

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A proofreader is told how a proof goes.
+// A proofreader records the progress of a proof.
 type proofreader struct {
 	*told
 	results []testrun.Result
@@ -53,7 +53,7 @@ func proofDesk(t *testing.T) *desk {
 	return d
 }
 
-// prove runs the tests, in a twin whose nodes fail what is to be done badly.
+// prove runs the tests in a twin. Commands with the argument "badly" fail in its nodes.
 func (d *desk) prove(o proof.Options) (*proof.Proof, *proofreader, error) {
 	d.Helper()
 	w := &proofreader{told: d.watch}
@@ -71,8 +71,8 @@ func (d *desk) prove(o proof.Options) (*proof.Proof, *proofreader, error) {
 	return p, w, p.Run(d.Context())
 }
 
-// TestProof: the tests of a site are run in a twin of it, which is gone afterwards; what they found
-// is in the report.
+// TestProof: the tests of a site run in a twin, which is destroyed afterwards. The report has their
+// results.
 func TestProof(t *testing.T) {
 	d := proofDesk(t)
 	junit := filepath.Join(t.TempDir(), "report.xml")
@@ -97,7 +97,7 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestProofOnly: what --only leaves out is skipped, and the twin is left if that is wanted.
+// TestProofOnly: tests left out by --only are skipped, and the twin is kept if requested.
 func TestProofOnly(t *testing.T) {
 	d := proofDesk(t)
 	p, w, err := d.prove(proof.Options{Only: []string{"web1"}, Keep: true})
@@ -113,8 +113,8 @@ func TestProofOnly(t *testing.T) {
 	d.must(twins.Destroy(t.Context(), d.Session, p.Twin.Options.Name))
 }
 
-// TestProofBroken: a twin that does not come up is in the report, and gone afterwards; one that a
-// killed run left goes with the next.
+// TestProofBroken: a twin that does not come up is in the report, and is destroyed afterwards. The
+// next run destroys a twin that a killed run left.
 func TestProofBroken(t *testing.T) {
 	d := proofDesk(t)
 	d.fault.Fail("Start", "db", 1, nil)
@@ -146,7 +146,7 @@ func TestProofBroken(t *testing.T) {
 	}
 }
 
-// TestNoProof: what cannot be proven is said before anything is done.
+// TestNoProof: errors in the options are reported before anything is done.
 func TestNoProof(t *testing.T) {
 	d := newDesk(t)
 	_, _, err := d.prove(proof.Options{})

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestCopiesOfVolumes: what a release in quarantine has of volumes are copies. They go when the
-// release becomes live, which has the volumes themselves then, and only its own go.
+// TestCopiesOfVolumes: a release in quarantine has copies of volumes. They are removed when the
+// release becomes live and gets the volumes themselves. Only its own copies are removed.
 func TestCopiesOfVolumes(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -38,7 +38,7 @@ func TestCopiesOfVolumes(t *testing.T) {
 	d.wantExit(err, problem.Usage, "you can only stage a release")
 }
 
-// TestNoSuchEdition: a host keeps copies of the site directory for releases only.
+// TestNoSuchEdition: a host stores copies of the site directory only for releases.
 func TestNoSuchEdition(t *testing.T) {
 	d := newDesk(t)
 	h := d.machine.Host("local", "toykat", nil)
@@ -49,7 +49,8 @@ func TestNoSuchEdition(t *testing.T) {
 	}
 }
 
-// TestNobodyWaits: that nobody can be made to wait for the end of a twin is said by whoever changes a site.
+// TestNobodyWaits: if no process can be made to wait for the end of a twin, that is reported when
+// the site is changed.
 func TestNobodyWaits(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -63,8 +64,8 @@ func TestNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestNamedOnce: of what a run has not done, each thing is named once, however many of its steps
-// were not begun.
+// TestNamedOnce: the error of a run names each unfinished thing once, however many of its steps
+// were not started.
 func TestNamedOnce(t *testing.T) {
 	d := newDesk(t)
 	d.fault.Fail("Create", "web1", 1, nil)
@@ -75,8 +76,8 @@ func TestNamedOnce(t *testing.T) {
 	}
 }
 
-// TestBackupOfSeveralReleases: of a host that has a node of several releases beside the live one, a
-// backup takes all of them.
+// TestBackupOfSeveralReleases: if a host has several releases of a node beside the live one, a
+// backup has all of them.
 func TestBackupOfSeveralReleases(t *testing.T) {
 	t.Parallel()
 	d := diskDesk(t)

@@ -24,7 +24,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// looks are verbs that show what hosts have on record. Each returns all that it shows.
+// looks returns verbs that show the records of hosts. Each returns everything that it shows.
 func (d *desk) looks() map[string]func() (any, error) {
 	ctx := d.Context()
 	return map[string]func() (any, error){
@@ -75,7 +75,7 @@ func (d *desk) looks() map[string]func() (any, error) {
 	}
 }
 
-// shown returns what a verb shows, and what it tells on the way.
+// shown returns what a verb shows, including its events.
 func (d *desk) shown(look func() (any, error)) (string, error) {
 	d.watch.events = nil
 	value, err := look()
@@ -83,8 +83,8 @@ func (d *desk) shown(look func() (any, error)) (string, error) {
 	return string(text) + d.watch.text(), err
 }
 
-// TestDamagedRecords: a record of a host that cannot be read is never taken for one that says
-// nothing: a verb that shows something else than before says why.
+// TestDamagedRecords: an unreadable record on a host is never treated as empty. A verb that then
+// shows something else than before says why.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	alone := diskDesk(t)
@@ -123,7 +123,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// records returns the files that a machine keeps of sites, without what nodes have written.
+// records returns the files in which a machine stores records of sites, without the data of nodes.
 func (m *machine) records() (all []string) {
 	m.t.Helper()
 	err := filepath.WalkDir(filepath.Join(m.dirs.State, "sites"), func(path string, e fs.DirEntry, err error) error {

@@ -9,7 +9,7 @@ import (
 // Barred reports whether the caller may not enter a node.
 func Barred(c *Session, n *observe.Node) bool { return c.Member != nil && n.Privileged }
 
-// Meant reports whether an instance of a node is of the release that was asked for.
+// Meant reports whether an instance of a node belongs to the release that the caller selected.
 func Meant(c *Session, n *observe.Node) bool {
 	if c.Release == Live {
 		return !n.Staged
@@ -17,7 +17,7 @@ func Meant(c *Session, n *observe.Node) bool {
 	return n.Release == c.Release
 }
 
-// Declared returns a node by name.
+// Declared returns the node called name, or a Usage problem if the site file does not declare it.
 func Declared(s *site.Site, name string) (*site.Node, error) {
 	if n, ok := s.Node(name); ok {
 		return n, nil

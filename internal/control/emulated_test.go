@@ -9,8 +9,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestEmulated: that virtual machines are emulated is told by plan and up, once for each host, and
-// of each node.
+// TestEmulated: plan and up report that virtual machines are emulated, once for each host, and
+// status for each node.
 func TestEmulated(t *testing.T) {
 	const want = "on host local virtual machines run in software emulation, many times as slow as containers: db, web1, web2; `orrery doctor` says why"
 	d := newDesk(t)
@@ -32,7 +32,7 @@ func TestEmulated(t *testing.T) {
 	}
 	r, err = status.Read(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
-	if r.Nodes[0].Accel != observe.TCG { // of which cli/table makes a warning
+	if r.Nodes[0].Accel != observe.TCG { // cli/table makes a warning of this
 		t.Errorf("%+v", r.Nodes[0])
 	}
 }

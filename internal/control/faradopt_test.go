@@ -8,8 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestFarAdopt: a node that takes the place of another has its data on the host on which that is,
-// and is refused anywhere else.
+// TestFarAdopt: a node that replaces another takes over its data on the host of the data. It is
+// refused on any other host.
 func TestFarAdopt(t *testing.T) {
 	d, _ := farDisks(t)
 	d.say("db", book, "paid")
@@ -34,7 +34,7 @@ func TestFarAdopt(t *testing.T) {
 	d.wantNodes("ledger none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestFarAdoptThere: the same on another host than that from which the site is steered.
+// TestFarAdoptThere: the same as TestFarAdopt on a remote host.
 func TestFarAdoptThere(t *testing.T) {
 	d, other := farDisks(t)
 	elsewhere := diskDesk(t)

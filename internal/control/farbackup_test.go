@@ -22,8 +22,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// backedUp is a site on two hosts, whose nodes have written "then" as a backup was taken of them,
-// and "now" since.
+// backedUp returns a site on two hosts, with a backup. Its nodes had written "then" when the backup
+// was taken, and "now" since.
 func backedUp(t *testing.T) (d *desk, other *machine, to string) {
 	t.Helper()
 	d, other = farDisks(t)
@@ -35,8 +35,8 @@ func backedUp(t *testing.T) (d *desk, other *machine, to string) {
 	return d, other, to
 }
 
-// TestFarBackup: a backup has the nodes of all hosts, as they are at one moment, and a second one
-// takes no more from a host than has changed there.
+// TestFarBackup: a backup has the nodes of all hosts at one moment. A second backup receives from a
+// host only what has changed.
 func TestFarBackup(t *testing.T) {
 	d, other := farDisks(t)
 	d.writeAll("then")
@@ -69,7 +69,7 @@ func TestFarBackup(t *testing.T) {
 		t.Errorf("in it are %s", got)
 	}
 
-	// What fails on one host leaves no backup, and no node stands still.
+	// A failure on one host leaves no backup, and no frozen node.
 	other.fault.Fail("Freeze", "web1", 1, nil)
 	_, err = take()
 	if err == nil || strings.Count(err.Error(), "this failure was ordered") != 1 {
@@ -81,7 +81,7 @@ func TestFarBackup(t *testing.T) {
 		t.Errorf("there are %+v: %v", all, err)
 	}
 
-	// A host that is left out is named by the backup, and by whoever restores it.
+	// A host that is left out is named in the backup, and when the backup is restored.
 	d.Without = []string{"sv2"}
 	third, err := take()
 	d.must(err)
@@ -98,8 +98,8 @@ func TestFarBackup(t *testing.T) {
 	d.wantNodes(farUp)
 }
 
-// TestFarBackupKilled: wherever a host is lost while a backup is taken, there is none of it, no
-// node stands still once the host is back, and the same command takes one.
+// TestFarBackupKilled: a host is lost at each point of taking a backup. That leaves no backup and,
+// once the host is back, no frozen node. The same command then takes a backup.
 func TestFarBackupKilled(t *testing.T) {
 	d, other := farDisks(t)
 	d.writeAll("then")
@@ -108,7 +108,7 @@ func TestFarBackupKilled(t *testing.T) {
 		_, err := backups.Take(ctx, d.Session, nil, to, backups.Options{})
 		return err
 	}
-	d.Patient = true // the helper may still be letting go
+	d.Patient = true // the helper may still hold the lock
 	for n := 1; ; n++ {
 		other.fault.KillAt(n)
 		ctx, cancel := other.fault.Dying(t.Context())
@@ -126,7 +126,7 @@ func TestFarBackupKilled(t *testing.T) {
 		if len(all) > 0 {
 			t.Fatalf("killed at %d, there are %+v", n, all)
 		}
-		d.up() // who holds the lock lets frozen nodes go
+		d.up() // taking the lock thaws frozen nodes
 		d.noSnapshot("killed", d.machine, other)
 	}
 	d.must(backups.Verify(t.Context(), d.Session, to, func(id string, damage error) {
@@ -136,8 +136,8 @@ func TestFarBackupKilled(t *testing.T) {
 	}))
 }
 
-// TestFarRestore: a site comes back on all its hosts as it was, from whichever machine, and on
-// hosts that have never seen it.
+// TestFarRestore: a site is restored on all its hosts, from any machine, and on hosts that have
+// never had it.
 func TestFarRestore(t *testing.T) {
 	d, other, to := backedUp(t)
 	_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir})
@@ -153,7 +153,7 @@ func TestFarRestore(t *testing.T) {
 	d.noRestore("restored", d.machine, other)
 }
 
-// noRestore wants that machines have nothing of a restore.
+// noRestore fails the test if machines have anything of a restore.
 func (d *desk) noRestore(what string, on ...*machine) {
 	d.Helper()
 	for _, m := range on {
@@ -163,8 +163,8 @@ func (d *desk) noRestore(what string, on ...*machine) {
 	}
 }
 
-// TestFarRestoreElsewhere: a site comes back on hosts that have never seen it, by a site file that
-// names those there are now.
+// TestFarRestoreElsewhere: a site is restored on hosts that have never had it, by a site file that
+// names the new hosts.
 func TestFarRestoreElsewhere(t *testing.T) {
 	source, _, to := backedUp(t)
 
@@ -188,9 +188,9 @@ func TestFarRestoreElsewhere(t *testing.T) {
 	d.noRestore("restored elsewhere", d.machine, one, two)
 }
 
-// TestFarRestoreKilled: wherever a host or whoever steers is lost while a site is restored, up, or
-// the same command from any machine that has the backup, brings the restore to its end, or finds
-// the site as it was; and nothing brings up nodes that lack what they had.
+// TestFarRestoreKilled: a host or the control host is lost at each point of a restore. An up, or
+// the same command from any machine that has the backup, then completes the restore or finds the
+// former site unchanged. No verb brings up nodes without their data.
 func TestFarRestoreKilled(t *testing.T) {
 	for what, step := range map[string]int{"a host": 2, "who steers, and is a host": 4} {
 		told := 0
@@ -216,9 +216,9 @@ func TestFarRestoreKilled(t *testing.T) {
 				}
 				break
 			}
-			d.Patient = true // the helper may still be letting go
+			d.Patient = true // the helper may still hold the lock
 			d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
-			if n%3 == 1 { // all of it goes
+			if n%3 == 1 { // take down the whole site
 				_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 				d.must(err)
 				d.noRestore("taken down", d.machine, other)
@@ -255,8 +255,8 @@ func TestFarRestoreKilled(t *testing.T) {
 	}
 }
 
-// TestFarRestoreWithout: while a host is left out, what is there on the others comes back, and
-// nothing is made that may be there.
+// TestFarRestoreWithout: if a host is left out, the nodes on the other hosts are restored. No node
+// is created that may be on the missing host.
 func TestFarRestoreWithout(t *testing.T) {
 	d, other, to := backedUp(t)
 	restore := func() error {
@@ -275,7 +275,7 @@ func TestFarRestoreWithout(t *testing.T) {
 	d.wantNodes(farUp)
 	d.noRestore("restored without sv2", d.machine, other)
 
-	// What the site file says makes nobody sure of what is on a host that is left out.
+	// The site file does not prove what is on a host that is left out.
 	d.writeAll("now")
 	moved := strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)
 	d.write("site.toml", moved)
@@ -316,8 +316,8 @@ func (d *desk) holders(node string, of ...*machine) (all []*machine) {
 	return all
 }
 
-// TestFarRestoreDeadHost: what was on a host that is lost comes back on another one, once the site
-// file says so; also if that makes it a site of one host.
+// TestFarRestoreDeadHost: what was on a lost host is restored on another one, if the site file says
+// so. This works even if only one host is left.
 func TestFarRestoreDeadHost(t *testing.T) {
 	d, other, to := backedUp(t)
 	third := newMachine(t)
@@ -350,8 +350,8 @@ func TestFarRestoreDeadHost(t *testing.T) {
 	d.wantWritten("now", "now")
 }
 
-// TestFarRestoreWithoutKilled: a restore without a host is brought to its end without it, also if
-// that host is back by then.
+// TestFarRestoreWithoutKilled: a restore without a host is completed without it, even if the host
+// is back by then.
 func TestFarRestoreWithoutKilled(t *testing.T) {
 	for n := 1; ; n += 3 {
 		d, other, to := backedUp(t)
@@ -372,7 +372,7 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still be letting go
+		d.Patient = true // the helper may still hold the lock
 		part, err := backup.OpenPart(d.machine.dirs, nil, "toykat")
 		d.must(err)
 		if part != nil && part.Going() && n%2 == 0 {
@@ -389,8 +389,8 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 	}
 }
 
-// TestFarRestoreTwin: a backup comes back as a twin beside the site, on its hosts, and the site
-// goes on; what fails leaves nothing.
+// TestFarRestoreTwin: a backup is restored as a twin beside the site, on its hosts, and the site is
+// not affected. A failure leaves nothing.
 func TestFarRestoreTwin(t *testing.T) {
 	d, other, to := backedUp(t)
 	for _, m := range []*machine{d.machine, other} {
@@ -415,7 +415,7 @@ func TestFarRestoreTwin(t *testing.T) {
 		}
 	}
 	d.Links.Close()
-	d.Patient = true // the helper may still be letting go
+	d.Patient = true // the helper may still hold the lock
 	d.must(restore(false))
 	past := d.ofTwin("past")
 	past.wantWritten("then", "then")
@@ -440,7 +440,7 @@ func TestFarRestoreTwin(t *testing.T) {
 	d.wantNodes(farUp)
 }
 
-// A breaker interrupts a restore as it lays down its first bytes.
+// A breaker interrupts a restore when it stages its first bytes.
 type breaker struct {
 	*told
 	stop func()
@@ -455,8 +455,8 @@ func (b breaker) Bytes(what string) control.ByteWatcher {
 
 func (b breaker) Add(int64) { b.stop() }
 
-// TestFarRestoreTwinKilled: wherever a host is lost while a twin is restored, the site goes on, no
-// node of the twin comes up without what it had, and the same command brings the twin to its end.
+// TestFarRestoreTwinKilled: a host is lost at each point of restoring a twin. The site is not
+// affected, and no node of the twin comes up without its data. The same command completes the twin.
 func TestFarRestoreTwinKilled(t *testing.T) {
 	for n := 1; ; n += 2 {
 		d, other, to := backedUp(t)
@@ -479,7 +479,7 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still be letting go
+		d.Patient = true // the helper may still hold the lock
 		past := d.ofTwin("past")
 		s, err := past.Load()
 		if err == nil {
@@ -487,11 +487,11 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 				d.wantExit(err, problem.Left, "orrery restore "+to, "--to past")
 			}
 		}
-		if err != nil { // else up has brought it to its end
+		if err != nil { // otherwise up has completed it
 			d.must(restore(t.Context()))
 		}
 		past = d.ofTwin("past")
-		past.up() // which sweeps
+		past.up() // removes what killed runs left
 		past.wantWritten("then", "then")
 		past.wantNodes(farUp)
 		d.wantWritten("now", "now")
@@ -507,8 +507,8 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 	}
 }
 
-// TestFarReplaceNode: one node comes back as it was, on whichever host it is now; the rest goes on,
-// and what fails leaves all as it is.
+// TestFarReplaceNode: one node is restored on its current host. The other nodes are not affected,
+// and a failure changes nothing.
 func TestFarReplaceNode(t *testing.T) {
 	d, other, to := backedUp(t)
 	other.fault.Fail("Start", "web1", 1, nil)
@@ -528,7 +528,7 @@ func TestFarReplaceNode(t *testing.T) {
 	d.noSnapshot("replaced", d.machine, other)
 }
 
-// has returns what a node that runs has said last.
+// has returns the last text that a running node has written.
 func (d *desk) has(node string) string {
 	d.Helper()
 	in, err := way.Into(d.Context(), d.Session, d.site(), node)
@@ -538,8 +538,8 @@ func (d *desk) has(node string) string {
 	return out.String()
 }
 
-// TestFarBackupKept: a backup has the releases that hosts keep and of which no node is; one that is
-// not the site's own is left out, and named.
+// TestFarBackupKept: a backup has stored releases without nodes. A release that does not belong to
+// the site is left out and reported.
 func TestFarBackupKept(t *testing.T) {
 	d, _ := farDisks(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")

@@ -23,8 +23,8 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// fillLayers adds to each layer in the stores of machines a file and the digest of its content, as a build
-// would. The content of a layer is the same everywhere.
+// fillLayers adds a file and a content digest to each layer in the stores of machines, like a
+// build. The content of a layer is the same on all machines.
 func (d *desk) fillLayers(on ...*machine) {
 	d.Helper()
 	for _, m := range on {
@@ -46,7 +46,8 @@ func (d *desk) fillLayers(on ...*machine) {
 
 var saysDigest = regexp.MustCompile(`its content has the digest ([0-9a-f]+) instead`)
 
-// contentOf returns the digest of what is in a layer, by what a store says that is told another one.
+// contentOf returns the digest of a layer's content, as reported by a store that is given another
+// digest.
 func (d *desk) contentOf(tree string) string {
 	d.Helper()
 	err := image.Open(d.TempDir()).
@@ -62,7 +63,8 @@ func (d *desk) contentOf(tree string) string {
 	return found[1]
 }
 
-// ofHosts returns the trees of a kind in a backup, or in the last one, each with the host that gave it.
+// ofHosts returns the trees of a kind in a backup, or in the last one if id is "". Each tree has
+// the host that sent it.
 func (d *desk) ofHosts(to, id, kind string) (all []vault.Tree) {
 	d.Helper()
 	v, _, err := vault.Open(to)
@@ -77,7 +79,7 @@ func (d *desk) ofHosts(to, id, kind string) (all []vault.Tree) {
 	return slices.DeleteFunc(m.Trees, func(t vault.Tree) bool { return t.Kind != kind })
 }
 
-// newHosts returns a desk of the same site on machines that have never seen it.
+// newHosts returns a desk of the same site on machines that have never had it.
 func newHosts(t *testing.T, source *desk) (d *desk, other *machine) {
 	t.Helper()
 	d, other = diskDesk(t), newMachine(t)
@@ -90,8 +92,8 @@ func newHosts(t *testing.T, source *desk) (d *desk, other *machine) {
 	return d, other
 }
 
-// TestFarBackupLayers: each layer comes from one host, and from the same the next time; hosts that
-// lack it get it only if the operator says so.
+// TestFarBackupLayers: each layer is sent by one host, and by the same host the next time. Hosts
+// that lack a layer receive it only with the operator's consent.
 func TestFarBackupLayers(t *testing.T) {
 	d, other := farDisks(t)
 	for role, apt := range map[string]string{"db": "cron", "web": "nginx"} {
@@ -157,7 +159,7 @@ func TestFarBackupLayers(t *testing.T) {
 		t.Errorf("of %d layers, the hosts got %d and %d", len(trees), one, two)
 	}
 
-	// A layer that differs from what a host says that has it comes to no store, and nothing is restored.
+	// A layer that differs from what its host reported is not stored, and nothing is restored.
 	var bad string
 	for i := range trees {
 		if trees[i].Host == "sv2" {
@@ -175,7 +177,7 @@ func TestFarBackupLayers(t *testing.T) {
 	at.noRestore("a layer that is not as it was built", at.machine, far)
 }
 
-// hasLayers counts the layers that a machine has as they were in a backup.
+// hasLayers counts the layers of a backup that a machine has unchanged.
 func (m *machine) hasLayers(trees []vault.Tree) (n int) {
 	for i := range trees {
 		text, err := os.ReadFile(filepath.Join(image.Open(m.dirs.State).Tree(trees[i].Layer), "opt", "of"))
@@ -186,7 +188,7 @@ func (m *machine) hasLayers(trees []vault.Tree) (n int) {
 	return n
 }
 
-// shelved is a site on two hosts of which a snapshot was taken, and then a backup with that.
+// shelved returns a site on two hosts with a snapshot, and a backup that includes it.
 func shelved(t *testing.T) (d *desk, other *machine, to, id string) {
 	t.Helper()
 	d, other = farDisks(t)
@@ -220,7 +222,7 @@ func (d *desk) wantShelved(id string, hosts ...string) {
 	d.wantNodes(farUp)
 }
 
-// TestFarBackupSnapshots: a snapshot comes back in parts, each on the host where its nodes are now.
+// TestFarBackupSnapshots: each part of a snapshot is restored on the host that has its nodes now.
 func TestFarBackupSnapshots(t *testing.T) {
 	d, other, to, id := shelved(t)
 	var on []string
@@ -235,7 +237,7 @@ func TestFarBackupSnapshots(t *testing.T) {
 		_, err := backups.Restore(t.Context(), at.Session, to, control.RestoreOptions{Dir: at.dir, Replace: true})
 		at.must(err)
 	}
-	restore(d) // in the place of what is there
+	restore(d) // in place of the existing site
 	d.wantShelved(id, "sv1", "sv2")
 	d.noRestore("restored", d.machine, other)
 	d.must(snapshots.Remove(t.Context(), d.Session, d.site(), []string{id}))
@@ -246,7 +248,7 @@ func TestFarBackupSnapshots(t *testing.T) {
 	restore(at)
 	at.wantShelved(id, "sv1", "sv2")
 
-	at, far := newHosts(t, d) // db and web1 have changed places, web2 is beside db
+	at, far := newHosts(t, d) // db and web1 have changed places, and web2 is beside db
 	at.write("site.toml", strings.Replace(strings.Replace(strings.Replace(twoHosts, `"sv2"`+"\nnet.far",
 		`""`+"\nnet.far", 1), `host  = "sv1"`, `host  = "sv2"`, 1), `host  = ""`, `host  = "sv1"`, 1))
 	restore(at)
@@ -263,8 +265,8 @@ func TestFarBackupSnapshots(t *testing.T) {
 	at.wantShelved(id, "sv1")
 }
 
-// TestFarBackupSnapshotsMoved: what a host kept of a node that has gone elsewhere since is not put
-// back, and that is told.
+// TestFarBackupSnapshotsMoved: a host's snapshot of a node that has moved away since is not
+// restored, and that is reported.
 func TestFarBackupSnapshotsMoved(t *testing.T) {
 	d, other, _, id := shelved(t)
 	d.must(os.Rename(filepath.Join(other.dirs.Snapshots("toykat"), id),
@@ -272,7 +274,8 @@ func TestFarBackupSnapshotsMoved(t *testing.T) {
 	s, err := snapshot.Open(d.machine.dirs, "toykat", id+"-old")
 	d.must(err)
 	s.ID = id + "-old"
-	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s)) // sv1 says that it kept the nodes of sv2
+	// sv1 claims to have kept the nodes of sv2
+	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s))
 	to := filepath.Join(t.TempDir(), "backups") + "/"
 	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{Snapshots: true})
 	d.must(err)
@@ -289,8 +292,8 @@ func TestFarBackupSnapshotsMoved(t *testing.T) {
 	}
 }
 
-// TestFarRestoreSnapshotsKilled: wherever a host is lost while a site is restored, its snapshots
-// come back with what its nodes had, whoever brings that to its end.
+// TestFarRestoreSnapshotsKilled: a host is lost at each point of a restore. The snapshots are
+// restored with the data of their nodes, whichever verb completes the restore.
 func TestFarRestoreSnapshotsKilled(t *testing.T) {
 	for n := 1; ; n += 3 {
 		d, other, to, id := shelved(t)
@@ -305,14 +308,14 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		cancel()
 		d.Links.Close()
 		other.fault.Revive()
-		d.Patient = true // the helper may still be letting go
+		d.Patient = true // the helper may still hold the lock
 		over := err == nil
 		if !over {
 			if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil ||
 				d.has("web1") == "now" {
 				d.must(restore(t.Context()))
 			}
-			d.up() // which sweeps
+			d.up() // removes what killed runs left
 		}
 		d.wantShelved(id, "sv1", "sv2")
 		d.noRestore("brought to its end", d.machine, other)
@@ -328,12 +331,12 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 	}
 }
 
-// TestFarRepair: what a vault has lost is asked of the hosts that gave it, and of no other. While
-// one does not answer, what it gave stays lost.
+// TestFarRepair: lost data of a vault is requested only from the hosts that sent it. It stays lost
+// as long as its host does not answer.
 func TestFarRepair(t *testing.T) {
 	d, other, to, _ := shelved(t)
 	d.fillLayers(d.machine, other)
-	time.Sleep(100 * time.Millisecond) // lists do not tell the times of changes that are as fresh as that
+	time.Sleep(100 * time.Millisecond) // lists do not record times of very recent changes
 	taken, err := backups.Take(t.Context(), d.Session, nil, to, backups.Options{Layers: true, Snapshots: true})
 	d.must(err)
 	rot := func() {
@@ -377,7 +380,7 @@ func TestFarRepair(t *testing.T) {
 	if now := last(repair()); !now.Is.Whole() || now.Was.Whole() {
 		t.Errorf("with all hosts, lost is %s", now.Is.String())
 	}
-	d.ofHosts(to, taken.ID, vault.LayerTree) // which verifies
+	d.ofHosts(to, taken.ID, vault.LayerTree) // verifies them
 	rot()
 	d.say("web1", motd, "another")
 	if now := last(repair()).Is; now.String() != "node web1: all of it" {

@@ -7,8 +7,8 @@ import (
 	proof "orrery/internal/control/ci"
 )
 
-// TestFarProof: a site with several hosts is tested in a twin on all of them, and nothing is left
-// of that on any.
+// TestFarProof: a site with several hosts is tested in a twin on all of them, and nothing of the
+// twin is left.
 func TestFarProof(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", twoHosts+"[test.answers]\nnode = \"web1\"\ncommand = [\"ask\"]\n")

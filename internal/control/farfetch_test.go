@@ -52,7 +52,7 @@ host  = "sv3"
 net.three = "auto"
 `
 
-// fetching is a site on three hosts, the first of which has what the others need now.
+// fetching returns a site on three hosts. The first host has layers that the others need now.
 func fetching(t *testing.T) (d *desk, second, third *machine, m *mishaps) {
 	t.Helper()
 	d, second, third, m = newDesk(t), newMachine(t), newMachine(t), &mishaps{}
@@ -69,8 +69,8 @@ func fetching(t *testing.T) (d *desk, second, third *machine, m *mishaps) {
 
 const threeUp = "first none running healthy, second none running healthy, third none running healthy"
 
-// TestFetch: hosts fetch layers from those that have them, one on what another fetches. What cannot
-// be fetched is built, and that is told.
+// TestFetch: hosts fetch layers from hosts that have them, including a layer on top of a fetched
+// one. A layer that cannot be fetched is built, and that is reported.
 func TestFetch(t *testing.T) {
 	d, second, third, _ := fetching(t)
 	d.up()

@@ -15,16 +15,16 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// importing is a site on two hosts whose image is imported: of an archive on the first machine that
-// the second needs, and has no copy of.
+// importing is a site on two hosts with an imported image. The archive is on the first machine, and
+// the second host needs it and has no copy.
 const importing = twoHosts + "[release.700]\n[release.701]\n"
 
 func imports(file string) string {
 	return strings.Replace(importing, `suite = "bookworm"`, "import = \""+file+"\"", 1)
 }
 
-// TestFarImports: an image is the same wherever whoever steers has its file, which is sent to the
-// host that needs it; so another control point with a copy changes nothing.
+// TestFarImports: an imported image is the same wherever the control host has its file. The file is
+// sent to the host that needs it. Another control host with a copy changes nothing.
 func TestFarImports(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", imports("root.tar"))
@@ -70,8 +70,8 @@ func TestFarImports(t *testing.T) {
 	e.wantExit(err, problem.Mistake, "there is no file", "where.tar")
 }
 
-// TestFarImportReleases: a release is of the file that it was staged from. What is kept of it has
-// the digest and not the file, which nobody needs as long as some host has the layer.
+// TestFarImportReleases: a release uses the file that it was staged from. Its stored copy has the
+// digest but not the file, which is not needed as long as a host has the layer.
 func TestFarImportReleases(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", imports("root.tar"))
@@ -91,7 +91,7 @@ func TestFarImportReleases(t *testing.T) {
 	if first.Content() != imported.DigestOf([]byte("an archive")) || filepath.IsAbs(first.Import) {
 		t.Errorf("the release is of %+v", first)
 	}
-	// No host has its layer any more, and this machine another file.
+	// No host has its layer any more, and this machine has another file.
 	h := f.All[1]
 	step := &plan.Step{Kind: plan.BuildLayer, Host: "sv2", Layer: spec.Base(site.Mirror{}, first)}
 	d.wantExit(h.Do(t.Context(), step, func(string) {}), problem.Unable, "is not what [image] imports now",
@@ -103,8 +103,8 @@ func TestFarImportReleases(t *testing.T) {
 	d.must(f.All[1].Do(t.Context(), step, func(string) {}))
 }
 
-// TestImportsOfStrangers: a host that keeps what a release was staged from says what is imported.
-// It gets no file of this machine by that.
+// TestImportsOfStrangers: a host that stores the copy of a release says what is imported. It cannot
+// obtain a file of this machine that way.
 func TestImportsOfStrangers(t *testing.T) {
 	d, _ := farDesk(t)
 	own := filepath.Join(t.TempDir(), "secret.tar")
@@ -124,7 +124,7 @@ func TestImportsOfStrangers(t *testing.T) {
 		digest + " ": "/"} {
 		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))
 		d.must(os.WriteFile(filepath.Join(dir, "site/site.toml"), []byte(imports(file)), 0o600))
-		d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, dir)) // even if somebody has vouched for it
+		d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, dir)) // even if the release is trusted
 		made, err := d.Call(d.site()).Releases(f).Load(t.Context(), 700)
 		d.must(err)
 		_, err = hosts.Stamp(t.Context(), made)

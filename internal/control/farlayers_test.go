@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestFarLayers: the stores of all hosts are listed, read and tidied, each for itself; what a
-// silent host has is missing, and that is said.
+// TestFarLayers: the stores of all hosts are listed, verified and cleaned separately. If a host
+// does not answer, its layers are missing in the list, and that is reported.
 func TestFarLayers(t *testing.T) {
 	d, _ := farDisks(t)
 	rows, err := layers.List(t.Context(), d.Session, layers.All)

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// TestFarMirrors: each host knows what is mirrored by itself, and mirrors what it has, by what it
-// has on record; a site that is down, nobody mirrors.
+// TestFarMirrors: each host mirrors its own volumes, from its own records. Nothing is mirrored for
+// a site that is down.
 func TestFarMirrors(t *testing.T) {
 	d, other := farDesk(t)
 	text, err := os.ReadFile(d.dir + "/roles/web/role.toml")
@@ -53,7 +53,7 @@ func TestFarMirrors(t *testing.T) {
 			}
 		}
 		slices.Sort(nodes)
-		if (err != nil) != (failed != "") { // there may be no rsync
+		if (err != nil) != (failed != "") { // rsync may not be installed
 			t.Errorf("%v: %v", nodes, err)
 		}
 		return nodes

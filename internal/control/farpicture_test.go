@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site/graph"
 )
 
-// TestFarPicture: nodes are drawn on the hosts on which they are, and a host that does not answer says so.
+// TestFarPicture: nodes are drawn on the hosts that have them, and hosts that do not answer are
+// reported.
 func TestFarPicture(t *testing.T) {
 	d, _ := farDesk(t)
 	d.write("site.toml", strings.Replace(twoHosts, "host  = \"sv1\"\n", "", 1)) // db is placed

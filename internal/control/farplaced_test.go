@@ -11,12 +11,12 @@ import (
 	"orrery/internal/observe"
 )
 
-// placed is a site on two hosts with nodes that the site file places nowhere. A template of theirs
-// says on which host they and all others are.
+// placed is a site on two hosts whose nodes have no host in the site file. A template in each node
+// shows the hosts of all nodes.
 type placed struct {
 	*desk
-	on    map[string]string // hosts, by nodes
-	drift bool              // looks for drift, too
+	on    map[string]string // node name to host name
+	drift bool              // also look for drift
 }
 
 func placing(t *testing.T, disks bool) *placed {
@@ -44,7 +44,7 @@ func placing(t *testing.T, disks bool) *placed {
 	return p
 }
 
-// tellWhere lets nodes of a role say on which host they and all others are.
+// tellWhere gives nodes of a role a template that shows the hosts of all nodes.
 func (d *desk) tellWhere(role string) {
 	d.write("roles/"+role+"/role.toml", "[[file]]\npath = \"/etc/where\"\ntemplate = \"where\"\n")
 	d.write("roles/"+role+"/where", "{{ .Node.Host }}:{{ range .Nodes }} {{ .Name }}@{{ .Host }}{{ end }}")
@@ -73,8 +73,8 @@ func (p *placed) want(what string) {
 	}
 }
 
-// TestPlacedInTemplates: templates get the host of a node that the site file places nowhere: in
-// what is planned, in what is done, and when a release is compared again.
+// TestPlacedInTemplates: templates get the host of an automatically placed node in the plan, in the
+// steps, and when a release is compared again.
 func TestPlacedInTemplates(t *testing.T) {
 	p := placing(t, false)
 	p.want("up")
@@ -87,7 +87,7 @@ func TestPlacedInTemplates(t *testing.T) {
 	staged, err := releases.Stage(t.Context(), p.desk.Session, p.site(), []string{"web1"},
 		releases.StageOptions{Release: 700})
 	p.must(err)
-	for _, s := range staged.Result.Done { // db gets copies of its volumes again
+	for _, s := range staged.Result.Done { // db gets new copies of its volumes
 		if s.Subject != "db" {
 			t.Errorf("what was staged before is staged anew: %s: %s", s, s.Reason)
 		}
@@ -96,8 +96,8 @@ func TestPlacedInTemplates(t *testing.T) {
 	p.want("release 700 again")
 }
 
-// TestPlacedMoves: what is in quarantine beside a node that moves is compared with what it was
-// where it was made, and moves too.
+// TestPlacedMoves: an instance in quarantine beside a moved node is compared with its state on the
+// host where it was created, and moves, too.
 func TestPlacedMoves(t *testing.T) {
 	p := placing(t, true)
 	p.stage(700)
@@ -106,11 +106,12 @@ func TestPlacedMoves(t *testing.T) {
 	_, err := nodes.Move(t.Context(), p.Session, p.site(), []string{"web1"}, to)
 	p.must(err)
 	p.on["web1"] = to
-	p.up() // which tells the other node
+	p.up() // updates the template of the other node
 	p.want("moved")
 }
 
-// TestPlacedOnOneHost: on a site that declares no host, templates get the name that this machine has in plans.
+// TestPlacedOnOneHost: if the site declares no host, templates get the name that this machine has
+// in plans.
 func TestPlacedOnOneHost(t *testing.T) {
 	d := newDesk(t)
 	d.tellWhere("web")

@@ -18,8 +18,7 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// elsewhere is another control point of what is on a desk's machine and on others: it has nothing
-// but a site directory.
+// elsewhere returns another control host for the machines of a desk. It has only a site directory.
 func (d *desk) elsewhere(text string, others map[string]*machine) *desk {
 	d.Helper()
 	e := newDesk(d.T)
@@ -33,10 +32,10 @@ const (
 	secondHost    = "[host.sv2]\naddress = \"10.8.1.2\"\n"
 )
 
-// TestFarReleases: which releases are live is on the hosts, with what they were staged from:
-// another control point finds it there, and a host that joins the site gets it, too.
+// TestFarReleases: the hosts store which releases are live, and what they were staged from. Another
+// control host finds this, and so does a host that joins the site.
 func TestFarReleases(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // others on this machine leave something where all do
+	t.Setenv("TMPDIR", t.TempDir()) // other tests leave files in the common directory
 	d, other := newDesk(t), newMachine(t)
 	d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))
 	d.up()
@@ -65,7 +64,7 @@ func TestFarReleases(t *testing.T) {
 	hosts["sv2"] = other
 	withSecond := strings.ReplaceAll(fromElsewhere, "roles  =", "host = \"sv1\"\nroles  =") + secondHost
 	e.write("site.toml", withSecond)
-	// Nothing is to be done but to let the second host know.
+	// Only the records of the second host need an update.
 	if _, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{}); err != nil ||
 		!strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
 		t.Fatalf("the second host: %v\ntold: %s", err, e.watch.text())
@@ -92,7 +91,7 @@ func TestFarReleases(t *testing.T) {
 		t.Errorf("the second host keeps %s: %v", kept, err)
 	}
 
-	// What one host has missed it gets, and nobody is asked.
+	// A host gets what it has missed, without a question.
 	newer := read("sv1")
 	newer.Confirmed = append(newer.Confirmed, 700)
 	e.must(on("sv1").Releases.Write(t.Context(), newer))
@@ -102,7 +101,7 @@ func TestFarReleases(t *testing.T) {
 		t.Errorf("on record are %+v and %+v", one, two)
 	}
 
-	// Two that were steered apart disagree, and nobody guesses.
+	// Two hosts changed by different control hosts disagree, and the error does not prefer one.
 	e.must(on("sv1").Releases.Write(t.Context(), newer))
 	newer.Active = map[string]int{"web1": 701}
 	e.must(on("sv2").Releases.Write(t.Context(), newer))
@@ -119,7 +118,7 @@ func TestFarReleases(t *testing.T) {
 		t.Errorf("on record is %+v", two)
 	}
 
-	// Of two copies of what a release was staged from, that counts which is in releases.lock.
+	// If two copies of a release differ, the one in releases.lock is used.
 	e.must(os.WriteFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"),
 		[]byte("# another\n"), 0o600))
 	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
@@ -133,7 +132,7 @@ func TestFarReleases(t *testing.T) {
 	}
 }
 
-// trust accepts what hosts keep of a release.
+// trust accepts the hosts' copy of a release.
 func (d *desk) trust(release int) *releases.Copy {
 	d.Helper()
 	shown := false
@@ -146,7 +145,7 @@ func (d *desk) trust(release int) *releases.Copy {
 	return made
 }
 
-// farStaged is a site on two hosts with a release that is staged.
+// farStaged returns a site on two hosts with a staged release.
 func farStaged(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = farDesk(t)
@@ -198,7 +197,7 @@ func TestFarSwitch(t *testing.T) {
 	d.wantLive(0)
 	d.wantSame(0)
 
-	// One host cannot: then none does.
+	// If one host fails, no host switches.
 	other.fault.Fail("move", "", 1, nil)
 	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.wantExit(err, problem.Reverted, "back at release none")
@@ -209,13 +208,13 @@ func TestFarSwitch(t *testing.T) {
 
 	d.up()
 	d.wantLive(700)
-	// Down ends what was under way, whatever has become of it.
+	// Down ends what was under way, whatever its state.
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
 	r, err := f.Records().Read(t.Context())
 	d.must(err)
-	// What a run leaves in which only one host has taken down that it has switched: whoever holds the
-	// lock writes one record, and they agree.
+	// A run left different records, because only one host recorded the switch. The next holder of
+	// the lock writes the same record to all hosts.
 	apart := r
 	apart.Former = map[string]int{"web1": 700}
 	d.must(f.All[1].Releases.Write(t.Context(), apart))
@@ -238,7 +237,7 @@ func TestFarSwitch(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "no former release")
 }
 
-// TestFarShow: what a release consists of, each host knows of its own nodes.
+// TestFarShow: each host describes its own nodes of a release.
 func TestFarShow(t *testing.T) {
 	d, other := diskDesk(t), newMachine(t)
 	other.disk = true
@@ -259,8 +258,9 @@ func TestFarShow(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "there is no node of release 799")
 }
 
-// TestUnreadableEdition: a host whose copy of a site directory cannot be read gets that of another;
-// if there is none, or if there are two, the site can still be taken down.
+// TestUnreadableEdition: a host whose copy of a site directory cannot be read gets the copy of
+// another host. If there is none, or if there are two different ones, the site can still be taken
+// down.
 func TestUnreadableEdition(t *testing.T) {
 	d, other := farStaged(t)
 	d.turnTo(700)
@@ -300,13 +300,13 @@ func TestUnreadableEdition(t *testing.T) {
 	}
 }
 
-// TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next
-// run, when the host is back, brings it to one release, from wherever it is steered.
+// TestFarSwitchCut: a host is lost during a switch. The error reports the mixed releases. When the
+// host is back, the next run, from any control host, brings all nodes to one release.
 func TestFarSwitchCut(t *testing.T) {
 	d, other := farStaged(t)
 	// The second host is lost when the links of the first have moved, or are about to.
 	lost := false
-	var once sync.Mutex // steps are done at the same time, and some of them after the run
+	var once sync.Mutex // steps run concurrently, and some of them after the run
 	d.of("toykat").Command = nil
 	other.slow = func() {
 		once.Lock()
@@ -335,7 +335,7 @@ func TestFarSwitchCut(t *testing.T) {
 	d.machine.others = map[string]*machine{"sv2": other}
 	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.HalfWay, "under way or was interrupted")
-	d.Patient = true // the helper may still be letting go
+	d.Patient = true // the helper may still hold the lock
 	d.up()
 	d.wantLive(0)
 	d.wantSame(0)
@@ -344,7 +344,7 @@ func TestFarSwitchCut(t *testing.T) {
 	d.wantSame(700)
 }
 
-// liar is a host that says that it keeps something else than it gives.
+// liar is a host that sends something other than it reports.
 type liar struct{ apply.ReleaseHost }
 
 func (liar) SendEdition(ctx context.Context, _ int, rw io.ReadWriter) error {
@@ -359,8 +359,8 @@ func (liar) SendEdition(ctx context.Context, _ int, rw io.ReadWriter) error {
 	return sitearchive.Send(ctx, dir, rw)
 }
 
-// TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read
-// or run on the machine that steers, and is what all hosts say that it is.
+// TestHostileRelease: a host's copy of a site directory cannot make the control host read or run
+// anything. It is used only if it has the digest that all hosts report.
 func TestHostileRelease(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))
@@ -375,7 +375,7 @@ func TestHostileRelease(t *testing.T) {
 	d.must(os.WriteFile(file, append(text, "\n[secret.stolen]\nfile = \""+stolen+
 		"\"\n[hook.run]\non = [\"backup-done\"]\ncommand = [\""+stolen+"\"]\n"...), 0o600))
 	e := d.elsewhere(fromElsewhere, map[string]*machine{"sv1": d.machine})
-	e.trust(700) // even if somebody has accepted it
+	e.trust(700) // even if it was trusted
 	f, err := e.Hosts(t.Context(), e.site())
 	e.must(err)
 	made, err := e.Call(e.site()).Releases(f).Load(t.Context(), 700)
@@ -389,11 +389,12 @@ func TestHostileRelease(t *testing.T) {
 	}
 }
 
-// TestNodeOnTwo: of a node of which two hosts say that they have it, that counts which the site
+// TestNodeOnTwo: if two hosts claim to have a node, it is on the host that the site file
 // wants; else nobody guesses, and nothing is sent to either.
 func TestNodeOnTwo(t *testing.T) {
 	hosts := map[string]*machine{}
-	fromElsewhere := strings.Replace(fromElsewhere, "[site]", "[site]\nid = \"a1\"", 1) // else they would be of two sites
+	// otherwise they would belong to two sites
+	fromElsewhere := strings.Replace(fromElsewhere, "[site]", "[site]\nid = \"a1\"", 1)
 	for _, name := range []string{"sv1", "sv2"} {
 		d := newDesk(t)
 		d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// reboot takes away what does not outlive that: nodes stand still, networks are gone.
+// reboot removes what does not survive a reboot: nodes stop, and networks are gone.
 func (m *machine) reboot() {
 	m.t.Helper()
 	in := m.of("toykat")
@@ -42,7 +42,7 @@ func (m *machine) reboot() {
 	}
 }
 
-// resumes lets a machine bring up what it has, by itself.
+// resumes lets a machine start its nodes on its own.
 func (d *desk) resumes(m *machine) (told string, err error) {
 	h := &unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}
 	h.Tell = func(format string, args ...any) { told += fmt.Sprintf(format, args...) }
@@ -50,8 +50,8 @@ func (d *desk) resumes(m *machine) (told string, err error) {
 	return told, err
 }
 
-// TestFarResume: after a reboot, a host brings up again what it has, without the others and without
-// the site directory; who steers then finds nothing to do.
+// TestFarResume: after a reboot, a host starts its nodes without the other hosts and without the
+// site directory. After that, the control host finds nothing to do.
 func TestFarResume(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
@@ -76,7 +76,7 @@ func TestFarResume(t *testing.T) {
 	if !p.Empty() {
 		t.Errorf("a plan has %d steps: %v", len(p.Steps), p.Steps)
 	}
-	// This machine does it by the verb, too, and does not ask the other.
+	// The verb resume on this machine also does this, without contacting the other host.
 	d.Links.Close()
 	d.machine.others = nil
 	d.machine.reboot()
@@ -94,8 +94,8 @@ func TestFarResume(t *testing.T) {
 	}
 }
 
-// TestFarResumeLate: what a run that was killed did not come to tell hosts, the next one tells
-// them, though it has nothing else to do; hosts that know it are told nothing.
+// TestFarResumeLate: if a killed run did not update the boot plans of hosts, the next run does,
+// even if it has nothing else to do. It sends nothing to hosts that are up to date.
 func TestFarResumeLate(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -121,8 +121,8 @@ func TestFarResumeLate(t *testing.T) {
 	}
 }
 
-// TestFarResumeRefused: a host starts nothing by itself that may be another's, or of which it does
-// not know how it is.
+// TestFarResumeRefused: on its own, a host does not start a node that may be on another host, or
+// whose state it does not know.
 func TestFarResumeRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -151,7 +151,7 @@ func TestFarResumeRefused(t *testing.T) {
 	wantStill()
 	record(func(r *observe.Releases) { r.Switch = nil })
 
-	// A run that was cut short has changed a node, and not taken down what is to become of it.
+	// An interrupted run has changed a node, and has not recorded its new state.
 	nodes, err := other.of("toykat").List(t.Context(), "toykat")
 	d.must(err)
 	for i := range nodes {
@@ -166,14 +166,14 @@ func TestFarResumeRefused(t *testing.T) {
 		t.Error(made)
 	}
 
-	// Somebody steers.
+	// Another process holds the lock.
 	letGo, err := h.Runs.Lock(t.Context(), host.Holder{Who: "ada"})
 	d.must(err)
 	_, err = d.resumes(other)
 	d.wantExit(err, problem.Locked)
 	letGo()
 
-	// What is on record is no record.
+	// The stored plan is invalid.
 	d.must(os.WriteFile(apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot), []byte("{"), 0o600))
 	_, err = d.resumes(other)
 	d.wantExit(err, problem.Failed, "cannot be read", "orrery up")

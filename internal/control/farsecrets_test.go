@@ -10,7 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// secretive is a site on two hosts with a secret that nodes of both need, and one that nodes of sv2 need.
+// secretive returns a site on two hosts with a secret for nodes of both hosts, and one for nodes of
+// sv2.
 func secretive(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = farDesk(t)
@@ -22,13 +23,14 @@ func secretive(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
-// sealed returns what a machine keeps of a secret; "": nothing.
+// sealed returns a machine's copy of a secret, or "" if it has none.
 func (m *machine) sealed(name string) string {
 	text, _ := os.ReadFile(filepath.Join(m.dirs.Secrets("toykat"), name))
 	return string(text)
 }
 
-// TestGeneratedOverHosts: a generated secret has one value, whoever steers, and is kept where nodes need it.
+// TestGeneratedOverHosts: a generated secret has the same value from every control host, and is
+// stored on the hosts whose nodes need it.
 func TestGeneratedOverHosts(t *testing.T) {
 	d, other := secretive(t)
 	d.up()
@@ -62,7 +64,7 @@ func TestGeneratedOverHosts(t *testing.T) {
 		t.Error("where the site is only steered from, secrets are kept")
 	}
 
-	// Hosts differ: that is told, and nothing is guessed.
+	// If hosts have different values, that is an error, and none is chosen.
 	d.must(os.WriteFile(filepath.Join(d.machine.dirs.Secrets("toykat"), "both"), []byte(strings.Repeat("x", 24)), 0o600))
 	if err := again(d); err == nil ||
 		!strings.Contains(d.watch.text(), "hosts sv1 and sv2 keep different values of the generated secret both") {
@@ -73,7 +75,8 @@ func TestGeneratedOverHosts(t *testing.T) {
 	}
 }
 
-// TestSecretOfSilentHost: while a host does not answer that may have the only copy, there is no second value.
+// TestSecretOfSilentHost: if a host that does not answer may have the only copy, no second value is
+// generated.
 func TestSecretOfSilentHost(t *testing.T) {
 	d, other := secretive(t)
 	d.up()
@@ -100,7 +103,8 @@ func TestSecretOfSilentHost(t *testing.T) {
 	}
 }
 
-// TestSecretOfStranger: a host on which no node needs a secret does not decide what others get.
+// TestSecretOfStranger: a host whose nodes do not need a secret does not determine its value on
+// other hosts.
 func TestSecretOfStranger(t *testing.T) {
 	d, other := secretive(t)
 	d.must(os.MkdirAll(d.machine.dirs.Secrets("toykat"), 0o700))

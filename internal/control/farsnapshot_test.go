@@ -15,7 +15,7 @@ import (
 
 const farUp = "db none running healthy, web1 none running healthy, web2 none running healthy"
 
-// farDisks is a site on two hosts, whose nodes have directories.
+// farDisks returns a site on two hosts, whose nodes have directories.
 func farDisks(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = diskDesk(t), newMachine(t)
@@ -28,7 +28,7 @@ func farDisks(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
-// noSnapshot wants that machines have nothing of a snapshot, and nodes that do not stand still.
+// noSnapshot fails the test if machines have anything of a snapshot, or frozen nodes.
 func (d *desk) noSnapshot(what string, on ...*machine) {
 	d.Helper()
 	for _, m := range on {
@@ -48,8 +48,8 @@ func (d *desk) noSnapshot(what string, on ...*machine) {
 	}
 }
 
-// TestFarSnapshot: a snapshot has the nodes of all hosts, and is put back on all of them, or on
-// none. Whoever steers finds the same.
+// TestFarSnapshot: a snapshot has the nodes of all hosts, and is restored on all of them or on
+// none. Every control host finds the same.
 func TestFarSnapshot(t *testing.T) {
 	d, other := farDisks(t)
 	want := func(db, web string) {
@@ -98,7 +98,7 @@ func TestFarSnapshot(t *testing.T) {
 		t.Errorf("put back was %+v", back)
 	}
 
-	// A host loses its part: that is told, and the rest can be had all the same.
+	// A host loses its part: that is reported, and the rest can still be restored.
 	d.must(os.RemoveAll(filepath.Join(other.dirs.Snapshots("toykat"), taken.ID)))
 	if all, err = snapshots.List(t.Context(), d.Session, d.site()); err != nil ||
 		strings.Join(all[0].Lacking, " ") != "sv2" || !strings.Contains(d.watch.text(), "on host sv2 is lost") {
@@ -113,8 +113,8 @@ func TestFarSnapshot(t *testing.T) {
 	d.noSnapshot("removed", d.machine, other)
 }
 
-// TestFarSnapshotHalfKept: what was ready when a run was killed is kept if a host has kept it, and
-// was never taken if none has.
+// TestFarSnapshotHalfKept: parts were ready when a run was killed. If a host has kept its part, the
+// snapshot is kept. Otherwise it is removed.
 func TestFarSnapshotHalfKept(t *testing.T) {
 	d, other := farDisks(t)
 	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
@@ -125,7 +125,7 @@ func TestFarSnapshotHalfKept(t *testing.T) {
 		d.must(os.Rename(filepath.Join(dir, taken.ID), filepath.Join(dir, "."+taken.ID+"-ready")))
 	}
 	unkept(other)
-	d.up() // which sweeps
+	d.up() // removes what killed runs left
 	again, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
 	d.must(err)
 	all, err := snapshots.List(t.Context(), d.Session, d.site())
@@ -145,8 +145,8 @@ func TestFarSnapshotHalfKept(t *testing.T) {
 	d.noSnapshot("never taken", d.machine, other)
 }
 
-// TestFarSnapshotKilled: wherever a host is lost while nodes are put back, the same command brings
-// that to its end.
+// TestFarSnapshotKilled: a host is lost at each point of restoring nodes. The same command
+// completes the restoring.
 func TestFarSnapshotKilled(t *testing.T) {
 	for n := 1; ; n++ {
 		d, other := farDisks(t)
@@ -168,7 +168,7 @@ func TestFarSnapshotKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still be letting go
+		d.Patient = true // the helper may still hold the lock
 		d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 		_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 		d.must(err)

@@ -23,7 +23,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// onFarTrial is a site on two hosts of which a release is on trial.
+// onFarTrial returns a site on two hosts with a release on trial.
 func onFarTrial(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = farStaged(t)
@@ -42,7 +42,7 @@ func onFarTrial(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
-// watched lets a host by itself watch over the trial whose time is over.
+// watched lets a host on its own watch a trial whose time is over.
 func (d *desk) watched(m *machine) error {
 	d.Helper()
 	h := m.Host("local", "toykat", nil)
@@ -56,13 +56,13 @@ func (d *desk) watched(m *machine) error {
 		Run(d.Context(), apply.OnTrial, "")
 }
 
-// TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all
-// of them by what each has, with nobody who steers.
+// TestFarTrial: a confirmed release stays live on all hosts. Without confirmation, each host goes
+// back with its own plan, without a control host.
 func TestFarTrial(t *testing.T) {
 	d, other := onFarTrial(t)
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.wantExit(err, problem.Mistake, "is on trial")
-	d.up() // whatever is changed meanwhile, hosts know how they go back
+	d.up() // whatever is changed, the hosts update their rollback plans
 	end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	if end.Result != observe.Confirmed {
@@ -81,13 +81,13 @@ func TestFarTrial(t *testing.T) {
 	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	d.Links.Close()
-	d.machine.others = nil // the hosts do not reach one another
+	d.machine.others = nil // the hosts cannot reach each other
 	d.wantExit(d.watched(other), problem.Reverted, "nobody confirmed it")
 	d.wantExit(d.watched(d.machine), problem.Reverted, "nobody confirmed it")
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.wantLive(0)
 	d.wantSame(0)
-	for host, m := range map[string]*machine{"sv1": d.machine, "sv2": other} { // each tells it, to who hears of that
+	for host, m := range map[string]*machine{"sv1": d.machine, "sv2": other} { // each host notifies its own hooks
 		letters, err := filepath.Glob(filepath.Join(m.dirs.Site("toykat"), "hooks", "*.json"))
 		d.must(err)
 		all, _ := m.Waiting()
@@ -114,7 +114,7 @@ func TestFarTrial(t *testing.T) {
 	d.wantSame(700)
 }
 
-// TestFarTrialChanged: what is changed during a trial is changed in the way back, too, also for a
+// TestFarTrialChanged: a change of the site during a trial updates the rollback plan, even for a
 // process that watches already.
 func TestFarTrialChanged(t *testing.T) {
 	d, other := onFarTrial(t)
@@ -132,9 +132,9 @@ func TestFarTrialChanged(t *testing.T) {
 		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).
 			Run(t.Context(), apply.OnTrial, "")
 	}()
-	<-looked // it has read it
+	<-looked // it has read the plan
 	d.must(os.WriteFile(path, []byte("{"), 0o600))
-	<-said // it looks each time
+	<-said // it reads the plan each time
 	d.must(os.WriteFile(path, whole, 0o600))
 	h := other.Host("sv2", "toykat", nil)
 	r, err := h.Releases.Read(t.Context())
@@ -144,8 +144,8 @@ func TestFarTrialChanged(t *testing.T) {
 	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
 }
 
-// TestFarTrialApart: hosts of which one has gone back and another has not, or was told that the
-// release is confirmed, are told of, and the next run brings them to one release.
+// TestFarTrialApart: if only one of two hosts has gone back or knows of the confirmation, that is
+// reported. The next run brings all hosts to one release.
 func TestFarTrialApart(t *testing.T) {
 	for what, second := range map[string]func(d *desk){
 		"still on trial": func(*desk) {},
@@ -179,8 +179,8 @@ func TestFarTrialApart(t *testing.T) {
 	}
 }
 
-// TestFarTrialFails: a check that fails on one host keeps the release from being confirmed, and
-// that host does not go back before the others.
+// TestFarTrialFails: a failed check on one host prevents confirmation. That host does not go back
+// before the others.
 func TestFarTrialFails(t *testing.T) {
 	d, other := onFarTrial(t)
 	other.of("toykat").Command = func(_ context.Context, _ engine.Ref, c host.Command) error {
@@ -215,8 +215,8 @@ func TestFarTrialFails(t *testing.T) {
 	d.wantSame(0)
 }
 
-// TestFarTrialCut: whoever steers is lost before all hosts know how they go back: that is a switch
-// that was interrupted.
+// TestFarTrialCut: if the control host is lost before all hosts have their rollback plans, that
+// counts as an interrupted switch.
 func TestFarTrialCut(t *testing.T) {
 	d, other := farStaged(t)
 	d.machine.noLater, other.noLater = errors.New("no process can be begun"), errors.New("no process can be begun")
@@ -230,8 +230,8 @@ func TestFarTrialCut(t *testing.T) {
 	d.wantSame(0)
 }
 
-// TestTrialTold: whoever asks is told until when a release is on trial and what happens then, and
-// on which host it has failed: there it is not confirmed.
+// TestTrialTold: the trial's end and what happens then are reported. A host on which the trial has
+// failed is named, and prevents confirmation.
 func TestTrialTold(t *testing.T) {
 	d, other := onFarTrial(t)
 	told := func(d *desk, words ...string) {

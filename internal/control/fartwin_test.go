@@ -20,7 +20,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// farTwin makes a twin of a site on two hosts.
+// farTwin creates a twin of a site on two hosts.
 func farTwin(t *testing.T, change func(*twin.Record)) (d *desk, other *machine) {
 	t.Helper()
 	d, other = farDesk(t)
@@ -37,8 +37,8 @@ func farTwin(t *testing.T, change func(*twin.Record)) (d *desk, other *machine) 
 	return d, other
 }
 
-// TestFarTwin: a twin of a site with several hosts is on all of them, is known from wherever
-// somebody steers, and is ended from there.
+// TestFarTwin: a twin of a site with several hosts is on all of them. Every control host knows it
+// and can destroy it.
 func TestFarTwin(t *testing.T) {
 	d, other := farTwin(t, nil)
 	for name, m := range map[string]*machine{"db": d.machine, "web1": other} {
@@ -93,8 +93,8 @@ func TestFarTwin(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestFarTwinExpires: each host waits for the end of a twin by itself, and ends what it has of it;
-// whoever comes before all have done so is told.
+// TestFarTwinExpires: each host waits for the end of a twin on its own, and destroys its part. A
+// verb that comes before all hosts have done so reports that.
 func TestFarTwinExpires(t *testing.T) {
 	d, other := farTwin(t, func(r *twin.Record) { r.Expires = time.Now().Add(time.Hour) })
 	for _, m := range []*machine{d.machine, other} {
@@ -102,7 +102,7 @@ func TestFarTwinExpires(t *testing.T) {
 			t.Errorf("waiting are %v", w)
 		}
 	}
-	// The second host was off, and when it is reached again, somebody waits.
+	// The second host was off. When it is reached again, a process waits there.
 	b := newDesk(t)
 	b.machine = other
 	b.Dirs, b.Machine = other.dirs, other
@@ -112,7 +112,7 @@ func TestFarTwinExpires(t *testing.T) {
 		t.Errorf("waiting are %v", w)
 	}
 	over := time.Now().Add(-time.Minute)
-	for _, m := range []*machine{d.machine, other} { // and now it is
+	for _, m := range []*machine{d.machine, other} { // and now the time is over
 		d.expired(m, over)
 	}
 	of := d.ofTwin("dev")
@@ -129,7 +129,7 @@ func TestFarTwinExpires(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestFarTwinRefused: what cannot be is said before anything is there.
+// TestFarTwinRefused: invalid requests are refused before anything is created.
 func TestFarTwinRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -145,14 +145,14 @@ func TestFarTwinRefused(t *testing.T) {
 	}
 }
 
-// TestFarTwinVolumes: each host copies the volumes of the nodes that are there, and the nodes of
-// the twin come to them. One that has failed is asked again, and no other.
+// TestFarTwinVolumes: each host copies the volumes of its nodes, and the nodes of the twin are
+// placed where their volumes are. After a failure on one host, only that host is asked again.
 func TestFarTwinVolumes(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"pages\"\npath = \"/srv/pages\"\n")
 	d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.pages]\n[network.far]", 1))
 	d.up()
-	// from now on they are anywhere, and stay where they are
+	// from now on nodes may be on any host, and stay where they are
 	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "host  = \"sv2\"\nnet.far", "net.far", 1))
 	at := func(m *machine, key, volume, node string) string {
 		return filepath.Join(m.dirs.Volumes(key), volume, node, "book")
@@ -204,7 +204,7 @@ func TestFarTwinVolumes(t *testing.T) {
 	d.wantExit(err, problem.Unable, "node web1 is on host sv2 with its volumes", "orrery move web1 --to sv1")
 }
 
-// programTwin is a twin of a site on two hosts whose volumes a program fills.
+// programTwin returns a twin of a site on two hosts whose volumes are filled by a program.
 func programTwin(t *testing.T, program string) (d *desk, other *machine, of twin.Record) {
 	t.Helper()
 	d, other = farDesk(t)
@@ -221,15 +221,15 @@ func programTwin(t *testing.T, program string) (d *desk, other *machine, of twin
 	return d, other, of
 }
 
-// leftHere tells what is left where volumes are made before they are sent.
+// leftHere returns what is left in the staging directory for volumes.
 func leftHere() []string {
 	left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*")
 	hidden, _ := filepath.Glob(os.Getenv("TMPDIR") + "/.*")
 	return append(left, hidden...)
 }
 
-// TestFarTwinProgram: a program fills the volumes of a twin where the caller is, in the order of
-// its nodes, and each comes to the host of its node with all that is in it.
+// TestFarTwinProgram: a program fills the volumes of a twin on the caller's machine, in the order
+// of its nodes. Each volume is sent to the host of its node with all its content.
 func TestFarTwinProgram(t *testing.T) {
 	d, other, of := programTwin(t, `set -e
 echo "$1 $2" >>"$(dirname "$0")/calls"
@@ -285,15 +285,15 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 			t.Errorf("left is %q", left)
 		}
 	}
-	d.must(os.Remove(of.Volumes)) // it is asked no more
+	d.must(os.Remove(of.Volumes)) // it is not run again
 	twin.up()
 	if p, err := sites.Preview(t.Context(), twin.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 		t.Errorf("a plan then: %v, %v", p, err)
 	}
 }
 
-// TestFarTwinProgramFails: when the program fails, no node comes up. Nothing goes on from what
-// hosts have on record of it, since they could name any program of this machine.
+// TestFarTwinProgramFails: if the program fails, no node comes up. It is not run again because of
+// the hosts' records, since those could name any program of this machine.
 func TestFarTwinProgramFails(t *testing.T) {
 	d, other, of := programTwin(t,
 		`echo "$2" >>"$(dirname "$0")/calls"; [ "$2" = db ] || { echo "no data for $2"; exit 3; }`)

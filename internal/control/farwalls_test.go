@@ -20,13 +20,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// A hostile host is one whose root writes what it likes to the records of a site there.
+// A hostile host is one whose root can write anything to its records of a site.
 type hostile struct {
 	*desk
 	*machine
 }
 
-// record returns what the host has on record of releases.
+// record returns the host's records of releases.
 func (h hostile) record() (r observe.Releases) {
 	h.desk.Helper()
 	text, err := os.ReadFile(h.recordPath())
@@ -39,7 +39,7 @@ func (h hostile) recordPath() string {
 	return filepath.Join(h.machine.dirs.Site("toykat"), "releases.json")
 }
 
-// forge replaces the record by one that claims to come after that of every other host.
+// forge replaces the record by one that claims to be newer than those of all other hosts.
 func (h hostile) forge(change func(*observe.Releases)) {
 	h.desk.Helper()
 	r := h.record()
@@ -51,7 +51,7 @@ func (h hostile) forge(change func(*observe.Releases)) {
 	h.must(os.WriteFile(h.recordPath(), text, 0o600))
 }
 
-// copyOf replaces what the host keeps of a release by another site directory.
+// copyOf replaces the host's copy of a release by another site directory.
 func (h hostile) copyOf(release int, files map[string]string) {
 	h.desk.Helper()
 	dir := h.machine.dirs.Release("toykat", release)
@@ -62,7 +62,7 @@ func (h hostile) copyOf(release int, files map[string]string) {
 	}
 }
 
-// walled is a site on two hosts, of which release 700 is live and the second host is hostile.
+// walled returns a site on two hosts, with release 700 live and a hostile second host.
 func walled(t *testing.T, change ...string) (*desk, hostile) {
 	t.Helper()
 	d, other := farDesk(t)
@@ -78,7 +78,7 @@ func walled(t *testing.T, change ...string) (*desk, hostile) {
 	return d, hostile{d, other}
 }
 
-// mounts returns the directories of a machine that nodes of it see, other than those below its state.
+// mounts returns the directories outside a machine's state that its nodes can see.
 func (m *machine) mounts() (paths []string) {
 	m.t.Helper()
 	nodes, err := m.of("toykat").List(m.t.Context(), "toykat")
@@ -95,7 +95,7 @@ func (m *machine) mounts() (paths []string) {
 	return paths
 }
 
-// has reports whether a text is in any file of a machine.
+// has reports whether any file of a machine contains a text.
 func (m *machine) has(text string) bool {
 	found := false
 	for _, dir := range []string{m.dirs.State, m.dirs.Run} {
@@ -111,7 +111,7 @@ func (m *machine) has(text string) bool {
 }
 
 // TestForgedRelease: root of a host forges a release that mounts a directory of another host into a
-// node there, and a record by which that release is live. The other host does nothing of it.
+// node there, and a record that makes this release live. The other host does nothing of it.
 func TestForgedRelease(t *testing.T) {
 	d, evil := walled(t)
 	helper := filepath.Join(t.TempDir(), "helper")
@@ -137,8 +137,8 @@ func TestForgedRelease(t *testing.T) {
 	}
 }
 
-// TestForgedRole: root of a host forges a release by which a node there needs a secret that none
-// needs. The host does not get it.
+// TestForgedRole: root of a host forges a release in which a node there needs a secret that no node
+// needs. The host does not get the secret.
 func TestForgedRole(t *testing.T) {
 	const value = "s3cr3t-of-the-control-host"
 	file := filepath.Join(t.TempDir(), "tok")
@@ -167,8 +167,8 @@ func TestForgedRole(t *testing.T) {
 	}
 }
 
-// TestForgedCopy: the only host that has a copy of a release sends another one than releases.lock
-// says. Nothing is made of it, and what is live goes on as it is.
+// TestForgedCopy: the only host with a copy of a release sends one that differs from releases.lock.
+// Nothing is made from it, and the live nodes are not affected.
 func TestForgedCopy(t *testing.T) {
 	d, evil := walled(t)
 	d.must(os.RemoveAll(filepath.Join(d.machine.dirs.Release("toykat", 700), "site")))
@@ -203,11 +203,12 @@ func TestForgedCopy(t *testing.T) {
 	d.must(err)
 }
 
-// TestTrust: what hosts keep of a release is accepted after it was shown, and nothing else than that.
+// TestTrust: the hosts' copy of a release is accepted after it was shown, and only exactly that
+// copy.
 func TestTrust(t *testing.T) {
 	d, evil := walled(t)
 	d.stage(701)
-	d.must(os.Remove(filepath.Join(d.dir, "releases.lock"))) // as of a site that was staged by an earlier Orrery
+	d.must(os.Remove(filepath.Join(d.dir, "releases.lock"))) // as for a site that was staged by an earlier version
 	if gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0); err != nil ||
 		!slices.Equal(gone.Releases, []int{701}) {
 		t.Errorf("pruned were %+v: %v", gone, err)
@@ -233,7 +234,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("shown was %+v", shown)
 	}
 
-	// The hosts keep different copies: the caller says which one is meant.
+	// The hosts have different copies, and the caller selects one.
 	evil.copyOf(700, map[string]string{"roles/web/role.toml": "# evil\n"})
 	_, err = trust(func(*releases.TrustOptions) {})
 	d.wantExit(err, problem.Usage, "hosts keep different copies of release 700: sv1; sv2", "--host NAME")
@@ -259,7 +260,8 @@ func TestTrust(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "no host keeps a copy of release 701")
 }
 
-// TestLockUnwritable: a release is staged only where releases.lock can be written, and else nothing is done.
+// TestLockUnwritable: a release is staged only if releases.lock can be written. Otherwise nothing
+// is done.
 func TestLockUnwritable(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")
@@ -277,8 +279,8 @@ func TestLockUnwritable(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
 }
 
-// TestRestoreReleases: the releases of a backup come back if they are those of releases.lock, or
-// with the site directory that has them. A backup does not choose others.
+// TestRestoreReleases: the releases of a backup are restored if they are in releases.lock, or if
+// the site directory is restored with them. A backup cannot select other releases.
 func TestRestoreReleases(t *testing.T) {
 	d, _ := farDisks(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")
@@ -311,7 +313,8 @@ func TestRestoreReleases(t *testing.T) {
 	d.must(restore(d.dir))
 	d.wantSame(700)
 
-	// The site directory of the backup has its own releases.lock; one of an earlier Orrery has none, and gets one.
+	// The site directory of the backup has its own releases.lock. A directory of an earlier version
+	// has none, and gets one.
 	lockOf := func() string {
 		t.Helper()
 		fresh := filepath.Join(t.TempDir(), "site")
@@ -338,8 +341,8 @@ func TestRestoreReleases(t *testing.T) {
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it")
 }
 
-// lockless removes releases.lock before the site directory goes into a backup: so are backups of an
-// earlier Orrery.
+// lockless removes releases.lock before the site directory is backed up, as in backups of earlier
+// versions.
 type lockless struct {
 	control.Watcher
 	lock string
@@ -350,14 +353,14 @@ func (l lockless) Bytes(what string) control.ByteWatcher {
 	return l.Watcher.Bytes(what)
 }
 
-// lock returns the text of releases.lock.
+// lock returns the content of releases.lock.
 func (d *desk) lock() string {
 	text, _ := os.ReadFile(filepath.Join(d.dir, "releases.lock"))
 	return string(text)
 }
 
-// TestLockOfSites: a site with one host has no releases.lock; when it gets another host, what this
-// machine keeps is known; what is pruned goes.
+// TestLockOfSites: a site with one host has no releases.lock. When another host joins, this
+// machine's releases are added to it. Pruned releases are removed from it.
 func TestLockOfSites(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "[host.sv1]\naddress = \"local\"\n[network.lan]", 1))
@@ -388,8 +391,8 @@ func TestLockOfSites(t *testing.T) {
 }
 
 // TestForgedRecord: root of a host writes to its record that other releases are live on other
-// hosts, all of which a control host has staged. Nothing becomes of it: no release goes live, and
-// none comes back, that no control host has made live.
+// hosts. A control host has staged all of these releases. The forged record has no effect: only a
+// control host can make a release live, or return to one.
 func TestForgedRecord(t *testing.T) {
 	set := func(n int) map[string]int { return map[string]int{"db": n, "web1": n, "web2": n} }
 	for what, forge := range map[string]func(*observe.Releases){
@@ -413,7 +416,7 @@ func TestForgedRecord(t *testing.T) {
 		before := (hostile{d, d.machine}).record()
 		evil.forge(forge)
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
-		if err == nil { // what it says of its own nodes may be done, and leaves the others alone
+		if err == nil { // its claims about its own nodes may be followed; the other hosts are not affected
 			d.wantLive(700)
 		} else {
 			d.wantExit(err, problem.Surprise, "host", "sv2")
@@ -432,8 +435,8 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// TestForgedConfirmation: root of a host cannot confirm a release that is on trial, nor end a trial
-// that all hosts know is confirmed.
+// TestForgedConfirmation: root of a host cannot confirm a release on trial, nor end a trial that
+// all hosts know as confirmed.
 func TestForgedConfirmation(t *testing.T) {
 	d, other := onFarTrial(t)
 	evil := hostile{d, other}

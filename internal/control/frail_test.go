@@ -21,23 +21,24 @@ import (
 	"orrery/internal/volume"
 )
 
-// errMishap is why a call of a frail host fails.
+// errMishap is the error of a failing call of a frail host.
 const errMishap = mishapError("a mishap, as ordered")
 
 type mishapError string
 
 func (e mishapError) Error() string { return string(e) }
 
-// Mishaps counts the calls of frail hosts by name ("sv1 Observe"), and lets one of them fail.
+// mishaps counts the calls of frail hosts by name ("sv1 Observe"), and makes one of them fail.
 type mishaps struct {
 	mu     sync.Mutex
 	calls  map[string]int
 	name   string
-	nth    int // the first is 1
+	nth    int // counted from 1
 	struck bool
 }
 
-// order lets the nth call of a name fail, and forgets all calls before. An empty name only counts.
+// order makes the nth call of a name fail, and resets all counts. With an empty name, calls are
+// only counted.
 func (m *mishaps) order(name string, nth int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +78,7 @@ type frail struct {
 	machine string
 }
 
-// The subjects of a frail host.
+// The parts of a frail host.
 type (
 	frailRuns struct {
 		apply.RunHost

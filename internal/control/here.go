@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// ChosenHosts returns the hosts of a site, and the names of the nodes that selectors mean (nil: all).
+// ChosenHosts returns the hosts of a site, and the names of the nodes that match selectors, or nil
+// for all nodes.
 func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool,
 	error) {
 	chosen, err := Choose(s, selectors)
@@ -19,7 +20,7 @@ func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []stri
 	return f, chosen, err
 }
 
-// Choose returns the names of the nodes that selectors mean; nil means all.
+// Choose returns the names of the nodes that match selectors, or nil for all nodes.
 func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	if len(selectors) == 0 {
 		return nil, nil
@@ -35,7 +36,8 @@ func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	return chosen, nil
 }
 
-// ChosenNames returns the names of the nodes that selectors mean, in the order of the site; nil means all.
+// ChosenNames returns the names of the nodes that match selectors, in the order of the site file,
+// or nil for all nodes.
 func ChosenNames(s *site.Site, selectors []string) ([]string, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil || chosen == nil {

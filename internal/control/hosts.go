@@ -9,8 +9,9 @@ import (
 	"orrery/internal/site"
 )
 
-// AllowedOn returns an Unable problem if the caller may not change what this machine has of a site.
-// For what is on others he need be nobody here: whom they let in is theirs to say.
+// AllowedOn returns an Unable problem if the caller may not change this machine's part of a site.
+// It checks nothing if the site is only on other hosts, because those decide themselves whom they
+// let in.
 func (c *Session) AllowedOn(s *site.Site) error {
 	if !hosts.Near(s) {
 		return nil
@@ -18,8 +19,8 @@ func (c *Session) AllowedOn(s *site.Site) error {
 	return c.Allowed()
 }
 
-// Hosts returns the hosts of a site, with the releases that are live on them. Each of them must
-// answer, but those that are left out.
+// Hosts returns the hosts of a site, with the releases that are live on them. It returns an error
+// if a host does not answer, unless that host is left out by --without.
 func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
 	f, silent, err := c.Reached(ctx, s)
 	if err == nil {
@@ -28,22 +29,23 @@ func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error)
 	return f, err
 }
 
-// Call asks which hosts of a site answer, and how they are.
+// Call returns the Call that connects to the hosts of a site and queries their state.
 func (c *Session) Call(s *site.Site) *hosts.Call {
-	dir, _ := c.Absolute() // of a site that is known by its name, there is none
+	dir, _ := c.Absolute() // a site that is known only by its name has no directory
 	return &hosts.Call{
 		Links: c.Links, Machine: c.Local(), Dirs: c.Dirs, Site: s, Dir: dir, Without: c.Without, Known: c.Known,
 		Notice: func(format string, args ...any) { c.Notice(s.Key(), format, args...) },
 	}
 }
 
-// Reached returns those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
+// Reached returns the hosts of a site that answer. Silent is the error of those that do not.
+// Nothing is known about them.
 func (c *Session) Reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
 	return c.Call(s).Fleet(ctx)
 }
 
-// Bare returns the hosts of a site of which not much more than the key need be known. Each of them
-// must answer, but those that are left out.
+// Bare returns the hosts of a site without learning which releases are live there. It returns an
+// error if a host does not answer, unless that host is left out by --without.
 func (c *Session) Bare(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
 	f, silent, err := c.Call(s).Bare(ctx)
 	if err == nil {
@@ -52,7 +54,7 @@ func (c *Session) Bare(ctx context.Context, s *site.Site) (*apply.Fleet, error) 
 	return f, err
 }
 
-// Seen returns the hosts of a site as they are.
+// Seen returns the observed state of the hosts of a site.
 func (c *Session) Seen(ctx context.Context, f *apply.Fleet) ([]observe.Host, error) {
 	if err := mayChange(c, f); err != nil {
 		return nil, err
@@ -60,8 +62,8 @@ func (c *Session) Seen(ctx context.Context, f *apply.Fleet) ([]observe.Host, err
 	return f.Observe(ctx)
 }
 
-// mayChange returns an Unable problem if the caller may not change what is on the hosts, one of
-// which may be this machine.
+// mayChange returns an Unable problem if the caller may not change what is on the hosts. One of
+// them may be this machine.
 func mayChange(c *Session, f *apply.Fleet) error {
 	if len(f.All) == 0 {
 		return c.Allowed()

@@ -52,7 +52,8 @@ host  = "sv2"
 net.far = "auto"
 `
 
-// farDesk is a site on this machine and on another, which is behind the protocol of helpers.
+// farDesk returns a site on this machine and on another one, which is reached by the protocol of
+// helpers.
 func farDesk(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = newDesk(t), newMachine(t)
@@ -63,8 +64,8 @@ func farDesk(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
-// TestEncrypted: each host of an encrypted network has a key of its own, which stays the same, and
-// only root reads the half that is not told. One that cannot encrypt is told before anything is
+// TestEncrypted: each host of an encrypted network has its own key pair, which stays the same, and
+// only root can read the private key. A host that cannot encrypt is reported before anything is
 // done.
 func TestEncrypted(t *testing.T) {
 	d, other := farDesk(t)
@@ -114,8 +115,8 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestFarHost: a site on two hosts comes up, is seen, is worked with and goes down, and each host
-// has what is its own.
+// TestFarHost: a site on two hosts comes up, is shown, is worked with and goes down, and each host
+// has only its own part.
 func TestFarHost(t *testing.T) {
 	d, other := farDesk(t)
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
@@ -174,8 +175,8 @@ func TestFarHost(t *testing.T) {
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
 
-// TestNetworkOverHosts: nodes of two hosts are on one network, of which each host has the other's
-// nodes in its tables; but not of a routed one.
+// TestNetworkOverHosts: nodes of two hosts are on one network, and each host has the other's nodes
+// in its tables. Routed networks do not span hosts.
 func TestNetworkOverHosts(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
@@ -205,8 +206,8 @@ func TestNetworkOverHosts(t *testing.T) {
 	}
 }
 
-// TestSilentHost: a host that does not answer is unknown, and not empty: nothing is planned without
-// it unless that is said, and then nothing is made that may be there.
+// TestSilentHost: a host that does not answer is unknown, and not empty. Nothing is planned without
+// it unless it is left out. Then no node is created that may be on it.
 func TestSilentHost(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -232,7 +233,7 @@ func TestSilentHost(t *testing.T) {
 	}
 
 	d.Without = []string{"sv2"}
-	// What was there is declared elsewhere now, and a new node is.
+	// A node of the missing host is declared on another host now, and a new node is added.
 	d.write("site.toml", strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)+
 		"[node.new]\nid = 31\nroles = [\"web\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n")
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
@@ -263,14 +264,15 @@ func TestSilentHost(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// marked reports whether a site is taken for up.
+// marked reports whether a site counts as up.
 func (d *desk) marked(key string) bool {
 	_, up := d.Register().Marker(key)
 	return up
 }
 
-// TestLostHost: a host whose connection ends during a run is told, what others do goes on, and the
-// next run, after what was held there is free, goes on from what is there.
+// TestLostHost: if the connection to a host ends during a run, that is reported, and the steps of
+// other hosts continue. When the lock on the lost host is free, the next run continues from the
+// current state.
 func TestLostHost(t *testing.T) {
 	d, _ := farDesk(t)
 	begun := make(chan bool, 100)
@@ -286,13 +288,13 @@ func TestLostHost(t *testing.T) {
 		t.Errorf("the run ended with %v\ntold: %s", err, d.watch.text())
 	}
 	d.machine.others["sv2"].slow = nil
-	d.Patient = true // the helper may still be letting go
+	d.Patient = true // the helper may still hold the lock
 	d.up()
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestFarHistory: the journals of all hosts are read, each entry says of which it is, and what a
-// host that does not answer has is said to be missing.
+// TestFarHistory: the journals of all hosts are read, and each entry names its host. Missing
+// journals of a host that does not answer are reported.
 func TestFarHistory(t *testing.T) {
 	d, _ := farDesk(t)
 	d.Command = "orrery up"
@@ -329,8 +331,8 @@ func TestFarHistory(t *testing.T) {
 	}
 }
 
-// TestFarLogs: what roles have printed on another host is read there, and a node whose host is left
-// out is not said to be down.
+// TestFarLogs: the output of roles on another host is read there. A node on a host that is left out
+// is not reported as down.
 func TestFarLogs(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -349,7 +351,8 @@ func TestFarLogs(t *testing.T) {
 	}
 }
 
-// TestFarRefused: what does not work with other hosts yet says so, and says it before anything is done.
+// TestFarRefused: features that do not work with other hosts yet are refused before anything is
+// done.
 func TestFarRefused(t *testing.T) {
 	d, other := farDesk(t)
 	refused := func(what string, err error, words ...string) {
@@ -376,7 +379,7 @@ func TestFarRefused(t *testing.T) {
 		_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 		refused(what, err, c.word)
 	}
-	// If they may be on any host, they are on one.
+	// If they may be on any host, they are placed on the same one.
 	d.write("site.toml", strings.NewReplacer("[network.far]", "[volume.archive]\nshared = true\n[network.far]",
 		"host  = \"sv1\"\n", "", "host  = \"sv2\"\n", "").Replace(twoHosts))
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
@@ -393,7 +396,8 @@ func TestFarRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherControlPoint: whoever steers finds the same, and of two at once one is told of the other.
+// TestAnotherControlPoint: every control host finds the same state. If two run at the same time,
+// one of them reports the other.
 func TestAnotherControlPoint(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -422,8 +426,8 @@ func TestAnotherControlPoint(t *testing.T) {
 	}
 }
 
-// TestHostStates: of each host it is told whether it answers, what it has of the site, and what
-// nodes would lack there.
+// TestHostStates: for each host, the state says whether it answers, what it has of the site, and
+// what nodes would lack there.
 func TestHostStates(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()

@@ -20,17 +20,18 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Job is one change of a site on its hosts: observe, plan, ask, apply.
+// A Job is one change of a site on its hosts: it observes the hosts, plans, asks for consent, and
+// applies the plan.
 type Job struct {
 	Session  *Session
 	Site     *site.Site
 	Hosts    *apply.Fleet
 	Do       Operation
-	Undo     bool       // take everything back if anything fails
-	Base     *site.Site // to which a switch is recovered that was interrupted; nil: it is left as it is
-	Restores bool       // it brings a restore to its end that was interrupted
-	Backup   string     // whose restore this is; "": of none
-	Parallel int        // most steps under way at once; 0: DefaultParallel
+	Undo     bool       // undo all steps if one fails
+	Base     *site.Site // the site to which an interrupted switch is recovered, or nil to leave the switch as it is
+	Restores bool       // complete a restore that was interrupted
+	Backup   string     // the backup that this job restores, or "" if it is not a restore
+	Parallel int        // maximum number of concurrent steps, or 0 for DefaultParallel
 }
 
 func (j *Job) parallel() int {
@@ -40,7 +41,7 @@ func (j *Job) parallel() int {
 	return DefaultParallel()
 }
 
-// Run does the job. It returns the result of the plan, or nil if there was nothing to do.
+// Run runs the job. It returns the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Session.CatchUp(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Hosts.Sweep(ctx); err != nil {
 		return nil, err
 	}
-	var cut sync.WaitGroup // a host that is far away is asked both at once
+	var cut sync.WaitGroup // ask a remote host both questions at once
 	cut.Go(func() { j.Session.Call(j.Site).TellCutShort(ctx, j.Hosts) })
 	late, left, err := j.Hosts.Records().Sync(ctx)
 	cut.Wait()
@@ -80,7 +81,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		j.Session.Notice(j.Site.Key(), "%s", warning)
 	}
 	if p.Empty() {
-		// a run that was killed may not have come to it
+		// a run that was killed may not have saved the boot plans
 		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil })
 		return nil, j.endRestore(ctx, seen)
 	}
@@ -94,7 +95,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	r, err := j.apply(ctx, p)
-	defer j.keepBoot(context.WithoutCancel(ctx), j.Hosts.Observe) // whatever came of it
+	defer j.keepBoot(context.WithoutCancel(ctx), j.Hosts.Observe) // even if applying the plan failed
 	if err == nil {
 		err = j.Do.Commit(ctx)
 	}
@@ -107,7 +108,8 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	return r, err
 }
 
-// recover goes on with a restore and a switch that were interrupted, and returns the hosts as they are then.
+// recover completes a restore and a switch that were interrupted, and returns the state of the
+// hosts after that.
 func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
 	seen, err := j.Session.Seen(ctx, j.Hosts)
 	if err != nil {
@@ -122,8 +124,8 @@ func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
 	return j.Session.Seen(ctx, j.Hosts)
 }
 
-// keepBoot lets hosts know what they do by themselves after a reboot, from what there is now. One
-// that does not starts nothing then that has changed.
+// keepBoot saves on each host the plan that it carries out on its own after a reboot, made from the
+// current state. A host that has no up-to-date plan does not start changed nodes after a reboot.
 func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observe.Host, error)) {
 	s := j.Site
 	if j.Base != nil {
@@ -137,10 +139,12 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	}
 }
 
-// renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
+// renewWayBack updates the rollback plans of hosts on which a release is on trial, based on their
+// current state.
 func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	if j.Base == nil || seen[0].Releases.Trial == nil || j.Site.Stage != 0 {
-		// one that has begun now has its way back, and what is staged no part in it
+		// a trial that has just begun has its rollback plans, and a staged release is not part of
+		// them
 		return nil
 	}
 	r, err := j.Hosts.Records().Read(ctx)
@@ -156,9 +160,10 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	return err
 }
 
-// consent gets the caller's consent to a plan. While he is waited for, others have the site's lock
-// if they want it; then the host must still be as it was when the plan was made. It returns what
-// lets go of the lock from then on.
+// consent asks the caller for consent to a plan. While it waits for an answer, other processes can
+// take the site's lock. After that, consent takes the lock again and returns an error if the hosts
+// have changed since the plan was made. It returns the function that releases the lock from then
+// on.
 func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
 	once := sync.OnceFunc(letGo)
 	b := *j.Session
@@ -175,7 +180,8 @@ func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo fu
 	return again, j.unchanged(ctx, before)
 }
 
-// plan plans the job from what was seen, and lets the hosts know where the nodes are.
+// plan makes the plan of the job from the observed state, and records on which hosts the plan
+// places the nodes.
 func (j *Job) plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
 	p, err := j.Do.Plan(ctx, seen)
 	if err != nil {
@@ -185,7 +191,7 @@ func (j *Job) plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error)
 	return p, nil
 }
 
-// unchanged stops the run if the host is not as it was when the plan was shown.
+// unchanged returns a Surprise problem if the hosts have changed since the plan was shown.
 func (j *Job) unchanged(ctx context.Context, before string) error {
 	hosts, err := j.Session.Seen(ctx, j.Hosts)
 	if err != nil {
@@ -198,7 +204,8 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 	return nil
 }
 
-// apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
+// apply carries out a plan, keeps the journal, and returns an error that lists the steps that were
+// not done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 	record, err := begin(ctx, j.Hosts, j.Session.Command)
 	if err != nil {
@@ -211,14 +218,15 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
 }
 
-// tellDoubts tells of what hosts gave that is not used.
+// tellDoubts reports what hosts did unexpectedly, although no step failed because of it.
 func (j *Job) tellDoubts() {
 	for _, doubt := range j.Hosts.Doubts() {
 		j.Session.Notice(j.Site.Key(), "%s", doubt)
 	}
 }
 
-// finish settles a run that succeeded, and takes back or explains one that did not.
+// finish settles a run that succeeded. If the run failed, finish undoes its steps or explains what
+// is left.
 func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *apply.Result) error {
 	if r.OK() {
 		return j.Hosts.Settle(ctx, r.Done)
@@ -245,13 +253,14 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 	}
 	kind := problem.Left
 	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
-		kind = problem.Unable // whoever tries again gets no further
+		kind = problem.Unable // trying again cannot succeed
 	}
 	return problem.New(kind, "%d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
 		Try("fix the cause and run the same command to resume")
 }
 
-// revert looks at what there is, and does what the operation says about it. It is not interrupted by Ctrl-C.
+// revert observes the hosts after a failure and carries out the plan of the operation's Revert.
+// Ctrl-C does not interrupt it.
 func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result) error {
 	const cure = "orrery plan shows what is left, and orrery up or the same command brings it to an end"
 	seen, err := j.Session.Seen(context.Background(), j.Hosts)
@@ -271,19 +280,20 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 		return problem.New(problem.Left, "failed, and these could not be put right: %s", subjects(undone)).Try(cure)
 	}
 	if err := j.Hosts.Settle(context.Background(), undone.Done); err != nil {
-		j.Session.Trouble(j.Site.Key(), err) // the next run sweeps it away
+		j.Session.Trouble(j.Site.Key(), err) // the next run removes what is left
 	}
 	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").
 		Try("mend the cause and run the same command")
 }
 
-// takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
+// takeBack undoes the steps that were done. Ctrl-C does not interrupt it, since a half-finished
+// undo is worse than a delay.
 func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	back := wayback.Undo(p, append(r.Done, failedSteps(r)...))
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	if undone.OK() {
 		if err := j.Hosts.Settle(context.Background(), nil); err != nil {
-			j.Session.Trouble(j.Site.Key(), err) // the next run sweeps it away
+			j.Session.Trouble(j.Site.Key(), err) // the next run removes what is left
 		}
 		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
 			Try("mend the cause and run the same command")
@@ -295,8 +305,8 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		Try("orrery plan shows what is left; orrery up resumes, orrery down removes it")
 }
 
-// putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the
-// run has failed already.
+// putBack restores the previous state of the nodes in a batch that failed. It only reports its own
+// errors, because the run has failed already.
 func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	back, left := wayback.PutBack(p, r.Done, failedSteps(r))
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
@@ -312,7 +322,7 @@ func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	}
 }
 
-// failedSteps returns the steps that failed: they may have done a part of their work.
+// failedSteps returns the steps that failed. They may have done part of their work.
 func failedSteps(r *apply.Result) []*plan.Step {
 	var steps []*plan.Step
 	for _, f := range r.Failed {
@@ -321,7 +331,7 @@ func failedSteps(r *apply.Result) []*plan.Step {
 	return steps
 }
 
-// subjects names what a run did not finish.
+// subjects returns the titles of the steps that a run did not finish.
 func subjects(r *apply.Result) string {
 	seen := map[string]bool{}
 	var names []string
@@ -340,7 +350,7 @@ func subjects(r *apply.Result) string {
 	return humanize.List(names, 8)
 }
 
-// failed tells of a step that failed.
+// failed reports a failed step to the watcher.
 func (j *Job) failed(during string, f apply.Failure) {
 	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(),
 		Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})

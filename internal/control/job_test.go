@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those
-// that were done, and how they ended.
+// TestUndoInJournal: the journal has the steps that undid a run, with their results, like the steps
+// that were done.
 func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
 	a := &Session{Watcher: silent{}, Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery switch"}
@@ -32,7 +32,7 @@ func TestUndoInJournal(t *testing.T) {
 			Needs: []int{0}},
 	}}
 	_, err = j.apply(context.Background(), p)
-	if problem.Exit(err) != int(problem.Left) { // what failed to start cannot be stopped either
+	if problem.Exit(err) != int(problem.Left) { // a node that failed to start cannot be stopped either
 		t.Errorf("it ended with %v", err)
 	}
 	entries, _, err := journal.Read(a.Dirs.Journal(s.Key()))

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A lookerOn is told how a run of an experiment gets on.
+// A lookerOn is told about the progress of an experiment.
 type lookerOn struct{ *told }
 
 func (lookerOn) Round(int, int)                      {}
@@ -31,7 +31,7 @@ func (lookerOn) Watched(float64)                     {}
 func (w lookerOn) Aside() (control.Watcher, func())  { return w.told, func() {} }
 
 // TestLabStand: an experiment whose settings do not come up, or on whose nodes nothing can be
-// measured, leaves neither nodes nor networks, nor a bundle of nothing.
+// measured, leaves no nodes, no networks, and no empty bundle.
 func TestLabStand(t *testing.T) {
 	d := newDesk(t)
 	left := func(step string) {

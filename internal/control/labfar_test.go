@@ -26,14 +26,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// played plays what a host does that is asked to measure.
+// played simulates a host that is asked to measure.
 type played func(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error
 
 func (p played) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
 	return p(ctx, x, tell, to)
 }
 
-// simple is an experiment that takes no program but what its layer has.
+// simple returns an experiment that needs only the programs of its layer.
 func simple(t *testing.T) *experiment.Experiment {
 	t.Helper()
 	e, err := experiment.Parse("default.toml", []byte("[setting.veth]\n[test.cpu]\nkind = \"cpu\"\n"), "")
@@ -49,7 +49,7 @@ func (d *desk) onSv2(ctx context.Context, o lab.Options) (*lab.Written, error) {
 	return lab.RunOn(ctx, d.Session, lookerOn{d.watch}, "sv2", o)
 }
 
-// leftOfLab returns what is there where bundles are.
+// leftOfLab returns what is in the directory of bundles.
 func leftOfLab(c *control.Session) []string {
 	all, _ := filepath.Glob(filepath.Join(lab.Bundles(c), "*"))
 	for i := range all {
@@ -58,7 +58,7 @@ func leftOfLab(c *control.Session) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return name == ".lock" })
 }
 
-// measured is the bundle of a run of an experiment that has come so far.
+// measured returns the bundle of a run of an experiment with the given state.
 func measured(t *testing.T, x remote.Experiment, state bundle.State) string {
 	t.Helper()
 	dir, digest := filepath.Join(t.TempDir(), "b"), sha256.Sum256(x.Text)
@@ -84,8 +84,8 @@ func measured(t *testing.T, x remote.Experiment, state bundle.State) string {
 	return dir
 }
 
-// TestLabFar: what another host has measured comes to where the bundles of this machine are, with
-// its name; of a run that was cut short comes what there is, and more of it later.
+// TestLabFar: the results of another host are stored with the bundles of this machine, with the
+// name of the host. For an interrupted run, the existing part is stored, and more of it later.
 func TestLabFar(t *testing.T) {
 	d, other := farDisks(t)
 	state := bundle.Interrupted
@@ -126,7 +126,7 @@ func TestLabFar(t *testing.T) {
 		t.Errorf("a run on this machine goes on with that of another: %+v", made)
 	}
 	state = bundle.Done
-	// left by a run, which the next one removes
+	// left by a run; the next one removes it
 	killed, long := filepath.Join(lab.Bundles(d.Session), ".orrery-ABCDEFGHIJKL"), time.Now().Add(-time.Hour)
 	d.must(os.MkdirAll(killed, 0o700))
 	d.must(os.Chtimes(killed, long, long))
@@ -150,7 +150,7 @@ func TestLabFar(t *testing.T) {
 	d.wantExit(err, problem.Usage, "no host of site", "--host", "sv1", "sv2")
 }
 
-// TestLabHostile: nothing that a host sends instead of a bundle stays, or comes anywhere else.
+// TestLabHostile: if a host sends anything but a bundle, nothing of it is stored anywhere.
 func TestLabHostile(t *testing.T) {
 	d, other := farDisks(t)
 	file := func(to io.Writer, h tar.Header, text string) error {
@@ -209,8 +209,8 @@ func TestLabHostile(t *testing.T) {
 	}
 }
 
-// TestLabThere: a run on another host holds its lock, and leaves nothing there if its nodes do not
-// come up, or if whoever wanted it has gone.
+// TestLabThere: a run on another host holds the lock there. It leaves nothing if its nodes do not
+// come up, or if the requesting host disconnects.
 func TestLabThere(t *testing.T) {
 	d, other := newDesk(t), newMachine(t)
 	d.machine.others = map[string]*machine{"sv2": other}

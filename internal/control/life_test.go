@@ -43,7 +43,8 @@ func (d *desk) wantExit(err error, kind problem.Kind, says ...string) {
 	}
 }
 
-// TestUpDown: a site comes up healthy, a second up finds nothing to do, and down leaves nothing but volumes.
+// TestUpDown: a site comes up healthy, a second up finds nothing to do, and down leaves only
+// volumes.
 func TestUpDown(t *testing.T) {
 	d := newDesk(t)
 	s := d.site()
@@ -90,7 +91,7 @@ func (r *refuses) Ask(q control.Question) (bool, error) {
 	return true, problem.New(problem.Refused, "not confirmed; nothing was done")
 }
 
-// TestConsent: what disturbs production, or removes data, is done only with the caller's consent.
+// TestConsent: production is disturbed, and data is removed, only with the caller's consent.
 func TestConsent(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
@@ -113,8 +114,8 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// TestFailures: a step that fails leaves the rest of the site whole, the same operation goes on
-// from there, and with Undo all is taken back.
+// TestFailures: a failing step does not affect the rest of the site, and the same operation
+// continues from there. With Undo, all steps are undone.
 func TestFailures(t *testing.T) {
 	d := newDesk(t)
 	s := d.site()
@@ -141,7 +142,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestStopStart: nodes that are stopped keep what is theirs, and start as they were.
+// TestStopStart: stopped nodes keep their data, and start unchanged.
 func TestStopStart(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -156,8 +157,8 @@ func TestStopStart(t *testing.T) {
 	d.wantExit(err, problem.Usage)
 }
 
-// TestRestart: nodes that run end, in order or at once, those that do not stay so until then, and
-// all are healthy afterwards. It is in the journal.
+// TestRestart: running nodes are stopped, in order or at once, and stopped ones stay stopped until
+// then. Afterwards all are healthy. The journal has the steps.
 func TestRestart(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -199,7 +200,7 @@ func TestRestart(t *testing.T) {
 	d.wantExit(err, problem.Usage)
 }
 
-// TestLocked: two operations on a site exclude each other; who is patient waits.
+// TestLocked: two operations on a site exclude each other, and a patient one waits.
 func TestLocked(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -220,8 +221,8 @@ func TestLocked(t *testing.T) {
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
 
-// TestTwin: a twin comes up beside its original, is its owner's, and goes when its time is over and
-// nobody has seen to it.
+// TestTwin: a twin comes up beside its original and belongs to its owner. If no process waited for
+// its end, it is destroyed when the site is next changed.
 func TestTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -258,7 +259,7 @@ func TestTwin(t *testing.T) {
 
 	record.Expires = record.Created.Add(-hour)
 	d.must(d.Register().WriteTwin(record))
-	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site does what is overdue
+	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // a change of any site carries out overdue work
 	d.must(err)
 	if len(d.Register().Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
 		t.Errorf("there are still %v; told was %s", d.Register().Twins(), d.watch.text())
@@ -267,8 +268,8 @@ func TestTwin(t *testing.T) {
 	d.wantNodes(allUp)
 }
 
-// TestTwinVolumes: the volumes of a twin begin empty, or with what a program puts there, or with a
-// copy of the original's.
+// TestTwinVolumes: the volumes of a twin are empty at first, or filled by a program, or copies of
+// the original's.
 func TestTwinVolumes(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -293,11 +294,12 @@ func TestTwinVolumes(t *testing.T) {
 	d.wantExit(err, problem.Usage, "no such program")
 }
 
-// TestResume: after a reboot all sites that were up are so again, and those that were down stay so.
+// TestResume: after a reboot, all sites that were up come up again, and those that were down stay
+// down.
 func TestResume(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := sites.Stop(t.Context(), d.Session, d.site(), nil) // as the power cut did
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), nil) // as after a power cut
 	d.must(err)
 	for _, m := range d.Register().SitesUp() {
 		s, r, err := sites.ResumeSite(t.Context(), d.Session, m)
@@ -318,7 +320,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// thinks is the Asker of a caller who agrees in the end. Meanwhile, others do something.
+// thinks is the Asker of a caller who agrees in the end, after something else has happened.
 type thinks struct{ meanwhile func() error }
 
 func (w thinks) Ask(q control.Question) (bool, error) {
@@ -326,8 +328,8 @@ func (w thinks) Ask(q control.Question) (bool, error) {
 	return true, w.meanwhile()
 }
 
-// TestThinking: while somebody is asked, nobody waits for his answer: others may change the site.
-// If they do, what he was asked about is not done.
+// TestThinking: while a question waits for an answer, other processes can change the site. If they
+// do, the planned change is not made.
 func TestThinking(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away
-// what killed runs left, and keeps the journal.
+// LockedOn changes a site on its hosts without a plan. It holds the lock, removes what killed runs
+// left, and keeps the journal while do runs.
 func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do func(*Account) error) error {
 	if err := c.CatchUp(ctx, s, f); err != nil {
 		return err
@@ -26,8 +26,8 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 	return journalled(ctx, c, f, do)
 }
 
-// Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits
-// for whoever has it.
+// Hold takes the lock of a site on its hosts, if the caller may change the site. If the session is
+// patient, Hold waits until the current holder releases the lock.
 func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo func(), err error) {
 	if err := mayChange(c, f); err != nil {
 		return nil, err
@@ -45,12 +45,12 @@ func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo
 	return letGo, err
 }
 
-// Holder says who holds what the session holds.
+// Holder returns the lock holder's description: the user and the command of the session.
 func Holder(c *Session) host.Holder {
 	return host.NewHolder(Who(), c.Command)
 }
 
-// Patiently returns a session that waits for whoever else is at work.
+// Patiently returns a session that waits for locks held by other processes.
 func (c *Session) Patiently() *Session {
 	b := *c
 	b.Patient = true

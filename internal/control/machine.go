@@ -4,7 +4,7 @@ import (
 	"orrery/internal/control/here"
 )
 
-// Local returns the machine that is worked on.
+// Local returns the machine that the session works on.
 func (c *Session) Local() here.Machine {
 	if c.Machine != nil {
 		return c.Machine
@@ -12,5 +12,6 @@ func (c *Session) Local() here.Machine {
 	return here.This{Dirs: c.Dirs, Version: c.Version}
 }
 
-// Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
+// Allowed returns an Unable problem if the caller may not change the machine or read all of its
+// state.
 func (c *Session) Allowed() error { return c.Local().Allowed() }

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Noted keeps in the journal what a member does in nodes.
+// Noted runs do and records it in the journal if the caller is a member who works in nodes.
 func Noted(c *Session, s *site.Site, do func() error) error {
 	if c.Member == nil {
 		return do()

@@ -48,38 +48,38 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(need.InMemory(m)) }
 
-// A machine has nodes, networks, layers and settings in memory, and the rest, which any user may
-// write, in temporary directories. The real worker does the steps on it. It outlives sessions, as a
-// machine outlives processes.
+// A machine has nodes, networks, layers and settings in memory. Its other files, which any user may
+// write, are in temporary directories. The real worker carries out the steps on it. It outlives
+// sessions, as a real machine outlives processes.
 type machine struct {
 	t     *testing.T
 	dirs  host.Dirs
 	fault *fake.Faults
-	disk  bool // what nodes write is in directories, where snapshots and backups look for it; else it is in memory, too
+	disk  bool // node data is in directories, for snapshots and backups; otherwise it is in memory, too
 
-	others  map[string]*machine // that are reached, by the names of hosts
+	others  map[string]*machine // reachable machines, by host name
 	facts   doctor.Facts
-	arrives int                                   // bytes of a packet to another host, at most; 0: any
-	slow    func()                                // is called before each command in a node; nil: nobody is
-	line    func() (near, far io.ReadWriteCloser) // to another machine; nil: a socket
-	bench   remote.Bench                          // does experiments for others; nil: nobody does
-	mishaps *mishaps                              // that befall what is asked of the machine, or nil
-	name    string                                // by which these know it
+	arrives int                                   // largest packet to another host, or 0 for no limit
+	slow    func()                                // called before each command in a node, or nil
+	line    func() (near, far io.ReadWriteCloser) // connection to another machine, or nil for a socket
+	bench   remote.Bench                          // runs experiments for others, or nil
+	mishaps *mishaps                              // failures of calls to the machine, or nil
+	name    string                                // name of the machine in mishaps
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
-	disks   map[string]*fake.Disk // of these
+	disks   map[string]*fake.Disk // disks of the hosts
 	waiting []schedule.Pending
-	noLater error // why nothing can be made to run later
+	noLater error // error for jobs to be run later, or nil
 
-	lines  map[string]net.Conn // to others
-	served sync.WaitGroup      // of helpers at the far ends
+	lines  map[string]net.Conn // to other machines
+	served sync.WaitGroup      // helpers at the far ends
 }
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	need.SameIDs(t)
-	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory, as /run is; else root mounts a tmpfs there
+	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory like /run; otherwise root mounts a tmpfs there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func newMachine(t *testing.T) *machine {
 		hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
 }
 
-// of returns what is in memory of a site.
+// of returns the nodes of a site in memory.
 func (m *machine) of(key string) *fake.Host {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *machine) of(key string) *fake.Host {
 	return m.hosts[key]
 }
 
-// Nodes have this user's ids, and no unit starts by itself when they boot.
+// ofUser gives nodes the ids of this user, and starts no unit at boot.
 type ofUser struct{}
 
 func (ofUser) Idmap(engine.Ref) (int, error)                        { return os.Geteuid(), nil }
@@ -126,7 +126,7 @@ type nodesInMemory struct {
 	ofUser
 }
 
-// anySite is the engine as what is of no site sees it.
+// anySite is the engine for nodes of all sites.
 type anySite struct {
 	nodesInMemory
 	*machine
@@ -150,16 +150,16 @@ type nodesOnDisk struct {
 
 type inMemory = fake.Layers
 
-// View shows the files of a node as directories, without what its layers have.
+// View returns the files of a node as directories, without the files of its layers.
 func (n nodesOnDisk) View(ref engine.Ref) (*tree.Root, error) { return tree.Open(n.Private(ref)) }
 
-// Layers on disk are empty trees that are on record.
+// layersOnDisk are empty trees with records.
 type layersOnDisk struct {
 	inMemory
 	store *image.Store
 }
 
-// Layers returns those that were built, and those that came into the store otherwise.
+// Layers returns the layers that were built, and those that were added to the store in other ways.
 func (l layersOnDisk) Layers() (map[string]bool, error) {
 	kept, err := l.store.Layers()
 	if err != nil {
@@ -215,10 +215,10 @@ func (l layersOnDisk) keep(layer *spec.Layer) error {
 	return err
 }
 
-// Allowed lets everybody.
+// Allowed allows every caller.
 func (m *machine) Allowed() error { return nil }
 
-// Host returns the machine as the host of a site.
+// Host returns the machine as a host of a site.
 func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	in := m.of(key)
 	var e engine.Engine = nodesInMemory{Engine: in.Engine}
@@ -243,7 +243,7 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	return h.Host
 }
 
-// Reach returns the connection to a machine beside this one: a helper there, as it would be behind ssh.
+// Reach connects to a helper on another machine, as over ssh.
 func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	m.mu.Lock()
 	other, ok := m.others[h.Name]
@@ -283,7 +283,7 @@ func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) 
 	})
 }
 
-// lose cuts the connection to another machine, which cannot be reached any more.
+// lose cuts the connection to another machine, which is then unreachable.
 func (m *machine) lose(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,10 +291,10 @@ func (m *machine) lose(name string) {
 	_ = m.lines[name].Close()
 }
 
-// Self tells machines apart by where their state is.
+// Self identifies machines by the path of their state.
 func (m *machine) Self() remote.Greeting { return remote.Greeting{Machine: m.dirs.State} }
 
-// Outfit installs what is lacking, in memory.
+// Outfit installs what is missing, in memory.
 func (m *machine) Outfit(_ context.Context, _ []string, say func(string)) (packages []string, err error) {
 	for _, f := range m.facts {
 		say("installing " + f.Name)
@@ -304,7 +304,7 @@ func (m *machine) Outfit(_ context.Context, _ []string, say func(string)) (packa
 	return packages, nil
 }
 
-// Measure does an experiment for somebody else.
+// Measure runs an experiment for another host.
 func (m *machine) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
 	if m.bench == nil {
 		return errors.New("nobody measures here")
@@ -312,10 +312,10 @@ func (m *machine) Measure(ctx context.Context, x remote.Experiment, tell func(st
 	return m.bench.Measure(ctx, x, tell, to)
 }
 
-// Inspect says that a machine in memory lacks nothing, or what it does.
+// Inspect returns the facts of the test, by default that nothing is missing.
 func (m *machine) Inspect() doctor.Facts { return m.facts }
 
-// Try finds that all packets arrive, or those that do.
+// Try returns that all packets arrive, or only those up to arrives.
 func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 	var all []int
 	for _, w := range ways {
@@ -324,7 +324,7 @@ func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 	return all
 }
 
-// Guard has nobody to let go on: what is killed in tests comes back.
+// Guard does nothing, because killed operations in tests are resumed.
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
 
 func (m *machine) Later(_ context.Context, l schedule.Job) error {
@@ -338,7 +338,7 @@ func (m *machine) Later(_ context.Context, l schedule.Job) error {
 	if m.noLater != nil {
 		return m.noLater
 	}
-	// one in the place of another
+	// replace a job of the same name
 	m.waiting = slices.DeleteFunc(m.waiting, func(w schedule.Pending) bool { return w.Name == l.Name })
 	m.waiting = append(m.waiting, schedule.Pending{Name: l.Name})
 	return nil
@@ -397,12 +397,12 @@ func (m volumesInMemory) DropCopies(key string, release int) error {
 func (volumesInMemory) Sweep(string) error { return nil }
 func (volumesInMemory) Release() error     { return nil }
 
-// A told watcher keeps what it is told.
+// A told watcher records its events.
 type told struct {
 	mu       sync.Mutex
 	events   []control.Event
 	steps    []string
-	restarts int // stops of nodes that are to start again
+	restarts int // number of stops of nodes that will start again
 }
 
 func (w *told) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return w }
@@ -442,7 +442,7 @@ func (w *told) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// A desk is a site on a machine in memory, and somebody who works with it.
+// A desk is a site on a machine in memory, with a session that works with it.
 type desk struct {
 	*testing.T
 	*machine
@@ -481,7 +481,7 @@ func newDesk(t *testing.T) *desk {
 	return deskOn(t, newMachine(t))
 }
 
-// diskDesk is one on a machine whose nodes write into directories.
+// diskDesk returns a desk on a machine whose nodes write into directories.
 func diskDesk(t *testing.T) *desk {
 	t.Helper()
 	m := newMachine(t)
@@ -531,7 +531,7 @@ func (d *desk) site() *site.Site {
 	return s
 }
 
-// live returns the nodes as "NAME RELEASE STATE HEALTH", and those in quarantine with a star.
+// nodes returns the nodes as "NAME RELEASE STATE HEALTH", with a star for those in quarantine.
 func (d *desk) nodes() string {
 	d.Helper()
 	status, err := status.Read(d.Context(), d.Session, d.site(), nil)
@@ -563,7 +563,7 @@ func (d *desk) must(err error) {
 	}
 }
 
-// networks names those that are there.
+// networks returns the names of the existing networks.
 func (d *desk) networks() string {
 	d.Helper()
 	all, err := d.of("toykat").Networks().Observe("toykat")

@@ -25,16 +25,16 @@ var onEach = strings.Replace(twoHosts, `[node."web{1..2}"]`, "[node.web1]", 1)
 
 const bothUp = "db none running healthy, web1 none running healthy"
 
-// A trip is a verb that is tried again and again, each time with another mishap on the way.
+// A trip is a verb that is repeated, each time with a different mishap.
 type trip struct {
-	before  func()       // brings about what the verb begins with
+	before  func()       // creates the state in which the verb begins
 	verb    func() error // repeated until it has succeeded
-	reached func() bool  // what it brings about
-	again   func() error // brings it about after a mishap, or nil if the verb does
-	quiet   []string     // calls whose failure changes nothing that anybody would miss
+	reached func() bool  // whether the verb's goal is reached
+	again   func() error // reaches the goal after a mishap, or nil if the verb itself does
+	quiet   []string     // calls whose failure has no effect that matters
 }
 
-// frailDesk is a site on two hosts to which mishaps can happen.
+// frailDesk returns a site on two hosts whose calls can be made to fail.
 func frailDesk(t *testing.T, disks bool) (*desk, *mishaps) {
 	t.Helper()
 	m := &mishaps{}
@@ -61,8 +61,8 @@ type chance struct {
 	happened func() bool
 }
 
-// chances returns what can happen to a verb, by what it calls when nothing does: calls of hosts,
-// and below them of the engine and of what nodes stand on.
+// chances returns the possible mishaps of a verb, from the calls that it makes without mishaps.
+// These are calls of hosts, of the engine, and of what nodes are built on.
 func (d *desk) chances(m *mishaps, verb func() error) (all []chance) {
 	d.Helper()
 	machines := []*machine{d.machine, d.others["sv2"]}
@@ -83,7 +83,7 @@ func (d *desk) chances(m *mishaps, verb func() error) (all []chance) {
 		for _, call := range slices.Compact(calls) {
 			method, subject, _ := strings.Cut(call, " ")
 			if method == "Run" {
-				continue // a health check is made again
+				continue // a health check is repeated
 			}
 			after := 0
 			all = append(all, chance{
@@ -97,8 +97,8 @@ func (d *desk) chances(m *mishaps, verb func() error) (all []chance) {
 	return all
 }
 
-// try lets every call that a verb makes of a host fail once. Each time somebody must be told why,
-// and the verb brings about the same in the end.
+// try makes every call of the verb fail once. Each time the error must be reported, and the verb
+// must reach its goal in the end.
 func (d *desk) try(m *mishaps, v trip) {
 	d.Helper()
 	v.before()
@@ -129,7 +129,7 @@ func (d *desk) try(m *mishaps, v trip) {
 			!slices.ContainsFunc(v.quiet, func(call string) bool { return strings.Contains(mishap.name, " "+call) }) {
 			d.Errorf("%s fails, and the verb says %v\ntold: %s", mishap.name, err, d.watch.text())
 		}
-		for range 2 { // the first may only put right what was left
+		for range 2 { // the first run may only repair what was left
 			if !v.reached() {
 				err = again()
 			}
@@ -144,7 +144,7 @@ func (d *desk) are(want string) func() bool {
 	return func() bool { return d.nodes() == want }
 }
 
-// reads reports whether a file of a node holds a text.
+// reads reports whether a file of a node contains a text.
 func (d *desk) reads(node, path, want string) bool {
 	in, err := way.Into(d.Context(), d.Session, d.site(), node)
 	var out strings.Builder
@@ -154,7 +154,7 @@ func (d *desk) reads(node, path, want string) bool {
 	return err == nil && out.String() == want
 }
 
-// backThen reports whether all nodes run and read what writeAll("then") has written.
+// backThen reports whether all nodes run and have the data of writeAll("then").
 func (d *desk) backThen() bool {
 	return d.nodes() == bothUp && d.reads("db", book, "then") && d.reads("web1", motd, "then")
 }
@@ -165,8 +165,8 @@ func (d *desk) downAll() {
 	d.must(err)
 }
 
-// TestMishapUp: whatever of a host fails while a site comes up, stops, starts or goes down is said,
-// and the same verb brings it to an end.
+// TestMishapUp: any failure while a site comes up, stops, starts or goes down is reported, and the
+// same verb completes the change.
 func TestMishapUp(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -186,7 +186,8 @@ func TestMishapUp(t *testing.T) {
 		reached: d.are("db none absent -, web1 none absent -")})
 }
 
-// TestMishapStage: whatever fails while a release is staged is said, and nothing that is live is touched.
+// TestMishapStage: any failure while a release is staged is reported, and live nodes are not
+// affected.
 func TestMishapStage(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -196,13 +197,13 @@ func TestMishapStage(t *testing.T) {
 		return err
 	}
 	staged := "db none running healthy, db* 700 running healthy, web1 none running healthy, web1* 700 running healthy"
-	// else it is staged as if it were new
+	// otherwise it is staged as if it were new
 	d.try(m, trip{before: func() { _, err := releases.Prune(t.Context(), d.Session, d.site(), 0); d.must(err) },
 		verb: func() error { return stage(700) }, reached: d.are(staged), quiet: []string{"Releases.Editions"}})
 }
 
-// TestMishapSwitch: whatever fails while a release is made live or left again is said, and all
-// nodes come to be of one release.
+// TestMishapSwitch: any failure while a release is made live or rolled back is reported, and in the
+// end all nodes have the same release.
 func TestMishapSwitch(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -235,7 +236,8 @@ func TestMishapSwitch(t *testing.T) {
 		if live("701")() {
 			d.must(back())
 		}
-	}, verb: forward, reached: live("701"), quiet: []string{"Releases.SendEdition"}}) // the other host has the same copy
+		// the other host has the same copy
+	}, verb: forward, reached: live("701"), quiet: []string{"Releases.SendEdition"}})
 	d.try(m, trip{before: func() {
 		if live("700")() {
 			d.must(forward())
@@ -243,8 +245,8 @@ func TestMishapSwitch(t *testing.T) {
 	}, verb: back, reached: live("700"), quiet: []string{"Releases.SendEdition"}})
 }
 
-// TestMishapMove: whatever fails on the way of a node from host to host is said, and the node is on
-// one of them with all that it has written.
+// TestMishapMove: any failure while a node moves is reported, and the node is on one of the two
+// hosts with all its data.
 func TestMishapMove(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -274,7 +276,8 @@ func TestMishapMove(t *testing.T) {
 	d.wantSaid("web1", motd, "then")
 }
 
-// TestMishapSnapshot: whatever fails while a snapshot is taken or put back is said, and no node stands still.
+// TestMishapSnapshot: any failure while a snapshot is taken or restored is reported, and no node
+// stays frozen.
 func TestMishapSnapshot(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -294,8 +297,8 @@ func TestMishapSnapshot(t *testing.T) {
 	}, reached: d.backThen})
 }
 
-// TestMishapBackup: whatever fails while a backup is taken or restored is said; a backup that is
-// there is whole.
+// TestMishapBackup: any failure while a backup is taken or restored is reported, and an existing
+// backup is whole.
 func TestMishapBackup(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -311,8 +314,8 @@ func TestMishapBackup(t *testing.T) {
 		reached: func() bool { return taken != nil && d.nodes() == bothUp }})
 }
 
-// TestMishapTwin: whatever fails while a twin is made or ended is said, and in the end there is all
-// of it, or nothing.
+// TestMishapTwin: any failure while a twin is created or destroyed is reported, and in the end all
+// of it exists, or nothing.
 func TestMishapTwin(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)

@@ -26,8 +26,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestMishapLook: a verb that shows something never shows less because a call of a host has failed:
-// it ends with the error, or says so.
+// TestMishapLook: a verb that shows something never silently shows less because a call of a host
+// has failed. It returns the error or reports it.
 func TestMishapLook(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -111,13 +111,14 @@ func TestMishapLook(t *testing.T) {
 		},
 	} {
 		t.Log(name)
-		// The other host has the same copy, and a restore that was interrupted keeps nobody from looking.
+		// The other host has the same copy, and an interrupted restore does not prevent reading.
 		quiet := []string{"Releases.SendEdition", "Backups.Restoring"}
 		d.try(m, trip{before: func() {}, verb: look, reached: func() bool { return true }, quiet: quiet})
 	}
 }
 
-// TestMishapRelease: whatever fails while a trial is begun or confirmed, or releases are removed, is said.
+// TestMishapRelease: any failure while a trial is begun or confirmed, or releases are removed, is
+// reported.
 func TestMishapRelease(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -147,10 +148,11 @@ func TestMishapRelease(t *testing.T) {
 		_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 		return err
 	}, reached: func() bool { on, n := read(); return !on && n > 0 },
-		quiet: []string{"Releases.SendEdition", "Releases.Copy"}}) // that all know that all know it is noted if possible
+		// it is optional to record that all hosts know of the confirmation
+		quiet: []string{"Releases.SendEdition", "Releases.Copy"}})
 }
 
-// TestMishapHost: whatever fails while a host is drained, or lets nodes come again, is said.
+// TestMishapHost: any failure while a host is drained or undrained is reported.
 func TestMishapHost(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -184,12 +186,12 @@ func TestMishapHost(t *testing.T) {
 		_, err := nodes.Exec(t.Context(), d.Session, d.site(), []string{"*"},
 			nodes.ExecOptions{Command: []string{"true"}, Parallel: 1}, silent)
 		return err
-	}, reached: d.are(bothUp), quiet: []string{"Nodes.Runner"}}) // the node says so
+	}, reached: d.are(bothUp), quiet: []string{"Nodes.Runner"}}) // the node reports it
 }
 
 func silent([]*site.Node) nodes.Speech { return quiet{} }
 
-// quiet is how nodes speak to whom nobody listens.
+// quiet is a speech that displays nothing.
 type quiet struct{}
 
 func (quiet) Of(int) nodes.Speaker { return quiet{} }
@@ -198,7 +200,8 @@ func (quiet) Out() io.Writer       { return io.Discard }
 func (quiet) Errs() io.Writer      { return io.Discard }
 func (quiet) End(nodes.Ending)     {}
 
-// TestMishapRestore: whatever fails while a backup is restored is said, and the site comes back as it was then.
+// TestMishapRestore: any failure while a backup is restored is reported, and the site is restored
+// in the end.
 func TestMishapRestore(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -213,8 +216,8 @@ func TestMishapRestore(t *testing.T) {
 	}, reached: d.backThen})
 }
 
-// TestMishapAdopt: whatever fails while a node takes over the data of another is said, and the data
-// is one's or the other's.
+// TestMishapAdopt: any failure while a node takes over the data of another is reported, and the
+// data belongs to one of the two.
 func TestMishapAdopt(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)

@@ -14,8 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// TestMishapUndo: whatever fails while a site comes up that is to be as before if anything does, or while nodes
-// start again, is said.
+// TestMishapUndo: any failure of an up with Undo, or of a restart, is reported.
 func TestMishapUndo(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -23,7 +22,7 @@ func TestMishapUndo(t *testing.T) {
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Undo: true})
 		return err
 	}, reached: d.are(bothUp)})
-	// A node that runs and is not proven is for up.
+	// A node that runs and is not proven is left to up.
 	d.try(m, trip{before: func() {
 		_, err := sites.Stop(t.Context(), d.Session, d.site(), nil)
 		d.must(err)
@@ -33,8 +32,8 @@ func TestMishapUndo(t *testing.T) {
 	}, reached: d.are(bothUp), again: func() error { d.up(); return nil }})
 }
 
-// TestMishapPrune: whatever fails while releases, snapshots or layers are removed is said, and they
-// go in the end.
+// TestMishapPrune: any failure while releases, snapshots or layers are removed is reported, and in
+// the end they are removed.
 func TestMishapPrune(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -42,7 +41,7 @@ func TestMishapPrune(t *testing.T) {
 	d.try(m, trip{before: func() { d.stage(700) }, verb: func() error {
 		_, err := releases.Prune(t.Context(), d.Session, d.site(), 0)
 		return err
-	}, reached: d.are(bothUp), quiet: []string{"Releases.Editions"}}) // releases.lock names it still
+	}, reached: d.are(bothUp), quiet: []string{"Releases.Editions"}}) // releases.lock still names it
 	var taken *snapshots.Snapshot
 	d.try(m, trip{before: func() {
 		var err error
@@ -61,8 +60,8 @@ func TestMishapPrune(t *testing.T) {
 	}, reached: d.are(bothUp)})
 }
 
-// TestMishapCopies: whatever fails while a twin gets copies of the volumes of its original is said,
-// and it comes to have them.
+// TestMishapCopies: any failure while a twin gets copies of its original's volumes is reported, and
+// in the end it has them.
 func TestMishapCopies(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -90,8 +89,8 @@ func TestMishapCopies(t *testing.T) {
 	}})
 }
 
-// TestMishapReplace: whatever fails while a node is put back from a backup is said, and it comes
-// back as it was.
+// TestMishapReplace: any failure while a node is restored from a backup is reported, and in the end
+// it is restored.
 func TestMishapReplace(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMishapRecover: whatever fails while a switch that was interrupted is brought to its end is
-// said, and the set comes to be of one release.
+// TestMishapRecover: any failure while an interrupted switch is completed is reported, and in the
+// end all nodes have the same release.
 func TestMishapRecover(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -55,8 +55,8 @@ func TestMishapRecover(t *testing.T) {
 	}
 }
 
-// TestMishapOnTrial: whatever fails while a site is changed of which a release is on trial is said,
-// and each host knows how it goes back.
+// TestMishapOnTrial: any failure while a site with a release on trial is changed is reported, and
+// each host has an updated rollback plan.
 func TestMishapOnTrial(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -77,8 +77,8 @@ func TestMishapOnTrial(t *testing.T) {
 	}, quiet: []string{"Releases.SendEdition"}})
 }
 
-// TestMishapResume: whatever fails while a host brings up by itself what it has is said, and nothing stays down
-// that it was to start.
+// TestMishapResume: any failure while a host starts its nodes on its own is reported, and in the
+// end all of them are started.
 func TestMishapResume(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -90,7 +90,8 @@ func TestMishapResume(t *testing.T) {
 	}, reached: func() bool { return strings.Contains(d.nodes(), "web1 none running") }})
 }
 
-// TestMishapSurvey: what cannot be asked of a host is wrong with it, and host check says so.
+// TestMishapSurvey: any failing query of a host is a problem of that host, and host check reports
+// it.
 func TestMishapSurvey(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)

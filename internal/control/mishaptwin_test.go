@@ -15,8 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMishapRestoreTwin: whatever fails while a backup is restored as a twin is said, and the twin
-// comes to be as the site was then, or is not there.
+// TestMishapRestoreTwin: any failure while a backup is restored as a twin is reported. In the end
+// the twin is restored, or does not exist.
 func TestMishapRestoreTwin(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -48,8 +48,8 @@ func TestMishapRestoreTwin(t *testing.T) {
 	d.wantWritten("now", "now")
 }
 
-// TestMoveAsks: a move in production asks about the nodes that stand still for it, and about none
-// that do not run.
+// TestMoveAsks: a move in production asks for consent to freeze running nodes, and does not ask
+// about others.
 func TestMoveAsks(t *testing.T) {
 	d, _ := frailDesk(t, true)
 	d.write("site.toml", strings.NewReplacer("[site]", "[site]\nproduction = true",

@@ -41,13 +41,13 @@ id = 31
 roles = ["db"]
 `
 
-// A moment is when something befalls a host: as a step of a node begins, or has ended.
+// A moment is when something happens to a host: when a step of a node begins or has ended.
 type moment struct {
 	kind plan.Kind
 	end  bool
 }
 
-// A witness does something at a moment, and looks at each.
+// A witness does something at one moment, and checks the state at each.
 type witness struct {
 	*told
 	mutex sync.Mutex
@@ -73,10 +73,9 @@ func (w *witness) comes(s *plan.Step, end bool) {
 func (w *witness) Begin(s *plan.Step)          { w.comes(s, false) }
 func (w *witness) End(s *plan.Step, err error) { w.comes(s, true); w.told.End(s, err) }
 
-// TestMoveLost: the host that has a node, or the one that it goes to, is lost at some moment of a
-// move. At no moment, and whatever is tried without that host, do two have the node or let it run;
-// when the host is back, the next run of the same, or of up, brings the move to its end, and
-// nothing of what the node has written is lost.
+// TestMoveLost: the source or target host is lost at some moment of a move. At no moment do two
+// hosts have or run the node, whatever is tried without the lost host. When the host is back, the
+// next run of the same command, or of up, completes the move, and no data is lost.
 func TestMoveLost(t *testing.T) {
 	d := diskDesk(t)
 	machines := map[string]*machine{"sv2": newMachine(t), "sv3": newMachine(t)}
@@ -160,9 +159,9 @@ func TestMoveLost(t *testing.T) {
 					t.Fatalf("%s: it never came to that: %v", what, err)
 				}
 				d.Links.Close()         // that run is over
-				d.machine.served.Wait() // and what was under way for it
+				d.machine.served.Wait() // and so are its helpers
 				w.look()
-				if up() == nil { // with a host that is silent
+				if up() == nil { // although a host does not answer
 					t.Errorf("%s: up succeeds without it", what)
 				}
 				d.Without = []string{lost}
@@ -212,7 +211,7 @@ func TestMoveLost(t *testing.T) {
 	}
 }
 
-// steps tells what a plan has.
+// steps returns the steps of a plan as text.
 func steps(p *plan.Plan) (all []string) {
 	if p != nil {
 		for _, s := range p.Steps {

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A speech is what nodes print, by node.
+// A speech records what nodes print, by node.
 type speech struct {
 	mu    sync.Mutex
 	said  []*bytes.Buffer
@@ -59,8 +59,8 @@ func (d *desk) crowd(names ...string) *nodes.Crowd {
 	return c
 }
 
-// TestCrowd: what is run on many nodes ends for each by itself, with what it printed; one that does
-// not run says so, one that takes too long is ended.
+// TestCrowd: a command on many nodes has a separate result and output for each. A node that does
+// not run has an error, and a command that exceeds the timeout is ended.
 func TestCrowd(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -106,7 +106,8 @@ func TestCrowd(t *testing.T) {
 	d.wantExit(err, problem.Interrupted)
 }
 
-// TestForward: a way into a node leads to its port wherever it listens, and says what keeps it from that.
+// TestForward: a way leads to a port of a node on whatever address it listens, and otherwise
+// returns the reason.
 func TestForward(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -135,7 +136,8 @@ func TestForward(t *testing.T) {
 	d.wantExit(err, problem.Failed, "node web2 does not run")
 }
 
-// TestCopyNowhere: what cannot be copied is said with the node that it is about, before or when it is tried.
+// TestCopyNowhere: errors of a copy name the node concerned, whether found in advance or during the
+// copy.
 func TestCopyNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.up()

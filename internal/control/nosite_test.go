@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestNoSite: where there is no site, each verb that looks for one says so, and makes nothing up.
+// TestNoSite: without a site, each verb that needs one reports that, and creates nothing.
 func TestNoSite(t *testing.T) {
 	d := newDesk(t)
 	t.Chdir(t.TempDir())

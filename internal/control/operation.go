@@ -7,14 +7,14 @@ import (
 	"orrery/internal/plan"
 )
 
-// An Operation is a change of a site that a Job carries out. Its methods are called in this order,
-// while the site is locked; embed Plain for those that have nothing to do.
+// An Operation is a change of a site that a Job carries out. The Job calls the methods in this
+// order while it holds the site's lock. Operations that need only Plan embed Plain.
 type Operation interface {
-	// Plan returns the steps for the hosts as they are; none: nothing is asked or done. Seen may be
-	// changed, as by a probe.
+	// Plan returns the steps for the observed hosts. If there are none, the Job neither asks nor
+	// does anything. Plan may modify seen, for example after a probe.
 	Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error)
-	// Confirm asks the caller, by c, for what he has to agree to. Asked reports whether somebody was
-	// waited for, see Asker.
+	// Confirm asks the caller, through c, for the consent that the plan needs. For asked, see
+	// Asker.
 	Confirm(c *Session, p *plan.Plan) (asked bool, err error)
 	// Begin is called before the first step.
 	Begin(ctx context.Context) error
@@ -22,14 +22,16 @@ type Operation interface {
 	Commit(ctx context.Context) error
 }
 
-// A Reverter is an Operation that knows what is to be done if one of its steps failed.
+// A Reverter is an Operation that decides itself what to do after one of its steps has failed.
 type Reverter interface {
 	Operation
-	// Revert returns the steps for the hosts as they are after a plan has failed.
+	// Revert returns the steps to take after a plan has failed. Seen is the state of the hosts
+	// after the failure.
 	Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error)
 }
 
-// Plain is of operations that ask for nothing, and do nothing but their steps.
+// Plain is embedded in operations that need no consent and have nothing to do before or after their
+// steps.
 type Plain struct{}
 
 // Confirm asks for nothing.
@@ -41,7 +43,7 @@ func (Plain) Begin(context.Context) error { return nil }
 // Commit does nothing.
 func (Plain) Commit(context.Context) error { return nil }
 
-// Steps returns a plain operation with the steps that a function plans.
+// Steps returns a plain operation whose steps are planned by a function.
 func Steps(planned func(seen []observe.Host) (*plan.Plan, error)) Operation {
 	return steps{planned: planned}
 }

@@ -49,8 +49,8 @@ func logOf(d *desk, s *site.Site, node string) error {
 	return err
 }
 
-// TestOrigin: whoever has the site directory steers; another site of that name does not, as long as
-// there are nodes of the first one, and takes nothing away from it.
+// TestOrigin: the site directory gives control over a site. A different site of the same name is
+// refused as long as nodes of the first one exist, and takes nothing away from it.
 func TestOrigin(t *testing.T) {
 	d, other := farDesk(t)
 	record := func(m *machine) string { return filepath.Join(m.dirs.Site("toykat"), "origin.json") }
@@ -98,7 +98,8 @@ func TestOrigin(t *testing.T) {
 	refused(strangers, "has none of the nodes of this one: db, web1, web2")
 	untouched()
 
-	d.write("site.toml", strings.Replace(strangers, "[site]", "[site]\nid = \""+id+"\"", 1)) // it is this one
+	// now it is the same site
+	d.write("site.toml", strings.Replace(strangers, "[site]", "[site]\nid = \""+id+"\"", 1))
 	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || p.Empty() {
 		t.Errorf("all nodes of a site with an id are others: %v", err)
 	}

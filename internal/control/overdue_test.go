@@ -27,7 +27,7 @@ func (d *desk) ofTwin(name string) *desk {
 	return &of
 }
 
-// makeEndingTwin makes a twin that ends in an hour.
+// makeEndingTwin creates a twin that expires in an hour.
 func (d *desk) makeEndingTwin() error {
 	of := twinOf("toykat", d.dir, "dev")
 	of.Expires = of.Created.Add(hour)
@@ -35,7 +35,7 @@ func (d *desk) makeEndingTwin() error {
 	return err
 }
 
-// expired has the twin on a machine end at a time.
+// expired sets the expiry time of the twin on a machine.
 func (d *desk) expired(m *machine, at time.Time) {
 	d.Helper()
 	p, err := apply.ReadUnattended(m.dirs, "toykat.dev", apply.AtExpiry)
@@ -48,8 +48,8 @@ func (d *desk) expired(m *machine, at time.Time) {
 	d.must(twinrecords.Write(m.dirs, r))
 }
 
-// TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees
-// to it, and says so.
+// TestTwinEnds: a process waits for the end of an expiring twin. If it was killed, the next verb
+// starts another one, and reports that.
 func TestTwinEnds(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -61,14 +61,14 @@ func TestTwinEnds(t *testing.T) {
 	if !waits() {
 		t.Error("nobody waits for its end")
 	}
-	d.must(d.Cancel("expiry-toykat.dev")) // as a kill does
+	d.must(d.Cancel("expiry-toykat.dev")) // like a kill
 	s, err := d.ofTwin("dev").Load()
 	d.must(err)
 	d.must(overdue.UnderWay(d.Context(), d.Session, s))
 	if !strings.Contains(d.watch.text(), "the process that waited for that has ended") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site sees to all of them
+	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // a change of any site carries out overdue work
 	d.must(err)
 	if !waits() {
 		t.Error("nobody waits for its end again")
@@ -81,7 +81,7 @@ func TestTwinEnds(t *testing.T) {
 
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.expired(d.machine, time.Now().Add(-hour))
-	// somebody is at work at it
+	// another process holds its lock
 	lock, err := host.TakeLock(t.Context(), d.dirs.Lock("toykat.dev"), control.Holder(d.Session))
 	d.must(err)
 	_, err = sites.Start(t.Context(), d.Session, d.site(), nil)
@@ -103,7 +103,7 @@ func TestTwinEnds(t *testing.T) {
 	d.must(overdue.ResumeExpiries(t.Context(), d.Session))
 }
 
-// TestTwinMeant: a twin is found by its name, unless several sites have one that is called so.
+// TestTwinMeant: a twin is found by its name, unless several sites have a twin of that name.
 func TestTwinMeant(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -135,7 +135,8 @@ func TestTwinMeant(t *testing.T) {
 	d.wantExit(err, problem.Failed, "the record of twin dev cannot be read", "orrery twin destroy dev")
 }
 
-// TestTwinWithSecrets: a twin whose volumes are copies has the secrets with which their data was made.
+// TestTwinWithSecrets: a twin with copied volumes has the secrets with which their data was
+// created.
 func TestTwinWithSecrets(t *testing.T) {
 	d := diskDesk(t)
 	d.write("roles/db/role.toml",
@@ -166,8 +167,8 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
-// TestTrialAfterReboot: what is left of a trial's time goes by the clock of this boot, once the
-// nodes are up again.
+// TestTrialAfterReboot: after a reboot, the rest of a trial's time counts by the clock of the new
+// boot, once the nodes are up again.
 func TestTrialAfterReboot(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -202,7 +203,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	if !strings.Contains(d.watch.text(), "stays with \"orrery confirm\" only") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false) // which ends it
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false) // ends the trial
 	d.must(err)
 	if waiting, _ := d.Waiting(); len(waiting) > 0 {
 		t.Errorf("%v watch over a site that is down", waiting)
@@ -211,7 +212,8 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "no release is on trial")
 }
 
-// TestGrant: a member has as many twins as the site grants, for as long as it grants; root has all.
+// TestGrant: a member may have as many twins as the site allows, for as long as it allows. Root has
+// no such limits.
 func TestGrant(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", toykat+"[twin]\nmost = 1\nexpires = \"2h\"\n")

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// recoverSwitch brings the set of a switch that was interrupted to one release, before anything
-// else is done. It reports whether there was one.
+// recoverSwitch completes a switch that was interrupted, so that all nodes are at one release
+// before the job changes anything. It reports whether there was such a switch.
 func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if j.Base == nil {
 		return false, nil
@@ -49,7 +49,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	on, back := r.Trial, maps.Equal(r.Switch.End, r.Switch.To)
-	if back { // it was to end the trial, too
+	if back { // the switch would have ended the trial
 		on = nil
 	}
 	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Views().Sites(), Trial: on,
@@ -69,6 +69,6 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if r, err = f.Records().Read(ctx); err != nil {
 		return false, err
 	}
-	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be
+	j.Hosts.ForgetLive() // it still has the releases that were live when this run began
 	return true, j.Session.Call(j.Base).Releases(j.Hosts).LearnLive(ctx)
 }

@@ -31,12 +31,12 @@ import (
 	"orrery/internal/site"
 )
 
-// forbidden is a machine on which the caller may not change anything, nor see all of it.
+// forbidden is a machine that the caller may not change or read completely.
 type forbidden struct{ *machine }
 
 func (forbidden) Allowed() error { return problem.New(problem.Unable, "this needs root") }
 
-// TestNotAllowed: whoever may not change this machine is told so by each verb, and nothing is done.
+// TestNotAllowed: each verb refuses a caller who may not change this machine, and does nothing.
 func TestNotAllowed(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
@@ -106,8 +106,8 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// TestSwitchRefused: a switch that has nothing to go to, or whose trial would have nothing to go
-// back to, changes nothing.
+// TestSwitchRefused: a switch without a target release, or a trial without a release to go back to,
+// changes nothing.
 func TestSwitchRefused(t *testing.T) {
 	d := newDesk(t)
 	turn := func(o releases.SwitchOptions, on ...string) error {
@@ -137,8 +137,8 @@ func TestSwitchRefused(t *testing.T) {
 	d.wantExit(err, problem.Usage, "nobody")
 }
 
-// TestRosterRefused: a host on which something is, or that cannot be asked, stays in the site; a
-// twin has the hosts of its site.
+// TestRosterRefused: a host that has nodes or data, or does not answer, is not removed from the
+// site. A twin has the hosts of its site.
 func TestRosterRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -180,7 +180,8 @@ func (d *desk) makeTwinOfTwo(t *testing.T) *control.Session {
 	return d.ofTwin("dev").Session
 }
 
-// TestSurvive: of each host that may be lost, it is known which of its nodes find room elsewhere.
+// TestSurvive: for each host that may be lost, Survive returns which of its nodes find room on
+// other hosts.
 func TestSurvive(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
@@ -215,7 +216,7 @@ func TestSurvive(t *testing.T) {
 	d.machine.others["sv2"] = other
 }
 
-// TestCheckSite: what reading a site file does not show is found without asking any host.
+// TestCheckSite: mistakes that loading a site does not find are found without contacting a host.
 func TestCheckSite(t *testing.T) {
 	d := newDesk(t)
 	d.must(roster.Check(d.site()))
@@ -226,7 +227,8 @@ func TestCheckSite(t *testing.T) {
 	}
 }
 
-// TestOriginal: the site of which a twin is made is that in a directory, or the one of that name that is up.
+// TestOriginal: the original of a new twin is the site in a directory, or the site of that name
+// that is up.
 func TestOriginal(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -242,8 +244,8 @@ func TestOriginal(t *testing.T) {
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
-// TestHooksNotTold: that hooks cannot be told of something is said and noted, and keeps nothing
-// from being done.
+// TestHooksNotTold: if hooks cannot be notified, that is reported and recorded, and prevents
+// nothing.
 func TestHooksNotTold(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", toykat+"[hook.page]\non = [\"trial-ended\", \"switch-failed\"]\ncommand = [\"/bin/true\"]\n")
@@ -267,8 +269,8 @@ func TestHooksNotTold(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestLogs: of the nodes that are meant, what their roles printed and their journals are read, the
-// lines and units that were asked for; of one that does not run, the former alone.
+// TestLogs: role output and journals of the selected nodes are read, with the requested lines and
+// units. A node that does not run has only role output.
 func TestLogs(t *testing.T) {
 	d := newDesk(t)
 	d.up()

@@ -20,8 +20,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestWitness: a host in a rehearsal says which of its nodes run that are live, as often as it
-// looks, until nobody listens.
+// TestWitness: a host in a rehearsal reports its running live nodes at each check, until the reader
+// is gone.
 func TestWitness(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -52,7 +52,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// TestNoRehearsal: a rehearsal takes hosts, and what befalls them takes a rehearsal.
+// TestNoRehearsal: a rehearsal needs hosts, and its subcommands need a rehearsal.
 func TestNoRehearsal(t *testing.T) {
 	d := newDesk(t)
 	d.wantExit(rehearsals.Rehearse(t.Context(), d.Session, &site.Site{Name: "toykat"},
@@ -61,8 +61,8 @@ func TestNoRehearsal(t *testing.T) {
 	d.wantExit(err, problem.Usage, "no rehearsal of site toykat is under way", "orrery rehearse")
 }
 
-// TestConsoleOf: the console of each node that is there is asked for, and one that is not there, or
-// not for a member, is refused.
+// TestConsoleOf: the console of each existing node is available. It is refused if the node does not
+// exist, or if the member may not enter it.
 func TestConsoleOf(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -95,7 +95,8 @@ func TestConsoleOf(t *testing.T) {
 	}
 }
 
-// TestExec: what is run on many nodes reads the same, and the exit status says on how many it has failed.
+// TestExec: a command on many nodes reads the same input on each, and the exit status says on how
+// many it failed.
 func TestExec(t *testing.T) {
 	d := newDesk(t)
 	d.up()

@@ -47,7 +47,7 @@ func atRelease(n int) string {
 	return fmt.Sprintf("db %[1]d running healthy, web1 %[1]d running healthy, web2 %[1]d running healthy", n)
 }
 
-// live leaves out what is in quarantine.
+// Nodes in quarantine are left out.
 func (d *desk) wantLive(release int) {
 	d.Helper()
 	var live []string
@@ -65,8 +65,7 @@ func (d *desk) wantLive(release int) {
 	}
 }
 
-// TestReleases: releases are staged beside what is live, switched to and from, and a former one is
-// gone back to.
+// TestReleases: releases are staged beside the live one, switched to and from, and rolled back.
 func TestReleases(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -100,7 +99,7 @@ func TestReleases(t *testing.T) {
 	d.wantLive(701)
 }
 
-// TestSwitchFails: a switch that fails is taken back, wholly.
+// TestSwitchFails: a failing switch is undone completely.
 func TestSwitchFails(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -113,8 +112,8 @@ func TestSwitchFails(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestTrial: a release on trial stays when it is confirmed or its checks hold, and goes back when a
-// check fails or nobody confirms it.
+// TestTrial: a release on trial stays live if it is confirmed or its checks hold. It goes back if a
+// check fails or no confirmation comes.
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -173,7 +172,7 @@ func TestTrial(t *testing.T) {
 	d.sick = false
 	d.wantLive(0)
 
-	// A node that stands still is ill, too.
+	// A frozen node counts as sick, too.
 	on(releases.SwitchOptions{Within: hour})
 	nodes, err := d.of("toykat").List(t.Context(), "toykat")
 	d.must(err)
@@ -185,7 +184,7 @@ func TestTrial(t *testing.T) {
 	d.wantExit(watch(), problem.Reverted, "node web1 does not run")
 	d.wantLive(0)
 
-	// A site directory that cannot be read keeps nothing from going back.
+	// An unreadable site directory does not prevent going back.
 	on(releases.SwitchOptions{Within: time.Millisecond, ByHand: true})
 	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
 	d.must(err)
@@ -197,12 +196,12 @@ func TestTrial(t *testing.T) {
 	d.wantExit(err, problem.Reverted)
 }
 
-// TestKilled: an operation that is killed at any point is made good by the next up, wherever it was.
+// TestKilled: an operation is killed at every point, and the next up repairs the site.
 func TestKilled(t *testing.T) {
 	for name, op := range map[string]struct {
 		before  func(d *desk)
 		do      func(ctx context.Context, d *desk) error
-		release []int // one of which is live in the end
+		release []int // one of them is live in the end
 	}{
 		"up": {func(*desk) {}, func(ctx context.Context, d *desk) error {
 			_, _, err := sites.Up(ctx, d.Session, d.site(), nil, sites.UpOptions{})
@@ -235,7 +234,7 @@ func TestKilled(t *testing.T) {
 				d := newDesk(t)
 				op.before(d)
 				d.fault.KillAt(n)
-				ctx, cancel := d.fault.Dying(t.Context()) // as all does that a process waits for
+				ctx, cancel := d.fault.Dying(t.Context()) // like everything that a process waits for
 				err := op.do(ctx, d)
 				cancel()
 				d.fault.Revive()
@@ -262,9 +261,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestEditsWait: as long as a release is live, plan and up say which edits of the site directory do
-// not reach its nodes, and why. Edits that reach them, and nodes that are not concerned, are not
-// among them.
+// TestEditsWait: as long as a release is live, plan and up report which edits of the site directory
+// do not reach its nodes, and why. They do not report edits that reach the nodes, or nodes that are
+// not concerned.
 func TestEditsWait(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -308,8 +307,8 @@ func TestEditsWait(t *testing.T) {
 	d.wantSaid("web1", "/etc/web", "web1 is on local")
 }
 
-// TestDownKeepsRelease: a site that is taken down at a release, with its data or without, comes up
-// at that again. down says so, and so do plan and up.
+// TestDownKeepsRelease: a site that is taken down at a release, with or without its data, comes up
+// at that release again. down, plan and up report that.
 func TestDownKeepsRelease(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -344,9 +343,9 @@ func TestDownKeepsRelease(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestUnreadableRelease: on one host as on several, a release that is live and whose copy of the
-// site directory cannot be read is told of. What needs it is refused, and the site can still be
-// looked at and taken down.
+// TestUnreadableRelease: if the copy of a live release's site directory cannot be read, that is
+// reported, on one host and on several. What needs the copy is refused. The site can still be shown
+// and taken down.
 func TestUnreadableRelease(t *testing.T) {
 	d := newDesk(t)
 	d.Without = []string{"sv2"}

@@ -23,8 +23,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestReleaseLs: each release is told of with what it is to the site, what its nodes consist of,
-// and old ones go.
+// TestReleaseLs: each release is listed with its role in the site and its contents, and old
+// releases are removed.
 func TestReleaseLs(t *testing.T) {
 	d := diskDesk(t)
 	d.write("site.toml", toykat+"[release.702]\nnotes = \"the last\"\n")
@@ -92,7 +92,8 @@ func TestReleaseLs(t *testing.T) {
 	}
 }
 
-// TestLayers: layers are built without nodes, those that no node stands on go, and a layer that fails is said.
+// TestLayers: layers are built without nodes. Unused layers are removed, and a failing build is
+// reported.
 func TestLayers(t *testing.T) {
 	d := diskDesk(t)
 	d.write("roles/db/role.toml", "apt = [\"cron\"]\n")
@@ -125,7 +126,7 @@ func TestLayers(t *testing.T) {
 		t.Errorf("of what printed nothing, there is %q (%v)", log.String(), err)
 	}
 	_, err = layers.Pull(t.Context(), d.Session, layers.PullOptions{Dir: t.TempDir()})
-	if err == nil { // layers in memory do not say of which suite they are
+	if err == nil { // layers in memory have no suite
 		t.Error("a mirror was made of nothing")
 	}
 	d.write("site.toml", "[site]\nname = \"toykat\"\n")
@@ -134,7 +135,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestProbe: a look into the nodes tells which are not as they were proven, and what is used is measured.
+// TestProbe: a probe reports which nodes have changed since they were checked, and resource usage
+// is measured.
 func TestProbe(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -172,7 +174,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestDrift: what drifts in a node is told with the node, and an up that looks for it puts it right.
+// TestDrift: drift in a node is reported with the node, and an up with Probe repairs it.
 func TestDrift(t *testing.T) {
 	d := diskDesk(t)
 	d.write("roles/web/motd.tmpl", "hello")
@@ -208,7 +210,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestInterrupted: an operation that its caller ends says what is left, and goes on from there.
+// TestInterrupted: an operation that the caller interrupts reports what is left, and can be
+// resumed.
 func TestInterrupted(t *testing.T) {
 	d := newDesk(t)
 	s := d.site()
@@ -239,7 +242,7 @@ func ignoreLeft(err error) error {
 	return err
 }
 
-// TestUndoFails: what cannot be taken back is said.
+// TestUndoFails: an error reports what could not be undone.
 func TestUndoFails(t *testing.T) {
 	d := newDesk(t)
 	d.fault.Fail("Start", "web1", 1, nil)
@@ -254,13 +257,13 @@ func TestUndoFails(t *testing.T) {
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
 
-// TestHalfWay: a switch that fails and cannot be taken back wholly says where each node is, whoever
-// asks next is told, and the next up mends it.
+// TestHalfWay: if a failing switch cannot be undone completely, the error says at which release
+// each node is. Later verbs report it, and the next up repairs it.
 func TestHalfWay(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	d.fault.Fail("Change", "web1", 99, nil) // there and back
+	d.fault.Fail("Change", "web1", 99, nil) // both the switch and its undo fail
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.fault.Revive()
 	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
@@ -273,7 +276,7 @@ func TestHalfWay(t *testing.T) {
 	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 }
 
-// TestAwaited: whoever waits for the end of a trial may end waiting; the trial continues.
+// TestAwaited: waiting for the end of a trial can be interrupted, and the trial continues.
 func TestAwaited(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -297,7 +300,7 @@ func TestAwaited(t *testing.T) {
 	d.must(<-done)
 }
 
-// TestRoot: without a machine, it is this one, which whoever is not root may not change.
+// TestRoot: without a machine in the session, it is this machine, which only root may change.
 func TestRoot(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	if err := c.Allowed(); (err != nil) != (problem.Exit(err) == int(problem.Unable)) {
@@ -312,7 +315,7 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestBarred: a member gets into no node in which he would be root on the host.
+// TestBarred: a member cannot enter a node in which the member would be root of the host.
 func TestBarred(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]", "roles  = [\"db\"]\nprivileged = true", 1))
@@ -326,8 +329,8 @@ func TestBarred(t *testing.T) {
 	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 }
 
-// switching returns a desk where a switch was killed while it was under way. Steps are done side by side, so
-// it searches for an operation at which that is so.
+// switching returns a desk with a killed switch. Steps run concurrently, so it searches for an
+// operation at which a kill leaves the switch unfinished.
 func switching(t *testing.T) *desk {
 	t.Helper()
 	for operation := 4; operation < 40; operation++ {
@@ -350,8 +353,8 @@ func switching(t *testing.T) *desk {
 	return nil
 }
 
-// TestDownOfReleases kills a rollback from one release to another at every operation and takes the
-// site down then: the next up brings it to one of the two.
+// TestDownOfReleases: a rollback from one release to another is killed at every operation, and then
+// the site is taken down. The next up brings all nodes to one of the two releases.
 func TestDownOfReleases(t *testing.T) {
 	t.Parallel()
 	for operation := 1; ; operation++ {
@@ -382,8 +385,8 @@ func TestDownOfReleases(t *testing.T) {
 	}
 }
 
-// TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up
-// wholly at one release.
+// TestDownWhileSwitching: a site that is taken down with an interrupted switch comes up completely
+// at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)
 	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
@@ -401,8 +404,8 @@ func TestDownWhileSwitching(t *testing.T) {
 	d.wantExit(err, problem.Mistake)
 }
 
-// TestProvide: all layers of a site are built on this machine that it has not, those below first,
-// whatever hosts the site has; the hosts are not asked.
+// TestProvide: all missing layers of a site are built on this machine, base layers first, whatever
+// hosts the site has. The hosts are not contacted.
 func TestProvide(t *testing.T) {
 	d := diskDesk(t)
 	d.write("site.toml", twoHosts)

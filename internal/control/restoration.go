@@ -16,38 +16,41 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A restore first has each host lay down its part, where nothing sees it (package backups). Until
-// all have done so, nothing was touched. From then on, whoever brings the site up brings the
-// restore to its end, without the backup: what was there is taken down, the parts are put in their
-// place, and each node gets what it had when it is made.
+// A restore first stages each host's part of the backup in a directory that nothing else uses
+// (package backups). Until all hosts have done so, nothing has been changed. From then on, any up
+// of the site completes the restore, without the backup. It takes down the existing nodes and moves
+// the parts into place. When it creates a node, it also restores that node's data.
 
-// RestoreOptions say what of a backup is brought back, and where it goes.
+// RestoreOptions say what is restored from a backup, and where.
 type RestoreOptions struct {
-	Dir         string // where the site directory goes; "": one with the site's name, and of a twin with its state
-	To          string // the name of a twin that is made of it
-	Replace     bool   // the site that is on its hosts goes, with its data
-	TrustLayers bool   // layers in the backup come into the store
-	Identity    string // a file with a secret key of age, for the secrets
+	// the site directory to write, or "" for one named after the site (for a twin, one in its
+	// state)
+	Dir         string
+	To          string // the name of a twin to create from the backup
+	Replace     bool   // replace the site on its hosts, including its data
+	TrustLayers bool   // import the layers of the backup into the store
+	Identity    string // a file with an age secret key, for the secrets
 	Passphrase  string // a file with a passphrase, for the secrets
-	Parallel    int    // most steps under way at once; 0: DefaultParallel
+	Parallel    int    // maximum number of concurrent steps, or 0 for DefaultParallel
 }
 
-// Restored is what came of a restore.
+// Restored is the result of a restore.
 type Restored struct {
 	Site  *site.Site
 	Title string   // of the backup
 	Dir   string   // the site directory
-	Nodes []string // that were in the backup; none: all of the site
+	Nodes []string // nodes that are in the backup, or none if it has all nodes of the site
 }
 
-// A restoring is a restore of which hosts have parts, in a job that brings the site up.
+// A restoring is a restore whose parts the hosts have staged. It is part of a job that brings the
+// site up.
 type restoring struct {
 	*Job
-	part  *observe.Restoring   // the one that has come farthest
-	parts []*observe.Restoring // by the places of the hosts
+	part  *observe.Restoring   // the part of the host that has advanced furthest
+	parts []*observe.Restoring // in the order of the hosts
 }
 
-// restoringOf returns the restore of which hosts have parts, or nil.
+// restoringOf returns the restore whose parts hosts have staged, or nil.
 func (j *Job) restoringOf(seen []observe.Host) *restoring {
 	r := &restoring{Job: j}
 	for i := range j.Hosts.All {
@@ -63,8 +66,9 @@ func (j *Job) restoringOf(seen []observe.Host) *restoring {
 	return r
 }
 
-// settleRestore brings a restore so far that nodes can be made, if all hosts have laid down their
-// parts, and takes it back if it has touched nothing. It returns the hosts as they are then.
+// settleRestore advances a restore until nodes can be created, if all hosts have staged their
+// parts. If not all have, and the restore has not changed an existing site yet, settleRestore
+// removes the parts. It returns the state of the hosts after that.
 func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe.Host, error) {
 	r := j.restoringOf(seen)
 	if !j.Restores || r == nil {
@@ -88,7 +92,9 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 		r.Session.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed",
 			r.key())
 		err = r.advance(ctx, backup.ToDrop)
-	default: // it touched nothing; if there was nothing before, no node is made without what it had
+	// The restore has changed nothing. If there were no nodes before, the job must not create nodes
+	// without their restored data.
+	default:
 		return seen, nil
 	}
 	if err != nil {
@@ -99,8 +105,8 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 
 func (r *restoring) key() string { return r.Site.Key() }
 
-// whole reports whether all hosts have laid down their parts, but those that were left out when it
-// began. Over are hosts that have none any more, while all others have put theirs in place.
+// whole reports whether all hosts have staged their parts, except those left out when the restore
+// began. Over lists hosts that no longer have a part, although all others have put theirs in place.
 func (r *restoring) whole() (whole bool, over []string, err error) {
 	placed, apart := true, false
 	for i, h := range r.Hosts.All {
@@ -132,7 +138,7 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 	return !apart && len(over)+len(silent) == 0, nil, nil
 }
 
-// settle takes down what was there, and has all hosts put their parts in place.
+// settle takes down the existing nodes and makes all hosts put their parts in place.
 func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	if r.Backup == "" {
 		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(),
@@ -155,12 +161,12 @@ func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	if err := r.advance(ctx, backup.ToPlace); err != nil {
 		return err
 	}
-	r.Hosts.ForgetLive() // it read what was live when this run began
+	r.Hosts.ForgetLive() // they still have the releases that were live when this run began
 	return r.Session.Call(r.Site).Releases(r.Hosts).LearnLive(ctx)
 }
 
-// clear takes down what was there, with its data; while a host is left out, only of the nodes that
-// come back. Until all hosts have done so, none puts anything in its place.
+// clear takes down the existing nodes, with their data. If a host is left out, it takes down only
+// the nodes that will be restored. No host puts its part in place before all hosts have done this.
 func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 	goal := plan.Goal{Volumes: true}
 	if len(r.part.Without) > 0 {
@@ -180,7 +186,7 @@ func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 	return r.advance(ctx, backup.ToClear)
 }
 
-// advance has each host that has a part do a step of it.
+// advance makes each host that has a part carry out one step of the restore.
 func (r *restoring) advance(ctx context.Context, to string) error {
 	return r.Hosts.Each(func(i int, h *apply.Steered) error {
 		if r.parts[i] == nil {
@@ -191,7 +197,8 @@ func (r *restoring) advance(ctx context.Context, to string) error {
 	})
 }
 
-// endRestore has hosts remove what is left of a restore once no node of the site waits for what it had.
+// endRestore makes the hosts remove what is left of a restore, once all nodes of the site have
+// their restored data.
 func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 	if !j.Restores || j.restoringOf(seen) == nil {
 		return nil
@@ -206,12 +213,12 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 		if err != nil {
 			return err
 		}
-		waits := func(name string) bool { // one of the name may be there, of another release
+		waits := func(name string) bool { // an instance of any release counts as present
 			_, declared := j.Site.Node(name)
 			return declared && !slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.Name == name })
 		}
 		if slices.ContainsFunc(part.Nodes, waits) {
-			return nil // the next up goes on
+			return nil // the next up continues the restore
 		}
 		told, err := h.Backups.AdvanceRestore(ctx, part.ID, backup.ToFinish)
 		for _, line := range told {
@@ -230,8 +237,8 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 	})
 }
 
-// unfinished refuses to make or start nodes that would lack what they had, because their restore
-// was interrupted.
+// unfinished returns an error if a plan would create or start nodes without their data because the
+// restore of the site was interrupted.
 func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
 	if j.Restores {
 		return nil

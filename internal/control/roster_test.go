@@ -15,8 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestAddHost: a host comes to a site once it is reached, has what nodes need, and contradicts no
-// other; it goes from it when nothing is there any more.
+// TestAddHost: a host is added to a site if it can be reached, has what nodes need, and has no
+// conflicting records. It is removed when nothing is on it any more.
 func TestAddHost(t *testing.T) {
 	d, _ := farDesk(t)
 	d.up()
@@ -42,7 +42,7 @@ func TestAddHost(t *testing.T) {
 	d.machine.others["sv3"] = third
 	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
 
-	third.of("toykat").Addresses[0].MTU = 576 // less than a network over hosts needs
+	third.of("toykat").Addresses[0].MTU = 576 // less than a network between hosts needs
 	refused("a wire that takes too little", "sv3", "root@10.8.1.3", problem.Unable, "host sv3 is not fit for nodes")
 	third.of("toykat").Addresses[0].MTU = 1500
 	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
@@ -58,7 +58,7 @@ func TestAddHost(t *testing.T) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 
-	// It goes again, and of what has something on it nothing is touched.
+	// It is removed again. Hosts that still have something are refused.
 	after := d.text()
 	for name, says := range map[string]string{"sv1": "named by 1 node: db", "sv2": "named by 2 nodes: web1, web2",
 		"sv9": "no host is called"} {
@@ -89,8 +89,8 @@ func TestAddHost(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestAddHostWithNodes: a machine that has nodes of a site that is called so does not come to
-// another: they would be taken for its own.
+// TestAddHostWithNodes: a machine with nodes of another site of the same name is not added, because
+// its nodes would count as the site's own.
 func TestAddHostWithNodes(t *testing.T) {
 	other, _ := farDesk(t)
 	other.up()
@@ -102,8 +102,8 @@ func TestAddHostWithNodes(t *testing.T) {
 	}
 }
 
-// TestDrainHost: nodes are kept away from a host that is drained, from whatever machine the site is
-// steered, until it is said otherwise.
+// TestDrainHost: nodes are kept away from a drained host, from every control host, until it is
+// undrained.
 func TestDrainHost(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(strings.Replace(twoHosts, "[node.db]",
@@ -135,7 +135,7 @@ func TestDrainHost(t *testing.T) {
 		t.Errorf("proposed is %+v", moves)
 	}
 
-	// Nothing is done unless the caller agrees to what he was shown.
+	// Nothing is done unless the caller agrees to the plan.
 	for _, m := range []*machine{d.machine, other} {
 		m.of("toykat").Can.Move = true
 	}

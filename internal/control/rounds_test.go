@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A lane carries what one end of a connection writes to the other, which reads it later.
+// A lane carries data from one end of a connection to the other, with a delay.
 type lane struct {
 	delay  time.Duration
 	said   chan spoken
@@ -60,25 +60,25 @@ func (l *lane) Close() error {
 	return nil
 }
 
-// An end of a connection.
+// An end is one end of a connection.
 type end struct{ in, out *lane }
 
 func (e end) Read(p []byte) (int, error)  { return e.in.Read(p) }
 func (e end) Write(p []byte) (int, error) { return e.out.Write(p) }
 func (e end) Close() error                { _ = e.in.Close(); return e.out.Close() }
 
-// longLine returns the ends of a connection whose packets take some time.
+// longLine returns the ends of a connection with a delay.
 func longLine(delay time.Duration) (near, far io.ReadWriteCloser) {
 	out, back := newLane(delay), newLane(delay)
 	return end{back, out}, end{out, back}
 }
 
-// TestRoundTrips: few questions to a host wait for the answer to another. Each of those takes as
-// long as a packet there and back, which is seconds over a satellite. Time is that of the bubble,
-// in which nothing but the distance takes any.
+// TestRoundTrips: few requests to a host wait for the answer to another request. Each of them takes
+// a round trip, which is seconds over a satellite. The time is that of the synctest bubble, in
+// which only the delay takes time.
 func TestRoundTrips(t *testing.T) {
 	const alone = "ORRERY_TEST_ROUND_TRIPS"
-	if os.Getenv(alone) == "" { // yamux has timers in common, and those of a bubble must not be used outside it
+	if os.Getenv(alone) == "" { // yamux shares timers, and those of a bubble must not be used outside of it
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRoundTrips$")
 		cmd.Env = append(os.Environ(), alone+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -122,6 +122,6 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 		d.Links.Close()
-		time.Sleep(time.Minute) // for the helpers, which are far away
+		time.Sleep(time.Minute) // for the helpers, which answer with a delay
 	})
 }

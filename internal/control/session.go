@@ -1,15 +1,16 @@
-// Package control has what every operation on a site needs: on whose behalf it runs, which site
-// directory and hosts are meant, consent, the site's lock, the journal, and a Job that observes the
-// hosts, plans, asks and carries the plan out.
+// Package control has what every operation on a site needs. That is a Session with the caller, the
+// site directory and the hosts; consent; the site's lock; the journal; and a Job that observes the
+// hosts, makes a plan, asks for consent and carries the plan out.
 //
-// Make a Session that says on whose behalf you act, for which site directory, and with which Asker
-// and Watcher. Load the site, then call an operation of one of the packages below this one:
-// sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create, status.Read,
-// backups.Take and so on. An operation looks at the hosts, makes a plan, gets the consent that it
-// needs from the Asker, and takes the site's lock. It carries the plan out, informs the Watcher of
-// each step, keeps the journal, and returns a typed result.
+// To run an operation, make a Session that says for whom it acts, for which site directory, and with
+// which Asker and Watcher. Load the site, and call an operation of one of the packages below this
+// one, such as sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create,
+// status.Read or backups.Take. The operation takes the site's lock, observes the hosts, makes a
+// plan, and asks the Asker for the consent that the plan needs. It carries the plan out, informs the
+// Watcher of each step, keeps the journal, and returns a typed result.
 //
-// Operations print nothing, know no flags and read no terminal, so tests can drive them on a machine in memory.
+// Operations print nothing, know no flags and read no terminal. Tests can therefore run them on a
+// machine in memory.
 package control
 
 import (
@@ -26,41 +27,41 @@ import (
 	"orrery/internal/plan"
 )
 
-// A Session is the work of one caller with the sites of this host.
+// A Session is the work of one caller with the sites of this machine.
 type Session struct {
 	Dirs    host.Dirs
-	Known   *register.Known // of twins, while the session lasts; shared by copies of it
-	SiteDir string          // the site directory that is meant; "": found
-	Twin    string          // the twin that is meant; "": the site itself
-	Force   bool            // also what is somebody else's
-	Patient bool            // wait for whoever else changes the site
-	Release int             // of the nodes that are worked with; Live: of those that are live
-	Command string          // as the caller said it, for locks and the journal
-	Version string          // of this program, which is that of helpers on other hosts
+	Known   *register.Known // known twins, while the session lasts; copies of the session share them
+	SiteDir string          // the site directory, or "" to find it
+	Twin    string          // the name of the twin, or "" for the site itself
+	Force   bool            // allow changes to twins of other owners
+	Patient bool            // wait for locks held by other processes
+	Release int             // select nodes of this release, or Live
+	Command string          // the command line, for locks and the journal
+	Version string          // of this program; helpers on other hosts must have the same
 
 	Links  *hosts.Links // to other hosts
-	Ending plan.Ending  // how running nodes end that are stopped, restarted or taken down
-	// hosts that are left out: nothing is asked of them, and nothing planned that depends on what they
-	// have
+	Ending plan.Ending  // how to end nodes that are stopped, restarted or taken down
+	// hosts that are left out: they are not contacted, and no step may depend on what they have
 	Without []string
 
-	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
+	Member *member.Person // the caller, if a member who became root through sudo, or nil for root or any other user
 	From   string         // the directory of a member
 
-	Overdue Overdue      // is asked first by whatever changes a site; nil: nothing is, as by what is overdue itself
-	Machine here.Machine // that is worked on; nil: this one
+	// checked before every change of a site, or nil to skip the check (as overdue work itself does)
+	Overdue Overdue
+	Machine here.Machine // the machine to work on, or nil for this one
 	Asker   Asker
 	Watcher Watcher
 }
 
-// Live stands for the release that is live, whichever that is.
+// Live selects the release that is live, whichever it is.
 const Live = -1
 
-// DefaultParallel is how many steps are under way at once. Steps mostly wait for disks and for
-// systemd, so there are more of them than processors.
+// DefaultParallel returns the default number of concurrent steps. Steps mostly wait for disks and
+// for systemd, so it is larger than the number of processors.
 func DefaultParallel() int { return max(8, 4*runtime.NumCPU()) }
 
-// Who names the person who runs Orrery, through sudo.
+// Who returns the name of the user who runs Orrery, even through sudo.
 func Who() string {
 	if name := os.Getenv("SUDO_USER"); name != "" {
 		return name
@@ -71,7 +72,7 @@ func Who() string {
 	return fmt.Sprint(os.Getuid())
 }
 
-// Register returns what is known of sites on this machine.
+// Register returns the register of the sites on this machine.
 func (c *Session) Register() register.Register {
 	return register.Register{Dirs: c.Dirs, Known: c.Known}
 }

@@ -23,7 +23,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// changes is the Asker of a caller who agrees, but only after something has happened.
+// changes is the Asker of a caller who agrees, after something has happened.
 type changes struct{ meanwhile func() }
 
 func (c changes) Ask(control.Question) (bool, error) {
@@ -31,7 +31,8 @@ func (c changes) Ask(control.Question) (bool, error) {
 	return true, nil
 }
 
-// TestChangedWhileAsked: what was agreed to is done only if the host is still as it was when the plan was made.
+// TestChangedWhileAsked: a confirmed plan is carried out only if the host has not changed since the
+// plan was made.
 func TestChangedWhileAsked(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
@@ -51,8 +52,8 @@ func TestChangedWhileAsked(t *testing.T) {
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
 
-// TestWaysIntoNodes: there is a way into the nodes that run, those that are live unless another
-// release is meant; privileged ones are closed to members.
+// TestWaysIntoNodes: running nodes can be entered. They are the live ones unless another release is
+// selected. Members cannot enter privileged nodes.
 func TestWaysIntoNodes(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -78,7 +79,7 @@ func TestWaysIntoNodes(t *testing.T) {
 	}
 }
 
-// TestFound: the site that is meant is that of the directory, else the only one that is up.
+// TestFound: the site is that of the directory, or else the only one that is up.
 func TestFound(t *testing.T) {
 	d := newDesk(t)
 	t.Chdir(t.TempDir())
@@ -104,7 +105,7 @@ func TestFound(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "has no twin")
 }
 
-// TestStatusProbe: a look into the nodes finds what has drifted and what is sick, and these come first.
+// TestStatusProbe: a probe finds nodes that have drifted or are sick, and these are listed first.
 func TestStatusProbe(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -129,8 +130,8 @@ func TestStatusProbe(t *testing.T) {
 	}
 }
 
-// TestBatchPutBack: a batch that fails ends a rolling change; its nodes are put back, and those
-// after it are untouched.
+// TestBatchPutBack: a failing batch ends a rolling change. Its nodes get their former state back,
+// and later nodes are not touched.
 func TestBatchPutBack(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -156,8 +157,8 @@ func TestBatchPutBack(t *testing.T) {
 	d.wantNodes(allUp)
 }
 
-// TestGiveUpRollback: what rollback returns to is staged anew only if that is said; there is no way
-// back to it then.
+// TestGiveUpRollback: what rollback returns to is staged again only on request. Then rollback is no
+// longer possible.
 func TestGiveUpRollback(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -179,7 +180,7 @@ func TestGiveUpRollback(t *testing.T) {
 	d.wantLive(701)
 }
 
-// TestReleaseOfTwin: releases of a twin are its own.
+// TestReleaseOfTwin: a twin has its own releases.
 func TestReleaseOfTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -208,8 +209,8 @@ func TestReleaseOfTwin(t *testing.T) {
 	}
 }
 
-// TestForgottenTrial: a trial that nobody watches is watched again by whoever comes, and ends if
-// its time is over.
+// TestForgottenTrial: if the process that watches a trial was killed, the next verb starts another
+// one, or ends the trial if its time is over.
 func TestForgottenTrial(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -219,13 +220,13 @@ func TestForgottenTrial(t *testing.T) {
 	if made.Trial == nil {
 		t.Fatal("there is no trial")
 	}
-	d.must(d.Cancel("trial-toykat")) // as a kill does
+	d.must(d.Cancel("trial-toykat")) // like a kill
 	d.up()
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch", waiting)
 	}
 	d.must(d.Cancel("trial-toykat"))
-	d.must(os.Remove(apply.UnattendedPath(d.dirs, "toykat", apply.OnTrial))) // as a former version has none
+	d.must(os.Remove(apply.UnattendedPath(d.dirs, "toykat", apply.OnTrial))) // as left by a former version
 	d.up()
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch without a plan", waiting)
@@ -248,7 +249,7 @@ func TestForgottenTrial(t *testing.T) {
 	}
 }
 
-// TestOrphans: volumes that no node uses any more are named, when a site comes up without the node.
+// TestOrphans: when a site comes up without a node, volumes that no node uses any more are listed.
 func TestOrphans(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -262,7 +263,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestMember: what a member does in nodes is in the journal, and a twin is granted as the site says.
+// TestMember: the actions of a member in nodes are in the journal, and the site's rules limit the
+// member's twins.
 func TestMember(t *testing.T) {
 	d := newDesk(t)
 	d.up()

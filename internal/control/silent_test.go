@@ -6,7 +6,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// silent is a Watcher that nobody listens to.
+// silent is a Watcher that ignores all events.
 type silent struct{}
 
 func (silent) Steps(*plan.Plan, func(*plan.Step) time.Duration) StepWatcher { return silent{} }

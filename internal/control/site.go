@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// Directory returns the site directory that is meant: -C, else the current one, else that of the
-// only site that is up here.
+// Directory returns the site directory: the one given by -C, else the current directory, else that
+// of the only site that is up on this machine.
 func (c *Session) Directory() (string, error) {
 	if c.SiteDir != "" {
 		return c.SiteDir, nil
@@ -43,7 +43,7 @@ func (c *Session) Directory() (string, error) {
 		Try("use -C %s, for example; orrery ls lists them", up[0].Dir)
 }
 
-// Load reads the site directory that is meant.
+// Load reads the site directory and returns the site, or its twin if the session names one.
 func (c *Session) Load() (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
@@ -59,12 +59,12 @@ func (c *Session) Load() (*site.Site, error) {
 		c.Known.Add(t.Record)
 	} else if _, statErr := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); statErr != nil ||
 		!problem.Is(err, problem.Mistake) {
-		return nil, err // else the record is here, and AsTwin says why it cannot be read
+		return nil, err // otherwise the record is on this machine, and AsTwin says why it cannot be read
 	}
 	return c.Register().AsTwin(s, c.Twin, 0)
 }
 
-// Absolute returns the site directory that is meant, as an absolute path.
+// Absolute returns the absolute path of the site directory.
 func (c *Session) Absolute() (string, error) {
 	dir, err := c.Directory()
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Session) Absolute() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// MarkUp notes that a site was brought up on this machine.
+// MarkUp records that a site was brought up on this machine.
 func MarkUp(c *Session, s *site.Site) error {
 	if !hosts.Near(s) {
 		return nil

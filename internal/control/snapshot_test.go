@@ -13,7 +13,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// say writes a file of a node that runs, as somebody in it does.
+// say writes a file in a running node, from inside the node.
 func (d *desk) say(node, path, text string) {
 	d.Helper()
 	in, err := way.Into(d.Context(), d.Session, d.site(), node)
@@ -35,7 +35,7 @@ func (d *desk) wantSaid(node, path, want string) {
 
 const motd, book = "/etc/motd", "/srv/archive/book"
 
-// writeAll lets nodes of two hosts, and a volume, have a text.
+// writeAll writes a text in nodes of two hosts and in a volume.
 func (d *desk) writeAll(text string) {
 	d.Helper()
 	d.say("db", motd, text)
@@ -51,8 +51,8 @@ func (d *desk) wantWritten(db, web string) {
 	d.wantSaid("web1", motd, web)
 }
 
-// TestSnapshot: what nodes and their volumes have written is put back as it was, for all of them or
-// for some; what was refused or failed leaves all as it is.
+// TestSnapshot: the data of nodes and their volumes is restored, for all nodes or for some. If
+// restoring is refused or fails, nothing changes.
 func TestSnapshot(t *testing.T) {
 	d := diskDesk(t)
 	s := d.site()
@@ -86,7 +86,7 @@ func TestSnapshot(t *testing.T) {
 	d.fault.Fail("Start", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 	d.wantExit(err, problem.Undone, "everything is as it was before")
-	d.up() // which proves them again
+	d.up() // runs their checks again
 	want("now", "now")
 	d.fault.Fail("Mark", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
@@ -115,8 +115,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotUndone: after a restoring that was taken back, it is known what had been applied to
-// nodes since the snapshot.
+// TestSnapshotUndone: after an undone restoring, it is still known what had been applied to nodes
+// since the snapshot.
 func TestSnapshotUndone(t *testing.T) {
 	d := diskDesk(t)
 	apply := func(text string) {
@@ -137,8 +137,8 @@ func TestSnapshotUndone(t *testing.T) {
 	apply("then")
 }
 
-// TestSnapshotOfNode: only a node that is there as it was then can be put back, and only snapshots
-// that are there can be removed.
+// TestSnapshotOfNode: a node can be restored only if it is still on the same host, and only
+// existing snapshots can be removed.
 func TestSnapshotOfNode(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
@@ -170,8 +170,8 @@ func TestSnapshotOfNode(t *testing.T) {
 	}
 }
 
-// TestSnapshotKilled: wherever a restoring is killed, the same command brings it to its end, and
-// until then it is told that it was cut short.
+// TestSnapshotKilled: restoring is killed at every operation, and the same command completes it.
+// Until then, the interruption is reported.
 func TestSnapshotKilled(t *testing.T) {
 	for n := 1; ; n++ {
 		d := diskDesk(t)

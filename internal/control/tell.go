@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Tell lets the hooks of a site know of something. What goes wrong with that is said, and changes nothing else.
+// Tell notifies the hooks of a site of an event. Failures of hooks are reported and recorded, and
+// have no other effect.
 func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 	e.Who = Who()
 	err := unattended.Notify(ctx, c.Local(), c.Dirs, s, e)
@@ -21,7 +22,7 @@ func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 	}
 }
 
-// TellTrialEnd lets the hooks know how a trial has ended.
+// TellTrialEnd notifies the hooks how a trial ended.
 func TellTrialEnd(ctx context.Context, c *Session, s *site.Site, release int, result, why string) {
 	c.Tell(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
 }

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestTwinApart: hosts that know different things of a twin are told of, and nothing is brought up
-// of it; it can be destroyed and made anew.
+// TestTwinApart: if hosts have different records of a twin, that is reported, and the twin does not
+// come up. It can be destroyed and created again.
 func TestTwinApart(t *testing.T) {
 	d, m := frailDesk(t, false)
 	m.order("", 0)

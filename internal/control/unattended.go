@@ -2,7 +2,7 @@ package control
 
 import "orrery/internal/control/unattended"
 
-// Unattended returns this machine as it carries out its plans for a site.
+// Unattended returns this machine as a host that carries out its stored plans for a site.
 func Unattended(c *Session, key string) *unattended.Host {
 	return &unattended.Host{
 		Machine: c.Local(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.Trouble(key, err) },

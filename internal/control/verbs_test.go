@@ -28,11 +28,11 @@ import (
 
 const releasesOfToykat = "[release.700]\n[release.701]\n[release.702]\n"
 
-// A changing desk is a site in production over two hosts, one release of which is live and another one staged,
-// with a snapshot and a backup.
+// A changing desk is a production site on two hosts, with a live release, a staged one, a snapshot
+// and a backup.
 type changing struct {
 	*desk
-	id, to string // of the snapshot, and where the backup is
+	id, to string // ID of the snapshot, and path of the backup
 }
 
 func newChanging(t *testing.T) changing {
@@ -51,7 +51,7 @@ func newChanging(t *testing.T) changing {
 	return changing{d, taken.ID, to}
 }
 
-// verbs are those that change a site, or what is kept of it, on the nodes that a selector means.
+// verbs returns the verbs that change a site or its stored data, for the selected nodes.
 func (c changing) verbs(ctx context.Context, of string) map[string]func() error {
 	s := c.site()
 	on := []string{of}
@@ -109,7 +109,7 @@ func (c changing) verbs(ctx context.Context, of string) map[string]func() error 
 	return all
 }
 
-// unchanged wants that a verb has done nothing.
+// unchanged fails the test if a verb has done something.
 func (c changing) unchanged(verb, before string, steps int) {
 	c.Helper()
 	if after := c.nodes(); after != before {
@@ -120,8 +120,8 @@ func (c changing) unchanged(verb, before string, steps int) {
 	}
 }
 
-// TestLockedVerbs: while somebody changes a site on one of its hosts, nobody else does on any, and each is told
-// who it is.
+// TestLockedVerbs: while a process changes a site on one of its hosts, every other change on any
+// host is refused, and the error names the holder of the lock.
 func TestLockedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -141,7 +141,7 @@ func TestLockedVerbs(t *testing.T) {
 	}
 }
 
-// TestNobodyMeant: a verb for a node that is not declared does nothing, and says what it does not know.
+// TestNobodyMeant: a verb for an undeclared node does nothing, and the error names what is unknown.
 func TestNobodyMeant(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -154,7 +154,8 @@ func TestNobodyMeant(t *testing.T) {
 	}
 }
 
-// TestCancelledVerbs: a verb whose caller has gone before it begins does nothing, and does not say that it has.
+// TestCancelledVerbs: a verb whose context is cancelled before it begins does nothing, and does not
+// report success.
 func TestCancelledVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -169,7 +170,7 @@ func TestCancelledVerbs(t *testing.T) {
 	}
 }
 
-// TestDeclinedVerbs: what the caller does not agree to is not done, and that is what each verb says that asks.
+// TestDeclinedVerbs: without consent nothing is done, and each verb that asks returns that error.
 func TestDeclinedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -184,8 +185,8 @@ func TestDeclinedVerbs(t *testing.T) {
 	}
 }
 
-// TestBlockedVerbs: what cannot be noted in the journal of a host is not done: each verb that changes something
-// there says so first.
+// TestBlockedVerbs: a change that cannot be recorded in the journal of a host is not made, and each
+// verb that changes something there reports that first.
 func TestBlockedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -194,9 +195,10 @@ func TestBlockedVerbs(t *testing.T) {
 	c.must(os.MkdirAll(filepath.Join(journal, "in the way"), 0o755))
 	before, steps := c.nodes(), len(c.watch.steps)
 	all := c.verbs(t.Context(), "")
-	delete(all, "host drain") // a mark on a host is in no journal
+	delete(all, "host drain") // draining a host is not in a journal
 	verbs := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(verb string) bool { return verb == "restore" })
-	for _, verb := range append(verbs, "restore") { // once that has begun, it is what each verb asks for first
+	// once a restore has begun, each other verb asks for it to be completed first
+	for _, verb := range append(verbs, "restore") {
 		if err := all[verb](); err == nil || !strings.Contains(err.Error(), "journal") {
 			t.Errorf("%s: %v", verb, err)
 		}

@@ -13,8 +13,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestVolumes: each volume is told of with its size and its mirror, and those that no node uses any
-// more as such.
+// TestVolumes: each volume is listed with its size and its mirror, and unused volumes are marked.
 func TestVolumes(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
@@ -36,8 +35,8 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestAdopt: a node that takes the place of another has its data, and the former one ends; not
-// while anybody uses it, nor unasked in production.
+// TestAdopt: a node that replaces another gets its data, and the former node is destroyed. That is
+// refused while the data is in use, and in production without consent.
 func TestAdopt(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
@@ -63,7 +62,7 @@ func TestAdopt(t *testing.T) {
 	d.wantExit(err, problem.Failed, "this failure was ordered")
 	done, err := volumes.Adopt(t.Context(), d.Session, "db", "ledger", []string{"archive"})
 	d.must(err)
-	if len(done) != 1 || done[0].Volume != "archive" || done[0].Kept == "" { // it had its own
+	if len(done) != 1 || done[0].Volume != "archive" || done[0].Kept == "" { // the heir had a volume of its own
 		t.Errorf("%+v", done)
 	}
 	d.up()
@@ -71,7 +70,7 @@ func TestAdopt(t *testing.T) {
 	d.wantNodes("ledger none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestMirror: a volume is mirrored when that is asked for, and what has come to differ, or went wrong, is told.
+// TestMirror: a volume is mirrored on request, and differences and errors are reported.
 func TestMirror(t *testing.T) {
 	d := diskDesk(t)
 	d.up()

@@ -28,8 +28,8 @@ func (d *desk) onShortTrial() {
 	d.must(err)
 }
 
-// TestMishapWatch: whatever fails while a trial is watched over is said, and does not end the
-// watch: the release stays in the end, as its checks held.
+// TestMishapWatch: any failure while a trial is watched is reported, and does not end the watch.
+// The release stays live in the end, because its checks held.
 func TestMishapWatch(t *testing.T) {
 	t.Parallel()
 	d, m := newDesk(t), &mishaps{}
@@ -49,7 +49,7 @@ func TestMishapWatch(t *testing.T) {
 			t.Errorf("%s fails, and the trial ends as %+v, %v", name, end, err)
 		}
 		if strings.Contains(name, " Nodes.") {
-			return // its checks are tried again in the next round
+			return // its checks are repeated in the next round
 		}
 		if m.happened() && !strings.Contains(d.watch.text(), string(errMishap)) {
 			t.Errorf("%s fails, and nobody is told: %s", name, d.watch.text())
@@ -63,7 +63,8 @@ func TestMishapWatch(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestWatchEnds: who ends a watch ends no trial, and another may watch at once.
+// TestWatchEnds: ending the process that watches does not end the trial, and another process can
+// watch at once.
 func TestWatchEnds(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -91,8 +92,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestMishapAwait: who waits for the end of a trial is told if a host cannot say how it is,
-// whenever that is asked.
+// TestMishapAwait: if a host's state cannot be read while waiting for the end of a trial, the error
+// is reported, at whatever point it occurs.
 func TestMishapAwait(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -100,7 +101,7 @@ func TestMishapAwait(t *testing.T) {
 	d.stage(700)
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
-	for nth := 1; nth <= 4; nth++ { // it asks more than once, and again after a while
+	for nth := 1; nth <= 4; nth++ { // the hosts are asked more than once, and again at intervals
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		m.order("sv2 Releases.Read", nth)
 		end, err := releases.AwaitTrial(ctx, d.Session, d.site())

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// OnlyTwin returns the twin that is meant, if only one is called so.
+// OnlyTwin returns the twin that the session names, if exactly one site has a twin of that name.
 func OnlyTwin(c *Session) (r twin.Record, err error) {
 	found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
@@ -27,7 +27,7 @@ func OnlyTwin(c *Session) (r twin.Record, err error) {
 		Try("use -C with the directory of the site, such as %s", found[0].Dir)
 }
 
-// MayChange refuses to change a twin that is somebody else's.
+// MayChange returns a Refused problem if the site is a twin that belongs to another user.
 func (c *Session) MayChange(s *site.Site) error {
 	if s.Twin == "" || c.Force {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Caller tells who has called by sudo. That is by the number which sudo sets itself, whatever its
-// caller has set, and which it has from the kernel; name and groups are what the host's own
-// databases have of that number. Root is not let in by this way, nor is anybody whom the
-// configuration does not name.
+// Caller returns the user who called by sudo. It relies on the user ID in SUDO_UID, which sudo sets
+// itself from what the kernel reports, whatever its caller has set. The name and groups are those
+// of the host's databases. Caller refuses root, and users whom the configuration does not name.
 func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	if os.Geteuid() != 0 {
 		return nil, problem.New(problem.Unable, "this program must be called by sudo").Try("orrery-member …")

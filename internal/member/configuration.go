@@ -13,17 +13,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Configuration is what the host says of its members, in /etc/orrery/host.toml.
+// A Configuration is the host's configuration for members, from /etc/orrery/host.toml.
 type Configuration struct {
-	State   string `toml:"state"` // instead of /var/lib/orrery: what a member's environment says counts for nothing
+	State   string `toml:"state"` // instead of /var/lib/orrery, because a member's environment is ignored
 	Run     string `toml:"run"`   // instead of /run/orrery
 	Members struct {
-		Group string `toml:"group"` // whose members may call
+		Group string `toml:"group"` // users of this group may call
 	} `toml:"members"`
 	file string
 }
 
-// Configured reads the configuration of a host, which must be root's.
+// Configured reads the configuration of a host. Only root may be able to write the file.
 func Configured(file string) (*Configuration, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(file, &st); err != nil {
@@ -63,7 +63,7 @@ func Configured(file string) (*Configuration, error) {
 	return c, nil
 }
 
-// Dirs are where the host keeps what Orrery has made.
+// Dirs returns the directories in which this host stores Orrery's state.
 func (c *Configuration) Dirs() host.Dirs {
 	d := host.Dirs{State: host.StateDir, Run: host.RunDir}
 	if c.State != "" {

@@ -10,16 +10,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// RootsAlone refuses a site directory in which others than root can change anything: what is in it
-// runs as root. It holds for the directory, all that is in it, and all directories on the way to
-// it.
+// RootsAlone returns an error if users other than root can change anything in a site directory,
+// because its content runs as root. It checks the directory, everything in it, and all directories
+// above it.
 func RootsAlone(ctx context.Context, dir string) error {
 	for at := path.Clean(dir); ; at = path.Dir(at) {
 		var st unix.Stat_t
 		if err := unix.Lstat(at, &st); err != nil {
 			return problem.New(problem.Failed, "%s cannot be examined", at).Because(err)
 		}
-		sticky := at != dir && st.Mode&unix.S_ISVTX != 0 && st.Uid == 0 // others may put things there, but not move ours
+		// others may create files there, but cannot rename ours
+		sticky := at != dir && st.Mode&unix.S_ISVTX != 0 && st.Uid == 0
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR || !sticky && !roots(&st) {
 			return exposed(at, &st)
 		}
@@ -40,11 +41,11 @@ func RootsAlone(ctx context.Context, dir string) error {
 	})
 }
 
-// roots reports whether only root can write to something. What access control lists grant shows in
-// the bits of the group.
+// roots reports whether only root can write to a file. Rights from access control lists appear in
+// the group bits.
 func roots(st *unix.Stat_t) bool {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return st.Uid == 0 // its mode says nothing
+		return st.Uid == 0 // the mode of a link has no meaning
 	}
 	return st.Uid == 0 && st.Mode&0o022 == 0
 }

@@ -1,9 +1,9 @@
-// Package member decides what users other than root may do: it reads the host's configuration and
+// Package member decides what users other than root may do. It reads the host's configuration and
 // identifies the user behind sudo.
 //
-// Sudo lets the members of a group run one command line as root, packaging/orrery-member, which
-// calls this program so that it holds itself to what is allowed here. All that is not allowed by
-// name is refused.
+// Sudo lets the members of a group run one command line as root, packaging/orrery-member. It calls
+// this program, which then allows only what is listed here. Everything that is not allowed by name
+// is refused.
 package member
 
 import (
@@ -17,13 +17,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Person is who has called.
+// A Person is the user who called.
 type Person struct {
 	Name   string
-	Groups []string // by name
+	Groups []string // names of groups
 }
 
-// In reports whether a list of users and, behind "@", groups names the person.
+// In reports whether a list names the person. The list has users and, after "@", groups.
 func (p *Person) In(list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		if group, ok := strings.CutPrefix(name, "@"); ok {
@@ -33,42 +33,42 @@ func (p *Person) In(list []string) bool {
 	})
 }
 
-// A Call is what a person wants to be done. The site is one that root has brought up on this host,
-// from a directory in which nobody else can write.
+// A Call describes what a person wants to do. Root has brought up the site on this host, from a
+// directory that only root can write to.
 type Call struct {
-	Verb  string // as "twin create"
+	Verb  string // such as "twin create"
 	Flags []string
 	Site  *site.Site
-	Twin  string // of the site; "": the site itself
-	Owner string // whose the twin is
+	Twin  string // name of the twin, or "" for the site itself
+	Owner string // owner of the twin
 }
 
-// On tells on what a verb works.
+// On is the kind of object that a verb works on.
 type On int
 
 // What verbs work on.
 const (
-	Nothing On = iota // it says something of the program
-	Inner             // it is another verb for a twin that is named first, and that is looked at
-	Host              // it lists what is on the host
+	Nothing On = iota // the program itself
+	Inner             // another verb, for a twin named by the first argument; the other verb is checked separately
+	Host              // what is on the host
 	Site              // a site or a twin
-	NewTwin           // a twin that is to be
-	OldTwin           // a twin that is named
+	NewTwin           // a new twin
+	OldTwin           // an existing twin, given by name
 )
 
 // A rule says who may call a verb, and with which flags.
 type rule struct {
 	on    On
-	all   bool // every member; else owners of the site, or of the twin
+	all   bool // every member; otherwise only owners of the site or the twin
 	flags []string
 }
 
-// everywhere are flags of all verbs.
+// everywhere lists flags of all verbs.
 var everywhere = []string{"help", "json", "site", "twin"}
 
-// rules are all verbs that members may call. A flag that reads or writes a file of the host, runs a
-// program there, reaches past a node or past its owner is not among them, and neither is any verb
-// that has to.
+// rules has all verbs that members may call. It omits flags that read or write a file of the host,
+// run a program there, or reach beyond a node or its owner. It also omits verbs that must do any of
+// that.
 var rules = map[string]rule{
 	"":            {on: Nothing},
 	"help":        {on: Nothing},
@@ -101,7 +101,7 @@ var rules = map[string]rule{
 	"twin destroy": {on: OldTwin, flags: []string{"wait"}},
 }
 
-// ofTwins are verbs that the owner of a twin may call besides, for the twin.
+// ofTwins has additional verbs that the owner of a twin may call for that twin.
 var ofTwins = map[string]rule{
 	"up":    {on: Site, flags: []string{"batch", "dry-run", "undo", "parallel"}},
 	"start": {on: Site, flags: []string{"parallel"}},
@@ -110,7 +110,8 @@ var ofTwins = map[string]rule{
 	"restart": {on: Site, flags: []string{"hard"}},
 }
 
-// Works tells on what a verb works, for members; false: no member may call it at all.
+// Works returns what a verb works on when called by a member. It returns false if no member may
+// call the verb.
 func Works(verb string) (On, bool) {
 	r, ok := ruleOf(verb)
 	return r.on, ok
@@ -124,7 +125,7 @@ func ruleOf(verb string) (rule, bool) {
 	return r, ok
 }
 
-// May refuses what a person may not do.
+// May returns an error if the person may not make a call.
 func (p *Person) May(c Call) error {
 	r, ok := ruleOf(c.Verb)
 	_, ofSites := rules[c.Verb]
@@ -167,7 +168,8 @@ func (p *Person) mayMake(s *site.Site) error {
 		Try("%s; members in [twin] of its site.toml says who may", ask(s.Owners))
 }
 
-// mayTouch lets people do with twins of their own what they may do with any.
+// mayTouch returns an error if a call changes a twin of another owner. Members may do with their
+// own twins what they may do with any.
 func (p *Person) mayTouch(c Call) error {
 	if rules[c.Verb].all || c.Owner != "" && c.Owner == p.Name {
 		return nil
@@ -175,16 +177,17 @@ func (p *Person) mayTouch(c Call) error {
 	return refused("twin %s belongs to %s", c.Twin, c.Owner).Try("ask %s, or make one of your own", c.Owner)
 }
 
-// A Wish is a twin as somebody wants it.
+// A Wish is a twin that a person wants to create.
 type Wish struct {
 	NAT     bool
-	Volumes string  // how they begin: site.Empty, site.Snapshot, or a program
-	Scale   float64 // the most that any limit is multiplied by
+	Volumes string  // initial content: site.Empty, site.Snapshot, or a program
+	Scale   float64 // the largest factor for any limit
 	Expires time.Duration
-	Has     int // twins of the site that the person has already
+	Has     int // number of twins of the site that the person has already
 }
 
-// MayHave refuses a twin that the site does not grant, and returns the time for which it is granted.
+// MayHave returns an error if the site does not allow a twin. Otherwise it returns how long the
+// twin may exist.
 func MayHave(rules site.TwinRules, w Wish) (time.Duration, error) {
 	switch {
 	case w.Volumes != site.Empty && w.Volumes != site.Snapshot:
@@ -213,7 +216,7 @@ func refused(format string, args ...any) *problem.Problem {
 	return problem.New(problem.Refused, "%s; nothing was done", fmt.Sprintf(format, args...))
 }
 
-// ask names those who can be asked.
+// ask returns an advice that names the people to ask.
 func ask(owners []string) string {
 	if len(owners) == 0 {
 		return "ask whoever administers this host"

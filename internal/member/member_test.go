@@ -21,7 +21,7 @@ var (
 	closed = &site.Site{Name: "closed"}
 )
 
-// TestMay: who may what.
+// TestMay: which verbs and flags each kind of member may use.
 func TestMay(t *testing.T) {
 	call := func(verb string, flags ...string) Call { return Call{Verb: verb, Flags: flags, Site: karoo} }
 	of := func(c Call, s *site.Site) Call { c.Site = s; return c }
@@ -29,13 +29,13 @@ func TestMay(t *testing.T) {
 	for _, test := range []struct {
 		who  *Person
 		call Call
-		why  string // "": they may
+		why  string // "" if allowed
 	}{
-		// Everybody looks.
+		// All members may read.
 		{carl, call("status", "json", "probe"), ""}, {carl, of(call("status"), closed), ""},
 		{carl, twin(call("status"), "ada"), ""},
 		{carl, call("twin ls"), ""}, {carl, call("version"), ""}, {carl, call("help"), ""}, {carl, call(""), ""},
-		// Owners stage, switch, and go into nodes.
+		// Owners may stage, switch, and enter nodes.
 		{ada, call("stage", "release"), ""}, {ada, call("switch", "release", "confirm-within", "yes-production"), ""},
 		{ada, call("rollback"), ""}, {ada, call("confirm"), ""},
 		{ada, call("exec", "timeout"), ""}, {ada, call("shell"), ""}, {ada, call("logs", "follow"), ""},
@@ -43,7 +43,7 @@ func TestMay(t *testing.T) {
 		{bob, call("stage"), "bob is not an owner of site karoo"}, {bob, call("exec"), "not an owner"},
 		{bob, call("logs"), "not an owner"}, {carl, call("journal"), "not an owner"},
 		{ada, of(call("stage"), closed), "not an owner"}, {ada, of(call("shell"), closed), "not an owner"},
-		// Twins: those whom the site names, each with his own.
+		// Twins: those whom the site names, each with their own.
 		{ada, call("twin create", "expires"), ""}, {bob, call("twin create"), ""},
 		{carl, call("twin create"), "carl may make no twins"}, {bob, of(call("twin create"), closed), "no twins"},
 		{bob, twin(call("exec"), "bob"), ""}, {bob, twin(call("up"), "bob"), ""}, {bob, twin(call("stop"), "bob"), ""},
@@ -51,7 +51,7 @@ func TestMay(t *testing.T) {
 		{bob, twin(call("twin destroy"), "ada"), "twin dev belongs to ada"},
 		{ada, twin(call("exec"), "bob"), "belongs to bob"}, {carl, twin(call("logs"), ""), "belongs to"},
 		{ada, twin(call("up"), "root"), "belongs to root"}, {&Person{}, twin(call("exec"), ""), "belongs to"},
-		// What changes the host, or reads and writes its files, is root's.
+		// Verbs that change the host, or read and write its files, are for root.
 		{ada, call("up"), "of site karoo is for root only"}, {ada, call("stop"), "root only"},
 		{ada, call("down"), "root only"}, {ada, twin(call("down"), "ada"), "root only"},
 		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"},
@@ -62,7 +62,7 @@ func TestMay(t *testing.T) {
 		{ada, call("release prune"), "root only"},
 		{ada, call("__complete"), "root only"}, {ada, call("completion bash"), "root only"},
 		{ada, call("forward"), "root only"},
-		// Flags that would lead further.
+		// Flags that would reach further.
 		{ada, call("logs", "layer"), "--layer of orrery logs is for root only"}, {ada, call("stage", "force"), "--force"},
 		{ada, twin(call("exec", "force"), "bob"), "--force"},
 		{ada, call("twin create", "owner"), "--owner"}, {ada, call("plan", "down"), "--down"},
@@ -81,7 +81,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// TestMayHave: what twins of members are.
+// TestMayHave: the limits for twins of members.
 func TestMayHave(t *testing.T) {
 	rules := site.TwinRules{Most: 2, Expires: 8 * time.Hour}
 	for _, test := range []struct {
@@ -111,8 +111,8 @@ func TestMayHave(t *testing.T) {
 	}
 }
 
-// TestRootsAlone: a site directory in which anybody but root can write is none for members,
-// wherever in it or above it that is.
+// TestRootsAlone: a site directory is refused if users other than root can write to anything in it
+// or above it.
 func TestRootsAlone(t *testing.T) {
 	dir := t.TempDir() + "/a/site"
 	if err := os.MkdirAll(dir+"/roles/x", 0o755); err != nil {
@@ -160,8 +160,7 @@ func TestRootsAlone(t *testing.T) {
 	}
 }
 
-// TestConfigured: what a host says of its members counts only if root has written it, and is
-// understood as a whole or not at all.
+// TestConfigured: a configuration is used only if root wrote it and all of it is valid.
 func TestConfigured(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "host.toml")
 	write := func(text string, mode os.FileMode) {

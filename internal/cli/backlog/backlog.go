@@ -1,7 +1,7 @@
-// Package backlog writes to a stream whose reader may stop reading, such as a member's terminal or
-// pipe. As long as nobody waits for this process, it goes at the pace of its reader. But while it
-// holds a lock, it waits for a moment at most: what the reader has not taken by then is kept, up to
-// a limit, and dropped beyond.
+// Package backlog writes to a stream whose reader may stop reading. The reader may be a member's
+// terminal or pipe. As long as no other process waits for this one, writes proceed at the pace of
+// the reader. While this process holds a lock, writes wait for a short time only. What the reader
+// has not read by then is stored up to a limit, and dropped beyond that.
 package backlog
 
 import (
@@ -15,41 +15,41 @@ import (
 // Limits of a Writer.
 const (
 	maxAhead    = 64 << 10    // bytes that a write may be ahead of the reader
-	maxBytes    = 1 << 20     // that are kept for the reader while a lock is held
-	maxWait     = time.Second // that all writes together wait for the reader while a lock is held
-	flushWait   = time.Second // that Flush waits when the call has been interrupted
+	maxBytes    = 1 << 20     // stored for the reader while a lock is held
+	maxWait     = time.Second // total time that writes wait for the reader while a lock is held
+	flushWait   = time.Second // time that Flush waits after an interrupt
 	pollPause   = 5 * time.Millisecond
-	maxPieceLen = 64 << 10 // that are handed to the kernel at once
+	maxPieceLen = 64 << 10 // maximum size of a write to the kernel
 )
 
-// A Writer is the way to a stream. It may be used by several goroutines at once.
+// A Writer writes to a stream. Several goroutines may use it at once.
 type Writer struct {
 	ctx     context.Context
 	stream  *os.File
 	locked  func() bool
 	mutex   sync.Mutex
 	pending []byte
-	in, out int64 // bytes taken, and handed to the stream
+	in, out int64 // bytes accepted, and written to the stream
 	waited  time.Duration
 	dropped int64
 	err     error
 	wake    chan struct{}
-	moved   chan struct{} // closed whenever the stream has taken something
+	moved   chan struct{} // closed whenever the stream has accepted bytes
 }
 
 // New returns a writer to a stream. Locked reports whether this process holds a lock for which
-// others wait. When ctx is over, nothing waits for the reader any more.
+// others may wait. When ctx ends, no write waits for the reader any more.
 func New(ctx context.Context, stream *os.File, locked func() bool) *Writer {
 	w := &Writer{ctx: ctx, stream: stream, locked: locked, wake: make(chan struct{}, 1), moved: make(chan struct{})}
 	go w.carry()
 	return w
 }
 
-// Fd returns the descriptor of the stream, by which it is known for a terminal.
+// Fd returns the descriptor of the stream, so that it is recognized as a terminal.
 func (w *Writer) Fd() uintptr { return w.stream.Fd() }
 
-// Write takes p as a whole, or drops it as a whole. The error is that of the stream, which may be
-// of what was written before.
+// Write accepts or drops p as a whole. It returns the stream's error, which may concern earlier
+// writes.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -88,12 +88,12 @@ func (w *Writer) add(p []byte) {
 	w.in += int64(len(p))
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake
+	default: // the goroutine is awake already
 	}
 }
 
-// wait waits until the stream has taken something, and reports whether waiting goes on to be
-// allowed. The mutex is free meanwhile.
+// wait waits until the stream has accepted bytes, and reports whether the caller may wait again. It
+// releases the mutex while it waits.
 func (w *Writer) wait() bool {
 	if w.ctx.Err() != nil {
 		return false
@@ -107,7 +107,7 @@ func (w *Writer) wait() bool {
 	select {
 	case <-moved:
 	case <-w.ctx.Done():
-	case <-time.After(pollPause): // by then, somebody may hold a lock
+	case <-time.After(pollPause): // by then, this process may hold a lock
 	}
 	w.mutex.Lock()
 	if locked {
@@ -116,7 +116,7 @@ func (w *Writer) wait() bool {
 	return true
 }
 
-// carry hands what is pending to the stream, for as long as the process lives.
+// carry writes pending bytes to the stream until the process ends.
 func (w *Writer) carry() {
 	for range w.wake {
 		for w.carryPiece() {
@@ -143,7 +143,8 @@ func (w *Writer) carryPiece() bool {
 	return true
 }
 
-// Flush waits until the reader has all that was written; once the call has been interrupted, for a moment.
+// Flush waits until everything was written to the stream. After an interrupt, it waits only for a
+// short time.
 func (w *Writer) Flush() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

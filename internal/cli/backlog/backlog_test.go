@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A pair is a pipe with a writer, and whether somebody waits for the process.
+// A pair is a pipe with a Writer, and whether the process holds a lock.
 type pair struct {
 	*Writer
 	reader *os.File
@@ -36,7 +36,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// write writes, and returns whether that ended within a time.
+// write writes, and reports whether that ended within a time.
 func (p *pair) write(text []byte, within time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
@@ -53,14 +53,14 @@ func (p *pair) write(text []byte, within time.Duration) bool {
 
 var line = append(bytes.Repeat([]byte{'x'}, 4095), '\n')
 
-// TestReaderIsAwaited: without a lock, a writer goes at the pace of its reader, and nothing is
-// lost; also if the reader was slow while a lock was held, up to a limit.
+// TestReaderIsAwaited: without a lock, a writer proceeds at the pace of its reader, and nothing is
+// lost. Up to a limit, that holds even if the reader was slow while a lock was held.
 func TestReaderIsAwaited(t *testing.T) {
 	p := newPair(t)
 	if p.write(bytes.Repeat(line, 100), 50*time.Millisecond) {
 		t.Error("it does not wait for the reader")
 	}
-	p.locked.Store(true) // while that waits, somebody takes a lock
+	p.locked.Store(true) // a lock is taken while the write waits
 	for range 50 {
 		if !p.write(line, time.Minute) {
 			t.Fatal("it waits for the reader while a lock is held")
@@ -77,8 +77,8 @@ func TestReaderIsAwaited(t *testing.T) {
 	}
 }
 
-// TestNobodyReads: while a lock is held, all writes together wait for a moment, however many they
-// are, and what is kept is bounded. Who reads later is told what is missing.
+// TestNobodyReads: while a lock is held, all writes together wait for a short time, and stored
+// output is limited. A later reader is told how much is missing.
 func TestNobodyReads(t *testing.T) {
 	p := newPair(t)
 	p.locked.Store(true)
@@ -88,7 +88,7 @@ func TestNobodyReads(t *testing.T) {
 			t.Fatal("it waits for its reader")
 		}
 	}
-	if took := time.Since(began); took > 20*time.Second { // a second, on a busy machine
+	if took := time.Since(began); took > 20*time.Second { // one second, but the machine may be busy
 		t.Errorf("it waited %v", took)
 	}
 	p.mutex.Lock()
@@ -110,7 +110,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-// TestInterrupted: when the call has been interrupted, nobody waits for a reader.
+// TestInterrupted: after an interrupt, no write waits for the reader.
 func TestInterrupted(t *testing.T) {
 	p := newPair(t)
 	time.AfterFunc(50*time.Millisecond, p.stop)
@@ -123,7 +123,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestBrokenStream: a stream that takes nothing any more is an error, and no wait.
+// TestBrokenStream: a stream that accepts nothing more is an error, and writes do not wait.
 func TestBrokenStream(t *testing.T) {
 	p := newPair(t)
 	p.reader.Close()

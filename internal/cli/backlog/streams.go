@@ -8,7 +8,8 @@ import (
 	"orrery/internal/host"
 )
 
-// Streams returns writers to the output streams of a member, who need not read them, and what flushes both.
+// Streams returns writers to the output streams of a member, who may not read them, and a function
+// that flushes both.
 func Streams(ctx context.Context, out, errs io.Writer) (wideOut, wideErrs io.Writer, flush func()) {
 	stdout, ok := out.(*os.File)
 	stderr, ok2 := errs.(*os.File)

@@ -1,5 +1,5 @@
-// Package completion completes words of the command line in the shell: nodes and selectors,
-// releases, twins, snapshots, sites, volumes.
+// Package completion completes words of the command line in the shell. The words are nodes and
+// selectors, releases, twins, snapshots, sites, and volumes.
 package completion
 
 import (
@@ -27,11 +27,11 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// An Offer returns to the shell the words that may stand in a place of the command line. A word may
-// have a description behind a tab.
+// An Offer returns the words that the shell may offer in a place of the command line. A word may be
+// followed by a tab and a description.
 type Offer func(words) ([]string, cobra.ShellCompDirective)
 
-// words are those that may stand where something has been typed already.
+// words has the context for completing a word that is partly typed.
 type words struct {
 	Session *control.Session
 	typed   string
@@ -43,8 +43,8 @@ const (
 	goesOn  = cobra.ShellCompDirectiveNoSpace
 )
 
-// Places are what the arguments of each verb may be, in their order; of a verb that takes any
-// number, the last is of all that follow.
+// Places says what the arguments of each verb may be, in order. The last entry also holds for all
+// further arguments.
 var Places = map[string][]Offer{
 	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors},
 	"down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors},
@@ -82,8 +82,8 @@ var Places = map[string][]Offer{
 	"lab history": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
 }
 
-// values are what flags may be, of whatever verb they are. What is a file's name is completed by
-// the shell itself.
+// values says what the values of flags may be, for all verbs. File names are completed by the shell
+// itself.
 var values = map[string]Offer{
 	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors,
 	"host": words.nodes, "without": words.hosts, "to": words.hosts, "node": words.nodes, "layer": words.layers,
@@ -93,14 +93,15 @@ var values = map[string]Offer{
 	"yes-replace": words.nothing, "yes-moves": words.nothing,
 }
 
-// Asked reports whether a command line is the shell's question what may stand there.
+// Asked reports whether a command line is a completion request of the shell.
 func Asked(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == cobra.ShellCompRequestCmd || arg == cobra.ShellCompNoDescRequestCmd
 	})
 }
 
-// Add lets the shell complete the arguments and flags of a verb and of those below it, for a session.
+// Add makes the shell complete the arguments and flags of a verb and its subcommands, for a
+// session.
 func Add(c *cobra.Command, a *control.Session) {
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -115,7 +116,7 @@ func Add(c *cobra.Command, a *control.Session) {
 			return gives(words{a, typed})
 		})
 	}
-	if verb == "lab run" || verb == "release trust" { // whose host is no node
+	if verb == "lab run" || verb == "release trust" { // their --host is a host, not a node
 		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string,
 			cobra.ShellCompDirective) {
 			return words{a, typed}.hosts()
@@ -136,9 +137,9 @@ func offers(a *control.Session, c *cobra.Command, verb string, args []string, ty
 	cobra.ShellCompDirective) {
 	of := Places[verb]
 	if strings.Contains(a.Command, " -- ") { // cobra does not tell whether it was typed
-		return nil, orFiles // a command
+		return nil, orFiles // complete a command
 	}
-	if c.DisableFlagParsing { // twin status and its like
+	if c.DisableFlagParsing { // twin status and similar verbs
 		var flags []string
 		if flags, args = SharedFlags(args); len(args) > 0 {
 			a.Twin = args[0]
@@ -169,12 +170,13 @@ func oneOf(all ...string) Offer {
 	return func(words) ([]string, cobra.ShellCompDirective) { return all, noFiles }
 }
 
-// hosts are those of the site.
+// hosts returns the hosts of the site.
 func (a words) hosts() ([]string, cobra.ShellCompDirective) {
 	return hosts.Names(a.site()), noFiles
 }
 
-// site returns the site that is meant; an empty one if it cannot be read: completion never fails aloud.
+// site returns the session's site, or an empty one if it cannot be read, because completion never
+// reports errors.
 func (a words) site() *site.Site {
 	s, err := a.Session.Load()
 	if err != nil {
@@ -191,7 +193,7 @@ func (a words) nodes() ([]string, cobra.ShellCompDirective) {
 	return names, noFiles
 }
 
-// selectors returns the names of nodes, and what else nodes are selected by.
+// selectors returns the names of nodes, and the other selectors of the site.
 func (a words) selectors() ([]string, cobra.ShellCompDirective) {
 	s := a.site()
 	some, _ := a.nodes()
@@ -230,7 +232,7 @@ func (a words) units() ([]string, cobra.ShellCompDirective) {
 	return slices.Compact(all), noFiles
 }
 
-// ports returns nodes, each with a colon that a port must follow.
+// ports returns the nodes, each with a colon for the port.
 func (a words) ports() ([]string, cobra.ShellCompDirective) {
 	names, _ := a.nodes()
 	for i := range names {
@@ -239,7 +241,8 @@ func (a words) ports() ([]string, cobra.ShellCompDirective) {
 	return names, noFiles | goesOn
 }
 
-// copied returns nodes or, after one is typed, paths in it. Other paths are those of this host.
+// copied returns the nodes or, after a node and a colon, paths in that node. Other paths are on
+// this host.
 func (a words) copied() ([]string, cobra.ShellCompDirective) {
 	name, at, inNode := strings.Cut(a.typed, ":")
 	if !inNode || strings.Contains(name, "/") {
@@ -253,8 +256,8 @@ func (a words) copied() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles | goesOn
 }
 
-// pathsIn returns the paths in a node that begin so; directories end in a slash. A node that does
-// not answer soon has none.
+// pathsIn returns the paths in a node that have a prefix. Directories end in a slash. If the node
+// does not answer soon, pathsIn returns none.
 func (a words) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -289,15 +292,15 @@ func pathsIn(ctx context.Context, in host.Runner, begin string) []string {
 	return all
 }
 
-// isPlain reports whether a name has only what stands for itself in a shell and on a terminal:
-// names are a node's to choose.
+// isPlain reports whether a name has only characters without a special meaning for shells and
+// terminals. Nodes choose the names of their files.
 func isPlain(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-+@%,=/", r)
 	})
 }
 
-// releases returns the releases that are declared, and those that are kept.
+// releases returns the declared and the stored releases.
 func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	s := a.site()
 	if s.Name == "" {
@@ -305,7 +308,7 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	}
 	var some []string
 	all, err := releases.List(context.Background(), a.Session, s)
-	if err != nil { // those that are declared need no rights
+	if err != nil { // listing declared releases needs no rights
 		for _, r := range s.Releases {
 			some = append(some, strconv.Itoa(r.Number))
 		}
@@ -319,7 +322,7 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles
 }
 
-// twins returns the twins of the site that is meant, or of all if none is.
+// twins returns the twins of the session's site, or all twins if there is no site.
 func (a words) twins() ([]string, cobra.ShellCompDirective) {
 	original := *a.Session
 	original.Twin = ""
@@ -333,7 +336,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles
 }
 
-// sites returns the names of the sites that are up; a directory will do, too.
+// sites returns the names of the sites that are up. The shell also offers directories.
 func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	for _, m := range a.Session.Register().SitesUp() {
@@ -344,7 +347,7 @@ func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	return some, orFiles
 }
 
-// known returns the names of the sites of which something is on this host.
+// known returns the names of the sites that this host knows.
 func (a words) known() []string {
 	var some []string
 	rows, _ := sites.All(context.Background(), a.Session)
@@ -363,7 +366,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 		return nil, noFiles
 	}
 	near := *a.Session
-	near.Without = hosts.Elsewhere(s) // a key is no reason to log in somewhere
+	near.Without = hosts.Elsewhere(s) // completion does not log in to other hosts
 	all, _ := snapshots.List(context.Background(), &near, s)
 	for _, each := range all {
 		some = append(some, each.ID+"\t"+humanize.Count(len(each.Nodes), "node")+", "+
@@ -377,7 +380,7 @@ func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	return volumes.WithMirror(a.Session, a.site()), noFiles
 }
 
-// formers returns the nodes that are no longer declared and whose data is still there.
+// formers returns the nodes that are no longer declared but still have data.
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
 	return volumes.Formers(a.Session, a.site()), noFiles
 }
@@ -391,7 +394,7 @@ func (a words) layers() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles
 }
 
-// SharedFlags parts the flags of all verbs that stand before a verb from what follows it.
+// SharedFlags splits the common flags before a verb from the rest of the arguments.
 func SharedFlags(args []string) (flags, rest []string) {
 	for i := 0; i < len(args); i++ {
 		if !strings.HasPrefix(args[i], "-") {

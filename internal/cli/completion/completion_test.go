@@ -10,7 +10,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestPathsIn offers paths of a node, but no name that would be more than a name to a shell or terminal.
+// TestPathsIn: paths in a node are offered, except names with a special meaning for shells or
+// terminals.
 func TestPathsIn(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"log", "logs.d/x", ".hidden", "lo$(reboot)", "lo\x1b[2J", "lo'g", "other"} {

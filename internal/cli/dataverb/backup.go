@@ -1,4 +1,4 @@
-// Package dataverb has the verbs that keep data: backups, snapshots, volumes and their mirrors.
+// Package dataverb has the verbs for data: backups, snapshots, volumes and their mirrors.
 package dataverb
 
 import (
@@ -18,7 +18,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Backup is `orrery backup`.
+// Backup returns the command `orrery backup`.
 func Backup(call *verb.Call) *cobra.Command {
 	o := backups.Options{By: call.Session.Version}
 	c := &cobra.Command{
@@ -162,7 +162,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 	return c
 }
 
-// printRepaired says of each backup whether it is whole.
+// printRepaired prints for each backup whether it is whole.
 func printRepaired(out io.Writer, done *backups.Repaired) error {
 	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Count(done.Blocks, "block"),
 		humanize.Bytes(done.Bytes), len(done.Rotten), humanize.Bytes(done.Wrote))

@@ -15,14 +15,14 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// restoreOptions are those of `orrery restore`.
+// restoreOptions are the flags of `orrery restore`.
 type restoreOptions struct {
 	control.RestoreOptions
-	node  string   // which alone is laid down
-	files []string // NODE:PATH, which alone are
+	node  string   // restore only this node
+	files []string // restore only these files, as NODE:PATH
 }
 
-// Restore is `orrery restore`.
+// Restore returns the command `orrery restore`.
 func Restore(call *verb.Call) *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
@@ -88,7 +88,7 @@ func restoreSite(ctx context.Context, session *control.Session, out io.Writer, t
 	return verb.ShowNodes(ctx, session, out, r.Site, r.Nodes)
 }
 
-// pick takes single files, or what one node has, out of a backup.
+// pick extracts single files, or what one node has, from a backup.
 func pick(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
@@ -112,7 +112,7 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 	return err
 }
 
-// replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
+// replaceNode restores one node of the site from a backup, in place of its current state.
 func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
 	if err := refuse(c, "does not go with --node and --replace, which put one node back in its place",
 		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file",
@@ -130,7 +130,7 @@ func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, tex
 	return err
 }
 
-// refuse returns an error that says why, if one of these flags is given.
+// refuse returns an error with the reason why, if one of the flags is set.
 func refuse(c *cobra.Command, why string, flags ...string) error {
 	for _, flag := range flags {
 		if c.Flags().Changed(flag) {
@@ -140,7 +140,8 @@ func refuse(c *cobra.Command, why string, flags ...string) error {
 	return nil
 }
 
-// printLacked says what does not come back because of where it goes.
+// printLacked prints which attributes were not restored, because the target file system does not
+// support them.
 func printLacked(errs io.Writer, lacked map[string]int) {
 	for what, n := range lacked {
 		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", sanitize.Line(what),

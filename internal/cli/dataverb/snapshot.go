@@ -18,7 +18,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Snapshot is `orrery snapshot`.
+// Snapshot returns the command `orrery snapshot`.
 func Snapshot(call *verb.Call) *cobra.Command {
 	var with snapshots.Part
 	c := &cobra.Command{
@@ -39,7 +39,7 @@ are not included. Snapshots are kept with the state of the site, on each host th
 	}
 	call.ReleaseFlag(c)
 	call.WithoutFlag(c)
-	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
+	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // the subcommands have it, too
 	c.Flags().BoolVar(&with.Memory, "memory", false,
 		"also keep the memory of virtual machines, which go on from there when they are restored")
 	c.AddCommand(snapshotList(call), snapshotRemove(call), snapshotRestore(call))
@@ -89,7 +89,7 @@ func snapshotList(call *verb.Call) *cobra.Command {
 	}, "print JSON")
 }
 
-// atLeast writes a size; partial: it is only known to be more than that.
+// atLeast formats a size. If it is partial, the actual size is larger.
 func atLeast(n int64, partial bool) string {
 	if partial {
 		return ">" + humanize.Bytes(n)
@@ -132,7 +132,7 @@ You are asked for the site's name.`,
 	return c
 }
 
-// printPutBack says what has been put back.
+// printPutBack prints what has been restored.
 func printPutBack(out io.Writer, name string, r *snapshots.Restored) {
 	for _, why := range r.Left {
 		fmt.Fprintf(out, "Left as it is: volume %s.\n", why)

@@ -20,12 +20,12 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Volume is `orrery volume`.
+// Volume returns the command `orrery volume`.
 func Volume(call *verb.Call) *cobra.Command {
 	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call),
 		volumeVerify(call), volumeAdopt(call))
 	call.WithoutFlag(c)
-	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
+	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // the subcommands have it, too
 	return c
 }
 
@@ -60,7 +60,7 @@ func volumeList(call *verb.Call) *cobra.Command {
 	}, "print JSON")
 }
 
-// lastMirrored says when the mirror was made last, how that went, and when it is due again.
+// lastMirrored returns when a volume was last mirrored, the result, and when it is due again.
 func lastMirrored(r *volumes.Row) (last, result, next string) {
 	last, result, next = "-", "-", "-"
 	if r.Mirror != "" {
@@ -103,7 +103,7 @@ compares everything on both sides and takes what differs from the volume. Make s
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
-			if key != "" { // a former version has scheduled it so
+			if key != "" { // as scheduled by a former version
 				return control.Unattended(call.Session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
 			}
 			return volumes.Mirror(c.Context(), call.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(call.Out, m) })
@@ -144,7 +144,7 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 	}, "print JSON")
 }
 
-// printCompared says what of a volume is not as in its mirror.
+// printCompared prints the differences between a volume and its mirror.
 func printCompared(out io.Writer, v volumes.Compared) {
 	if len(v.Deviations) == 0 {
 		fmt.Fprintf(out, "%s of %s: %s is the same\n", v.Volume, v.Node, v.To)
@@ -152,7 +152,7 @@ func printCompared(out io.Writer, v volumes.Compared) {
 	}
 	fmt.Fprintf(out, "%s of %s: %s differs from %s\n", v.Volume, v.Node, v.To, v.From)
 	for _, d := range v.Deviations {
-		fmt.Fprintf(out, "  %s: %s\n", sanitize.Line(d.Path), d.What) // nodes name their files
+		fmt.Fprintf(out, "  %s: %s\n", sanitize.Line(d.Path), d.What) // nodes choose the names of their files
 	}
 }
 

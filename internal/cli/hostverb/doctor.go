@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Doctor is `orrery doctor`.
+// Doctor returns the command `orrery doctor`.
 func Doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",

@@ -77,7 +77,7 @@ func hostUndrain(call *verb.Call) *cobra.Command {
 	}
 }
 
-// showMoves returns what shows a person what is to move, and how.
+// showMoves returns a function that shows the user what is to be moved and how.
 func showMoves(to verb.Output) func(place.Moves, *plan.Plan) {
 	return func(m place.Moves, p *plan.Plan) {
 		if reply.Wanted(to.Out) {

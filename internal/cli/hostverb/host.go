@@ -1,4 +1,5 @@
-// Package hostverb has the verbs for hosts, this one and those of a site, and for the layers that they have.
+// Package hostverb has the verbs for hosts, and for the layers that they have. The hosts are this
+// machine and those of a site.
 package hostverb
 
 import (
@@ -18,7 +19,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Host is `orrery host`.
+// Host returns the command `orrery host`.
 func Host(call *verb.Call) *cobra.Command {
 	c := verb.Group("host", "Reach the hosts of a site, add and remove them",
 		hostLs(call), hostCheck(call), hostFacts(call), hostAdd(call), hostDrain(call), hostUndrain(call), hostRemove(call))
@@ -42,7 +43,7 @@ are not more than two seconds apart; and that packets arrive from host to host a
 	return c
 }
 
-// hostsVerb tells how all hosts are: to programs as JSON, otherwise as a table.
+// hostsVerb returns a verb that prints the states of all hosts, as JSON or as a table.
 func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Call, context.Context) []hosts.State,
 	show func(io.Writer, []hosts.State) error) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
@@ -106,7 +107,7 @@ func printAdded(out io.Writer, a *roster.Added) {
 	}
 }
 
-// byHand tells what a user has to do in the site file, if it could not be changed.
+// byHand prints what the user must do in the site file, if it could not be changed.
 func byHand(out io.Writer, written bool, what, block string) error {
 	if written {
 		return nil

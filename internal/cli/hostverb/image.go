@@ -18,7 +18,7 @@ func Image(call *verb.Call) *cobra.Command {
 		imageGC(call), imageVerify(call))
 }
 
-// hostsFlag lets a verb be about hosts of the site.
+// hostsFlag adds a flag that selects hosts of the site.
 func hostsFlag(c *cobra.Command, names *[]string) {
 	c.Flags().StringSliceVar(names, "host", nil,
 		"the store of this `host` of the site, or of \"all\" hosts (default: that of this machine)")
@@ -81,7 +81,7 @@ func imageGC(call *verb.Call) *cobra.Command {
 	return c
 }
 
-// at begins a line about a host.
+// at returns the beginning of a line about a host.
 func at(host string) string {
 	if host == "" {
 		return ""

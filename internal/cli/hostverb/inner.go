@@ -14,12 +14,12 @@ import (
 	"orrery/internal/journal/hook"
 )
 
-// Inner returns the verbs that are begun by Orrery itself, and not by its users.
+// Inner returns the verbs that Orrery itself runs, and not its users.
 func Inner(call *verb.Call) []*cobra.Command {
 	return []*cobra.Command{helper(call.Session), hooks(call), thaw(call), hostRun(call)}
 }
 
-// helper does on this machine what is asked from another. It is begun there, by ssh.
+// helper serves requests from a control host, which starts it by ssh.
 func helper(s *control.Session) *cobra.Command {
 	return &cobra.Command{
 		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
@@ -31,8 +31,8 @@ func helper(s *control.Session) *cobra.Command {
 	}
 }
 
-// hooks tells the hooks of a site what waits to be told. It is begun by whoever has something to
-// tell, who does not wait for it.
+// hooks delivers the waiting events of a site to its hooks. The process that has an event starts
+// it, and does not wait for it.
 func hooks(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
@@ -43,7 +43,7 @@ func hooks(call *verb.Call) *cobra.Command {
 	}
 }
 
-// thaw guards nodes that stand still.
+// thaw guards frozen nodes.
 func thaw(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "thaw ENGINE/SITE/ID/NAME...", Hidden: true, Args: cobra.MinimumNArgs(1),
@@ -54,8 +54,8 @@ func thaw(call *verb.Call) *cobra.Command {
 	}
 }
 
-// hostRun carries out what this host has planned for a trigger. It is begun by timers, and by
-// whoever finds that nobody watches.
+// hostRun carries out the plan that this host has stored for a trigger. It is started by timers,
+// and by processes that find a plan without a waiting process.
 func hostRun(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-// Ls is `orrery ls`.
+// Ls returns the command `orrery ls`.
 func Ls(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "ls", Short: "List the sites on this host, and the directories that they came from", Args: cobra.NoArgs,

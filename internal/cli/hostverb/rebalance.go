@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Rebalance is `orrery rebalance`.
+// Rebalance returns the command `orrery rebalance`.
 func Rebalance(call *verb.Call) *cobra.Command {
 	dry := false
 	c := &cobra.Command{
@@ -49,7 +49,7 @@ With --dry-run, nothing is; the exit status is 0 then if there is nothing to mov
 	return verb.WithJSON(c, "print JSON")
 }
 
-// propose shows what would be moved.
+// propose prints what would be moved.
 func propose(ctx context.Context, session *control.Session, out io.Writer, s *site.Site) error {
 	moves, err := roster.Propose(ctx, session, s)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/cli/verb"
 )
 
-// Version is `orrery version`.
+// Version returns the command `orrery version`.
 func Version(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

@@ -55,7 +55,8 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 	return c
 }
 
-// sides parts the arguments of a command into runs before and after a change: by --, unless there are two.
+// sides splits the arguments of a command into runs before and after a change. They are separated
+// by --, which is optional if there are two.
 func sides(c *cobra.Command, args []string) (before, after []string, err error) {
 	at := c.ArgsLenAtDash()
 	if at < 0 && len(args) == 2 {

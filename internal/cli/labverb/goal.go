@@ -13,7 +13,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// maxRepeat bounds how many runs are made one after another.
+// maxRepeat is the maximum number of repeated runs.
 const maxRepeat = 100
 
 // goalFlags are the flags of `lab run` that set how long and how often it measures.
@@ -24,7 +24,7 @@ type goalFlags struct {
 	repeat  int
 }
 
-// addGoal adds them to a command.
+// addGoal adds the flags to a command.
 func addGoal(c *cobra.Command) *goalFlags {
 	f := &goalFlags{command: c}
 	c.Flags().IntVar(&f.goal.Keep, "rounds", 0, "keep at least this many rounds")
@@ -34,8 +34,8 @@ func addGoal(c *cobra.Command) *goalFlags {
 	return f
 }
 
-// readExperiment reads the one that is named, for a host of the site or for this machine, or
-// returns the one that comes with Orrery.
+// readExperiment reads the named experiment, for a host of the site or for this machine. Without a
+// name, it returns Orrery's default experiment.
 func readExperiment(args []string, on string) (*experiment.Experiment, error) {
 	if len(args) == 0 {
 		return experiment.Default(), nil
@@ -43,14 +43,14 @@ func readExperiment(args []string, on string) (*experiment.Experiment, error) {
 	return lab.Read(args[0], on)
 }
 
-// asked returns the goal that was asked for.
+// asked returns the goal set by the flags.
 func (f *goalFlags) asked() (g lab.Goal, err error) {
 	g = f.goal
 	if g.Until, err = difference(f.until); err != nil {
 		return g, err
 	}
 	if f.command.Flags().Changed("rounds") && g.Keep == 0 {
-		g.Keep = -1 // 0 would be as the file says
+		g.Keep = -1 // 0 would mean the experiment's own number
 	}
 	if f.repeat < 1 || f.repeat > maxRepeat {
 		return g, problem.New(problem.Usage, "--repeat %d: not from 1 to %d", f.repeat, maxRepeat)
@@ -58,8 +58,8 @@ func (f *goalFlags) asked() (g lab.Goal, err error) {
 	return g, g.Check()
 }
 
-// repeated runs an experiment as often as was asked for, each time into a bundle of its own, and
-// says how to compare several.
+// repeated runs an experiment as often as requested, each time with a new bundle. Then it prints
+// how to compare the runs.
 func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options) (*lab.Written, error)) error {
 	var made []string
 	to, asked := o.To, *o.Experiment
@@ -68,7 +68,7 @@ func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options)
 			o.To = fmt.Sprintf("%s-%d", to, n)
 		}
 		o.Experiment = new(experiment.Experiment)
-		*o.Experiment = asked // a run fits it to the host
+		*o.Experiment = asked // a run adapts it to the host
 		one, err := run(o)
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options)
 	return nil
 }
 
-// difference reads one such as 10%, or returns 0 if none was written.
+// difference parses a difference such as 10%, or returns 0 for an empty text.
 func difference(text string) (float64, error) {
 	if text == "" {
 		return 0, nil

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestGoal: what flags ask for, and what they cannot.
+// TestGoal: valid and invalid values of the flags.
 func TestGoal(t *testing.T) {
 	for line, want := range map[string]*lab.Goal{
 		"": {}, "--rounds=20": {Keep: 20}, "--until=10%": {Until: 0.1}, "--until=7.5": {Until: 0.075},
@@ -40,7 +40,8 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestRun: each run has a bundle of its own and the experiment as it was asked for; one that fails is the last.
+// TestRun: each run has a bundle of its own and the original experiment. The first run that fails
+// is the last.
 func TestRun(t *testing.T) {
 	c := &cobra.Command{}
 	f := addGoal(c)

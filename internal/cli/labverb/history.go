@@ -10,7 +10,7 @@ import (
 	"orrery/internal/control/lab"
 )
 
-// history is `lab history`.
+// history returns the command `lab history`.
 func history(call *verb.Call) *cobra.Command {
 	var html, experiment string
 	c := &cobra.Command{

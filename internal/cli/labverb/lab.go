@@ -1,5 +1,5 @@
-// Package labverb has the verbs of `orrery lab`, which measure what virtualization costs, and a
-// sender and a receiver of SPEAD heaps, by which the lab measures capture.
+// Package labverb has the verbs of `orrery lab`, which measure the cost of virtualization. It also
+// has a sender and a receiver of SPEAD heaps, by which the lab measures capture.
 package labverb
 
 import (
@@ -18,7 +18,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Lab is `orrery lab`.
+// Lab returns the command `orrery lab`.
 func Lab(call *verb.Call) *cobra.Command {
 	c := verb.Group("lab", "Measure what virtualization costs on this host",
 		run(call), list(call), report(call), compare(call), history(call), check(call), doctor(call))
@@ -70,7 +70,7 @@ func report(call *verb.Call) *cobra.Command {
 	}
 }
 
-// printWritten prints the answer of a report, if there is one, and where the rest of it is.
+// printWritten prints the summary of a report, if there is one, and the path of the rest.
 func printWritten(out io.Writer, made *lab.Written) error {
 	if made == nil {
 		return nil
@@ -80,7 +80,7 @@ func printWritten(out io.Writer, made *lab.Written) error {
 	return err
 }
 
-// check is `lab check`.
+// check returns the command `lab check`.
 func check(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check BUNDLE",

@@ -56,13 +56,13 @@ If a run was interrupted or killed, run the same command to resume.`,
 	return c
 }
 
-// A labWatch shows how an experiment gets on, and how its nodes are made.
+// A labWatch shows the progress of an experiment and of creating its nodes.
 type labWatch struct {
 	*screen.Experiment
 	verb.Output
 }
 
-// Aside keeps what is shown of nodes that are made anew.
+// Aside stores the output about nodes that are recreated.
 func (l labWatch) Aside() (w control.Watcher, show func()) {
 	var said bytes.Buffer
 	return verb.Watcher{Output: verb.Output{Out: l.Out, Err: &said}}, func() { _, _ = l.Err.Write(said.Bytes()) }

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/control"
 )
 
-// TestLabAside: what is told of nodes that are made anew is shown only when that is asked for.
+// TestLabAside: output about recreated nodes is shown only on request.
 func TestLabAside(t *testing.T) {
 	var out, errs bytes.Buffer
 	w, show := labWatch{nil, verb.Output{Out: &out, Err: &errs}}.Aside()

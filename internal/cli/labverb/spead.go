@@ -12,14 +12,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// Spead returns the verb that the lab measures capture with.
+// Spead returns the verb by which the lab measures capture.
 func Spead(call *verb.Call) *cobra.Command {
 	c := verb.Group("spead", "Send or receive SPEAD heaps over UDP", send(call.In, call.Out), receive(call.In, call.Out))
 	c.Hidden = true
 	return c
 }
 
-// send sends heaps.
+// send returns the command that sends heaps.
 func send(in io.Reader, out io.Writer) *cobra.Command {
 	o := spead.SendOptions{}
 	var rate float64
@@ -69,7 +69,7 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 	return c
 }
 
-// receive receives them.
+// receive returns the command that receives heaps.
 func receive(in io.Reader, out io.Writer) *cobra.Command {
 	o := spead.ReceiveOptions{}
 	var quiet, silence time.Duration
@@ -113,7 +113,7 @@ asked to end (SIGTERM). With --session it does so for each "begin" on standard i
 	return c
 }
 
-// endpoint reads an address with a port, as numbers: nodes may have no resolver.
+// endpoint parses an address and a port, both numeric, because nodes may have no resolver.
 func endpoint(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Port() == 0 {

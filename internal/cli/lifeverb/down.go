@@ -19,7 +19,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Down is `orrery down`.
+// Down returns the command `orrery down`.
 func Down(call *verb.Call) *cobra.Command {
 	var volumes bool
 	var name string
@@ -47,7 +47,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 	return value.Ending(c, &call.Session.Ending)
 }
 
-// downNamed takes down a site by what is known of it on this host.
+// downNamed takes down a site that is known to this host, without its directory.
 func downNamed(ctx context.Context, session *control.Session, out io.Writer, name string, selectors []string,
 	volumes bool) error {
 	if len(selectors) > 0 || session.SiteDir != "" {

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Move is `orrery move`.
+// Move returns the command `orrery move`.
 func Move(call *verb.Call) *cobra.Command {
 	to, preview := "", false
 	c := &cobra.Command{

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Plan is `orrery plan`.
+// Plan returns the command `orrery plan`.
 func Plan(call *verb.Call) *cobra.Command {
 	var o sites.PreviewOptions
 	c := &cobra.Command{
@@ -37,7 +37,7 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 	return verb.WithJSON(c, "print JSON")
 }
 
-// preview shows what up or down would do.
+// preview prints what up or down would do.
 func preview(ctx context.Context, session *control.Session, out io.Writer, selectors []string,
 	o sites.PreviewOptions) error {
 	p, err := sites.Preview(ctx, session, selectors, o)

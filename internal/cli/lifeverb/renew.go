@@ -7,7 +7,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-// Renew is `orrery renew`.
+// Renew returns the command `orrery renew`.
 func Renew(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "renew", "Let virtual machines go on in the QEMU that is installed now, without booting",
 		"up to date", sites.Renew)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/control/nodes"
 )
 
-// Restart is `orrery restart`.
+// Restart returns the command `orrery restart`.
 func Restart(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
 	return value.Ending(c, &call.Session.Ending)

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-// Resume is `orrery resume`.
+// Resume returns the command `orrery resume`.
 func Resume(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-// Start is `orrery start`.
+// Start returns the command `orrery start`.
 func Start(call *verb.Call) *cobra.Command {
 	return stateVerb(call, "start", "Start nodes that are there, as they are", "running", sites.Start)
 }

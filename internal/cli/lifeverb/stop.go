@@ -8,7 +8,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-// Stop is `orrery stop`.
+// Stop returns the command `orrery stop`.
 func Stop(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop)
 	return value.Ending(c, &call.Session.Ending)

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Up is `orrery up`.
+// Up returns the command `orrery up`.
 func Up(call *verb.Call) *cobra.Command {
 	dry := false
 	var how sites.UpOptions

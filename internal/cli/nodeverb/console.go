@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Console is `orrery console`.
+// Console returns the command `orrery console`.
 func Console(call *verb.Call) *cobra.Command {
 	var log, raw bool
 	var lines int

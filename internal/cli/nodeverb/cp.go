@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Cp is `orrery cp`.
+// Cp returns the command `orrery cp`.
 func Cp(call *verb.Call) *cobra.Command {
 	var parallel int
 	var timeout time.Duration

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Exec is `orrery exec`.
+// Exec returns the command `orrery exec`.
 func Exec(call *verb.Call) *cobra.Command {
 	var o nodes.ExecOptions
 	var raw, grouped bool

@@ -20,7 +20,7 @@ import (
 	"orrery/test/need"
 )
 
-// hostile is what a node may print to be taken for something else.
+// hostile is output by which a node may try to deceive the user.
 const hostile = "\x1b]0;title\x07\x1b[2J\u009b31m\u202edetrevni\xff"
 
 func wantPlain(t *testing.T, sent string) {
@@ -44,7 +44,7 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 	return err
 }
 
-// sayAll lets nodes print as exec does.
+// sayAll makes nodes print as in exec.
 func sayAll(t *testing.T, to verb.Output, of []*site.Node, runners map[string]host.Runner) {
 	c := &nodes.Crowd{Nodes: of, Runners: runners, Parallel: 1}
 	_, _ = c.Speak(t.Context(), speech.Prefixed(to.Out, to.Err, of, false),
@@ -53,12 +53,12 @@ func sayAll(t *testing.T, to verb.Output, of []*site.Node, runners map[string]ho
 		})
 }
 
-// paper is a console on which something was printed.
+// paper is a console with printed text.
 type paper struct{ host.Console }
 
 func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n" + hostile), nil }
 
-// What was printed on a console before somebody comes to it reaches a terminal as text, unless he
+// TestConsoleOnScreen: a terminal gets earlier output of a console in printable form unless the user
 // wants it raw, and a pipe as it is.
 func TestConsoleOnScreen(t *testing.T) {
 	at := &nodes.Console{Console: paper{}, Node: "db"}
@@ -80,7 +80,8 @@ func TestConsoleOnScreen(t *testing.T) {
 	}
 }
 
-// What nodes print in exec reaches a terminal as text, and a pipe as it is.
+// TestExecOnScreen: the output of nodes in exec is made printable on a terminal. A pipe gets it
+// unchanged.
 func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
@@ -121,7 +122,7 @@ func (g gush) Run(_ context.Context, c host.Command) error {
 	return nil
 }
 
-// widest counts what is written to it, and keeps the size of the largest write.
+// widest counts the bytes written to it, and records the size of the largest write.
 type widest struct {
 	sync.Mutex
 	all, most int
@@ -135,7 +136,7 @@ func (w *widest) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A line that never ends is printed in pieces, and not kept.
+// TestExecEndlessLine: a line without end is printed in pieces, and not stored.
 func TestExecEndlessLine(t *testing.T) {
 	w := &widest{}
 	size := need.Times(64<<20, 1<<30)

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Forward is `orrery forward`.
+// Forward returns the command `orrery forward`.
 func Forward(call *verb.Call) *cobra.Command {
 	var listen string
 	c := &cobra.Command{
@@ -45,7 +45,7 @@ func Forward(call *verb.Call) *cobra.Command {
 	return c
 }
 
-// complainer returns a function that says what is wrong, and the same thing only once.
+// complainer returns a function that prints errors, but not the same error twice in a row.
 func complainer(errs io.Writer) func(error) {
 	var mu sync.Mutex
 	last := ""

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestRelayComplainsOnce: what is wrong is said when somebody connects, once, and is not the end.
+// TestRelayComplainsOnce: an error is reported when a client connects, only once, and does not end
+// the relay.
 func TestRelayComplainsOnce(t *testing.T) {
 	var out lockedBuffer
 	call := &verb.Call{Output: verb.Output{Err: &out}}

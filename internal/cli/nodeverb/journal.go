@@ -17,7 +17,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Journal is `orrery journal`.
+// Journal returns the command `orrery journal`.
 func Journal(call *verb.Call) *cobra.Command {
 	var steps bool
 	var runs int

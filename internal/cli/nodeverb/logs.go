@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Logs is `orrery logs`.
+// Logs returns the command `orrery logs`.
 func Logs(call *verb.Call) *cobra.Command {
 	var o logs.Options
 	var layer string

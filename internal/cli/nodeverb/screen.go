@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Screen is `orrery screen`.
+// Screen returns the command `orrery screen`.
 func Screen(call *verb.Call) *cobra.Command {
 	var file string
 	c := &cobra.Command{
@@ -45,7 +45,7 @@ With --png, it writes a picture of what is on the screen now, and ends.`,
 
 // serveScreen lets viewers connect, until it is interrupted.
 func serveScreen(ctx context.Context, to verb.Output, name string, of host.Screen) error {
-	first, err := of.Open(ctx) // what goes wrong, the caller hears, and not his viewer
+	first, err := of.Open(ctx) // report errors to the caller rather than to the viewer
 	if err != nil {
 		return err
 	}

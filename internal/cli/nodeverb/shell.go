@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Shell is `orrery shell`.
+// Shell returns the command `orrery shell`.
 func Shell(call *verb.Call) *cobra.Command {
 	var user string
 	c := &cobra.Command{

@@ -1,4 +1,5 @@
-// Package nodeverb has the verbs that work with nodes: status, shell, exec, cp, forward, logs and their like.
+// Package nodeverb has the verbs that work with nodes: status, shell, exec, cp, forward, logs and
+// others.
 package nodeverb
 
 import (
@@ -26,7 +27,7 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Status is `orrery status`.
+// Status returns the command `orrery status`.
 func Status(call *verb.Call) *cobra.Command {
 	how := survey{session: call.Session, Output: call.Output}
 	c := &cobra.Command{
@@ -52,16 +53,16 @@ The exit status is 11 if a node is not as declared.`,
 	return verb.WithJSON(c, "print JSON")
 }
 
-// A survey is what status is asked for.
+// A survey has the options of status, and the state of a watch.
 type survey struct {
 	session *control.Session
 	verb.Output
 	selectors           []string
 	watch, probe, usage bool
-	before              map[int]host.Sample // by id, of the round before
+	before              map[int]host.Sample // by node ID, from the round before
 }
 
-// show shows how the nodes are, once.
+// show prints the state of the nodes once.
 func (v *survey) show(ctx context.Context, width int) error {
 	s, err := v.session.Load()
 	if err != nil {
@@ -101,11 +102,11 @@ func verdict(rows []status.Node) error {
 	return nil
 }
 
-// everySecond is how often status --watch looks.
+// everySecond is the interval of status --watch.
 const everySecond = time.Second
 
-// again shows how the nodes are again and again, until it is interrupted: on a terminal in place,
-// else one below the other.
+// again prints the state of the nodes repeatedly until it is interrupted. On a terminal it updates
+// the screen, and otherwise it prints one table after the other.
 func (v *survey) again(ctx context.Context, in io.Reader) error {
 	if terminal, ok := screen.Of(v.Out); ok {
 		return screen.Watch(ctx, in, terminal, everySecond, func(width int) ([]string, error) { return v.frame(ctx, width) })
@@ -127,7 +128,7 @@ func (v *survey) again(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// frame returns how the nodes are; what goes wrong is shown in its place.
+// frame returns the state of the nodes as lines, or an error to show instead.
 func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
 	var text bytes.Buffer
 	session, now := *v.session, *v

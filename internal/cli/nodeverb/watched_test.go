@@ -16,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A film is a screen that greets.
+// A film is a screen that sends a greeting.
 type film struct{ broken bool }
 
 func (f film) Open(context.Context) (net.Conn, error) {
@@ -33,8 +33,8 @@ func (f film) Open(context.Context) (net.Conn, error) {
 
 func (film) Picture(context.Context) ([]byte, error) { return []byte("\x89PNG"), nil }
 
-// TestServeScreen: viewers get what the screen says until the command is interrupted; then nothing
-// is left. A screen that does not answer is told before.
+// TestServeScreen: viewers are connected to the screen until the command is interrupted, and then
+// nothing is left. A screen that does not answer is reported before that.
 func TestServeScreen(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	from, to := io.Pipe()
@@ -70,7 +70,7 @@ func TestServeScreen(t *testing.T) {
 	}
 }
 
-// TestPaint: a picture goes to a file of the caller's alone, or to standard output.
+// TestPaint: a picture is written to a file that only the caller can read, or to standard output.
 func TestPaint(t *testing.T) {
 	var out bytes.Buffer
 	call := &verb.Call{Output: verb.Output{Out: &out}}

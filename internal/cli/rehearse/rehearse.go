@@ -1,5 +1,5 @@
-// Package rehearse has the verbs that simulate the hosts of a site on this machine, and failures of
-// those hosts.
+// Package rehearse has the verbs that simulate the hosts of a site on this machine. They also
+// simulate failures of these hosts.
 package rehearse
 
 import (
@@ -22,7 +22,7 @@ import (
 	"orrery/internal/strict"
 )
 
-// Rehearse returns the verb, with others below it that somebody makes so.
+// Rehearse returns the command `orrery rehearse`, whose subcommands cause failures.
 func Rehearse(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rehearse [-- COMMAND...]",
@@ -55,13 +55,13 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 	return c
 }
 
-// befall does something to a host.
+// befall returns a subcommand that changes a host.
 func befall(call *verb.Call, use, short string, do func(rehearsal.Host) error) *cobra.Command {
 	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1),
 		RunE: onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
 }
 
-// onHost does something with the host that the first argument names.
+// onHost returns a function that calls do with the host named by the first argument.
 func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) func(*cobra.Command, []string) error {
 	return played(call, func(_ context.Context, _ *site.Site, all *rehearsal.Hosts, args []string) error {
 		h, err := rehearsals.On(all, args[0])
@@ -75,7 +75,7 @@ func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) fun
 	})
 }
 
-// played does something with the hosts that are played for the site.
+// played returns a function that calls do with the simulated hosts of the site.
 func played(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hosts,
 	[]string) error) func(*cobra.Command, []string) error {
 	return call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
@@ -139,7 +139,7 @@ less than %s without an answer is no gap. A node that goes with its host asks no
 	return verb.WithJSON(c, "print JSON")
 }
 
-// printGaps shows how long nodes did not answer.
+// printGaps prints how long nodes did not answer.
 func printGaps(out io.Writer, gaps []rehearsal.Gap) error {
 	return table.List(out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.Gap) []any {
 		if g.Asked == 0 {
@@ -153,7 +153,7 @@ func printGaps(out io.Writer, gaps []rehearsal.Gap) error {
 	})
 }
 
-// Witness returns the verb by which a rehearsal lets nodes of a host look at others.
+// Witness returns the verb by which a rehearsal makes nodes of a host observe other nodes.
 func Witness(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: rehearsals.WitnessVerb + " SITE", Hidden: true, Args: cobra.ExactArgs(1),
@@ -164,7 +164,7 @@ func Witness(call *verb.Call) *cobra.Command {
 	}
 }
 
-// seconds shows a time.
+// seconds formats a duration.
 func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 }

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// CI is `orrery ci`.
+// CI returns the command `orrery ci`.
 func CI(call *verb.Call) *cobra.Command {
 	o := proof.Options{Timeout: 30 * time.Minute, Orrery: call.Session.Version}
 	c := &cobra.Command{
@@ -35,7 +35,7 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 				return err
 			}
 			err = p.Run(c.Context())
-			if p.Report.Took == 0 { // it was not begun
+			if p.Report.Took == 0 { // the run was not started
 				return err
 			}
 			if p.Kept {
@@ -58,8 +58,8 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 	return c
 }
 
-// A proofWatcher shows how a proof goes: nothing but results on standard output, and what is shown
-// meanwhile is kept for the report.
+// A proofWatcher shows the progress of a proof. Only results go to standard output. All other
+// output is also stored for the report.
 type proofWatcher struct {
 	control.Watcher
 	verb.Output
@@ -72,13 +72,13 @@ func watchProof(o verb.Output) proofWatcher {
 	return proofWatcher{verb.Watcher{Output: verb.Output{Out: both, Err: both}}, o, kept}
 }
 
-// Shown returns what was shown of the twin.
+// Shown returns the output about the twin.
 func (w proofWatcher) Shown() string { return w.kept.String() }
 
-// Tested shows how a test ended.
+// Tested prints the result of a test.
 func (w proofWatcher) Tested(result testrun.Result) { testrun.Tell(w.Out, result) }
 
-// Swept tells of a twin that is ended.
+// Swept reports a twin that is being destroyed.
 func (w proofWatcher) Swept(twin string) {
 	fmt.Fprintf(w.Err, "ends twin %s, left by a run that was killed\n", twin)
 }

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Confirm is `orrery confirm`.
+// Confirm returns the command `orrery confirm`.
 func Confirm(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
@@ -28,7 +28,7 @@ The exit status is 0 if so, and 13 if the nodes have already returned to the for
 	}
 }
 
-// printEnd says that a trial has ended well, if so.
+// printEnd prints that a release is confirmed, if err is nil.
 func printEnd(out io.Writer, s *site.Site, end *observe.TrialEnd, err error) error {
 	if err == nil {
 		fmt.Fprintf(out, "%s: release %d is confirmed (%s).\n", s.Key(), end.Release, end.Why)

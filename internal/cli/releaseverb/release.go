@@ -1,4 +1,4 @@
-// Package releaseverb has the verbs for what a site has several of: releases and twins.
+// Package releaseverb has the verbs for releases and twins.
 package releaseverb
 
 import (
@@ -23,7 +23,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Release is `orrery release`.
+// Release returns the command `orrery release`.
 func Release(call *verb.Call) *cobra.Command {
 	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call),
 		releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
@@ -77,7 +77,7 @@ func contents(ctx context.Context, session *control.Session, s *site.Site, relea
 	return releases.Show(ctx, session, s, number, selectors)
 }
 
-// printContents prints once what several nodes consist of.
+// printContents prints the contents of nodes, once for nodes with the same contents.
 func printContents(out io.Writer, all []releases.Contents) {
 	var t table.Told
 	for _, n := range all {
@@ -106,7 +106,7 @@ func releaseDiff(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var t table.Told // once what differs in the same way on several nodes
+			var t table.Told // prints once what differs in the same way on several nodes
 			for _, d := range releases.Differences(before, after) {
 				t.Add(d.Node, differenceText(&d))
 			}

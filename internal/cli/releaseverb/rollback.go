@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Rollback is `orrery rollback`.
+// Rollback returns the command `orrery rollback`.
 func Rollback(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",

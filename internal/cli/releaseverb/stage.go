@@ -16,7 +16,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Stage is `orrery stage`.
+// Stage returns the command `orrery stage`.
 func Stage(call *verb.Call) *cobra.Command {
 	var text string
 	var how releases.StageOptions
@@ -69,7 +69,7 @@ func printStaged(ctx context.Context, session *control.Session, out io.Writer, s
 	return nil
 }
 
-// printSpared says which nodes were left alone, and what can be done with them.
+// printSpared prints which nodes were not staged, and what can be done about it.
 func printSpared(out io.Writer, nodes []string, number int) {
 	if len(nodes) > 0 {
 		fmt.Fprintf(out, "Left as they were when they were live, because orrery rollback returns to them: %s. Make them live with orrery switch --release %d, or stage them anew with --give-up-rollback.\n",

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Switch is `orrery switch`.
+// Switch returns the command `orrery switch`.
 func Switch(call *verb.Call) *cobra.Command {
 	var text, by string
 	var within time.Duration

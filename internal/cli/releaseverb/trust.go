@@ -48,7 +48,7 @@ were staged by an Orrery without releases.lock, or whose line is lost. Whoever w
 	return c
 }
 
-// keepers says who keeps a copy.
+// keepers returns the phrase that says which hosts have a copy.
 func keepers(c *releases.Copy) string {
 	if len(c.Hosts) == 1 {
 		return "host " + c.Hosts[0] + " keeps"
@@ -56,7 +56,7 @@ func keepers(c *releases.Copy) string {
 	return "hosts " + strings.Join(c.Hosts, " and ") + " keep"
 }
 
-// showCopy prints how what hosts keep of a release differs from the site directory.
+// showCopy prints how the hosts' copy of a release differs from the site directory.
 func showCopy(out io.Writer, c *releases.Copy) {
 	fmt.Fprintf(out, "What %s of release %d has the digest %s.\n", keepers(c), c.Release, c.Digest)
 	if len(c.Files) == 0 {

@@ -23,7 +23,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Twin is `orrery twin`.
+// Twin returns the command `orrery twin`.
 func Twin(call *verb.Call) *cobra.Command {
 	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call),
 		twinList(call), twinDestroy(call))
@@ -40,7 +40,7 @@ original. Every command works on a twin with --twin NAME.`
 	return c
 }
 
-// twinAlso is a verb for a twin that is named first instead of by --twin.
+// twinAlso returns a verb for a twin that is named by the first argument instead of by --twin.
 func twinAlso(name, use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
@@ -53,14 +53,14 @@ func twinAlso(name, use, short string) *cobra.Command {
 				return problem.New(problem.Usage, "which twin?").Try("orrery twin %s", use)
 			}
 			line := append(shared, "--twin", rest[0], name)
-			root := c.Root() // of which no flag was parsed yet
+			root := c.Root() // its flags were not parsed yet
 			root.SetArgs(append(line, rest[1:]...))
 			return root.ExecuteContext(c.Context())
 		},
 	}
 }
 
-// A creation is a new twin as flags describe it.
+// A creation is a new twin as described by flags.
 type creation struct {
 	twin.Options
 	only                    []string
@@ -68,7 +68,7 @@ type creation struct {
 	expires                 time.Duration
 }
 
-// record returns the record of the twin, which is to be of a site in a directory.
+// record returns the record of the new twin of a site in a directory.
 func (n *creation) record(original *site.Site, dir string) (r twin.Record, err error) {
 	if n.Owner == "" {
 		n.Owner = control.Who()
@@ -85,7 +85,8 @@ func (n *creation) record(original *site.Site, dir string) (r twin.Record, err e
 		return r, err
 	}
 	if n.volumes != site.Empty && n.volumes != site.Snapshot {
-		if n.volumes, err = filepath.Abs(n.volumes); err != nil { // whoever fills them may be elsewhere
+		// the program that fills them may run in another directory
+		if n.volumes, err = filepath.Abs(n.volumes); err != nil {
 			return r, err
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestCreation: what flags say of a new twin is in its record, and what they cannot say is refused.
+// TestCreation: the record of a new twin has the values of the flags, and invalid values are
+// refused.
 func TestCreation(t *testing.T) {
 	original := &site.Site{Name: "s", Nodes: []site.Node{{Name: "one"}, {Name: "two"}},
 		Releases: []site.Release{{Number: 7}, {Number: 8}}}

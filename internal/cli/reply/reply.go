@@ -13,32 +13,34 @@ import (
 	"orrery/internal/problem"
 )
 
-// version is that of the object which --json prints: it changes when what a program may rely on does.
+// version is the version of the object that --json prints. It changes when the format changes
+// incompatibly.
 const version = 1
 
-// A Reply is one object on standard output with the result of the verb, what went wrong, and the
-// exit status. A verb that gives JSON writes it through JSON or Result. Of one that does not, the
-// result is the text that it would have printed.
+// A Reply prints one object to standard output, with the result of the verb, the errors, and the
+// exit status. A verb that supports JSON writes its result through JSON or Result. For other verbs,
+// the result is the text that they print.
 type Reply struct {
-	Beginning // of what is meant for people
+	Beginning // the text for people
 	out, errs io.Writer
-	begun     bool // the object, up to the result
-	over      bool // one object at least is whole
+	begun     bool // the object was written, up to the result
+	over      bool // at least one object is complete
 }
 
-// To begins a reply to a program that reads out; what is meant for people and is not the result goes to errs.
+// To begins a reply to a program that reads out. Messages for people that are not the result go to
+// errs.
 func To(out, errs io.Writer) *Reply {
 	return &Reply{Beginning: Beginning{Most: 16 << 20}, out: out, errs: errs}
 }
 
-// A Beginning keeps the first of what is written to it.
+// A Beginning stores the beginning of what is written to it.
 type Beginning struct {
-	Most int // bytes
+	Most int // maximum number of bytes
 	Text bytes.Buffer
 	Cut  bool // there was more
 }
 
-// Write keeps what there is room for.
+// Write stores as much as fits.
 func (b *Beginning) Write(text []byte) (int, error) {
 	room := min(len(text), b.Most-b.Text.Len())
 	b.Cut = b.Cut || room < len(text)
@@ -46,8 +48,8 @@ func (b *Beginning) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Asked reports whether --json is among the arguments, wherever the verb may stand; what is behind
-// "--" is another program's.
+// Asked reports whether --json is among the arguments, before or after the verb. Arguments after
+// "--" belong to another program.
 func Asked(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -59,7 +61,7 @@ func Asked(args []string) bool {
 	})
 }
 
-// result begins the object and returns where the result is to be written, as JSON.
+// result begins the object and returns the writer for the result, which must be JSON.
 func (r *Reply) result() io.Writer {
 	if !r.begun {
 		fmt.Fprintf(r.out, "{\"version\": %d, \"result\": ", version)
@@ -68,7 +70,7 @@ func (r *Reply) result() io.Writer {
 	return r.out
 }
 
-// An entry is a problem as programs get it.
+// An entry is a problem in the JSON output.
 type entry struct {
 	Kind   string `json:"kind"`
 	What   string `json:"what"`
@@ -77,7 +79,7 @@ type entry struct {
 	Status int    `json:"status"`
 }
 
-// Finish ends the object; nil: none was asked for.
+// Finish ends the object. A nil Reply does nothing, because JSON was not asked for.
 func (r *Reply) Finish(err error) {
 	switch {
 	case r == nil:
@@ -85,7 +87,7 @@ func (r *Reply) Finish(err error) {
 	case r.begun:
 		_, _ = r.Text.WriteTo(r.errs)
 	case r.over && err == nil:
-		return // nothing since
+		return // nothing was written since
 	case r.Text.Len() > 0:
 		_ = JSON(r, struct {
 			Output string `json:"output"`
@@ -104,18 +106,18 @@ func (r *Reply) Finish(err error) {
 		entries = append(entries, entry{Kind: p.Kind.String(), What: what, Where: p.Where, Cure: p.Cure, Status: int(p.Kind)})
 	}
 	fmt.Fprint(r.out, `, "errors": `)
-	_ = JSON(r.out, entries) // whoever reads it has gone
+	_ = JSON(r.out, entries) // ignore the error, because the reader is gone
 	fmt.Fprintf(r.out, ", \"status\": %d}\n", problem.Exit(err))
 	r.begun, r.over = false, true
 }
 
-// Wanted reports whether what is printed is for programs (--json).
+// Wanted reports whether the output is for programs (--json).
 func Wanted(w io.Writer) bool {
 	_, ok := w.(*Reply)
 	return ok
 }
 
-// Result returns where a verb writes its result as JSON.
+// Result returns the writer for a verb's result as JSON.
 func Result(w io.Writer) io.Writer {
 	if r, ok := w.(*Reply); ok {
 		return r.result()
@@ -123,7 +125,7 @@ func Result(w io.Writer) io.Writer {
 	return w
 }
 
-// JSON writes something as JSON.
+// JSON writes x as JSON.
 func JSON(w io.Writer, x any) error {
 	e := json.NewEncoder(Result(w))
 	e.SetIndent("", "  ")
@@ -131,7 +133,7 @@ func JSON(w io.Writer, x any) error {
 	return e.Encode(x)
 }
 
-// Answer prints the result of a verb: to programs as JSON, otherwise as tell does.
+// Answer prints the result of a verb as JSON for programs, or calls tell.
 func Answer(w io.Writer, result any, tell func()) error {
 	if Wanted(w) {
 		return JSON(w, result)

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestAsked: --json is asked for as the flag is read, and what stands behind "--" is another program's.
+// TestAsked: --json is recognized like other flags, and arguments after "--" belong to another
+// program.
 func TestAsked(t *testing.T) {
 	for line, want := range map[string]bool{
 		"status --json": true, "--json=true status": true, "status --json=1": true, "status --json=false": false,
@@ -22,8 +23,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestReply: a program gets one object, whether the verb gives JSON, text or nothing, with what
-// went wrong and the exit status.
+// TestReply: a program gets one object with the errors and the exit status, whether the verb prints
+// JSON, text or nothing.
 func TestReply(t *testing.T) {
 	type object struct {
 		Version, Status int
@@ -57,5 +58,5 @@ func TestReply(t *testing.T) {
 			t.Errorf("%s: errors %+v", name, got.Errors)
 		}
 	}
-	(*Reply)(nil).Finish(wrong) // none was asked for
+	(*Reply)(nil).Finish(wrong) // JSON was not asked for
 }

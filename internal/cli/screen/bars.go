@@ -12,7 +12,7 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// bars shows one bar for the whole and, for each step under way, a line that says what it does.
+// bars shows one bar for the whole plan and one line for each step under way.
 type bars struct {
 	all   *mpb.Progress
 	total *mpb.Bar
@@ -54,7 +54,7 @@ func (b *bars) Detail(s *plan.Step, text string) {
 	b.lines[s.N].text = string(s.Kind) + ": " + sanitize.Line(text)
 }
 
-// Waits says that a step waits for somebody else.
+// Waits shows that a step waits for another process.
 func (b *bars) Waits(s *plan.Step, text string) { b.Detail(s, text) }
 
 func (b *bars) End(s *plan.Step, err error) {
@@ -65,7 +65,7 @@ func (b *bars) End(s *plan.Step, err error) {
 	l := b.lines[s.N]
 	text := l.text
 	b.mu.Unlock()
-	if err == nil && s.Kind == plan.RenewNode { // what it said is what came of it
+	if err == nil && s.Kind == plan.RenewNode { // its last text is its result
 		fmt.Fprintf(b.all, "  %s: %s\n", sanitize.Line(s.Title()), text)
 	}
 	l.bar.SetTotal(-1, true)

@@ -10,15 +10,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// Checked is a stream that remembers whether all that was written to it has come there: most of
-// what is printed is printed by those who have no use for an error.
+// Checked is a stream that remembers write errors, because most code that prints ignores them.
 type Checked struct {
 	to    io.Writer
 	mutex sync.Mutex
 	err   error
 }
 
-// Check returns a way to a file or a pipe that remembers errors. Other streams are returned as they are.
+// Check returns a writer to a file or a pipe that remembers errors. It returns other streams
+// unchanged.
 func Check(stream io.Writer) io.Writer {
 	if f, ok := stream.(*os.File); ok && !host.IsTerminal(f) {
 		return &Checked{to: f}
@@ -26,7 +26,7 @@ func Check(stream io.Writer) io.Writer {
 	return stream
 }
 
-// Write passes on p, unless something before it is lost already.
+// Write writes p, unless an earlier write has failed.
 func (c *Checked) Write(p []byte) (n int, err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -36,7 +36,7 @@ func (c *Checked) Write(p []byte) (n int, err error) {
 	return n, c.err
 }
 
-// Lost returns a problem if not all that was written to a stream has come there.
+// Lost returns a problem if a write to the stream has failed.
 func Lost(stream io.Writer) error {
 	c, ok := stream.(*Checked)
 	if !ok {
@@ -51,7 +51,8 @@ func Lost(stream io.Writer) error {
 		Try("see where it goes; orrery journal tells what was done")
 }
 
-// OrLost returns the error of a verb or, if it has none of its own to tell, that its output was lost.
+// OrLost returns the error of a verb or, if that has only an exit status, the error that its output
+// was lost.
 func OrLost(err error, stream io.Writer) error {
 	lost := Lost(stream)
 	var said problem.Status

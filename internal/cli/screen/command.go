@@ -8,7 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Command returns a command on the streams of this program: on its terminal, if that is what they are.
+// Command returns a command that uses the streams of this program, or its terminal if the streams
+// are one.
 func Command(in io.Reader, out, errs io.Writer, args []string) host.Command {
 	c := host.Command{Args: args, TTY: host.IsTerminal(in) && host.IsTerminal(Unshown(out))}
 	if !c.TTY {
@@ -17,7 +18,7 @@ func Command(in io.Reader, out, errs io.Writer, args []string) host.Command {
 	return c
 }
 
-// Ended leaves it at the exit status of a command that has said itself what was wrong.
+// Ended reduces an error to the exit status, if the command has printed the error itself.
 func Ended(err error) error {
 	var run *host.RunError
 	if errors.As(err, &run) && run.Status > 0 {

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestConsole: whatever a node has done to the terminal, it is undone when who sits there leaves,
-// and nothing of the node's comes after that.
+// TestConsole: what a node has changed on the terminal is reset when the user leaves, and no output
+// of the node follows.
 func TestConsole(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()

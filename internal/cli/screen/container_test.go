@@ -12,13 +12,13 @@ import (
 	"orrery/internal/plan"
 )
 
-// behind is a terminal that is written to through something else.
+// behind is a terminal behind another writer.
 type behind struct{ terminal *os.File }
 
 func (b behind) Write(p []byte) (int, error) { return b.terminal.Write(p) }
 func (b behind) Fd() uintptr                 { return b.terminal.Fd() }
 
-// TestBarsBehind: whatever stands before a terminal, it is known for one, has its width, and shows bars.
+// TestBarsBehind: a terminal behind another writer is recognized, has its width, and shows bars.
 func TestBarsBehind(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	ours, theirs, err := pty.Open()
@@ -35,7 +35,7 @@ func TestBarsBehind(t *testing.T) {
 	}
 	shown := make(chan string)
 	go func() {
-		text, _ := io.ReadAll(ours) // it ends with an error when nobody holds the other side
+		text, _ := io.ReadAll(ours) // it ends with an error when the other side is closed
 		shown <- string(text)
 	}()
 	step := &plan.Step{Kind: plan.StartNode, Subject: "web"}
@@ -43,7 +43,7 @@ func TestBarsBehind(t *testing.T) {
 		func(*plan.Step) time.Duration { return 0 })
 	bars.Begin(step)
 	bars.Waits(step, "waits for the networks")
-	time.Sleep(250 * time.Millisecond) // two pictures
+	time.Sleep(250 * time.Millisecond) // time for two frames
 	bars.End(step, nil)
 	bars.Close()
 	theirs.Close()

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// An Experiment shows how an experiment gets on: one line that changes on a terminal, otherwise a
-// line for each round.
+// An Experiment shows the progress of an experiment. On a terminal it updates one line, and
+// otherwise it prints a line for each round.
 type Experiment struct {
 	w      io.Writer
-	live   Terminal // the terminal; nil: there is none
+	live   Terminal // the terminal, or nil
 	round  int
 	rounds int
-	told   map[string]bool // tests in settings that have failed
-	waits  bool            // for others, since the last round
+	told   map[string]bool // combinations of test and setting that have failed
+	waits  bool            // has waited for a quiet host since the last round
 }
 
-// NewExperiment shows an experiment.
+// NewExperiment returns an Experiment that prints to w.
 func NewExperiment(w io.Writer) *Experiment {
 	l := &Experiment{w: w, told: map[string]bool{}}
 	if f, ok := Of(w); ok {
@@ -44,7 +44,7 @@ func (l *Experiment) title() string {
 	return fmt.Sprintf("round %d of %d", l.round, l.rounds)
 }
 
-// Trial is called when a trial begins; left is about what the whole run still takes.
+// Trial is called when a trial begins. Left is about how long the rest of the run takes.
 func (l *Experiment) Trial(test, setting string, left time.Duration) {
 	if l.live != nil {
 		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), sanitize.Line(test), sanitize.Line(setting),
@@ -52,15 +52,15 @@ func (l *Experiment) Trial(test, setting string, left time.Duration) {
 	}
 }
 
-// Renewing is called when the nodes are made anew.
+// Renewing is called when the nodes are recreated.
 func (l *Experiment) Renewing(n int) {
 	if l.live != nil {
 		fmt.Fprintf(l.live, "\r\033[K%s done; making the nodes anew, instance %d", l.title(), n)
 	}
 }
 
-// Waiting is called while others use the host. On a terminal the line changes; otherwise it is told
-// once for each round.
+// Waiting is called while other programs use the host. On a terminal it updates the line, and
+// otherwise it prints once for each round.
 func (l *Experiment) Waiting(why string, timeout time.Duration) {
 	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, roughly(timeout))
 	switch {
@@ -72,8 +72,8 @@ func (l *Experiment) Waiting(why string, timeout time.Duration) {
 	l.waits = true
 }
 
-// Failed is called when a test gave nothing in a setting. It is told once: the report has every
-// reason, and what was printed.
+// Failed is called when a test yielded nothing in a setting. It prints that only once, because the
+// report has every reason and the output.
 func (l *Experiment) Failed(test, setting string, err error) {
 	cell := fmt.Sprintf("test %s, setting %s", test, setting)
 	if l.told[cell] {
@@ -84,30 +84,30 @@ func (l *Experiment) Failed(test, setting string, err error) {
 	fmt.Fprintf(l.w, "orrery: %s: %v\n", cell, err)
 }
 
-// Close ends the line that changes.
+// Close ends the updated line.
 func (l *Experiment) Close() {
 	if l.live != nil {
 		fmt.Fprint(l.live, "\r\033[K")
 	}
 }
 
-// Resumed tells that a run goes on.
+// Resumed prints that a run is resumed.
 func (l *Experiment) Resumed(dir string, rounds int) {
 	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, humanize.Count(rounds, "round"))
 }
 
-// Apart tells that a run is not gone on with.
+// Apart prints that a run is not resumed.
 func (l *Experiment) Apart(dir, why string) {
 	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run has a bundle of its own\n", dir,
 		why)
 }
 
-// Watched tells what it took to watch the host.
+// Watched prints the cost of observing the host.
 func (l *Experiment) Watched(share float64) {
 	fmt.Fprintf(l.w, "watching the host took %.2f %% of one processor\n", 100*share)
 }
 
-// roughly returns a duration as precisely as a guess is.
+// roughly formats a duration with the precision of an estimate.
 func roughly(d time.Duration) string {
 	switch {
 	case d < 90*time.Second:

@@ -10,10 +10,10 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// still is how often it is said of a long step that it goes on.
+// still is how often a long step is reported to be still running.
 const still = 10 * time.Second
 
-// lines prints a line when a step begins, when it has ended, and now and then in between.
+// lines prints a line when a step begins, when it ends, and at intervals in between.
 type lines struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -26,7 +26,7 @@ type lines struct {
 // A work is a step under way.
 type work struct {
 	began    time.Time
-	estimate time.Duration // 0: none
+	estimate time.Duration // or 0 if unknown
 	detail   string
 	again    *time.Timer
 }
@@ -52,8 +52,8 @@ func (l *lines) Detail(s *plan.Step, text string) {
 	}
 }
 
-// Waits says at once that a step waits for somebody else: it may be long, and he has to be told
-// what to look at.
+// Waits reports at once that a step waits for another process. The wait may be long, and the user
+// must know what to look at.
 func (l *lines) Waits(s *plan.Step, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *lines) Waits(s *plan.Step, text string) {
 	}
 }
 
-// goesOn says of a step that it has not ended.
+// goesOn reports that a step is still running.
 func (l *lines) goesOn(s *plan.Step, u *work) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *lines) End(s *plan.Step, err error) {
 	u.again.Stop()
 	l.done++
 	result := "ok"
-	if s.Kind == plan.RenewNode { // what it said is what came of it
+	if s.Kind == plan.RenewNode { // its last text is its result
 		result += u.detail
 	}
 	if err != nil {
@@ -95,8 +95,8 @@ func (l *lines) End(s *plan.Step, err error) {
 
 func (l *lines) Close() {}
 
-// left says how much of an estimate is left, as ", about 50 s left"; nothing if there is none, or
-// it has proven too short.
+// left returns how much of an estimate is left, such as ", about 50 s left". It returns "" if there
+// is no estimate, or if it was too short.
 func left(estimate, elapsed time.Duration) string {
 	if more := estimate - elapsed; more > 0 {
 		step := time.Second
@@ -108,7 +108,7 @@ func left(estimate, elapsed time.Duration) string {
 	return ""
 }
 
-// seconds writes a time without parts of a second.
+// seconds formats a duration in whole seconds.
 func seconds(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d < 2*time.Minute {

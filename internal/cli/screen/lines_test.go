@@ -15,8 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLines: without a terminal a line says when a step begins and one when it ends, and every ten
-// seconds one that it goes on.
+// TestLines: without a terminal, a line is printed when a step begins, when it ends, and every ten
+// seconds in between.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -34,7 +34,7 @@ func TestLines(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		w.End(build, nil)
 		w.Close()
-		time.Sleep(time.Minute) // nothing is said of what has ended
+		time.Sleep(time.Minute) // nothing more is printed about ended steps
 		want := strings.Join([]string{
 			"building layer debian + cam, about 35 s left",
 			"checking node web",
@@ -64,8 +64,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// TestMeterWithoutTerminal: what takes long says every ten seconds how far it has come, and what is
-// short says nothing.
+// TestMeterWithoutTerminal: a long operation reports its progress every ten seconds, and a short
+// one reports nothing.
 func TestMeterWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -87,7 +87,7 @@ func TestMeterWithoutTerminal(t *testing.T) {
 	})
 }
 
-// TestOutcome: what a machine says that was renewed is what came of it, and is told with or without a terminal.
+// TestOutcome: the result of renewing a virtual machine is printed with or without a terminal.
 func TestOutcome(t *testing.T) {
 	var out bytes.Buffer
 	renew := &plan.Step{Kind: plan.RenewNode, Subject: "db"}

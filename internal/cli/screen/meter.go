@@ -14,17 +14,18 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A meter shows how many bytes have gone by: all the time on a terminal, otherwise on a line now and then.
+// A meter shows how many bytes were moved. On a terminal it updates a bar, and otherwise it prints
+// a line at intervals.
 type meter struct {
 	all *mpb.Progress
-	bar *mpb.Bar // nil: there is no terminal
+	bar *mpb.Bar // nil without a terminal
 
 	bytes atomic.Int64
-	done  chan struct{} // closed at the end
-	ended chan struct{} // closed when no line comes any more
+	done  chan struct{} // closed by Close
+	ended chan struct{} // closed when no more lines are printed
 }
 
-// NewMeter shows how much of something has gone by.
+// NewMeter returns a meter for the bytes of what.
 func NewMeter(w io.Writer, what string) control.ByteWatcher {
 	f, ok := Of(w)
 	if !ok {
@@ -39,7 +40,7 @@ func NewMeter(w io.Writer, what string) control.ByteWatcher {
 	return &meter{all: all, bar: bar}
 }
 
-// tell prints a line now and then.
+// tell prints a line at intervals.
 func (m *meter) tell(w io.Writer, what string) {
 	defer close(m.ended)
 	began, tick := time.Now(), time.NewTicker(still)
@@ -63,7 +64,7 @@ func (m *meter) Add(bytes int64) {
 	m.bytes.Add(bytes)
 }
 
-// Close ends what is shown.
+// Close ends the display.
 func (m *meter) Close() {
 	if m.bar == nil {
 		close(m.done)

@@ -15,20 +15,21 @@ import (
 	"orrery/internal/host"
 )
 
-// A frame is what is shown at a time, or what went wrong.
+// A frame is what is shown at one time, or an error.
 type frame struct {
 	lines []string
 	err   error
 }
 
-// Watch shows on a terminal, in place, what look gives for a width, again and again until ctx ends
-// or q is typed. An error is shown in its place, but ends it if it is the first.
+// Watch repeatedly shows the lines that look returns for a width, in place on a terminal. It
+// continues until ctx ends or the user types q. Later errors are shown in place of the lines, but
+// Watch returns the first error if look fails at once.
 func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Duration,
 	look func(width int) ([]string, error)) error {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
 	defer signal.Stop(resized)
-	var keys <-chan string // without a terminal to type at nobody does
+	var keys <-chan string // stays nil without a terminal for input
 	if f, ok := in.(*os.File); ok {
 		if typed, letGo, err := host.Keys(f); err == nil {
 			defer letGo()
@@ -70,7 +71,7 @@ func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Dura
 	}
 }
 
-// show looks again and again.
+// show repeatedly calls look and sends the frames.
 func show(ctx context.Context, terminal Terminal, every time.Duration, look func(width int) ([]string, error),
 	to chan<- frame) {
 	for ctx.Err() == nil {
@@ -83,14 +84,15 @@ func show(ctx context.Context, terminal Terminal, every time.Duration, look func
 	}
 }
 
-// A pager shows as many lines as a terminal has, the first always, and lets others come into sight.
+// A pager shows as many lines as a terminal has. The first line is always shown, and the others can
+// be scrolled.
 type pager struct {
 	lines []string
-	top   int // the first line after the heading that is shown
-	page  int // lines that are shown
+	top   int // first line shown below the heading
+	page  int // number of lines shown
 }
 
-// move lets a key move what is shown.
+// move scrolls according to a key.
 func (p *pager) move(key string) {
 	switch key {
 	case "\x1b[A", "\x1bOA", "k":
@@ -108,7 +110,8 @@ func (p *pager) move(key string) {
 	}
 }
 
-// show returns what a terminal of a height has room for. Where that is not all, the last line says so.
+// show returns the lines that fit on a terminal of the given height. If some do not fit, the last
+// line says so.
 func (p *pager) show(height int) []string {
 	if len(p.lines) <= height || height < 3 {
 		p.top, p.page = 0, height
@@ -122,7 +125,8 @@ func (p *pager) show(height int) []string {
 		p.top+p.page, len(rest)))
 }
 
-// draw returns what a terminal is sent: each line in the place of what was there, and nothing beyond the last.
+// draw returns the output for a terminal. Each line replaces the former one in its place, and the
+// rest is cleared.
 func (p *pager) draw(width, height int) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
@@ -136,7 +140,7 @@ func (p *pager) draw(width, height int) string {
 	return b.String()
 }
 
-// Cut returns as much of a text as a width holds; 0: all.
+// Cut returns the part of a text that fits into a width, or all of it if width is 0.
 func Cut(text string, width int) string {
 	if runes := []rune(text); width > 0 && len(runes) > width {
 		return string(runes[:width-1]) + "…"

@@ -10,8 +10,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestPager: what does not fit on a terminal can be moved into sight, below the heading, and
-// nothing is drawn beyond its last line.
+// TestPager: lines that do not fit on a terminal can be scrolled below the heading, and nothing is
+// drawn after the last line.
 func TestPager(t *testing.T) {
 	p := pager{}
 	for n := range 31 {
@@ -39,14 +39,14 @@ func TestPager(t *testing.T) {
 	shows(10, "line 23", "line 30")
 	p.move("\x1b[B")
 	shows(10, "line 23", "line 30")
-	shows(6, "line 23", "line 26") // the terminal is made smaller
+	shows(6, "line 23", "line 26") // the terminal became smaller
 	p.move("g")
 	p.move("\x1b[A")
 	shows(10, "line 1", "line 8")
 	if got := p.show(31); len(got) != 31 || got[30] != "line 30" {
 		t.Errorf("where all fits, %d lines are shown", len(got))
 	}
-	p.lines = p.lines[:3] // nodes went
+	p.lines = p.lines[:3] // some nodes are gone
 	p.move("G")
 	if got := p.show(10); len(got) != 3 {
 		t.Errorf("%q", got)
@@ -62,7 +62,7 @@ func TestPager(t *testing.T) {
 	}
 }
 
-// TestWidth: only a terminal has one.
+// TestWidth: only a terminal has a width.
 func TestWidth(t *testing.T) {
 	ours, theirs, err := pty.Open()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fatih/color"
 )
 
-// colours tell at a glance what a step does to what is there: makes, changes, ends.
+// colour returns the colour for what a step does to existing things: create, change or destroy.
 func colour(k plan.Kind) color.Attribute {
 	switch k {
 	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
@@ -22,7 +22,7 @@ func colour(k plan.Kind) color.Attribute {
 	return color.FgGreen
 }
 
-// Plan shows a plan: every step with its reason, the nodes that it disturbs and how it is undone.
+// Plan prints a plan: every step with its reason, the nodes that it disturbs, and how it is undone.
 func Plan(w io.Writer, p *plan.Plan) {
 	defer func() {
 		for _, warning := range p.Warnings {
@@ -73,7 +73,7 @@ func countsInWords(p *plan.Plan) string {
 	return strings.Join(words, ", ")
 }
 
-// printBatches tells in which order the nodes of a plan are disturbed.
+// printBatches prints in which order the nodes of a plan are disturbed.
 func printBatches(w io.Writer, p *plan.Plan) {
 	if len(p.Batches) == 0 {
 		return

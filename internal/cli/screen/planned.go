@@ -8,7 +8,7 @@ import (
 	"orrery/internal/plan/orphan"
 )
 
-// PlanJSON returns a plan as programs are given it.
+// PlanJSON returns a plan in the form for JSON output.
 func PlanJSON(p *plan.Plan) any {
 	if p.Batches == nil {
 		p.Batches = [][]string{}
@@ -26,7 +26,7 @@ func PlanJSON(p *plan.Plan) any {
 	}
 }
 
-// Orphans names the volumes that no node uses any more.
+// Orphans prints the volumes that no node uses any more.
 func Orphans(w io.Writer, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.Unexpected() {

@@ -1,5 +1,5 @@
-// Package screen shows text on a terminal or another stream: control characters made visible,
-// progress, and paging.
+// Package screen shows text on a terminal or another stream. It makes control characters visible,
+// shows progress, and has a pager.
 package screen
 
 import (
@@ -15,8 +15,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Shown returns the way to a stream: on a terminal all that is written is shown as text, whatever a
-// node, a file or an archive had to do with it.
+// Shown returns a writer for a stream. On a terminal it makes control characters visible, since
+// text may come from a node, a file or an archive.
 func Shown(stream io.Writer) io.Writer {
 	if host.IsTerminal(stream) {
 		return sanitize.NewWriter(stream)
@@ -24,8 +24,8 @@ func Shown(stream io.Writer) io.Writer {
 	return stream
 }
 
-// Unshown returns the stream itself, for what is made of our own words only, with sequences for the
-// terminal in it.
+// Unshown returns the stream itself, for output that consists only of Orrery's own text and
+// contains escape sequences.
 func Unshown(w io.Writer) io.Writer {
 	if v, ok := w.(*sanitize.Writer); ok {
 		return v.Raw()
@@ -33,8 +33,8 @@ func Unshown(w io.Writer) io.Writer {
 	return w
 }
 
-// A Terminal is what is written to a terminal by, perhaps through something that does not wait for
-// who sits there.
+// A Terminal is a writer to a terminal. It may be a Writer of package backlog, which does not wait
+// for the user.
 type Terminal interface {
 	io.Writer
 	Fd() uintptr
@@ -46,34 +46,35 @@ func Of(w io.Writer) (Terminal, bool) {
 	return t, ok && host.IsTerminal(t) && os.Getenv("TERM") != "dumb"
 }
 
-// newContainer returns a container of bars on a terminal, and what gives each of them its width.
+// newContainer returns a container of bars on a terminal, and the option that sets the width of
+// each bar.
 func newContainer(t Terminal, width int) (*mpb.Progress, mpb.BarOption) {
 	options := []mpb.ContainerOption{mpb.WithOutput(t), mpb.WithRefreshRate(100 * time.Millisecond)}
-	if _, direct := t.(*os.File); !direct { // what is not a file is not known for a terminal there
+	if _, direct := t.(*os.File); !direct { // the library recognizes only files as terminals
 		options = append(options, mpb.WithWidth(Width(t)), mpb.WithAutoRefresh())
 	}
 	return mpb.New(options...), mpb.BarWidth(width)
 }
 
-// Paint colours a text for a terminal, which takes nothing else for colour.
+// Paint prints a text in colour if w is a terminal, and without colour otherwise.
 func Paint(w io.Writer, text string, as ...color.Attribute) {
 	if w = Unshown(w); host.IsTerminal(w) {
 		text = color.New(as...).Sprint(sanitize.Line(text))
 	}
-	_, _ = io.WriteString(w, text) // whatever is written next meets the same error
+	_, _ = io.WriteString(w, text) // the next write returns the same error
 }
 
-// Flush writes what is left of a character that was begun, and waits until all is where it is wanted.
+// Flush writes the rest of an incomplete character, and waits until all output is written.
 func Flush(w io.Writer) {
 	if v, ok := w.(*sanitize.Writer); ok {
-		_ = v.Flush() // there is nobody left to tell
+		_ = v.Flush() // nobody could be told
 	}
 	if b, ok := Unshown(w).(interface{ Flush() }); ok {
 		b.Flush()
 	}
 }
 
-// Width returns how many columns a terminal has; 0: it is none.
+// Width returns the number of columns of a terminal, or 0 if w is not a terminal.
 func Width(w io.Writer) int {
 	if f, ok := Of(w); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {

@@ -14,7 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// Bars show what steps say of themselves, which may have come from a node.
+// TestProgressOnScreen: details of steps are made printable in bars, because they may come from a
+// node.
 func TestProgressOnScreen(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	sent := need.OnScreen(t, func(terminal *os.File) {
@@ -38,7 +39,7 @@ func TestProgressOnScreen(t *testing.T) {
 	}
 }
 
-// Colours of our own stay colours.
+// TestPaint: Orrery's own colours are kept.
 func TestPaint(t *testing.T) {
 	before := color.NoColor
 	color.NoColor = false

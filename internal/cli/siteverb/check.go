@@ -1,4 +1,4 @@
-// Package siteverb has the verbs that make and read a site directory.
+// Package siteverb has the verbs that create and read a site directory.
 package siteverb
 
 import (
@@ -20,7 +20,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Check is `orrery check`.
+// Check returns the command `orrery check`.
 func Check(call *verb.Call) *cobra.Command {
 	survive := 0
 	c := &cobra.Command{
@@ -47,7 +47,7 @@ func Check(call *verb.Call) *cobra.Command {
 	return c
 }
 
-// checkLosses proves on paper that the site fits, whichever of its hosts are lost.
+// checkLosses checks from the declarations whether the site fits if any of its hosts are lost.
 func checkLosses(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, lost int) error {
 	all, err := roster.Survive(ctx, session, s, lost)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/graph"
 )
 
-// Graph is `orrery graph`.
+// Graph returns the command `orrery graph`.
 func Graph(call *verb.Call) *cobra.Command {
 	var declared bool
 	var file string

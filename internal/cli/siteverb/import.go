@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// Import is `orrery import`.
+// Import returns the command `orrery import`.
 func Import(call *verb.Call) *cobra.Command {
 	var name string
 	c := &cobra.Command{
@@ -36,7 +36,7 @@ func Import(call *verb.Call) *cobra.Command {
 	return c
 }
 
-// printImport says what of a host database is not in the site file, and what is left to be done.
+// printImport prints what of a host database is not in the site file, and what is left to do.
 func printImport(errs io.Writer, made *sitefile.Imported, database string) error {
 	for _, lost := range made.Lost {
 		fmt.Fprintf(errs, "orrery: not recognised: %s\n", lost)

@@ -9,10 +9,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestImportStatus: whoever reads only the exit status knows whether all of a database is in the site file.
+// TestImportStatus: the exit status shows whether all of a database is in the site file.
 func TestImportStatus(t *testing.T) {
 	for text, want := range map[string]int{
-		"[a]\nctid = 700101\nip = 10.0.0.1\nroles = web\n":                0, // a role to write is no loss
+		"[a]\nctid = 700101\nip = 10.0.0.1\nroles = web\n":                0, // a missing role is no loss
 		"[a]\nctid = 700101\n[b]\nctid = 701101\n":                        int(problem.Left),
 		"[a]\nserial = CZ3340ABCD\n":                                      int(problem.Left),
 		"[a]\nos/template = ubuntu-10.04\n":                               int(problem.Left),

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Init is `orrery init`.
+// Init returns the command `orrery init`.
 func Init(call *verb.Call) *cobra.Command {
 	var from, name string
 	c := &cobra.Command{

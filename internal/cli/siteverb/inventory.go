@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/inventory"
 )
 
-// Inventory is `orrery inventory`.
+// Inventory returns the command `orrery inventory`.
 func Inventory(call *verb.Call) *cobra.Command {
 	var node string
 	c := &cobra.Command{

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Query is `orrery query`.
+// Query returns the command `orrery query`.
 func Query(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:     "query [SELECTOR...]",

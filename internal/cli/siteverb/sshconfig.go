@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/inventory"
 )
 
-// SSHConfig is `orrery ssh-config`.
+// SSHConfig returns the command `orrery ssh-config`.
 func SSHConfig(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ssh-config",

@@ -1,5 +1,5 @@
-// Package speech shows what many nodes print at once: for people line by line, each after the name
-// of its node; for programs as a list.
+// Package speech shows what many nodes print at once. For people, it prints lines that begin with
+// the name of the node. For programs, it prints a list.
 package speech
 
 import (
@@ -19,22 +19,22 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// longestLine is how much of a line without an end is kept for each node.
+// longestLine is the maximum length of an unfinished line that is stored for each node.
 const longestLine = 256 << 10
 
-// maxKeptBytes is how much is kept of what a node prints, where it is shown at its end only.
+// maxKeptBytes is how much of a node's output is stored if it is shown only at the end.
 const maxKeptBytes = 1 << 20
 
-// prefixed shows each line behind the name of its node.
+// prefixed prints each line after the name of its node.
 type prefixed struct {
 	mu         sync.Mutex
-	lines, own io.Writer // of nodes; ours, on how it ended
+	lines, own io.Writer // for the nodes' lines; for messages about their results
 	names      []string
 	width      int
-	grouped    bool // the lines of a node stand together, when it has ended
+	grouped    bool // print the lines of a node together, when it has ended
 }
 
-// Of returns what shows the output of nodes: to programs Reported, otherwise Prefixed.
+// Of returns a Speech for the output of nodes. It is Reported for programs and Prefixed for people.
 func Of(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 	if reply.Wanted(out) {
 		return Reported(out)
@@ -42,8 +42,8 @@ func Of(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 	return Prefixed(out, errs, of, grouped)
 }
 
-// Prefixed shows lines of nodes as they come or, if they are to be grouped, when their node has
-// ended. How that was goes to own.
+// Prefixed prints the lines of nodes as they come or, if grouped, when their node has ended.
+// Results are printed to own.
 func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
 	for _, n := range of {
@@ -61,13 +61,13 @@ func (p *prefixed) Of(i int) nodes.Speaker {
 
 func (p *prefixed) Close() error { return nil }
 
-// A voice is one node of a prefixed speech. Its output and its errors take turns.
+// A voice is one node of a prefixed speech. Locking keeps its output and its errors apart.
 type voice struct {
 	speech *prefixed
 	prefix string
 	lines  *host.Lines
 	kept   bytes.Buffer
-	over   int // bytes that were not kept
+	over   int // bytes that were not stored
 }
 
 func (v *voice) Out() io.Writer  { return v.lines }
@@ -89,7 +89,7 @@ func (v *voice) line(line []byte) error {
 }
 
 func (v *voice) End(e nodes.Ending) {
-	_ = v.lines.End() // whoever reads it has gone: the command has met that error, too
+	_ = v.lines.End() // the reader is gone, and the command has reported that
 	v.speech.mu.Lock()
 	defer v.speech.mu.Unlock()
 	_, _ = v.kept.WriteTo(v.speech.lines)
@@ -101,18 +101,18 @@ func (v *voice) End(e nodes.Ending) {
 	}
 }
 
-// An answer is how a command ended on one node, for programs.
+// An answer is the result of a command on one node, for programs.
 type answer struct {
 	Node    string  `json:"node"`
-	Status  int     `json:"status"` // exit status; -1: it did not run to its end
+	Status  int     `json:"status"` // exit status, or -1 if it did not run to its end
 	Error   string  `json:"error,omitempty"`
 	Output  string  `json:"output"`
 	Errors  string  `json:"errors"`
-	Cut     bool    `json:"cut,omitempty"` // it printed more than is in here
+	Cut     bool    `json:"cut,omitempty"` // it printed more than is stored here
 	Seconds float64 `json:"seconds"`
 }
 
-// Reported prints a list of answers in JSON, each as soon as its node has ended.
+// Reported prints a JSON list of answers, each when its node has ended.
 func Reported(to io.Writer) nodes.Speech { return &reported{to: reply.Result(to)} }
 
 type reported struct {
@@ -150,7 +150,7 @@ func (r *reported) add(one answer) {
 		begin = ",\n  "
 	}
 	r.some, r.err = true, cmp.Or(r.err, err)
-	_ = r.write(begin + string(text)) // close tells
+	_ = r.write(begin + string(text)) // Close returns the error
 }
 
 // A recording is one node of a reported speech.
@@ -176,7 +176,8 @@ func (r *recording) End(e nodes.Ending) {
 	r.list.add(one)
 }
 
-// brief returns the text of an error without the output of the command, which has been printed.
+// brief returns the text of an error without the output of the command, which has been printed
+// already.
 func brief(err error) string {
 	var run *host.RunError
 	if errors.As(err, &run) && run.Status > 0 {
@@ -185,8 +186,8 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Tally says on how many nodes something succeeded, and returns the exit status of what is done on
-// many. If err says more than a status, it was not done, and Tally returns err.
+// Tally prints on how many nodes something succeeded, and returns the exit status for all of them.
+// If err is more than an exit status, the work was not done, and Tally returns err.
 func Tally(w io.Writer, endings []nodes.Ending, err error) error {
 	var status problem.Status
 	if err != nil && !errors.As(err, &status) {

@@ -25,7 +25,7 @@ type doer struct {
 
 func (d doer) Run(ctx context.Context, c host.Command) error { return d.do(ctx, c) }
 
-// three are nodes of which "b" prints much and fails, "c" takes for ever, and "d" does not run.
+// three returns nodes of which "b" prints much and fails, "c" never ends, and "d" does not run.
 func three() *nodes.Crowd {
 	says := func(_ context.Context, c host.Command) error {
 		_, err := io.WriteString(c.Stdout, "one\ntwo\n")
@@ -52,7 +52,7 @@ func prints(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error 
 	return in.Run(ctx, host.Command{Stdout: to.Out(), Stderr: to.Errs()})
 }
 
-// Programs are told of each node how it ended, and not more than they can take.
+// TestReported: programs get the result of each node, with limited output.
 func TestReported(t *testing.T) {
 	var out, errs bytes.Buffer
 	endings, err := three().Speak(t.Context(), Reported(&out), prints)
@@ -89,7 +89,8 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// The lines of a node stand together, behind its name, and are not kept without end.
+// TestGrouped: the lines of a node are printed together, after its name, and the stored output is
+// limited.
 func TestGrouped(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := three()
@@ -108,7 +109,7 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-// Ctrl-C is no failure of the nodes.
+// TestInterrupted: Ctrl-C is not a failure of the nodes.
 func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	c := three()

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// Emulated warns, once for each host, of virtual machines that run in software emulation.
+// Emulated prints a warning, once for each host, about virtual machines that run in software
+// emulation.
 func Emulated(w io.Writer, rows []status.Node) {
 	var hosts []string
 	nodes := map[string][]string{}

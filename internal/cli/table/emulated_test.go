@@ -10,8 +10,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestEmulated: there is one warning for a host, however many of its virtual machines and of their
-// releases are emulated.
+// TestEmulated: each host has one warning, however many of its virtual machines and their releases
+// are emulated.
 func TestEmulated(t *testing.T) {
 	rows := []status.Node{
 		{Node: "a", Host: "sv1", Accel: observe.TCG}, {Node: "a", Host: "sv1", Accel: observe.TCG, Quarantine: true},
@@ -26,7 +26,7 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// TestDoubt: of a machine of which nobody knows whether it has a network, the list says so, and what to do.
+// TestDoubt: if it is unknown whether a machine has a network, the list says so, with the cure.
 func TestDoubt(t *testing.T) {
 	text := strings.Join(lines([]status.Node{{Node: "db", Doubt: []string{"data"}}}, false, 0, time.Now()), "\n")
 	if !strings.Contains(text, "db: may have the network data or not") || !strings.Contains(text, "orrery up db") {
@@ -34,9 +34,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestMishap: of a machine whose kernel has panicked, and of a node that has lost a link, the list
-// says so, and what to do. What a guest has printed is shown on one line, without control
-// characters.
+// TestMishap: if the kernel of a machine has panicked, or a node has lost a link, the list says so,
+// with the cure. Output of a guest is shown on one line, without control characters.
 func TestMishap(t *testing.T) {
 	rows := []status.Node{
 		{Node: "db", Panic: "Kernel panic - not syncing: no root\x1b[2J\ntrace"}, {Node: "web", Unlinked: []string{"lan"}},
@@ -55,7 +54,7 @@ func TestMishap(t *testing.T) {
 	}
 }
 
-// TestOutdated: of a machine whose programs were replaced, the list says so, and what to do.
+// TestOutdated: if programs of a machine were replaced, the list says so, with the cure.
 func TestOutdated(t *testing.T) {
 	text := strings.Join(lines([]status.Node{{Node: "db", Outdated: []string{"virtiofsd"}}}, false, 0, time.Now()), "\n")
 	if !strings.Contains(text, "db: runs in programs that have been replaced on its host (virtiofsd): orrery renew db") {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/host/doctor"
 )
 
-// Facts shows what was found of a host: to programs as JSON, otherwise with the cure for what is not well.
+// Facts prints facts about a host as JSON, or as text with the cure for each problem.
 func Facts(w io.Writer, facts doctor.Facts) error {
 	if reply.Wanted(w) {
 		return reply.JSON(w, facts)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/control/hosts"
 )
 
-// Hosts shows which hosts answer, and what they have.
+// Hosts prints which hosts answer, and what they have.
 func Hosts(w io.Writer, all []hosts.State) error {
 	return List(w, all, "HOST\tADDRESS\tNAME\tANSWERS\tNODES", func(h hosts.State) []any {
 		if !h.Answers {
@@ -26,7 +26,7 @@ func Hosts(w io.Writer, all []hosts.State) error {
 	})
 }
 
-// HostsFit shows which hosts are fit for nodes.
+// HostsFit prints which hosts are fit for nodes.
 func HostsFit(w io.Writer, all []hosts.State) error {
 	return List(w, all, "HOST\tADDRESS\tSTATE", func(h hosts.State) []any {
 		switch {
@@ -39,7 +39,7 @@ func HostsFit(w io.Writer, all []hosts.State) error {
 	})
 }
 
-// HostsWrong says what is wrong with hosts, and reports whether nothing is.
+// HostsWrong prints the problems of hosts, and reports whether there are none.
 func HostsWrong(w io.Writer, all []hosts.State) (well bool) {
 	well = true
 	for i := range all {

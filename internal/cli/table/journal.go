@@ -10,8 +10,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Journal prints entries: runs with how they ended, and the steps that failed, or all. Where there
-// are several hosts, each line says of which it is.
+// Journal prints entries: the runs with their results, and the steps that failed, or all steps. If
+// there are several hosts, each line names its host.
 func Journal(to io.Writer, entries []journal.Entry, steps bool) {
 	for _, e := range entries {
 		when := e.Time.Local().Format(time.DateTime)
@@ -29,5 +29,5 @@ func Journal(to io.Writer, entries []journal.Entry, steps bool) {
 	}
 }
 
-// inset keeps the lines of a text apart from those of the journal, which they could be taken for.
+// inset indents the lines of a text, so that they cannot be mistaken for lines of the journal.
 func inset(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }

@@ -7,8 +7,7 @@ import (
 	"orrery/internal/journal"
 )
 
-// TestJournal: each line says of which hosts it is, and nothing that somebody has noted can be
-// taken for a line.
+// TestJournal: each line names its hosts, and text in entries cannot be mistaken for a line.
 func TestJournal(t *testing.T) {
 	var out strings.Builder
 	on := []string{"sv1", "sv2"}

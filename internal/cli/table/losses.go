@@ -9,7 +9,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Losses tells what comes of each loss of hosts.
+// Losses prints the effect of each loss of hosts.
 func Losses(w io.Writer, all []place.Loss) {
 	for _, l := range all {
 		fmt.Fprintf(w, "without %s: of %s, %d find room on the others\n", strings.Join(l.Hosts, ", "),

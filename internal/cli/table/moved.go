@@ -7,7 +7,7 @@ import (
 	"orrery/internal/control/nodes"
 )
 
-// Moved tells where nodes are now.
+// Moved prints where nodes are now.
 func Moved(w io.Writer, site string, all []nodes.Moved, failed error) {
 	if len(all) == 0 && failed == nil {
 		fmt.Fprintf(w, "%s: all of them are there.\n", site)

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/plan/place"
 )
 
-// Moves tells which nodes would go where, and why, and which cannot.
+// Moves prints which nodes would move where, and why, and which cannot.
 func Moves(w io.Writer, m place.Moves) {
 	for _, move := range m.Moves {
 		fmt.Fprintf(w, "  %s: %s → %s, because %s\n", move.Node, move.From, move.To, move.Why)

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Nodes shows how nodes are, or with usage what they use: to programs as JSON, otherwise in lines
-// of at most width columns, or of any width if it is 0.
+// Nodes prints the state of nodes or, with usage, their resource usage. It prints JSON for
+// programs, and otherwise lines of at most width columns, or of any width if it is 0.
 func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
 	if reply.Wanted(w) {
 		return reply.JSON(w, rows)
@@ -26,7 +26,7 @@ func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
 	return err
 }
 
-// lines returns the table, and below it what there is to say of single nodes.
+// lines returns the table, followed by remarks on single nodes.
 func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	all := columns(rows, usage, now)
 	cells := make([][]string, 1+len(rows))
@@ -45,7 +45,7 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	return text
 }
 
-// remarks returns what there is to say of a node besides.
+// remarks returns the remarks on a node.
 func remarks(r status.Node) []string {
 	var all []string
 	if r.Detail != "" {
@@ -77,7 +77,7 @@ func remarks(r status.Node) []string {
 	return all
 }
 
-// A column is what is shown of each node.
+// A column shows one property of each node.
 type column struct {
 	heading string
 	of      func(status.Node) string
@@ -85,7 +85,7 @@ type column struct {
 
 func columns(rows []status.Node, usage bool, now time.Time) []column {
 	all := []column{{"NODE", func(r status.Node) string { return r.Node }}}
-	if !usage { // of which there is more to show than a small terminal has room for
+	if !usage { // with usage, a small terminal has no room for these columns
 		all = append(all,
 			column{"ID", func(r status.Node) string { return strconv.Itoa(r.ID) }},
 			column{"HOST", func(r status.Node) string { return r.Host }})
@@ -108,7 +108,7 @@ func columns(rows []status.Node, usage bool, now time.Time) []column {
 		column{"ROLES", func(r status.Node) string { return strings.Join(r.Roles, ",") }})
 }
 
-// standing says of which release a node is, and whether that is live.
+// standing returns the release of a node, and whether it is live.
 func standing(r status.Node) string {
 	release := "none"
 	if r.Release != 0 {
@@ -128,7 +128,8 @@ func addresses(r status.Node) string {
 	return strings.Join(all, " ")
 }
 
-// use returns a function that makes the cell for a resource of a node: "-" if the node has no usage.
+// use returns a function for a cell with a resource of a node. The cell is "-" if the usage is
+// unknown.
 func use(of func(*apply.Usage) string) func(status.Node) string {
 	return func(r status.Node) string {
 		if r.Usage == nil {
@@ -138,7 +139,7 @@ func use(of func(*apply.Usage) string) func(status.Node) string {
 	}
 }
 
-// amount is the text of a number, which is below 0 if it is not known.
+// amount returns text, or "-" if n is below 0, which means unknown.
 func amount(n int64, text string) string {
 	if n < 0 {
 		return "-"
@@ -166,7 +167,7 @@ func memory(u *apply.Usage) string {
 	return strconv.FormatInt(u.Memory>>20, 10)
 }
 
-// health says how the node's health is, and how old that word is.
+// health returns the health of a node, and the age of that result.
 func health(r status.Node, now time.Time) string {
 	switch {
 	case r.Probed:
@@ -177,10 +178,10 @@ func health(r status.Node, now time.Time) string {
 	return r.Health + " " + ago(now.Sub(r.ProvenAt))
 }
 
-// ago says how long something was ago, in two words or three.
+// ago returns a short text for a time in the past.
 func ago(d time.Duration) string {
 	switch {
-	case d < time.Second: // or somebody has set the clock back
+	case d < time.Second: // including negative durations, if the clock was set back
 		return "now"
 	case d < time.Minute:
 		return fmt.Sprintf("%d s ago", d/time.Second)

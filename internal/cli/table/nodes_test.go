@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 
-// twelve returns the rows of a site of twelve nodes, of which two are sick.
+// twelve returns the rows of a site of twelve nodes, two of which are sick.
 func twelve() []status.Node {
 	var rows []status.Node
 	for n := range 12 {
@@ -36,8 +36,8 @@ func twelve() []status.Node {
 	return rows
 }
 
-// TestTableFits: twelve nodes are shown on a terminal of 80 by 24, those first that are not as
-// declared, and no line wraps; where there is no terminal nothing is cut.
+// TestTableFits: twelve nodes fit on a terminal of 80 by 24 without wrapped lines, those not in
+// their declared state first. Without a terminal nothing is cut.
 func TestTableFits(t *testing.T) {
 	all := &status.Status{Nodes: twelve()}
 	all.SickFirst()
@@ -73,7 +73,7 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
-// TestUsageFits: so is what twelve nodes use.
+// TestUsageFits: the usage of twelve nodes fits, too.
 func TestUsageFits(t *testing.T) {
 	rows := twelve()
 	for i := range rows {
@@ -100,7 +100,7 @@ func TestUsageFits(t *testing.T) {
 	}
 }
 
-// TestWord: a word about a node's health says how old it is.
+// TestWord: a health result shows its age.
 func TestWord(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago",

@@ -14,8 +14,8 @@ import (
 
 const gap = 2 // between two columns
 
-// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table
-// below a heading of words with tabs between.
+// List prints the result of a verb that lists something. It prints JSON for programs, and otherwise
+// a table. The words of the heading are separated by tabs.
 func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
 	if reply.Wanted(w) {
 		return reply.JSON(w, all)
@@ -32,11 +32,11 @@ func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) erro
 	return err
 }
 
-// Minute writes a time in a cell.
+// Minute formats a time for a cell.
 func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// fit sets rows of cells in columns. Where they are wider than a width, the last columns are made
-// narrower first, none to less than its heading.
+// fit arranges rows of cells in columns. If they are wider than the width, it narrows the last
+// columns first, but none below the width of its heading.
 func fit(cells [][]string, width int) []string {
 	wide := make([]int, len(cells[0]))
 	for _, line := range cells {

@@ -7,13 +7,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Told is what is told of nodes: once, if it is the same of several.
+// Told collects texts about nodes, and prints a text once if several nodes have the same.
 type Told struct {
 	order []string
 	nodes map[string][]string
 }
 
-// Add adds what is told of a node.
+// Add adds a text about a node.
 func (t *Told) Add(node, text string) {
 	if t.nodes == nil {
 		t.nodes = map[string][]string{}
@@ -24,7 +24,7 @@ func (t *Told) Add(node, text string) {
 	t.nodes[text] = append(t.nodes[text], node)
 }
 
-// Print prints it.
+// Print prints all texts.
 func (t *Told) Print(to io.Writer) {
 	for _, text := range t.order {
 		fmt.Fprintf(to, "%s:\n%s", humanize.List(t.nodes[text], 12), text)

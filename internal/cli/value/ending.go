@@ -9,7 +9,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Ending lets a verb be told how running nodes end.
+// Ending adds flags that say how running nodes are ended.
 func Ending(c *cobra.Command, e *plan.Ending) *cobra.Command {
 	c.Flags().BoolVar(&e.Hard, "hard", false, "end nodes at once, as a power cut would: unwritten data is lost")
 	c.Flags().Var((*timeout)(&e.Timeout), "timeout",
@@ -38,5 +38,5 @@ func (t *timeout) String() string {
 	return time.Duration(*t).String()
 }
 
-// Type names the kind of value in help texts.
+// Type returns the kind of value for help texts.
 func (t *timeout) Type() string { return "duration" }

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// TestEnding: how nodes end is said by one flag or the other, and a time is longer than 0.
+// TestEnding: the two flags exclude each other, and the timeout must be longer than 0.
 func TestEnding(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Exclusive returns a Usage problem if flags of a command are set of which only one may be. Cobra
-// says so itself, in words of its own and without a cure, after all that runs before a command.
+// Exclusive returns a Usage problem if mutually exclusive flags of a command are set. Cobra also
+// checks that, but without a cure, and only after everything else that runs before a command.
 func Exclusive(c *cobra.Command) error {
 	err := c.ValidateFlagGroups()
 	if err == nil {

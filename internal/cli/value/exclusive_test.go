@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestExclusive: flags that exclude one another are a mistake of usage, which names them and the help.
+// TestExclusive: mutually exclusive flags cause a Usage problem that names them and the help.
 func TestExclusive(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -1,4 +1,4 @@
-// Package value has the types of flags that are not plain words or numbers.
+// Package value has the types of flags that are not simple strings or numbers.
 package value
 
 import (
@@ -11,10 +11,10 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A Batch is what is said of batches on the command line.
+// A Batch is the value of --batch.
 type Batch site.Batch
 
-// Set takes what was said.
+// Set parses the value.
 func (b *Batch) Set(text string) error {
 	parsed, ok := site.ParseBatch(text)
 	if !ok {
@@ -24,7 +24,7 @@ func (b *Batch) Set(text string) error {
 	return nil
 }
 
-// Type is what stands for it in a help text.
+// Type returns the kind of value for help texts.
 func (b *Batch) Type() string { return "NODES" }
 
 func (b *Batch) String() string {
@@ -34,10 +34,11 @@ func (b *Batch) String() string {
 	return site.Batch(*b).String()
 }
 
-// A Release is the value of --release. That it is not said has no number, and none is shown as the default.
+// A Release is the value of --release. If the flag is not set, it has no number, and help texts
+// show no default.
 type Release int
 
-// Set takes what was said.
+// Set parses the value.
 func (r *Release) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err == nil && n < 0 {
@@ -54,10 +55,10 @@ func (r *Release) String() string {
 	return strconv.Itoa(int(*r))
 }
 
-// Type is what stands for it in a help text.
+// Type returns the kind of value for help texts.
 func (r *Release) Type() string { return "int" }
 
-// Scale reads --scale.
+// Scale parses the value of --scale.
 func Scale(o *twin.Options, text string) error {
 	if text == "" {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// consent is how a script says beforehand the name of the site for which a user would be asked.
+// consent maps kinds of consent to the site name that was given in advance by a flag.
 type consent map[control.Consent]*string
 
-// AgreeFlag lets a verb be told beforehand that the user agrees.
+// AgreeFlag adds a flag by which the user agrees in advance.
 func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage string) {
 	if call.consent[about] == nil {
 		call.consent[about] = new(string)
@@ -25,7 +25,7 @@ func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage strin
 	c.Flags().StringVar(call.consent[about], flagOf[about], "", usage)
 }
 
-// ProductionFlag lets a verb be told beforehand that it may disturb production.
+// ProductionFlag adds a flag by which the user agrees in advance to disturb production.
 func (call *Call) ProductionFlag(c *cobra.Command) {
 	call.AgreeFlag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
 }
@@ -35,14 +35,14 @@ var flagOf = map[control.Consent]string{
 	control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
 }
 
-// An asker lets the user type the name of the site, unless it was given beforehand.
+// An asker asks the user to type the name of the site, unless it was given in advance.
 type asker struct {
 	in    io.Reader
 	err   io.Writer
 	given consent
 }
 
-// Ask asks at the terminal.
+// Ask asks on the terminal.
 func (a asker) Ask(q control.Question) (asked bool, err error) {
 	if given := a.given[q.About]; given != nil && *given == q.Site {
 		return false, nil

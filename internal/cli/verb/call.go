@@ -10,7 +10,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Call is one call of the program: the session it works in, its streams, and what its flags agree to.
+// A Call is one call of the program: its session, its streams, and the consent given by its flags.
 type Call struct {
 	Session *control.Session
 	Output
@@ -18,10 +18,11 @@ type Call struct {
 	consent consent
 }
 
-// An Output is where a call prints: its result to Out, and whatever else a person is told to Err.
+// An Output has the streams of a call. Results go to Out, and messages for people go to Err.
 type Output struct{ Out, Err io.Writer }
 
-// Raw returns the output itself or, if asked for, one that passes what nodes print on to a terminal unchanged.
+// Raw returns the output itself. If raw output was asked for, it returns one that passes the output
+// of nodes to a terminal unchanged.
 func (o Output) Raw(asked bool) Output {
 	if asked {
 		return Output{screen.Unshown(o.Out), screen.Unshown(o.Err)}
@@ -29,7 +30,8 @@ func (o Output) Raw(asked bool) Output {
 	return o
 }
 
-// New returns a call in a session, which from now on asks and informs the caller through these streams.
+// New returns a call in a session. From now on the session asks and informs the caller through
+// these streams.
 func New(session *control.Session, in io.Reader, out, errs io.Writer) *Call {
 	call := &Call{session, Output{out, errs}, in, consent{}}
 	session.Asker, session.Watcher = asker{in, errs, call.consent}, Watcher{call.Output}
@@ -48,7 +50,7 @@ func PrintError(w io.Writer, err error) {
 	fmt.Fprintf(w, "orrery: %v\n", err)
 }
 
-// Said keeps the exit status of an error that has been printed already.
+// Said returns the exit status of an error that has been printed already, without its text.
 func Said(err error) error {
 	if err == nil {
 		return nil

@@ -12,14 +12,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// newTestCall returns a call whose standard input is not a terminal, with what it prints.
+// newTestCall returns a call whose standard input is not a terminal, and the buffers for its
+// output.
 func newTestCall() (call *Call, out, errs *bytes.Buffer) {
 	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
 	return New(&control.Session{}, strings.NewReader("prod\n"), out, errs), out, errs
 }
 
-// TestAgree: the site's name agrees only to what its flag is about, and is never read from what is
-// not a terminal.
+// TestAgree: the name of the site agrees only to what its flag is about. It is not read from input
+// that is not a terminal.
 func TestAgree(t *testing.T) {
 	call, _, errs := newTestCall()
 	c := &cobra.Command{}
@@ -43,7 +44,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// TestTell: what was done on the way is output, everything else is not.
+// TestTell: only what was done on the way goes to standard output.
 func TestTell(t *testing.T) {
 	call, out, errs := newTestCall()
 	list := problem.List{problem.New(problem.Failed, "one"), problem.New(problem.Failed, "two")}

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-// ShowNodes shows how nodes are that have just been brought up.
+// ShowNodes prints the state of nodes that have just been brought up.
 func ShowNodes(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string) error {
 	r, err := status.Read(ctx, session, s, selectors)
 	if err != nil {
@@ -24,7 +24,7 @@ func ShowNodes(ctx context.Context, session *control.Session, out io.Writer, s *
 	return table.Nodes(out, r.Nodes, false, screen.Width(out))
 }
 
-// PrintUp shows how the nodes of a site are that has been brought up, if so.
+// PrintUp prints the state of the nodes of a site that was brought up, if err is nil.
 func PrintUp(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string,
 	result *apply.Result, err error) error {
 	if err != nil {
@@ -41,7 +41,7 @@ func PrintUp(ctx context.Context, session *control.Session, out io.Writer, s *si
 	return nil
 }
 
-// howToGoOn says what a user may want to do next.
+// howToGoOn prints what a user may want to do next.
 func howToGoOn(out io.Writer, s *site.Site) {
 	first := "NODE"
 	if len(s.Nodes) > 0 {

@@ -1,6 +1,5 @@
-// Package verb has what the verbs of the command line share: the call that they belong to, with its
-// session and its streams; who may run them, and on which site; the flags that several have; and
-// how they print what several print.
+// Package verb has what the verbs of the command line share. It has the call of a verb with its
+// session and streams, checks of who may run it on which site, common flags, and common output.
 package verb
 
 import (
@@ -14,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// run is what a verb does.
+// run is the function of a verb.
 type run = func(c *cobra.Command, args []string) error
 
 // OnSite returns a run that loads the site and passes it to do.
@@ -28,7 +27,7 @@ func (call *Call) OnSite(do func(ctx context.Context, s *site.Site, args []strin
 	}
 }
 
-// AsRoot returns a run for root only.
+// AsRoot returns a run that fails unless the caller is root.
 func (call *Call) AsRoot(do run) run {
 	return func(c *cobra.Command, args []string) error {
 		if err := call.Session.Allowed(); err != nil {
@@ -38,7 +37,8 @@ func (call *Call) AsRoot(do run) run {
 	}
 }
 
-// OnHosts returns a run that loads the site, and is for root only if nodes of the site may be on this machine.
+// OnHosts returns a run that loads the site and passes it to do. It fails if nodes of the site may
+// be on this machine and the caller is not root.
 func (call *Call) OnHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
 	return call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
 		if err := call.Session.AllowedOn(s); err != nil {
@@ -48,7 +48,7 @@ func (call *Call) OnHosts(do func(ctx context.Context, s *site.Site, args []stri
 	})
 }
 
-// Group returns a verb that has only others below it.
+// Group returns a verb that only has subcommands.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: SomeVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
@@ -56,7 +56,8 @@ func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// SomeVerb says, of a command that only has verbs below it, that a word is none of them.
+// SomeVerb is the argument check of a command that only has subcommands. It returns an error if the
+// first word is none of them.
 func SomeVerb(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -72,30 +73,30 @@ func SomeVerb(c *cobra.Command, args []string) error {
 	return p.Try("%s --help lists the verbs", c.CommandPath())
 }
 
-// WithJSON says of a verb that its result can be had as JSON.
+// WithJSON adds the flag --json to a verb.
 func WithJSON(c *cobra.Command, usage string) *cobra.Command {
 	c.Flags().Bool("json", false, usage)
 	return c
 }
 
-// ParallelFlag lets a verb be told how many steps are under way at once.
+// ParallelFlag adds the flag --parallel to a verb.
 func ParallelFlag(c *cobra.Command, parallel *int) {
 	c.Flags().IntVar(parallel, "parallel", control.DefaultParallel(), "how many steps at once, at most")
 }
 
-// BatchFlag lets a verb be told how many nodes are disturbed at once.
+// BatchFlag adds the flag --batch to a verb.
 func BatchFlag(c *cobra.Command, b *site.Batch) {
 	c.Flags().Var((*value.Batch)(b), "batch",
 		"disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
 }
 
-// ReleaseFlag lets a verb work with nodes of a release that is not live.
+// ReleaseFlag adds the flag --release to a verb.
 func (call *Call) ReleaseFlag(c *cobra.Command) {
 	c.Flags().Var((*value.Release)(&call.Session.Release), "release",
 		"use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
 }
 
-// WithoutFlag lets a verb go on without some hosts.
+// WithoutFlag adds the flag --without to a verb.
 func (call *Call) WithoutFlag(c *cobra.Command) {
 	c.Flags().StringSliceVar(&call.Session.Without, "without", nil,
 		"leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")

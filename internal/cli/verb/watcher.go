@@ -11,19 +11,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Watcher shows how an operation goes: its steps and what is to be known at once on standard
-// error, what was done on the way on standard output.
+// A Watcher prints the progress of an operation. Steps and messages go to standard error, and what
+// was done on the way goes to standard output.
 type Watcher struct{ Output }
 
-// Steps shows the steps of a plan.
+// Steps displays the steps of a plan.
 func (w Watcher) Steps(p *plan.Plan, took func(*plan.Step) time.Duration) control.StepWatcher {
 	return screen.NewProgress(w.Err, p, took)
 }
 
-// Bytes shows how many bytes have been moved.
+// Bytes displays how many bytes have been moved.
 func (w Watcher) Bytes(what string) control.ByteWatcher { return screen.NewMeter(w.Err, what) }
 
-// Tell shows an event.
+// Tell prints an event.
 func (w Watcher) Tell(e control.Event) {
 	var list problem.List
 	switch {

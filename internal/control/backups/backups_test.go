@@ -22,7 +22,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// heard is a Watcher that remembers what it was told.
+// heard is a Watcher that records its events.
 type heard struct {
 	events []control.Event
 	bytes  int64
@@ -34,7 +34,7 @@ func (h *heard) Tell(e control.Event)                                           
 func (h *heard) Add(bytes int64)                                                      { h.bytes += bytes }
 func (h *heard) Close()                                                               {}
 
-// told returns what was told, a line each.
+// told returns the texts of the events, one per line.
 func (h *heard) told() string {
 	var all []string
 	for _, e := range h.events {
@@ -51,7 +51,7 @@ type yard struct {
 	at   string // of the backups
 }
 
-// newYard is a site without nodes, a host on which nothing is, and a place for backups.
+// newYard returns a site without nodes, an empty host, and a directory for backups.
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	y := &yard{heard: &heard{}, dir: t.TempDir(), at: filepath.Join(t.TempDir(), "backups") + "/"}
@@ -71,7 +71,7 @@ func (y *yard) write(t *testing.T, text string) {
 	}
 }
 
-// take keeps the site, and returns what is known of the backup.
+// take backs up the site and returns the description of the backup.
 func (y *yard) take(t *testing.T) Backup {
 	t.Helper()
 	into, err := vault.Write(y.at)
@@ -96,7 +96,7 @@ func (y *yard) take(t *testing.T) Backup {
 	return taken
 }
 
-// blocks returns the files of the blocks that are kept.
+// blocks returns the files of the stored blocks.
 func (y *yard) blocks(t *testing.T) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(y.at, "blocks"), func(path string, e fs.DirEntry, err error) error {
@@ -111,7 +111,8 @@ func (y *yard) blocks(t *testing.T) (all []string) {
 	return all
 }
 
-// TestList: what is known of backups is what their manifests say; pruning leaves as many as it is told to.
+// TestList: the list of backups has the data of their manifests, and pruning keeps as many backups
+// as requested.
 func TestList(t *testing.T) {
 	y := newYard(t)
 	first := y.take(t)
@@ -124,7 +125,7 @@ func TestList(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	for _, b := range all { // in any order: they may be of one second
+	for _, b := range all { // in any order, because they may have been taken in the same second
 		if b.ID != first.ID && b.ID != second.ID || b.Site != "karoo" || b.Who != "somebody" || b.Read != 0 {
 			t.Errorf("%+v", b)
 		}
@@ -141,8 +142,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestVerifyAndRepair: each backup of a directory is told of, one that is damaged too; what is
-// damaged is taken from a copy again.
+// TestVerifyAndRepair: Verify reports each backup of a directory, even a damaged one. Repair takes
+// the damaged data from a copy.
 func TestVerifyAndRepair(t *testing.T) {
 	y := newYard(t)
 	taken := y.take(t)
@@ -190,7 +191,7 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
-// TestPick: a file that is named wrongly, or of a node that is not in the backup, is not found.
+// TestPick: a file with a malformed name, or of a node that is not in the backup, is not found.
 func TestPick(t *testing.T) {
 	y := newYard(t)
 	y.take(t)
@@ -204,7 +205,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestMeant: without a site, what is damaged is sought in copies, and that is told.
+// TestMeant: without a site, Repair looks for the data only in copies, and reports that.
 func TestMeant(t *testing.T) {
 	y := newYard(t)
 	y.SiteDir = ""
@@ -216,5 +217,5 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// ofNone takes nothing from a site.
+// ofNone uses no site as a source of data.
 func ofNone(*backup.Repair) error { return nil }

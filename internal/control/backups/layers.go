@@ -16,17 +16,18 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A sharing says which host gives which layer: each is given once, by a host that has what is taken
-// for its content (decision 42).
+// A sharing decides which host sends which layer. Each layer is sent once, by a host that has the
+// trusted content of the layer (decision 42).
 type sharing struct {
 	fleet *apply.Fleet
-	gave  func(layer string) (host string) // in the last backup
-	turns []*snapshots.Gathering           // hosts come to each when they have said what they have
+	gave  func(layer string) (host string) // the host that sent a layer to the last backup
+	// turns at which the hosts wait for each other after listing their layers
+	turns []*snapshots.Gathering
 
 	mutex sync.Mutex
-	turn  map[string]int               // at which a host is
-	held  map[string]map[string]string // what is in a layer, by host
-	gives map[string][]string          // layers, by host
+	turn  map[string]int               // next turn of each host
+	held  map[string]map[string]string // digest of a layer's content, by host
+	gives map[string][]string          // layers that each host sends
 }
 
 func share(f *apply.Fleet, gave func(layer string) string) *sharing {
@@ -38,7 +39,8 @@ func share(f *apply.Fleet, gave func(layer string) string) *sharing {
 	return s
 }
 
-// arrive says which layers a host has, and returns those that it gives once all have said so.
+// arrive records which layers a host has. When all hosts have arrived, it returns the layers that
+// this host sends.
 func (s *sharing) arrive(ctx context.Context, host string, held map[string]string) ([]string, error) {
 	s.mutex.Lock()
 	for digest, content := range held {
@@ -58,15 +60,16 @@ func (s *sharing) arrive(ctx context.Context, host string, held map[string]strin
 	return s.gives[host], nil
 }
 
-// end lets no host wait any longer.
+// end makes all hosts stop waiting.
 func (s *sharing) end(err error) {
 	for _, g := range s.turns {
 		g.End(err)
 	}
 }
 
-// decide chooses a host for each layer that has none: who gave it to the last backup need not send
-// it again; else who has the least to give.
+// decide chooses a host for each layer that has none. It prefers the host that sent the layer to
+// the last backup, which need not send it again. Otherwise it chooses the host with the fewest
+// layers to send.
 func (s *sharing) decide() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -80,7 +83,7 @@ func (s *sharing) decide() error {
 		if given[digest] {
 			continue
 		}
-		var of []string // hosts that say it
+		var of []string // hosts that report the layer
 		var said []string
 		own := -1
 		for _, h := range s.fleet.All {
@@ -105,12 +108,13 @@ func (s *sharing) decide() error {
 	return nil
 }
 
-// Layers says which layers this host has, and returns those that it gives.
+// Layers records which layers this host has, and returns those that it sends.
 func (p *pace) Layers(ctx context.Context, held map[string]string) ([]string, error) {
 	return p.of.layers.arrive(ctx, p.host, held)
 }
 
-// mergeLayers puts into the manifest what is known of layers: of each, what the host says that gave it.
+// mergeLayers adds the records of layers to the manifest. Each layer's record is that of the host
+// that sent it.
 func (t *together) mergeLayers() {
 	m := t.into.Manifest
 	gave, listed := map[string]string{}, map[string]bool{}
@@ -143,8 +147,8 @@ func (t *together) mergeLayers() {
 	}
 }
 
-// layers returns the layers of a backup that nodes stand on: what is known of them, and their trees
-// as far as they are in it.
+// layers returns the layers that nodes need: their records in the backup, and the trees of those
+// that it contains.
 func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
 	needs := map[string]bool{}
 	for i := range nodes {
@@ -165,8 +169,8 @@ func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []
 	return records, trees
 }
 
-// distrusted tells of layers that hosts do not take from the backup. What a host calls a layer is
-// not shown, unless the backup does.
+// distrusted reports the layers that hosts do not accept from the backup. It shows only titles that
+// the backup has too, and not names made up by a host.
 func (r *restoring) distrusted(builds []string) {
 	var titles []string
 	for i := range r.manifest.Layers {

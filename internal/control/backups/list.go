@@ -7,7 +7,7 @@ import (
 	"orrery/internal/backup/vault"
 )
 
-// A Backup is what is known of one.
+// A Backup describes one backup.
 type Backup struct {
 	ID      string    `json:"id"`
 	Where   string    `json:"where"`
@@ -24,12 +24,12 @@ type Backup struct {
 	Pause   float64   `json:"pause_seconds"`
 	Read    int64     `json:"read,omitempty"`
 	Added   int64     `json:"added,omitempty"`
-	Shared  int64     `json:"shared,omitempty"`  // bytes of blocks that are in earlier backups, too
-	Checked int64     `json:"checked,omitempty"` // bytes of these that were read again and compared
+	Shared  int64     `json:"shared,omitempty"`  // bytes of blocks that earlier backups have, too
+	Checked int64     `json:"checked,omitempty"` // bytes of shared blocks that were read again and compared
 	Damaged []string  `json:"damaged,omitempty"` // blocks and manifests
 }
 
-// described returns what a manifest says of a backup.
+// described returns the description of a backup from its manifest.
 func described(where, id string, m *vault.Manifest) Backup {
 	b := Backup{
 		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Bytes: m.Bytes(),
@@ -44,7 +44,7 @@ func described(where, id string, m *vault.Manifest) Backup {
 	return b
 }
 
-// found notes what was found out while a backup was taken.
+// found adds the results of taking a backup.
 func (b *Backup) found(r *backup.Report) {
 	b.Read, b.Added, b.Shared, b.Checked = r.Read, r.Wrote, r.Checked.Bytes, r.Checked.Reread
 	for i := range r.Checked.Rotten {
@@ -77,8 +77,8 @@ func List(where string) ([]Backup, error) {
 	return all, nil
 }
 
-// Prune removes all but the last backups of each site from a directory. It returns those that are
-// gone, also if there is an error, and how many bytes that has freed.
+// Prune removes all but the last backups of each site from a directory. It returns the removed
+// backups, even if there is an error, and how many bytes were freed.
 func Prune(dir string, keep int) (gone []string, freed int64, err error) {
 	r, err := writable(dir)
 	if err != nil {
@@ -88,9 +88,9 @@ func Prune(dir string, keep int) (gone []string, freed int64, err error) {
 	return r.Prune(keep)
 }
 
-// writable opens a directory of backups that is one already.
+// writable opens an existing directory of backups for writing.
 func writable(dir string) (*vault.Repository, error) {
-	existing, err := vault.OpenRepository(dir) // a directory that is none does not become one
+	existing, err := vault.OpenRepository(dir) // do not turn another directory into one
 	if err != nil {
 		return nil, err
 	}

@@ -18,16 +18,17 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Replaced is what came of putting a node back in its place.
+// Replaced is the result of restoring one node in place.
 type Replaced struct {
-	*snapshots.Restored                // nil: it is not
-	Site                string         // its name
-	Lacked              map[string]int // what is not taken where it goes, and of how many files
+	*snapshots.Restored        // nil if the node was not restored
+	Site                string // name of the site
+	// attributes that the target file system does not support, and the number of files concerned
+	Lacked map[string]int
 }
 
-// ReplaceNode puts one node of the site back as it was backed up, in the place of what it is now,
-// on whichever host that is: what the backup has of it becomes a snapshot there, and that is put
-// back. The rest of the site goes on.
+// ReplaceNode restores one node of the site from a backup, in place of its current state, on the
+// host that it is on now. It makes a snapshot on that host from the backup's data of the node, and
+// restores the snapshot. The rest of the site keeps running.
 func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*Replaced, error) {
 	v, id, m, err := vault.OpenOne(where)
 	if err != nil {
@@ -83,7 +84,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 	return done, err
 }
 
-// hostOf returns the host that has a node that is live.
+// hostOf returns the host that has the live instance of a node.
 func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*apply.Steered, error) {
 	seen, err := f.Observe(ctx)
 	if err != nil {
@@ -108,8 +109,9 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 		Try("orrery up %s makes it; then run the same command again", name)
 }
 
-// ofNode returns what a backup has of one node: of volumes, those that were its own on the host on
-// which it was. Its host gets nothing else.
+// ofNode returns the part of a manifest that concerns one node. Of the volumes, it has those that
+// belonged to the node alone on the host that it was on. The host of the node receives nothing
+// else.
 func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	part := *m
 	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format,
@@ -135,7 +137,7 @@ func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	return &part
 }
 
-// nodesIn names the nodes of a backup.
+// nodesIn returns the names of the nodes in a backup.
 func nodesIn(m *vault.Manifest) (names []string) {
 	for i := range m.Nodes {
 		names = append(names, m.Nodes[i].Name)

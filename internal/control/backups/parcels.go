@@ -14,15 +14,15 @@ import (
 	"orrery/internal/site"
 )
 
-// homes are the hosts to which the parts of a backup come.
+// homes are the hosts that receive the parts of a backup.
 type homes struct {
 	manifest *vault.Manifest
 	fleet    *apply.Fleet
-	nodes    map[string]string // hosts of nodes
+	nodes    map[string]string // node name to host name
 }
 
-// findHomes chooses the host of each node of the backup: where the site file says, else where it
-// was, else where there is room.
+// findHomes chooses a host for each node of the backup: the one in the site file, else the former
+// one, else one with free capacity.
 func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.Host) (*homes, error) {
 	former := map[string]string{}
 	for i := range m.Trees {
@@ -46,7 +46,7 @@ func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.H
 	}
 	all := &homes{m, f, map[string]string{}}
 	for i := range m.Nodes {
-		all.nodes[m.Nodes[i].Name] = all.only() // of another release, or not declared any more
+		all.nodes[m.Nodes[i].Name] = all.only() // of another release, or no longer declared
 	}
 	for i := range placed.Nodes {
 		all.nodes[placed.Nodes[i].Name] = placed.Nodes[i].Host
@@ -54,7 +54,8 @@ func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.H
 	return all, nil
 }
 
-// only returns the name of the host, if there is but one: all that is in the backup comes to it.
+// only returns the name of the host if there is just one, which then receives everything in the
+// backup. Otherwise it returns "".
 func (h *homes) only() string {
 	if len(h.fleet.All)+len(h.fleet.Unknown) > 1 {
 		return ""
@@ -62,7 +63,7 @@ func (h *homes) only() string {
 	return h.fleet.All[0].Name
 }
 
-// of returns the host to which a tree comes, or "".
+// of returns the host that receives a tree, or "".
 func (h *homes) of(t *vault.Tree) string {
 	if t.Node != "" {
 		return h.nodes[t.Node]
@@ -70,7 +71,7 @@ func (h *homes) of(t *vault.Tree) string {
 	if one := h.only(); one != "" {
 		return one
 	}
-	for i := range h.manifest.Nodes { // a volume is with those that share it
+	for i := range h.manifest.Nodes { // a shared volume goes to the host of the nodes that share it
 		n := &h.manifest.Nodes[i]
 		for _, m := range n.Mounts {
 			if m.Volume == t.Volume && m.Shared && h.nodes[n.Name] != "" {
@@ -84,7 +85,7 @@ func (h *homes) of(t *vault.Tree) string {
 	return ""
 }
 
-// parcel returns what a host gets: of what is there, nothing but the parts of its nodes.
+// parcel returns what a host receives: only the parts of its own nodes.
 func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parcel {
 	m := *r.manifest
 	m.Key, m.Twin = r.key(), r.twin
@@ -101,7 +102,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(&t) == h.Name {
 			t.Host = ""
 			if r.twin != "" {
-				t.Path = "" // it is kept with the host's state
+				t.Path = "" // the twin's volume is stored in the host's state
 			}
 			m.Trees = append(m.Trees, t)
 		}
@@ -124,7 +125,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	return p
 }
 
-// astray tells what of the backup comes to no host.
+// astray reports what in the backup goes to no host.
 func (r *restoring) astray() {
 	for i := range r.manifest.Trees {
 		t := &r.manifest.Trees[i]
@@ -142,7 +143,8 @@ func (r *restoring) astray() {
 	}
 }
 
-// outside returns the directories beyond the state of hosts that volumes come to.
+// outside returns the directories outside the hosts' state directories to which volumes are
+// restored.
 func (h *homes) outside() (all []string) {
 	for i := range h.manifest.Trees {
 		if t := &h.manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" {

@@ -10,22 +10,23 @@ import (
 	"orrery/internal/problem"
 )
 
-// PickOptions say what is taken out of a backup, and where it goes.
+// PickOptions say what to extract from a backup, and where to put it.
 type PickOptions struct {
-	Node  string   // all that this node has; "": only files
-	Files []string // NODE:PATH
-	Dir   string   // "": the current directory, and for a node one with its name in that
+	Node  string   // the node to extract completely, or "" for single files only
+	Files []string // as NODE:PATH
+	Dir   string   // target, or "" for the current directory (for a node, a directory with its name in that)
 }
 
-// Picked is what was taken out of a backup.
+// Picked is what was extracted from a backup.
 type Picked struct {
-	Paths   []string       // where it is now
-	Lacked  map[string]int // what is not taken where it goes, and of how many files
-	Without []string       // volumes of the node that are not in the backup
+	Paths []string // of what was extracted
+	// attributes that the target file system does not support, and the number of files concerned
+	Lacked  map[string]int
+	Without []string // volumes of the node that are not in the backup
 }
 
-// Pick takes single files, or what one node has, out of a backup. What it returns is there, also if
-// there is an error.
+// Pick extracts single files, or what one node has, from a backup. Even if there is an error, the
+// result lists what was extracted.
 func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) (*Picked, error) {
 	v, _, m, err := vault.OpenOne(where)
 	if err != nil {
@@ -48,7 +49,7 @@ func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) 
 	return done, err
 }
 
-// pickFiles returns the paths at which files are now.
+// pickFiles extracts files and returns their new paths.
 func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string, err error) {
 	dir := o.Dir
 	if dir == "" {
@@ -68,7 +69,8 @@ func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string
 	return all, nil
 }
 
-// pickNode returns the directory in which a node is now, and its volumes that are not in the backup.
+// pickNode extracts a node. It returns its new directory, and its volumes that are not in the
+// backup.
 func pickNode(ctx context.Context, p *backup.Pick, o PickOptions) (paths, without []string, err error) {
 	dir := o.Dir
 	if dir == "" {

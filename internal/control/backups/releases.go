@@ -12,8 +12,9 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// liveReleases returns what hosts will have on record of releases: those that were live. What was
-// under way then is not now. While a host is left out, the others keep what they have.
+// liveReleases returns the release records that the hosts will have, with the releases that were
+// live in the backup. Switches and trials of that time are dropped. If a host is left out, the
+// other hosts keep their records, and liveReleases returns nil.
 func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
 	if len(r.manifest.Releases) == 0 || len(r.fleet.Unknown) > 0 {
 		return nil, nil
@@ -29,8 +30,8 @@ func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(known)
 }
 
-// editions calls do with the copy of the site directory of each release in the backup, in a
-// directory of its own.
+// editions calls do with the copy of the site directory of each release in the backup. Each copy is
+// in a temporary directory of its own.
 func (r *restoring) editions(ctx context.Context, do func(number int, dir string) error) error {
 	dir, err := os.MkdirTemp("", "orrery-restore-")
 	if err != nil {
@@ -53,7 +54,8 @@ func (r *restoring) editions(ctx context.Context, do func(number int, dir string
 	return nil
 }
 
-// vouched refuses a backup with releases that the site directory does not vouch for.
+// vouched returns an error if the backup has releases that are not in releases.lock of the site
+// directory.
 func (r *restoring) vouched(ctx context.Context) error {
 	s := *r.site
 	s.Twin = r.twin

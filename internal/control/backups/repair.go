@@ -13,7 +13,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Repaired is what came of repairing a directory of backups.
+// Repaired is the result of repairing a directory of backups.
 type Repaired struct {
 	backup.Repaired
 	Where string // the directory
@@ -30,8 +30,8 @@ func (r *Repaired) Damaged() int {
 	return n
 }
 
-// Repair takes what is damaged in a directory of backups again: from copies, and from the site that
-// is meant, if there is one, on all its hosts that answer.
+// Repair repairs what is damaged in a directory of backups. It looks for the data in copies, and on
+// all hosts that answer of the site that the session selects, if there is one.
 func Repair(ctx context.Context, c *control.Session, dir string, copies []string) (*Repaired, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func Repair(ctx context.Context, c *control.Session, dir string, copies []string
 	return repair(ctx, c, dir, copies, func(r *backup.Repair) error { return meant(ctx, c, r, dir) })
 }
 
-// repair does it; from says of which site something may be taken.
+// repair does the work of Repair. From sets the site that may supply data.
 func repair(ctx context.Context, c *control.Session, dir string, copies []string,
 	from func(*backup.Repair) error) (*Repaired, error) {
 	into, err := writable(dir)
@@ -70,7 +70,7 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 	return &Repaired{*done, into.Where()}, nil
 }
 
-// meant says of which site something may be taken: of that which is meant, if one is.
+// meant sets the site that may supply data, if the session selects one.
 func meant(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble,
@@ -96,7 +96,7 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 	return nil
 }
 
-// A search is one for what hosts gave to backups that have lost it.
+// A search asks hosts for data that they gave to backups and that was lost since.
 type search struct {
 	Session *control.Session
 	key     string
@@ -104,7 +104,8 @@ type search struct {
 	in      *vault.Repository
 }
 
-// ask asks the hosts that gave it. One that fails ends nothing: others may have something all the same.
+// ask asks the hosts that gave the data. A host that fails does not stop the search, because others
+// may have the data.
 func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
 	failed := make([]error, len(s.fleet.All))
 	err := s.fleet.Each(func(i int, h *apply.Steered) error {

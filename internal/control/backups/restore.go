@@ -28,7 +28,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Restore brings back a site that was backed up, from a file or directory of backups.
+// Restore restores a site from a file or directory of backups.
 func Restore(ctx context.Context, c *control.Session, text string, o control.RestoreOptions) (*control.Restored,
 	error) {
 	v, id, m, err := vault.OpenOne(text)
@@ -61,33 +61,33 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 
 // A restoring is one call of Restore for a site on several hosts.
 type restoring struct {
-	*control.Session // in the site directory that was restored
+	*control.Session // in the restored site directory
 	o                control.RestoreOptions
 	files            *backup.SiteDir
-	laid             string // where it is until all hosts have their parts; "": in its place
+	laid             string // where the site directory is until all hosts have their parts, or "" if it is in place
 	from             vault.Vault
 	id, title        string
 	manifest         *vault.Manifest
-	secrets          vault.Secrets // nil: they are made anew
+	secrets          vault.Secrets // nil if secrets are generated again
 	was              bool          // the site is on its hosts
 	site             *site.Site
 	fleet            *apply.Fleet
 	homes            *homes
-	spared           []string // nodes of the backup that may be on a host which is left out
+	spared           []string // nodes of the backup that may be on a host that is left out
 
-	twin     string // that is restored; "": it is the site itself
+	twin     string // name of the twin to restore, or "" for the site itself
 	original *site.Site
 	record   twin.Record
-	known    bool // hosts have its record
+	known    bool // the hosts have the record of the twin
 
-	other    error           // the site directory is another than in the backup
-	releases json.RawMessage // that will be on record
+	other    error           // error that the site directory differs from the one in the backup
+	releases json.RawMessage // that the hosts will have on record
 }
 
-// key is what is restored is known by on its hosts.
+// key returns the key under which the hosts know the restored site.
 func (r *restoring) key() string { return (&site.Site{Name: r.manifest.Site, Twin: r.twin}).Key() }
 
-// again is how a user names the backup who brings the restore to its end.
+// again returns how a user names the backup in the command that completes the restore.
 func (r *restoring) again() string {
 	if r.o.To != "" {
 		return r.title + " --to " + r.o.To
@@ -153,9 +153,9 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	return r.bring(ctx)
 }
 
-// settle moves the site directory to its place. Before that all hosts have laid down their parts,
-// so that whoever brings the site up from it after a kill goes on with the restore, and makes no
-// node without what it had written.
+// settle moves the site directory into place. Before that, all hosts have staged their parts. After
+// a kill, an up from the directory therefore continues the restore, and creates no node without its
+// data.
 func (r *restoring) settle() error {
 	if r.laid == "" {
 		return nil
@@ -172,8 +172,8 @@ func (r *restoring) settle() error {
 	return err
 }
 
-// declare lays down the site directory, unless there is one, and loads the site. A directory that
-// is there says which hosts there are now.
+// declare writes the site directory, unless it exists, and loads the site. An existing directory
+// says which hosts there are now.
 func (r *restoring) declare(ctx context.Context) error {
 	dir := r.o.Dir
 	switch {
@@ -200,7 +200,7 @@ func (r *restoring) declare(ctx context.Context) error {
 		return r.other
 	}
 	if r.site, err = sitefile.Load(at); err != nil && r.other != nil {
-		return r.other // it is of no site
+		return r.other // it is the directory of no site
 	}
 	if err == nil && r.site.Name != r.manifest.Site {
 		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done",
@@ -212,7 +212,7 @@ func (r *restoring) declare(ctx context.Context) error {
 	return err
 }
 
-// look asks the hosts that are not left out for what is there.
+// look observes the hosts that are not left out.
 func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
 	if r.fleet, err = r.Session.Hosts(ctx, r.site); err != nil {
 		return nil, err
@@ -220,8 +220,8 @@ func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
 	return r.fleet.Observe(ctx)
 }
 
-// underWay reports whether a restore of this backup has touched something already, and is to be
-// brought to its end, by the hosts that have a part of it.
+// underWay reports whether a restore of this backup has changed something already and must be
+// completed by the hosts that have a part of it.
 func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
 	for i := range seen {
 		part := seen[i].Restoring
@@ -237,7 +237,7 @@ func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
 	return going, nil
 }
 
-// agree refuses to touch what is there, unless that is wanted.
+// agree returns an error if the restore would replace existing data without the caller's consent.
 func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	if r.other != nil && len(r.manifest.Hosts) == 0 {
 		return r.other
@@ -297,7 +297,8 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	return nil
 }
 
-// stage lets all hosts lay down their parts. If one cannot, none does, and nothing was touched.
+// stage makes all hosts stage their parts. If one fails, all parts are removed, and nothing was
+// changed.
 func (r *restoring) stage(ctx context.Context) error {
 	var err error
 	if r.releases, err = r.liveReleases(ctx); err != nil {
@@ -333,7 +334,7 @@ func (r *restoring) stage(ctx context.Context) error {
 			_, err := h.Backups.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.ToDrop)
 			return err
 		}
-		_ = r.fleet.Each(drop) // what is left is dropped by the next one
+		_ = r.fleet.Each(drop) // the next restore removes what is left
 		return first
 	}
 	var builds []string
@@ -348,7 +349,7 @@ func (r *restoring) stage(ctx context.Context) error {
 	return nil
 }
 
-// lay lets one host lay down its part.
+// lay sends one host its part, which the host stages.
 func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Contents,
 	saw func(int64)) (laid *ferry.Laid, err error) {
 	send := func(way io.ReadWriter) (err error) {
@@ -359,7 +360,7 @@ func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Con
 	return laid, err
 }
 
-// bring brings a restore to its end of which all hosts have laid down their parts.
+// bring completes a restore after all hosts have staged their parts.
 func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 	var names []string
 	if r.manifest.Partial {

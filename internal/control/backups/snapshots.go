@@ -9,13 +9,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// shelve returns the snapshots of the backup as hosts get them: what is of a node comes to the host
-// to which the node comes, if it was kept by the one that had the node when the backup was taken.
-// What others say of a node that was not theirs any more, nobody puts back (decision 43).
+// shelve returns the snapshots of the backup as the hosts receive them. A node's part goes to the
+// node's host, but only if the host that had the node at the time of the backup supplied it. Parts
+// that other hosts supplied are not restored, because the node was no longer theirs (decision 43).
 func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 	m := *r.manifest
 	if r.twin != "" {
-		m.Trees = nil // they tell of the original's directories
+		m.Trees = nil // they name directories of the original
 	}
 	trees := map[int]*vault.Tree{}
 	for i := range m.Trees {

@@ -1,6 +1,5 @@
-// Package backups has the operations on backups: take, list, verify, prune, repair, extract, and
-// restore a site. A restore is brought to its end by control, as whoever brings a site up goes on
-// with it.
+// Package backups has the operations on backups: take, list, verify, prune, repair, extract and
+// restore. A restore is completed by package control, because any up of the site continues it.
 package backups
 
 import (
@@ -18,12 +17,12 @@ import (
 	"orrery/internal/site"
 )
 
-// Options say what is in a backup besides, and for whom secrets are encrypted.
+// Options say what else to put into a backup, and for whom to encrypt secrets.
 type Options struct {
 	Layers, Snapshots bool
 	Keys              []string // public keys of age
 	Passphrase        string   // a file with a passphrase
-	By                string   // the version of the program, for the record
+	By                string   // the version of the program, for the manifest
 }
 
 // Taken is a backup that was taken.
@@ -32,12 +31,12 @@ type Taken struct {
 	Name   string  `json:"-"` // of the site
 	Title  string  `json:"-"` // by which a user names it
 	Took   float64 `json:"-"` // seconds
-	Blocks int     `json:"-"` // that are in earlier backups, too
-	Reread int     `json:"-"` // of these, blocks that were read again and compared
-	Mended bool    `json:"-"` // what it needs of damaged blocks was written again
+	Blocks int     `json:"-"` // that earlier backups have, too
+	Reread int     `json:"-"` // blocks of these that were read again and compared
+	Mended bool    `json:"-"` // damaged blocks that it needs were written again
 }
 
-// Take keeps a site, or the nodes of it that selectors mean, in a file or a directory of backups.
+// Take backs up a site, or the selected nodes of it, to a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
 	set, f, err := chosen(ctx, c, selectors, target)
 	if err != nil {
@@ -72,7 +71,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	return taken, nil
 }
 
-// chosen returns what a backup is of, and the hosts on which that is.
+// chosen returns what to back up, and the hosts that have it.
 func chosen(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Set, *apply.Fleet,
 	error) {
 	s, err := c.Load()
@@ -90,10 +89,10 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 	return set, f, err
 }
 
-// setIn returns what a backup is of, with what is here of that.
+// setIn returns what to back up, with what this machine has of it.
 func setIn(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Set, error) {
 	if len(names) == len(s.Nodes) {
-		names = nil // it is the whole site, by whatever name
+		names = nil // the whole site, even if all nodes were named
 	}
 	dir, err := c.Absolute()
 	if err != nil {
@@ -103,7 +102,8 @@ func setIn(c *control.Session, s *site.Site, names map[string]bool, target strin
 	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Store: image.Open(c.Dirs.State), Nodes: names, Target: target}, err
 }
 
-// patiently does something that takes the lock of a site, and waits for whoever has it.
+// patiently calls do, which takes the lock of a site. If another process holds the lock, patiently
+// waits and tries again.
 func patiently(ctx context.Context, do func() error) error {
 	deadline := time.Now().Add(lockTimeout)
 	return waits.For(ctx, "the site", func() (waits.Held, error) {
@@ -115,5 +115,5 @@ func patiently(ctx context.Context, do func() error) error {
 	})
 }
 
-// lockTimeout is how long a backup waits for somebody who changes the site.
+// lockTimeout is how long a backup waits for other processes that change the site.
 const lockTimeout = 2 * time.Minute

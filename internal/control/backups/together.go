@@ -22,7 +22,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A together is a backup of a site on its hosts that is being taken.
+// A together is a backup of a site on its hosts while it is being taken.
 type together struct {
 	Session *control.Session
 	fleet   *apply.Fleet
@@ -77,7 +77,7 @@ func (t *together) run(ctx context.Context, dir string) error {
 	return err
 }
 
-// gather takes what all hosts give. If one fails, the others end.
+// gather receives the data of all hosts. If one fails, the others are stopped.
 func (t *together) gather(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -103,33 +103,34 @@ func (t *together) gather(ctx context.Context) error {
 	return first
 }
 
-// from takes what one host gives.
+// from receives the data of one host.
 func (t *together) from(ctx context.Context, h *apply.Steered, take *ferry.Taking) error {
 	return treesync.Pipe(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) },
 		func(way io.ReadWriter) error { return h.Backups.Send(ctx, way) })
 }
 
-// A pace is that of all hosts, as one of them sees it.
+// A pace is the common pace of all hosts, as seen by one of them.
 type pace struct {
 	snapshot.Pace
 	of   *together
 	host string
 }
 
-// Read says that all has been read once.
+// Read reports that this host has read everything once, and waits for the other hosts.
 func (p *pace) Read(ctx context.Context) error { return p.of.read.Arrive(ctx, p.host, 0) }
 
-// Ready says that little is left.
+// Ready reports that little is left to read on this host, and waits for the other hosts.
 func (p *pace) Ready(ctx context.Context) error { return p.of.ready.Arrive(ctx, p.host, 0) }
 
-// merge makes one of what hosts say.
+// merge merges the hosts' parts into one manifest.
 func (t *together) merge() error {
 	m := t.into.Manifest
 	m.Pause = t.tempo.All().Pause
 	t.into.Cut()
 	at := map[string]string{}
 	t.mergeLayers()
-	by := map[string]*ferry.Taking{} // a host may have several of a node: those of releases that are staged or were live
+	// a host may have several instances of a node, of releases that are staged or were live
+	by := map[string]*ferry.Taking{}
 	for _, p := range t.parts {
 		if p.Host != "" {
 			m.Format, m.Hosts = vault.FormatHosts, append(m.Hosts, vault.Host{Name: p.Host})
@@ -166,7 +167,7 @@ func (t *together) merge() error {
 	return nil
 }
 
-// missing says what is not in a backup because a host was left out.
+// missing returns what the backup lacks because a host was left out.
 func (t *together) missing(host string, at map[string]string) string {
 	var names []string
 	s := t.into.Set.Site
@@ -183,13 +184,14 @@ func (t *together) missing(host string, at map[string]string) string {
 		humanize.List(names, 12)
 }
 
-// releases takes what hosts keep of the releases that nodes are of, from one whose copy is as all have it.
+// releases adds to the backup the hosts' copies of the releases that nodes use or that are staged.
+// Each copy comes from one host and is the same on all hosts.
 func (t *together) releases(ctx context.Context, dir string) error {
 	r, err := t.fleet.Records().Read(ctx)
 	if err != nil {
 		return err
 	}
-	needed := map[int]bool{} // number -> some node is of it
+	needed := map[int]bool{} // release number to whether a node uses it
 	if t.into.Set.Nodes == nil {
 		for _, number := range r.Staged {
 			needed[number] = false
@@ -218,14 +220,14 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	return err
 }
 
-// A turn is when nobody else changes a site.
+// A turn is the time during which this process holds the lock of a site.
 type turn struct {
 	once sync.Once
 	over chan struct{}
 	done chan error
 }
 
-// take waits for whoever changes the site now.
+// take takes the lock, and waits for a process that is changing the site.
 func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) error {
 	l.done = make(chan error, 1)
 	locked := make(chan bool)
@@ -242,12 +244,12 @@ func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) err
 	case <-locked:
 		return nil
 	case err := <-l.done:
-		l.done <- nil // it is told
+		l.done <- nil // the error has been returned
 		return err
 	}
 }
 
-// end lets others change the site, once it is known what nodes were while they stood still.
+// end releases the lock, after the state of the frozen nodes has been recorded.
 func (l *turn) end() error {
 	l.once.Do(func() { close(l.over) })
 	if l.done == nil {

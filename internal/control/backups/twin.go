@@ -11,10 +11,10 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A twin that is restored is one of the site in the site directory, on its hosts, and each of them
-// keeps its record. That is written before anything of the twin is there.
+// A restored twin is a twin of the site in the site directory, on the hosts of that site. Each host
+// stores its record. The record is written before anything of the twin exists.
 
-// asTwin makes of the site in the site directory the twin that is restored.
+// asTwin makes the site in the site directory into the twin that is restored.
 func (r *restoring) asTwin(ctx context.Context) error {
 	r.original = r.site
 	var record twin.Record
@@ -22,7 +22,7 @@ func (r *restoring) asTwin(ctx context.Context) error {
 	switch {
 	case err == nil:
 		record, r.known = existing.Record, true
-	case problem.Is(err, problem.Mistake): // there is none
+	case problem.Is(err, problem.Mistake): // there is no such twin
 		record = twin.Record{
 			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.Who()},
 			Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
@@ -40,11 +40,11 @@ func (r *restoring) asTwin(ctx context.Context) error {
 	return err
 }
 
-// begins says what the volumes of the twin begin with.
+// begins returns the record's description of the initial content of the twin's volumes.
 func (r *restoring) begins() string { return "backup " + r.id }
 
-// note lets hosts have the record of the twin. Undo removes it, with all that has been laid down
-// for it, where there was none.
+// note stores the record of the twin on all hosts. On hosts that had no record, undo removes it,
+// with everything that has been staged for the twin.
 func (r *restoring) note(ctx context.Context) (undo func() error, err error) {
 	nothing := func() error { return nil }
 	if r.twin == "" {

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Verify reads a backup, or all of a directory, and compares it with its digests. Each is told of,
-// with what is wrong with it, when it has been read.
+// Verify reads a backup, or all backups in a directory, and compares them with their digests. It
+// calls each for every backup that was read, with the damage or nil.
 func Verify(ctx context.Context, c *control.Session, where string, each func(id string, damage error)) error {
 	v, id, err := vault.Open(where)
 	if err != nil {
@@ -26,7 +26,7 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 	if err != nil {
 		return err
 	}
-	for _, id := range ids { // one that is damaged does not hide how the others are
+	for _, id := range ids { // a damaged backup does not stop the verification of the others
 		err := verify(ctx, c, v, id)
 		if ctx.Err() != nil {
 			return err
@@ -36,7 +36,7 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 	return nil
 }
 
-// tellRotten tells what is damaged in a directory of backups.
+// tellRotten reports the damage in a directory of backups.
 func tellRotten(c *control.Session, in vault.Vault, found *vault.Checked) {
 	tell := func(format string, args ...any) {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})

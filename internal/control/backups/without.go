@@ -11,12 +11,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A restore while a host is left out brings back what is on the others for certain, as up would
-// make it: a node that is there. All else may be on that host, and would have two holders of its
-// addresses.
+// If a host is left out, a restore restores only nodes that are certainly on the other hosts: nodes
+// that exist there. All other nodes may be on the missing host. Creating them again would give
+// their addresses to two nodes.
 
-// spare leaves alone what may be on a host of which nothing is known. Of what is there on the
-// others, all has to come back: it is taken down before.
+// spare excludes nodes that may be on a host that is left out. It returns an error if an existing
+// node on the other hosts could not be restored, because existing nodes are taken down first.
 func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	if len(r.fleet.Unknown) == 0 {
 		return nil
@@ -57,8 +57,8 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	return nil
 }
 
-// sameReleases refuses to bring back other releases than those that are live: a host that is left
-// out would still have these.
+// sameReleases returns an error if the backup would restore other releases than those that are
+// live. A host that is left out would still have the live ones.
 func (r *restoring) sameReleases(ctx context.Context) error {
 	now, err := r.fleet.Records().Read(ctx)
 	if err != nil {

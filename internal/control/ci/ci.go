@@ -1,5 +1,5 @@
-// Package ci tests a site: it makes a fresh twin, runs the declared tests in the twin's nodes, and
-// destroys the twin.
+// Package ci tests a site in a fresh twin. It creates the twin, runs the declared tests in the
+// twin's nodes, and destroys the twin.
 package ci
 
 import (
@@ -21,30 +21,31 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Options say what is proven, and how.
+// Options say what to test, and how.
 type Options struct {
-	Site    string        // a directory, or the name of a site that is up here; "": the one that is meant
-	Release string        // the site as this release makes it; "next": the highest; "": as declared
-	Only    []string      // selectors: only these nodes, and their tests; none: all
-	Keep    bool          // leave the twin
-	Timeout time.Duration // for all of it but the end of the twin
-	JUnit   string        // the file for the report; "": none
-	Orrery  string        // the version of this program, as the report tells it
+	// a directory, or the name of a site that is up on this machine, or "" for the session's site
+	Site    string
+	Release string        // the release to test, "next" for the highest one, or "" for the site as declared
+	Only    []string      // selectors of the nodes to create and test, or none for all
+	Keep    bool          // do not destroy the twin
+	Timeout time.Duration // for everything except destroying the twin
+	JUnit   string        // file name of the report, or "" for none
+	Orrery  string        // the version of this program, for the report
 }
 
-// A Watcher is told how a proof goes.
+// A Watcher displays the progress of a proof.
 type Watcher interface {
-	control.Watcher // how the twin is made and ended
-	Shown() string  // what was shown of that, for the report
+	control.Watcher // for creating and destroying the twin
+	Shown() string  // the output for the twin so far, for the report
 	Tested(result testrun.Result)
-	Swept(twin string) // one is about to be ended that was left by a run that was killed
+	Swept(twin string) // called before a twin that a killed run left is destroyed
 }
 
-// A Proof is one run of the tests of a site, in a twin made for it.
+// A Proof is one run of the tests of a site, in a twin that is created for it.
 type Proof struct {
 	Report testrun.Report
 	Twin   twin.Record
-	Kept   bool // the twin is left
+	Kept   bool // the twin was not destroyed
 
 	Session  *control.Session
 	options  Options
@@ -54,8 +55,8 @@ type Proof struct {
 	keys     *secret.Keyring
 }
 
-// New finds out what is to be proven; whatever is wrong with that or with the site file is said
-// before anything is done.
+// New finds out what to test. It reports errors in the options and in the site file before anything
+// is done.
 func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 	mine := *c
 	mine.SiteDir, mine.Watcher = dir, w
 	expires := time.Time{}
-	if !o.Keep { // should this run be killed, its hosts end it
+	if !o.Keep { // if this run is killed, the hosts will destroy the twin
 		expires = time.Now().Add(o.Timeout + time.Hour).UTC().Truncate(time.Second)
 	}
 	return &Proof{
@@ -115,12 +116,12 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 
 const prefix = "ci-"
 
-// newName returns a name for a twin that no other run has at this time.
+// newName returns a name for a twin that no other run has.
 func newName(now time.Time, pid int) string {
 	return prefix + spec.DigestBytes(fmt.Append(nil, now.UnixNano(), pid))[:10]
 }
 
-// properties say, in the report, what was tested.
+// properties returns what was tested, for the report.
 func properties(s *site.Site, release int, orrery string) [][2]string {
 	all := [][2]string{{"site", s.Name}, {"release", site.ReleaseName(release)}, {"orrery", orrery}}
 	maker, seen := spec.NewMaker(s), map[string]bool{}

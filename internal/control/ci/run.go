@@ -19,13 +19,13 @@ import (
 	"orrery/internal/site"
 )
 
-// Run makes the twin, runs the tests and ends the twin, whatever happens. What the tests found is
-// in the report, and no error.
+// Run creates the twin, runs the tests and destroys the twin in any case. Failed tests are in the
+// report, and are not returned as an error.
 func (p *Proof) Run(ctx context.Context) error {
 	if err := p.sweep(ctx); err != nil {
 		return err
 	}
-	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
+	// Later runs know by this lock whether the run that created the twin is still alive.
 	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), control.Holder(p.Session))
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (p *Proof) prove(ctx context.Context) error {
 		return err
 	}
 	p.keys.Find = f.Generated
-	for _, x := range p.site.Secrets { // known now, so that none is seen in what tests print
+	for _, x := range p.site.Secrets { // read them now, so that none of them appears in the output of tests
 		if _, err := p.keys.Value(ctx, x.Name); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (p *Proof) tested(result testrun.Result) {
 	p.watcher.Tested(result)
 }
 
-// env is what a test sees besides a small standard environment.
+// env returns the environment variables of a test, in addition to the standard ones.
 func (p *Proof) env(t site.Test) []string {
 	return []string{
 		"PATH=" + role.Venv + "/bin:" + host.Path, "ORRERY_TEST=" + t.Name, "ORRERY_SITE=" + p.site.Name,

@@ -13,10 +13,10 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// lock is held by the run that has made a twin.
+// lock returns the path of the lock that a run holds while its twin exists.
 func (p *Proof) lock(key string) string { return filepath.Join(p.Session.Dirs.Site(key), "ci.lock") }
 
-// sweep ends the twins of runs that were killed. One that was left on purpose has no such lock.
+// sweep destroys the twins of killed runs. A twin that was kept on purpose has no such lock.
 func (p *Proof) sweep(ctx context.Context) error {
 	locks, err := filepath.Glob(p.lock(p.original.Name + "." + prefix + "*"))
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 	for _, path := range locks {
 		lock, err := host.TakeLock(ctx, path, control.Holder(p.Session))
 		if err != nil {
-			continue // its run lives
+			continue // its run is alive
 		}
 		err = p.sweepOne(ctx, filepath.Base(filepath.Dir(path)))
 		lock.Release()
@@ -38,7 +38,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 
 func (p *Proof) sweepOne(ctx context.Context, key string) error {
 	record, err := p.Session.Register().ReadTwin(key)
-	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
+	if errors.Is(err, os.ErrNotExist) { // the run was killed before it created the twin
 		return p.Session.Dirs.RemoveSite(key)
 	}
 	if err != nil {
@@ -48,13 +48,13 @@ func (p *Proof) sweepOne(ctx context.Context, key string) error {
 	return p.end(ctx, record)
 }
 
-// end ends a twin, wherever it is.
+// end destroys a twin, on whatever hosts it is.
 func (p *Proof) end(ctx context.Context, r twin.Record) error {
 	b := *p.Session
 	b.Force = true
 	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil && !problem.Is(err, problem.Mistake) {
-		// there may be none yet
+		// the twin may not exist yet
 		return err
 	}
-	return p.Session.Dirs.RemoveSite(r.Key()) // with the lock of this run
+	return p.Session.Dirs.RemoveSite(r.Key()) // together with the lock of this run
 }

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestSweep: what a run left that was killed before there was a twin goes; what another run is
-// about to make, what was left on purpose and what is no run's stays.
+// TestSweep: what remains of a run that was killed before its twin existed is removed. Twins that
+// are being created, were kept on purpose, or do not belong to a run stay.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	p := &Proof{Session: &control.Session{Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery ci"},

@@ -1,4 +1,4 @@
-// Package dom0 is what Xen's toolstack calls for the domain of a node; users never call it.
+// Package dom0 is what Xen's toolstack calls for the domain of a node. Users never call it.
 package dom0
 
 import (
@@ -10,12 +10,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// Asked reports whether the arguments of this program are those by which the toolstack runs it.
+// Asked reports whether the arguments of this program are those of a call by the toolstack.
 func Asked(args []string) bool {
 	return len(args) > 0 && (args[0] == xen.ModelVerb || args[0] == xen.LinkVerb)
 }
 
-// Run does what is asked, and returns the exit status. What goes wrong is for the logs of the toolstack.
+// Run carries out a call of the toolstack and returns the exit status. Errors are written to the
+// toolstack's logs.
 func Run(args []string, to io.Writer) int {
 	err := do(args[0], args[1:])
 	if err != nil {
@@ -26,9 +27,9 @@ func Run(args []string, to io.Writer) int {
 
 func do(verb string, args []string) error {
 	switch {
-	case verb == xen.ModelVerb && len(args) >= 1: // a file, and what QEMU is told
+	case verb == xen.ModelVerb && len(args) >= 1: // a file, and the arguments of QEMU
 		return xen.Model(args[0], args[1:])
-	case verb == xen.LinkVerb && len(args) == 3: // the directory of a node, the number of an interface, a link
+	case verb == xen.LinkVerb && len(args) == 3: // directory of a node, number of an interface, link
 		i, err := strconv.Atoi(args[1])
 		if err != nil {
 			return problem.New(problem.Usage, "%q is not the number of an interface", args[1])

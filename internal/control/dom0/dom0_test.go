@@ -8,8 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestRun: what the toolstack runs is not taken for a verb of users, nor the other way round, and
-// it says in its log what went wrong.
+// TestRun: calls of the toolstack are distinguished from verbs of users, and errors are written to
+// the toolstack's log.
 func TestRun(t *testing.T) {
 	for _, args := range [][]string{nil, {"up"}, {"xen"}, {"--help"}} {
 		if Asked(args) {

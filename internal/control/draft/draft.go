@@ -1,5 +1,5 @@
-// Package draft writes the first version of a site directory: a small site to start from, or the
-// site described by a host database.
+// Package draft writes the first version of a site directory. That is either a small site to start
+// from, or the site described by a host database.
 package draft
 
 import (
@@ -24,8 +24,8 @@ var smallRole string
 
 const emptyRole = "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
 
-// Small writes a small site with comments: two nodes and a role. It returns the paths of its files.
-// A site that is not named is called as its directory.
+// Small writes a small site with comments, which has two nodes and a role. It returns the paths of
+// its files. Without a name, the site is named after the directory.
 func Small(dir, name string) (paths []string, err error) {
 	if name == "" {
 		name, err = nameFor(dir)
@@ -42,9 +42,9 @@ func Small(dir, name string) (paths []string, err error) {
 	})
 }
 
-// Imported writes the site of a host database, with roles that do nothing yet. It returns the paths
-// of its files. A site that is not named is called as the database or, if that is a stream, as its
-// directory.
+// Imported writes the site of a host database, with empty roles. It returns the paths of its files.
+// Without a name, the site is named after the database file or, if the database is a stream, after
+// the directory.
 func Imported(dir, database string, in io.Reader, name string) (made *sitefile.Imported, paths []string, err error) {
 	ofDir, err := nameFor(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func Imported(dir, database string, in io.Reader, name string) (made *sitefile.I
 	for _, role := range made.Roles {
 		path := filepath.Join(dir, "roles", role, "role.toml")
 		if _, err := os.Stat(path); err == nil {
-			continue // somebody has written it already
+			continue // the user has written it already
 		}
 		files = append(files, host.File{Path: path, Content: []byte(emptyRole), Mode: 0o644})
 	}
@@ -74,10 +74,11 @@ func Imported(dir, database string, in io.Reader, name string) (made *sitefile.I
 	return made, paths, err
 }
 
-// stream is the name of the database that is read from a stream.
+// stream is the name of a database that is read from the input stream.
 const stream = "-"
 
-// Import reads a host database; "-" is the stream. A site that is not named is called as the file.
+// Import reads a host database, or the stream in if database is "-". Without a name, the site is
+// named after the file.
 func Import(database string, in io.Reader, name string) (*sitefile.Imported, error) {
 	file := "standard input"
 	if database != stream {
@@ -106,7 +107,8 @@ func write(files []host.File) (paths []string, err error) {
 	return paths, nil
 }
 
-// nameFor makes a name for a site out of that of its directory, in which there is none yet.
+// nameFor derives the name of a site from its directory. It returns an error if there is a site
+// already.
 func nameFor(dir string) (string, error) {
 	if path := filepath.Join(dir, sitefile.Name); isThere(path) {
 		return "", problem.New(problem.Usage, "there is already a site").At(path).Try("give another directory")
@@ -118,7 +120,7 @@ func nameFor(dir string) (string, error) {
 	return siteName(filepath.Base(absolute)), nil
 }
 
-// legal refuses what cannot be the name of a site.
+// legal returns an error if name cannot be the name of a site.
 func legal(name string) error {
 	if siteName(name) == name {
 		return nil
@@ -126,7 +128,7 @@ func legal(name string) error {
 	return problem.New(problem.Usage, "a site cannot be called %q", name).Try("--name %s", siteName(name))
 }
 
-// siteName makes a name for a site out of that of a file.
+// siteName derives the name of a site from that of a file.
 func siteName(file string) string {
 	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(file), "-"), "-")
 	if name == "" || name[0] < 'a' {

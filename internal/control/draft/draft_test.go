@@ -13,7 +13,7 @@ import (
 
 const database = "[web1]\nctid = 101\nip = 10.7.0.11\nroles = web\n[db1]\nctid = 102\nip = 10.7.0.12\nroles = db\n"
 
-// within returns paths without their directory.
+// within returns paths relative to their directory.
 func within(dir string, paths []string) (names []string) {
 	for _, path := range paths {
 		names = append(names, strings.TrimPrefix(path, dir+"/"))
@@ -30,7 +30,8 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// TestNames: a site that is not named is called as its directory, in letters that the name of a site may have.
+// TestNames: without a name, a site is named after its directory, with only the letters that are
+// allowed.
 func TestNames(t *testing.T) {
 	for directory, want := range map[string]string{
 		"karoo":                        "karoo",
@@ -53,7 +54,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamed: a name that is said counts, if a site can be called so.
+// TestNamed: a given name is used, if it is valid.
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{
@@ -75,7 +76,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestImported: a host database becomes a site with an empty role for each that nobody has written.
+// TestImported: a host database becomes a site. It gets an empty role for each role that does not
+// exist yet.
 func TestImported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts.ini")
 	if err := os.WriteFile(file, []byte(database), 0o600); err != nil {
@@ -110,7 +112,7 @@ func TestImported(t *testing.T) {
 	}
 }
 
-// TestNotWritten: a site that is there stays as it is, and what cannot be read or written is told.
+// TestNotWritten: an existing site is not changed, and read and write errors are reported.
 func TestNotWritten(t *testing.T) {
 	siteDir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(siteDir, sitefile.Name), []byte("mine\n"), 0o600); err != nil {

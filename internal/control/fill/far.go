@@ -14,9 +14,9 @@ import (
 	"orrery/internal/treesync"
 )
 
-// sent lets a program fill a volume on this machine, and sends it to its host.
+// sent runs a program that fills a volume on this machine, and sends the volume to its host.
 func sent(ctx context.Context, program string, h *apply.Steered, d apply.Directory) (left []string, err error) {
-	in := cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") // /tmp may be memory
+	in := cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") // /tmp may be in memory
 	work, err := staging.New(in)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "a volume cannot be made on this machine before it is sent").At(in).

@@ -1,5 +1,5 @@
-// Package fill fills the volumes of a twin with the output of a user's program, which runs on the
-// control host. The program runs on this machine, wherever the volumes are.
+// Package fill fills the volumes of a twin with the output of a user's program. The program runs on
+// the control host, wherever the volumes are.
 package fill
 
 import (
@@ -16,10 +16,11 @@ import (
 	"orrery/internal/tree"
 )
 
-// Program reports whether what volumes are to begin with is a program.
+// Program reports whether how, the initial content of volumes, is the path of a program.
 func Program(how string) bool { return how != site.Empty && how != site.Snapshot }
 
-// Possible tells, before anything is made, that what volumes are to begin with is no program.
+// Possible returns an error if how is neither a known keyword nor an executable program. It is
+// called before anything is created.
 func Possible(how string) error {
 	if !Program(how) {
 		return nil
@@ -31,8 +32,8 @@ func Possible(how string) error {
 	return nil
 }
 
-// all lets a program fill the volumes of a twin, one after the other. It tells what was made and is
-// not in them.
+// all runs a program that fills the volumes of a twin, one after the other. It calls tell for
+// everything that could not be put into the volumes.
 func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s *site.Site,
 	tell func(left string)) error {
 	seen, err := f.Observe(ctx)
@@ -69,15 +70,15 @@ func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s 
 	return nil
 }
 
-// here lets a program fill a volume where it is on this machine.
+// here runs a program that fills a volume on this machine, in place.
 func here(ctx context.Context, program string, d apply.Directory, dir string) error {
-	if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
+	if err := tree.RemoveAll(dir); err != nil { // a killed run may have left an incomplete volume
 		return err
 	}
 	return made(ctx, program, d, dir)
 }
 
-// volumesOf returns those of the nodes of a twin, in the order in which a program fills them.
+// volumesOf returns the volumes of a twin's nodes, in the order in which a program fills them.
 func volumesOf(twin *site.Site) (all []apply.Directory, err error) {
 	maker := spec.NewMaker(twin)
 	for i := range twin.Nodes {
@@ -93,7 +94,7 @@ func volumesOf(twin *site.Site) (all []apply.Directory, err error) {
 	return all, nil
 }
 
-// made lets a program fill a directory, which is made for it.
+// made creates a directory and runs a program that fills it.
 func made(ctx context.Context, program string, d apply.Directory, dir string) error {
 	path, err := filepath.Abs(program)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"orrery/internal/site"
 )
 
-// Once fills the volumes of a twin before it is up for the first time. Fresh says that the caller has just
-// made the twin, and named the program that fills them.
+// Once fills the volumes of a twin before it is up for the first time. Fresh reports whether the
+// caller has just created the twin and named the program that fills its volumes.
 func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) error {
 	r, known := c.Known.Twin(s.Key())
 	if s.Twin == "" || !known {
 		return nil
 	}
-	r.Hosts = hosts.Names(s) // they may be others than when it was made
+	r.Hosts = hosts.Names(s) // the site may have other hosts than when the twin was created
 	if err := c.Call(s).RecordTwin(ctx, r); err != nil {
 		return err
 	}

@@ -17,14 +17,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Start starts a process that lets nodes go on if this one is killed while they stand still; nobody
-// else might come for hours. It ends when it is let go.
+// Start starts a process that thaws nodes if this process is killed while they are frozen.
+// Otherwise they could stay frozen for hours. The process ends when letGo is called.
 func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 	args := []string{"thaw"}
 	for _, n := range nodes {
 		args = append(args, strings.Join([]string{n.Engine, n.Site, strconv.Itoa(n.ID), n.Name}, "/"))
 	}
-	cmd := host.Program(context.Background(), "/proc/self/exe", args...) // a terminal that is closed does not end it
+	cmd := host.Program(context.Background(), "/proc/self/exe", args...) // closing the terminal does not end it
 	cmd.Env = append(os.Environ(), "ORRERY_STATE="+dirs.State, "ORRERY_RUN="+dirs.Run)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -43,8 +43,9 @@ func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 // allGoOn is what the guard reads if it has nothing to do.
 const allGoOn = "done"
 
-// Thaw is what the guard does: it waits until the process that has started it says, by from, that
-// all nodes go on, or has ended; then it lets them go on. Nodes are named as ENGINE/SITE/ID/NAME.
+// Thaw is the guard process. It reads from until the process that started it reports that all nodes
+// are running, or has ended. In the latter case, Thaw thaws the nodes. They are named as
+// ENGINE/SITE/ID/NAME.
 func Thaw(ctx context.Context, dirs host.Dirs, from io.Reader, nodes []string) error {
 	said, _ := io.ReadAll(from)
 	if string(said) == allGoOn {

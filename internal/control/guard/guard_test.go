@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestThaw: the guard does nothing if all goes on, and wants to be told of nodes otherwise.
+// TestThaw: the guard does nothing if all nodes run, and otherwise refuses invalid names of nodes.
 func TestThaw(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	if err := Thaw(t.Context(), dirs, strings.NewReader(allGoOn), []string{"nothing"}); err != nil {

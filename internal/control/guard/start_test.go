@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestMain lets this program be the guard that is started, which keeps what it is told.
+// TestMain lets the test program be the guard, which stores what it is told.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != "thaw" {
 		os.Exit(m.Run())
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestStart: the guard knows which nodes stand still, and has ended, with nothing to do, once it is let go.
+// TestStart: the guard knows which nodes are frozen. When it is released, it ends and does nothing.
 func TestStart(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	letGo, err := Start(dirs, []*spec.Node{{Engine: "lxc", Site: "karoo", ID: 7, Name: "web"},

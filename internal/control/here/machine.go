@@ -1,5 +1,5 @@
-// Package here opens this machine as a host of a site, and names what only this machine offers to
-// an operation. Nobody else in control knows how steps are done on it.
+// Package here opens this machine as a host of a site. It defines what operations need from a
+// machine. Other packages of control do not know how steps are carried out on it.
 package here
 
 import (
@@ -21,42 +21,44 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Machine is what operations work on.
+// A Machine is the machine that operations work on.
 type Machine interface {
-	// Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
+	// Allowed returns an Unable problem if the caller may not change the machine or read all of its
+	// state.
 	Allowed() error
-	// Host returns the machine as a site with this key has it, which calls it by this name. What
-	// secrets steps refer to, it asks for.
+	// Host returns the machine as a host, called name, of the site with the given key. Secrets
+	// resolves the secrets that steps refer to.
 	Host(name, key string, secrets apply.Secrets) apply.Host
-	// Reach returns the connection to another host of a site.
+	// Reach connects to another host of a site.
 	Reach(ctx context.Context, h site.Host) (*remote.Link, error)
-	// Inspect looks what the machine has that nodes need.
+	// Inspect returns what the machine has of the things that nodes need.
 	Inspect() doctor.Facts
-	// Try returns, for each way to another host, the size of the largest packet that came back from there, or 0
-	// if none did.
+	// Try returns, for each way to another host, the size of the largest packet that came back, or
+	// 0 if none did.
 	Try(ctx context.Context, ways []path.Way) []int
-	// Outfit installs what nodes of some engines need and the machine does not have. It returns the
-	// packages, and says what it does.
+	// Outfit installs what nodes of some engines need and the machine lacks. It returns the names
+	// of the packages, and reports its progress to say.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
-	// Self tells what the machine is, as it tells others that reach it.
+	// Self returns the greeting that this machine sends to hosts that connect to it.
 	Self() remote.Greeting
-	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	// Guard makes sure that frozen nodes are resumed if this process is killed. The guard ends when
+	// letGo is called.
 	Guard(nodes ...*spec.Node) (letGo func(), err error)
-	// Later lets a command line of this program run later, whatever becomes of this process.
+	// Later schedules a command line of this program. It runs even if this process ends.
 	Later(ctx context.Context, l schedule.Job) error
-	// Waiting returns the command lines that are to run.
+	// Waiting returns the scheduled command lines.
 	Waiting() ([]schedule.Pending, error)
-	// Cancel takes back one that is to run, if it is there.
+	// Cancel removes a scheduled command line, if it exists.
 	Cancel(name string) error
 }
 
-// This is the machine on which the program runs, with Orrery's state in these directories.
+// This is the machine on which the program runs.
 type This struct {
 	Dirs    host.Dirs
 	Version string // of this program
 }
 
-// Allowed wants root.
+// Allowed returns an Unable problem unless the caller is root.
 func (This) Allowed() error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -71,12 +73,12 @@ func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
 	return w.Host
 }
 
-// Guard starts a process for it.
+// Guard starts a process that guards the nodes.
 func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guard.Start(m.Dirs, nodes) }
 
-// Later lets systemd run it, or a process that waits. What is put on record for that must not be
-// covered by what is mounted over the run directory when a site comes up, where /run is on a disk:
-// nobody would know then that somebody waits.
+// Later schedules the job with systemd or starts a process that waits. The record of the job must
+// be in a tmpfs over the run directory. If /run is on a disk, a tmpfs is mounted there when a site
+// comes up, and it would hide an earlier record.
 func (m This) Later(ctx context.Context, l schedule.Job) error {
 	letGo, err := host.HoldInMemory(ctx, m.Dirs.Run)
 	if err != nil {
@@ -86,8 +88,8 @@ func (m This) Later(ctx context.Context, l schedule.Job) error {
 	return schedule.Run(l, m.Dirs)
 }
 
-// Waiting returns what systemd or a process is to run.
+// Waiting returns what systemd or waiting processes will run.
 func (m This) Waiting() ([]schedule.Pending, error) { return schedule.List(m.Dirs) }
 
-// Cancel ends the timer or process.
+// Cancel stops the timer or the waiting process.
 func (m This) Cancel(name string) error { return schedule.Cancel(name, m.Dirs) }

@@ -5,7 +5,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Of returns what only the machine has on which the program runs.
+// Of returns the operations that are only available on the machine on which the program runs. It
+// returns an error if the host is another machine.
 func Of(h *apply.Steered) (apply.NearHost, error) {
 	if h.Near != nil {
 		return h.Near, nil

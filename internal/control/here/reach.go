@@ -19,13 +19,13 @@ import (
 	"orrery/internal/site"
 )
 
-// Helper is the verb by which this program is started on another host.
+// Helper is the verb that starts this program on another host.
 const Helper = "host-helper"
 
-// arms are this program as it is for other hosts.
+// arms are the builds of this program for other hosts.
 var arms reach.Arms
 
-// Reach returns a connection to this program on another host, which the system's ssh makes.
+// Reach connects to this program on another host, using the system's ssh.
 func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	share, err := reach.SharingOf(m.Dirs)
 	if err != nil {
@@ -38,8 +38,8 @@ func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	return remote.Open(ctx, h.Name, line, m.Version, line.Why)
 }
 
-// Self tells which machine this is: two names that lead to one boot of a kernel and one state
-// directory lead to one host.
+// Self returns the greeting of this machine. Two names with the same kernel boot ID and state
+// directory are the same host.
 func (m This) Self() remote.Greeting {
 	g := remote.Greeting{Version: m.Version}
 	g.Hostname, _ = os.Hostname()
@@ -49,26 +49,25 @@ func (m This) Self() remote.Greeting {
 	}
 	var st unix.Stat_t
 	if unix.Stat(m.Dirs.State, &st) != nil {
-		return g // nothing was ever done here
+		return g // Orrery was never used on this machine
 	}
 	g.Machine = fmt.Sprintf("%s %d %d", strings.TrimSpace(string(boot)), st.Dev, st.Ino)
 	return g
 }
 
-// Inspect looks what this machine has that nodes need.
+// Inspect returns what this machine has of the things that nodes need.
 func (m This) Inspect() doctor.Facts { return doctor.Look(m.Dirs.State) }
 
-// Try tells which packets arrive between this machine and others.
+// Try tests which packets arrive between this machine and others.
 func (m This) Try(ctx context.Context, ways []path.Way) []int { return path.Try(ctx, ways) }
 
-// Outfit installs what this machine does not have.
+// Outfit installs what this machine lacks.
 func (This) Outfit(ctx context.Context, engines []string, say func(string)) ([]string, error) {
 	return outfit.Here.Install(ctx, engines, say)
 }
 
-// Help does on this machine what is asked along the standard streams, for somebody who has reached
-// it from another one, until he has gone. Begin is called before anything is asked. Bench does the
-// experiments that are asked for.
+// Help serves requests of the control host on the standard streams until the control host
+// disconnects. Bench runs the requested experiments.
 func (m This) Help(ctx context.Context, bench remote.Bench) error {
 	if err := m.Allowed(); err != nil {
 		return err
@@ -85,20 +84,20 @@ func (m This) Help(ctx context.Context, bench remote.Bench) error {
 	return remote.Serve(ctx, line, measuring{m, bench}, m.Self())
 }
 
-// A measuring machine does experiments, too.
+// A measuring machine also runs experiments.
 type measuring struct {
 	This
 	remote.Bench
 }
 
-// streams are the input and the output of this program.
+// streams are the standard input and output of this program.
 type streams struct {
 	io.Reader
 	io.Writer
 	ends []*os.File
 }
 
-// Close ends them, and whatever waits for them.
+// Close closes the streams, which also ends pending reads and writes.
 func (s *streams) Close() error {
 	var all error
 	for _, f := range s.ends {
@@ -107,8 +106,8 @@ func (s *streams) Close() error {
 	return all
 }
 
-// standardStreams takes the input and the output of this program away from what it starts and
-// prints: in their place is /dev/null.
+// standardStreams returns the standard input and output of this program and replaces them by
+// /dev/null. Output of this program and of its child processes then cannot get into the protocol.
 func standardStreams() (*streams, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

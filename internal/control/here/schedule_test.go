@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLaterIsKnown: where /run is on a disk, what waits is known also when a site comes up after it
-// was begun, and nothing of it stays.
+// TestLaterIsKnown: if /run is on a disk, a waiting job is still known after a site has come up,
+// and nothing of the job remains in the end.
 func TestLaterIsKnown(t *testing.T) {
 	need.Integration(t)
 	if host.SystemdRuns() {
@@ -34,7 +34,7 @@ func TestLaterIsKnown(t *testing.T) {
 	if err := a.Later(t.Context(), schedule.Job{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
 		t.Fatal(err)
 	}
-	letGo, err := host.HoldInMemory(t.Context(), a.Dirs.Run) // as every site does that comes up
+	letGo, err := host.HoldInMemory(t.Context(), a.Dirs.Run) // as every site does when it comes up
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestSelf: two names lead to one host if they lead to one state directory, by whatever path; where
-// nothing was ever done, nobody can tell.
+// TestSelf: two names are one host if they lead to the same state directory, by whatever path. If
+// there is no state directory, the machine is unknown.
 func TestSelf(t *testing.T) {
 	dir := t.TempDir()
 	at := func(state string) string {
@@ -36,7 +36,7 @@ func TestSelf(t *testing.T) {
 	}
 }
 
-// TestAllowed: only root may change this machine, or be asked to help by another one.
+// TestAllowed: only root may change this machine, or serve requests of another one.
 func TestAllowed(t *testing.T) {
 	m := This{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	err := m.Allowed()

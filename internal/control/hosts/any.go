@@ -6,7 +6,8 @@ import (
 	"orrery/internal/apply"
 )
 
-// Layers returns the store of a host of the site, whichever sites its layers are for.
+// Layers returns the layer store of a host of the site. The store is shared by all sites on that
+// host.
 func (c *Call) Layers(ctx context.Context, name string) (apply.LayerHost, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {

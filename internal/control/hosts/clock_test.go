@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestClocksApart: that clocks are apart is said with the host and a cure, once it is more than the
-// time that asking took can explain.
+// TestClocksApart: a clock difference is reported with the host and a cure, if it exceeds what the
+// round-trip time can explain.
 func TestClocksApart(t *testing.T) {
 	for _, c := range []struct {
 		skew, took time.Duration

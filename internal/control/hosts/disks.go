@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// CheckDisks looks at the disk images of a site, so that one that cannot be booted is found before
-// anything is made.
+// CheckDisks opens the disk images of a site, so that an image that cannot be booted is found
+// before anything is created.
 func CheckDisks(s *site.Site) error {
 	for i := range s.Images {
 		if err := checkDisk(&s.Images[i]); err != nil {
@@ -21,8 +21,8 @@ func CheckDisks(s *site.Site) error {
 	return nil
 }
 
-// CheckPlannedDisks looks at those from which a plan makes layers. For what was made before, no
-// file is needed again.
+// CheckPlannedDisks opens the disk images from which a plan builds layers. Layers that exist
+// already do not need the file again.
 func CheckPlannedDisks(p *plan.Plan) error {
 	for _, s := range p.Steps {
 		if s.Kind != plan.BuildLayer || !s.Layer.IsDisk() {
@@ -35,7 +35,8 @@ func CheckPlannedDisks(p *plan.Plan) error {
 	return nil
 }
 
-// checkDisk looks at one, unless its file is on another host, or is not for the caller to read.
+// checkDisk opens the file of one image. It skips files on other hosts, and files that the caller
+// may not read.
 func checkDisk(i *site.Image) error {
 	file := i.File()
 	if !i.IsDisk() || i.Told || !filepath.IsAbs(file) {

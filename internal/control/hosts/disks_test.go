@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestCheckDisks: a disk image that cannot be booted is found by check and plan, with the cure. A
-// plan asks only for the files from which it makes layers.
+// TestCheckDisks: check and plan find a disk image that cannot be booted and name the cure. A plan
+// needs only the files from which it builds layers.
 func TestCheckDisks(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, text, want string }{
@@ -21,7 +21,7 @@ func TestCheckDisks(t *testing.T) {
 		{"other.img", "KDMV" + strings.Repeat("x", 508), "other.img: it is a VMDK image (convert it"},
 		{"gone.raw", "", "gone.raw: it cannot be read"},
 		{"good.raw", strings.Repeat("x", 1024), ""},
-		{"tree.tar", "junk", ""}, // which is no disk
+		{"tree.tar", "junk", ""}, // which is not a disk
 	} {
 		file := filepath.Join(dir, c.name)
 		if c.text != "" {

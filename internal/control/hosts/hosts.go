@@ -1,5 +1,5 @@
-// Package hosts connects to the hosts of a site, of which one may be this machine, and rejects what
-// a site with other hosts does not support yet.
+// Package hosts connects to the hosts of a site. One of them may be this machine. The package also
+// rejects site features that do not work with other hosts yet.
 package hosts
 
 import (
@@ -18,13 +18,14 @@ import (
 	"orrery/internal/site"
 )
 
-// Links are the connections of a session to other hosts: one to each, whatever is done there.
+// Links holds the connections of a session to other hosts. There is one connection to each host,
+// for all operations.
 type Links struct {
 	mutex sync.Mutex
 	all   map[site.Host]*remote.Link
 }
 
-// Close ends them.
+// Close closes all connections.
 func (l *Links) Close() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -36,7 +37,7 @@ func (l *Links) Close() {
 	l.all = nil
 }
 
-// To returns the connection to a host, which is made if there is none.
+// To returns the connection to a host, and connects if there is none.
 func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Link, error) {
 	l.mutex.Lock()
 	one, ok := l.all[h]
@@ -57,7 +58,7 @@ func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Li
 	return one, nil
 }
 
-// Elsewhere returns the names of the hosts of a site that are other machines.
+// Elsewhere returns the names of the site's hosts that are other machines.
 func Elsewhere(s *site.Site) (names []string) {
 	for _, h := range s.Hosts {
 		if !h.Local() {
@@ -67,25 +68,25 @@ func Elsewhere(s *site.Site) (names []string) {
 	return names
 }
 
-// Near reports whether this machine is a host of a site.
+// Near reports whether this machine is a host of the site.
 func Near(s *site.Site) bool {
 	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, site.Host.Local)
 }
 
-// A Call asks which hosts of a site answer.
+// A Call connects to the hosts of a site and queries their state.
 type Call struct {
 	Links   *Links
 	Machine here.Machine
 	Dirs    host.Dirs
 	Site    *site.Site
-	Dir     string                           // of the site
+	Dir     string                           // the site directory
 	Without []string                         // hosts that are left out
-	Known   *register.Known                  // twins
-	Notice  func(format string, args ...any) // tells the caller of something at once
+	Known   *register.Known                  // known twins
+	Notice  func(format string, args ...any) // reports something to the caller at once
 }
 
-// Fleet returns the hosts that answer, with the releases that are live on them. Silent tells why
-// others do not; of these, and of those that are left out, nothing is known.
+// Fleet returns the hosts that answer, with the releases that are live on them. Silent is the error
+// of the hosts that do not answer. Nothing is known about those, nor about hosts that are left out.
 func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
@@ -93,8 +94,8 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	return f, silent, c.Releases(f).LearnLive(ctx)
 }
 
-// Leaving returns the hosts for an operation that takes down what is on them. It reports what cannot be
-// learnt of a release, and goes on.
+// Leaving returns the hosts for an operation that takes down what is on them. If a release cannot
+// be read, Leaving reports that and continues.
 func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
@@ -109,12 +110,12 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	return f, silent, ctx.Err()
 }
 
-// Bare returns the hosts that answer, for what need not know which releases are live.
+// Bare returns the hosts that answer, without learning which releases are live.
 func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	return c.scope().reach(ctx)
 }
 
-// links returns the connections to other hosts, by their places in the site.
+// links returns the connections to other hosts, in the order of the site's hosts.
 func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
 	links, errs := make([]*remote.Link, len(c.Site.Hosts)), make([]error, len(c.Site.Hosts))
 	var all sync.WaitGroup
@@ -132,7 +133,7 @@ func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
 	return links, silent
 }
 
-// add adds a host to a fleet, with what is known of the site beside it.
+// add adds a host to a fleet.
 func (c *Call) add(f *apply.Fleet, h site.Host, l *remote.Link) {
 	open := func(secrets apply.Secrets) apply.Host {
 		if l != nil {
@@ -147,7 +148,7 @@ func (c *Call) add(f *apply.Fleet, h site.Host, l *remote.Link) {
 	f.All = append(f.All, apply.Steer(h.Name, c.Site, c.Dirs, open))
 }
 
-// goOn says how one does without a host that does not answer.
+// goOn adds to the error of a host that does not answer how to continue without it.
 func goOn(err error, name string) error {
 	for _, p := range problem.All(err) {
 		if p.Cure != "" {
@@ -157,13 +158,14 @@ func goOn(err error, name string) error {
 	return err
 }
 
-// skewed is how far clocks may be apart before somebody is told.
+// skewed is the largest clock difference between hosts that is not reported.
 const skewed = 2 * time.Second
 
-// apart reports whether a clock is, as far as the time tells that asking took.
+// apart reports whether a clock differs too much. Took is the round-trip time, and half of it may
+// explain the skew.
 func apart(skew, took time.Duration) bool { return skew-took/2 > skewed }
 
-// skewOf says that the clock of a host is apart from that of this machine.
+// skewOf returns the error that the clock of a host differs from that of this machine.
 func skewOf(name string, skew time.Duration) error {
 	which := "ahead of"
 	if skew < 0 {
@@ -174,7 +176,8 @@ func skewOf(name string, skew time.Duration) error {
 		Try("let chrony or systemd-timesyncd set the clocks of both")
 }
 
-// distinct refuses two names for one machine, and tells of clocks that are apart.
+// distinct returns an error if two host names mean the same machine, and reports clocks that
+// differ.
 func (c *Call) distinct(links []*remote.Link) error {
 	machines := make([]string, len(links))
 	for i, h := range c.Site.Hosts {
@@ -198,8 +201,8 @@ func (c *Call) distinct(links []*remote.Link) error {
 	return nil
 }
 
-// sameMachine returns the host before one of these that is the same machine, or nil. What machine a
-// host is that does not answer is not known.
+// sameMachine returns the host before index as that is the same machine, or nil. A host that does
+// not answer has an empty machine name, which matches none.
 func sameMachine(hosts []site.Host, machines []string, as int) *site.Host {
 	if i := slices.Index(machines, machines[as]); i < as && machines[as] != "" {
 		return &hosts[i]

@@ -12,11 +12,12 @@ import (
 	"orrery/internal/site"
 )
 
-// stamping is held by who gives images their stamps: what is made of a site shares them with it.
+// stamping is held while images get their digests, because sites derived from a site share its
+// images.
 var stamping sync.Mutex
 
-// stampImages lets the imported images of a site be known by what is in their files, and returns
-// these by their digests.
+// stampImages sets the digests of the imported images of a site, so that images are identified by
+// content. It returns the files by digest.
 func stampImages(ctx context.Context, s *site.Site) (files map[string]string, err error) {
 	stamping.Lock()
 	defer stamping.Unlock()
@@ -25,7 +26,7 @@ func stampImages(ctx context.Context, s *site.Site) (files map[string]string, er
 		img := &s.Images[i]
 		file := img.File()
 		if !filepath.IsAbs(file) || img.Told {
-			continue // of a release, of which hosts say what it was staged from
+			continue // an image of a release, whose digest the hosts have on record
 		}
 		digest := img.Content()
 		if digest == "" {
@@ -33,7 +34,7 @@ func stampImages(ctx context.Context, s *site.Site) (files map[string]string, er
 			switch {
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
-			case errors.Is(err, fs.ErrPermission): // whoever may not read it builds nothing
+			case errors.Is(err, fs.ErrPermission): // a user who may not read the file builds nothing
 				continue
 			case problem.Is(err, problem.Surprise):
 				return nil, err

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// joint is the scope of a site with other machines. What they keep and say is their word: a copy of
-// a release is used only if releases.lock of the site directory has its digest.
+// joint is the scope of a site with other machines. Their data is not trusted: a copy of a release
+// is used only if releases.lock in the site directory has its digest.
 type joint struct{ *Call }
 
 func (j joint) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
@@ -59,7 +59,8 @@ func (j joint) stamp(ctx context.Context) (map[string]string, error) {
 	return stampImages(ctx, j.Site)
 }
 
-// Made here first: the digest has to be in releases.lock before any host has the edition.
+// keep makes the edition on this machine first, because its digest must be in releases.lock before
+// any host has the edition.
 func (j joint) keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
@@ -97,7 +98,8 @@ func (j joint) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site
 	for i := range made.Images {
 		made.Images[i].Told = true
 	}
-	// What this machine reads, runs and hands out is for its own site file to say, and not for a host.
+	// Secrets and hooks are read, run and sent by this machine. Only its own site file may define
+	// them, not a host.
 	made.Secrets, made.Hooks = j.Site.Secrets, j.Site.Hooks
 	return made, nil
 }
@@ -106,7 +108,7 @@ func (j joint) lock(f *apply.Fleet) (*sitefile.Lock, error) { return f.Lock, f.L
 
 func (joint) vouch(context.Context) error { return nil }
 
-// The releases of a twin that is restored may be those of its site.
+// admit accepts for a restored twin also the digests of its site's releases.
 func (j joint) admit(fresh bool, digests func() (map[int]string, error)) error {
 	lock, err := j.Lock().read()
 	if err != nil {

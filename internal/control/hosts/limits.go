@@ -15,7 +15,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// mayTravel refuses what a site has that only works on the machine with the site directory.
+// mayTravel returns an error if the site uses features that only work on the machine with the site
+// directory.
 func mayTravel(s *site.Site, without []string) error {
 	for _, name := range without {
 		if _, ok := s.Host(name); !ok {
@@ -44,14 +45,14 @@ func Names(s *site.Site) []string {
 	return names
 }
 
-// NoHost says that a site has no host of this name.
+// NoHost returns the error that a site has no host of this name.
 func NoHost(s *site.Site, name string) error {
 	return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", humanize.List(Names(s), 12))
 }
 
-// Joined refuses a plan after which nodes of one routed network, or such as share a volume, are on
-// several hosts: nothing joins the links, or the directories, of those. What is on hosts that are
-// unknown is left to whoever knows.
+// Joined returns an error if a plan puts nodes of one routed network, or nodes that share a volume,
+// on several hosts. Nothing connects such networks or directories between hosts. Joined does not
+// check what is on unknown hosts.
 func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	if err := restoring(s, seen, p.Homes); err != nil {
 		return err
@@ -71,10 +72,11 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	return nil
 }
 
-// OutOfFile says how a restore does without a host that is lost.
+// OutOfFile is the advice for restoring a site without a host that is lost.
 const OutOfFile = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
 
-// Unfinished says that the restore of a site was interrupted of which a host has a part.
+// Unfinished returns the problem that the restore of a site was interrupted and host h still has a
+// part of it.
 func Unfinished(s *site.Site, h *observe.Host) *problem.Problem {
 	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).
 		At("host " + h.Name)
@@ -84,8 +86,8 @@ func Unfinished(s *site.Site, h *observe.Host) *problem.Problem {
 	return p.Try("orrery restore %s, or orrery down --volumes to begin anew", h.Restoring.From)
 }
 
-// restoring refuses a plan by which nodes would lack what they had, because the restore of the site
-// was interrupted.
+// restoring returns an error if a plan would create nodes without their data because the restore of
+// the site was interrupted.
 func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error {
 	for i := range seen {
 		r := seen[i].Restoring
@@ -104,7 +106,7 @@ func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error
 	return nil
 }
 
-// shared refuses nodes on several hosts that share a volume.
+// shared returns an error if nodes that share a volume are on several hosts.
 func shared(s *site.Site, seen []observe.Host, homes map[string]string) error {
 	sharers, first := place.Sharers(s), map[string]string{}
 	for i := range s.Nodes {

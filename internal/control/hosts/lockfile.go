@@ -5,8 +5,8 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// A LockFile is releases.lock of a site directory, and says which editions of the releases of a
-// site, or of its twin, are trusted.
+// A LockFile is the releases.lock of a site directory. It lists the trusted editions of the
+// releases of a site and its twins.
 type LockFile struct {
 	dir, twin string
 	notice    func(format string, args ...any)
@@ -15,7 +15,7 @@ type LockFile struct {
 // Lock returns releases.lock, for the releases of the site.
 func (c *Call) Lock() LockFile { return LockFile{c.Dir, c.Site.Twin, c.Notice} }
 
-// Vouch writes that the edition of a release has this digest.
+// Vouch records the digest of the edition of a release.
 func (l LockFile) Vouch(number int, digest string) (*sitefile.Lock, error) {
 	lock, err := l.read()
 	if err != nil || lock.Digest(l.twin, number) == digest {
@@ -30,12 +30,13 @@ func (l LockFile) Vouch(number int, digest string) (*sitefile.Lock, error) {
 	return lock, nil
 }
 
-// RemoveTwin removes the releases of a twin that is gone.
+// RemoveTwin removes the releases of a destroyed twin.
 func (l LockFile) RemoveTwin(name string) {
 	l.amend(func(lock *sitefile.Lock) { lock.RemoveTwin(name) })
 }
 
-// amend removes lines. If they stay, they are of no harm.
+// amend removes lines from the file. Failures are only reported, because lines that stay are
+// harmless.
 func (l LockFile) amend(remove func(*sitefile.Lock)) {
 	lock, err := l.read()
 	if err == nil {

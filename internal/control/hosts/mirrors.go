@@ -7,7 +7,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// Directories returns those of the volumes of each node of a site, in its order, with what their mirrors are.
+// Directories returns the volume directories of each node of a site, in the order of its nodes,
+// with their mirrors.
 func Directories(s *site.Site, mirrors []volume.Mirror) ([][]apply.Directory, error) {
 	by := map[[2]string]volume.Mirror{}
 	for _, m := range mirrors {

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// own is the scope of a site whose only host is this machine. Nothing is asked of other machines,
-// and what this machine keeps is trusted as it is: only its root could have written that.
+// own is the scope of a site whose only host is this machine. It contacts no other machine. It
+// trusts the releases stored on this machine, because only root could have written them.
 type own struct{ *Call }
 
 func (o own) reach(context.Context) (f *apply.Fleet, silent, err error) {
@@ -66,7 +66,7 @@ func (o own) vouch(ctx context.Context) error {
 	}
 	for _, number := range r.Staged {
 		digest, err := sitearchive.Digest(o.Dirs.Release(o.Site.Key(), number))
-		if err != nil { // with the files of images, it may be too large for other hosts
+		if err != nil { // with the files of its images, the edition may be too large for other hosts
 			o.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
 			continue
 		}

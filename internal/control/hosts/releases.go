@@ -15,17 +15,18 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// Releases are those of a site that the hosts of a fleet keep.
+// Releases are the releases of a site that the hosts of a fleet store.
 type Releases struct {
 	call  *Call
 	fleet *apply.Fleet
 }
 
-// Releases returns those that the hosts of a fleet keep of the site.
+// Releases returns the releases of the site that the hosts of a fleet store.
 func (c *Call) Releases(f *apply.Fleet) Releases { return Releases{c, f} }
 
-// LearnLive tells the hosts which releases are live on them. A release that cannot be read, or is not the one
-// in releases.lock, is withheld: what needs it refuses, and all else goes on, such as taking the site down.
+// LearnLive tells the hosts which releases are live on them. It withholds a release that cannot be
+// read, or that differs from releases.lock. Steps that need such a release fail, and all others
+// work, such as taking the site down.
 func (r Releases) LearnLive(ctx context.Context) error {
 	kept, err := r.fleet.Records().Read(ctx)
 	if err != nil {
@@ -45,7 +46,8 @@ func (r Releases) LearnLive(ctx context.Context) error {
 	return nil
 }
 
-// Learn tells the hosts of some releases of nodes, unless they know them already.
+// Learn loads the releases in of, a map from nodes to releases, for the hosts, unless they know
+// them already.
 func (r Releases) Learn(ctx context.Context, of map[string]int) error {
 	for _, number := range numbers(of) {
 		if err := r.learnOne(ctx, number); err != nil {
@@ -55,7 +57,7 @@ func (r Releases) Learn(ctx context.Context, of map[string]int) error {
 	return nil
 }
 
-// numbers returns the numbers of the releases of some nodes, sorted.
+// numbers returns the sorted numbers of the releases in of, without duplicates.
 func numbers(of map[string]int) []int { return slices.Compact(slices.Sorted(maps.Values(of))) }
 
 func (r Releases) learnOne(ctx context.Context, number int) error {
@@ -69,17 +71,17 @@ func (r Releases) learnOne(ctx context.Context, number int) error {
 	return err
 }
 
-// Keep lets all hosts keep the edition of a release that is staged from the site directory.
+// Keep makes all hosts store the edition of a release that is staged from the site directory.
 func (r Releases) Keep(ctx context.Context, staged *site.Site, number int, who string) error {
 	return r.call.scope().keep(ctx, r.fleet, staged, number, who)
 }
 
-// Lock returns releases.lock of a site on which the hosts' copies are used only if they are in it.
-// There is none if this machine is the only host.
+// Lock returns releases.lock. The hosts' copies of releases are used only if they are listed in it.
+// It returns an error if this machine is the only host, since such a site has no releases.lock.
 func (r Releases) Lock() (*sitefile.Lock, error) { return r.call.scope().lock(r.fleet) }
 
-// Store lets all hosts keep an edition that is in a directory of this machine. Its digest is in
-// releases.lock before any host has it: a run that was cut short is done again.
+// Store makes all hosts store an edition from a directory of this machine. Its digest is in
+// releases.lock before any host has the edition, so an interrupted run can be repeated.
 func (r Releases) Store(ctx context.Context, number int, dir string) error {
 	digest, err := sitearchive.Digest(dir)
 	if err != nil {
@@ -94,7 +96,7 @@ func (r Releases) Store(ctx context.Context, number int, dir string) error {
 	})
 }
 
-// Disown removes releases that no host keeps any more from releases.lock.
+// Disown removes releases that no host stores any more from releases.lock.
 func (r Releases) Disown(ctx context.Context, releases []int) {
 	all, err := r.fleet.Editions().Digests(ctx, releases...)
 	if err != nil || len(r.fleet.Unknown) > 0 {
@@ -106,24 +108,25 @@ func (r Releases) Disown(ctx context.Context, releases []int) {
 	r.call.Lock().amend(func(lock *sitefile.Lock) { lock.Remove(r.call.Site.Twin, gone...) })
 }
 
-// Edition returns a directory with the copy that hosts keep of the site directory for a release:
-// this machine's own, or one in dir to which it is copied.
+// Edition returns a directory with the stored copy of the site directory for a release. It is this
+// machine's own copy, or one in dir to which a host's copy was fetched.
 func (r Releases) Edition(ctx context.Context, number int, dir string) (string, error) {
 	return r.call.scope().edition(ctx, r.fleet, number, dir)
 }
 
-// Load returns the site as a release makes it that some host keeps, and that may be trusted.
+// Load returns the site as defined by a release that some host stores, if that copy is trusted.
 func (r Releases) Load(ctx context.Context, number int) (*site.Site, error) {
 	return r.call.scope().load(ctx, r.fleet, number)
 }
 
-// Vouch writes to releases.lock what this machine keeps of releases, before other hosts join it:
-// only its root could have written that. What other hosts keep is left for the user to trust.
+// Vouch adds the releases that this machine stores to releases.lock, before other hosts join the
+// site. Only root of this machine could have written them. For releases from other hosts the user
+// decides (orrery release trust).
 func (r Releases) Vouch(ctx context.Context) error { return r.call.scope().vouch(ctx) }
 
-// Admit refuses releases from a backup that are not the ones in releases.lock of the site
-// directory. If that directory is fresh, it came with the backup, and so did these releases: who
-// trusts the one trusts the other. Digests is called if they are asked for.
+// Admit returns a Refused problem if releases from a backup differ from those in releases.lock of
+// the site directory. If that directory is fresh, it came with the same backup as the releases, so
+// both are equally trusted. Digests is called if they are needed.
 func (r Releases) Admit(fresh bool, digests func() (map[int]string, error)) error {
 	return r.call.scope().admit(fresh, digests)
 }

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestTooSmall: what does not arrive whole is said with the largest size that does, and what can be
-// done about it: another MTU of the network only if that can be so small.
+// TestTooSmall: the error names the largest packet size that arrives and the cure. It suggests a
+// smaller MTU only if the network allows one that small.
 func TestTooSmall(t *testing.T) {
 	w := overlay.Way{Network: "lan", From: "sv1", To: "sv2", At: netip.MustParseAddr("10.8.1.1"),
 		There: netip.MustParseAddr("10.8.1.2"), Size: 1500, Over: 50}

@@ -16,40 +16,41 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A State is how a host of a site is.
+// A State is the state of a host of a site.
 type State struct {
 	Host     string       `json:"host"`
 	Address  string       `json:"address"`
 	Answers  bool         `json:"answers"`
 	Hostname string       `json:"hostname,omitempty"`
-	Seconds  float64      `json:"seconds"` // that a question takes there and back
-	Skew     float64      `json:"skew"`    // seconds that its clock is ahead of that of this machine
+	Seconds  float64      `json:"seconds"` // round-trip time
+	Skew     float64      `json:"skew"`    // seconds that its clock is ahead of this machine's clock
 	Nodes    int          `json:"nodes"`   // of the site
 	Running  int          `json:"running"`
-	Drained  string       `json:"drained,omitempty"` // who keeps nodes of the site away from it; "": they may come
-	Lacks    doctor.Facts `json:"lacks,omitempty"`   // of what nodes need; only if that was asked for
-	Wrong    []string     `json:"wrong,omitempty"`   // what else is wrong with it
+	Drained  string       `json:"drained,omitempty"` // who keeps nodes of the site away, or "" if nobody does
+	Lacks    doctor.Facts `json:"lacks,omitempty"`   // what nodes need and the host lacks, if checked
+	Wrong    []string     `json:"wrong,omitempty"`   // other errors
 
 	problems []error
-	machine  string // which it is; "": nobody knows
-	keyless  bool   // it cannot encrypt networks, though the site has such
+	machine  string // identity of the machine, or "" if unknown
+	keyless  bool   // the host cannot encrypt networks, although the site has encrypted ones
 }
 
-// Well reports whether the host is fit for nodes, as far as that was asked.
+// Well reports whether the host is fit for nodes, as far as that was checked.
 func (s *State) Well() bool { return s.Answers && len(s.problems) == 0 && len(s.Lacks) == 0 }
 
 func (s *State) skew() time.Duration { return time.Duration(s.Skew * float64(time.Second)).Abs() }
 func (s *State) took() time.Duration { return time.Duration(s.Seconds * float64(time.Second)) }
 
-// wrong notes that something is.
+// wrong records an error.
 func (s *State) wrong(err error) {
 	s.problems, s.Wrong = append(s.problems, err), append(s.Wrong, err.Error())
 }
 
-// States tells how the hosts of the site are, in its order.
+// States returns the states of the hosts of the site, in its order.
 func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false).all }
 
-// Check does the same, and looks whether they are fit for nodes, and whether each is a machine of its own.
+// Check returns the same as States, and also checks whether the hosts are fit for nodes and whether
+// each is a different machine.
 func (c *Call) Check(ctx context.Context) []State {
 	v := c.survey(ctx, true)
 	all, machines := v.all, make([]string, len(v.all))
@@ -70,7 +71,7 @@ func (c *Call) Check(ctx context.Context) []State {
 	return all
 }
 
-// Facts returns what a host has that nodes need.
+// Facts returns what a host has of the things that nodes need.
 func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {
@@ -79,8 +80,8 @@ func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	return c.inspect(ctx, *h)
 }
 
-// Outfit installs on a host what nodes of some engines need, and says what is done there. It gives
-// the packages.
+// Outfit installs on a host what nodes of some engines need, and reports its progress to say. It
+// returns the names of the packages.
 func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say func(string)) ([]string, error) {
 	if h.Local() {
 		return c.Machine.Outfit(ctx, engines, say)
@@ -92,8 +93,8 @@ func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say fu
 	return l.Outfit(ctx, engines, say)
 }
 
-// Link returns the connection to a host that is another machine. Whoever calls is told if the host
-// makes him wait, for it or along it.
+// Link returns the connection to a host that is another machine. It reports to the caller if
+// connecting or a later request takes long.
 func (c *Call) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
 	notice := func(text string) { c.Notice("%s", text) }
 	defer remote.Remind(h.Name, "login", notice)()
@@ -115,7 +116,7 @@ func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
 	return l.Inspect(ctx)
 }
 
-// A survey finds out how the hosts of a site are.
+// A survey collects the states of the hosts of a site.
 type survey struct {
 	call *Call
 	all  []State // in the order of the site

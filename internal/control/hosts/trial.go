@@ -15,13 +15,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Failing tells what hosts have taken down that fails of a trial, as far as they answer.
+// Failing returns what the hosts that answer have recorded as failures of a trial, by host name.
 func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
 	all := make([]string, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) error {
 		r, err := h.Releases.Read(ctx)
 		if err == nil && r.Trial != nil {
-			all[i] = problem.Short(r.Trial.Failed, 300) // it comes from there
+			all[i] = problem.Short(r.Trial.Failed, 300) // shortened, because it comes from another host
 		}
 		return err
 	})
@@ -34,10 +34,10 @@ func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err er
 	return why, err
 }
 
-// FirstOf returns the name of the host that is the first of some.
+// FirstOf returns the host name that sorts first.
 func FirstOf(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
 
-// MayConfirm refuses to confirm a release that has failed on some host.
+// MayConfirm returns a Refused problem if the release has failed on a host.
 func MayConfirm(ctx context.Context, f *apply.Fleet, key string, t *observe.Trial) error {
 	failing, err := Failing(ctx, f)
 	if err != nil || len(failing) == 0 {
@@ -48,7 +48,7 @@ func MayConfirm(ctx context.Context, f *apply.Fleet, key string, t *observe.Tria
 		Try("orrery rollback returns at once; at %s all hosts do", humanize.Clock(t.Until))
 }
 
-// TellTrial tells of a trial that is under way, and on which hosts it has failed.
+// TellTrial reports a trial that is under way, and the hosts on which it has failed.
 func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases) error {
 	if r.Trial == nil || r.Switch != nil {
 		return nil
@@ -75,13 +75,13 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	return err
 }
 
-// Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes
-// back by itself then, and so must all.
+// Unconfirmed lets the trial continue after a host could not be told that the release is confirmed.
+// That host will go back on its own, so all hosts must.
 func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, before observe.Releases) error {
 	if len(f.All) == 1 {
 		return cause
 	}
-	ctx = context.WithoutCancel(ctx) // else all hosts but one would have it confirmed
+	ctx = context.WithoutCancel(ctx) // otherwise only that host would go back
 	left := f.Each(func(_ int, h *apply.Steered) error {
 		current, err := h.Releases.Read(ctx)
 		if err != nil || current.State() == before.State() {
@@ -95,9 +95,9 @@ func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, b
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 
-// Settle lets hosts have on record that all of them were told that a release is confirmed: from
-// then on, none of them can say that it has gone back instead. If one does not get that, the
-// release is confirmed all the same.
+// Settle records on all hosts that all of them know that the release is confirmed. From then on, no
+// host can claim that it has gone back. If a host cannot record this, the release is confirmed all
+// the same.
 func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 	if len(f.All) == 1 {
 		return
@@ -108,7 +108,7 @@ func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 	_ = f.Records().Write(ctx, r)
 }
 
-// Verdict says how the last trial ended. That it did not end well is the error.
+// Verdict returns how the last trial ended. It returns an error if the trial did not end well.
 func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	switch {
 	case r.Switch != nil:

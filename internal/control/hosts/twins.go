@@ -16,35 +16,35 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Twin is a twin of a site, as its hosts know it.
+// A Twin is a twin of a site, as recorded on its hosts.
 type Twin struct {
 	twin.Record
-	On      []string `json:"on,omitempty"` // the hosts that have something of it; none: this one
+	On      []string `json:"on,omitempty"` // the hosts that have part of it, or none if it is on this one
 	Nodes   int      `json:"nodes"`
 	Running int      `json:"running"`
 
-	apart error // they say different things of it
+	apart error // hosts have different records of the twin, or nil
 }
 
-// As returns the call for something else of the same site: a twin, or the site of one.
+// As returns the call for another site on the same hosts: a twin, or the original of a twin.
 func (c *Call) As(s *site.Site) *Call {
 	b := *c
 	b.Site = s
 	return &b
 }
 
-// Twins are the twins of a site, as its hosts know them.
+// Twins gives access to the twins of a site.
 type Twins struct{ call *Call }
 
-// Twins returns those of the site.
+// Twins returns the twins of the site.
 func (c *Call) Twins() Twins { return Twins{c} }
 
-// Trust refuses to run the program that hosts have on record for the volumes of a twin, if that is
-// only their word.
+// Trust returns an error if only the hosts' records name the program that fills the volumes of a
+// twin.
 func (t Twins) Trust(r *twin.Record) error { return t.call.scope().program(r) }
 
-// All returns the twins of the site of which hosts have something that answer, by name. Silent
-// tells why others do not answer.
+// All returns the twins of the site that are on hosts that answer, sorted by name. Silent is the
+// error of the hosts that do not answer.
 func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	f, silent, err := t.call.Bare(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	for i, h := range f.All {
 		for _, r := range records[i] {
 			if r.Site != t.call.Site.Name || twin.Legal(r.Options.Name) != nil {
-				continue // of another site, or what no program of ours has written
+				continue // a twin of another site, or a record that Orrery did not write
 			}
 			one := known[r.Options.Name]
 			if one == nil {
@@ -85,7 +85,7 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	return all, silent, nil
 }
 
-// same reports whether two hosts have the same on record of a twin.
+// same reports whether two hosts' records of a twin are the same.
 func same(a, b twin.Record) bool {
 	a.Filled, b.Filled = false, false
 	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.Dir == b.Dir && a.Volumes == b.Volumes &&
@@ -112,12 +112,13 @@ func (t Twins) Count(ctx context.Context, of *Twin) error {
 	return err
 }
 
-// site is what need be known of a twin to end it.
+// site returns the part of a twin's site that is needed to destroy the twin.
 func (t Twins) site(name string) *site.Site {
 	return &site.Site{Name: t.call.Site.Name, Twin: name, Hosts: t.call.Site.Hosts}
 }
 
-// One returns a twin of the site. If there is none, or hosts know different things of it, it returns an error.
+// One returns a twin of the site. It returns an error if there is none, or if hosts have different
+// records of it.
 func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 	all, silent, err := t.All(ctx)
 	if err != nil {
@@ -143,8 +144,8 @@ func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 	return nil, p.Try("orrery twin create %s %s", t.call.Site.Name, name)
 }
 
-// Create takes down on all hosts of the site that there is a twin, which is their site s. All of
-// them must answer: one that has it already is not asked afterwards.
+// Create records the twin r, whose site is s, on all hosts. All hosts must answer, because a host
+// that does not may have the twin already.
 func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 	all, silent, err := t.All(ctx)
 	if err != nil {
@@ -167,8 +168,8 @@ func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 	return t.call.As(s).RecordTwin(ctx, r)
 }
 
-// RecordTwin lets all hosts of a twin have its record that have not got it. If one of them cannot,
-// those that had none have none again.
+// RecordTwin stores the record of a twin on all its hosts that lack it. If one host fails,
+// RecordTwin removes the new records again.
 func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	f, silent, err := c.Bare(ctx)
 	if err != nil {
@@ -200,7 +201,7 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	}))
 }
 
-// Hosts returns the hosts of a twin, for what ends it.
+// Hosts returns the hosts of a twin, for destroying it.
 func (t Twins) Hosts(ctx context.Context, name string) (*site.Site, *apply.Fleet, error) {
 	s := t.site(name)
 	f, silent, err := t.call.As(s).Bare(ctx)

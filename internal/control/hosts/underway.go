@@ -12,15 +12,15 @@ import (
 	"orrery/internal/site"
 )
 
-// UnderWay tells of a trial, and of what was being put back, on hosts that were reached just now. A
-// switch that is under way, or was interrupted, is the error.
+// UnderWay reports a trial, and a restore in progress, on hosts that were just reached. It returns
+// an error if a switch is under way or was interrupted.
 func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.Records().AsReached(ctx)
 	if err != nil {
 		return err
 	}
 	var restore *observe.Restoring
-	var both sync.WaitGroup // a host that is far away is asked both at once
+	var both sync.WaitGroup // ask a remote host both questions at once
 	both.Go(func() {
 		if part, err := apply.InterruptedRestore(ctx, f); err == nil {
 			restore = part
@@ -41,8 +41,8 @@ func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 	return Interrupted(c.Site, r)
 }
 
-// TellCutShort tells how the restoring of a snapshot is resumed that was cut short: what is in
-// place then may be of before or of then, and is whole, but nothing has proven it.
+// TellCutShort reports how to resume the restoring of a snapshot that was interrupted. Until then
+// each volume has its old or its restored content. Each is complete, but nothing has verified that.
 func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
 	id, nodes, err := apply.RestoringSnapshot(ctx, f)
 	if err != nil {
@@ -53,7 +53,8 @@ func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
 	}
 }
 
-// Interrupted returns the error that a switch is under way, or was interrupted, if there is one on record.
+// Interrupted returns an error if the records contain a switch that is under way or was
+// interrupted.
 func Interrupted(s *site.Site, r observe.Releases) error {
 	if r.Switch == nil {
 		return nil

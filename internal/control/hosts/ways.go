@@ -14,8 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// tryWays looks whether what networks over hosts send arrives there, whole: an interface says what
-// it takes itself, and nothing of what is in between.
+// tryWays checks whether packets of networks between hosts arrive whole. The MTU of an interface
+// says nothing about the links in between.
 func (v *survey) tryWays(ctx context.Context) {
 	links, ways, err := v.ways(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (v *survey) tryWays(ctx context.Context) {
 	for _, w := range ways {
 		by[w.From] = append(by[w.From], w)
 	}
-	ctx, end := context.WithTimeout(ctx, time.Minute) // it takes a second or two, and some more where packets are lost
+	ctx, end := context.WithTimeout(ctx, time.Minute) // it takes a second or two, and longer if packets are lost
 	defer end()
 	var each sync.WaitGroup
 	for i := range v.all {
@@ -50,7 +50,7 @@ func (v *survey) tryWays(ctx context.Context) {
 	each.Wait()
 }
 
-// ways returns those between hosts that answer, and the connections to these.
+// ways returns the ways between hosts that answer, and the connections to these hosts.
 func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.Way, error) {
 	links, f := map[string]*remote.Link{}, &apply.Fleet{}
 	for i, h := range v.call.Site.Hosts {
@@ -97,7 +97,7 @@ func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.W
 	return links, known, nil
 }
 
-// try has a host try ways: this machine, if there is no connection.
+// try makes a host test ways. If l is nil, this machine tests them.
 func try(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Way) ([]int, error) {
 	var all []path.Way
 	for _, w := range ways {
@@ -109,7 +109,7 @@ func try(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Way
 	return l.Try(ctx, all)
 }
 
-// tooSmall tells that less arrives than has to.
+// tooSmall returns an error if packets of the needed size do not arrive.
 func tooSmall(w overlay.Way, arrives int) error {
 	switch {
 	case arrives >= w.Size:

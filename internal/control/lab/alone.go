@@ -10,15 +10,15 @@ import (
 	"orrery/internal/site"
 )
 
-// lockFile is the file in the directory of bundles that the lab at work there has locked.
+// lockFile is locked, in the directory of bundles, by the lab that is at work there.
 const lockFile = ".lock"
 
-// alone refuses to measure beside the lab of another state directory: the two would measure one
-// another, and their settings have the same names. The lock of this state directory does not keep
-// that one out.
+// alone returns an error if a lab of another state directory is at work. The two would disturb each
+// other's measurements, and their settings have the same names. The lock in this state directory
+// does not exclude that lab.
 func alone(c *control.Session) error {
 	if c.Machine != nil {
-		return nil // the claims of this machine say nothing of that one
+		return nil // the claims of this machine do not concern a machine in tests
 	}
 	state := c.Dirs.KeptElsewhere((&site.Site{Name: setting.SiteName}).Key())
 	if state == "" {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// groupBare makes the control groups of the bare host's commands, with the limits that a node has
-// unless its setting has others: then what it costs to be limited and counted is the same.
+// groupBare creates the control groups for the commands on the bare host. They have the limits of a
+// node without settings of its own, so that the cost of limits and accounting is the same.
 func (s *stand) groupBare() error {
 	far, ok := s.grouped()
 	if !ok {
@@ -29,7 +29,8 @@ func (s *stand) groupBare() error {
 	return nil
 }
 
-// grouped returns the far end if its engine keeps nodes in control groups of this host. That of tests does not.
+// grouped returns the far node if its engine runs nodes in control groups of this host. The engine
+// in tests does not.
 func (s *stand) grouped() (far *site.Node, ok bool) {
 	near, err := here.Of(s.hosts.All[0])
 	if err != nil {
@@ -42,7 +43,7 @@ func (s *stand) grouped() (far *site.Node, ok bool) {
 	return far, ok
 }
 
-// ungroupBare removes those groups, with what a test may have left running in them.
+// ungroupBare removes these groups, and kills what a test may have left running in them.
 func (s *stand) ungroupBare(ctx context.Context) error {
 	if _, ok := s.grouped(); !ok {
 		return nil

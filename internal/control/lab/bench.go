@@ -16,11 +16,12 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Bench does on this machine the experiments of somebody who has reached it from another one, as
-// if they had been asked for here.
+// A Bench runs experiments on this machine for a user of another machine, as if they had been
+// started here.
 type Bench struct{ Session *control.Session }
 
-// Measure does one. The bundle stays here, too: a run that was cut short goes on from it.
+// Measure runs one experiment. The bundle also stays on this machine, so that an interrupted run
+// can be resumed from it.
 func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
 	e, err := experiment.Parse(x.Name+experiment.Suffix, x.Text, host.Online())
 	if err != nil {
@@ -33,7 +34,7 @@ func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(strin
 	c := *b.Session
 	c.Asker, c.Watcher = control.Agreed{}, steps{t.line}
 	c.Command = "orrery lab run --host, asked for by " + problem.Short(sanitize.Line(x.By), 100)
-	// Whoever has asked ends it by going away, too, and then it is ended as by Ctrl-C here.
+	// A disconnect of the requesting host ends the experiment like Ctrl-C.
 	ends, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, end)()

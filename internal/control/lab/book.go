@@ -13,19 +13,19 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A book keeps trials, and the head of the bundle up to date.
+// A book stores trials and keeps the head of the bundle up to date.
 type book struct {
 	*bundle.Writer
 	head bundle.Head
 }
 
-// Round notes that so many rounds are complete.
+// Round records how many rounds are complete.
 func (b *book) Round(complete int) error {
 	b.head.Rounds = max(b.head.Rounds, complete)
 	return b.Save(b.head)
 }
 
-// end notes how the run ended.
+// end records how the run ended.
 func (b *book) end(err error) error {
 	if b.head.State = bundle.Done; err != nil {
 		b.head.State = bundle.Interrupted
@@ -34,8 +34,8 @@ func (b *book) end(err error) error {
 	return b.Save(b.head)
 }
 
-// facts writes the facts of the host, unless a run that is gone on with has: what is in its rounds
-// is of those. It refuses to go on with other programs.
+// facts writes the facts of the host, unless the run was resumed: its rounds were measured under
+// the former facts. It returns an error if the programs have changed since.
 func (b *book) facts(now known, former json.RawMessage) error {
 	if former == nil {
 		return b.Facts(now)
@@ -57,7 +57,7 @@ func (b *book) facts(now known, former json.RawMessage) error {
 	return nil
 }
 
-// settings tells the settings of an experiment.
+// settings returns the settings of an experiment.
 func settings(e *experiment.Experiment) []bundle.Setting {
 	all := []bundle.Setting{
 		{Name: experiment.Bare, About: "this host, with the same binaries as the nodes"},
@@ -79,7 +79,7 @@ func settings(e *experiment.Experiment) []bundle.Setting {
 	return all
 }
 
-// tests tells the tests of an experiment, one for each number of copies.
+// tests returns the tests of an experiment, one for each number of copies.
 func tests(e *experiment.Experiment) []bundle.Test {
 	var all []bundle.Test
 	for _, u := range run.Units(e) {

@@ -13,13 +13,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// Bundles is where runs leave their bundles unless they are told otherwise.
+// Bundles returns the directory in which runs store their bundles by default.
 func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, bundlesName) }
 
 const bundlesName = "lab"
 
-// Find returns the directory of a bundle, which may be named by its path or, if it is where bundles
-// are, by its id.
+// Find returns the directory of a bundle. Name is its path or, for a bundle in the default
+// directory, its ID.
 func Find(c *control.Session, name string) (string, error) {
 	if _, err := os.Stat(filepath.Join(name, bundle.HeadFile)); err == nil {
 		return name, nil
@@ -46,7 +46,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// State tells how a run stands: one that is under way from one that was killed.
+// State returns the state of a run. It distinguishes a run that is under way from one that was
+// killed.
 func State(h bundle.Head, dir string) string {
 	if h.State == bundle.Running && !bundle.Busy(dir) {
 		return "killed"
@@ -54,7 +55,7 @@ func State(h bundle.Head, dir string) string {
 	return string(h.State)
 }
 
-// openBundle opens the bundle of a run of the experiment that was not brought to its end, or makes a new one.
+// openBundle opens the bundle of an unfinished run of the experiment, or creates a new one.
 func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents,
 	error) {
 	e := o.Experiment

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// resumed is a Watcher that only hears of what goes on.
+// resumed is a Watcher that only records resumed runs.
 type resumed struct {
 	Watcher
 	dirs  []string
@@ -28,8 +28,8 @@ func (r *resumed) Apart(dir, why string) { r.apart = append(r.apart, dir+": "+wh
 
 func (r *resumed) Resumed(dir string, _ int) { r.dirs = append(r.dirs, dir) }
 
-// TestOpenBundle: a run goes on in the bundle of one of the same experiment that has not come to
-// its end, unless it is to begin anew or another version has made that.
+// TestOpenBundle: a run is resumed in the bundle of an unfinished run of the same experiment,
+// unless a fresh run is requested or another version wrote the bundle.
 func TestOpenBundle(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	o := Options{Experiment: experiment.Default(), Orrery: "1"}
@@ -74,7 +74,8 @@ func TestOpenBundle(t *testing.T) {
 	}
 }
 
-// TestFind: a bundle is found by its path and by its id; of what is none, the nearest is named.
+// TestFind: a bundle is found by its path and by its ID. If there is none, the error names the
+// nearest ID.
 func TestFind(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	book, _, err := openBundle(t.Context(), c, &resumed{},
@@ -97,8 +98,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestHistory: without names, the runs of the experiment that ran last are taken, the oldest first;
-// another can be named; what has no round is left out.
+// TestHistory: without names, the runs of the last experiment are used, the oldest first. Another
+// experiment can be named. Runs without a round are left out.
 func TestHistory(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	if _, err := History(c, nil, ""); problem.Exit(err) != int(problem.Usage) {
@@ -140,8 +141,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestOtherConditions: rounds of another kernel, host or Orrery are not gone on with, and their
-// facts stay as they are. Where the bundle is to be the same, that is an error.
+// TestOtherConditions: a run is not resumed under another kernel, host or Orrery, and its facts
+// stay unchanged. If the bundle would have to be the same, that is an error.
 func TestOtherConditions(t *testing.T) {
 	for what, c := range map[string]struct {
 		head  func(*bundle.Head)

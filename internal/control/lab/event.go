@@ -18,7 +18,7 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// An event is what a host that measures tells of its run to whoever has asked for it.
+// An event is a message about a run, sent by the host that measures to the requesting host.
 type event struct {
 	Kind    string        `json:"kind"`
 	Test    string        `json:"test,omitempty"`
@@ -43,12 +43,13 @@ const (
 	watched  = "watched"
 )
 
-// A teller tells somebody else of a run: it is the Watcher at the end where it goes on.
+// A teller is the Watcher on the host that measures. It sends what it is told to the requesting
+// host.
 type teller struct{ tell func(string) }
 
 func (t teller) say(e event) {
 	text, err := json.Marshal(e)
-	if err == nil { // there is no number in it that JSON does not have, but perhaps a share
+	if err == nil { // it has only numbers that JSON supports, except perhaps a share
 		t.tell(string(text))
 	}
 }
@@ -68,10 +69,10 @@ func (t teller) Resumed(dir string, rounds int) { t.say(event{Kind: aResume, Tex
 func (t teller) Apart(dir, why string)          { t.say(event{Kind: apart, Text: dir + "\n" + why}) }
 func (t teller) Watched(share float64)          { t.say(event{Kind: watched, Share: share}) }
 
-// Close ends the rounds: the other end knows that by what comes next.
+// Close does nothing: the requesting host knows from the next event that the rounds are over.
 func (teller) Close() {}
 
-// Aside keeps what is told of nodes that are made anew.
+// Aside collects the messages about nodes that are recreated.
 func (t teller) Aside() (w control.Watcher, show func()) {
 	var mutex sync.Mutex
 	var kept []string
@@ -91,7 +92,7 @@ func (t teller) Aside() (w control.Watcher, show func()) {
 
 func (t teller) line(text string) { t.say(event{Kind: aLine, Text: text}) }
 
-// steps are told as lines: each that ends.
+// steps reports each step that ends as a line.
 type steps struct{ line func(string) }
 
 func (s steps) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return s }
@@ -117,14 +118,14 @@ type nothing struct{}
 func (nothing) Add(int64) {}
 func (nothing) Close()    {}
 
-// What a host may tell of a run at most. No run tells as much: a host that does is not heard to its end.
+// Limits for the messages of one run. No honest run exceeds them; a host that does is cut off.
 const (
 	maxLines       = 20_000
-	maxTextLetters = 1000 // letters of what it says
+	maxTextLetters = 1000 // letters of a text
 )
 
-// A hearing tells a Watcher of a run that goes on at another host, as far as that can be: of the
-// tests and settings that there are, once where once is enough.
+// A hearing passes the messages of a run on another host to a Watcher, if they are plausible. They
+// must concern existing tests and settings, and must not be repeated if they can occur only once.
 type hearing struct {
 	Watcher
 	host   string
@@ -148,7 +149,7 @@ func newHearing(w Watcher, host string, e *experiment.Experiment, line func(stri
 	return h
 }
 
-// hear is told what the host says.
+// hear handles one message from the host.
 func (h *hearing) hear(text string) error {
 	var e event
 	if err := jsonlimit.Unmarshal([]byte(text), &e); err != nil {
@@ -188,10 +189,10 @@ func (h *hearing) hear(text string) error {
 	return nil
 }
 
-// shown returns what a host says as it may be shown.
+// shown returns a host's text in a form that is safe to display.
 func shown(text string) string { return problem.Short(sanitize.Line(text), maxTextLetters) }
 
-// maxRoundsTold is how many rounds an experiment has at most.
+// maxRoundsTold is the largest number of rounds of an experiment.
 const maxRoundsTold = 1000
 
 func (h *hearing) refuse(why string) error {

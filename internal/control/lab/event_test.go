@@ -13,7 +13,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// heard is a Watcher that keeps what it is told.
+// heard is a Watcher that records what it is told.
 type heard struct {
 	Watcher
 	said []string
@@ -32,7 +32,8 @@ func (h *heard) Resumed(dir string, rounds int)         { h.note("resumed %s %d"
 func (h *heard) Apart(dir, why string)                  { h.note("apart %s %s", dir, why) }
 func (h *heard) Watched(share float64)                  { h.note("watched %v", share) }
 
-// listening returns a Watcher, and what lets a host tell it of a run of two tests in one setting.
+// listening returns a Watcher, and a function by which a host sends messages about a run of two
+// tests in one setting.
 func listening(t *testing.T) (to *heard, hear func(string) error) {
 	t.Helper()
 	e, err := experiment.Parse("x.toml",
@@ -44,7 +45,7 @@ func listening(t *testing.T) (to *heard, hear func(string) error) {
 	return to, newHearing(to, "sv2", e, func(text string) { to.note("line %s", text) }).hear
 }
 
-// TestTold: what a run says on one host, the Watcher hears on another.
+// TestTold: the Watcher receives the messages that a run sends on another host.
 func TestTold(t *testing.T) {
 	to, hear := listening(t)
 	from := teller{func(text string) {
@@ -81,8 +82,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestHostile: a host can tell a Watcher nothing of tests or settings that there are not, nothing
-// twice that happens once, and no more than there is.
+// TestHostile: a Watcher does not receive messages about unknown tests or settings, repetitions of
+// what occurs once, or too many messages.
 func TestHostile(t *testing.T) {
 	to, hear := listening(t)
 	for _, text := range []string{
@@ -113,7 +114,7 @@ func TestHostile(t *testing.T) {
 	if err := hear("{"); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sv2") {
 		t.Errorf("what is no JSON: %v", err)
 	}
-	lines := 1 // that it resumes
+	lines := 1 // the message that the run resumes
 	for ; lines < maxLines; lines++ {
 		if err := hear(`{"kind":"line","text":"x"}`); err != nil {
 			t.Fatalf("line %d: %v", lines, err)

@@ -10,15 +10,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// known is facts.json of a bundle: the host, and the programs that were measured with.
+// known is the content of facts.json in a bundle: the host, and the programs that were measured.
 type known struct {
 	facts.Facts
 	Programs []program `json:"programs"`
-	Emulated []string  `json:"emulated,omitempty"` // settings whose processors were emulated by software
+	Emulated []string  `json:"emulated,omitempty"` // settings whose processors were emulated in software
 }
 
-// A program is a program with the SHA-256 of its file, by setting. They are all the same, or the
-// run is not begun.
+// A program is a program with the SHA-256 of its file, by setting. If these differ, the run is not
+// started.
 type program struct {
 	Name    string            `json:"name"`
 	Digests map[string]string `json:"digests"`

@@ -22,8 +22,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is
-// one of them, or if no site is meant.
+// RunOn runs an experiment on the host of the site called name. If name is "", it runs on this
+// machine, if this is a host of the site or there is no site.
 func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Options) (*Written, error) {
 	s, err := c.Load()
 	if name == "" {
@@ -31,7 +31,7 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).
 				Try("orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
 		}
-		return Run(ctx, c, w, o) // which needs no site
+		return Run(ctx, c, w, o) // needs no site
 	}
 	if err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 	return f.run(ctx)
 }
 
-// Read reads an experiment that is to run on that host. What this machine knows of the processors
-// counts for itself alone.
+// Read reads an experiment that will run on the host called name. The processors of this machine
+// are checked only if it will run here.
 func Read(path, name string) (*experiment.Experiment, error) {
 	processors := ""
 	if name == "" {
@@ -57,13 +57,13 @@ func Read(path, name string) (*experiment.Experiment, error) {
 	return experiment.Read(path, processors)
 }
 
-// A far run is done on another host, whose bundle comes here.
+// A far run is done on another host, and its bundle is copied to this machine.
 type far struct {
 	Session *control.Session
 	watcher Watcher
 	Options
 	host site.Host
-	work string // where the bundle is until it has been looked at
+	work string // directory of the bundle until it has been checked
 }
 
 func (f *far) run(ctx context.Context) (made *Written, err error) {
@@ -102,7 +102,7 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	switch {
 	case sent != nil && errors.Is(done, errRefused):
 		return nil, f.refuse(sent)
-	case sent != nil && done != nil: // nothing came, because it ended before
+	case sent != nil && done != nil: // nothing was received, because the run ended before
 		return nil, done
 	case sent != nil:
 		return nil, f.refuse(sent)
@@ -118,11 +118,11 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	return made, errors.Join(done, err)
 }
 
-// errRefused is of what a host sends that is not taken.
+// errRefused is the error for data that is not a bundle.
 var errRefused = errors.New("it is not a bundle")
 
-// measure lets the host measure, and lays down what comes. It tells how the run ended, and whether
-// a bundle came.
+// measure makes the host run the experiment, and stores the received data. It returns how the run
+// ended, and whether a bundle was received.
 func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experiment, to string) (done, sent error) {
 	out, in := io.Pipe()
 	laid := make(chan error, 1)
@@ -143,8 +143,8 @@ func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experimen
 	return done, <-laid
 }
 
-// take makes what came a bundle of this machine, and gives its directory. It is looked at as a
-// stranger's is; what it is about, this end knows better.
+// take stores the received bundle on this machine and returns its directory. The bundle is checked
+// as untrusted. Its description is replaced by this machine's own.
 func (f *far) take(ctx context.Context, came string) (string, error) {
 	w, c, err := bundle.Open(ctx, came, control.Who())
 	if err != nil {
@@ -177,8 +177,8 @@ func (f *far) take(ctx context.Context, came string) (string, error) {
 	return dir, f.place(came, dir)
 }
 
-// vacant refuses a directory with anything in it but what came before of a run of this experiment
-// on this host that is not done.
+// vacant returns an error if a directory is not empty. It accepts an earlier, unfinished part of
+// this experiment from the same host.
 func (f *far) vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -196,7 +196,7 @@ func (f *far) vacant(dir string) error {
 		Try("name another one by --to, or remove it")
 }
 
-// place puts the bundle where it stays, instead of the former part of it.
+// place moves the bundle to its directory, in place of its earlier part.
 func (f *far) place(came, dir string) error {
 	err := os.Remove(dir) // if it is empty
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +212,7 @@ func (f *far) place(came, dir string) error {
 	return nil
 }
 
-// refuse says that what the host sent is not taken.
+// refuse returns the error that the data sent by the host was not accepted.
 func (f *far) refuse(why error) error {
 	return problem.New(problem.Failed, "what it sent is not the bundle of a run").At("host " + f.host.Name).Because(why).
 		Try("run it again; on that host, orrery lab ls has the bundles that are there")

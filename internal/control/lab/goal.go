@@ -8,22 +8,24 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Goal says how long a run goes on, in place of what its experiment says.
+// A Goal says how long a run continues, in place of the experiment's own limits.
 type Goal struct {
-	Keep   int           // rounds, at least; 0: as the experiment says
-	Until  float64       // until a difference of so much would be found in every figure; 0: as wide as the experiment says
-	Budget time.Duration // how long rounds may take in all; 0: as long as they do
+	Keep int // minimum number of rounds, or 0 for the experiment's number
+	// until this relative difference would be detected in every figure, or 0 for the experiment's
+	// width
+	Until  float64
+	Budget time.Duration // total time for rounds, or 0 for no limit
 }
 
-// maxRounds is how many rounds a run keeps that has a goal and no number of them.
+// maxRounds is the maximum number of rounds of a run that has a goal but no number of rounds.
 const maxRounds = 1000
 
-// Check reports a goal that cannot be reached.
+// Check returns an error if the goal cannot be reached.
 func (g Goal) Check() error {
 	switch {
 	case g.Keep != 0 && g.Keep < stats.Enough:
 		return problem.New(problem.Usage, "--rounds %d: fewer than %d rounds prove nothing", g.Keep, stats.Enough)
-	case g.Until != 0 && (!(stats.WidthFor(g.Until) > 0) || g.Until > 1): // or no number
+	case g.Until != 0 && (!(stats.WidthFor(g.Until) > 0) || g.Until > 1): // including NaN
 		return problem.New(problem.Usage, "--until %g%%: not above %g%% and up to 100%%", 100*g.Until, 100*stats.Margin).
 			Try("what differs by less than %g%% is the same; 10%% is usual", 100*stats.Margin)
 	case g.Budget < 0:
@@ -32,7 +34,7 @@ func (g Goal) Check() error {
 	return nil
 }
 
-// set has an experiment go on to the goal.
+// set changes an experiment so that it continues until the goal.
 func (g Goal) set(e *experiment.Experiment) error {
 	if err := g.Check(); err != nil {
 		return err

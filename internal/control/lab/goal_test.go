@@ -11,8 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestGoal: a difference to be found is a width, and goes on as long as it takes; a time goes on,
-// too, and ends there.
+// TestGoal: a difference to detect sets the width, without a limit on rounds. A budget also removes
+// that limit, and ends the run.
 func TestGoal(t *testing.T) {
 	for name, c := range map[string]struct {
 		Goal
@@ -42,7 +42,8 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestBarren: a test that failed everywhere is an error, one that failed in one setting is not.
+// TestBarren: a test that fails in all settings is an error, and one that fails in one setting is
+// not.
 func TestBarren(t *testing.T) {
 	of := func(failing ...string) *report.Report {
 		c := &bundle.Contents{Head: bundle.Head{

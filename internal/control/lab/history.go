@@ -10,11 +10,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// maxHistory bounds how many runs are taken by themselves: the report of each is computed again.
+// maxHistory is how many runs are chosen without names. The report of each must be computed again.
 const maxHistory = 30
 
-// History sets bundles one after another, each named by its directory or id. Without names it takes
-// those of this host that are of one experiment, "" being that of the last run.
+// History compares a series of bundles, each named by its directory or ID. Without names, it uses
+// the bundles of one experiment on this host, which is the last one that ran if experiment is "".
 func History(c *control.Session, names []string, experiment string) (*history.History, error) {
 	var dirs []string
 	for _, name := range names {
@@ -41,8 +41,8 @@ func History(c *control.Session, names []string, experiment string) (*history.Hi
 	return history.New(all), nil
 }
 
-// runsOf are the directories of the last runs of an experiment on this host, the oldest first.
-// Those that have no round yet are left out.
+// runsOf returns the directories of the last runs of an experiment on this host, the oldest first.
+// It leaves out runs without a complete round.
 func runsOf(c *control.Session, experiment string) ([]string, error) {
 	heads, err := bundle.List(Bundles(c))
 	var dirs []string

@@ -19,8 +19,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Check computes every figure of a bundle's report again. Figures that differ, and damage to the
-// bundle, are an error besides.
+// Check computes every figure of a bundle's report again. It returns an error in addition to the
+// result if figures differ or the bundle is damaged.
 func Check(dir string) (*report.Checked, error) {
 	c, err := report.Check(dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func Check(dir string) (*report.Checked, error) {
 	return c, errors.Join(err, c.Damaged.OrNil())
 }
 
-// Compare sets bundles from before and after a change side by side, each by its directory or its id.
+// Compare compares bundles from before and after a change, each named by its directory or ID.
 func Compare(c *control.Session, before, after []string) (*report.Comparison, error) {
 	sides := [2][]*report.Report{}
 	seen := map[string]bool{}
@@ -65,7 +65,7 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 	return report.Compare(sides[0], sides[1], former(c, all)), nil
 }
 
-// WritePage writes what can be shown as a page, such as a comparison, to a file that the user names.
+// WritePage writes a page, such as a comparison, to a file that the user names.
 func WritePage(of interface{ HTML(io.Writer) error }, path string) error {
 	var page bytes.Buffer
 	if err := of.HTML(&page); err != nil {
@@ -74,11 +74,11 @@ func WritePage(of interface{ HTML(io.Writer) error }, path string) error {
 	return host.WriteNamed(path, page.Bytes(), 0o644)
 }
 
-// maxFormer bounds how many former runs are read: they tell by how much runs differ.
+// maxFormer is how many former runs are read to find out by how much runs differ.
 const maxFormer = 20
 
-// former are the last other runs on this host of the experiment that all of these are of; none if
-// they are of several.
+// former returns the last other runs of the same experiment on this host, or none if the reports
+// belong to several experiments or hosts.
 func former(c *control.Session, of []*report.Report) (all []*report.Report) {
 	like := of[0].Bundle
 	for _, r := range of {
@@ -86,7 +86,7 @@ func former(c *control.Session, of []*report.Report) (all []*report.Report) {
 			return nil
 		}
 	}
-	heads, _ := bundle.List(Bundles(c)) // what cannot be read is no history
+	heads, _ := bundle.List(Bundles(c)) // unreadable bundles are skipped
 	for _, h := range slices.Backward(heads) {
 		same := func(r *report.Report) bool { return r.Bundle.ID == h.ID }
 		if h.Digest != like.Digest || h.Host != like.Host || h.State != bundle.Done || slices.ContainsFunc(of, same) ||
@@ -104,7 +104,7 @@ func former(c *control.Session, of []*report.Report) (all []*report.Report) {
 	return all
 }
 
-// Doctor tells what of this host makes figures suspect.
+// Doctor returns the facts about this host that make figures suspect.
 func Doctor(ctx context.Context, c *control.Session) (doctor.Facts, error) {
 	known, err := facts.Collect(ctx, facts.Options{Dir: c.Dirs.State})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// measured makes the bundle of a run in which one test took so long in two settings.
+// measured creates the bundle of a run in which one test took different times in two settings.
 func measured(t *testing.T, c *control.Session, id string, slower float64) string {
 	t.Helper()
 	w, before, err := openBundle(t.Context(), c, &resumed{},
@@ -53,8 +53,8 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 	return b.Dir()
 }
 
-// TestJudge: a run has a report, which can be computed again; a figure that was changed, and
-// damage, are told; two runs are set side by side.
+// TestJudge: the report of a run can be computed again. Changed figures and damage are detected.
+// Two runs can be compared.
 func TestJudge(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	first := measured(t, c, "default-1", 1)
@@ -106,8 +106,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestCompareRuns: several runs of each side are compared, with what other runs of the experiment
-// on this host tell; a run counts once.
+// TestCompareRuns: several runs of each side are compared, also using other runs of the experiment
+// on this host. Each run counts once.
 func TestCompareRuns(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	for i, id := range []string{"a1", "a2", "a3", "b1", "b2", "b3", "old1", "old2"} {

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// resume opens the bundle of a run that was not brought to its end.
+// resume opens the bundle of an unfinished run.
 func resume(ctx context.Context, told Watcher, dir string, h bundle.Head) (*bundle.Writer, *bundle.Contents, error) {
 	w, before, err := bundle.Open(ctx, dir, h.Who)
 	if err == nil {
@@ -24,9 +24,9 @@ func resume(ctx context.Context, told Watcher, dir string, h bundle.Head) (*bund
 	return w, before, err
 }
 
-// unfinished returns the last bundle of the same experiment that is not done, or "". Rounds under
-// other conditions than those of now are not mixed with new ones: such a bundle is left alone,
-// which is told, or an error if it is where this one is to be.
+// unfinished returns the last bundle of the same experiment that is not done, or "". Rounds from
+// different conditions are not mixed. If conditions have changed, unfinished reports that and skips
+// the bundle. It returns an error if the new bundle would be in the same directory.
 func unfinished(ctx context.Context, c *control.Session, told Watcher, h bundle.Head, to string) (string, error) {
 	now, err := facts.Collect(ctx, facts.Options{})
 	if err != nil {
@@ -59,18 +59,18 @@ func unfinished(ctx context.Context, c *control.Session, told Watcher, h bundle.
 	return "", nil
 }
 
-// resumable reports whether a run that is to be may go on with a former one. What another host has
-// sent is its own, and goes on there. Another part of the experiment is another table.
+// resumable reports whether a new run may resume a former one. A run on another host is resumed on
+// that host. A different part of the experiment has a different table.
 func resumable(former, h bundle.Head) bool {
 	return former.Digest == h.Digest && slices.Equal(former.Part, h.Part) && former.State != bundle.Done &&
 		former.From == ""
 }
 
-// maxFactsBytes bounds what is read of the facts of a bundle.
+// maxFactsBytes limits how much of the facts of a bundle is read.
 const maxFactsBytes = 16 << 20
 
-// otherwise says in what the conditions of a former run differ from those of now, as far as it had
-// come to take them down.
+// otherwise returns how the conditions of a former run differ from the current ones, as far as they
+// were recorded.
 func otherwise(dir string, former, h bundle.Head, now facts.Facts) (all []string) {
 	if former.Orrery != h.Orrery {
 		all = append(all, fmt.Sprintf("Orrery: %s then, %s now", former.Orrery, h.Orrery))

@@ -1,5 +1,5 @@
-// Package lab runs experiments on this host, as sites that exist only during the run, and stores
-// their bundles.
+// Package lab runs experiments on this host and stores their bundles. The nodes of an experiment are
+// a site that exists only during the run.
 package lab
 
 import (
@@ -18,28 +18,29 @@ import (
 	"orrery/internal/problem"
 )
 
-// Options say what is run.
+// Options say what to run.
 type Options struct {
 	Experiment *experiment.Experiment
-	To         string // the directory of the bundle; "": one of its own where bundles are
+	To         string // directory of the bundle, or "" for a new one in the default directory
 	Goal
-	Fresh    bool              // begin anew, even if a run of this experiment was interrupted
+	Fresh    bool              // start again, even if a run of this experiment was interrupted
 	Orrery   string            // the version of this program
-	Programs map[string][]byte // that come with Orrery and were sent here; others are beside this one
+	Programs map[string][]byte // programs of Orrery that were sent here; others are installed beside this one
 }
 
-// A Watcher is told how a run gets on, besides the Watcher of the session, who is told of its settings.
+// A Watcher displays the progress of a run. The Watcher of the session displays the steps for the
+// settings.
 type Watcher interface {
 	run.Progress
-	Close() // when the rounds are over
-	// Resumed is told that a run goes on that has so many complete rounds.
+	Close() // called when the rounds are over
+	// Resumed reports that a run with the given number of complete rounds is resumed.
 	Resumed(dir string, rounds int)
-	// Apart is told of a run that is not gone on with, because the conditions are others now.
+	// Apart reports a run that is not resumed because the conditions have changed.
 	Apart(dir, why string)
-	// Watched is told what it took to watch the host, as a share of one processor.
+	// Watched reports the cost of observing the host, as a share of one processor.
 	Watched(share float64)
-	// Aside returns the watcher of nodes that are made anew, and a function that shows what it was told: it is
-	// of interest only if it fails.
+	// Aside returns a watcher for recreating nodes, and a function that displays what the watcher
+	// was told. Show is called only after a failure.
 	Aside() (w control.Watcher, show func())
 }
 
@@ -49,8 +50,8 @@ type Written struct {
 	Report *report.Report
 }
 
-// Run runs an experiment from wherever a former run of it has come to. If anything was measured,
-// there is a report, however the run ended.
+// Run runs an experiment, and resumes a former run of it if there is one. If anything was measured,
+// it writes a report, however the run ended.
 func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *Written, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -58,8 +59,8 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err := o.Goal.set(o.Experiment); err != nil {
 		return nil, err
 	}
-	// Users of the host need not see what there is; nodes have to reach what is below. Former versions
-	// made it so that all could.
+	// Users of the host need not list the directory, but nodes must reach what is below it. Former
+	// versions made it readable for all.
 	err = os.MkdirAll(Bundles(c), 0o711)
 	if err == nil {
 		err = os.Chmod(Bundles(c), 0o711)
@@ -96,7 +97,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if done == nil {
 		stand.sent = sent
 		done = measure(ctx, w, o, stand, book, before)
-		done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // also when the user has ended the run
+		done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // even if the user has interrupted the run
 	}
 	if c, err := bundle.Read(book.Dir()); err == nil && len(c.Trials) == 0 {
 		return nil, errors.Join(done, os.RemoveAll(book.Dir())) // nothing was measured
@@ -108,7 +109,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	return made, errors.Join(done, err)
 }
 
-// barren is an error if a test gave nothing in any setting, so that a script can tell.
+// barren returns an error if a test yielded no figure in any setting, so that scripts notice.
 func barren(r *report.Report) error {
 	var all problem.List
 	for _, f := range r.Tests.Barren() {
@@ -121,7 +122,8 @@ func barren(r *report.Report) error {
 	return nil
 }
 
-// WriteReport writes the report of a bundle. One that is damaged has a report of what is left, and an error.
+// WriteReport writes the report of a bundle. For a damaged bundle, it writes a report of what is
+// left, and returns an error.
 func WriteReport(dir string) (*Written, error) {
 	c, err := bundle.Read(dir)
 	if err != nil {
@@ -134,7 +136,7 @@ func WriteReport(dir string) (*Written, error) {
 	return &Written{dir, r}, c.Damaged.OrNil()
 }
 
-// measure makes the settings, does the rounds, and notes how that ended.
+// measure creates the settings, runs the rounds, and records how the run ended.
 func measure(ctx context.Context, w Watcher, o Options, stand *stand, writer *bundle.Writer,
 	before *bundle.Contents) error {
 	kept := &book{writer, before.Head}
@@ -194,7 +196,8 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book,
 	return err
 }
 
-// interrupted says how a run is gone on with that the user has ended.
+// interrupted replaces the error of a run that the user interrupted by one that says how to resume
+// it.
 func interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").

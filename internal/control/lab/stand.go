@@ -27,18 +27,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A stand is the stand of an experiment on this host: a site like any other, but that it is not
-// there for longer than the run.
+// A stand is the site of an experiment on this host. It exists only during the run.
 type stand struct {
 	Session *control.Session
 	*setting.Stand
 	site  *site.Site
 	hosts *apply.Fleet
 	work  string
-	sent  string // the directory of programs that were sent here for the run
+	sent  string // directory of programs that were sent here for the run
 }
 
-// onHost returns an experiment as this host can have it.
+// onHost returns the experiment adapted to this host.
 func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (*experiment.Experiment, error) {
 	f, err := c.Hosts(ctx, &site.Site{Name: setting.SiteName})
 	if err != nil {
@@ -55,7 +54,8 @@ func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (
 	return e.On(engines), nil
 }
 
-// newStand makes the site directory of an experiment, unless a former run has made it, and reads it.
+// newStand creates the site directory of an experiment, unless a former run has created it, and
+// loads it.
 func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment, dir string) (*stand, error) {
 	work := filepath.Join(Bundles(c), ".work")
 	if e.Dir != "" {
@@ -78,8 +78,8 @@ func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment,
 	return s, err
 }
 
-// begin makes the settings. What a run that was killed has left of its own is removed first: up
-// would leave a node alone that was just about to be destroyed.
+// begin creates the settings. First it removes what a killed run left, because up would not touch a
+// node that was about to be destroyed.
 func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func())) error {
 	if tree.Exists(s.Session.Dirs.Site(s.site.Key())) {
 		err := s.quietly(aside, func() error { return s.clear(ctx) })
@@ -90,10 +90,10 @@ func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func()
 	return s.up(ctx)
 }
 
-// up makes the settings.
+// up creates the settings.
 func (s *stand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o700); err != nil {
-		// what nodes see of it is mounted by root, and they may show it to all
+		// root mounts parts of it into nodes, which may make them readable for all
 		return err
 	}
 	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts,
@@ -104,7 +104,7 @@ func (s *stand) up(ctx context.Context) error {
 	return err
 }
 
-// down removes the settings and all that was written in them. Layers stay, as ever.
+// down removes the settings and all that was written in them. It keeps the layers.
 func (s *stand) down(ctx context.Context) error {
 	if err := s.clear(ctx); err != nil {
 		return err
@@ -128,11 +128,11 @@ func (s *stand) clear(ctx context.Context) error {
 	if err := s.ungroupBare(ctx); err != nil {
 		return err
 	}
-	return tree.RemoveAll(s.work) // nodes wrote it
+	return tree.RemoveAll(s.work) // nodes wrote to it
 }
 
-// anew removes the settings and makes them again, with their networks and all that was written in
-// them. Steps are shown only if one fails.
+// anew recreates the settings, with their networks and empty directories. The steps are displayed
+// only if one fails.
 func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())) (*setting.Ground, error) {
 	err := s.quietly(aside, func() error {
 		if err := s.clear(ctx); err != nil {
@@ -146,7 +146,7 @@ func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())
 	return s.ground(ctx)
 }
 
-// quietly does some work whose steps are shown only if it fails.
+// quietly does work whose steps are displayed only if it fails.
 func (s *stand) quietly(aside func() (control.Watcher, func()), work func() error) error {
 	loud := s.Session
 	defer func() { s.Session = loud }()
@@ -161,7 +161,7 @@ func (s *stand) quietly(aside func() (control.Watcher, func()), work func() erro
 	return err
 }
 
-// ground finds the places and puts the tools in them that come with Orrery.
+// ground finds the places of the settings, and installs Orrery's own tools in them.
 func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	tools, err := tools(s.Needs.Tools, s.sent)
 	if err != nil {
@@ -210,7 +210,7 @@ func putTools(ctx context.Context, p *place.Place, tools map[string]string) erro
 	return nil
 }
 
-// layPrograms lays down programs that were sent here. A run that was killed may have left others.
+// layPrograms stores programs that were sent here. It removes those of a killed run first.
 func layPrograms(dir string, programs map[string][]byte) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -226,8 +226,8 @@ func layPrograms(dir string, programs map[string][]byte) error {
 	return nil
 }
 
-// programs reads those that an experiment needs and another host may not have: its helper is this
-// program, and nothing else.
+// programs reads the programs that an experiment needs and another host may lack. It omits Orrery
+// itself, which runs there as the helper.
 func programs(e *experiment.Experiment) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, name := range setting.New(e, "", nil).Needs.Tools {
@@ -246,7 +246,7 @@ func programs(e *experiment.Experiment) (map[string][]byte, error) {
 }
 
 // tools finds the files of tools on this host: the running program itself, what was sent here, and
-// what was built and installed beside it.
+// what was installed beside the running program.
 func tools(names []string, sent string) (map[string]string, error) {
 	found := map[string]string{}
 	var all problem.List
@@ -268,9 +268,9 @@ func tools(names []string, sent string) (map[string]string, error) {
 	return found, all.OrNil()
 }
 
-// freeSubnets finds /24 networks that this host has no route to but by default, in the range that
-// is meant for measuring networks (RFC 2544, appendix C.2.2). It returns the first three numbers of
-// each.
+// freeSubnets finds /24 networks to which this host has no route but the default one. They are in
+// the range for measuring networks (RFC 2544, appendix C.2.2). It returns the first three numbers
+// of each.
 func freeSubnets(n int) ([]string, error) {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {

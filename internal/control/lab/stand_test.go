@@ -15,14 +15,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// hears is a watcher that has a name, and hears nothing.
+// hears is a named watcher that ignores its events.
 type hears struct {
 	control.Watcher
 	name string
 }
 
-// TestQuietly: the steps of settings that are made anew are shown only if one fails; afterwards all
-// is told as before.
+// TestQuietly: the steps of recreating settings are displayed only if one fails. Afterwards
+// everything is displayed as before.
 func TestQuietly(t *testing.T) {
 	broken := errors.New("broken")
 	for _, wrong := range []error{nil, broken} {
@@ -42,8 +42,8 @@ func TestQuietly(t *testing.T) {
 	}
 }
 
-// TestBookFacts: a run that is gone on with goes on with the same programs; what is on record of
-// the host stays as it was.
+// TestBookFacts: a run is resumed only with the same programs, and the recorded facts of the host
+// stay unchanged.
 func TestBookFacts(t *testing.T) {
 	of := func(name, digest string) known {
 		return known{Programs: []program{{"other", map[string]string{experiment.Bare: "0"}},
@@ -89,7 +89,7 @@ func TestBookFacts(t *testing.T) {
 	}
 }
 
-// A page is a report that can be written, or not.
+// A page is a report whose writing may fail.
 type page struct{ failure error }
 
 func (p page) HTML(to io.Writer) error {
@@ -97,7 +97,7 @@ func (p page) HTML(to io.Writer) error {
 	return errors.Join(err, p.failure)
 }
 
-// TestWritePage: a page is there as a whole, or the one that was there stays.
+// TestWritePage: a page is written completely, or the former one stays.
 func TestWritePage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := WritePage(page{}, path); err != nil {

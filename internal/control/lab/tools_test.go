@@ -9,7 +9,7 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// TestTools: programs that are not there are told, all of them; one that was sent is taken.
+// TestTools: the error lists all missing programs. A program that was sent is used.
 func TestTools(t *testing.T) {
 	sent := t.TempDir()
 	if _, err := tools([]string{"orrery-none", place.Orrery, "orrery-nothing"}, sent); err == nil ||

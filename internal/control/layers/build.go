@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Build lets hosts have the layers that the nodes need which selectors mean, and gives them, each once.
+// Build makes hosts build the layers that the selected nodes need. It returns these layers, each
+// once.
 func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec.Layer, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -47,8 +48,8 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	return all, nil
 }
 
-// recipes returns the layers of the site as it is declared, as its releases make it, and as its
-// twins are: bases before what stands on them.
+// recipes returns the layers of the site as declared, of its releases, and of its twins. Base
+// layers come before the layers on top of them.
 func recipes(s *site.Site) ([]*spec.Layer, error) {
 	views := []*site.Site{s}
 	for _, r := range s.Releases {
@@ -87,7 +88,8 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 	return append(bases, roles...), nil
 }
 
-// Provide builds the layers of a site on this machine that are not in its store, whatever hosts the site has.
+// Provide builds the layers of a site that are missing in the store of this machine, whatever hosts
+// the site has.
 func Provide(ctx context.Context, c *control.Session, s *site.Site) error {
 	if _, err := hosts.Stamp(ctx, s); err != nil {
 		return err

@@ -51,8 +51,8 @@ subnet = "10.99.7.0/24"
 suite = "bookworm"
 `
 
-// TestRecipes: a mirror is for the layers of the site, of its releases and of twins, each once, and
-// each after those that it stands on.
+// TestRecipes: a mirror has the layers of the site, its releases and its twins. Each occurs once,
+// after the layers that it needs.
 func TestRecipes(t *testing.T) {
 	of := func(text string) int {
 		t.Helper()
@@ -86,7 +86,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestMirrorAt: the mirror is where the caller says, or the site file, or with the state of this host.
+// TestMirrorAt: the mirror is in the directory that the caller names, or the site file, or in the
+// state of this host.
 func TestMirrorAt(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: "/state"}}
 	s := &site.Site{Name: "karoo"}
@@ -105,7 +106,7 @@ func TestMirrorAt(t *testing.T) {
 	}
 }
 
-// TestStore: a store without layers has none, and nothing is used of it; what is not in it cannot be told of.
+// TestStore: an empty store lists, removes and verifies nothing.
 func TestStore(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	if rows, err := List(t.Context(), c); err != nil || len(rows) > 0 {
@@ -120,7 +121,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// open is a machine of which anybody may do anything, with a fake engine.
+// open is a machine that anybody may change, with a fake engine.
 type open struct {
 	here.Machine
 	engine *fake.Engine
@@ -133,8 +134,8 @@ func (m open) Host(name, key string, secrets apply.Secrets) apply.Host {
 	return local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, secrets).Host
 }
 
-// TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can
-// be removed, and only they are.
+// TestUsed: a layer of a node is used, and so are the layers below it. Only the other layers can be
+// removed.
 func TestUsed(t *testing.T) {
 	m := open{engine: fake.New(), dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	c := &control.Session{Dirs: m.dirs, Machine: m}

@@ -14,23 +14,23 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// PullOptions say where the mirror of the packages is, and what else is done with it.
+// PullOptions say where the package mirror is, and what else to do with it.
 type PullOptions struct {
-	Dir   string // "": as [mirror] of the site says, else with the state of this host
-	Prune bool   // what no layer of this site needs is removed
+	Dir   string // "" for [mirror] of the site, or else a directory in the state of this host
+	Prune bool   // remove what no layer of this site needs
 }
 
-// Pulled is what came of getting packages.
+// Pulled is the result of getting packages.
 type Pulled struct {
 	pkgmirror.Pulled
-	Site      string // its name
-	Dir       string // the mirror
+	Site      string // name of the site
+	Dir       string // directory of the mirror
 	Needless  bool   // the site has no nodes, so it needs no packages
-	Apt, PyPI string // what the site file has to say in [mirror] to build from it; "": it says so
+	Apt, PyPI string // the lines that [mirror] in the site file lacks to use the mirror, or ""
 }
 
-// Pull gets the exact packages of all layers that a site, its releases and its twins need. Layers
-// that are missing are built first.
+// Pull gets the exact packages of all layers that a site, its releases and its twins need. It
+// builds missing layers first.
 func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if _, err := hosts.Stamp(ctx, s); err != nil {
 		return nil, err
 	}
-	// The layers are those that are made from the archives themselves: what comes out of the mirror
-	// cannot tell what belongs into it.
+	// Use the layers that are built from the archives themselves. Layers built from the mirror
+	// cannot show what belongs into it.
 	upstream := *s
 	upstream.Mirror = pkgmirror.Upstream(s.Mirror, dir)
 	recipes, err := recipes(&upstream)
@@ -84,8 +84,8 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	return pulled, nil
 }
 
-// mirrorAt returns the directory that is meant: the one that is named, else that of [mirror], else
-// one with the state of this host.
+// mirrorAt returns the directory of the mirror. It is the named one, else that of [mirror], else
+// one in the state of this host.
 func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)

@@ -1,5 +1,5 @@
-// Package layers has the operations on the base images and role layers in the stores of hosts, and
-// on the mirror of their packages.
+// Package layers has the operations on base images and role layers in the hosts' stores. It also has
+// the operations on the mirror of their packages.
 package layers
 
 import (
@@ -12,30 +12,30 @@ import (
 	"orrery/internal/site"
 )
 
-// An Info is what is known of a layer in a store.
+// An Info describes a layer in a store.
 type Info = image.Info
 
 // A Row is a layer in the store of a host.
 type Row struct {
-	Host string `json:"host,omitempty"` // "": this machine, of which no site was asked
+	Host string `json:"host,omitempty"` // "" for this machine, without a site
 	Info
-	Used bool `json:"-"` // a node stands on it, or stood on it in a snapshot
+	Used bool `json:"-"` // a node or a snapshot of a node needs it
 }
 
-// All stands for all hosts of the site.
+// All selects all hosts of the site.
 const All = "all"
 
-// A store is that of a host.
+// A store is the layer store of a host.
 type store struct {
 	host string
 	apply.LayerHost
 }
 
-// stores returns those of some hosts of the site that is meant, as far as they answer; without
-// names, that of this machine, which takes no site.
+// stores returns the stores of the named hosts of the session's site that answer. Without names, it
+// returns the store of this machine, which needs no site.
 func stores(ctx context.Context, c *control.Session, names []string) (all []store, err error) {
 	if len(names) == 0 {
-		f, err := c.Bare(ctx, &site.Site{}) // it is about nodes of any
+		f, err := c.Bare(ctx, &site.Site{}) // the store holds layers of all sites
 		if err != nil {
 			return nil, err
 		}
@@ -62,8 +62,8 @@ func stores(ctx context.Context, c *control.Session, names []string) (all []stor
 	return all, err
 }
 
-// List returns the layers in the stores of some hosts of the site, or of this machine. What hosts
-// have that answer is given also if there is an error.
+// List returns the layers in the stores of the named hosts, or of this machine. It returns the
+// layers of hosts that answer even if there is an error.
 func List(ctx context.Context, c *control.Session, names ...string) ([]Row, error) {
 	all, err := stores(ctx, c, names)
 	var rows []Row
@@ -77,7 +77,8 @@ func List(ctx context.Context, c *control.Session, names ...string) ([]Row, erro
 	return rows, err
 }
 
-// Remove removes the layers that no node stands on, and gives them. They are gone, also if there is an error.
+// Remove removes the layers that no node needs, and returns them. Even if there is an error, the
+// returned layers are removed.
 func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Row, err error) {
 	if err := may(c, names); err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Ro
 	return gone, err
 }
 
-// Verify sees whether layers, those of these digests or all, are as they were built. Each is told
-// of, with what is wrong with it, when it has been read.
+// Verify checks whether layers, either those with the given digests or all, are unchanged since
+// they were built. It calls each for every layer that was read, with its error or nil.
 func Verify(ctx context.Context, c *control.Session, names, digests []string,
 	each func(host, digest string, wrong error)) error {
 	if err := may(c, names); err != nil {
@@ -117,11 +118,11 @@ func Verify(ctx context.Context, c *control.Session, names, digests []string,
 	return err
 }
 
-// may returns an Unable problem if the caller may not see or change the store of this machine, if
-// that is meant.
+// may returns an Unable problem if the caller may not see or change the store of this machine. It
+// checks nothing if hosts are named.
 func may(c *control.Session, names []string) error {
 	if len(names) == 0 {
 		return c.Allowed()
 	}
-	return nil // whether one may on hosts is asked of each
+	return nil // each host decides that itself
 }

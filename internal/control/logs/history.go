@@ -11,14 +11,14 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A History is what the journals of a site have, on its hosts.
+// A History is the content of a site's journals on its hosts.
 type History struct {
-	Entries []journal.Entry  // the oldest first; if the site has several hosts, each says of which it is
-	Damaged map[string][]int // the numbers of the lines that cannot be read, by host
-	Silent  error            // why there is nothing of the journals of some hosts
+	Entries []journal.Entry  // the oldest first; if the site has several hosts, each entry names its host
+	Damaged map[string][]int // numbers of lines that cannot be read, by host
+	Silent  error            // why the journals of some hosts are missing
 }
 
-// Read reads the journals of a site from where the last so many runs begin; 0: all.
+// Read reads the journals of a site from the start of the last runs, or completely if runs is 0.
 func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*History, error) {
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err

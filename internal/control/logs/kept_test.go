@@ -11,8 +11,8 @@ import (
 	"testing/iotest"
 )
 
-// TestKept: a log is shown whole, with the file that it is in; one that cannot be read is an error
-// and not an empty log.
+// TestKept: a log is shown completely, with the name of its file. A log that cannot be read is an
+// error, and not an empty log.
 func TestKept(t *testing.T) {
 	broken := errors.New("disk failed")
 	path := filepath.Join(t.TempDir(), "log")

@@ -1,5 +1,5 @@
-// Package logs reads what roles and services have printed on nodes, and follows it from release to
-// release.
+// Package logs reads the output of roles and services on nodes. It can follow the output from
+// release to release.
 package logs
 
 import (
@@ -19,18 +19,18 @@ import (
 	"orrery/internal/site"
 )
 
-// Options say what of logs is read.
+// Options say which logs to read.
 type Options struct {
-	Units  []string // of the journal; none: all
+	Units  []string // of the journal, or none for all
 	Lines  int      // of the journal
-	Follow bool     // the journal is read as it is written, and nothing but that
+	Follow bool     // read only the journal, as it is written
 
-	Moved func(node string, release int) // is told of the release with which the journal of a node goes on
+	// called when the journal continues with the node's instance of another release
+	Moved func(node string, release int)
 }
 
-// Of reads the logs of the nodes that a selector means, one after the other, or all at once to
-// follow them. It gives how that ended on each; following them has no other end than that of ctx,
-// which is no error.
+// Of reads the logs of the selected nodes, one after the other, or all at once to follow them. It
+// returns the result for each node. Following ends only with ctx, which is not an error.
 func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options,
 	show func([]*site.Node) nodes.Speech) ([]nodes.Ending, error) {
 	crowd, err := nodes.NewCrowd(ctx, c, s, []string{meant}, 1)
@@ -50,7 +50,8 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o O
 	return endings, err
 }
 
-// OfNode reads the logs of one node. Absent says of one that does not run that it has no journal to be read.
+// OfNode reads the logs of one node. Absent is the reason why a node that does not run has no
+// journal.
 func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out,
 	errs io.Writer) (absent, err error) {
 	roll, err := way.Call(ctx, c, s)
@@ -61,13 +62,14 @@ func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, 
 	return absent, read(ctx, c, roll, name, in, o, out, errs)
 }
 
-// OfLayer reads what was printed when a layer was built.
+// OfLayer reads the output of the build of a layer.
 func OfLayer(c *control.Session, digest string, out io.Writer) error {
 	log, err := os.Open(image.Open(c.Dirs.State).LogOf(digest))
 	return kept(out, log, err, "layer "+digest)
 }
 
-// read prints the logs of a node: what its roles printed and, if there is a way into it, its journal.
+// read prints the logs of a node: the output of its roles and, if the node can be entered, its
+// journal.
 func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out,
 	errs io.Writer) error {
 	if !o.Follow {
@@ -94,7 +96,7 @@ func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, 
 	return pursuitOf(c, roll, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
 }
 
-// kept prints a log that was opened, and the name of its file if that is on this host.
+// kept prints an opened log, and the name of its file if that is on this host.
 func kept(to io.Writer, log io.ReadCloser, err error, of string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(to, "==> %s: no output\n", of)

@@ -13,21 +13,21 @@ import (
 	"orrery/internal/host"
 )
 
-// A pursuit follows what a node prints from one release of it to the next that goes live.
+// A pursuit follows the output of a node from one live release to the next.
 type pursuit struct {
-	live  func(ctx context.Context) (instance, error) // which is live now
-	way   func() (host.Runner, error)                 // into that
-	moved func(release int)                           // is told of the release that has gone live
-	every time.Duration                               // it is looked
-	most  time.Duration                               // that nothing may be live while they change places
+	live  func(ctx context.Context) (instance, error) // returns the instance that is live now
+	way   func() (host.Runner, error)                 // returns the way into it
+	moved func(release int)                           // called with the release that has become live
+	every time.Duration                               // interval of checks
+	most  time.Duration                               // how long no instance may be live during a switch
 }
 
-// An instance is a node of one release.
+// An instance is the node of one release.
 type instance struct{ id, release int }
 
 func pursuitOf(c *control.Session, roll *way.Roll, name string, moved func(release int)) *pursuit {
 	p := &pursuit{moved: moved, every: time.Second, most: 10 * time.Second}
-	if c.Release != control.Live { // then that and no other is meant
+	if c.Release != control.Live { // then only this release is selected
 		return p
 	}
 	p.live = func(ctx context.Context) (instance, error) {
@@ -41,8 +41,9 @@ func pursuitOf(c *control.Session, roll *way.Roll, name string, moved func(relea
 	return p
 }
 
-// follow runs a command that follows a journal, again in each release that goes live, from where
-// the one before was left. It has no end but that of ctx, or that the node is gone.
+// follow runs a command that follows a journal. It runs the command again in each release that
+// becomes live, from where the former journal was left. It ends only when ctx ends or the node is
+// gone.
 func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) error {
 	if p.live == nil {
 		return unlessOver(ctx, in.Run(ctx, c))
@@ -62,8 +63,8 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 	return unlessOver(ctx, err)
 }
 
-// until does something until another instance is live, and returns that and when the former was last
-// seen to be; or the same if it ends before, or the host is lost.
+// until runs do until another instance is live. It returns that instance, and when the former one
+// was last seen live. If do ends before, or the host is lost, it returns the same instance.
 func (p *pursuit) until(ctx context.Context, last instance, do func(context.Context) error) (seen time.Time,
 	next instance) {
 	ctx, stop := context.WithCancel(ctx)
@@ -79,7 +80,7 @@ func (p *pursuit) until(ctx context.Context, last instance, do func(context.Cont
 	var late <-chan time.Time
 	for seen = time.Now(); ; {
 		select {
-		case <-over: // it may be that it ended because another takes its place
+		case <-over: // perhaps it ended because another instance replaces it
 			if lost {
 				return seen, last
 			}
@@ -94,7 +95,7 @@ func (p *pursuit) until(ctx context.Context, last instance, do func(context.Cont
 			stop()
 			<-ended
 			return seen, now
-		case err == nil && over == nil || ctx.Err() != nil: // it is there, and nothing is to be read of it
+		case err == nil && over == nil || ctx.Err() != nil: // the node is there, but nothing can be read from it
 			<-ended
 			return seen, last
 		case err == nil:
@@ -103,7 +104,7 @@ func (p *pursuit) until(ctx context.Context, last instance, do func(context.Cont
 	}
 }
 
-// unlessOver returns an error of something that ends only with ctx, or nil if ctx has ended.
+// unlessOver returns the error of something that ends only with ctx, or nil if ctx has ended.
 func unlessOver(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/host"
 )
 
-// A teller is a node that prints its arguments and then does as it is told.
+// A teller is a node that prints its arguments and then does what it is told.
 type teller struct {
 	host.Runner
 	then func(ctx context.Context) error
@@ -26,8 +26,8 @@ func (j teller) Run(ctx context.Context, c host.Command) error {
 	return j.then(ctx)
 }
 
-// TestPursuit: what is followed goes on with the release that has become live, whether the former
-// one's node runs on or ends, and says so.
+// TestPursuit: following continues with the release that has become live, and reports it. It does
+// not matter whether the former instance continues to run.
 func TestPursuit(t *testing.T) {
 	for name, ends := range map[string]bool{"the former runs on": false, "the former ends": true} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestPursuit(t *testing.T) {
 	}
 }
 
-// TestPursuitEnds: it ends with a node that has ended, and with one in which there is nothing to be followed.
+// TestPursuitEnds: following ends when the node has ended, or has no journal to follow.
 func TestPursuitEnds(t *testing.T) {
 	broken := errors.New("no journal")
 	for name, live := range map[string]func(context.Context) (instance, error){

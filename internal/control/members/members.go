@@ -1,5 +1,5 @@
-// Package members lets users other than root work with the sites that root has brought up, within
-// the host's configuration and the site files.
+// Package members lets users other than root work with sites that root has brought up. The host's
+// configuration and the site files set the limits.
 package members
 
 import (
@@ -18,8 +18,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Enter makes a session one of somebody who is not root: what is configured in a file says who that
-// may be, and from here on nothing that the caller has set counts, but the arguments.
+// Enter makes a session that of a user who is not root. A configuration file says which users are
+// allowed. From then on, nothing that the caller has set has an effect, except the arguments.
 func Enter(ctx context.Context, c *control.Session, file string) error {
 	in, err := member.Configured(file)
 	if err != nil {
@@ -27,7 +27,7 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 	}
 	from, err := os.Getwd()
 	if err != nil {
-		from = "/" // it may be gone
+		from = "/" // the directory may be gone
 	}
 	if err := host.OwnSurroundings(); err != nil {
 		return problem.New(problem.Unable, "the caller's environment cannot be dropped").Because(err)
@@ -36,16 +36,17 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 	if err != nil {
 		return err
 	}
-	// Programs of the site file, such as those that print secrets, must not wait for a member.
+	// Programs of the site file, such as those that print secrets, must not wait for input of a
+	// member.
 	if err := host.HideInput(); err != nil {
 		return err
 	}
 	c.Member, c.From, c.Dirs = p, from, in.Dirs()
-	return os.Setenv("SUDO_USER", p.Name) // whom the journal, locks and what runs later name
+	return os.Setenv("SUDO_USER", p.Name) // named in the journal, in locks and by what runs later
 }
 
-// MayCall refuses a member what is not for members, and settles which site directory is meant: one
-// that root has brought up. It is asked before every verb.
+// MayCall returns an error if a member may not call a verb. It also decides which site directory is
+// used: one that root has brought up. It is called before every verb.
 func MayCall(ctx context.Context, c *control.Session, verb string, flags, args []string) error {
 	call := member.Call{Verb: verb, Flags: flags}
 	on, known := member.Works(verb)
@@ -79,8 +80,8 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 	return c.Member.May(call)
 }
 
-// recorded returns the site or twin that a member means, as root has put it on record, and whose
-// the twin is. What is said is the name of a site or its directory.
+// recorded returns the site or twin that a member selected, as recorded by root, and the owner of
+// the twin. Said is the name of a site or its directory.
 func recorded(c *control.Session, said string) (m register.Marker, owner string, err error) {
 	meant := func(name, dir string) bool {
 		return said == "" || said == name || pathOf(c, said) == dir
@@ -118,7 +119,8 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		Try("use -C %s, for example", found[0].Site)
 }
 
-// pathOf returns the path that a caller means, by its letters only: it is compared, and never followed.
+// pathOf returns the path that a caller gave, without looking at the file system. The path is only
+// compared, and never followed.
 func pathOf(c *control.Session, said string) string {
 	if filepath.IsAbs(said) {
 		return filepath.Clean(said)

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestRecorded: a member means one of the sites and twins that root has put on record: by name, by
-// directory, by where he is, or because there is one only.
+// TestRecorded: a member selects a recorded site or twin by name, by its directory, or by the
+// current directory. If there is only one, it is the default.
 func TestRecorded(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, From: "/srv"}
 	up := func(name, as, dir string) {
@@ -47,7 +47,7 @@ func TestRecorded(t *testing.T) {
 	}
 	refuses("", "/", "", problem.Usage, "no site is up")
 	up("a", "", "/srv/a")
-	up("a", "dev", "/srv/a") // a twin is no site that is meant without --twin
+	up("a", "dev", "/srv/a") // without --twin, a twin is not selected
 	means("", "/", "", "a  /srv/a")
 	up("b", "", "/srv/b")
 	refuses("", "/", "", problem.Usage, "2 are up")
@@ -70,7 +70,7 @@ func TestRecorded(t *testing.T) {
 }
 
 // TestMayNotCall: verbs that are not for members are refused before anything is looked up, and
-// others if the site is nobody's.
+// others if the site is not recorded.
 func TestMayNotCall(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Member: &member.Person{Name: "ada"}}
 	for _, verb := range []string{"host check", "host-helper", "nothing"} {

@@ -21,19 +21,20 @@ import (
 	"orrery/internal/problem"
 )
 
-// group is the control group of all that members call. Only root may freeze it, or bound what it gets.
+// group is the control group of everything that members call. Only root may freeze it or change its
+// limits.
 const group = "orrery-members"
 
-// passed are the signals of the caller's terminal, and of sudo, that reach the call. None that
-// stops a process does.
+// passed are the signals from the caller's terminal and from sudo that are passed to the call. None
+// of them stops a process.
 var passed = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGWINCH}
 
-// Relay runs this program once more with other arguments, for a member, and returns its exit
-// status. It stands between the call and the caller, whose terminal can stop this process at most,
-// which holds no lock: the call has a session and a control group of root's, and writes to no file
-// that somebody else may serve. If this process ends, the call ends as by a power cut.
+// Relay runs this program again with other arguments, for a member, and returns its exit status. It
+// isolates the call from the caller. The caller's terminal can stop only this process, which holds
+// no lock. The call has a session and a control group of root, and writes to no file that another
+// user may serve. If this process ends, the call is killed at once.
 func Relay(args []string) (status int, err error) {
-	runtime.LockOSThread() // the call inherits what this thread has, and dies with it
+	runtime.LockOSThread() // the call inherits the attributes of this thread, and dies with it
 	defer runtime.UnlockOSThread()
 	host.OwnLimits()
 	err = cgroup.Named(group).Enter()
@@ -65,7 +66,7 @@ func relay(args []string) (status int, err error) {
 	written := finish()
 	err = cmd.Wait()
 	close(over)
-	signal.Reset() // whoever does not read his output can still end this process
+	signal.Reset() // a caller who does not read the output can still end this process
 	<-written
 	var exit *exec.ExitError
 	switch {
@@ -83,7 +84,7 @@ func pass(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
 		select {
 		case s := <-signals:
 			if slices.Contains(passed, s) {
-				_ = to.Process.Signal(s) // it may have ended
+				_ = to.Process.Signal(s) // the call may have ended
 			}
 		case <-over:
 			return
@@ -91,9 +92,10 @@ func pass(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
 	}
 }
 
-// connect sets the outputs of a command to those of this process. An output that a killed process could not
-// leave, such as a file of a file system that its user serves, gets a pipe, which is copied here. Finish is
-// called once the command has started, and returns a channel that tells when all has been copied.
+// connect sets the outputs of a command to those of this process. A process that blocks on some
+// outputs cannot be killed, for example on a file in a file system that the user serves. For these
+// outputs, connect creates pipes and copies from them in this process. Finish must be called after
+// the command has started. It returns a channel that is closed when everything has been copied.
 func connect(cmd *exec.Cmd) (finish func() (written <-chan struct{}), err error) {
 	var ends []*os.File
 	var copies sync.WaitGroup

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/host"
 )
 
-// TestMain lets this program be a relay, and the call behind it.
+// TestMain lets the test program be a relay, and the call behind it.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv("ORRERY_RELAY_TEST"); {
 	case dir == "":
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// call counts in a file, until it is told to end.
+// call counts in a file until it is told to end.
 func call(dir string) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGTERM)
@@ -53,7 +53,7 @@ func call(dir string) {
 	}
 }
 
-// A relayed call, with its output in a file.
+// A relayed call writes its output to a file.
 type relayed struct {
 	*testing.T
 	cmd *exec.Cmd
@@ -97,15 +97,15 @@ func (r *relayed) eventually(condition func() bool) {
 	}
 }
 
-// goesOn wants that the call does.
+// goesOn fails the test unless the call continues.
 func (r *relayed) goesOn() {
 	r.Helper()
 	before := r.read("count")
 	r.eventually(func() bool { now := r.read("count"); return now != before && now != "" })
 }
 
-// TestRelay: whatever stops the relay, its call goes on; signals that end reach it, and what it
-// prints and its status reach the caller. A file of the caller's is not open in it.
+// TestRelay: the call continues if the relay is stopped. Signals that end it are passed on, and its
+// output and exit status reach the caller. It has no open file of the caller.
 func TestRelay(t *testing.T) {
 	r := begin(t)
 	for _, stop := range []unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGSTOP} {

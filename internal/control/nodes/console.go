@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-// A Console is that of a node which is there.
+// A Console is the serial console of an existing node.
 type Console struct {
 	host.Console
 	Node string
@@ -37,7 +37,7 @@ func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name strin
 	return &Console{of, name, n.Runs()}, nil
 }
 
-// thereOf returns a node that is there, for one who works at its console or screen as if it stood on his desk.
+// thereOf returns an existing node and its host, for direct access to its console or screen.
 func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *observe.Node,
 	error) {
 	if _, err := control.Declared(s, name); err != nil {
@@ -65,7 +65,7 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 	return nil, nil, way.NotRunning(name)
 }
 
-// Take takes the console of a node that runs.
+// Take opens the console of a running node.
 func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !c.Runs {
 		return nil, problem.New(problem.Failed, "node %s does not run", c.Node).
@@ -74,7 +74,7 @@ func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser,
 	return c.Open(ctx, by)
 }
 
-// Last returns the last lines of what was printed on the console since the node was last started.
+// Last returns the last lines that were printed on the console since the node was last started.
 func (c *Console) Last(lines int) (text string, err error) {
 	printed, err := c.Printed()
 	switch {

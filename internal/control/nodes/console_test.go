@@ -11,7 +11,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A paper is a console on which something has been printed.
+// A paper is a console with printed text.
 type paper string
 
 func (p paper) Open(context.Context, host.Holder) (io.ReadWriteCloser, error) { return nil, io.EOF }
@@ -23,8 +23,8 @@ func (p paper) Printed() ([]byte, error) {
 	return []byte(p), nil
 }
 
-// TestConsole: of what was printed there are the last lines, each whole; a node that does not run
-// has no more than that.
+// TestConsole: the last printed lines are returned whole. The console of a node that does not run
+// offers nothing else.
 func TestConsole(t *testing.T) {
 	c := &Console{paper("one\r\ntwo\r\n\r\nlogin: "), "db", false}
 	for lines, want := range map[int]string{0: "", 1: "login: \n", 3: "two\n\nlogin: \n", 4: "one\ntwo\n\nlogin: \n",

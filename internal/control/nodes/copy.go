@@ -17,10 +17,10 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// A spot is what an argument names: a path on this host, in a node, or in each of several.
+// A spot is what an argument names: a path on this machine, in a node, or in each of several nodes.
 type spot struct {
-	nodes []*site.Node // none: this host
-	many  bool         // by a selector and not by name, were it only one
+	nodes []*site.Node // none for this machine
+	many  bool         // given by a selector, even if it matches one node
 	path  string
 }
 
@@ -43,7 +43,8 @@ func spotOf(s *site.Site, arg string) (spot, error) {
 	return spot{nodes: nodes, many: true, path: at}, err
 }
 
-// node returns the node that a spot is in, if it is to be in one of several; "": this host.
+// node returns the name of the node of a spot, or "" for this machine. If the spot has several
+// nodes, it returns the argument.
 func (p spot) node(one string) string {
 	switch {
 	case p.nodes == nil:
@@ -63,13 +64,13 @@ func (p spot) in(c *Crowd, one string) nodecopy.Place {
 	return nodecopy.Place{In: c.in(node), Path: p.path}
 }
 
-// A Copying is what is copied where.
+// A Copying is a copy with its sources and its destination.
 type Copying struct {
-	Crowd        // the nodes with each of which something is to be done
-	all   []spot // the destination, and the sources
+	Crowd        // the nodes that are copied to or from
+	all   []spot // the destination, followed by the sources
 }
 
-// NewCopying finds out what arguments name, the destination last.
+// NewCopying parses the arguments of a copy.
 func NewCopying(ctx context.Context, c *control.Session, s *site.Site, sources []string,
 	destination string) (*Copying, error) {
 	to, err := spotOf(s, destination)
@@ -91,22 +92,24 @@ func NewCopying(ctx context.Context, c *control.Session, s *site.Site, sources [
 	return &Copying{*crowd, all}, nil
 }
 
-// Several reports whether it is a copy to or from several nodes, were it only one that a selector means.
+// Several reports whether several nodes are copied to or from, including a selector that matches
+// just one.
 func (c *Copying) Several() bool { return manySpots(c.all) }
 
-// Once copies where there is one node, or none, which is refused.
+// Once copies to or from one node. It also handles arguments without a node, which are refused.
 func (c *Copying) Once(ctx context.Context, moved func(bytes int64)) error {
 	return c.within(ctx, func(ctx context.Context) error { return c.copyOne(ctx, "", moved) })
 }
 
-// Each copies to or from each of the nodes, and shows how that ended.
+// Each copies to or from each of the nodes, and displays the results.
 func (c *Copying) Each(ctx context.Context, show Speech, moved func(bytes int64)) ([]Ending, error) {
 	return c.Speak(ctx, show, func(ctx context.Context, i int, _ host.Runner, _ Speaker) error {
 		return c.copyOne(ctx, c.Nodes[i].Name, moved)
 	})
 }
 
-// copyOne copies what concerns one of the nodes. What comes from each of several has a directory of its own.
+// copyOne copies to or from one of the nodes. Each of several source nodes has a directory of its
+// own in the destination.
 func (c *Copying) copyOne(ctx context.Context, node string, moved func(int64)) error {
 	to, sources := c.all[0], c.all[1:]
 	for _, from := range sources {
@@ -122,7 +125,7 @@ func (c *Copying) copyOne(ctx context.Context, node string, moved func(int64)) e
 	return nil
 }
 
-// transfer copies between two places, which are in these nodes or on this host.
+// transfer copies between two places, in the nodes a and b or on this machine if these are "".
 func (c *Copying) transfer(ctx context.Context, a, b string, from, to nodecopy.Place, several bool) error {
 	if a != "" && b != "" {
 		if direct := c.Roll.Between(a, b); direct != nil {
@@ -136,8 +139,8 @@ func (c *Copying) transfer(ctx context.Context, a, b string, from, to nodecopy.P
 
 func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }
 
-// crowdOf returns the nodes with each of which something is to be done: those of the only selector
-// or, if there is none, one.
+// crowdOf returns the nodes to copy to or from. They are those of the only selector or, if there is
+// no selector, one node.
 func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []spot) (*Crowd, error) {
 	c := &Crowd{}
 	for i, p := range all {
@@ -155,7 +158,7 @@ func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []
 		}
 	}
 	if c.Nodes == nil {
-		return c, nil // which is refused with words for that
+		return c, nil // the copy will be refused with an appropriate message
 	}
 	var err error
 	if c.Roll, err = way.Call(ctx, session, s); err != nil {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site"
 )
 
-// TestSpots: what an argument of cp names, by its letters.
+// TestSpots: the parsed arguments of cp.
 func TestSpots(t *testing.T) {
 	s := &site.Site{Nodes: []site.Node{{Name: "db"}, {Name: "web"}}}
 	for arg, want := range map[string]spot{

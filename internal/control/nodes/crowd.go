@@ -18,16 +18,16 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// A Crowd is nodes on which the same is done, so many at once.
+// A Crowd is a set of nodes on which the same work is done, on several at once.
 type Crowd struct {
 	Nodes    []*site.Node
-	Roll     *way.Roll              // of which they are
-	Runners  map[string]host.Runner // of those that run
+	Roll     *way.Roll              // the site's nodes, including these
+	Runners  map[string]host.Runner // of the nodes that run
 	Parallel int
-	Timeout  time.Duration // for each; 0: none
+	Timeout  time.Duration // for each node, or 0 for none
 }
 
-// NewCrowd returns the nodes that selectors mean, to work with so many at once.
+// NewCrowd returns the nodes that match selectors. Parallel is how many of them to work on at once.
 func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors []string, parallel int) (*Crowd, error) {
 	chosen, err := selector.Select(s, selectors...)
 	if err != nil {
@@ -41,14 +41,15 @@ func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	return &Crowd{Nodes: chosen, Roll: roll, Runners: runners, Parallel: parallel}, err
 }
 
-// An Ending is how something ended on one node.
+// An Ending is the result of work on one node.
 type Ending struct {
 	Node string
 	Err  error
 	Took time.Duration
 }
 
-// do does something on each node, tells of each when it has ended, and gives how, in the order of the nodes.
+// do calls work for each node, and ended for each node that is done. It returns the results in the
+// order of the nodes.
 func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in host.Runner) error,
 	ended func(i int, e Ending)) []Ending {
 	endings := make([]Ending, len(c.Nodes))
@@ -59,7 +60,7 @@ func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in
 		ended(i, endings[i])
 	}
 	if len(c.Nodes) == 1 {
-		one(0) // to start a goroutine is a good part of what it takes to enter a node
+		one(0) // starting a goroutine would take a good part of the time needed to enter a node
 		return endings
 	}
 	places := make(chan struct{}, max(1, c.Parallel))
@@ -75,8 +76,8 @@ func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in
 	return endings
 }
 
-// within runs some work with a timeout. When that runs out, it returns the cause, because the work's own
-// error says less.
+// within runs work with a timeout. If the timeout expires, it returns the cause, because the error
+// of work says less.
 func (c *Crowd) within(ctx context.Context, work func(context.Context) error) error {
 	if c.Timeout > 0 {
 		var stop context.CancelFunc
@@ -95,7 +96,7 @@ func (c *Crowd) within(ctx context.Context, work func(context.Context) error) er
 	}
 }
 
-// Speak does something on each node that prints, and shows that.
+// Speak calls do for each node and displays what the nodes print.
 func (c *Crowd) Speak(ctx context.Context, show Speech,
 	do func(ctx context.Context, i int, in host.Runner, to Speaker) error) ([]Ending, error) {
 	speakers := make([]Speaker, len(c.Nodes))
@@ -112,7 +113,7 @@ func (c *Crowd) Speak(ctx context.Context, show Speech,
 		Try("the lines above say where it ended; run the same command again for the others")
 }
 
-// in returns the way into a node, which says so if there is none.
+// in returns the runner of a node. If there is none, the runner returns an error that says so.
 func (c *Crowd) in(name string) host.Runner {
 	if in, ok := c.Runners[name]; ok {
 		return in
@@ -123,7 +124,7 @@ func (c *Crowd) in(name string) host.Runner {
 	return absent{why: c.Roll.Absence(name)}
 }
 
-// absent is the way into a node that does not run, or stands still.
+// absent is the runner of a node that does not run, or is frozen.
 type absent struct {
 	host.Runner
 	why error
@@ -131,7 +132,7 @@ type absent struct {
 
 func (a absent) Run(context.Context, host.Command) error { return a.why }
 
-// Failed names the nodes on which it failed.
+// Failed returns the names of the nodes that failed.
 func Failed(endings []Ending) []string {
 	var names []string
 	for _, e := range endings {
@@ -142,14 +143,14 @@ func Failed(endings []Ending) []string {
 	return names
 }
 
-// A Speech is what many nodes print at once, as it is shown. Whatever a node prints, its lines
-// cannot be taken for another's.
+// A Speech displays what many nodes print at once. Whatever a node prints, its lines cannot be
+// mistaken for those of another node.
 type Speech interface {
 	Of(i int) Speaker
-	Close() error // after the last has ended
+	Close() error // after all nodes have ended
 }
 
-// A Speaker shows what one node prints, and how that ended.
+// A Speaker displays what one node prints, and its result.
 type Speaker interface {
 	Out() io.Writer
 	Errs() io.Writer

@@ -16,10 +16,10 @@ import (
 	"orrery/internal/site"
 )
 
-// An answering node has something that listens at one address.
+// An answering node has a listener at one address.
 type answering struct {
 	host.Runner
-	at      string // "": nowhere
+	at      string // "" for no listener
 	failure error  // of all connections
 	tried   []string
 }
@@ -37,8 +37,8 @@ func (l *answering) Dial(_ context.Context, _, address string) (net.Conn, error)
 	return near, nil
 }
 
-// TestDialFallsBack: a service is reached that listens on the node's first address only; where nothing listens,
-// and where something else goes wrong, it is said which.
+// TestDialFallsBack: a service that listens only on the node's first address is reached. If nothing
+// listens, or something else fails, the error says which.
 func TestDialFallsBack(t *testing.T) {
 	const own, other, loop = "10.99.1.21:80", "10.99.2.21:80", "127.0.0.1:80"
 	lost := problem.New(problem.Failed, "host sv2: the connection has ended")

@@ -15,18 +15,18 @@ import (
 	"orrery/internal/site"
 )
 
-// ExecOptions say what is run, and how.
+// ExecOptions say what to run, and how.
 type ExecOptions struct {
 	Command  []string
 	User     string
 	Stdin    io.Reader
-	Parallel int           // how many nodes at once, at most
-	Fixed    bool          // not more than that, also if all of them read the same
-	Timeout  time.Duration // for each; 0: none
+	Parallel int           // maximum number of nodes at once
+	Fixed    bool          // keep to Parallel even if all nodes read the same input
+	Timeout  time.Duration // for each node, or 0 for none
 }
 
-// Exec runs a command on the nodes that selectors mean, and shows what they print. It gives how
-// that ended on each.
+// Exec runs a command on the selected nodes and displays what they print. It returns the result for
+// each node.
 func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o ExecOptions,
 	show func([]*site.Node) Speech) ([]Ending, error) {
 	if err := c.AllowedOn(s); err != nil {
@@ -57,7 +57,7 @@ func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return endings, failed
 }
 
-// Verdict returns the exit status of what was done on many nodes, or nil if it has succeeded on all.
+// Verdict returns the exit status of work on many nodes, or nil if it succeeded on all of them.
 func Verdict(endings []Ending) error {
 	if n := len(Failed(endings)); n > 0 {
 		return problem.Status(problem.FailedNodes + min(n, 100))
@@ -71,8 +71,8 @@ type inputs struct {
 	copies []*io.PipeReader
 }
 
-// inputs parts a stream among nodes, which then all run at once. A terminal is not passed: the
-// nodes would read what is typed for the shell.
+// inputs distributes a stream to the nodes. Several nodes must then all run at once. A terminal is
+// not passed on, because the nodes would consume what the user types for the shell.
 func (c *Crowd) inputs(from io.Reader, fixed bool) (*inputs, error) {
 	n := len(c.Nodes)
 	switch {
@@ -96,14 +96,14 @@ func (p *inputs) of(i int) io.Reader {
 	return p.only
 }
 
-// close says that a node wants no more, and no others wait for it.
+// close ends the input of a node, so that other nodes do not wait for it.
 func (p *inputs) close(i int) {
 	if p.copies != nil {
 		_ = p.copies[i].Close() // it never fails
 	}
 }
 
-// isNull reports whether a stream is /dev/null, as it is where nobody has anything to say.
+// isNull reports whether a stream is /dev/null, as it is when there is no input.
 func isNull(stream io.Reader) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Standard input goes to one node as it is and to several in copies; what is typed at a terminal goes to none.
+// TestInputs: standard input is passed to one node unchanged, and to several nodes as copies. Input
+// from a terminal is not passed on.
 func TestInputs(t *testing.T) {
 	given := strings.NewReader("text")
 	crowd := func(n, parallel int) *Crowd { return &Crowd{Nodes: make([]*site.Node, n), Parallel: parallel} }

@@ -19,8 +19,8 @@ import (
 	"orrery/internal/site"
 )
 
-// ListenOnLoopback listens where only this host can connect: what is forwarded may be a production
-// node's, and asks for no password.
+// ListenOnLoopback listens on an address that only this host can connect to. The forwarded port may
+// belong to a production node, and asks for no password.
 func ListenOnLoopback(listen, port string) (net.Listener, error) {
 	if listen == "" {
 		listen = net.JoinHostPort("127.0.0.1", port)
@@ -52,7 +52,8 @@ func validPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// A Way leads to a port of a node: of whichever instance is live when it is gone.
+// A Way leads to a port of a node. It uses the instance that is live at the time of each
+// connection.
 type Way struct {
 	Port      string
 	session   *control.Session
@@ -76,8 +77,8 @@ func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
 	return &Way{Port: port, session: c, site: s, node: n}, nil
 }
 
-// In returns the runner of the node. It is looked for again now and then, because a switch puts
-// another one in its place.
+// In returns the runner of the node. It looks for the node again at most once a second, because a
+// switch may have replaced the instance.
 func (w *Way) In(ctx context.Context) (host.Runner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +113,8 @@ func (w *Way) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Relay joins each connection to l with one that dial makes, until ctx ends. It tells of each
-// dialling how it ended.
+// Relay joins each connection accepted by l with one made by dial, until ctx ends. It calls told
+// with the result of each dial.
 func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error), told func(error)) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -129,7 +130,7 @@ func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 				_ = near.Close()
 			}
 			return
-		case err != nil: // too many open files, say
+		case err != nil: // for example, too many open files
 			told(problem.New(problem.Failed, "cannot take a connection").Because(err))
 			time.Sleep(100 * time.Millisecond)
 			continue
@@ -138,7 +139,7 @@ func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 			defer near.Close() //nolint:errcheck // all has been said
 			far, err := dial(ctx)
 			if ctx.Err() != nil {
-				err = nil // interrupted, which is no complaint
+				err = nil // the user interrupted it, which is not an error
 			}
 			told(err)
 			if far != nil {
@@ -149,13 +150,13 @@ func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 	}
 }
 
-// join carries what each of two connections says to the other, until both have said all: one that
-// says no more may still listen.
+// join copies data between two connections in both directions, until both sides have closed. A side
+// that has closed its sending direction may still receive.
 func join(ctx context.Context, near, far net.Conn) {
 	end := func() {
 		for _, c := range []net.Conn{near, far} {
 			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // a reset: what was cut off must not look whole
+				_ = tcp.SetLinger(0) // send a reset, so that truncated data does not look complete
 			}
 			_ = c.Close()
 		}
@@ -164,11 +165,11 @@ func join(ctx context.Context, near, far net.Conn) {
 	var both sync.WaitGroup
 	carry := func(to, from net.Conn) {
 		if _, err := io.Copy(to, from); err != nil {
-			end() // the other direction would wait for ever for one that is gone
+			end() // otherwise the other direction would wait forever
 			return
 		}
 		if half, ok := to.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite() // of one that is gone already
+			_ = half.CloseWrite() // the peer may be gone already
 		}
 	}
 	both.Go(func() { carry(near, far) })

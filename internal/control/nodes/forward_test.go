@@ -28,7 +28,8 @@ func listener(t *testing.T) net.Listener {
 	return l
 }
 
-// relayed returns the address of a relay to what serve does with each connection, and what ends the relay.
+// relayed returns the address of a relay whose connections are handled by serve, and a function
+// that ends the relay.
 func relayed(t *testing.T, serve func(*net.TCPConn)) (address string, end func()) {
 	t.Helper()
 	far, near := listener(t), listener(t)
@@ -63,7 +64,8 @@ func relayed(t *testing.T, serve func(*net.TCPConn)) (address string, end func()
 	}
 }
 
-// TestRelayHalves: a caller says all that it has and closes that half; only then the answer comes.
+// TestRelayHalves: the caller sends everything and closes its sending direction before the answer
+// comes.
 func TestRelayHalves(t *testing.T) {
 	address, end := relayed(t, func(c *net.TCPConn) {
 		defer c.Close()
@@ -97,7 +99,7 @@ func TestRelayHalves(t *testing.T) {
 	}
 }
 
-// TestRelayEnds: its end is the end of all connections, and the end of one half by force is that of the other.
+// TestRelayEnds: when the relay ends, all connections end. When one side is reset, so is the other.
 func TestRelayEnds(t *testing.T) {
 	address, end := relayed(t, func(c *net.TCPConn) {
 		word := make([]byte, 5)

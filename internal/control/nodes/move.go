@@ -13,30 +13,32 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Moved node is on another host now.
+// A Moved node is a node that was moved to another host.
 type Moved struct {
 	Node string `json:"node"`
 	Host string `json:"host"`
-	// Quarantine is the release of it that is in quarantine, and has gone with it; "": it is what is live.
+	// Quarantine is the release of the instance in quarantine that was moved along, or "" for the
+	// live instance.
 	Quarantine string `json:"quarantine,omitempty"`
-	// Away is for how many seconds it did not run: from the moment it was to stop until it had
-	// started. Healthy is the same until its health was proven; 0: that was not checked, as with one
-	// that did not run.
+	// Away is the number of seconds during which the node did not run, from the request to stop it
+	// until it had started. Healthy is the same until its health checks passed, or 0 if they were
+	// not run, for example because the node did not run before.
 	Away    float64 `json:"away"`
 	Healthy float64 `json:"healthy,omitempty"`
 }
 
-// A Moving is the operation that moves nodes to other hosts. If it fails before a node was given
-// away, that goes on where it was.
+// A Moving is the operation that moves nodes to other hosts. If it fails before a node was handed
+// over, the node continues on its former host.
 type Moving struct {
 	control.Plain
 	Session *control.Session
 	Site    *site.Site
 	Fleet   *apply.Fleet
-	To      map[string]string // node -> host
+	To      map[string]string // node name to host name
 }
 
-// Job returns the job that carries out the move as do says, which is the move itself, or embeds it.
+// Job returns the job that carries out the move. The operation do is the Moving itself, or embeds
+// it.
 func (m *Moving) Job(do control.Operation) *control.Job {
 	return &control.Job{Session: m.Session, Site: m.Site, Base: m.Site, Hosts: m.Fleet, Do: do}
 }
@@ -53,7 +55,7 @@ func (m *Moving) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	return p, hosts.Joined(m.Site, seen, p)
 }
 
-// Confirm asks, in production, whether nodes may stand still.
+// Confirm asks for consent to stop the nodes for a moment if the site is in production.
 func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	disturbed := p.Disturbed()
 	if len(disturbed) == 0 {
@@ -62,12 +64,13 @@ func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 	return c.AskProduction(m.Site, "For a moment, these would stand still: "+humanize.List(disturbed, 12)+".")
 }
 
-// Revert lets nodes that were not given away go on where they were.
+// Revert returns the steps by which nodes that were not handed over continue on their former hosts.
 func (m *Moving) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
 	return plan.MoveBack(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, failed)
 }
 
-// beside returns the releases of which nodes that move are in quarantine, also on their way.
+// beside returns the releases of moved nodes that are in quarantine, including nodes that are being
+// moved.
 func beside(seen []observe.Host, moves map[string]string) map[string]int {
 	all := map[string]int{}
 	see := func(n *observe.Node) {
@@ -86,7 +89,7 @@ func beside(seen []observe.Host, moves map[string]string) map[string]int {
 	return all
 }
 
-// newMoving returns the operation that moves the nodes that selectors mean to a host.
+// newMoving returns the operation that moves the selected nodes to a host.
 func newMoving(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*Moving, error) {
 	if _, ok := s.Host(to); !ok {
 		return nil, hosts.NoHost(s, to)
@@ -102,7 +105,7 @@ func newMoving(ctx context.Context, c *control.Session, s *site.Site, selectors 
 	return m, nil
 }
 
-// Move moves the nodes that selectors mean to a host. The result is nil if they are there.
+// Move moves the selected nodes to a host. It returns nil if they are there already.
 func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) ([]Moved, error) {
 	m, err := newMoving(ctx, c, s, selectors, to)
 	if err != nil {
@@ -115,7 +118,7 @@ func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return WhatMoved(r), err
 }
 
-// MovePlan returns what Move would do.
+// MovePlan returns the plan that Move would carry out.
 func MovePlan(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*plan.Plan,
 	error) {
 	m, err := newMoving(ctx, c, s, selectors, to)
@@ -129,7 +132,7 @@ func MovePlan(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	return m.Plan(ctx, seen)
 }
 
-// WhatMoved tells which nodes have moved in a run, and how long each was away.
+// WhatMoved returns which nodes were moved in a run, and how long each was away.
 func WhatMoved(r *apply.Result) (all []Moved) {
 	stopped, at := map[string]time.Time{}, map[string]int{}
 	for _, s := range r.Done {

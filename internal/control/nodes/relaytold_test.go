@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRelayTold: of each connection it is told whether there was a way on; of one that the caller
-// has interrupted, nothing is complained of.
+// TestRelayTold: the result of each dial is reported. A dial that the caller interrupted is not
+// reported as an error.
 func TestRelayTold(t *testing.T) {
 	refused := errors.New("nothing listens there")
 	for what, c := range map[string]struct {

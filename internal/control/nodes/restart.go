@@ -12,8 +12,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Restart lets nodes that are there start anew, as they are; those that run end first, as the
-// session says. The result is nil if none is there.
+// Restart starts existing nodes again without changing them. Running nodes are ended first, in the
+// way that the session says. It returns nil if no node exists.
 func Restart(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
@@ -23,11 +23,11 @@ func Restart(ctx context.Context, c *control.Session, s *site.Site, selectors []
 	return j.Run(ctx)
 }
 
-// A restarting lets nodes of a site start anew.
+// A restarting starts nodes of a site again.
 type restarting struct {
 	control.Plain
 	site   *site.Site
-	nodes  map[string]bool // nil: all
+	nodes  map[string]bool // nil for all nodes
 	ending plan.Ending
 }
 

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-// ScreenOf returns the screen of a node that runs.
+// ScreenOf returns the screen of a running node.
 func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Screen, error) {
 	h, n, err := thereOf(ctx, c, s, name)
 	if err != nil {
@@ -27,8 +27,8 @@ func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string
 	return h.Nodes.Screen(&n.Node)
 }
 
-// ListenForCaller listens at a socket to which nobody but root can connect and whoever has called,
-// were it by sudo. What is there of it goes when the listener is closed.
+// ListenForCaller listens on a Unix socket to which only root and the caller can connect. The
+// caller is the user behind sudo. Closing the listener removes the socket and its directory.
 func ListenForCaller(name string) (net.Listener, error) {
 	dir, err := os.MkdirTemp("", "orrery-screen-")
 	if err != nil {
@@ -49,7 +49,7 @@ func ListenForCaller(name string) (net.Listener, error) {
 	return inDirectory{l, dir}, nil
 }
 
-// give lets the caller through to a socket, in a directory in which root alone changes anything.
+// give makes the caller the owner of a socket. Its directory can be changed only by root.
 func give(dir, socket string) error {
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return err
@@ -64,7 +64,7 @@ func give(dir, socket string) error {
 	return os.Chmod(dir, 0o711)
 }
 
-// inDirectory is a listener at a socket in a directory of its own.
+// inDirectory is a listener with a socket in a directory of its own.
 type inDirectory struct {
 	net.Listener
 	dir string

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestListenForCaller: a socket for viewers lets in who has called, and nobody else but root;
-// nothing is left of it.
+// TestListenForCaller: only the caller and root can connect to the socket for viewers, and the
+// socket is removed in the end.
 func TestListenForCaller(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	root := os.Geteuid() == 0
@@ -28,7 +28,7 @@ func TestListenForCaller(t *testing.T) {
 			owner int
 		}{path: {0o600, owner}, dir: {map[bool]os.FileMode{true: 0o711, false: 0o700}[root && owner == 4711], os.Geteuid()}} {
 			if !root && owner == 4711 {
-				want.owner = os.Geteuid() // who is not root has called himself, whatever SUDO_UID says
+				want.owner = os.Geteuid() // without root, SUDO_UID is ignored
 			}
 			info, err := os.Stat(at)
 			if err != nil || info.Mode().Perm() != want.mode || int(info.Sys().(*syscall.Stat_t).Uid) != want.owner {

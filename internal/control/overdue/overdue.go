@@ -1,6 +1,5 @@
-// Package overdue does what was to happen by itself and did not, because the process that waited
-// for it was killed, or did not outlive a reboot: twins end whose time is over, and trials of
-// releases are watched again, or end.
+// Package overdue carries out scheduled work whose process was killed or did not survive a reboot.
+// It destroys expired twins, and watches or ends trials of releases.
 package overdue
 
 import (
@@ -21,17 +20,18 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Work is what a session asks before it changes a site.
+// Work is the Overdue of a session.
 type Work struct{}
 
-// CatchUp does what is overdue before a site is changed.
+// CatchUp carries out overdue work before a site is changed.
 func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
 	ended, again := false, false // a trial of the site has ended, or is watched again
 	for _, l := range lapses(ctx, c, unattended.Punctual) {
-		// What is overdue of another site, or of a twin at which somebody is at work, need not be waited for.
+		// Do not wait for overdue work of another site, or of a twin that another process is
+		// changing.
 		name, _, _ := strings.Cut(l.Key, ".")
 		wait := name == s.Name && !host.Held(c.Dirs.Lock(l.Key))
 		switch err := mend(ctx, c, &l, wait); {
@@ -47,7 +47,7 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	if r, known := c.Known.Twin(s.Key()); known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
 		return expired(s, r.Expires)
 	}
-	if !c.Call(s).Judges() { // each host watches over its trial by itself
+	if !c.Call(s).Judges() { // each host watches its trial on its own
 		return nil
 	}
 	r, err := f.Records().Read(ctx)
@@ -65,7 +65,8 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	return c.Call(s).Releases(f).LearnLive(ctx)
 }
 
-// expired says that the time of a twin is over. Other hosts may be at work on that.
+// expired returns the error that a twin has expired. Other hosts may still be destroying their
+// parts.
 func expired(s *site.Site, at time.Time) error {
 	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, humanize.Clock(at)).At(s.Key())
 	if len(hosts.Elsewhere(s)) > 0 {
@@ -75,26 +76,27 @@ func expired(s *site.Site, at time.Time) error {
 	return p.Try("orrery twin create makes another")
 }
 
-// lapses returns the plans of this machine for which nothing waits.
+// lapses returns the plans of this machine that no process waits for.
 func lapses(ctx context.Context, c *control.Session, just time.Duration) []unattended.Lapse {
 	return unattended.Lapses(ctx, c.Local(), c.Dirs, just, c.Trouble)
 }
 
-// mend carries out a plan that is overdue, if the caller waits for that, and has another waited for.
+// mend carries out a plan that is overdue, if wait is set. Otherwise it starts a process that waits
+// for the plan.
 func mend(ctx context.Context, c *control.Session, l *unattended.Lapse, wait bool) error {
 	if !l.Overdue() || !wait {
 		return l.Mend(ctx, c.Local())
 	}
 	err := control.Unattended(c, l.Key).Run(ctx, l.Trigger, unattended.Late)
 	if problem.Exit(err) == int(problem.Reverted) {
-		c.Trouble(l.Key, err) // that is how it was to end
+		c.Trouble(l.Key, err) // this is the expected end
 		return nil
 	}
 	return err
 }
 
-// WaitAgain has each plan of this machine waited for again for which nothing waits. A host does that when
-// another one reaches it.
+// WaitAgain starts a waiting process for each plan of this machine that has none. A host calls it
+// when another host connects.
 func WaitAgain(ctx context.Context, c *control.Session) {
 	for _, l := range lapses(ctx, c, unattended.Punctual) {
 		if err := l.Mend(ctx, c.Local()); err != nil {
@@ -103,7 +105,7 @@ func WaitAgain(ctx context.Context, c *control.Session) {
 	}
 }
 
-// Forgotten returns when a twin expires, if nothing waits for that.
+// Forgotten returns when a twin expires, if no process waits for that.
 func Forgotten(c *control.Session, key string) (at time.Time, ok bool) {
 	if !strings.Contains(key, ".") {
 		return at, false
@@ -116,10 +118,11 @@ func Forgotten(c *control.Session, key string) (at time.Time, ok bool) {
 	return at, false
 }
 
-// ResumeTrial has a trial watched again on the only host of a site whose nodes are up after a reboot, or of
-// which a former version has stored no plan. What is left of its time goes by the clock of this boot.
+// ResumeTrial starts a process that watches a trial on the only host of a site. It is needed after
+// the nodes are up again after a reboot, or if a former version stored no plan. The remaining time
+// is converted to the clock of this boot.
 func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
-	if !c.Call(s).Judges() { // each host watches over its trial by itself
+	if !c.Call(s).Judges() { // each host watches its trial on its own
 		return nil
 	}
 	f, err := c.Hosts(ctx, s)
@@ -128,7 +131,7 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	}
 	r, err := f.Records().Read(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil {
-		// somebody switches now, or will be told that a switch was cut short
+		// a switch is under way, or its interruption will be reported
 		return err
 	}
 	now := host.Now()
@@ -159,8 +162,8 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	return err
 }
 
-// ResumeExpiries destroys the twins whose time is over, and has the time of others waited for: what waited for
-// it did not outlive the reboot.
+// ResumeExpiries destroys expired twins, and starts waiting processes for the others. The former
+// processes did not survive the reboot.
 func ResumeExpiries(ctx context.Context, c *control.Session) error {
 	var all error
 	for _, l := range lapses(ctx, c, 0) {
@@ -177,8 +180,8 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 	return all
 }
 
-// ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on
-// record, and returns their keys. Trials of them are watched again.
+// ResumeAlone brings up this host's part of sites on several hosts, from its own records, and
+// returns their keys. It also resumes watching their trials.
 func ResumeAlone(ctx context.Context, c *control.Session) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A
-// switch that is under way, or was interrupted, is the error.
+// UnderWay reports a trial, the end of a twin that no process waits for, and the restoring of a
+// snapshot. It returns an error if a switch is under way or was interrupted.
 func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 	f, _, err := c.Reached(ctx, s)
 	if err != nil {
@@ -19,7 +19,7 @@ func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 	return UnderWayOn(ctx, c, s, f)
 }
 
-// UnderWayOn tells the same by hosts that were reached just now.
+// UnderWayOn does the same as UnderWay for hosts that were just reached.
 func UnderWayOn(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	if at, ok := Forgotten(c, s.Key()); ok {
 		c.Notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Of returns a picture of the nodes that selectors mean: how they are now if the site is up, else as they are
-// declared. Hidden reports that it is up and that the caller may not see how its nodes are, and silent why
-// hosts do not answer.
+// Of returns a picture of the selected nodes: their current state if the site is up, or else their
+// declaration. Hidden reports that the site is up and the caller may not see the state of its
+// nodes. Silent is the error of hosts that do not answer.
 func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture,
 	hidden bool, silent, err error) {
 	p = graph.Picture{Site: s, Host: hostName(s)}
@@ -36,7 +36,7 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	return p, false, silent, err
 }
 
-// hostName returns the host of nodes that name none: the only one that there is.
+// hostName returns the host of nodes that name none, which is the only host.
 func hostName(s *site.Site) string {
 	switch len(s.Hosts) {
 	case 0:
@@ -47,9 +47,9 @@ func hostName(s *site.Site) string {
 	return ""
 }
 
-// see puts into a picture how the nodes are that are live. If none is there, and this machine has
-// no mark that the site is up, it stays as it is declared: other machines keep no mark for this
-// one.
+// see adds the state of the live nodes to a picture. If there are no nodes, and this machine has no
+// marker that the site is up, the picture stays as declared. Markers on other machines are not
+// visible here.
 func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent, err error) {
 	r, err := status.Read(ctx, c, p.Site, selectors)
 	if err != nil {
@@ -61,7 +61,7 @@ func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []
 	p.Nodes, p.Seen, p.Silent = nil, map[string]graph.Look{}, r.Unknown()
 	for i, each := range r.Nodes {
 		look := p.Seen[each.Node]
-		if each.Quarantine { // it comes behind the live one
+		if each.Quarantine { // it follows the live instance
 			look.Beside = append(look.Beside, "release "+strconv.Itoa(each.Release)+" in quarantine, "+each.State)
 		} else {
 			p.Nodes, look = append(p.Nodes, placed(r.Declared(i), each.Host)), lookOf(each)
@@ -71,7 +71,7 @@ func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []
 	return r.Silent, nil
 }
 
-// placed returns a node as it is on a host; "-": nobody knows on which.
+// placed returns a node with its actual host, or none if host is "-".
 func placed(n *site.Node, host string) *site.Node {
 	on := *n
 	if on.Host = host; host == "-" {
@@ -80,7 +80,7 @@ func placed(n *site.Node, host string) *site.Node {
 	return &on
 }
 
-// lookOf returns how a node is, for a picture.
+// lookOf returns the look of a node in a picture.
 func lookOf(r status.Node) graph.Look {
 	switch {
 	case r.State == status.Absent:

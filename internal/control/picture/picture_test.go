@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site/graph"
 )
 
-// TestLook: only a node that runs and is healthy, or has nothing to prove, is drawn as good; one
-// that is stopped as it should be is off.
+// TestLook: only a running node that is healthy, or has no checks, is drawn as good. A node that is
+// stopped on purpose is drawn as off.
 func TestLook(t *testing.T) {
 	for _, c := range []struct {
 		state, health string
@@ -32,7 +32,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestHostName: nodes that name no host are on the only one that there is.
+// TestHostName: nodes that name no host are on the only host.
 func TestHostName(t *testing.T) {
 	one, two := site.Host{Name: "sv1"}, site.Host{Name: "sv2"}
 	for want, hosts := range map[string][]site.Host{"local": nil, "sv1": {one}, "": {one, two}} {

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// digestOf returns the SHA-256 of a file; "" if it is not there, or is no regular file.
+// digestOf returns the SHA-256 of a file, or "" if it does not exist or is not a regular file.
 func digestOf(path string) (string, error) {
 	f, err := tree.OpenFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) {
@@ -31,19 +31,19 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// intact reports whether a file is there and has a digest.
+// intact reports whether a file exists and has the given digest.
 func intact(path, digest string) (bool, error) {
 	actual, err := digestOf(path)
 	return actual != "" && actual == digest, err
 }
 
-// taken begins the names of files that are being taken.
+// taken is the prefix of temporary files for copies into the mirror.
 const taken = ".taken-"
 
-// take copies a file of a tree that a container writes to under its name in the mirror, if it has
-// the digest that is wanted ("": any), and returns that. It is a copy, because whoever has opened the
-// file there can change it later; and it is written to disk before it has its name, so that no half
-// one is ever found there. The digest is "" if there is no such file.
+// take copies a file from a tree that a container writes to into the mirror. It returns the digest
+// of the file, or "" if there is no such file, or if its digest differs from want ("" accepts any).
+// It copies the file because a process in the container may still have it open and change it later.
+// It syncs the copy before renaming it, so that the name never refers to a partial file.
 func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, bytes int64, err error) {
 	f, err := from.OpenFile(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOTDIR) {

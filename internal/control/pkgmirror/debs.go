@@ -14,17 +14,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// debs are the Debian packages of the mirror, as its index has them, and what is to become of them.
+// debs are the Debian packages of the mirror according to its index, and the changes to make.
 type debs struct {
-	archive   string                           // their directory
+	archive   string                           // directory of the packages
 	known     map[string]map[Package]paragraph // by suite
 	overrides map[string]map[string]override
 	changed   bool
-	keep      map[string]bool // files that stay, in the archive; nil: all
+	keep      map[string]bool // files that stay in the archive, or nil for all
 	doomed    []string
 }
 
-// readDebs reads the index that is in place. Without one, what lies in the pool is checked against
+// readDebs reads the current index. If there is none, the files in the pool will be checked against
 // the archives again.
 func readDebs(archive string) (*debs, error) {
 	d := &debs{archive: archive, known: map[string]map[Package]paragraph{}, overrides: map[string]map[string]override{}}
@@ -63,8 +63,8 @@ func (d *debs) add(suite string, pkg Package, p paragraph) {
 	d.known[suite][pkg] = p
 }
 
-// missing returns the packages that the mirror lacks or has in another state than its index says. A
-// damaged file is removed.
+// missing returns the packages that the mirror lacks, or whose files differ from the index. It
+// removes damaged files.
 func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, pkg := range packages {
@@ -84,8 +84,8 @@ func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 	return lacks, nil
 }
 
-// supplyDebs gets packages: from where a run before has left them, from the cache of the builders,
-// and from the archive.
+// supplyDebs gets packages from what an earlier run left, from the cache of the builders, and from
+// the archive.
 func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []Package) (lost []string, err error) {
 	names := make([]string, len(missing))
 	for i, p := range missing {
@@ -135,7 +135,7 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 	return lost, nil
 }
 
-// place puts a package into the pool if it is here and as the archive says.
+// place puts a package into the pool if a file with the archive's digest is available on this host.
 func (r *run) place(suite string, pkg Package, p paragraph) (bool, error) {
 	arch := p["architecture"]
 	inPool := poolPath(suite, pkg.Name, pkg.Version, arch)
@@ -169,7 +169,7 @@ func (r *run) place(suite string, pkg Package, p paragraph) (bool, error) {
 	return whole, nil
 }
 
-// takeFrom takes a file out of a directory, if it is there and has a digest, and gives its size.
+// takeFrom copies a file from a directory, if it exists and has the digest, and returns its size.
 func (m *Mirror) takeFrom(dir, file, to, digest string) (int64, error) {
 	from, err := tree.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ func (m *Mirror) takeFrom(dir, file, to, digest string) (int64, error) {
 	return bytes, err
 }
 
-// note takes a package that is in the pool into the index to be.
+// note adds a package in the pool to the new index.
 func (d *debs) note(suite string, pkg Package, p paragraph) {
 	d.add(suite, pkg, p)
 	d.changed = true
@@ -198,8 +198,9 @@ func (d *debs) note(suite string, pkg Package, p paragraph) {
 	}
 }
 
-// kept looks among what the builders or a run before have kept for a package that has left its
-// archive. apt checked it when it was fetched; now only itself can tell whether it is whole.
+// kept looks for a package that has left its archive, in what the builders or an earlier run
+// stored. apt verified the package when it was fetched. Now only the package itself can show
+// whether it is complete.
 func (m *Mirror) kept(ctx context.Context, suite string, pkg Package) (paragraph, bool) {
 	for _, arch := range []string{architecture(), "all"} {
 		for _, file := range []string{
@@ -220,8 +221,8 @@ func (m *Mirror) kept(ctx context.Context, suite string, pkg Package) (paragraph
 	return nil, false
 }
 
-// fieldsOf returns what a package says of itself, or "" if it is damaged. It lay where builds could
-// write to it: the program that reads it has no privileges.
+// fieldsOf returns the control fields of a package, or "" if it is damaged. Builds could write to
+// the file, so the program that reads it runs without privileges.
 func fieldsOf(ctx context.Context, file string) string {
 	from, err := tree.OpenFile(file)
 	if err != nil {
@@ -243,7 +244,7 @@ func fieldsOf(ctx context.Context, file string) string {
 	return string(text)
 }
 
-// maxFieldsBytes bounds what a package says of itself.
+// maxFieldsBytes limits the control fields of a package.
 const maxFieldsBytes = 1 << 20
 
 // prune decides which packages no layer needs.
@@ -259,7 +260,8 @@ func (d *debs) prune(layers []*Layer) {
 	d.changed = true
 }
 
-// remaining returns the paragraphs of an index that stay, and has the files of the others removed later.
+// remaining returns the paragraphs of an index that stay, and marks the files of the others for
+// removal.
 func (d *debs) remaining(index string) string {
 	if d.keep == nil {
 		return index

@@ -15,29 +15,32 @@ import (
 	"orrery/internal/problem"
 )
 
-// A keyring is GnuPG's home, with the key that the archive is signed with.
+// A keyring is the home directory of GnuPG, with the key that signs the archive.
 type keyring string
 
 func (k keyring) gpg(ctx context.Context, args ...string) error { return k.gpgTo(ctx, nil, args...) }
 
-// An agent that ends, because gpg was run just before, may still take a connection and then drop it.
+// An agent that is ending because gpg was run just before may still accept a connection and then
+// drop it.
 const (
 	agentTries = 10
 	agentPause = 100 * time.Millisecond
 )
 
-// agentGone are words of gpg by which an agent has ended (gpg-error(1)).
+// agentGone are words in gpg's errors by which it reports that the agent has ended (gpg-error(1)).
 var agentGone = []string{"agent", "Broken pipe", "End of file", "Connection reset", "Connection refused"}
 
-// lock lets one process use the keys at a time: each ends the agent when it has.
+// lock lets one process at a time use the keys, because each process ends the agent when it is
+// done.
 func (k keyring) lock(ctx context.Context) (*host.Lock, error) {
 	return host.TakeLockWithin(ctx, keysTimeout, string(k)+".lock", host.NewHolder("root", "orrery mirror pull"))
 }
 
-// keysTimeout is how long the keys are waited for.
+// keysTimeout is the time limit for waiting for the keys.
 const keysTimeout = 5 * time.Minute
 
-// gpgTo runs gpg with the mirror's own keys, not the user's. Its agent ends with it: nothing is left running.
+// gpgTo runs gpg with the mirror's own keys, not the user's. The agent ends with gpg, so that no
+// process is left.
 func (k keyring) gpgTo(ctx context.Context, out io.Writer, args ...string) error {
 	all := append([]string{"gpg", "--homedir", string(k), "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode",
 		"loopback"}, args...)
@@ -60,7 +63,7 @@ func saysAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// sign signs a Release with the mirror's own key, in both forms that apt reads.
+// sign signs a Release file with the mirror's own key, in both forms that apt reads.
 func (k keyring) sign(ctx context.Context, dir string) error {
 	lock, err := k.lock(ctx)
 	if err != nil {
@@ -75,7 +78,7 @@ func (k keyring) sign(ctx context.Context, dir string) error {
 		filepath.Join(dir, "Release"))
 }
 
-// writeKey makes the key, once, and writes its public half to a file.
+// writeKey creates the key, unless it exists, and writes the public key to a file.
 func (k keyring) writeKey(ctx context.Context, public string) error {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		return problem.New(problem.Unable, "gpg is not installed on this host").Try("apt-get install gpg")
@@ -87,7 +90,7 @@ func (k keyring) writeKey(ctx context.Context, public string) error {
 	defer lock.Release()
 	made := filepath.Join(string(k), "made")
 	if _, err := os.Stat(made); err != nil {
-		// One that was half made is of no use.
+		// A half-created key is useless.
 		if err := os.RemoveAll(string(k)); err != nil {
 			return err
 		}

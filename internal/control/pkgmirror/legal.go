@@ -5,9 +5,9 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// What a layer says of its packages was written by these, and becomes paths, and arguments of apt
-// and pip. They are compiled when a mirror first needs them: that takes half a millisecond, for
-// which other verbs do not wait.
+// Names and versions of packages were written by the layers' packages, and become paths and
+// arguments of apt and pip. The patterns are compiled when a mirror first needs them. That takes
+// half a millisecond, for which other verbs need not wait.
 var (
 	debianName       = pattern.New(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
 	debianVersion    = pattern.New(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
@@ -23,7 +23,7 @@ func legalPython(p Package) bool {
 	return pythonName().MatchString(p.Name) && pythonVersion().MatchString(p.Version)
 }
 
-// legalNeeds refuses packages whose names or versions are none.
+// legalNeeds returns an error if a package has an invalid name or version.
 func legalNeeds(all []need) error {
 	wrong := func(n need, p Package) error {
 		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is not a name and version",

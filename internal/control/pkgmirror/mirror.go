@@ -1,13 +1,13 @@
-// Package pkgmirror keeps the packages of layers as an offline archive: Debian and Python packages in
-// exact versions, in directories that apt and pip install from, so that the same layers can be
-// built without other archives.
+// Package pkgmirror keeps the packages of layers as an offline archive. It has Debian and Python
+// packages in exact versions, in directories that apt and pip can install from. The same layers can
+// then be built without other archives.
 //
 //	DIR/apt/            an archive for apt, signed; its key is apt/key.asc
 //	  pool/SUITE/b/bash/bash_5.2.15-2_amd64.deb
-//	  dists/SUITE/…     put in place whole, by one exchange
+//	  dists/SUITE/…     replaced as a whole, atomically
 //	DIR/pypi/simple/    a simple index for pip (PEP 503)
 //	  six/six-1.16.0-py2.py3-none-any.whl, six/index.html
-//	DIR/.incoming       what is being fetched; nobody else reads it
+//	DIR/.incoming       downloads in progress; no other process reads it
 package pkgmirror
 
 import (
@@ -29,15 +29,15 @@ import (
 // A Mirror is such a directory.
 type Mirror struct {
 	Dir   string
-	Keys  string // GnuPG's home, with the key that the archive is signed with
+	Keys  string // home directory of GnuPG, with the key that signs the archive
 	Store *image.Store
 	From  site.Mirror // where packages are fetched from
 	Log   io.Writer
 	Say   func(string)
 }
 
-// Upstream returns where packages come from if not from a directory itself: what of [mirror] leads
-// into it is left out.
+// Upstream returns where packages come from if not from the mirror itself. It drops the parts of
+// [mirror] that refer to its directory.
 func Upstream(m site.Mirror, dir string) site.Mirror {
 	if inside(m.Apt, dir) {
 		m.Apt, m.Key = "", nil
@@ -60,7 +60,7 @@ func inside(uri, dir string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// URLs returns what [mirror] says to use the directory.
+// URLs returns the values for [mirror] that use the directory.
 func URLs(dir string) (apt, pypi string) {
 	return "file://" + filepath.Join(dir, "apt"), "file://" + filepath.Join(dir, "pypi", "simple")
 }
@@ -69,7 +69,8 @@ func (m *Mirror) apt() string      { return filepath.Join(m.Dir, "apt") }
 func (m *Mirror) simple() string   { return filepath.Join(m.Dir, "pypi", "simple") }
 func (m *Mirror) incoming() string { return filepath.Join(m.Dir, ".incoming") }
 
-// hold keeps others from writing to the directory at the same time; the kernel lets go of it with the process.
+// hold prevents other processes from writing to the directory at the same time. The kernel releases
+// the lock when the process ends.
 func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(m.incoming(), 0o755); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
 	return lock.Release, ctx.Err()
 }
 
-// clear removes what runs have left that were killed, whether there is anything to fetch now or not.
+// clear removes what killed runs left, even if there is nothing to fetch.
 func (m *Mirror) clear() error {
 	for _, pattern := range []string{filepath.Join(m.Dir, taken+"*"), filepath.Join(m.apt(), unpublished+"*")} {
 		left, err := filepath.Glob(pattern)
@@ -104,12 +105,12 @@ func (m *Mirror) clear() error {
 	return nil
 }
 
-// Names of architectures that differ from those of Go, in Debian's words and in those of Python.
+// Names of architectures that differ from Go's, in Debian and in Python.
 var (
 	architectures = map[string]string{"386": "i386", "arm": "armhf", "ppc64le": "ppc64el", "mips64le": "mips64el"}
 	machines      = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "arm": "armv7l"}
 )
 
-// architecture is that of this host in Debian's words, machine in those of Python.
+// architecture returns this host's architecture in Debian's terms, and machine in Python's.
 func architecture() string { return cmp.Or(architectures[runtime.GOARCH], runtime.GOARCH) }
 func machine() string      { return cmp.Or(machines[runtime.GOARCH], runtime.GOARCH) }

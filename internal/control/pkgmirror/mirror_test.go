@@ -113,7 +113,7 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestRemaining: pruned is what is in the index, and nothing else of it changes.
+// TestRemaining: only packages in the index are pruned, and the rest of the index is unchanged.
 func TestRemaining(t *testing.T) {
 	d := &debs{archive: "/m/apt", keep: map[string]bool{"pool/main/t/tzdata/tzdata_2024a_all.deb": true}}
 	got := d.remaining(index[strings.Index(index, "Package: bash\nArchitecture"):])
@@ -138,7 +138,8 @@ func layers() (base, tool *Layer) {
 	return base, tool
 }
 
-// TestNeeds: each layer needs what it adds, once, bases first; what python3-venv brings is in no index.
+// TestNeeds: each layer needs what it adds, once, bases first. What python3-venv installs is in no
+// index.
 func TestNeeds(t *testing.T) {
 	base, tool := layers()
 	all := needs([]*Layer{tool, tool, base})
@@ -152,7 +153,7 @@ func TestNeeds(t *testing.T) {
 		{"python3-setuptools-whl", "66.1.1-1"}}; !slices.Equal(all[1].debian, want) {
 		t.Errorf("layer: %v", all[1].debian)
 	}
-	// pip is the one of Debian; setuptools is another than Debian's, so somebody asked the index for it.
+	// pip is Debian's; setuptools differs from Debian's, so it was installed from the index.
 	if want := []Package{{"setuptools", "70.0"}, {"typing-extensions", "4.16.0"}}; !slices.Equal(all[1].python, want) {
 		t.Errorf("Python: %v", all[1].python)
 	}
@@ -182,7 +183,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLinks: what is written is read back.
+// TestLinks: the written page can be parsed again.
 func TestLinks(t *testing.T) {
 	digests := map[string]string{"a-1+b.c-py3-none-any.whl": strings.Repeat("0a", 32),
 		"a-2.tar.gz": strings.Repeat("1b", 32)}
@@ -207,7 +208,7 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// TestWheels: what is there is found, what is damaged is dropped, and pages say what there is.
+// TestWheels: existing files are found, damaged ones are dropped, and the pages list the rest.
 func TestWheels(t *testing.T) {
 	m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
 	incoming := filepath.Join(m.incoming(), "wheels")
@@ -262,7 +263,7 @@ func TestWheels(t *testing.T) {
 	}
 	left, _ := filepath.Glob(m.simple() + "/*/*.[wt]*")
 	if _, err := os.Stat(filepath.Join(m.simple(), "docopt")); err == nil || len(left) != 2 {
-		// the damaged one is in no index and nobody's
+		// the damaged file is in no index
 		t.Errorf("left are %v", left)
 	}
 	root, err := os.ReadFile(filepath.Join(m.simple(), "index.html"))
@@ -271,7 +272,7 @@ func TestWheels(t *testing.T) {
 	}
 }
 
-// TestHold: two do not write at once.
+// TestHold: two processes cannot write at the same time.
 func TestHold(t *testing.T) {
 	m := &Mirror{Dir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(m.Dir, taken+"1"), nil, 0o600); err != nil {
@@ -300,8 +301,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestIncomingOfStrangers: programs of packages run where packages are fetched to. What they leave
-// there in the place of files leads nowhere.
+// TestIncomingOfStrangers: programs of packages run in the directory for downloads. Links that they
+// leave in place of files are not followed.
 func TestIncomingOfStrangers(t *testing.T) {
 	outside := t.TempDir()
 	mine, wheel := filepath.Join(outside, "mine"), "six-1.16.0-py2.py3-none-any.whl"
@@ -356,8 +357,7 @@ func TestIncomingOfStrangers(t *testing.T) {
 	}
 }
 
-// TestNamesOfPackages: what a layer says of its packages becomes paths and arguments only if it is
-// a name and a version.
+// TestNamesOfPackages: names of packages become paths and arguments only if they are valid.
 func TestNamesOfPackages(t *testing.T) {
 	for _, l := range []*Layer{
 		{Debian: []string{"../../../etc/x=1"}}, {Debian: []string{"-o=Dir::Etc=1"}}, {Debian: []string{"bash=../1"}},
@@ -380,7 +380,7 @@ func TestNamesOfPackages(t *testing.T) {
 	}
 }
 
-// TestAgentEnds: an agent of gpg that ends while gpg talks with it does not fail a pull.
+// TestAgentEnds: a gpg agent that ends while gpg uses it does not make a pull fail.
 func TestAgentEnds(t *testing.T) {
 	dir := t.TempDir()
 	for name, script := range map[string]string{

@@ -8,10 +8,11 @@ import (
 	"orrery/internal/site/pins"
 )
 
-// sdists are the ends of names of source archives.
+// sdists are the suffixes of source archives.
 var sdists = []string{".tar.gz", ".zip", ".tar.bz2", ".tar.xz"}
 
-// fileOf tells of which package a file of an index is; not ok: of none.
+// fileOf returns the package of a file in an index. It returns false if the file belongs to no
+// package.
 func fileOf(file string) (p Package, ok bool) {
 	if stem, wheel := strings.CutSuffix(file, ".whl"); wheel {
 		parts := strings.Split(stem, "-")
@@ -32,7 +33,8 @@ func fileOf(file string) (p Package, ok bool) {
 	return p, false
 }
 
-// same reports whether two versions are one, written as a package says it and as the name of its file does.
+// same reports whether two versions are the same. One is in the form of package metadata, and the
+// other in that of file names.
 func same(a, b string) bool {
 	plain := strings.NewReplacer("_", ".", "+", ".", "-", ".")
 	return strings.EqualFold(plain.Replace(a), plain.Replace(b))
@@ -40,8 +42,8 @@ func same(a, b string) bool {
 
 func isSource(file string) bool { return !strings.HasSuffix(file, ".whl") }
 
-// fits reports whether a file can be installed by a version of Python ("3.11") on a machine
-// ("x86_64"): PEP 425, as far as it tells the Pythons of Debian from one another.
+// fits reports whether a version of Python ("3.11") can install a file on a machine ("x86_64"). It
+// implements PEP 425 as far as needed to distinguish the Pythons of Debian.
 func fits(file, python, machine string) bool {
 	if isSource(file) {
 		return true
@@ -74,11 +76,11 @@ func fits(file, python, machine string) bool {
 	return false
 }
 
-// poolPath returns where a Debian package lies in the archive; two suites may have different
-// packages of one name and version.
+// poolPath returns the path of a Debian package in the archive. It contains the suite, because two
+// suites may have different packages of the same name and version.
 func poolPath(suite, name, version, arch string) string {
 	if _, after, epoch := strings.Cut(version, ":"); epoch {
-		version = after // as Debian names its files: a colon, or what stands for one, is not to be in a URL
+		version = after // as in Debian's file names, since a URL must not contain a colon or its escape
 	}
 	first := name[:1]
 	if strings.HasPrefix(name, "lib") && len(name) > 3 {
@@ -87,12 +89,12 @@ func poolPath(suite, name, version, arch string) string {
 	return path.Join("pool", suite, first, name, name+"_"+version+"_"+arch+".deb")
 }
 
-// cacheName returns the name under which apt keeps a package that it has fetched.
+// cacheName returns the name of a package in apt's cache.
 func cacheName(name, version, arch string) string {
 	return name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }
 
-// pinned returns the lines of a requirements file that concern packages, hashes and all.
+// pinned returns the lines of a requirements file for the packages, including hashes.
 func pinned(requirements string, packages []Package) (lines []string, hashed bool) {
 	wanted := map[string]bool{}
 	for _, p := range packages {

@@ -9,37 +9,38 @@ import (
 	"orrery/internal/site/pins"
 )
 
-// A Package is one version of a package of Debian or Python.
+// A Package is one version of a Debian or Python package.
 type Package struct{ Name, Version string }
 
-// String writes a package as apt takes it.
+// String returns a package in the form that apt accepts.
 func (p Package) String() string { return p.Name + "=" + p.Version }
 
-// A Layer is what the mirror needs to know of a layer in the store.
+// A Layer is what the mirror needs to know about a layer in the store.
 type Layer struct {
 	Digest     string
 	Title      string
-	Base       *Layer // nil: it is a base itself
+	Base       *Layer // nil for a base layer
 	Suite      string
-	Components []string // of the suite that the site uses
-	Imported   bool     // the base was not made from packages: not all of it need be in an archive
-	Debian     []string // NAME=VERSION, all that a node sees
+	Components []string // components of the suite that the site uses
+	Imported   bool     // the base was not built from packages, so an archive may lack some of them
+	Debian     []string // NAME=VERSION of all packages that a node sees
 	Python     []string // NAME==VERSION
-	Runs       string   // version of the Python that those are for
+	Runs       string   // version of the Python for these packages
 	Pins       string   // requirements
 }
 
-// distribution is that of which its packages are.
+// distribution returns the distribution of the layer's packages.
 func (l *Layer) distribution() *distro.Distribution { return distro.Of(site.Image{Suite: l.Suite}) }
 
-// A need is what has to be there for one layer, beside what its base needs.
+// A need is what the mirror must have for one layer, in addition to the needs of its base.
 type need struct {
 	layer  *Layer
 	debian []Package
 	python []Package
 }
 
-// needs tells what layers consist of, bases first. What a layer has from its base is needed for that.
+// needs returns what layers consist of, bases first. What a layer has from its base is part of the
+// need of the base.
 func needs(layers []*Layer) []need {
 	var all []need
 	seen := map[string]bool{}
@@ -74,9 +75,9 @@ func needs(layers []*Layer) []need {
 	return all
 }
 
-// seeded reports whether a Python package came out of a Debian package: python3-venv puts pip and
-// setuptools into every virtual environment from python3-pip-whl and python3-setuptools-whl, with
-// no index asked.
+// seeded reports whether a Python package came from a Debian package. python3-venv puts pip and
+// setuptools into every virtual environment from python3-pip-whl and python3-setuptools-whl,
+// without asking an index.
 func seeded(p Package, debian []string) bool {
 	for _, text := range debian {
 		if version, ok := strings.CutPrefix(text, "python3-"+p.Name+"-whl="); ok {
@@ -87,7 +88,7 @@ func seeded(p Package, debian []string) bool {
 	return false
 }
 
-// suites returns the suites of layers, each with the components that are used of it.
+// suites returns the suites of layers, each with the components that are used.
 func suites(layers []*Layer) map[string][]string {
 	all := map[string][]string{}
 	for _, l := range layers {

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A paragraph is what an index of an archive says of one package (deb-control(5)): fields, by name
-// in lower case.
+// A paragraph is the entry of one package in an archive's index (deb-control(5)). It maps field
+// names in lower case to values.
 type paragraph map[string]string
 
 // A stanza is a paragraph with its text.
@@ -16,7 +16,7 @@ type stanza struct {
 	text string
 }
 
-// paragraphs reads an index of packages, such as Packages or what apt-cache show prints.
+// paragraphs parses an index of packages, such as Packages or the output of apt-cache show.
 func paragraphs(index string) []stanza {
 	var all []stanza
 	for p, text := range distro.Paragraphs(index) {
@@ -29,8 +29,8 @@ func paragraphs(index string) []stanza {
 
 func (p paragraph) is() Package { return Package{p["package"], p["version"]} }
 
-// offers returns those packages of an archive's index that fit an architecture. A package without a file is
-// not offered but installed.
+// offers returns the packages in an archive's index that fit an architecture. Packages without a
+// file are skipped, because they are only installed and not offered.
 func offers(index, arch string) map[Package]paragraph {
 	all := map[Package]paragraph{}
 	for _, s := range paragraphs(index) {
@@ -41,8 +41,8 @@ func offers(index, arch string) map[Package]paragraph {
 	return all
 }
 
-// An override is the importance that an archive gives a package, which may be another than the
-// package says: mmdebstrap takes what an archive calls required into every system.
+// An override is the priority and section that an archive assigns to a package. They may differ
+// from those in the package. mmdebstrap installs every package that an archive calls required.
 type override struct{ priority, section string }
 
 func readOverrides(text string) map[string]override {

@@ -19,14 +19,13 @@ import (
 	"orrery/internal/volume"
 )
 
-// pockets are what a release may be spread over; in a mirror all of it is in the first.
+// pockets are the parts of a release in Debian's archive. The mirror has everything in the first.
 var pockets = []string{"", "-updates", "-security"}
 
-// unpublished begins the name of an index until it is whole.
+// unpublished is the prefix of an index that is not complete yet.
 const unpublished = ".dists-"
 
-// publishDebs puts an index of all that is in the pool in the place of the former one, if it says
-// anything else.
+// publishDebs replaces the index by one of all packages in the pool, if it changes.
 func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error {
 	for suite := range wanted {
 		if _, err := os.Stat(filepath.Join(r.apt(), "dists", suite, "InRelease")); err != nil {
@@ -62,7 +61,7 @@ func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error
 	return r.debs.exchange(fresh)
 }
 
-// inPool returns the suites that the mirror has or shall have, with their components.
+// inPool returns the suites that the mirror has or will have, with their components.
 func (d *debs) inPool(wanted map[string][]string) (map[string][]string, error) {
 	all := maps.Clone(wanted)
 	dirs, err := os.ReadDir(filepath.Join(d.archive, "pool"))
@@ -128,7 +127,7 @@ func (r *run) publishSuite(ctx context.Context, dists, suite string, components 
 	return nil
 }
 
-// architectures returns those of the packages of a pool, and this host's.
+// architectures returns the architectures of the packages in a pool, and this host's.
 func (d *debs) architectures(pool string) ([]string, error) {
 	archs := []string{architecture()}
 	err := filepath.WalkDir(filepath.Join(d.archive, pool), func(path string, _ fs.DirEntry, err error) error {
@@ -154,7 +153,8 @@ func writeIndex(ctx context.Context, dir, text string) error {
 		host.Command{Args: []string{"gzip", path}}, nil)
 }
 
-// release writes what apt reads first of a suite: the digests of all indexes.
+// release writes the Release file of a suite, which apt reads first and which has the digests of
+// all indexes.
 func release(ctx context.Context, dir, suite string, components, archs []string) error {
 	args := []string{"apt-ftparchive", "-o", "APT::FTPArchive::DoByHash=true"}
 	for _, field := range [][2]string{
@@ -170,8 +170,8 @@ func release(ctx context.Context, dir, suite string, components, archs []string)
 	return os.WriteFile(filepath.Join(dir, "Release"), text, 0o644)
 }
 
-// exchange puts the new index where the former one is, in one step. Whoever has begun to read the
-// former one finds its parts under their digests for another day.
+// exchange replaces the index atomically. A client that has begun to read the former index finds
+// its parts under their digests for another day.
 func (d *debs) exchange(fresh string) error {
 	place := filepath.Join(d.archive, "dists")
 	if err := keepParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {
@@ -183,7 +183,7 @@ func (d *debs) exchange(fresh string) error {
 	return host.Replace(fresh, place)
 }
 
-// keepParts links the parts of a former index, which are named by their digests, into the new one.
+// keepParts links the parts of a former index, which are named by digest, into the new one.
 func keepParts(former, fresh string, since time.Time) error {
 	return filepath.WalkDir(former, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -207,15 +207,15 @@ func keepParts(former, fresh string, since time.Time) error {
 	})
 }
 
-// tool runs a program of this host in a directory and gives its output.
+// tool runs a program of this host in a directory and returns its output.
 func tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return host.Output(ctx, in{dir: dir}, host.Command{Args: args}, maxIndexBytes)
 }
 
-// maxIndexBytes is the size of an index of the archive at most.
+// maxIndexBytes is the maximum size of an index of the archive.
 const maxIndexBytes = 512 << 20
 
-// in is a directory of this host as the place of a command.
+// in runs commands in a directory of this host.
 type in struct {
 	host.Local
 	dir string

@@ -12,19 +12,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// Pulled is what a pull has done.
+// Pulled is the result of a pull.
 type Pulled struct {
-	Debian, Python int   // packages that layers consist of
-	Cached         int   // of them, taken from the cache of the builders
-	Fetched        int   // and from archives and indexes
-	Bytes          int64 // that were added
-	Removed        int   // files that no layer needs
+	Debian, Python int   // number of packages in the layers
+	Cached         int   // packages taken from the cache of the builders
+	Fetched        int   // packages fetched from archives and indexes
+	Bytes          int64 // added bytes
+	Removed        int   // number of removed files that no layer needs
 }
 
 // New reports whether anything was added.
 func (p *Pulled) New() bool { return p.Cached+p.Fetched > 0 }
 
-// A run is a pull on its way.
+// A run is a pull in progress.
 type run struct {
 	*Mirror
 	debs   *debs
@@ -32,9 +32,8 @@ type run struct {
 	done   *Pulled
 }
 
-// Pull puts into the mirror what layers consist of and it does not have yet, and publishes it. A
-// pull that was cut short is gone on with. What no layer needs any more stays unless prune is asked
-// for.
+// Pull adds what layers consist of to the mirror, and publishes it. It resumes a pull that was
+// interrupted. What no layer needs any more stays unless prune is set.
 func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled, error) {
 	release, err := m.hold(ctx)
 	if err != nil {
@@ -110,7 +109,8 @@ func distinct(all []need) (debian, python int) {
 	return debian, python
 }
 
-// supply gets what one layer lacks in the mirror; it returns what is nowhere to be had.
+// supply gets what the mirror lacks for one layer. It returns the packages that are not available
+// anywhere.
 func (r *run) supply(ctx context.Context, n need) (lost []string, err error) {
 	missing, err := r.debs.missing(n.layer.Suite, n.debian)
 	if err != nil {
@@ -135,13 +135,13 @@ func (r *run) supply(ctx context.Context, n need) (lost []string, err error) {
 	return lost, err
 }
 
-// removeDoomed removes files that are in no index any more.
+// removeDoomed removes files that are no longer in an index.
 func removeDoomed(files []string) (int, error) {
 	for _, file := range files {
 		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
 			return 0, err
 		}
-		_ = os.Remove(filepath.Dir(file)) // if it was the last one
+		_ = os.Remove(filepath.Dir(file)) // if it is empty
 	}
 	return len(files), nil
 }

@@ -18,7 +18,7 @@ import (
 
 var anchor = pattern.New(`<a href="([^"#]+)#sha256=([0-9a-f]{64})">`)
 
-// links reads a page of the index: the digest of each file.
+// links parses a page of the index and returns the digest of each file.
 func links(page string) map[string]string {
 	all := map[string]string{}
 	for _, found := range anchor().FindAllStringSubmatch(page, -1) {
@@ -39,7 +39,7 @@ const page = `<!DOCTYPE html>
 </html>
 `
 
-// pageOf writes the page of a package, or with no digests that of all packages.
+// pageOf returns the page of a package or, without digests, that of all packages.
 func pageOf(title string, hrefs []string, digests map[string]string) []byte {
 	var b strings.Builder
 	for _, name := range hrefs {
@@ -56,8 +56,8 @@ func pageOf(title string, hrefs []string, digests map[string]string) []byte {
 	return fmt.Appendf(nil, page, html.EscapeString(title), b.String())
 }
 
-// publish writes the pages of packages of which files came or went, each in one step; the files are
-// in their places.
+// publish writes the pages of packages whose files were added or removed, each atomically. The
+// files are already in place.
 func (w *wheels) publish() error {
 	root := filepath.Join(w.simple, "index.html")
 	_, err := os.Stat(root)

@@ -17,15 +17,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// wheels are the Python packages of the mirror, wheels and source archives, as its index has them.
+// wheels are the Python packages of the mirror, both wheels and source archives, according to its
+// index.
 type wheels struct {
-	known   map[string]map[string]string // by package: SHA-256 by file
-	changed map[string]bool              // packages
+	known   map[string]map[string]string // by package: file name to SHA-256
+	changed map[string]bool              // names of packages
 	doomed  []string
 	simple  string
 }
 
-// readWheels reads the index that is in place.
+// readWheels reads the current index.
 func readWheels(simple string) (*wheels, error) {
 	w := &wheels{known: map[string]map[string]string{}, changed: map[string]bool{}, simple: simple}
 	pages, err := filepath.Glob(filepath.Join(simple, "*", "index.html"))
@@ -42,8 +43,8 @@ func readWheels(simple string) (*wheels, error) {
 	return w, nil
 }
 
-// missing returns the packages of which there is no file that a version of Python could install. A
-// damaged one is none.
+// missing returns the packages without a file that the version of Python could install. Damaged
+// files do not count.
 func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, p := range packages {
@@ -70,11 +71,11 @@ func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	return lacks, nil
 }
 
-const wanted = "wanted.txt" // in the directory that pip writes to
+const wanted = "wanted.txt" // in pip's target directory
 
 const out = image.Out
 
-// supplyWheels has the layer's own pip download what it once installed, so that it gets what fits.
+// supplyWheels makes the layer's own pip download what it installed before, so that the files fit.
 func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing []Package) error {
 	lines, hashed := pinned(n.layer.Pins, missing)
 	args := []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check",
@@ -87,7 +88,7 @@ func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing 
 			lines = append(lines, p.Name+"=="+p.Version)
 		}
 	}
-	// A run before may have left some; pip itself sees whether they are as the index says.
+	// An earlier run may have left some files. pip checks them against the index.
 	if err := r.want([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
 		return err
 	}
@@ -121,12 +122,12 @@ func (m *Mirror) want(text []byte) error {
 }
 
 func (m *Mirror) pip(ctx context.Context, in host.Runner, args []string) error {
-	// Not in /: names of files in arguments are those of the directory that is given out.
+	// Do not run in /, because file names in arguments are relative to the output directory.
 	script := append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out}, args...)
 	return in.Run(ctx, host.Command{Args: script, Stdout: m.Log, Stderr: m.Log})
 }
 
-// sources prints what the source archives of a directory need to be built (PEP 518).
+// sources prints what is needed to build the source archives in a directory (PEP 518).
 const sources = `
 import pathlib, sys, tarfile, zipfile
 try:
@@ -151,8 +152,8 @@ for file in pathlib.Path("wheels").iterdir():
 print(*sorted(needs), sep="\n")
 `
 
-// needsOfSources gets what building needs of those packages of which there is only the source: pip
-// would want it when it installs them.
+// needsOfSources downloads what is needed to build packages that exist only as source. pip will
+// need it to install them.
 func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	incoming, err := tree.Open(m.incoming())
 	if err != nil {
@@ -180,10 +181,11 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	return nil
 }
 
-// maxWheels is how many files pip may have downloaded.
+// maxWheels is the maximum number of files that pip may have downloaded.
 const maxWheels = 1 << 16
 
-// placeWheels puts what pip has downloaded into the index to be. Programs of packages ran where it lies.
+// placeWheels adds the files that pip has downloaded to the new index. The directory is untrusted,
+// because programs of packages ran there.
 func (r *run) placeWheels() error {
 	in, err := tree.Open(r.incoming())
 	if err != nil {
@@ -232,7 +234,8 @@ func (r *run) placeWheel(in *tree.Root, dir, file, name string) (int64, error) {
 	return bytes, in.Remove(path.Join(dir, file))
 }
 
-// forBuilds lists the files that are there only because sources are built with them, so that prune leaves them.
+// forBuilds returns the path of the list of files that are needed only to build sources. Prune
+// keeps these files.
 func (m *Mirror) forBuilds() string { return filepath.Join(m.Dir, "pypi", "for-builds.txt") }
 
 func (m *Mirror) noteForBuilds(file string) error {
@@ -246,7 +249,7 @@ func (m *Mirror) noteForBuilds(file string) error {
 	return host.WriteFile(host.File{Path: m.forBuilds(), Content: []byte(all), Mode: 0o644})
 }
 
-// prune takes out of the index what no layer needs.
+// prune removes from the index what no layer needs.
 func (w *wheels) prune(layers []*Layer, forBuilds []string) {
 	for name, files := range w.known {
 		for file := range files {

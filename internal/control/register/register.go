@@ -1,6 +1,6 @@
-// Package register records what a host knows of its sites: which are up and from which directory,
-// their twins, and where their releases were staged from. The records are files beside the state of each
-// site, which only root writes; there is no other database.
+// Package register records what a host knows of its sites. It records which sites are up and from
+// which directories, their twins, and where their releases were staged from. The records are files
+// beside the state of each site, which only root writes; there is no other database.
 package register
 
 import (
@@ -10,20 +10,20 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A Register is what is known of sites in the directories of a host.
+// A Register is the records of the sites in the directories of a host.
 type Register struct {
 	Dirs  host.Dirs
-	Known *Known // goes before what is on this host's record; nil: nothing does
+	Known *Known // takes precedence over this host's records, or nil
 }
 
-// Known is what the hosts of sites have on record of twins, as far as they were asked. Several
-// operations may use it at once.
+// Known has the records of twins that were read from the hosts of sites. Several operations may use
+// it at once.
 type Known struct {
 	mutex sync.Mutex
 	twins map[string]twin.Record // by key
 }
 
-// Add notes what hosts have on record of a twin.
+// Add adds the hosts' record of a twin.
 func (k *Known) Add(r twin.Record) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -33,14 +33,14 @@ func (k *Known) Add(r twin.Record) {
 	k.twins[r.Key()] = r
 }
 
-// Forget forgets a twin that has ended, or of which hosts do not know any more.
+// Forget removes the record of a twin that was destroyed, or that hosts no longer know.
 func (k *Known) Forget(key string) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	delete(k.twins, key)
 }
 
-// Twin returns the record of the twin of a key, if hosts were asked. A nil Known has none.
+// Twin returns the record of the twin with a key, if it was read from hosts. A nil Known has none.
 func (k *Known) Twin(key string) (r twin.Record, ok bool) {
 	if k == nil {
 		return r, false

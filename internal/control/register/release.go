@@ -21,15 +21,16 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// A ReleaseRecord says, beside the copy of its site directory, who staged a release and when.
+// A ReleaseRecord is stored beside the copy of a release's site directory. It records who staged
+// the release and when.
 type ReleaseRecord struct {
 	Number int       `json:"number"`
 	Notes  string    `json:"notes,omitempty"`
 	Staged time.Time `json:"staged"`
 	Who    string    `json:"who"`
-	Dir    string    `json:"dir"` // of which the site directory is a copy
-	// Images are the stamps of imported images, by name, of a site with other hosts: the copy is
-	// without their files then.
+	Dir    string    `json:"dir"` // the site directory that was copied
+	// Images are the stamps of imported images by name, if the site has other hosts. The copy of
+	// the site directory then lacks their files.
 	Images map[string]string `json:"images,omitempty"`
 }
 
@@ -37,10 +38,10 @@ func (r Register) releaseSite(key string, number int) string {
 	return filepath.Join(r.Dirs.Release(key, number), sitearchive.Site)
 }
 
-// LoadRelease returns the site as a release makes it that was staged on this host: from the copy of
-// the site directory that was taken then, so that nothing changes under a release.
+// LoadRelease returns the site as defined by a release that was staged on this host. It reads the
+// copy of the site directory from that time, so that a release never changes.
 func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
-	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin that was made of this release, or no release at all
+	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin of this release, or no release at all
 		return s, nil
 	}
 	dir := r.releaseSite(s.Key(), number)
@@ -61,8 +62,8 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	return made, nil
 }
 
-// ReleaseOf returns the site as a release makes it, from an edition in a directory that stands for
-// the site directory at home.
+// ReleaseOf returns the site as defined by a release. The edition of the release is in dir.
+// Relative file names are those of the site directory home.
 func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.Site, error) {
 	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(dir, sitearchive.Record))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,12 +72,12 @@ func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.S
 	return r.keptRelease(s, filepath.Join(dir, sitearchive.Site), home, record.Images, number)
 }
 
-// keptRelease returns a release of a site, or of a twin of it, as a copy of the site directory that was taken
-// from home makes it.
+// keptRelease returns a release of a site, or of its twin, from a copy of the site directory in
+// dir. The copy was made from home.
 func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site,
 	error) {
 	images = maps.Clone(images)
-	// it comes from another host
+	// images may come from another host: use only stamps that identify content
 	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).Content() == "" })
 	kept, err := sitefile.LoadStamped(dir, cmp.Or(home, dir), images)
 	switch {
@@ -88,7 +89,7 @@ func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]
 	return twin.Release(kept, number)
 }
 
-// ReleaseNumber reads the number of a release; "next" is the highest that the site declares.
+// ReleaseNumber parses the number of a release. "next" is the highest one that the site declares.
 func ReleaseNumber(s *site.Site, text string) (int, error) {
 	switch text {
 	case "":
@@ -112,15 +113,15 @@ func ReleaseNumber(s *site.Site, text string) (int, error) {
 	return number, nil
 }
 
-// KeepRelease keeps a copy of the site directory from which a release is staged. It appears as a
-// whole, in the place of a former one, and only if it makes the same of the release.
+// KeepRelease stores a copy of the site directory from which a release is staged. It replaces a
+// former copy atomically, and only if the copy defines the same release.
 func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string) error {
 	to := r.Dirs.Release(s.Key(), number)
 	fresh := filepath.Join(r.Dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(fresh, 0o700); err != nil { // the site directory may be closed to the host's users
+	if err := os.MkdirAll(fresh, 0o700); err != nil { // users of the host may have no access to the site directory
 		return err
 	}
 	images := contents(s)
@@ -137,10 +138,11 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	if err := host.WriteJSON(filepath.Join(fresh, sitearchive.Record), 0o600, record); err != nil {
 		return err
 	}
-	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record) // the copies of volumes beside them stay
+	// the copies of volumes beside them stay
+	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record)
 }
 
-// contents returns the stamps of images that are known by what is in their files; nil: there are none.
+// contents returns the stamps of images that are identified by content, or nil if there are none.
 func contents(s *site.Site) (stamps map[string]string) {
 	for _, img := range s.Images {
 		if img.Content() == "" {
@@ -154,7 +156,7 @@ func contents(s *site.Site) (stamps map[string]string) {
 	return stamps
 }
 
-// copySite copies what a site directory consists of, and sees to it that the copy is the same site.
+// copySite copies a site directory and verifies that the copy defines the same site.
 func (r Register) copySite(s, staged *site.Site, from, to string, images map[string]string, number int) error {
 	keep := sitefile.Keep
 	if images != nil {
@@ -177,7 +179,8 @@ func (r Register) copySite(s, staged *site.Site, from, to string, images map[str
 	return err
 }
 
-// ReadReleaseRecord returns who staged a release and when, or nothing of that if it was not staged here.
+// ReadReleaseRecord returns who staged a release and when. If the release was not staged on this
+// host, these fields are empty.
 func (r Register) ReadReleaseRecord(key string, number int) (ReleaseRecord, error) {
 	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), sitearchive.Record))
 	record.Number = number
@@ -187,7 +190,7 @@ func (r Register) ReadReleaseRecord(key string, number int) (ReleaseRecord, erro
 	return record, err
 }
 
-// ReleaseNames says at which releases nodes are.
+// ReleaseNames returns the distinct releases of nodes as text.
 func ReleaseNames(of map[string]int) string {
 	var words []string
 	for _, n := range slices.Compact(slices.Sorted(maps.Values(of))) {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TwinPath is the record of a twin.
+// TwinPath returns the path of the record of a twin.
 func (r Register) TwinPath(key string) string { return twins.Path(r.Dirs, key) }
 
 // WriteTwin writes the record of a twin.
@@ -25,10 +25,11 @@ func (r Register) ReadTwin(key string) (twin.Record, error) {
 	return twins.Read(r.Dirs, key)
 }
 
-// Twins returns all twins on this host, by key.
+// Twins returns all twins on this host, sorted by key.
 func (r Register) Twins() []twin.Record { return twins.All(r.Dirs) }
 
-// NoTwin says that there is no such twin, and which there are. The site is "" if it is not known which.
+// NoTwin returns the error that there is no twin of this name. It lists the existing twins of the
+// site, or all twins if site is "".
 func (r Register) NoTwin(site, name string) error {
 	var names []string
 	for _, t := range r.Twins() {
@@ -49,7 +50,7 @@ func (r Register) NoTwin(site, name string) error {
 	return p.Try("orrery twin create SITE %s", name)
 }
 
-// AsTwin returns a twin of a site as a release makes it, or as it was created if release is 0.
+// AsTwin returns a twin of a site as defined by a release, or as it was created if release is 0.
 func (r Register) AsTwin(s *site.Site, name string, release int) (*site.Site, error) {
 	key := s.Name + "." + name
 	t, err := r.ReadTwin(key)

@@ -9,29 +9,30 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// A Marker says, beside the state of a site, from which directory it was brought up; it is there
-// while the site is up, and afterwards under another name.
+// A Marker records, beside the state of a site, from which directory the site was brought up. While
+// the site is up, it has one file name, and afterwards another.
 type Marker struct {
 	Site string `json:"site"`
 	Twin string `json:"twin,omitempty"`
-	// Production: whether it is in production; nil: whoever wrote this down did not say so.
+	// Production reports whether the site is in production, or is nil if an earlier version wrote
+	// the marker.
 	Production *bool  `json:"production,omitempty"`
 	Dir        string `json:"dir"`
 }
 
-// Key is what the site, or the twin, is known by on the host.
+// Key returns the key of the site or twin.
 func (m Marker) Key() string { return (&site.Site{Name: m.Site, Twin: m.Twin}).Key() }
 
-// There reports whether a site file is still in the directory.
+// There reports whether the directory still has a site file.
 func (m Marker) There() bool {
 	_, err := os.Stat(filepath.Join(m.Dir, sitefile.Name))
 	return err == nil
 }
 
-// formerPath is the marker of a site that was taken down.
+// formerPath returns the path of the marker of a site that was taken down.
 func (r Register) formerPath(key string) string { return filepath.Join(r.Dirs.Site(key), "down.json") }
 
-// Unmark notes that a site is not up any more.
+// Unmark records that a site is no longer up.
 func (r Register) Unmark(key string) {
 	_ = os.Rename(r.markerPath(key), r.formerPath(key))
 }
@@ -55,7 +56,7 @@ func (r Register) SitesUp() []Marker {
 	return up
 }
 
-// MarkUp notes that a site was brought up, and from which directory.
+// MarkUp records that a site was brought up, and from which directory.
 func (r Register) MarkUp(s *site.Site, dir string) error {
 	return host.WriteJSON(r.markerPath(s.Key()), 0o600,
 		Marker{Site: s.Name, Twin: s.Twin, Dir: dir, Production: &s.Production})

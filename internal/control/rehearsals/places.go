@@ -1,4 +1,4 @@
-// Package rehearsals simulates all hosts of a site on this machine, so that users can try failures
+// Package rehearsals simulates all hosts of a site on this machine. Users can try failures of hosts
 // before they happen.
 package rehearsals
 
@@ -14,15 +14,15 @@ import (
 	"orrery/internal/site"
 )
 
-// Control is how a host is called that is none of the site's, and steers it.
+// Control is the name of a host that does not belong to the site and is its control host.
 const Control = "control"
 
-// apart is where hosts are whose site does not say it by number: a network for benchmarks, which is
-// nowhere else (RFC 2544).
+// apart is the subnet of hosts whose site does not give numeric addresses. It is a network for
+// benchmarks, which is not used elsewhere (RFC 2544).
 var apart = netip.MustParsePrefix("198.18.0.0/24")
 
-// Places returns the hosts of a site at the addresses that it gives them, and the number of the one
-// from which it is steered: that which is local, or else one more.
+// Places returns the hosts of a site at their addresses, and the number of the control host. That
+// is the local host, or else an additional one.
 func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 	if len(s.Hosts) == 0 {
 		return nil, 0, problem.New(problem.Usage, "the site names no hosts, so there is nothing to rehearse").
@@ -35,7 +35,7 @@ func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 			steering = i + 1
 		} else {
 			user, name, port := reach.Parts(h.Address)
-			p.Port, _ = strconv.Atoi(port) // it has been checked; "" is 0
+			p.Port, _ = strconv.Atoi(port) // already checked; "" becomes 0
 			if p.User = user; user == "root" {
 				p.User = ""
 			}
@@ -60,7 +60,7 @@ func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 	return all, steering, number(all)
 }
 
-// around returns the subnet on which a host has an address.
+// around returns the subnet of a host's address.
 func around(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()-8) }
 
 // free returns a name that no host has.
@@ -71,8 +71,8 @@ func free(all []rehearsal.Place, name string) string {
 	return name
 }
 
-// number assigns addresses to those hosts that have none, on the subnet of the first that has one. It takes
-// the highest free ones: gateways of nodes mostly are the lowest.
+// number assigns addresses to hosts that have none, in the subnet of the first host that has one.
+// It assigns the highest free addresses, because gateways of nodes usually have the lowest.
 func number(all []rehearsal.Place) error {
 	subnet, taken := apart, map[netip.Addr]bool{}
 	for _, p := range slices.Backward(all) {

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestPlaces: hosts have the addresses that the site gives them, by which it is steered from one of
-// them or from one more.
+// TestPlaces: hosts have the addresses of the site. One of them, or an additional one, is the
+// control host.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts    []site.Host
@@ -60,8 +60,8 @@ func said(p rehearsal.Place) string {
 	return fmt.Sprint(p.Name, " ", p.Aliases, " ", p.Addresses, " ", p.Port, " ", p.User)
 }
 
-// TestOptions: played hosts have this program and the site directory, by the path at which it
-// really is, and the layers of this machine.
+// TestOptions: simulated hosts have this program, the site directory under its real path, and the
+// layers of this machine.
 func TestOptions(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "site"), filepath.Join(dir, "link")

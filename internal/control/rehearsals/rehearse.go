@@ -18,9 +18,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Rehearse plays the hosts of a site as long as a command runs on the one from which it is steered,
-// in the site directory. Hosts have no way out to packages, so the layers that nodes need are built
-// on this machine first.
+// Rehearse simulates the hosts of a site while a command runs on the control host, in the site
+// directory. Simulated hosts cannot fetch packages, so the layers that nodes need are built on this
+// machine first.
 func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command host.Command) error {
 	places, steering, err := Places(s)
 	if err != nil {
@@ -43,13 +43,13 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(others(places, steering), 12)})
 	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Shown[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
-	if left := h.Close(); left != nil { // the command's status is what counts
+	if left := h.Close(); left != nil { // the status of the command counts
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: left.Error(), Err: left})
 	}
 	return err
 }
 
-// options say what hosts have.
+// options returns what the hosts have.
 func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehearsal.Options, error) {
 	o := rehearsal.Options{State: state(c), Name: s.Key(), Places: places, Store: filepath.Join(c.Dirs.State, "store")}
 	dir, err := c.Absolute()
@@ -71,7 +71,7 @@ func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehear
 	return o, nil
 }
 
-// state is where rehearsals have what is not in their namespaces.
+// state returns the directory for what rehearsals have outside of their namespaces.
 func state(c *control.Session) string { return filepath.Join(c.Dirs.State, "rehearsals") }
 
 func others(places []rehearsal.Place, but int) (names []string) {
@@ -83,7 +83,8 @@ func others(places []rehearsal.Place, but int) (names []string) {
 	return names
 }
 
-// Under returns the rehearsal of a site that is under way, seen from this machine or from one of its hosts.
+// Under returns the rehearsal of a site that is under way. It can be called on this machine or on
+// one of the simulated hosts.
 func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	socket := rehearsal.Within
 	if !tree.Exists(socket) {
@@ -108,7 +109,7 @@ func On(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
 	return h.At(i + 1), nil
 }
 
-// Gaps tells how long nodes did not answer those on other hosts while something was done.
+// Gaps returns how long nodes did not answer nodes on other hosts while do ran.
 func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, error) {
 	var targets []rehearsal.Target
 	for i := range s.Nodes {
@@ -132,5 +133,5 @@ func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, e
 	return rehearsal.Gaps(targets, seen, time.Now()), did
 }
 
-// settling is how long witnesses have to see who answers at all.
+// settling is how long witnesses have to find out which nodes answer at all.
 const settling = time.Second

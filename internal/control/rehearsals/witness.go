@@ -17,14 +17,14 @@ import (
 	"orrery/internal/site"
 )
 
-// WitnessVerb is the verb by which hosts in a rehearsal look at nodes.
+// WitnessVerb is the verb by which hosts in a rehearsal observe nodes.
 const WitnessVerb = "witness"
 
-// witnesses is how many nodes of a host look at others: more would see the same.
+// witnesses is how many nodes of a host observe others. More would see the same.
 const witnesses = 2
 
-// Witness lets nodes of a site that are on this host look at others, which come as JSON, and says
-// again and again what they have seen, until there is nothing more to read.
+// Witness makes nodes of a site on this host observe other nodes. It reads these targets as JSON.
+// At intervals it writes what was seen so far, until the input ends.
 func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var targets []rehearsal.Target
@@ -87,12 +87,13 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 	return nil
 }
 
-// witness lets a node look at others; nil: it has no network of its own on the host, as a virtual machine.
+// witness starts observing from a node. It returns nil if the node has no network namespace on the
+// host, for example because it is a virtual machine.
 func witness(key string, n *observe.Node, targets []rehearsal.Target) (*rehearsal.Witness, error) {
 	for _, pid := range cgroup.Of(key, n.ID).Processes() {
 		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		defer space.Close() //nolint:errcheck // it was only read
 		if own, err := ours(space); err != nil || own {

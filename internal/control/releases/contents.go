@@ -13,19 +13,19 @@ import (
 	"orrery/internal/site"
 )
 
-// Contents are what a node of a release consists of.
+// Contents lists what a node of a release consists of.
 type Contents struct {
 	Node     string            `json:"node"`
 	ID       int               `json:"id"`
 	Base     string            `json:"base"`
 	Layer    string            `json:"layer,omitempty"`
-	Content  []string          `json:"content"` // digests of what the layers hold
+	Content  []string          `json:"content"` // digests of the layers' content
 	Roles    []string          `json:"roles"`
 	Packages map[string]string `json:"packages"` // Debian packages with their versions
 	Python   map[string]string `json:"python"`   // Python packages with their versions
 }
 
-// Show tells what the nodes of a release consist of that selectors mean, from the records of their layers.
+// Show returns the contents of the selected nodes of a release, from the records of their layers.
 func Show(ctx context.Context, c *control.Session, s *site.Site, number int, selectors []string) ([]Contents, error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
@@ -53,7 +53,7 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	return of, nil
 }
 
-// contentsOn tells what nodes on a host consist of.
+// contentsOn returns the contents of nodes on a host.
 func contentsOn(ctx context.Context, h *apply.Steered, s *site.Site, nodes []observe.Node) ([]Contents, error) {
 	var layers []string
 	for i := range nodes {

@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// A Difference is how a node is in one release and in another.
+// A Difference is how a node differs between two releases.
 type Difference struct {
 	Node           string
 	Added, Removed bool
-	Was, Is        []string // digests of what its layers hold, if these differ
+	Was, Is        []string // digests of its layers' content, if they differ
 	Packages       []Change
 }
 
-// A Change is another version of a package; "": it is not there.
+// A Change is a different version of a package, or "" for a release without the package.
 type Change struct {
 	Kind    string // Debian or Python
 	Name    string
 	Was, Is string
 }
 
-// Same reports whether the node is the same in both.
+// Same reports whether the node is the same in both releases.
 func (d *Difference) Same() bool {
 	return !d.Added && !d.Removed && d.Was == nil && d.Is == nil && len(d.Packages) == 0
 }
 
-// Differences returns how nodes differ in two releases: those of the second in their order, then
-// those that it has not.
+// Differences returns how nodes differ between two releases. The nodes of the second release come
+// first, in their order, then the nodes that only the first one has.
 func Differences(former, current []Contents) []Difference {
 	before := map[string]*Contents{}
 	for i := range former {

@@ -15,11 +15,11 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// An Info is what is known of a release on this host.
+// An Info describes a release of a site.
 type Info struct {
 	Number     int       `json:"number"`
 	Declared   bool      `json:"declared"`
-	Live       []string  `json:"live,omitempty"`       // nodes of which it is live
+	Live       []string  `json:"live,omitempty"`       // nodes on which it is live
 	Quarantine []string  `json:"quarantine,omitempty"` // nodes that it has in quarantine
 	Former     bool      `json:"former"`               // rollback returns to it
 	Trial      bool      `json:"trial"`
@@ -28,7 +28,7 @@ type Info struct {
 	register.ReleaseRecord
 }
 
-// State says in words how a release is.
+// State returns the state of a release in words.
 func (i Info) State() string {
 	switch {
 	case i.Trial:

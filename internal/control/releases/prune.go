@@ -14,7 +14,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Pruned is what was removed of old releases.
+// Pruned is what was removed with old releases.
 type Pruned struct {
 	Nodes    int
 	Releases []int
@@ -24,7 +24,7 @@ type Pruned struct {
 type pruning struct {
 	control.Plain
 	site *site.Site
-	keep int // of those that are not needed, the newest
+	keep int // how many of the newest releases that are not needed to keep
 }
 
 func (p pruning) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
@@ -35,8 +35,8 @@ func (p pruning) Confirm(c *control.Session, of *plan.Plan) (bool, error) {
 	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", humanize.Count(forgotten(of), "release")))
 }
 
-// Prune removes all releases of a site but those that are needed and, of the others, the newest
-// that are to be kept. The result is nil if there was nothing to do.
+// Prune removes the releases of a site, except those that are needed and the newest keep of the
+// others. It returns nil if there was nothing to do.
 func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pruned, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -54,7 +54,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	for _, step := range result.Done {
 		switch step.Kind {
 		case plan.ForgetRelease:
-			if !slices.Contains(gone.Releases, step.Release) { // on several hosts
+			if !slices.Contains(gone.Releases, step.Release) { // each of several hosts has a step
 				gone.Releases = append(gone.Releases, step.Release)
 			}
 		case plan.DestroyNode:
@@ -65,7 +65,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	return gone, nil
 }
 
-// forgotten counts the releases that a plan removes, from however many hosts.
+// forgotten counts the releases that a plan removes, each once even if several hosts remove it.
 func forgotten(p *plan.Plan) int {
 	all := map[int]bool{}
 	for _, s := range p.Steps {

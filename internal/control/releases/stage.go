@@ -16,21 +16,21 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// StageOptions say what is staged, and how.
+// StageOptions say which release to stage, and how.
 type StageOptions struct {
 	Release  int
-	GiveUp   bool // also what rollback returns to
-	Parallel int  // most steps under way at once; 0: DefaultParallel
+	GiveUp   bool // also stage nodes that rollback returns to, and give up that rollback
+	Parallel int  // maximum number of concurrent steps, or 0 for DefaultParallel
 }
 
-// Staged is what came of staging.
+// Staged is the result of staging.
 type Staged struct {
-	Result *apply.Result // nil: there was nothing to do
-	Spared []string      // nodes that were left alone, because rollback returns to them
-	Left   []string      // what is not in the copies of volumes, and why
+	Result *apply.Result // nil if there was nothing to do
+	Spared []string      // nodes that were not staged, because rollback returns to them
+	Left   []string      // what is missing in the copies of volumes, and why
 }
 
-// Stage makes a release beside what is live, and proves it in quarantine.
+// Stage creates a release beside the live one, and tests it in quarantine.
 func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
 	if o.Release == 0 {
 		return nil, problem.New(problem.Usage, "you can only stage a release").Try("declare it as a release: [release.700]")
@@ -59,10 +59,10 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 		left, err := h.Runs.SkippedFiles(ctx)
 		t.result.Left, silent = append(t.result.Left, left...), errors.Join(silent, err)
 	}
-	return &t.result, cmp.Or(err, silent) // a host that did not stage it need not say what it left out
+	return &t.result, cmp.Or(err, silent) // a host that did not stage the release need not report what it left out
 }
 
-// A staging makes a release in quarantine.
+// A staging creates a release in quarantine.
 type staging struct {
 	control.Plain
 	Session      *control.Session
@@ -88,20 +88,20 @@ func (t *staging) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, er
 	return p, err
 }
 
-// Begin has the hosts keep what the release is staged from.
+// Begin makes the hosts store the site directory from which the release is staged.
 func (t *staging) Begin(ctx context.Context) error {
 	if t.options.GiveUp {
 		if err := giveUp(ctx, t.hosts, t.options.Release, t.goal); err != nil {
 			return err
 		}
 	}
-	if t.hosts.Site() != t.staged { // of the copy that is kept already
+	if t.hosts.Site() != t.staged { // staged again from the copy that is stored already
 		return nil
 	}
 	return t.Session.Call(t.site).Releases(t.hosts).Keep(ctx, t.staged, t.options.Release, control.Who())
 }
 
-// giveUp takes down that rollback returns to a release no longer.
+// giveUp records that rollback no longer returns to a release.
 func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) error {
 	r, err := f.Records().Read(ctx)
 	if err != nil {
@@ -110,8 +110,8 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 	return f.Records().Write(ctx, release.GiveUp(r, number, goal))
 }
 
-// stagedBefore returns the site of a release's quarantine as it was staged before, or nil if it was
-// not, or that cannot be read.
+// stagedBefore returns the site of a release's quarantine as it was staged before. It returns nil
+// if the release was not staged, or if its copy cannot be read.
 func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
 	made, err := c.Call(s).Releases(f).Load(ctx, number)
 	if err != nil {
@@ -122,7 +122,7 @@ func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *si
 	return &staged
 }
 
-// Declared returns a release as the site directory makes it now.
+// Declared returns the site as the current site directory defines it for a release.
 func Declared(c *control.Session, s *site.Site, number int) (*site.Site, error) {
 	if s.Original == nil {
 		return twin.Release(s, number)

@@ -28,47 +28,49 @@ type change struct {
 	Session *control.Session
 	site    *site.Site
 	hosts   *apply.Fleet
-	to      map[string]int // node -> release
-	back    bool           // to what was live before; interrupted, it is brought to its end and not taken back
-	trial   *observe.Trial // that it begins; nil: none
-	why     string         // it goes back: for the record of a trial that ends so
-	ends    *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
-	before  observe.Releases
+	to      map[string]int // node name to release
+	back    bool           // it goes back to what was live before; if interrupted, it is completed and not undone
+	trial   *observe.Trial // the trial that it begins, or nil
+	why     string         // why it goes back, for the record of the trial that ends
+	// ends, if not nil, is the only trial that the change may end. If that trial is over, the
+	// change does nothing. If ends is nil, the change may end any trial.
+	ends   *observe.Trial
+	before observe.Releases
 
-	live    map[string]int // what was live of the set when the switch was planned
+	live    map[string]int // what was live on these nodes when the switch was planned
 	planned *plan.Plan
 }
 
-// SwitchOptions say to which release a set of nodes is switched, and whether that is on trial.
+// SwitchOptions say to which release a set of nodes is switched, and whether on trial.
 type SwitchOptions struct {
 	Release int
-	Within  time.Duration // how long it is on trial; 0: it is not
-	ByHand  bool          // only Confirm ends the trial well; else also checks that hold for all of the time
+	Within  time.Duration // duration of the trial, or 0 for none
+	ByHand  bool          // only Confirm ends the trial well, not health checks that hold until its end
 }
 
-// Switched is what came of a switch.
+// Switched is the result of a switch.
 type Switched struct {
-	Site     string         // its key
-	To, From map[string]int // node -> release; of those that were live before
+	Site     string         // key of the site
+	To, From map[string]int // node name to release; From has the releases that were live before
 	Already  bool           // there was nothing to do
 	Took     time.Duration
 	Kept     bool           // Rollback returns to what was live before
-	Trial    *observe.Trial // that has begun; nil: none
+	Trial    *observe.Trial // the trial that has begun, or nil
 
-	// Of a switch on several hosts:
-	Skew   time.Duration // between the first host whose links had moved and the last
-	Outage time.Duration // from when something was first disturbed until all was healthy
+	// for a switch on several hosts
+	Skew   time.Duration // between the first host that moved its links and the last
+	Outage time.Duration // from the first disturbance until all nodes were healthy
 }
 
-// Switch makes a staged release live for the nodes that selectors mean (none: all that are staged),
-// all of it or nothing.
+// Switch makes a staged release live on the selected nodes, or on all staged nodes if there are no
+// selectors. It switches all of them or none.
 func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o SwitchOptions) (*Switched,
 	error) {
 	t, err := switchTo(ctx, c, s, selectors, o.Release)
 	if err != nil {
 		return nil, err
 	}
-	o.ByHand = o.ByHand || !c.Call(s).Judges() // hosts cannot agree that all checks hold
+	o.ByHand = o.ByHand || !c.Call(s).Judges() // several hosts cannot agree that all checks hold
 	if o.Within > 0 {
 		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: control.Who()}
 	}
@@ -76,13 +78,14 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 	if err != nil || t.trial == nil {
 		return made, err
 	}
-	r, err := t.hosts.Records().Read(context.WithoutCancel(ctx)) // the switch is done
+	// even if ctx is cancelled, because the switch is done
+	r, err := t.hosts.Records().Read(context.WithoutCancel(ctx))
 	made.Trial = r.Trial
 	return made, err
 }
 
-// Rollback returns to what was live before: the nodes that selectors mean or, without, all that
-// have a former release.
+// Rollback returns to the releases that were live before, on the selected nodes, or on all nodes
+// with a former release if there are no selectors.
 func Rollback(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Switched, error) {
 	t, err := goingBack(ctx, c, s, selectors)
 	if err != nil {
@@ -91,7 +94,8 @@ func Rollback(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	return t.run(ctx)
 }
 
-// switchTo prepares a switch of the nodes that selectors mean (none: all that are staged) to a release.
+// switchTo prepares a switch of the selected nodes to a release, or of all staged nodes if there
+// are no selectors.
 func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors []string, number int) (*change, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
@@ -136,7 +140,7 @@ func newChange(ctx context.Context, c *control.Session, s *site.Site) (*change, 
 	return &change{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
 }
 
-// instances returns the names of nodes of which there is an instance of a release.
+// instances returns the names of the nodes that have an instance of a release.
 func (t *change) instances(ctx context.Context, number int) (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, h := range t.hosts.All {
@@ -153,7 +157,7 @@ func (t *change) instances(ctx context.Context, number int) (map[string]bool, er
 	return all, nil
 }
 
-// run makes the switch.
+// run carries out the switch.
 func (t *change) run(ctx context.Context) (*Switched, error) {
 	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true,
 		Parallel: max(control.DefaultParallel(), len(t.to)), Do: t}
@@ -185,7 +189,7 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 		return nil, err
 	}
 	if seen = slices.Clone(seen); len(seen) > 1 || t.trial != nil {
-		// what is taken back on one of them is still under way on others
+		// what is undone on one host is still under way on others
 		intent := t.intent(t.live)
 		for i := range seen {
 			seen[i].Releases.Switch = intent
@@ -202,15 +206,15 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	return p, err
 }
 
-// Confirm asks, in production, whether the nodes may go to other releases.
+// Confirm asks for consent to switch the nodes if the site is in production.
 func (t *change) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
 	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Count(len(t.to), "node"),
 		register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
 }
 
-// Begin takes down where the set is to end.
+// Begin records which releases the set will have at the end.
 func (t *change) Begin(ctx context.Context) error {
-	if err := control.MarkUp(t.Session, t.site); err != nil { // its first release may be the first of it that is up
+	if err := control.MarkUp(t.Session, t.site); err != nil { // the release may be the first of the site that is up
 		return err
 	}
 	if err := t.hosts.Meet(ctx); err != nil {
@@ -219,10 +223,11 @@ func (t *change) Begin(ctx context.Context) error {
 	return t.intend(ctx, t.live)
 }
 
-// errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
+// errTrialOver is returned instead of ending a trial that was confirmed, or has gone back, in the
+// meantime.
 var errTrialOver = errors.New("the trial is over")
 
-// may says why the switch cannot be, with what is on trial and what is live.
+// may returns why the switch is not allowed, considering the trial and the live releases, or nil.
 func (t *change) may(live map[string]int) error {
 	on := t.before.Trial
 	switch {
@@ -247,7 +252,7 @@ func (t *change) may(live map[string]int) error {
 	return nil
 }
 
-// onlyRecords reports whether a plan changes nothing but what is on record.
+// onlyRecords reports whether a plan changes only records.
 func onlyRecords(p *plan.Plan) bool {
 	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		return s.Kind != plan.CommitSwitch &&
@@ -255,7 +260,7 @@ func onlyRecords(p *plan.Plan) bool {
 	})
 }
 
-// liveNow returns the releases of those nodes that are live.
+// liveNow returns the releases of the nodes in of that are live.
 func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 	live := map[string]int{}
 	for i := range hosts {
@@ -269,14 +274,14 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 	return live
 }
 
-// intend takes down where the set is to end, before anything is done.
+// intend records the target of the switch before anything is changed.
 func (t *change) intend(ctx context.Context, live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
 	return t.hosts.Records().Write(ctx, r)
 }
 
-// Commit has hosts watch over the trial, each by what it has stored, and begins it.
+// Commit makes each host watch the trial with its stored plan, and begins the trial.
 func (t *change) Commit(ctx context.Context) error {
 	if t.trial == nil {
 		return nil
@@ -289,17 +294,18 @@ func (t *change) Commit(ctx context.Context) error {
 	return nil
 }
 
-// intent is that.
+// intent returns the record of the switch, including the releases at which an interrupted switch
+// ends.
 func (t *change) intent(live map[string]int) *observe.Switch {
 	end := live
-	if t.back || len(live) < len(t.to) { // nothing was live to which it could go back
+	if t.back || len(live) < len(t.to) { // some nodes had no live release to which they could go back
 		end = t.to
 	}
 	return &observe.Switch{To: t.to, End: end, Who: control.Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
 }
 
-// explain says where the set is after a switch that failed. What was intended is forgotten if it is
-// wholly back.
+// explain adds to the error of a failed switch at which releases the nodes are. If the switch was
+// undone completely, explain removes its record.
 func (t *change) explain(ctx context.Context, err error, live map[string]int) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
@@ -319,7 +325,7 @@ func (t *change) explain(ctx context.Context, err error, live map[string]int) er
 	return err
 }
 
-// halfWay says of each node at which release it is.
+// halfWay returns an error that says at which release each node is.
 func (t *change) halfWay(cause error) error {
 	hosts, err := t.Session.Seen(context.Background(), t.hosts)
 	if err != nil {
@@ -342,7 +348,7 @@ func (t *change) halfWay(cause error) error {
 		Try("fix the cause; the next orrery up, switch or rollback first brings the set to one release")
 }
 
-// goingBack prepares the return to the former release.
+// goingBack prepares a rollback to the former releases.
 func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*change, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
@@ -367,8 +373,8 @@ func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors 
 	return t, c.Call(s).Releases(t.hosts).Learn(ctx, t.to)
 }
 
-// tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused
-// has changed nothing.
+// tellFailedSwitch notifies the hooks of a switch that failed. It skips switches that were refused,
+// because they changed nothing.
 func (t *change) tellFailedSwitch(ctx context.Context, err error) {
 	result, tried := map[int]string{int(problem.Reverted): observe.Reverted,
 		int(problem.HalfWay): "half-way"}[problem.Exit(err)]

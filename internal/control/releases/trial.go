@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Confirm ends the trial of a release: it stays live. If there is none, it returns how the last one ended.
+// Confirm ends the trial of a release, which stays live. If there is no trial, Confirm returns how
+// the last one ended.
 func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) (*observe.TrialEnd, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
@@ -47,8 +48,8 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 
-// ForgetLive ends what was under way of releases when all nodes of a site have ended, on all of its
-// hosts. Which were live is kept for the next up.
+// ForgetLive ends rollback options, switches and trials after all nodes of a site were destroyed,
+// on all of its hosts. It keeps which releases were live, for the next up.
 func ForgetLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.Records().Read(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
@@ -59,7 +60,8 @@ func ForgetLive(ctx context.Context, f *apply.Fleet) error {
 	if err := f.Records().Write(ctx, r); err != nil {
 		return err
 	}
-	return f.Each(func(_ int, h *apply.Steered) error { // last: while it is on trial, it is watched
+	// last, because a trial is watched as long as it is on record
+	return f.Each(func(_ int, h *apply.Steered) error {
 		_, err := h.State.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.OnTrial})
 		return err
 	})

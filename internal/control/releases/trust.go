@@ -19,19 +19,19 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// TrustOptions say which copy of a release is meant, and what happens to it.
+// TrustOptions say which copy of a release is meant, and what to do with it.
 type TrustOptions struct {
 	Release int
-	Host    string      // whose copy is meant, if hosts keep different ones
-	Digest  string      // that is agreed to beforehand, or "" to ask
-	Into    string      // a new directory in which the copy is stored for review, and then nothing is trusted
-	Show    func(*Copy) // is called before the question
+	Host    string      // the host whose copy is meant, if hosts have different ones
+	Digest  string      // the digest that the caller agreed to in advance, or "" to ask
+	Into    string      // a new directory to store the copy in for review; then nothing is trusted
+	Show    func(*Copy) // called before the question
 }
 
-// A Copy is what hosts keep of a release, compared with the site directory as it is now.
+// A Copy is the hosts' copy of a release, compared with the current site directory.
 type Copy struct {
 	Release int
-	Hosts   []string // that keep it
+	Hosts   []string // hosts that have it
 	Digest  string
 	Locked  string // digest in releases.lock, or ""
 	Files   []FileDifference
@@ -40,11 +40,11 @@ type Copy struct {
 // A FileDifference is how a file of the copy differs from the one in the site directory.
 type FileDifference struct {
 	Path  string
-	Lines []string // "-" and a line of the site directory, "+" and one of the copy; or nil if it is no text
+	Lines []string // "-" and a line of the site directory, "+" and one of the copy; nil if not text
 }
 
-// Trust writes the digest of what hosts keep of a release to releases.lock, after the caller has
-// seen it and agreed.
+// Trust shows the caller the hosts' copy of a release. After the caller has agreed, it writes the
+// digest of that copy to releases.lock.
 func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions) (*Copy, error) {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
@@ -85,13 +85,13 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	return kept, err
 }
 
-// fetch stores the copy that is meant in a directory.
+// fetch stores the selected copy in a directory.
 func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Copy, error) {
 	all, err := f.Editions().Digests(ctx, o.Release)
 	if err != nil {
 		return nil, err
 	}
-	keep := map[string][]string{} // digest -> hosts
+	keep := map[string][]string{} // digest to hosts
 	var from *apply.Steered
 	for i, h := range f.All {
 		if digest := all[i][o.Release]; digest != "" && (o.Host == "" || o.Host == h.Name) {
@@ -149,7 +149,7 @@ func lay(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// agree gets the caller's consent.
+// agree asks for the caller's consent.
 func agree(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) error {
 	if o.Digest != "" {
 		if o.Digest == kept.Digest {
@@ -192,7 +192,7 @@ func compare(ctx context.Context, siteDir, dir string) ([]FileDifference, error)
 	return all, nil
 }
 
-// names returns the names of the files in either directory, sorted.
+// names returns the sorted names of the files in either directory.
 func names(before, after map[string][]byte) []string {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
@@ -217,8 +217,7 @@ func files(ctx context.Context, dir string) (map[string][]byte, error) {
 	})
 }
 
-// lines returns how two texts differ: what comes before the first line that differs, and after the
-// last, is left out.
+// lines returns how two texts differ, from the first line that differs to the last.
 func lines(before, after []byte) (all []string) {
 	if !utf8.Valid(before) || !utf8.Valid(after) {
 		return nil
@@ -239,7 +238,7 @@ func lines(before, after []byte) (all []string) {
 	return all
 }
 
-// split returns the lines of a text; a file that is not there has none.
+// split returns the lines of a text, or none if the file does not exist.
 func split(text []byte) []string {
 	if text == nil {
 		return nil

@@ -16,8 +16,9 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// AwaitTrial waits for the end of a trial, and returns how it ended. That it has failed on one of
-// several hosts, each of which watches over it by itself, lets all go back at once.
+// AwaitTrial waits for the end of a trial, and returns how it ended. If the release fails on one of
+// several hosts, AwaitTrial makes all of them go back at once, although each host watches the trial
+// on its own.
 func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
 		t, err := newChange(ctx, c, s)
@@ -55,8 +56,8 @@ func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe
 	}
 }
 
-// atRest reports whether nobody switches: what is on record of a switch then was interrupted. Who
-// switches holds the site's lock.
+// atRest reports whether no process is switching. A switch that is then still on record was
+// interrupted. A process that switches holds the site's lock.
 func (t *change) atRest(ctx context.Context) (bool, error) {
 	if t.before.Switch == nil {
 		return true, nil
@@ -67,11 +68,11 @@ func (t *change) atRest(ctx context.Context) (bool, error) {
 		return held == nil, err
 	}
 	defer letGo()
-	t.before, err = t.hosts.Records().Read(ctx) // the switch may have ended since it was read
+	t.before, err = t.hosts.Records().Read(ctx) // the switch may have ended since the records were read
 	return t.before.Trial == nil, err
 }
 
-// noLonger says that somebody has ended waiting for the end of a trial.
+// noLonger returns the error that the wait for the end of a trial was interrupted.
 func noLonger() error {
 	return problem.New(problem.Interrupted, "no longer waiting; the trial continues").
 		Try("orrery status shows it; orrery confirm or orrery rollback ends it")
@@ -80,7 +81,8 @@ func noLonger() error {
 // awaitInterval is how often the hosts are asked whether a trial is over.
 const awaitInterval = time.Second
 
-// goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
+// goBack ends a trial by returning to what was live before it. It waits for other processes that
+// hold the lock.
 func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
@@ -88,7 +90,7 @@ func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, wh
 		return err
 	}
 	t.Session = c.WithoutOverdue().Patiently()
-	t.Session.Asker = control.Agreed{} // to the trial, when it began
+	t.Session.Asker = control.Agreed{} // the caller agreed to the trial when it began
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}
@@ -100,7 +102,7 @@ func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, wh
 	return err
 }
 
-// TellTrial says how a trial will end.
+// TellTrial reports how a trial will end.
 func TellTrial(c *control.Session, s *site.Site, trial *observe.Trial) {
 	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
 	if trial.ByHand {

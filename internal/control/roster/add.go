@@ -1,5 +1,4 @@
-// Package roster changes which hosts a site has (add, drain, remove), and moves nodes to hosts with
-// room.
+// Package roster adds, drains and removes hosts of a site, and balances nodes between hosts.
 package roster
 
 import (
@@ -19,19 +18,20 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Added is a host that a site has got.
+// Added describes a host that was added to a site.
 type Added struct {
 	Host      string      `json:"host"`
 	Address   string      `json:"address"`
-	Installed []string    `json:"installed"` // packages
-	Written   bool        `json:"written"`   // the site file has it; else Block is for the user to put in
+	Installed []string    `json:"installed"` // names of packages
+	Written   bool        `json:"written"`   // the site file was changed; otherwise the user must insert Block
 	Block     string      `json:"block"`     // of the site file
 	State     hosts.State `json:"state"`
 }
 
-// Add makes a machine a host of a site: it is reached, what nodes need is installed there, it is
-// checked as `host check` does, and comes to the site file. Nothing of the site is there then but
-// the program. A second time, all that is left is done.
+// Add makes a machine a host of a site. It connects to the machine, installs what nodes need,
+// checks the machine like `host check`, and adds it to the site file. After that, the machine has
+// nothing of the site, and of Orrery only the program. If Add is called again, it does only what is
+// left to do.
 func Add(ctx context.Context, c *control.Session, name, address string) (*Added, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -65,7 +65,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	}
 	if file != nil {
 		if err := vouchOwn(ctx, c, original); problem.Is(err, problem.Unable) {
-			// then each release has to be accepted: orrery release trust
+			// then the user must accept each release: orrery release trust
 			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		} else if err != nil {
 			return nil, err
@@ -94,8 +94,8 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	return added, nil
 }
 
-// vouchOwn writes to releases.lock what this machine keeps of the releases of a site, if that has
-// had no other host, and of those of its twins.
+// vouchOwn adds to releases.lock the releases that this machine stores of a site and its twins, if
+// the site had no other host.
 func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 	all := []*site.Site{s}
 	for _, t := range c.Register().Twins() {
@@ -111,20 +111,20 @@ func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 	return nil
 }
 
-// A joining is of a host to a site, as that is with it.
+// A joining adds a host to a site.
 type joining struct {
 	Session *control.Session
 	site    *site.Site
 	name    string
-	call    *hosts.Call // with it
+	call    *hosts.Call // including the new host
 }
 
 func (j *joining) say(format string, args ...any) {
 	j.Session.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
 }
 
-// reach reaches the host, and all others: what it is must not contradict what they are. A host that
-// is new to the site must not have nodes of one that is called so.
+// reach connects to the new host and to all others, whose records must agree. A host that is new to
+// the site must not have nodes of another site of that name.
 func (j *joining) reach(ctx context.Context, fresh bool) error {
 	j.say("reaching host %s", j.name)
 	f, silent, err := j.Session.Reached(ctx, j.site)
@@ -155,7 +155,7 @@ func (j *joining) reach(ctx context.Context, fresh bool) error {
 			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them",
 				j.name)
 	}
-	_, err = f.Records().Read(ctx) // that hosts disagree on what is live is an error
+	_, err = f.Records().Read(ctx) // fails if hosts disagree about what is live
 	return err
 }
 
@@ -176,8 +176,8 @@ func (j *joining) outfit(ctx context.Context) ([]string, error) {
 	return installed, err
 }
 
-// check checks the hosts. The new one must be well; what is wrong with others is said, and keeps
-// nobody from joining but for what concerns both.
+// check checks the hosts. The new host must be fit for nodes. Problems of other hosts are reported,
+// and prevent joining only if they also concern the new host.
 func (j *joining) check(ctx context.Context) (hosts.State, error) {
 	j.say("checking host %s, and whether the hosts reach one another", j.name)
 	all := j.Session.Call(everywhere(j.site)).Check(ctx)
@@ -185,7 +185,7 @@ func (j *joining) check(ctx context.Context) (hosts.State, error) {
 	state := all[i]
 	for k := range all {
 		for _, text := range all[k].Wrong {
-			if k != i && about(text, j.name) { // of two hosts that do not reach one another, one says so
+			if k != i && about(text, j.name) { // only one of two hosts reports that they cannot reach each other
 				state.Wrong = append(state.Wrong, text)
 			}
 		}
@@ -197,9 +197,9 @@ func (j *joining) check(ctx context.Context) (hosts.State, error) {
 		Try("mend that, and run the same command again: it goes on from what is there")
 }
 
-// everywhere returns a site that has, on each host, a node more that is on all networks that reach
-// over hosts: so all hosts are to reach one another, whatever is on them yet. It is for looking
-// only.
+// everywhere returns the site with an additional node on each host that is on all networks between
+// hosts. The check then tests the ways between all hosts, whatever nodes they have. The result is
+// only for this check.
 func everywhere(s *site.Site) *site.Site {
 	all := *s
 	all.Nodes = slices.Clone(s.Nodes)
@@ -215,13 +215,13 @@ func everywhere(s *site.Site) *site.Site {
 	return &all
 }
 
-// about reports whether a text has the name of a host in it, as a word.
+// about reports whether a text contains the name of a host as a word.
 func about(text, name string) bool {
 	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()[]", r) }),
 		name)
 }
 
-// wrongs says what is wrong with a host.
+// wrongs returns the problems of a host as text.
 func wrongs(s *hosts.State) string {
 	all := slices.Clone(s.Wrong)
 	for _, f := range s.Lacks {
@@ -232,7 +232,7 @@ func wrongs(s *hosts.State) string {
 	return strings.Join(all, "; ")
 }
 
-// only returns the hosts of a site of which all but one are left out.
+// only returns one host of a site, with all others left out.
 func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *apply.Fleet, error) {
 	if err := known(s, name); err != nil {
 		return nil, nil, err
@@ -254,7 +254,7 @@ func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*
 	return h, f, nil
 }
 
-// known wants that a site has a host.
+// known returns an error if the site does not have the host.
 func known(s *site.Site, name string) error {
 	if _, ok := s.Host(name); !ok {
 		return hosts.NoHost(s, name)
@@ -262,7 +262,7 @@ func known(s *site.Site, name string) error {
 	return nil
 }
 
-// seenOf returns one of the hosts that were observed.
+// seenOf returns one of the observed hosts.
 func seenOf(seen []observe.Host, name string) *observe.Host {
 	return &seen[slices.IndexFunc(seen, func(h observe.Host) bool { return h.Name == name })]
 }

@@ -6,7 +6,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Check finds what is wrong with a site that reading it has not shown, and that no host need be asked for.
+// Check finds errors in a site that loading it does not find, and that can be found without
+// contacting a host.
 func Check(s *site.Site) error {
 	maker := spec.NewMaker(s)
 	for i := range s.Nodes {

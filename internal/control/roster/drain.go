@@ -16,7 +16,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Undrain lets nodes come to a host again. It tells whether they were kept away.
+// Undrain allows nodes on a host again. It reports whether the host was drained.
 func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string) (drained bool, err error) {
 	h, f, err := only(ctx, c, s, name)
 	if err != nil {
@@ -34,7 +34,7 @@ func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string)
 	return true, h.State.SetCordoned(ctx, nil)
 }
 
-// leaving decides where the nodes of a host go that is drained.
+// leaving decides where the nodes of a drained host go.
 func leaving(s *site.Site, f *apply.Fleet, seen []observe.Host, name string) (place.Moves, error) {
 	live, err := f.Views().Released(s, seen)
 	if err != nil {
@@ -47,24 +47,25 @@ func leaving(s *site.Site, f *apply.Fleet, seen []observe.Host, name string) (pl
 	return place.Leave(live, seen, name)
 }
 
-// Moved is what was proposed to move, and what of it has moved.
+// Moved is what was proposed to move, and what was moved.
 type Moved struct {
-	Host string `json:"host,omitempty"` // that is drained
+	Host string `json:"host,omitempty"` // the host that is drained
 	place.Moves
 	Moved []nodes.Moved `json:"moved"`
 }
 
-// Show lets a caller see what is to be moved and how, before he is asked.
+// Show displays the proposed moves and their plan before the caller is asked.
 type Show func(place.Moves, *plan.Plan)
 
 // A Drain keeps nodes away from a host.
 type Drain struct {
 	Host string
-	Stay bool // nodes that are there stay, and are not asked about
+	Stay bool // existing nodes stay, and the caller is not asked about them
 	Show Show
 }
 
-// Run puts the mark on the host, and moves its nodes to others, if the caller agrees. What cannot go is told.
+// Run marks the host as drained, and moves its nodes to other hosts if the caller agrees. It
+// reports nodes that cannot be moved.
 func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Moved, error) {
 	if err := known(s, d.Host); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 	}
 	mark := func() error {
 		current, err := h.State.Cordoned(ctx)
-		if err != nil || current != nil { // it says who has drained it first
+		if err != nil || current != nil { // keep the mark of the user who drained it first
 			return err
 		}
 		return h.State.SetCordoned(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
@@ -102,8 +103,8 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 	return &m.Moved, mark()
 }
 
-// Rebalance moves nodes so that groups are spread and hosts are about as full as one another, if
-// the caller agrees.
+// Rebalance moves nodes so that groups are spread and hosts are about equally full, if the caller
+// agrees.
 func Rebalance(ctx context.Context, c *control.Session, s *site.Site, show Show) (*Moved, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -114,7 +115,7 @@ func Rebalance(ctx context.Context, c *control.Session, s *site.Site, show Show)
 	return &m.Moved, err
 }
 
-// Propose proposes that, and does nothing.
+// Propose returns the moves of Rebalance without carrying them out.
 func Propose(ctx context.Context, c *control.Session, s *site.Site) (place.Moves, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -137,17 +138,17 @@ func proposing(s *site.Site, f *apply.Fleet) func([]observe.Host) (place.Moves, 
 	}
 }
 
-// A moving is a move of nodes that somebody else has chosen.
+// A moving moves nodes that were chosen automatically.
 type moving struct {
 	*nodes.Moving
 	Moved
-	show    Show // nil: nothing is to be moved
+	show    Show // nil if nothing will be moved
 	propose func([]observe.Host) (place.Moves, error)
-	before  func() error // is called before the first step; nil: nothing is
+	before  func() error // called before the first step, or nil
 }
 
-// run moves what is proposed for the hosts as they are, once the caller has agreed. It reports
-// whether there was something to move.
+// run carries out the moves that are proposed for the current state, after the caller has agreed.
+// It reports whether there was something to move.
 func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) (bool, error) {
 	m.Moving = &nodes.Moving{Session: c, Site: s, Fleet: f, To: map[string]string{}}
 	r, err := m.Job(m).Run(ctx)

@@ -12,16 +12,17 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Removed is a host that a site has no more.
+// Removed describes a host that was removed from a site.
 type Removed struct {
 	Host    string   `json:"host"`
-	Left    []string `json:"left"`    // what of Orrery's is still there, and where
-	Written bool     `json:"written"` // the site file does not have it any more; else Block is for the user to take out
+	Left    []string `json:"left"`    // what is still there of Orrery, and where
+	Written bool     `json:"written"` // the site file was changed; otherwise the user must remove Block
 	Block   string   `json:"block"`
 }
 
-// Remove takes a host out of a site. No node and no data may be there: nothing is lost. What Orrery
-// keeps there of the site goes, and its program too, if no other site is there.
+// Remove removes a host from a site. It returns an error if nodes or data are on the host, so
+// nothing is lost. It removes what Orrery stores of the site there, and Orrery's program if the
+// host has no other site.
 func Remove(ctx context.Context, c *control.Session, name string) (*Removed, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -67,7 +68,7 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 	return r, nil
 }
 
-// declaredOn refuses a host that nodes name.
+// declaredOn returns an error if the site file names the host for a node.
 func declaredOn(s *site.Site, name string) error {
 	var names []string
 	for i := range s.Nodes {
@@ -83,8 +84,8 @@ func declaredOn(s *site.Site, name string) error {
 		Try("take host = %q out of what they say, or name another host", name)
 }
 
-// strip removes what there is of a site on a host: what no node is on, such as networks, and what
-// the host keeps of it.
+// strip removes what a host has of a site: what exists without nodes, such as networks, and the
+// host's records.
 func strip(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
 	h, f, err := only(ctx, c, s, name)
 	if err != nil {
@@ -115,7 +116,7 @@ func strip(ctx context.Context, c *control.Session, s *site.Site, name string) (
 	return h.State.Forget(ctx)
 }
 
-// empty wants that neither nodes nor data of a site are on a host.
+// empty returns an error if nodes or data of a site are on a host.
 func empty(h *observe.Host) error {
 	if len(h.Nodes) > 0 {
 		var names []string

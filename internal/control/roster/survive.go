@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Survive tells which nodes of a site find room, and which do not, whichever of its hosts are lost,
-// so many at once.
+// Survive returns which nodes find room on other hosts, and which do not, for every choice of the
+// given number of lost hosts.
 func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([]place.Loss, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {

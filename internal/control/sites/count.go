@@ -8,13 +8,13 @@ import (
 	"orrery/internal/site"
 )
 
-// Count tells how many nodes of a site, be it a twin or not, are on this machine, and how many of them run.
+// Count returns how many nodes of a site or twin are on this machine, and how many of them run.
 func Count(ctx context.Context, c *control.Session, s *site.Site) (all, running int) {
 	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return 0, 0
 	}
-	nodes, _ := f.All[0].Nodes.List(ctx) // what cannot be told is not counted
+	nodes, _ := f.All[0].Nodes.List(ctx) // on error the nodes are not counted
 	for i := range nodes {
 		if nodes[i].State == observe.Running {
 			running++

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and
-// these too if that is said. The result is nil if there was nothing to do.
+// Down destroys the selected nodes or, without selectors, everything of a site except volumes. With
+// volumes it deletes those, too. It returns nil if there was nothing to do.
 func Down(ctx context.Context, c *control.Session, s *site.Site, selectors []string, volumes bool) (*apply.Result,
 	error) {
 	chosen, err := control.Choose(s, selectors)
@@ -40,8 +40,8 @@ func leaving(ctx context.Context, c *control.Session, s *site.Site) (*apply.Flee
 	return f, err
 }
 
-// DownNamed takes down a site of which no directory need be there any more: what is on the host
-// tells what there is of it.
+// DownNamed takes down a site whose directory may no longer exist. It finds out from the host what
+// the site consists of.
 func DownNamed(ctx context.Context, c *control.Session, name string, volumes bool) (*apply.Result, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func DownNamed(ctx context.Context, c *control.Session, name string, volumes boo
 	return down(ctx, c.WithoutOverdue(), s, f, nil, volumes)
 }
 
-// down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
+// down destroys the chosen nodes, or everything of a site if chosen is nil.
 func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, chosen map[string]bool,
 	volumes bool) (*apply.Result, error) {
 	j := &control.Job{Session: c, Site: s, Hosts: f,
@@ -67,7 +67,7 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 		return result, err
 	}
 	if len(f.Unknown) > 0 {
-		return result, nil // what there may be of it keeps its record
+		return result, nil // the record stays, because an unknown host may still have nodes
 	}
 	if err := releases.ForgetLive(ctx, f); err != nil {
 		return result, err
@@ -81,12 +81,12 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 	return result, apply.DropRestores(ctx, f)
 }
 
-// A takingDown ends nodes of a site.
+// A takingDown destroys nodes of a site.
 type takingDown struct {
 	control.Plain
 	site    *site.Site
-	nodes   map[string]bool // nil: all
-	volumes bool            // with the volumes
+	nodes   map[string]bool // nil for all nodes
+	volumes bool            // delete the volumes, too
 	ending  plan.Ending
 }
 

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/check"
 )
 
-// siteByName returns what can be known of a site without its directory. One of which it is not
-// known whether it is in production is taken for one.
+// siteByName returns what is known of a site without its directory. It assumes that the site is in
+// production, since that is unknown. A twin is not.
 func siteByName(c *control.Session, name string) (*site.Site, error) {
 	s := &site.Site{Name: name, Twin: c.Twin, Production: c.Twin == ""}
 	if _, err := os.Stat(c.Dirs.Site(s.Key())); err != nil || !check.Label(name) || c.Twin != "" && !check.Label(c.Twin) {

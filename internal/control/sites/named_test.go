@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestSiteByName: what can be known of a site without its directory is known, and a name that is
-// mistyped is told of.
+// TestSiteByName: a site without its directory is known as far as possible, and a mistyped name is
+// reported.
 func TestSiteByName(t *testing.T) {
 	a := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	for name, production := range map[string]bool{"karoo": true, "lost": false} {

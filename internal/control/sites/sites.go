@@ -1,5 +1,6 @@
-// Package sites has the operations on a site as a whole, or on some of its nodes: up and down, start
-// and stop, and up again after a reboot. It also lists the sites and twins on this host.
+// Package sites has the operations on whole sites, or on some of their nodes. They are up and down,
+// start and stop, and up again after a reboot. The package also lists the sites and twins on this
+// machine.
 package sites
 
 import (
@@ -14,23 +15,23 @@ import (
 	"orrery/internal/site/check"
 )
 
-// A State is a site, or a twin, of which something is known on this host.
+// A State is the state of a site or twin on this machine.
 type State struct {
 	Site    string `json:"site"`
 	Twin    string `json:"twin,omitempty"`
 	Up      bool   `json:"up"` // it was brought up, and not taken down
 	Nodes   int    `json:"nodes"`
 	Running int    `json:"running"`
-	Dir     string `json:"dir,omitempty"`  // it came from there; "": that is not known
-	Gone    bool   `json:"gone,omitempty"` // no site file is there any more
+	Dir     string `json:"dir,omitempty"`  // site directory, or "" if unknown
+	Gone    bool   `json:"gone,omitempty"` // the site file no longer exists
 }
 
-// Key is what the site, or the twin, is known by on the host.
+// Key returns the key of the site or twin.
 func (r State) Key() string { return r.site().Key() }
 
 func (r State) site() *site.Site { return &site.Site{Name: r.Site, Twin: r.Twin} }
 
-// Word says how the site is.
+// Word returns the state of the site in words.
 func (r State) Word() string {
 	switch {
 	case r.Up:
@@ -41,7 +42,7 @@ func (r State) Word() string {
 	return "down"
 }
 
-// All returns the sites and twins of which something is known on this host, by name.
+// All returns the sites and twins on this machine, sorted by name.
 func All(ctx context.Context, c *control.Session) ([]State, error) {
 	entries, err := os.ReadDir(c.Dirs.Site(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +51,7 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 	rows := []State{}
 	for _, e := range entries {
 		name, twin, _ := strings.Cut(e.Name(), ".")
-		if !e.IsDir() || !check.Label(name) { // half made, by a run that was killed
+		if !e.IsDir() || !check.Label(name) { // half created by a run that was killed
 			continue
 		}
 		r := State{Site: name, Twin: twin}

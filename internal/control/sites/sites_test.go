@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestSites: a host knows its sites and the directories that they came from, be they up or down and
-// the directories there or gone.
+// TestSites: a host lists its sites and their directories, whether they are up or down, and whether
+// the directories still exist.
 func TestSites(t *testing.T) {
 	a := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	here := t.TempDir()

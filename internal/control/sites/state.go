@@ -12,12 +12,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Start starts nodes that are there, as they are. The result is nil if all of them run.
+// Start starts existing nodes without changing them. It returns nil if all of them run.
 func Start(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	return setState(ctx, c, s, selectors, plan.Start, "")
 }
 
-// Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
+// Stop shuts nodes down and keeps all their data. It returns nil if none of them runs.
 func Stop(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	stop := func(s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 		return plan.Stop(s, seen, goal), nil
@@ -25,9 +25,9 @@ func Stop(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return setState(ctx, c, s, selectors, stop, "would stop")
 }
 
-// Renew lets virtual machines go on in the programs that their host has now, without booting: those
-// that selectors mean or, without, all whose programs were replaced. The result is nil if there are
-// none.
+// Renew moves virtual machines to the installed version of QEMU, without rebooting them. It renews
+// the selected ones or, without selectors, all whose programs were replaced on their host. It
+// returns nil if there are none.
 func Renew(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	return setState(ctx, c, s, selectors, plan.Renew, "would go on in another QEMU")
 }
@@ -45,13 +45,13 @@ func setState(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	return j.Run(ctx)
 }
 
-// A settingState starts or stops nodes as they are.
+// A settingState starts, stops or renews existing nodes.
 type settingState struct {
 	control.Plain
 	site    *site.Site
 	goal    plan.Goal
 	planned planner
-	would   string // what production is asked about the nodes; "": nothing
+	would   string // what is asked about the nodes in production, or "" to ask nothing
 }
 
 func (t *settingState) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {

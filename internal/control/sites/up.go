@@ -26,19 +26,20 @@ import (
 	"orrery/internal/volume"
 )
 
-// UpOptions say how a site is brought up.
+// UpOptions say how to bring up a site.
 type UpOptions struct {
-	Undo     bool       // take everything back if anything fails
-	Probe    bool       // look into the nodes that run, and mend what has drifted
-	Parallel int        // most steps under way at once; 0: DefaultParallel
-	Batch    site.Batch // how many running nodes are disturbed at once; zero: as groups say
-	Backup   string     // of which all hosts have laid down their parts, to be restored; "": of none
+	Undo     bool       // undo all steps if one fails
+	Probe    bool       // look into running nodes, and repair what has drifted
+	Parallel int        // maximum number of concurrent steps, or 0 for DefaultParallel
+	Batch    site.Batch // how many running nodes are disturbed at once, or zero to use the groups' settings
+	Backup   string     // the backup whose parts all hosts have staged for a restore, or ""
 }
 
-// Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a
-// release, also if not all of the site comes up. The result is nil if there was nothing to do. A
-// restore that was interrupted is brought to its end first: if that brings the site up from another
-// directory, elsewhere names it, and nothing else is done.
+// Up brings up the selected nodes, or all nodes of a site. It continues the trial of a release,
+// even if not all of the site comes up. It returns nil if there was nothing to do.
+//
+// Up first completes a restore that was interrupted. If that brings the site up from another
+// directory, Up returns that directory as elsewhere, and does nothing else.
 func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result,
 	elsewhere string, err error) {
 	if elsewhere = restoredFrom(c, s); elsewhere == "" || o.Backup != "" {
@@ -73,13 +74,13 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	return r, scheduleMirrors(ctx, c, s, f)
 }
 
-// A bringingUp makes the hosts as the site is declared.
+// A bringingUp changes the hosts so that they match the declared site.
 type bringingUp struct {
 	control.Plain
 	session *control.Session
 	site    *site.Site
 	hosts   *apply.Fleet
-	nodes   map[string]bool // nil: all
+	nodes   map[string]bool // nil for all nodes
 	options UpOptions
 }
 
@@ -104,7 +105,8 @@ func (u *bringingUp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err 
 
 func (u *bringingUp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
 
-// planUp plans what makes the hosts as declared, and says what a live release keeps from being so.
+// planUp plans the changes that make the hosts match the declared site. It reports what differs
+// because of a live release.
 func planUp(c *control.Session, s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 	p, err := plan.Up(s, seen, goal)
 	if err != nil {
@@ -119,14 +121,14 @@ func planUp(c *control.Session, s *site.Site, seen []observe.Host, goal plan.Goa
 	return p, hosts.Joined(s, seen, p)
 }
 
-// PreviewOptions say what is planned.
+// PreviewOptions say what to plan.
 type PreviewOptions struct {
-	Probe         bool       // look into the nodes that run
-	Batch         site.Batch // how many running nodes are disturbed at once; zero: as groups say
-	Down, Volumes bool       // what Down does, and not Up; with the volumes
+	Probe         bool       // look into running nodes
+	Batch         site.Batch // how many running nodes are disturbed at once, or zero to use the groups' settings
+	Down, Volumes bool       // preview Down instead of Up; with the volumes
 }
 
-// Preview returns what Up or Down would do.
+// Preview returns the plan that Up or Down would carry out.
 func Preview(ctx context.Context, c *control.Session, selectors []string, o PreviewOptions) (*plan.Plan, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -137,12 +139,12 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 		return nil, err
 	}
 	var under error
-	var both sync.WaitGroup // a host that is far away is asked both at once
+	var both sync.WaitGroup // ask a remote host both questions at once
 	both.Go(func() { under = overdue.UnderWayOn(ctx, c, s, f) })
 	hosts, err := c.Seen(ctx, f)
 	both.Wait()
 	if under != nil {
-		return nil, under // up goes on from what there is once that is settled
+		return nil, under // up continues from the current state once that is settled
 	}
 	if err != nil {
 		return nil, err
@@ -160,7 +162,7 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	return p, f.Views().Explain(err)
 }
 
-// tellOrphans names the volumes that no node uses any more.
+// tellOrphans reports the volumes that no node uses any more.
 func tellOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.Unexpected() {
@@ -169,8 +171,8 @@ func tellOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	}
 }
 
-// withWaiting adds to chosen nodes those of the site for which what they had in a backup waits. Nil
-// means all, and stays.
+// withWaiting adds to the chosen nodes those whose data still waits to be restored from a backup.
+// Nil means all nodes, and stays nil.
 func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[string]bool {
 	if chosen == nil {
 		return nil
@@ -186,8 +188,8 @@ func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[
 	return all
 }
 
-// restoredFrom returns the site directory from which a restore began that was interrupted, if it is
-// another than the one that is meant.
+// restoredFrom returns the site directory of a restore that was interrupted, if it is not the
+// directory of the session. Otherwise it returns "".
 func restoredFrom(c *control.Session, s *site.Site) string {
 	m, up := c.Register().Marker(s.Key())
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
@@ -200,7 +202,7 @@ func restoredFrom(c *control.Session, s *site.Site) string {
 	return m.Dir
 }
 
-// scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
+// scheduleMirrors makes the hosts mirror the volumes of a site as often as the site file says.
 func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	mirrors, err := volume.Mirrors(c.Dirs, s)
 	if err != nil || s.Twin != "" {
@@ -209,7 +211,7 @@ func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *a
 	return unattended.SaveMirrorPlans(ctx, c.Call(s), f, mirrors)
 }
 
-// probe looks into the nodes that run, and notes with them what has drifted.
+// probe looks into the running nodes, and adds to their states what has drifted.
 func probe(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
 	return f.Each(func(_ int, h *apply.Steered) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })

@@ -8,16 +8,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Gathering is where hosts wait for one another: all of them go on from there, or none.
+// A Gathering is a barrier for hosts. They wait for each other, and then all continue or none.
 type Gathering struct {
 	mutex   sync.Mutex
 	missing map[string]bool
 	done    chan struct{}
 	err     error
-	last    func() error // is done when all have come, before they go on; nil: nothing
+	last    func() error // called when all have arrived, before they continue, or nil
 }
 
-// Gather returns one for hosts. Last, if it is set, is done when all have come, before they go on.
+// Gather returns a Gathering for hosts. If last is not nil, it is called when all have arrived,
+// before they continue.
 func Gather(hosts []string, last func() error) *Gathering {
 	g := &Gathering{missing: map[string]bool{}, done: make(chan struct{}), last: last}
 	for _, h := range hosts {
@@ -26,8 +27,8 @@ func Gather(hosts []string, last func() error) *Gathering {
 	return g
 }
 
-// Arrive says that a host is there, and waits for the others. Limit is how long it waits at most;
-// 0: as long as it takes.
+// Arrive reports the arrival of a host, and waits for the others. Limit is the longest wait, or 0
+// for no limit.
 func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration) error {
 	g.mutex.Lock()
 	waits := len(g.missing)
@@ -56,7 +57,8 @@ func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration
 	}
 }
 
-// End lets all go on, or none if something is wrong. What was said first counts.
+// End makes all hosts continue, or makes all of them fail if err is not nil. Only the first call
+// counts.
 func (g *Gathering) End(err error) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

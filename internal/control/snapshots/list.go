@@ -16,13 +16,13 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Snapshot is the state of nodes at one moment. Each host has the part of its own nodes.
+// A Snapshot is the state of nodes at one moment. Each host has the part with its own nodes.
 type Snapshot struct {
-	*snapshot.Snapshot          // of all hosts
-	Lacking            []string `json:"lacking,omitempty"` // hosts that have lost their part of it
+	*snapshot.Snapshot          // merged from all hosts
+	Lacking            []string `json:"lacking,omitempty"` // hosts that have lost their part
 
 	fleet *apply.Fleet
-	parts map[string]*snapshot.Snapshot // by host
+	parts map[string]*snapshot.Snapshot // by host name
 }
 
 // List returns the snapshots of a site.
@@ -41,7 +41,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, e
 	return all, err
 }
 
-// Size returns how large a snapshot is.
+// Size returns the size of a snapshot.
 func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 	var sum volume.Size
 	for _, h := range of.fleet.All {
@@ -59,8 +59,8 @@ func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 	return sum, nil
 }
 
-// list returns the snapshots that hosts have, the oldest first, and for each host those of which
-// its part is ready and not kept.
+// list returns the snapshots that hosts have, the oldest first. For each host it also returns the
+// snapshots whose part is ready but not kept.
 func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]string, err error) {
 	kept := make([][]*snapshot.Snapshot, len(f.All))
 	ready = make([][]string, len(f.All))
@@ -87,7 +87,7 @@ func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]strin
 	return all, ready, nil
 }
 
-// merged returns a snapshot of several hosts.
+// merged returns the snapshot that consists of the hosts' parts.
 func merged(f *apply.Fleet, parts map[string]*snapshot.Snapshot) *Snapshot {
 	m := &Snapshot{fleet: f, parts: parts}
 	said := map[string]bool{}
@@ -127,9 +127,10 @@ func find(all []*Snapshot, s *site.Site, id string) (*Snapshot, error) {
 		Try("orrery snapshot ls lists them")
 }
 
-// open returns the snapshots that hosts have. Before that, it brings to its end what a run has left
-// that was killed when parts were ready: if a host has kept its own, all do; if none has, and all
-// were asked, it was never taken. Only the holder of the lock may call it.
+// open returns the snapshots that hosts have. First it finishes what a killed run left when parts
+// were ready. If one host has kept its part, all hosts keep theirs. If no host has, and all were
+// asked, the parts are removed as if the snapshot had never been taken. The caller must hold the
+// lock.
 func open(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
 	all, ready, err := list(ctx, f)
 	if err != nil {

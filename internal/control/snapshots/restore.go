@@ -18,15 +18,16 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Restored is what came of putting nodes back.
+// Restored is the result of restoring nodes.
 type Restored struct {
-	What  string   // they are as in, for people
-	Nodes int      // how many
-	Left  []string // volumes that are left as they are, and why
-	Lost  []string // what was not put back
+	What  string   // what was restored, for people
+	Nodes int      // number of nodes
+	Left  []string // volumes that were left unchanged, and why
+	Lost  []string // what was not restored
 }
 
-// Restore puts the nodes that selectors mean, or all that are in it, back as they were in a snapshot.
+// Restore restores nodes to their state in a snapshot: those that match selectors, or all in the
+// snapshot.
 func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, selectors []string) (*Restored, error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
@@ -56,9 +57,9 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 	return &r.Restored, nil
 }
 
-// Once puts back a snapshot of one host that is there for nothing else, and removes it. It stays if
-// this is cut short: then it is what the restoring goes on with. The caller has the lock of the
-// site, and the consent of whoever is concerned.
+// Once restores a snapshot of one host that was made only for this, and then removes the snapshot.
+// If Once is interrupted, the snapshot stays, so that the restoring can be resumed from it. The
+// caller holds the lock of the site and has the necessary consent.
 func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, f *apply.Fleet,
 	h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
 	r := &restoring{
@@ -78,7 +79,7 @@ func Once(ctx context.Context, c *control.Session, account *control.Account, s *
 	return &r.Restored, nil
 }
 
-// A restoring puts nodes back as they were in a snapshot.
+// A restoring restores nodes to their state in a snapshot.
 type restoring struct {
 	Session *control.Session
 	Restored
@@ -86,12 +87,13 @@ type restoring struct {
 	fleet   *apply.Fleet
 	account *control.Account
 	from    *Snapshot
-	chosen  map[string]bool // nil: all
+	chosen  map[string]bool // nil for all nodes
 	nodes   []placed
-	ran     []running // those that run now
+	ran     []running // nodes that run now
 }
 
-// A placed node is one of a snapshot, with the host that has it; a running one is one that runs now.
+// A placed node is a node of a snapshot, with the host that has it. A running node is one that runs
+// now.
 type (
 	placed struct {
 		snapshot.Node
@@ -103,7 +105,7 @@ type (
 	}
 )
 
-// agree gets the consent to lose what was written since.
+// agree asks for consent to lose what was written since the snapshot.
 func (r *restoring) agree() error {
 	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.",
 		humanize.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
@@ -114,7 +116,7 @@ func (r *restoring) agree() error {
 	return err
 }
 
-// check sees whether the nodes can be put back: each must still have the place that it had.
+// check returns an error if a node cannot be restored. Each node must still be on the same host.
 func (r *restoring) check(ctx context.Context) error {
 	homes := map[string]string{}
 	for _, h := range r.fleet.All {
@@ -156,8 +158,8 @@ func (r *restoring) check(ctx context.Context) error {
 	return nil
 }
 
-// checkNode sees whether a node can be put back. One that is elsewhere by now, or may be, must not
-// be there twice.
+// checkNode returns an error if a node cannot be restored. If the node is, or may be, on another
+// host by now, it would exist twice.
 func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 	found := false
 	for i, h := range r.fleet.All {
@@ -192,7 +194,8 @@ func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 	return nil
 }
 
-// mayGoOn refuses to put nodes back while the restoring of others, who may run by now, has been cut short.
+// mayGoOn returns an error if an earlier restoring of other nodes was interrupted, because these
+// nodes may run by now.
 func (r *restoring) mayGoOn(ctx context.Context) error {
 	return r.fleet.Each(func(_ int, h *apply.Steered) error {
 		id, nodes, err := h.Snapshots.Restoring(ctx)
@@ -208,7 +211,7 @@ func (r *restoring) mayGoOn(ctx context.Context) error {
 	})
 }
 
-// run puts the nodes back: all of them, on all hosts, or none.
+// run restores the nodes on all hosts. Either all of them are restored or none.
 func (r *restoring) run(ctx context.Context) error {
 	if err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
@@ -229,7 +232,8 @@ func (r *restoring) run(ctx context.Context) error {
 	})
 	backs, errs := make([]apply.Back, len(on.All)), make([]error, len(on.All))
 	_ = on.Each(func(i int, h *apply.Steered) error {
-		// once the nodes are back, it is not interrupted: half undone is worse than late
+		// Once the nodes are restored, this cannot be cancelled: a half-finished undo is worse than
+		// a delay.
 		until, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		uncut := context.AfterFunc(ctx, cancel)
@@ -250,13 +254,14 @@ func (r *restoring) run(ctx context.Context) error {
 		r.Nodes = len(r.nodes)
 		return errors.Join(errs...)
 	}
-	if !started && len(on.All) == 1 { // it could not be put back, and nothing else was done
+	if !started && len(on.All) == 1 { // restoring failed on the only host, so start the former nodes again
 		return errors.Join(errs[0], r.startFormer(ctx))
 	}
 	return r.tookBack(ctx, all.err, errs)
 }
 
-// prove starts the nodes. If that fails, they are ended, so that what was there before can come back.
+// prove starts the nodes. If that fails, prove stops them, so that their former state can be
+// restored.
 func (r *restoring) prove(ctx context.Context) error {
 	err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.starts())
 	if err != nil {
@@ -265,7 +270,7 @@ func (r *restoring) prove(ctx context.Context) error {
 	return err
 }
 
-// tookBack starts what was there before, if that is back on all hosts.
+// tookBack starts the former nodes again, if all hosts have restored their former state.
 func (r *restoring) tookBack(ctx context.Context, why error, errs []error) error {
 	var left error
 	for _, err := range errs {
@@ -292,8 +297,8 @@ func (r *restoring) stops() []*plan.Step {
 	return steps
 }
 
-// stopRestored ends nodes whose state is thrown away. What one has written to hardware of the host
-// stays, so it shuts down.
+// stopRestored returns the steps that end nodes whose state is discarded. A node that writes to
+// hardware of its host is shut down cleanly, because what it has written there remains.
 func (r *restoring) stopRestored() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
@@ -306,8 +311,8 @@ func (r *restoring) stopRestored() []*plan.Step {
 	return steps
 }
 
-// starts starts the nodes that ran when the snapshot was taken, and proves those that were whole
-// then and are still declared.
+// starts returns the steps that start the nodes that ran when the snapshot was taken. Nodes that
+// were whole then and are still declared are checked, too.
 func (r *restoring) starts() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {

@@ -18,12 +18,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Part says what of nodes goes into a snapshot beside what they have written.
+// A Part says what to include in a snapshot beside the files of nodes.
 type Part struct {
-	Memory bool // what virtual machines have in memory
+	Memory bool // the memory of virtual machines
 }
 
-// Take keeps the state of the nodes that selectors mean, or of all, as it is at one moment on all hosts.
+// Take takes a snapshot of the selected nodes, or of all, at the same moment on all hosts.
 func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string, with Part) (*Snapshot, error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
@@ -47,18 +47,18 @@ func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return merged(f, t.parts), nil
 }
 
-// A taking takes a snapshot.
+// A taking takes one snapshot.
 type taking struct {
 	Session *control.Session
 	site    *site.Site
 	fleet   *apply.Fleet
 	of      apply.Capture
 	on      *apply.Fleet // hosts that have a part
-	nodes   [][]int      // on each of these
+	nodes   [][]int      // on each of these hosts
 	parts   map[string]*snapshot.Snapshot
 }
 
-// choose finds where the nodes are.
+// choose finds the hosts of the nodes.
 func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
 	seen, err := t.fleet.Observe(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
 	return nil
 }
 
-// run takes the parts of all hosts: all of them are kept, or none.
+// run takes the parts of all hosts. Either all parts are kept or none.
 func (t *taking) run(ctx context.Context) error {
 	if err := t.on.Meet(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (t *taking) run(ctx context.Context) error {
 			t.parts[h.Name] = taken[i]
 		}
 	}
-	ctx = context.WithoutCancel(ctx) // half kept is worse than late
+	ctx = context.WithoutCancel(ctx) // a half-kept snapshot is worse than a delay
 	if len(t.parts) < len(taken) {
 		err := first(at, errs)
 		return errors.Join(err, t.drop(ctx))
@@ -119,7 +119,7 @@ func (t *taking) run(ctx context.Context) error {
 // first returns why a snapshot was not taken, and which nodes are still frozen.
 func first(at *Tempo, errs []error) error {
 	why := at.went.err
-	if why == nil { // all nodes went on, and what came then failed
+	if why == nil { // all nodes continued, and a later step failed
 		return errors.Join(errs...)
 	}
 	all := why
@@ -133,7 +133,8 @@ func first(at *Tempo, errs []error) error {
 	return all
 }
 
-// keep keeps what is ready on all hosts. Once one has, the others will, whoever sees to it.
+// keep keeps the ready parts on all hosts. Once one host has kept its part, the others will, either
+// now or in a later run.
 func (t *taking) keep(ctx context.Context) error {
 	one := t.on.All[0]
 	if err := one.Snapshots.Keep(ctx, t.of.ID); err != nil {
@@ -148,7 +149,7 @@ func (t *taking) keep(ctx context.Context) error {
 	return nil
 }
 
-// drop removes what others have ready.
+// drop removes the ready parts of the hosts.
 func (t *taking) drop(ctx context.Context) error {
 	return t.on.Each(func(_ int, h *apply.Steered) error {
 		if t.parts[h.Name] == nil {
@@ -163,7 +164,7 @@ func (t *taking) drop(ctx context.Context) error {
 	})
 }
 
-// freeID returns a name that no snapshot has.
+// freeID returns an ID that no snapshot has.
 func freeID(all []*Snapshot) string {
 	id := snapshot.NewID(time.Now())
 	free := id
@@ -173,7 +174,7 @@ func freeID(all []*Snapshot) string {
 	return free
 }
 
-// Remove removes snapshots for good.
+// Remove deletes snapshots permanently.
 func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string) error {
 	f, _, err := control.ChosenHosts(ctx, c, s, nil)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// asked is an Asker that agrees to some, and remembers what it was asked for.
+// asked is an Asker that refuses one kind of consent and records the questions.
 type asked struct {
 	refuses control.Consent
 	all     []control.Consent
@@ -52,8 +52,8 @@ func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 	return r, asker
 }
 
-// TestAgree: what was written since is lost only with consent to that, and in production with
-// consent to that, too.
+// TestAgree: restoring needs consent to lose what was written since, and in production a second
+// consent.
 func TestAgree(t *testing.T) {
 	r, asker := restoringOf(t, node(11, "web"))
 	if err := r.agree(); err != nil || !slices.Equal(asker.all, []control.Consent{control.Restore, control.Production}) {
@@ -67,7 +67,8 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// TestStarts: only what ran then is started, and only what was whole then and is still declared is proven.
+// TestStarts: only nodes that ran at that time are started. Only nodes that were whole then and are
+// still declared are checked.
 func TestStarts(t *testing.T) {
 	web, gone, fresh, still := node(11, "web"), node(12, "gone"), node(13, "fresh"), node(14, "still")
 	web.Record.Configured, gone.Record.Configured = true, true
@@ -86,8 +87,9 @@ func TestStarts(t *testing.T) {
 	if want := []string{start + "web", check + "web", start + "gone", start + "fresh"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	gone.Record.VM.Disks = []site.Drive{{Name: "data", Disk: "/dev/vg/lv"}} // what was there before goes on with that
-	still.Record.Mounts = []spec.Mount{{Volume: "data", Path: "/srv/data"}} // which is put back
+	// the former node continues with what is there
+	gone.Record.VM.Disks = []site.Drive{{Name: "data", Disk: "/dev/vg/lv"}}
+	still.Record.Mounts = []spec.Mount{{Volume: "data", Path: "/srv/data"}} // the volume is restored
 	for i, s := range r.stopRestored() {
 		want := plan.KillNode
 		if s.Subject == "gone" {
@@ -103,8 +105,8 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestNoneOfThem: nodes that are not in a snapshot cannot be put back, and snapshots that are not
-// there cannot be removed.
+// TestNoneOfThem: restoring fails for nodes that are not in the snapshot, and removing fails for
+// unknown snapshots.
 func TestNoneOfThem(t *testing.T) {
 	r, _ := restoringOf(t)
 	if err := r.check(t.Context()); problem.Exit(err) != int(problem.Usage) {

@@ -10,30 +10,31 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// maxWait is how long the nodes of a host stand still for others that do not yet.
+// maxWait is how long the nodes of a host stay frozen while nodes of other hosts are not frozen
+// yet.
 const maxWait = 30 * time.Second
 
-// A Tempo is that of hosts that take a snapshot together.
+// A Tempo synchronizes hosts that take a snapshot together.
 type Tempo struct {
 	copied, stood, went *Gathering
 	mutex               sync.Mutex
-	pauses              []engine.Pause // by the clock of this machine
-	hosts               []string       // what the snapshot says of them; none: there is one alone
+	pauses              []engine.Pause // in the time of this machine's clock
+	hosts               []string       // names to record in the snapshot, or none if there is only one host
 }
 
-// NewTempo returns that of some hosts.
+// NewTempo returns a Tempo for hosts.
 func NewTempo(hosts []string) *Tempo {
 	return &Tempo{copied: Gather(hosts, nil), stood: Gather(hosts, nil), went: Gather(hosts, nil)}
 }
 
-// Fail lets all hosts know that one has failed.
+// Fail tells all hosts that one of them has failed.
 func (t *Tempo) Fail(err error) {
 	for _, g := range []*Gathering{t.copied, t.stood, t.went} {
 		g.End(err)
 	}
 }
 
-// Of returns the tempo as a host sees it.
+// Of returns the pace for one host.
 func (t *Tempo) Of(h *apply.Steered) snapshot.Pace { return &pace{t, h} }
 
 type pace struct {
@@ -41,7 +42,7 @@ type pace struct {
 	host *apply.Steered
 }
 
-// Copied returns the moment, once all hosts have copied what was there.
+// Copied waits until all hosts have made their first copy, and returns the time of the snapshot.
 func (p *pace) Copied(ctx context.Context) (time.Time, error) {
 	if err := p.copied.Arrive(ctx, p.host.Name, 0); err != nil {
 		return time.Time{}, err
@@ -49,12 +50,12 @@ func (p *pace) Copied(ctx context.Context) (time.Time, error) {
 	return p.host.Moment(), nil
 }
 
-// Stood waits until the nodes of all hosts stand still.
+// Stood waits until the nodes of all hosts are frozen.
 func (p *pace) Stood(ctx context.Context, _ engine.Pause) error {
 	return p.stood.Arrive(ctx, p.host.Name, maxWait)
 }
 
-// Went notes how long the nodes of a host stood still, and returns how it was on all of them.
+// Went records how long the nodes of this host were frozen, and returns the result for all hosts.
 func (p *pace) Went(ctx context.Context, how engine.Pause) (snapshot.All, error) {
 	how.At = p.host.Ours(how.At)
 	if !how.Began.IsZero() {
@@ -69,14 +70,14 @@ func (p *pace) Went(ctx context.Context, how engine.Pause) (snapshot.All, error)
 	return p.All(), nil
 }
 
-// All returns how it was on all hosts.
+// All returns the pauses of all hosts, combined.
 func (t *Tempo) All() snapshot.All {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return together(t.pauses, t.hosts)
 }
 
-// together returns how it was on all hosts.
+// together combines the pauses of all hosts.
 func together(pauses []engine.Pause, hosts []string) snapshot.All {
 	all := snapshot.All{Hosts: hosts}
 	var first, began, over time.Time
@@ -84,7 +85,7 @@ func together(pauses []engine.Pause, hosts []string) snapshot.All {
 		if p.At.After(all.Time) {
 			all.Time = p.At
 		}
-		if p.Began.IsZero() { // no node ran there
+		if p.Began.IsZero() { // no node ran on that host
 			continue
 		}
 		if at := p.At.Add(-p.Skew); first.IsZero() || at.Before(first) {

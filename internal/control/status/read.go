@@ -8,11 +8,11 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Read returns the nodes that selectors mean, in the order in which they are declared, with those
-// beside the live ones.
+// Read returns the selected nodes in the order of the site file, including instances beside the
+// live ones.
 func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Status, error) {
 	if err := c.AllowedOn(s); err != nil {
-		return nil, err // the records of nodes are nobody else's to read
+		return nil, err // the nodes' records are not for other users
 	}
 	f, silent, err := c.Reached(ctx, s)
 	if err != nil {

@@ -19,68 +19,70 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Node is how one instance of a node is.
+// A Node is the state of one instance of a node.
 type Node struct {
 	Node       string    `json:"node"`
 	ID         int       `json:"id"`
 	Release    int       `json:"release,omitempty"`
-	Quarantine bool      `json:"quarantine,omitempty"` // beside the live one
+	Quarantine bool      `json:"quarantine,omitempty"` // beside the live instance
 	Host       string    `json:"host"`
 	State      string    `json:"state"`
 	Health     string    `json:"health"`
-	ProvenAt   time.Time `json:"proven_at,omitzero"` // when its checks were last passed
-	Probed     bool      `json:"probed,omitempty"`   // it was looked into just now
-	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
-	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
-	// it stands still because its host had no room for what it wrote to a disk
+	ProvenAt   time.Time `json:"proven_at,omitzero"` // when its checks last passed
+	Probed     bool      `json:"probed,omitempty"`   // the node was just probed
+	Accel      string    `json:"accel,omitempty"`    // its accelerator, if it is a running virtual machine
+	VHost      bool      `json:"vhost,omitempty"`    // its network interfaces are served by the host's kernel
+	// it is frozen because its host had no room for data that it wrote to a disk
 	Starved bool `json:"starved,omitempty"`
-	// it stands still because its kernel has panicked: what that printed at last
+	// it is frozen because its kernel has panicked: the last output of the kernel
 	Panic    string   `json:"panic,omitempty"`
-	Rootless bool     `json:"rootless,omitempty"` // it runs without what shows it its root
-	Unlinked []string `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs
-	// programs that run it, and that have been replaced on the host
+	Rootless bool     `json:"rootless,omitempty"` // it runs without the process that serves its root file system
+	Unlinked []string `json:"unlinked,omitempty"` // networks to which it has no link although it runs
+	// programs that run it and have been replaced on the host
 	Outdated []string `json:"outdated,omitempty"`
-	// networks of which a run that was killed has left open whether it has them
+	// networks to which it may or may not be linked, because a run was killed
 	Doubt     []string          `json:"doubt,omitempty"`
 	Roles     []string          `json:"roles"`
 	Addresses map[string]string `json:"addresses"`
 	Detail    string            `json:"detail,omitempty"`
 	Drift     []observe.Drift   `json:"drift,omitempty"`
 	Usage     *apply.Usage      `json:"usage,omitempty"`
-	Networks  []string          `json:"-"` // in the order in which they are declared
+	Networks  []string          `json:"-"` // in the order of the site file
 }
 
-// Absent is the state of a node that is not there.
+// Absent is the state of a node that does not exist.
 const Absent = "absent"
 
-// What the health of a node can be.
+// Possible values of a node's health.
 const (
 	Healthy   = "healthy"
 	Unhealthy = "unhealthy"
-	Unknown   = "unknown" // it may be on a host of which nothing is known; so is its state
-	Drifted   = "drifted" // its checks pass, or it has none, but it is not as its roles and layers made it
+	Unknown   = "unknown" // the node may be on an unknown host; its state has the same value
+	// its checks pass, or it has none, but it has been changed since its roles and layers were
+	// applied
+	Drifted = "drifted"
 )
 
-// Good reports whether the node is as declared.
+// Good reports whether the node is in its declared state.
 func (r Node) Good() bool {
 	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") ||
 		r.State == string(observe.Stopped) && r.Health == "off"
 }
 
-// A Status is how the nodes of a site are on its hosts.
+// A Status is the state of a site's nodes on its hosts.
 type Status struct {
 	Fleet    *apply.Fleet // the hosts that were asked
 	Nodes    []Node
-	Silent   error           // why hosts do not answer of which nothing is known
-	there    []*observe.Node // of each; nil: it is not there
+	Silent   error           // why the unknown hosts do not answer
+	there    []*observe.Node // for each row, or nil if it does not exist
 	declared []*site.Node
 }
 
-// Of tells how declared nodes are, in their order, with those beside the live ones.
+// Of returns the state of declared nodes, in their order, including instances beside the live ones.
 func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error) {
 	type instance struct {
 		*observe.Node
-		host string // a move that was cut short may have left it on another one than what is live
+		host string // an interrupted move may have left it on another host than the live instance
 	}
 	live, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
 	lists, err := f.Present(ctx, apply.Closely)
@@ -94,7 +96,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 	for k, h := range f.All {
 		for i := range lists[k] {
 			if n := &lists[k][i]; on[n.Name] != "" && on[n.Name] == belongs[n.Name] && h.Name != on[n.Name] {
-				continue // another host has left it there, or says so
+				continue // left on another host, or claimed by it
 			} else if n.Staged {
 				beside[n.Name] = append(beside[n.Name], instance{n, h.Name})
 			} else {
@@ -123,8 +125,8 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 	return all, nil
 }
 
-// whereabouts returns the host of a node: that on which it is, else that on which it is to be; "-":
-// that is for the next plan to say.
+// whereabouts returns the host of a node: the one that has it, else the one in the site file, or
+// "-" if the next plan will choose it.
 func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
 		return f.All[0].Name
@@ -132,23 +134,23 @@ func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 	return cmp.Or(on, n.Host, "-")
 }
 
-// host returns the host of an instance that is there.
+// host returns the host of an existing instance.
 func (all *Status) host(i int) *apply.Steered {
 	h, _ := all.Fleet.Host(all.Nodes[i].Host)
 	return h
 }
 
-// Unknown returns the hosts of which nothing is known.
+// Unknown returns the names of the unknown hosts.
 func (all *Status) Unknown() []string { return all.Fleet.Unknown }
 
-// Declared returns the node as it is declared of which instance i is.
+// Declared returns the declared node of instance i.
 func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
 
 func (all *Status) add(r Node, actual *observe.Node, declared *site.Node) {
 	all.Nodes, all.there, all.declared = append(all.Nodes, r), append(all.there, actual), append(all.declared, declared)
 }
 
-// CheckHealth tries the health checks of live nodes now.
+// CheckHealth runs the health checks of live nodes now.
 func (all *Status) CheckHealth(ctx context.Context) {
 	var round drift.Round
 	for i, r := range all.Nodes {
@@ -156,7 +158,7 @@ func (all *Status) CheckHealth(ctx context.Context) {
 			continue
 		}
 		n := all.declared[i]
-		duties, err := all.host(i).DutiesOf(n) // a template of it may be wrong
+		duties, err := all.host(i).DutiesOf(n) // one of its templates may be wrong
 		var in host.Runner
 		if err == nil {
 			in, err = all.host(i).Nodes.Runner(&all.there[i].Node)
@@ -172,12 +174,12 @@ func (all *Status) CheckHealth(ctx context.Context) {
 	}
 }
 
-// Probe tries the health checks of live nodes now, and looks for what has drifted.
+// Probe runs the health checks of live nodes now, and looks for drift.
 func (all *Status) Probe(ctx context.Context) error {
 	return all.Fleet.Each(func(_ int, h *apply.Steered) error { return all.probeOn(ctx, h) })
 }
 
-// probeOn looks into the nodes of one host.
+// probeOn probes the nodes of one host.
 func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
 	var nodes []observe.Node
 	var rows []int
@@ -194,14 +196,14 @@ func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
 		if r.State != string(observe.Running) {
 			continue
 		}
-		r.recall(nil) // what is found now is newer
+		r.recall(nil) // the new result replaces it
 		r.Probed, r.Drift = true, nodes[k].Drift
 		r.judge()
 	}
 	return nil
 }
 
-// judge lets the health of a node be what a look into it has found.
+// judge sets the health of a node from the result of a probe.
 func (r *Node) judge() {
 	switch {
 	case slices.ContainsFunc(r.Drift, observe.Drift.Sick):
@@ -213,9 +215,9 @@ func (r *Node) judge() {
 	}
 }
 
-// Measure notes what running nodes use now. How many processors that are is told from one reading
-// to the next: what it returns is for the next round, and without any of one before it waits for a
-// moment. A host that does not say what its nodes use is added to Silent.
+// Measure adds the current resource usage of running nodes. Processor usage is computed from two
+// readings. Measure returns its reading for the next round. Without an earlier reading, it waits
+// for a moment between two of its own. It adds hosts that do not report usage to Silent.
 func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
 	if before == nil {
 		before = all.meter(ctx, nil)
@@ -226,8 +228,8 @@ func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map
 	return all.meter(ctx, before), ctx.Err()
 }
 
-// meter asks each host once what its nodes use since the samples before, unless that is nil, and
-// returns their samples by id.
+// meter asks each host once for the usage of its nodes since the samples before, unless these are
+// nil. It returns the new samples by node ID.
 func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[int]host.Sample {
 	now, mutex := map[int]host.Sample{}, sync.Mutex{}
 	err := all.Fleet.Each(func(_ int, h *apply.Steered) error {
@@ -261,7 +263,8 @@ func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[in
 	return now
 }
 
-// SickFirst puts those first that are not as declared, otherwise as they are.
+// SickFirst moves nodes that are not in their declared state to the front, and otherwise keeps the
+// order.
 func (all *Status) SickFirst() {
 	slices.SortStableFunc(all.Nodes, func(a, b Node) int { return a.rank() - b.rank() })
 }
@@ -282,7 +285,7 @@ func quarantined(of Node, n *observe.Node) Node {
 	switch {
 	case n.State != observe.Running:
 	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
-		r.Health = "retired" // it lets others have its volumes
+		r.Health = "retired" // it gave its volumes to other instances
 	case !n.Configured:
 		r.Health = "not configured"
 	case n.Config.Health != "" && n.Proven != n.Config.Health:
@@ -293,8 +296,8 @@ func quarantined(of Node, n *observe.Node) Node {
 	return r
 }
 
-// recall lets the health of a node that counts as healthy be what was last found, or what it was
-// without that if s is nil.
+// recall sets the health of a node that counts as healthy to what was last found. If s is nil, it
+// resets the health.
 func (r *Node) recall(s *observe.Sickness) {
 	switch {
 	case s != nil && r.Health == Healthy:
@@ -304,7 +307,7 @@ func (r *Node) recall(s *observe.Sickness) {
 	}
 }
 
-// observed takes over what a host says of a node that runs.
+// observed copies what a host reports about a running node.
 func (r *Node) observed(n *observe.Node) {
 	r.Accel, r.VHost, r.Starved, r.Panic, r.Rootless = n.Accel, n.VHost, n.Starved, n.Panic, n.Rootless
 	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
@@ -322,7 +325,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, actual *observe.No
 	}
 	r.State = string(actual.State)
 	r.observed(actual)
-	r.ID, r.Release = actual.ID, actual.Release // others than declared, if a switch was interrupted
+	r.ID, r.Release = actual.ID, actual.Release // may differ from the declared ones if a switch was interrupted
 	if actual.Proven != "" {
 		r.ProvenAt = actual.ProvenAt
 	}

@@ -6,7 +6,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestJudge: what a look into a node has found decides on its health.
+// TestJudge: the result of a probe determines the health.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		was, want string
@@ -25,7 +25,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestRecall: what an earlier look has found counts until a newer one begins.
+// TestRecall: an earlier result counts until a newer probe begins.
 func TestRecall(t *testing.T) {
 	r := Node{State: "running", Health: Healthy}
 	if r.recall(&observe.Sickness{Found: "health tcp 80 is failing"}); r.Good() || r.Health != Unhealthy ||

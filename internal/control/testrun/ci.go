@@ -1,5 +1,5 @@
-// Package testrun runs the tests that a site declares: each in the node that it names, with a report
-// that continuous integration tools read.
+// Package testrun runs the tests that a site declares. Each test runs in the node that it names.
+// The report can be read by continuous integration tools.
 package testrun
 
 import (
@@ -12,18 +12,18 @@ import (
 	"orrery/internal/site"
 )
 
-// An Outcome is how a test ended.
+// An Outcome is the outcome of a test.
 type Outcome string
 
 // The outcomes.
 const (
 	Passed  Outcome = "passed"
-	Failed  Outcome = "failed"  // its command said so
+	Failed  Outcome = "failed"  // its command failed
 	Broken  Outcome = "broken"  // it could not be run to its end
-	Skipped Outcome = "skipped" // its node is not there on purpose
+	Skipped Outcome = "skipped" // its node was left out on purpose
 )
 
-// A Result is what came of one test.
+// A Result is the result of one test.
 type Result struct {
 	Name    string
 	Node    string
@@ -33,15 +33,15 @@ type Result struct {
 	Took    time.Duration
 }
 
-// A Place provides access to nodes and hides what must not be seen.
+// A Place provides access to nodes and redacts secrets.
 type Place struct {
 	In     func(node string) (host.Runner, error)
 	Env    func(t site.Test) []string
 	Redact func(string) string
 }
 
-// Run runs tests in the order in which they are declared. Tests that a cancelled context does not
-// let begin are broken.
+// Run runs tests in the order in which they are declared. Tests that do not start because ctx is
+// cancelled are broken.
 func Run(ctx context.Context, tests []site.Test, p Place, told func(Result)) []Result {
 	var all []Result
 	for _, t := range tests {
@@ -77,7 +77,7 @@ func one(ctx context.Context, t site.Test, p Place) Result {
 	case within.Err() != nil:
 		r.Reason = context.Cause(within).Error()
 		if errors.Is(context.Cause(within), late) {
-			r.Outcome = Failed // it is for the site to be in time
+			r.Outcome = Failed // the site must meet the time limit
 		}
 	case errors.As(err, &run) && run.Status > 0 && run.Status != notFound && run.Status != notExecutable:
 		r.Outcome, r.Reason = Failed, fmt.Sprintf("exit status %d", run.Status)
@@ -87,7 +87,8 @@ func one(ctx context.Context, t site.Test, p Place) Result {
 	return r
 }
 
-// What a shell, and whatever runs commands in nodes, says of a program that is not there or is none.
+// Exit statuses of shells and similar programs for a program that is not executable or does not
+// exist.
 const (
 	notExecutable = 126
 	notFound      = 127

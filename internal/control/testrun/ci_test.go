@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// scripted is a node of which is known what each command does.
+// scripted is a node with a given result for each command.
 type scripted struct {
 	host.Runner
 	does map[string]func(ctx context.Context, c host.Command) error
@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestInterrupted: what has not begun when the run is interrupted is said to be so.
+// TestInterrupted: tests that have not started when the run is interrupted are reported as such.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	does := map[string]func(ctx context.Context, c host.Command) error{
@@ -130,7 +130,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// TestLongOutput: of what is printed without end, the beginning and the end are kept.
+// TestLongOutput: the beginning and the end of a very long output are kept.
 func TestLongOutput(t *testing.T) {
 	var o output
 	fmt.Fprintln(&o, "begin")

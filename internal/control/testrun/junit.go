@@ -11,7 +11,7 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Report is all that is told of one run of the tests of a site.
+// A Report describes one run of the tests of a site.
 type Report struct {
 	Site       string
 	Host       string
@@ -21,7 +21,7 @@ type Report struct {
 	Results    []Result
 }
 
-// Count tells how many tests ended so.
+// Count returns the number of tests with an outcome.
 func (r *Report) Count(o Outcome) int {
 	n := 0
 	for _, result := range r.Results {
@@ -35,7 +35,7 @@ func (r *Report) Count(o Outcome) int {
 // OK reports whether no test failed or broke.
 func (r *Report) OK() bool { return r.Count(Failed)+r.Count(Broken) == 0 }
 
-// The elements of JUnit's XML, as Jenkins and GitLab read it.
+// The elements of JUnit's XML, as read by Jenkins and GitLab.
 type (
 	xmlSuites struct {
 		XMLName  xml.Name `xml:"testsuites"`
@@ -128,13 +128,13 @@ func caseOf(site string, r Result) xmlCase {
 	return c
 }
 
-// seconds are written with a point and in full: xs:decimal knows no exponent.
+// seconds formats a duration as xs:decimal, which has no exponent.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 var escapes = pattern.New("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// plain drops what colours a terminal, and shows what else one obeys: XML cannot have most of that,
-// and whoever reads it shall not be misled.
+// plain removes terminal colours and makes other control characters visible. XML cannot contain
+// most of them, and they could mislead readers.
 func plain(text string) string {
 	return sanitize.Text(strings.ReplaceAll(escapes().ReplaceAllString(text, ""), "\r", ""))
 }

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// most is how much of an output is kept, from its beginning and again from its end: readers of
+// most is how many bytes of an output are kept at its beginning, and again at its end. Readers of
 // reports have limits, too.
 const most = 256 << 10
 
-// An output is what a command prints.
+// An output stores what a command prints.
 type output struct {
 	mu    sync.Mutex
 	begin strings.Builder
@@ -18,7 +18,7 @@ type output struct {
 	lost  int
 }
 
-// Write keeps p, or of long outputs the beginning and the end.
+// Write stores p, or only the beginning and the end of long outputs.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +33,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String returns what was kept.
+// String returns the stored output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

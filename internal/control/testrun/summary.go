@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Tell prints one result for people: a line, and of what did not pass also what it printed.
+// Tell prints one result for people. For tests that did not pass, it also prints their output.
 func Tell(w io.Writer, r Result) {
 	word := map[Outcome]string{Passed: "ok", Failed: "FAIL", Broken: "ERROR", Skipped: "skip"}[r.Outcome]
 	line := fmt.Sprintf("%-5s %s", word, r.Name)
@@ -34,10 +34,10 @@ func Tell(w io.Writer, r Result) {
 	}
 }
 
-// shown is how many lines of an output people see; the report has all.
+// shown is how many lines of an output are printed for people. The report has all of it.
 const shown = 40
 
-// Summary is the last line.
+// Summary returns the last line of the output for people.
 func (r *Report) Summary() string {
 	text := fmt.Sprintf("%s: %d of %d tests passed", r.Site, r.Count(Passed), len(r.Results)-r.Count(Skipped))
 	for _, part := range []struct {

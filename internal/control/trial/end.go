@@ -7,7 +7,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// End returns the record of how a trial ends now.
+// End returns the record of a trial that ends now.
 func End(trial *observe.Trial, result, why string) *observe.TrialEnd {
 	end := &observe.TrialEnd{Release: trial.Release, Result: result, Why: why,
 		When: time.Now().UTC().Truncate(time.Second)}
@@ -17,7 +17,7 @@ func End(trial *observe.Trial, result, why string) *observe.TrialEnd {
 	return end
 }
 
-// WentBack returns the record of how a trial ends with a switch back; nil: none does.
+// WentBack returns the record of a trial that ends with a switch back, or nil if none does.
 func WentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
 	if trial == nil || !back {
 		return nil
@@ -25,8 +25,8 @@ func WentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
 	return End(trial, observe.Reverted, why)
 }
 
-// Recovered returns that of a switch that was interrupted and is brought to its end: of hosts that
-// have ended a trial apart from one another, it is how the trial ended on the first of them.
+// Recovered returns the record of a trial that ends with the completion of an interrupted switch.
+// If hosts have ended the trial separately, it is the record of the first of them.
 func Recovered(r observe.Releases, back bool, why string) *observe.TrialEnd {
 	if r.Trial == nil && r.Ended != nil && r.Ended.Result == observe.Reverted && maps.Equal(r.Ended.Back, r.Switch.End) {
 		return r.Ended
@@ -34,5 +34,5 @@ func Recovered(r observe.Releases, back bool, why string) *observe.TrialEnd {
 	return WentBack(r.Trial, back, why)
 }
 
-// RolledBack is why a trial ends that somebody ends by a rollback.
+// RolledBack is the reason recorded when a user ends a trial by a rollback.
 const RolledBack = "it was rolled back"

@@ -1,6 +1,6 @@
-// Package trial watches a release on trial: a switch has made it live, and it is rolled back unless
-// a user confirms it or its health checks pass for a given time. A Watch decides; what it asks of
-// the host, and of the clock, it is given.
+// Package trial watches a release on trial. A switch has made the release live. It is rolled back
+// unless a user confirms it, or its health checks pass for a given time. A Watch only decides; the
+// caller supplies access to the host and the clock.
 package trial
 
 import (
@@ -14,32 +14,33 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Watch goes on until a trial is over. Nothing but that ends it: what goes wrong is said and
-// tried again, less and less often.
+// A Watch continues until a trial is over. Errors do not end it: they are reported, and the failed
+// operation is repeated at growing intervals.
 type Watch struct {
 	Look    func() (observe.Releases, error)
 	Lives   func(pid int) bool
-	Sick    func(ctx context.Context, nodes []string) (string, error) // names one that is not healthy, and why
+	Sick    func(ctx context.Context, nodes []string) (string, error) // returns why a node is not healthy, or ""
 	Confirm func(ctx context.Context) error
 	GoBack  func(ctx context.Context, why string) error
 	Now     func() observe.Moment
 	Wait    func(ctx context.Context, d time.Duration)
 	Say     func(error)
 
-	bad   int       // rounds in a row in which a check failed
-	since time.Time // of which trial, by its end
+	bad   int       // consecutive rounds in which a check failed
+	since time.Time // the end of the trial that bad belongs to
 }
 
-// Failures is how often in a row a health check fails before the release goes back, or is not to be confirmed.
+// Failures is how many consecutive failures of a health check make the release go back, or prevent
+// its confirmation.
 const Failures = 3
 
 const (
 	heartbeat  = time.Second
 	switchBeat = 100 * time.Millisecond
-	longPause  = 30 * time.Second // between two tries of what fails
+	longPause  = 30 * time.Second // longest pause between two attempts of what fails
 )
 
-// Run watches, and returns what is on record at the end.
+// Run watches the trial, and returns the records at its end.
 func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 	for pause := heartbeat; ; {
 		r, err := w.Look()
@@ -67,11 +68,10 @@ func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 	}
 }
 
-// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none. The
-// site's lock is not taken for it, so that nobody finds that taken who comes right after the
-// switch.
+// awaitSwitch waits for the switch that begins a trial. A killed switch has begun none. It does not
+// take the site's lock, so that the next command after the switch does not find the site locked.
 func (w *Watch) awaitSwitch(ctx context.Context, r observe.Releases) (over bool, err error) {
-	lives := w.Lives(r.Switch.Pid) // asked before what is on record, because it writes that and ends
+	lives := w.Lives(r.Switch.Pid) // before reading the records, because the switch writes them just before it ends
 	again, err := w.Look()
 	if err != nil {
 		return false, err
@@ -85,8 +85,8 @@ func (w *Watch) awaitSwitch(ctx context.Context, r observe.Releases) (over bool,
 	return false, nil
 }
 
-// round tries the health checks, ends the trial if it is to end, and waits for the next round. The
-// checks have been tried at least once when it ends, however short it is.
+// round runs the health checks, ends the trial if it is time, and waits for the next round. However
+// short a trial is, its checks run at least once before it ends.
 func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	if !w.since.Equal(trial.Until) {
 		w.bad, w.since = 0, trial.Until
@@ -95,7 +95,7 @@ func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err != nil { // whoever cannot look cannot say that it holds
+	if err != nil { // without a result, the checks count as failed
 		sick = "how its nodes are cannot be told: " + err.Error()
 	}
 	w.bad++
@@ -115,8 +115,9 @@ func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	return nil
 }
 
-// ended returns what went wrong with ending a trial, or nil if the record says that it is over,
-// whoever ended it. What went wrong besides is said: nobody tries it again.
+// ended returns the error of ending a trial, or nil if the records say that the trial is over,
+// whoever ended it. In that case it only reports the error, because the attempt will not be
+// repeated.
 func (w *Watch) ended(err error) error {
 	r, unread := w.Look()
 	switch {

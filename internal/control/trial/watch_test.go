@@ -10,14 +10,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// A stage is a host in memory on which a release is on trial: its clock goes on while somebody
-// waits, and what happens meanwhile is ordered.
+// A stage is a host in memory with a release on trial. Its clock advances while the watch waits,
+// and events happen at given rounds.
 type stage struct {
 	observe.Releases
 	now    observe.Moment
 	sick   func() (string, error)
-	refuse int // so many tries to end the trial fail
-	unread int // so many tries to read what is on record fail
+	refuse int // number of attempts to end the trial that fail
+	unread int // number of attempts to read the records that fail
 	rounds int
 	said   []error
 	events map[int]func() // before a round
@@ -32,7 +32,7 @@ func onTrial(within time.Duration) *stage {
 	return s
 }
 
-// watch lets a watch run to its end, which must come within an hour of the stage's time.
+// watch runs a watch to its end, which must come within an hour of the stage's time.
 func (s *stage) watch(t *testing.T) observe.Releases {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -89,10 +89,10 @@ func (s *stage) want(t *testing.T, result, why string) {
 	}
 }
 
-// TestShortTrial: however short a trial is, its checks are tried before it is confirmed.
+// TestShortTrial: however short a trial is, its checks run before it is confirmed.
 func TestShortTrial(t *testing.T) {
 	s := onTrial(time.Nanosecond)
-	s.now.Since += time.Minute // nobody looked until long after its time
+	s.now.Since += time.Minute // nothing was checked until long after its time
 	s.want(t, observe.Confirmed, "its health checks held")
 	if s.rounds != 1 {
 		t.Errorf("the checks were tried %d times", s.rounds)
@@ -105,7 +105,7 @@ func TestShortTrial(t *testing.T) {
 	}
 }
 
-// TestClockSet: whoever sets the host's clock makes a trial neither longer nor shorter.
+// TestClockSet: setting the host's clock makes a trial neither longer nor shorter.
 func TestClockSet(t *testing.T) {
 	for _, by := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		s := onTrial(time.Minute)
@@ -118,7 +118,7 @@ func TestClockSet(t *testing.T) {
 	}
 }
 
-// TestByHand: checks that hold do not confirm what is to be confirmed by hand.
+// TestByHand: passing checks do not confirm a release that must be confirmed by hand.
 func TestByHand(t *testing.T) {
 	s := onTrial(time.Minute)
 	s.Trial.ByHand = true
@@ -130,8 +130,8 @@ func TestByHand(t *testing.T) {
 	s.want(t, observe.Confirmed, "by hand")
 }
 
-// TestStubbornWatch: no error ends a watch. What fails is tried again, less and less often, until
-// the trial is over.
+// TestStubbornWatch: no error ends a watch. What fails is repeated at growing intervals, until the
+// trial is over.
 func TestStubbornWatch(t *testing.T) {
 	s := onTrial(10 * time.Minute)
 	s.unread = 3
@@ -155,7 +155,8 @@ func TestStubbornWatch(t *testing.T) {
 	}
 }
 
-// TestAwaitSwitch: a watch begins before the switch that it waits for, and ends with one that was killed.
+// TestAwaitSwitch: a watch begins before the switch that it waits for, and ends if that switch was
+// killed.
 func TestAwaitSwitch(t *testing.T) {
 	s := onTrial(time.Minute)
 	trial := s.Trial

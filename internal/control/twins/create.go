@@ -17,19 +17,20 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Create makes a twin, fills its volumes and brings it up. What is known of it is written first, so that a run
-// that is killed leaves a twin that can be brought up or destroyed.
+// Create creates a twin, fills its volumes and brings it up. It writes the record first, so that a
+// killed run leaves a twin that can be brought up or destroyed.
 func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site, *apply.Result, error) {
 	if err := fill.Possible(of.Volumes); err != nil {
 		return nil, nil, err
 	}
 	b := *c
-	b.Twin, b.SiteDir, b.Force = of.Options.Name, of.Dir, true // whoever makes it for somebody else brings it up
+	// the creator brings it up, even if it belongs to another user
+	b.Twin, b.SiteDir, b.Force = of.Options.Name, of.Dir, true
 	original, _, err := Original(c, of.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := twin.Of(original, of.Options) // whatever is wrong is said before anything is written
+	s, err := twin.Of(original, of.Options) // report errors before anything is written
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +52,7 @@ func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site
 	return s, r, err
 }
 
-// Grant settles what a twin of a member may be.
+// Grant limits the twin of a member to what members are allowed.
 func Grant(c *control.Session, original *site.Site, r *twin.Record) error {
 	if c.Member == nil {
 		return nil
@@ -70,11 +71,12 @@ func Grant(c *control.Session, original *site.Site, r *twin.Record) error {
 	return err
 }
 
-// Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
+// Original loads the site to make a twin of. Text is its directory, or the name of a site that is
+// up on this machine.
 func Original(c *control.Session, text string) (*site.Site, string, error) {
 	dir := text
 	if c.Member != nil {
-		dir = c.SiteDir // that was settled
+		dir = c.SiteDir // already decided
 	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
 		for _, m := range c.Register().SitesUp() {
 			if m.Site == text && m.Twin == "" {

@@ -18,15 +18,15 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// atWork returns a session that is about a twin, and does not ask what else is overdue.
+// atWork returns a session for a twin that does not check for overdue work.
 func atWork(c *control.Session, name string) *control.Session {
 	b := *c
 	b.Overdue, b.Twin = nil, name
 	return &b
 }
 
-// meant returns the key of the twin that is meant: of the site of -C or of here, else of the only
-// site with a twin of that name.
+// meant returns the key of the session's twin. It prefers a twin of the site of -C or of the
+// current directory, and otherwise takes the only twin of that name.
 func meant(c *control.Session) (string, error) {
 	if here, err := c.Absolute(); err == nil {
 		for _, r := range c.Register().Twins() {
@@ -42,7 +42,7 @@ func meant(c *control.Session) (string, error) {
 	return r.Key(), nil
 }
 
-// Destroy ends the twin of a name, with its data and all that is known of it.
+// Destroy destroys the twin called name, with its data and its records.
 func Destroy(ctx context.Context, c *control.Session, name string) error {
 	b := atWork(c, name)
 	original, err := of(ctx, b, name)
@@ -64,7 +64,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		return err
 	}
 	r, err := c.Register().ReadTwin(key)
-	if errors.Is(err, fs.ErrNotExist) { // its time was over just now
+	if errors.Is(err, fs.ErrNotExist) { // the twin has just expired
 		return c.Register().NoTwin("", name)
 	}
 	if err != nil {
@@ -78,8 +78,8 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	return end(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// of returns the site that is meant, of which there is a twin of this name; nil: it cannot be read,
-// or there is none, and what is on this machine tells.
+// of returns the session's site if it has a twin called name. It returns nil if the site cannot be
+// read or has no such twin, so that the records on this machine decide.
 func of(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
@@ -91,20 +91,20 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 	}
 	t, err := c.Call(s).Twins().One(ctx, name)
 	if err == nil {
-		c.Known.Add(t.Record) // whose it is
+		c.Known.Add(t.Record) // to learn its owner
 	}
 	if problem.Is(err, problem.Mistake) {
-		if _, wrong := control.OnlyTwin(c); wrong == nil { // one of another site
+		if _, wrong := control.OnlyTwin(c); wrong == nil { // a twin of another site
 			return nil, nil
 		}
 	}
-	if problem.Is(err, problem.Surprise) { // whatever hosts say of it, it is to end
+	if problem.Is(err, problem.Surprise) { // the twin is destroyed, even if hosts have different records of it
 		err = nil
 	}
 	return s, err
 }
 
-// end ends a twin on all of its hosts.
+// end destroys a twin on all of its hosts.
 func end(ctx context.Context, c *control.Session, original *site.Site, name string) error {
 	s, f, err := c.Call(original).Twins().Hosts(ctx, name)
 	if err != nil {
@@ -124,8 +124,8 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	return c.Note(original, c.Command, "twin "+name+" ended")
 }
 
-// EndHere ends what is on this machine of a twin, which is known by its key: of one that is on
-// several hosts, each ends its own when the time is over.
+// EndHere destroys this machine's part of the twin with a key. Each of several hosts destroys its
+// own part when the time is over.
 func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err := c.Allowed(); err != nil {
 		return err
@@ -141,8 +141,8 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	return end(ctx, atWork(c, r.Options.Name), &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// List returns the twins of which something is on this machine, and those on the hosts of the site
-// that is meant. Silent tells why some of these do not answer.
+// List returns the twins that are partly on this machine, and those on the hosts of the session's
+// site. Silent is the error of hosts that do not answer.
 func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, err error) {
 	all = []*hosts.Twin{}
 	name := ""

@@ -16,26 +16,31 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this
-// machine is the only one, it brings the site up as its directory says.
+// SaveBootPlans makes each host store the plan that it carries out after a reboot. The plans are
+// made from what look observes on the hosts. If this machine is the only host, it brings the site
+// up from its directory instead.
 func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet,
 	look func(context.Context) ([]observe.Host, error)) error {
 	if c.Boots() {
-		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key()) // there is one from when it was not
+		// removes the plan of the time when the site had other hosts
+		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key())
 	}
 	seen, err := look(ctx)
 	if err != nil {
 		return err
 	}
 	p := starting.Plan(c.Site, seen)
-	live := sync.OnceValues(func() (*site.Site, error) { return f.Views().Released(c.Site, seen) }) // which all have now
+	// the same release on all hosts by now
+	live := sync.OnceValues(func() (*site.Site, error) { return f.Views().Released(c.Site, seen) })
 	return f.Each(func(i int, h *apply.Steered) error {
 		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
 			if s.Kind != plan.CheckNode {
 				return false
 			}
 			wanted, _, err := h.Wanted(s.Node)
-			return err != nil || wanted == nil // it is not declared any more: it starts as it is, and nobody knows its checks
+			// a node that is no longer declared starts as it is, without checks, because its checks
+			// are unknown
+			return err != nil || wanted == nil
 		})
 		b := apply.UnattendedPlan{Trigger: apply.AtBoot, Host: h.Name}
 		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
@@ -50,8 +55,8 @@ type boot struct{}
 
 func (boot) Name() string { return apply.AtBoot }
 
-// Run brings up again what this host has of a site that is on several. What the host cannot know whether it
-// may start, it does not start.
+// Run starts the nodes that this host has of a site with several hosts. It does not start a node if
+// it cannot know whether it may.
 func (boot) Run(ctx context.Context, h *Host, _ string) error {
 	letGo, err := h.lock(ctx)
 	if err != nil {

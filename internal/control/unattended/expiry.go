@@ -10,12 +10,14 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// The end of a twin is planned with its record: see TwinHost.Save.
+// expiry destroys a twin when its time is over. Its plan is written together with the record of the
+// twin: see TwinHost.Save.
 type expiry struct{ dated }
 
 func (expiry) Name() string { return apply.AtExpiry }
 
-// Run ends what this host has of a twin whose time is over. Whoever else changes the twin is waited for.
+// Run destroys this host's part of a twin whose time is over. It waits until other processes have
+// released the twin's lock.
 func (expiry) Run(ctx context.Context, h *Host, _ string) error {
 	s, err := keyed(h.Key)
 	if err != nil {
@@ -39,7 +41,8 @@ func (expiry) Run(ctx context.Context, h *Host, _ string) error {
 	if err := h.noteOn(ctx, h.Machine.Host(h.plan.Host, s.Name, nil), "twin "+s.Twin+" ended"); err != nil {
 		return err
 	}
-	if err := h.host.Twins.Forget(ctx); err != nil { // last, because it is what shows that there is something to destroy
+	// last, because the record shows that there is something to destroy
+	if err := h.host.Twins.Forget(ctx); err != nil {
 		return err
 	}
 	h.Tell("Twin %s of %s is gone", s.Twin, s.Name)

@@ -34,19 +34,19 @@ import (
 type Host struct {
 	Machine here.Machine
 	Dirs    host.Dirs
-	Key     string                           // of the site
-	Say     func(error)                      // of what goes wrong and is tried again
-	Tell    func(format string, args ...any) // of what was done
+	Key     string                           // key of the site
+	Say     func(error)                      // reports an error after which the host tries again
+	Tell    func(format string, args ...any) // reports what was done
 
 	host apply.Host
 	plan apply.UnattendedPlan
 
-	// With the site directory of a site that has no other host:
+	// set if the site has no other host and its directory can be read
 	call  *hosts.Call
-	fleet *apply.Fleet // nil: there is no such directory, or it cannot be read
+	fleet *apply.Fleet // nil if the site directory is missing or cannot be read
 }
 
-// Run carries out what the host has planned for a trigger, or a part of that.
+// Run carries out the plan that the host has stored for a trigger, or one part of the plan.
 func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	if err := h.Machine.Allowed(); err != nil {
 		return err
@@ -66,14 +66,14 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	h.host = h.Machine.Host(h.plan.Host, h.Key, own{secret.NewKeyring(&site.Site{Name: h.Key}, h.Dirs), h})
 	if h.plan.Dir != "" {
 		if err := h.load(ctx); err != nil {
-			h.Say(err) // it goes on with what it keeps itself
+			h.Say(err) // continue with what this host has stored
 		}
 	}
 	return t.Run(ctx, h, part)
 }
 
-// load reads the site directory, as the control host does: it has the secrets that the host does not keep, and
-// what it takes to plan anew.
+// load reads the site directory, like the control host. The directory has secrets that the host
+// does not store, and what is needed to make a new plan.
 func (h *Host) load(ctx context.Context) error {
 	s, err := sitefile.Load(h.plan.Dir)
 	if _, name, twin := strings.Cut(h.Key, "."); err == nil && twin {
@@ -98,7 +98,7 @@ func (h *Host) load(ctx context.Context) error {
 	return err
 }
 
-// read reads the plan, which the control host may replace at any time.
+// read reads the stored plan. The control host may replace the plan at any time.
 func (h *Host) read(trigger string) error {
 	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)
 	if err == nil && p.Dir != "" && p.Intent == nil {
@@ -113,10 +113,10 @@ func (h *Host) read(trigger string) error {
 	return nil
 }
 
-// command is what locks and the journal say is at work.
+// command returns the command line for locks and the journal.
 func (h *Host) command() string { return "orrery host-run " + h.Key + " " + h.plan.Trigger }
 
-// instead returns the command that does the same from where the secrets are.
+// instead returns the command that does the same from a machine that has the secrets.
 func (h *Host) instead() string {
 	if h.plan.Trigger == apply.OnTrial {
 		return "orrery rollback"
@@ -136,7 +136,7 @@ func (h *Host) lock(ctx context.Context) (letGo func(), err error) {
 	return letGo, nil
 }
 
-// await does that when nobody else holds the lock any more.
+// await waits until no other process holds the lock, and then does the same as lock.
 func (h *Host) await(ctx context.Context) (letGo func(), err error) {
 	err = waits.For(ctx, "site "+h.Key, func() (held waits.Held, err error) {
 		letGo, err = h.lock(ctx)
@@ -147,7 +147,7 @@ func (h *Host) await(ctx context.Context) (letGo func(), err error) {
 
 func (h *Host) holder() host.Holder { return host.NewHolder("root", h.command()) }
 
-// keyed returns as much of a site, or of a twin, as its key says.
+// keyed returns the site or twin with the given key. Only its names are set.
 func keyed(key string) (*site.Site, error) {
 	name, twin, ok := strings.Cut(key, ".")
 	if !check.Label(name) || ok && !check.Label(twin) {
@@ -161,7 +161,7 @@ func hooksOn(s *site.Site, event string) []site.Hook {
 	return slices.DeleteFunc(slices.Clone(s.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, event) })
 }
 
-// notify lets the hooks of the plan know of what this host has done.
+// notify notifies the hooks in the plan of what this host has done.
 func (h *Host) notify(ctx context.Context, e hook.Event) error {
 	s, err := keyed(h.Key)
 	if err != nil {
@@ -172,7 +172,7 @@ func (h *Host) notify(ctx context.Context, e hook.Event) error {
 	return Notify(ctx, h.Machine, h.Dirs, s, e)
 }
 
-// Notify lets the hooks of a site know of what was done on this machine.
+// Notify notifies the hooks of a site of what was done on this machine.
 func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e hook.Event) error {
 	e.Time = time.Now()
 	some, err := hook.Post(dirs, s, e)
@@ -185,7 +185,7 @@ func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 	return err
 }
 
-// do does the steps, and keeps the journal.
+// do carries out the steps and keeps the journal.
 func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 	return h.journal(ctx, h.host, func(note func(journal.Entry)) (string, error) {
 		result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs},
@@ -204,12 +204,12 @@ func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 	})
 }
 
-// noteOn notes something in the journal of another site of this host.
+// noteOn adds a record to the journal of a site on this host.
 func (h *Host) noteOn(ctx context.Context, other apply.Host, what string) error {
 	return h.journal(ctx, other, func(func(journal.Entry)) (string, error) { return what, nil })
 }
 
-// journal notes when something begins and how it ends.
+// journal records in the journal that do begins, and how it ends.
 func (h *Host) journal(ctx context.Context, of apply.Host, do func(note func(journal.Entry)) (string, error)) error {
 	book, err := of.Runs.OpenJournal(ctx)
 	if err != nil {
@@ -220,7 +220,7 @@ func (h *Host) journal(ctx context.Context, of apply.Host, do func(note func(jou
 	run := fmt.Sprintf("%x", began.UnixNano())
 	note := func(e journal.Entry) {
 		e.Time, e.Run = time.Now(), run
-		_ = book.Add(e) // what is done counts
+		_ = book.Add(e) // a journal that cannot be written does not stop the work
 	}
 	note(journal.Entry{Kind: "begin", Who: "root", Command: h.command()})
 	result, err := do(note)
@@ -231,7 +231,7 @@ func (h *Host) journal(ctx context.Context, of apply.Host, do func(note func(jou
 	return err
 }
 
-// steady notes the steps.
+// steady records the steps in the journal.
 type steady struct {
 	note func(journal.Entry)
 	say  func(error)
@@ -250,13 +250,14 @@ func (w steady) End(s *plan.Step, err error) {
 	w.note(e)
 }
 
-// own are the secrets of a host that is alone: copies of generated ones.
+// own has the secrets of a host that works on its own: the copies of generated secrets that it
+// stores.
 type own struct {
 	*secret.Keyring
 	of *Host
 }
 
-// Value returns what the host has.
+// Value returns the host's copy of a secret.
 func (s own) Value(ctx context.Context, name string) (string, error) {
 	v, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
@@ -266,13 +267,13 @@ func (s own) Value(ctx context.Context, name string) (string, error) {
 	return v, nil
 }
 
-// Text cannot be had here: it takes the site directory.
+// Text always returns an error, because texts with secrets are made from the site directory.
 func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path,
 		t.Node).Try("%s, from a machine with the site directory", s.of.instead())
 }
 
-// encoded returns steps with all that doing them takes.
+// encoded returns the encoded steps, each with everything that is needed to carry it out.
 func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, error)) (all []json.RawMessage, err error) {
 	for _, s := range steps {
 		whole, err := h.Pack(s, live)
@@ -288,8 +289,8 @@ func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, erro
 	return all, nil
 }
 
-// stayFresh keeps this program from being removed as one that nobody has started for long (host/reach), if it
-// was brought here.
+// stayFresh updates the modification time of this program's directory if it was copied here as a
+// helper. Otherwise the program would be removed after not being started for long (host/reach).
 func stayFresh(dirs host.Dirs) {
 	program, err := os.Executable()
 	if dir := filepath.Dir(program); err == nil && filepath.Dir(dir) == filepath.Join(dirs.State, "helper") {

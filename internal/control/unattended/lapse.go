@@ -11,27 +11,29 @@ import (
 	"orrery/internal/host/schedule"
 )
 
-// Punctual is how late what waits for a time may be: it is at work then.
+// Punctual is how late a process may start after its time without being considered lapsed. It may
+// be at work then.
 const Punctual = 15 * time.Second
 
-// Late is the part of a plan that is overdue, and that nothing has waited for: all of it, and what was to be
-// seen by then has not been.
+// Late is the part argument for a whole plan that is overdue and had no process waiting for it.
+// What should have been watched until then was not watched.
 const Late = "late"
 
-// A Lapse is a plan of this machine that something should wait for and nothing does: a process was killed, or
-// the machine was off.
+// A Lapse is a plan of this machine that should have a process waiting for it, but has none. The
+// process was killed, or the machine was off.
 type Lapse struct {
 	apply.Planned
-	At time.Time // when the plan is due at the latest, or zero if that is not for this host to say
+	At time.Time // latest time at which the plan is due, or zero if the host cannot know
 
 	job     schedule.Job
-	watched bool // and not waited for
+	watched bool // the process watches, rather than only waiting for a time
 }
 
 // Overdue reports whether the time of the plan is over.
 func (l *Lapse) Overdue() bool { return !l.At.IsZero() && !time.Now().Before(l.At) }
 
-// Mend has the plan waited for again. What is overdue starts at once.
+// Mend starts a process that waits for the plan again. If the plan is overdue, it is carried out at
+// once.
 func (l *Lapse) Mend(ctx context.Context, m here.Machine) error {
 	job := l.job
 	if l.Overdue() {
@@ -40,8 +42,8 @@ func (l *Lapse) Mend(ctx context.Context, m here.Machine) error {
 	return m.Later(ctx, job)
 }
 
-// Lapses returns the lapses on this machine, but not of plans whose time was over just now, for which what has
-// waited may be at work. Only root sees them.
+// Lapses returns the lapses on this machine. It skips plans that became due less than just ago,
+// because their process may be at work. It returns none if the caller is not root.
 func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Duration,
 	trouble func(key string, err error)) (all []Lapse) {
 	pending, err := m.Waiting()
@@ -61,10 +63,11 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 	return all
 }
 
-// lapsed reports whether nothing watches for a plan, or may not wait for its time.
+// lapsed reports whether a plan that must be watched is not watched, or a plan with a time may have
+// no process that waits for it.
 func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, ok bool, err error) {
 	t, awaited := find(trigger).(Awaited)
-	if !awaited { // or of another version
+	if !awaited { // including plans of other versions
 		return l, false, nil
 	}
 	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)

@@ -14,8 +14,9 @@ import (
 	"orrery/internal/volume"
 )
 
-// SaveMirrorPlans has hosts bring mirrors up to date as often as the site file says, or no more if there are
-// none. All hosts know all mirrors, so a node that moves is mirrored wherever it is.
+// SaveMirrorPlans makes the hosts update mirrors as often as the site file says. If there are none,
+// the hosts stop doing so. All hosts store all mirrors, so a node that moves to another host
+// continues to be mirrored.
 func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors []volume.Mirror) error {
 	p := apply.UnattendedPlan{Trigger: apply.OnMirror, Every: map[string]time.Duration{}}
 	if len(mirrors) > 0 {
@@ -50,8 +51,8 @@ type mirror struct{}
 
 func (mirror) Name() string { return apply.OnMirror }
 
-// Run brings the mirrors of a volume up to date of which this host has directories. If one fails,
-// hooks are notified.
+// Run updates the mirrors of a volume whose directories are on this host. If one fails, Run
+// notifies the hooks.
 func (mirror) Run(ctx context.Context, h *Host, part string) error {
 	nodes, err := h.host.Nodes.List(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func (mirror) Run(ctx context.Context, h *Host, part string) error {
 		return out
 	})
 	if len(of) == 0 {
-		return nil // they have moved
+		return nil // the nodes have moved to another host
 	}
 	var untold error
 	err = h.host.Volumes.Mirror(ctx, of, apply.MirrorRun{By: h.holder()}, func(made volume.Mirrored) {

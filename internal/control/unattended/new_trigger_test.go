@@ -19,7 +19,7 @@ import (
 	"orrery/internal/site/inventory"
 )
 
-// A machine is this one, in memory.
+// A machine is this machine, in memory.
 type machine struct {
 	here.Machine
 	host    *memory.Host
@@ -28,7 +28,7 @@ type machine struct {
 
 func newMachine(t *testing.T) (m *machine, on *Host) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory, as /run is; else root mounts a tmpfs there
+	dir, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory like /run; otherwise root mounts a tmpfs there
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	m = &machine{host: memory.New(dir, "toykat", "sv1", 4, 1<<30)}
@@ -53,7 +53,8 @@ func (m *machine) Cancel(name string) error {
 	return nil
 }
 
-// lost is a trigger that there is not: another host does not answer any more. It does the steps of its plan.
+// lost is a trigger that exists only in this test: another host does not answer any more. It
+// carries out the steps of its plan.
 type lost struct{ dated }
 
 func (lost) Name() string { return "lost-host" }
@@ -76,8 +77,9 @@ func (lost) Run(ctx context.Context, h *Host, _ string) error {
 	return h.do(ctx, steps)
 }
 
-// TestNewTrigger adds a trigger to the list. Nothing else has to know it, and yet a host that is given a plan
-// for it has a process watch, again if that has ended, which does the steps, until the plan is taken back.
+// TestNewTrigger adds a trigger to the list. No other code knows this trigger. A host with a plan
+// for it still gets a process that watches and carries out the steps. The process is started again
+// if it was killed, until the plan is removed.
 func TestNewTrigger(t *testing.T) {
 	before := Triggers
 	Triggers = append(slices.Clone(before), lost{})
@@ -106,7 +108,7 @@ func TestNewTrigger(t *testing.T) {
 		t.Errorf("lapses of what watches: %v", all)
 	}
 	lock.Release()
-	m.waiting = nil // it was killed
+	m.waiting = nil // the process was killed
 	all := lapses()
 	if len(all) != 1 || all[0].Overdue() {
 		t.Fatalf("lapses of what was killed: %v", all)
@@ -132,8 +134,8 @@ func TestNewTrigger(t *testing.T) {
 	}
 }
 
-// TestLapses: a plan with a time lapses when nothing waits for it, but not just after its time, when what has
-// waited may be at work.
+// TestLapses: a plan with a time lapses when no process waits for it. It does not lapse just after
+// its time, when the process may be at work.
 func TestLapses(t *testing.T) {
 	m, h := newMachine(t)
 	for what, c := range map[string]struct {

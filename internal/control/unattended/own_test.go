@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A keeper is a host that keeps copies of some secrets.
+// A keeper is a host that stores copies of some secrets.
 type keeper struct {
 	apply.SecretHost
 	secrets map[string]string
@@ -26,8 +26,8 @@ func (k keeper) Read(_ context.Context, name string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// TestOwnSecrets: a host that is on its own has the generated secrets that it keeps; for others, and for files
-// with secrets in them, it is said from where the same can be done.
+// TestOwnSecrets: a host on its own has the generated secrets that it stores. For other secrets,
+// and for files that contain secrets, the error says which machine can do the same.
 func TestOwnSecrets(t *testing.T) {
 	h := &Host{host: apply.Host{Secrets: keeper{secrets: map[string]string{"token": "x"}}}}
 	for trigger, verb := range map[string]string{apply.OnTrial: "orrery rollback", apply.AtBoot: "orrery up"} {
@@ -48,7 +48,7 @@ func TestOwnSecrets(t *testing.T) {
 	}
 }
 
-// TestKeyed: the key of a site, or of a twin, says which it is; what is none is refused.
+// TestKeyed: the key of a site or twin yields its names, and an invalid key is refused.
 func TestKeyed(t *testing.T) {
 	for key, want := range map[string][2]string{"karoo": {"karoo", ""}, "karoo.dev": {"karoo", "dev"}} {
 		if s, err := keyed(key); err != nil || s.Name != want[0] || s.Twin != want[1] || s.Key() != key {
@@ -62,7 +62,7 @@ func TestKeyed(t *testing.T) {
 	}
 }
 
-// TestDamagedPlan: a plan that lacks what it was written with is refused.
+// TestDamagedPlan: a plan that lacks part of its content is refused.
 func TestDamagedPlan(t *testing.T) {
 	_, h := newMachine(t)
 	p := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: "sv1", Watch: true, Dir: t.TempDir()}
@@ -73,8 +73,8 @@ func TestDamagedPlan(t *testing.T) {
 	}
 }
 
-// TestLapsesUnread: a plan for which nothing waits is not read to see whether something does: those
-// of a boot can be large.
+// TestLapsesUnread: Lapses does not read plans for which no process waits, because boot plans can
+// be large.
 func TestLapsesUnread(t *testing.T) {
 	m, h := newMachine(t)
 	for _, trigger := range []string{apply.AtBoot, apply.OnMirror, "of-another-version"} {

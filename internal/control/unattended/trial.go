@@ -22,9 +22,9 @@ import (
 	"orrery/internal/site"
 )
 
-// BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by
-// itself, and somebody watches there. Only when all of them have that, what is on record is the trial, and no
-// longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases
+// BeginTrial begins a trial when its release is live on all hosts. Each host stores its rollback
+// plan, and a process on each host watches the trial. Only after that does BeginTrial record the
+// trial in place of the interrupted switch. The parameter releases has the sites of the releases
 // concerned. The caller holds the lock.
 func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
 	releases map[int]*site.Site) error {
@@ -36,8 +36,8 @@ func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.T
 	return f.Records().Write(ctx, r)
 }
 
-// SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what
-// is on record.
+// SaveRollbackPlans makes each host store its rollback plan for a trial, from the current state. It
+// returns the records of the releases.
 func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
 	releases map[int]*site.Site) (observe.Releases, error) {
 	r, err := f.Records().Read(ctx)
@@ -54,7 +54,7 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 	})
 }
 
-// rollbackPlans plans how each host goes back.
+// rollbackPlans makes the plans by which each host goes back from a trial.
 func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
 	releases map[int]*site.Site) ([]apply.UnattendedPlan, error) {
 	seen, err := f.Observe(ctx)
@@ -65,12 +65,12 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
 	}
 	ended := watching.End(t, observe.Reverted, "nobody confirmed it in time")
-	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same on all hosts
+	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same time on all hosts
 	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
 	if err != nil {
 		return nil, err
 	}
-	live := func() (*site.Site, error) { // when it is over
+	live := func() (*site.Site, error) { // the release that is live after the rollback
 		for _, s := range p.Steps {
 			if s.Kind == plan.CommitSwitch {
 				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Views().Releases())
@@ -108,15 +108,15 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 	})
 }
 
-// Missed is why a trial goes back that nothing has watched until its time was over.
+// Missed is the reason recorded when a trial goes back because no process watched it until its end.
 const Missed = "its time was over while nobody watched over it"
 
 type trial struct{}
 
 func (trial) Name() string { return apply.OnTrial }
 
-// Due returns when the time of the trial is over, if no other host has part in it. The plan of the last trial
-// is kept. After a reboot, nodes come up first.
+// Due returns when the trial ends, if the site has no other host. The stored plan may belong to a
+// trial that is over. After a reboot Due reports over, because the nodes must start first.
 func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error) {
 	r, err := h.Machine.Host("local", h.Key, nil).Releases.Read(ctx)
 	if err != nil || r.Trial == nil || p.Dir == "" {
@@ -126,10 +126,16 @@ func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time
 	return now.Calendar.Add(r.Trial.Left(now)), r.Trial.Boot != now.Boot, nil
 }
 
-// Run watches until the trial is over. A host of several goes back when the time is over, unless it has been
-// told by then that the release is confirmed. If a check fails, it notes that, for the control host that would
-// confirm: it does not go back before the others do. The only host of a site goes back at once, and confirms
-// the release if its checks hold. An error says that the trial has not ended well.
+// Run watches until the trial is over.
+//
+// One of several hosts goes back when the time is over, unless it has learned by then that the
+// release is confirmed. If a check fails, it records the failure, and the control host then does
+// not confirm the release. The host does not go back before the other hosts do.
+//
+// The only host of a site goes back at once when a check fails, and confirms the release if all
+// checks hold.
+//
+// Run returns an error if the trial did not end well.
 func (trial) Run(ctx context.Context, h *Host, part string) error {
 	lock, err := TakeWatch(ctx, h.Dirs, h.Key, apply.OnTrial, h.holder())
 	if err != nil {
@@ -141,8 +147,9 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 		o.missed = Missed
 	}
 	w := &watching.Watch{
-		Look:    func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
-		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) }, // of the control host, only the lock is here
+		Look: func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
+		// of the control host, only the lock is visible here
+		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) },
 		Sick:    o.look,
 		Confirm: o.confirm,
 		GoBack:  o.goBack,
@@ -161,15 +168,16 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 	return err
 }
 
-// An ordeal is a trial that a host watches over.
+// An ordeal is a trial that this host watches.
 type ordeal struct {
 	*Host
-	bad    int    // rounds in a row in which a check failed
-	missed string // why nobody has seen whether the checks held
+	bad    int    // consecutive rounds in which a check failed
+	missed string // why the checks were not watched until the end, or ""
 }
 
-// look tries the checks of what is on trial here, and returns what the only host of a site goes back for. A
-// host of several never goes back for it: that is for the time to say.
+// look runs the health checks of the nodes on trial on this host. It returns why the only host of a
+// site must go back. On a site with several hosts it never returns a reason, because the hosts go
+// back only when the time is over.
 func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Trial == nil {
@@ -201,7 +209,7 @@ func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
 	return o.alone(sick), nil
 }
 
-// alone returns what is said if no other host has part in the trial.
+// alone returns what if the site has no other host, or "".
 func (o *ordeal) alone(what string) string {
 	if o.plan.Dir == "" {
 		return ""
@@ -209,7 +217,7 @@ func (o *ordeal) alone(what string) string {
 	return what
 }
 
-// sick returns why a node on trial is not as it shall be, or "".
+// sick returns why a node on trial is not in its desired state, or "".
 func (o *ordeal) sick(ctx context.Context) string {
 	nodes, err := o.host.Nodes.List(ctx)
 	if err != nil {
@@ -230,7 +238,7 @@ func (o *ordeal) sick(ctx context.Context) string {
 	return ""
 }
 
-// confirm ends the trial on the only host of a site, where all checks have held.
+// confirm ends the trial on the only host of a site, after all checks have held.
 func (o *ordeal) confirm(ctx context.Context) error {
 	const why = "its health checks held"
 	if o.plan.Dir == "" {
@@ -252,17 +260,17 @@ func (o *ordeal) confirm(ctx context.Context) error {
 		return err
 	}
 	if err := o.noteOn(ctx, o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
-		o.Say(err) // it is confirmed
+		o.Say(err) // the release is confirmed all the same
 	}
 	return o.tell(ctx)
 }
 
-// fail takes down that the release is not to be confirmed. What is on record is the same of a name as before:
-// it is of this host only.
+// fail records that the release must not be confirmed. It uses Copy, which keeps the State of the
+// records, because the failure concerns this host only.
 func (o *ordeal) fail(ctx context.Context, why string) {
 	letGo, err := o.host.Runs.Lock(ctx, o.holder())
 	if err != nil {
-		return // somebody is at work; the next round tries again
+		return // another process is at work; the next round tries again
 	}
 	defer letGo()
 	r, err := o.host.Releases.Read(ctx)
@@ -275,8 +283,8 @@ func (o *ordeal) fail(ctx context.Context, why string) {
 	}
 }
 
-// goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and
-// may have ended it.
+// goBack goes back from the trial with what is stored on this host. It waits for other processes
+// that hold the lock. They may have ended the trial.
 func (o *ordeal) goBack(ctx context.Context, why string) error {
 	letGo, err := o.await(ctx)
 	if err != nil {
@@ -290,7 +298,7 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	if err := o.read(apply.OnTrial); err != nil {
 		return err
 	}
-	if o.fleet != nil { // from what there is now
+	if o.fleet != nil { // plan again from the current state
 		plans, err := rollbackPlans(ctx, o.call, o.fleet, r.Trial, o.fleet.Views().Sites())
 		if err != nil {
 			return err
@@ -308,10 +316,10 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 		return err
 	}
 	for _, s := range steps {
-		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
+		if s.Kind == plan.CommitSwitch { // keep this host's own records, and those that the other hosts expect here
 			records := *s.Releases
 			records.Staged, records.ID, records.Past = r.Staged, r.ID, r.Past
-			if o.plan.Dir != "" { // else all hosts say the same
+			if o.plan.Dir != "" { // otherwise all hosts must record the same
 				records.Ended = watching.End(r.Trial, observe.Reverted, why)
 			}
 			s.Releases = &records
@@ -326,8 +334,8 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	return nil
 }
 
-// tell lets the hooks of the site know how the trial has ended. Of several hosts, each says so of itself: none
-// knows whether others could.
+// tell notifies the hooks of the site how the trial ended. Each of several hosts reports only its
+// own result, because none knows whether the others succeeded.
 func (o *ordeal) tell(ctx context.Context) error {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Ended == nil {

@@ -11,24 +11,25 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Trigger is a reason for which a host does something on its own.
+// A Trigger is a reason for a host to act on its own.
 type Trigger interface {
-	// Name is that of its plans, and of what runs them.
+	// Name returns the name of the trigger, which is also that of its plans and of the processes
+	// that run them.
 	Name() string
-	// Run carries out the plan that the host has, or a part of it.
+	// Run carries out the plan that the host has stored, or a part of it.
 	Run(ctx context.Context, h *Host, part string) error
 }
 
-// An Awaited trigger is one for which a process waits, or watches. Others wait for what starts this
-// program: a reboot, a timer.
+// An Awaited trigger is one for which a process waits or watches. Other triggers are started by a
+// reboot or by a timer.
 type Awaited interface {
 	Trigger
-	// Due returns when a plan is carried out at the latest, or zero if that is not for this host to say. Over
-	// reports that there is nothing to wait for, although the host has the plan.
+	// Due returns the latest time at which a plan is carried out, or zero if this host cannot know.
+	// Over reports that there is nothing to wait for, although the plan is stored.
 	Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error)
 }
 
-// Triggers are all of them.
+// Triggers lists all triggers.
 var Triggers = []Trigger{boot{}, trial{}, mirror{}, expiry{}}
 
 func find(name string) Trigger {
@@ -39,24 +40,24 @@ func find(name string) Trigger {
 	return Triggers[i]
 }
 
-// dated is an awaited trigger whose plans say when they are due.
+// dated is embedded in awaited triggers whose plans have a time.
 type dated struct{}
 
 func (dated) Due(_ context.Context, _ *Host, p *apply.UnattendedPlan) (time.Time, bool, error) {
 	return p.At, false, nil
 }
 
-// watchTimeout is how long a process that is to watch waits for its lock: one that only asks whether the lock
-// is held holds it for a moment.
+// watchTimeout is how long a process that will watch waits for its lock. A process that only checks
+// whether the lock is held takes it for a moment.
 const watchTimeout = 5 * time.Second
 
-// TakeWatch takes the lock of the process that watches.
+// TakeWatch takes the lock of the process that watches a trigger of a site.
 func TakeWatch(ctx context.Context, dirs host.Dirs, key, trigger string, by host.Holder) (*host.Lock, error) {
 	return host.TakeLockWithin(ctx, watchTimeout, apply.WatchLock(dirs, key, trigger), by)
 }
 
-// Resume carries out what this machine does after a reboot, and returns the keys of the sites. On returns this
-// machine for a site.
+// Resume carries out the boot plans of this machine after a reboot. It returns the keys of their
+// sites. On returns this machine as the host of a site.
 func Resume(ctx context.Context, dirs host.Dirs, on func(key string) *Host) (keys []string, err error) {
 	for _, p := range apply.Unattended(dirs, "*") {
 		if p.Trigger != apply.AtBoot {

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/volume"
 )
 
-// Adopted is a volume that a node has from another.
+// Adopted is a volume that was moved from one node to another.
 type Adopted = apply.Adopted
 
-// An adoption is a node that takes over the data of another.
+// An adoption moves the data of a former node to its heir.
 type adoption struct {
 	Session *control.Session
 	site    *site.Site
@@ -26,8 +26,9 @@ type adoption struct {
 	all     []apply.Adoption
 }
 
-// Adopt moves the volumes of a former node to its heir: those that are named, as WAS=IS if they were called
-// otherwise, or all that it uses. It returns what was moved, even if there is an error.
+// Adopt moves volumes of a former node to its heir. It moves the named volumes, as WAS=IS if the
+// heir has another name for a volume, or all volumes that the heir uses. It returns what was moved,
+// even if there is an error.
 func Adopt(ctx context.Context, c *control.Session, former, heir string, named []string) ([]Adopted, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -55,7 +56,7 @@ func Adopt(ctx context.Context, c *control.Session, former, heir string, named [
 	return done, err
 }
 
-// Formers returns the nodes whose data is there and that the site file does not declare.
+// Formers returns the nodes that have data on this machine but are not in the site file.
 func Formers(c *control.Session, s *site.Site) []string {
 	var names []string
 	all, _ := volume.List(c.Dirs, s.Key())
@@ -68,7 +69,7 @@ func Formers(c *control.Session, s *site.Site) []string {
 	return slices.Compact(names)
 }
 
-// run ends what is there of the former node, and gives its data to the heir.
+// run destroys the former node if it still exists, and moves its data to the heir.
 func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, error) {
 	seen, err := a.Session.Seen(ctx, a.fleet)
 	if err != nil {
@@ -98,7 +99,8 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 	return h.Volumes.Adopt(ctx, a.of)
 }
 
-// where returns the host that has the data. It stays there, so the heir must be there, too.
+// where returns the host that has the data. The data stays on that host, so the heir must be there,
+// too.
 func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steered, error) {
 	all, errs := make([][]apply.Adoption, len(a.fleet.All)), make([]error, len(a.fleet.All))
 	_ = a.fleet.Each(func(i int, h *apply.Steered) error {
@@ -141,7 +143,8 @@ func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steer
 		Try("orrery move %s --to %s first", n.Name, h.Name)
 }
 
-// unused wants that a former node, if it is still declared, does not use what is to be another's.
+// unused returns an error if the former node is still declared and still uses a volume that is to
+// be moved.
 func (a *adoption) unused() error {
 	n, still := a.site.Node(a.of.Former)
 	if !still {
@@ -159,8 +162,8 @@ func (a *adoption) unused() error {
 	return nil
 }
 
-// ending returns the steps that end a former node, if it is still there. One that is declared ends
-// only by down.
+// ending returns the steps that destroy the former node, if it still exists. A declared node is not
+// destroyed, because only down may do that.
 func (a *adoption) ending(hosts []observe.Host) ([]*plan.Step, error) {
 	if _, still := a.site.Node(a.of.Former); still {
 		return nil, nil

@@ -21,7 +21,7 @@ import (
 
 // A Row is one directory of a volume.
 type Row struct {
-	Host   string           `json:"host,omitempty"` // of a site with several
+	Host   string           `json:"host,omitempty"` // if the site has several hosts
 	Volume string           `json:"volume"`
 	Node   string           `json:"node"`
 	Path   string           `json:"path"`
@@ -30,12 +30,13 @@ type Row struct {
 	Mirror string           `json:"mirror,omitempty"`
 	Last   *volume.Mirrored `json:"last,omitempty"`
 	Next   time.Time        `json:"next,omitzero"`
-	Idle   string           `json:"idle,omitempty"`   // why nothing mirrors it by itself, although the site file says so
-	Orphan bool             `json:"orphan,omitempty"` // no node uses it
+	// why nothing mirrors it at intervals, although the site file says so
+	Idle   string `json:"idle,omitempty"`
+	Orphan bool   `json:"orphan,omitempty"` // no node uses it
 }
 
-// List returns the volumes of a site, those that no node uses any more last; these once more in the
-// words of a plan.
+// List returns the volumes of a site. The volumes that no node uses any more come last in the rows.
+// They are also returned as orphans, in the form that a plan has.
 func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -82,15 +83,15 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	return rows, orphans, nil
 }
 
-// places are the directories of volumes of a site, by host.
+// places are the directories of a site's volumes, by host.
 type places struct {
 	site  *site.Site
 	fleet *apply.Fleet
 	on    map[string][]apply.Directory
 }
 
-// find finds the directories that nodes use, or would. Those of nodes that may be on a host that is
-// unknown are left out. What was seen is needed of several hosts only.
+// find returns the directories that nodes use or would use. It leaves out nodes that may be on an
+// unknown host. Seen is needed only for sites with several hosts.
 func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*places, error) {
 	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}}
 	if len(f.Unknown) > 0 {
@@ -124,7 +125,7 @@ func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host)
 
 // WithMirror returns the names of the volumes of a site that have a mirror.
 func WithMirror(c *control.Session, s *site.Site) []string {
-	all, _ := volume.Mirrors(c.Dirs, s) // what cannot be mirrored is said when it is to be
+	all, _ := volume.Mirrors(c.Dirs, s) // the error is reported when volumes are mirrored
 	var names []string
 	for _, m := range all {
 		names = append(names, m.Volume)
@@ -133,7 +134,7 @@ func WithMirror(c *control.Session, s *site.Site) []string {
 	return slices.Compact(names)
 }
 
-// host returns the name of a host where there are several.
+// host returns the name of a host, or "" if the site has only one.
 func (p *places) host(h *apply.Steered) string {
 	if len(p.site.Hosts) < 2 {
 		return ""
@@ -141,7 +142,7 @@ func (p *places) host(h *apply.Steered) string {
 	return h.Name
 }
 
-// rows tells of the directories of a host that nodes use.
+// rows describes the directories on a host that nodes use.
 func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
 	of := p.on[h.Name]
 	if len(of) == 0 {
@@ -164,7 +165,7 @@ func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
 	return rows, nil
 }
 
-// unused tells of those that no node uses.
+// unused describes the directories on a host that no node uses.
 func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orphan) ([]Row, error) {
 	if len(gone) == 0 {
 		return nil, nil

@@ -14,16 +14,17 @@ import (
 	"orrery/internal/volume"
 )
 
-// Mirrored is how the mirror of a volume was brought up to date.
+// Mirrored is the result of updating the mirror of a volume.
 type Mirrored = volume.Mirrored
 
-// MirrorOptions say what is mirrored, and how.
+// MirrorOptions say what to mirror, and how.
 type MirrorOptions struct {
-	Names    []string // of volumes; none: all that have a mirror
-	Contents bool     // contents are compared, instead of sizes and times
+	Names    []string // volume names, or none for all volumes with a mirror
+	Contents bool     // compare contents instead of sizes and times
 }
 
-// Mirror brings mirrors up to date, each host those of its own volumes. Each is told of when it has been.
+// Mirror updates mirrors. Each host updates the mirrors of its own volumes. Mirror calls each for
+// every mirror that was updated.
 func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(Mirrored)) error {
 	p, err := mirrors(ctx, c, o.Names)
 	if err != nil {
@@ -48,14 +49,14 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 	})
 }
 
-// Compared is a directory of a volume, and what of it is not as in its mirror.
+// Compared is a directory of a volume, and its differences from its mirror.
 type Compared struct {
 	Volume, Node, From, To string
 	Deviations             []volume.Deviation
 }
 
-// Verify compares volumes, those of these names or all that have a mirror, with their mirrors. Each
-// is told of when it has been read.
+// Verify compares the named volumes, or all that have a mirror, with their mirrors. It calls each
+// for every directory that was read.
 func Verify(ctx context.Context, c *control.Session, names []string, each func(Compared)) error {
 	p, err := mirrors(ctx, c, names)
 	if err != nil {
@@ -74,8 +75,8 @@ func Verify(ctx context.Context, c *control.Session, names []string, each func(C
 	return nil
 }
 
-// mirrors returns the directories of the site that is meant that have mirrors, and whose volumes
-// are named, or all.
+// mirrors returns the directories of the session's site that have mirrors. If there are names, it
+// returns only those of the named volumes.
 func mirrors(ctx context.Context, c *control.Session, names []string) (*places, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -117,8 +118,8 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 	return p, nil
 }
 
-// look returns the hosts of a site and, where there are several, what is on them: on one, nothing
-// has to be looked at, and a mirror is made whatever is wrong there.
+// look returns the hosts of a site. If there are several, it also returns what was observed on
+// them. A single host is not observed, so that a volume is mirrored whatever else is wrong there.
 func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil || len(f.All)+len(f.Unknown) == 1 {

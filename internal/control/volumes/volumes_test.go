@@ -18,7 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// karoo is a site of two nodes with a ledger each, which is mirrored, and of which db's is there.
+// karoo returns a site of two nodes with a mirrored ledger volume each. Only the volume of db
+// exists.
 func karoo(t *testing.T) (*control.Session, *site.Site) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +60,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestUsed: each directory of a volume is told of once, how large it is, and how its mirror is.
+// TestUsed: each directory of a volume is listed once, with its size and the state of its mirror.
 func TestUsed(t *testing.T) {
 	c, s := karoo(t)
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -97,8 +98,8 @@ func (r *refusing) Ask(q control.Question) (bool, error) {
 	return true, problem.New(problem.Refused, "no")
 }
 
-// TestAdoptionRefuses: data does not change hands while a node that runs, or that is still
-// declared, uses it, nor unasked in production.
+// TestAdoptionRefuses: data is not moved while a running or still declared node uses it, and in
+// production not without consent.
 func TestAdoptionRefuses(t *testing.T) {
 	c, s := karoo(t)
 	asker := &refusing{}

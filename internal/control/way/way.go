@@ -1,4 +1,4 @@
-// Package way opens a connection into a node of a site, whichever host runs it.
+// Package way connects to a node of a site, whichever host runs it.
 package way
 
 import (
@@ -20,7 +20,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Roll is which nodes are on the hosts of a site.
+// A Roll lists the nodes on the hosts of a site.
 type Roll struct {
 	session *control.Session
 	site    *site.Site
@@ -28,18 +28,18 @@ type Roll struct {
 	on      []sighting // by host
 }
 
-// A sighting is what was on a host a moment ago.
+// A sighting is the list of nodes on a host, with the time at which it was read.
 type sighting struct {
 	mutex sync.Mutex
 	at    time.Time
 	nodes []observe.Node
 }
 
-// fresh is how long nobody looks again, of all who want to know of a host which of its nodes are live.
+// fresh is how long the list of nodes of a host is used before it is read again.
 const fresh = 900 * time.Millisecond
 
-// Call looks which nodes are on the hosts of a site, none of which may have those of another site
-// of this name. The site file may be ahead of what is there.
+// Call lists the nodes on the hosts of a site. It returns an error if a host has nodes of another
+// site of the same name. The site file may already differ from what exists.
 func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -56,7 +56,7 @@ func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) 
 	return r, nil
 }
 
-// look returns the nodes of a host as they are, or were a moment ago.
+// look returns the nodes of a host, as they are or were a moment ago.
 func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	on := &r.on[i]
 	on.mutex.Lock()
@@ -72,21 +72,22 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	return on.nodes, nil
 }
 
-// last returns the nodes that were on a host when somebody last looked there.
+// last returns the nodes that were on a host when it was last read.
 func (r *Roll) last(i int) []observe.Node {
 	r.on[i].mutex.Lock()
 	defer r.on[i].mutex.Unlock()
 	return r.on[i].nodes
 }
 
-// A seat is a node, and the host that says it has it.
+// A seat is a node and the host that reports it.
 type seat struct {
 	host *apply.Steered
 	node *observe.Node
 }
 
-// sits returns the seat of a node of which one or several hosts say that they have it: then that on
-// the host where the site wants it, and else none, as nobody knows which of them is right.
+// sits returns the seat of a node that one or several hosts report. If several do, it returns the
+// seat on the host in the site file. If there is none, it returns an error, because it is unknown
+// which host is right.
 func (r *Roll) sits(name string, seats []seat) (seat, error) {
 	if len(seats) == 1 {
 		return seats[0], nil
@@ -101,7 +102,7 @@ func (r *Roll) sits(name string, seats []seat) (seat, error) {
 	return seat{}, observe.OnTwo(name, seats[0].host.Name, seats[1].host.Name)
 }
 
-// seats returns those of the nodes that run and are of the release that the session is about.
+// seats returns the running nodes of the session's release.
 func (r *Roll) seats() (map[string]seat, error) {
 	some := map[string][]seat{}
 	for i, h := range r.hosts.All {
@@ -123,7 +124,7 @@ func (r *Roll) seats() (map[string]seat, error) {
 	return all, nil
 }
 
-// Runners returns the ways into those nodes.
+// Runners returns the runners of these nodes.
 func (r *Roll) Runners() (map[string]host.Runner, error) {
 	seats, err := r.seats()
 	all := map[string]host.Runner{}
@@ -137,8 +138,9 @@ func (r *Roll) Runners() (map[string]host.Runner, error) {
 	return all, err
 }
 
-// Between returns what lets the host of a node take a file or directory from another node, of that
-// host or another one, without that coming here; nil: one of them is here.
+// Between returns a function by which the host of one node copies a file or directory directly from
+// another node, on the same or another host. It returns nil if one of the nodes is on this machine,
+// does not run, or may not be entered by the caller.
 func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
 	seats, err := r.seats()
 	a, b := seats[from], seats[to]
@@ -156,7 +158,7 @@ func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyEr
 	}
 }
 
-// Runner returns the way into one of them.
+// Runner returns the runner of one of these nodes.
 func (r *Roll) Runner(name string) (host.Runner, error) {
 	all, err := r.Runners()
 	if err != nil {
@@ -168,8 +170,8 @@ func (r *Roll) Runner(name string) (host.Runner, error) {
 	return nil, r.Absence(name)
 }
 
-// Absence says why there is no way into a node: it stands still, does not run, or is on one of the
-// hosts that were left out.
+// Absence returns why a node cannot be entered: it is frozen, does not run, or is on a host that
+// was left out.
 func (r *Roll) Absence(name string) error {
 	for i := range r.hosts.All {
 		for _, n := range r.last(i) {
@@ -181,7 +183,7 @@ func (r *Roll) Absence(name string) error {
 	return NotRunning(name, r.session.Without...)
 }
 
-// standsStill says why a node does, as far as that is known, and what lets it go on.
+// standsStill returns the error that a node is frozen, with the cause if known, and the cure.
 func standsStill(n *observe.Node) error {
 	p := problem.New(problem.Failed, "node %s stands still", n.Name)
 	switch {
@@ -195,7 +197,7 @@ func standsStill(n *observe.Node) error {
 	return p.Try("orrery start %s", n.Name)
 }
 
-// Live returns the live instance of a node as it is now.
+// Live returns the current live instance of a node.
 func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
 	var seats []seat
 	for i, h := range r.hosts.All {
@@ -216,8 +218,8 @@ func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
 	return s.node, err
 }
 
-// Log opens what the roles of a node printed on its host when they were applied. If they printed
-// nothing, that is fs.ErrNotExist.
+// Log opens the output that the roles of a node printed on its host when they were applied. It
+// returns fs.ErrNotExist if they printed nothing.
 func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	var seats []seat
 	for i, h := range r.hosts.All {
@@ -232,7 +234,7 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 		}
 		return chosen.host.Nodes.Log(ctx, name)
 	}
-	for _, h := range r.hosts.All { // it was on one of them, if it was at all
+	for _, h := range r.hosts.All { // the node was on one of the hosts, if it existed
 		if log, err := h.Nodes.Log(ctx, name); !errors.Is(err, fs.ErrNotExist) {
 			return log, err
 		}
@@ -240,8 +242,8 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
-// into returns the way into a node, which for those who are not root does not lead to where they
-// would become that.
+// into returns the runner of a node. Members get one that refuses to enter nodes in which they
+// could become root of the host.
 func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	if control.Barred(r.session, n) {
 		return barred{name: n.Name}, nil
@@ -249,7 +251,7 @@ func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	return h.Nodes.Runner(&n.Node)
 }
 
-// All returns the ways into all nodes of a site that run.
+// All returns the runners of all running nodes of a site.
 func All(ctx context.Context, c *control.Session, s *site.Site) (map[string]host.Runner, error) {
 	r, err := Call(ctx, c, s)
 	if err != nil {
@@ -258,7 +260,7 @@ func All(ctx context.Context, c *control.Session, s *site.Site) (map[string]host
 	return r.Runners()
 }
 
-// Into returns the way into a node that runs.
+// Into returns the runner of a running node.
 func Into(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Runner, error) {
 	r, err := Call(ctx, c, s)
 	if err != nil {
@@ -267,7 +269,7 @@ func Into(ctx context.Context, c *control.Session, s *site.Site, name string) (h
 	return r.Runner(name)
 }
 
-// NotRunning says that a node does not run, or is on one of the hosts that were left out.
+// NotRunning returns the error that a node does not run, or is on a host that was left out.
 func NotRunning(name string, without ...string) error {
 	if len(without) > 0 {
 		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name,
@@ -276,7 +278,7 @@ func NotRunning(name string, without ...string) error {
 	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
 }
 
-// barred is the way into a node that is not for members.
+// barred is the runner of a node that members may not enter.
 type barred struct {
 	host.Runner
 	name string

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestStandsStill: who asks for a node that stands still learns why, and what lets it go on.
+// TestStandsStill: the error for a frozen node has the cause and the cure.
 func TestStandsStill(t *testing.T) {
 	n := func(n observe.Node) *observe.Node {
 		n.Node, n.State = spec.Node{Name: "db"}, observe.Frozen
