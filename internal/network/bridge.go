@@ -199,8 +199,8 @@ func removeMarked(name string) error {
 	return netlink.LinkDel(b.link)
 }
 
-// sweep removes bridges that a run made and could not mark because it was killed, except the one
-// called but. A bridge with ports has only lost its mark, and is kept for its nodes.
+// sweep removes bridges that a run made and could not mark because it was killed, except the bridge
+// named `but`. A bridge with ports has only lost its mark, and is kept for its nodes.
 func sweep(all []bridge, but string) error {
 	for _, b := range all {
 		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {

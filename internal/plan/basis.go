@@ -70,7 +70,7 @@ func (b *basis) certain(n *site.Node) bool {
 	return !b.blind || len(b.there[n.Name]) > 0 || b.hosts[n.Host].Restored(n.Name, b.hosts)
 }
 
-// concerned returns the names of the selected nodes for which which holds, in the site's order.
+// concerned returns the names of the selected nodes that satisfy which, in the site's order.
 func (b *basis) concerned(which func(*site.Node) bool) (names []string) {
 	for i := range b.site.Nodes {
 		if n := &b.site.Nodes[i]; b.goal.concerns(n.Name) && which(n) {

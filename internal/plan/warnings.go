@@ -111,7 +111,7 @@ func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 	return append(all, warning(why, 8, large)...)
 }
 
-// warning returns a warning about nodes, of which it names at most most, or nil if there are none.
+// warning returns why with at most `most` names, as the only warning, or nil if there are no names.
 func warning(why string, most int, names []string) []string {
 	if len(names) == 0 {
 		return nil

@@ -239,8 +239,8 @@ func create(c *nftables.Conn) error {
 	return nil
 }
 
-// change calls what for the elements of in that notIn lacks, as many at a time as fit into one
-// message.
+// change calls what with the elements of `in` that notIn lacks or has with another comment, as many
+// at a time as fit into one message.
 func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nftables.SetElement) error) error {
 	var some []nftables.SetElement
 	for key, comment := range in {
