@@ -16,7 +16,7 @@ import (
 // A Goal is which releases must be live after a switch.
 type Goal struct {
 	To       map[string]int     // node -> release, or 0 for no release
-	Releases map[int]*site.Site // release -> the site as it makes it live; 0: the site without a release
+	Releases map[int]*site.Site // release -> the site with it live, or without any release for 0
 	Trial    *observe.Trial     // the trial that begins with the switch, or nil if none does
 	// Holds means that the record of the switch stays, because more must be done before it is over.
 	Holds bool
