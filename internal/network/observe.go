@@ -106,7 +106,8 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 
 // observed returns a network as its bridge is. The subnet is taken from the mark. The gateway is
 // the address of the bridge, so a bridge outside of the subnet shows there. For a network with a
-// router, the gateway is taken from the mark, unless the bridge has an address, which it should not.
+// router, the gateway is taken from the mark, unless the bridge has an address, which it should
+// not.
 func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
 	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU

@@ -19,9 +19,9 @@ import (
 // other releases move along. moves maps each node to its new host.
 //
 // What a node has written is copied while it runs. Then the node stops, the rest is copied, its
-// host gives it away, and the other host receives it. Nodes that ran start again. Everything else
-// stays as it is, even if the site declares it differently. An interrupted move is finished first.
-// Nodes that are already on their new host are left alone.
+// host gives it away, and the other host receives it. Nodes that ran start again. Nothing else is
+// changed. An interrupted move is finished first. Nodes that are already on their new host are left
+// alone.
 func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]string) (*Plan, error) {
 	goal.Nodes = map[string]bool{}
 	for name := range moves {
@@ -376,7 +376,7 @@ func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, h
 	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 }
 
-// resume plans that a node runs again whose move was interrupted.
+// resume plans that a node whose move was interrupted runs again.
 func (m *mover) resume(name string) {
 	n, ok := m.site.Node(name)
 	if !ok {

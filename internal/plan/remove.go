@@ -6,7 +6,8 @@ import (
 )
 
 // removeNode plans the removal of a node and returns the last step. A node whose data outlives it
-// shuts down in order first. Any other node's data is removed with it, so it is not shut down first.
+// shuts down in order first. Any other node's data is removed with it, so it is not shut down
+// first.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	saves := n.Runs() && n.KeepsData()
 	needs = append(needs, d.settled[n.Name]...)

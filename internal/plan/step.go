@@ -189,5 +189,5 @@ func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }
 // Packed is the part of the site that a step carries, so that its host does not need the site.
 type Packed struct {
 	Duties *spec.Duties     // what the node's roles do on it, or nil if the node is not declared any more
-	Tell   *inventory.Names // what nodes are told of one another
+	Tell   *inventory.Names // what nodes know of one another
 }

@@ -1,6 +1,6 @@
-// Command mutate makes small faults in one package and prints those that no hermetic test notices.
-// It makes one fault at a time. It changes no file of the worktree: the compiler reads the mutated
-// file instead of the original ("go test -overlay").
+// Command mutate finds small faults in one package that no hermetic test notices. It makes one
+// fault at a time and prints those that survive all tests. It changes no file of the worktree: the
+// compiler reads the mutated file instead of the original ("go test -overlay").
 package main
 
 import (

@@ -6,7 +6,7 @@
 // type depends on the network's kind:
 //
 //	bridge     a bridge, with the links of nodes as ports
-//	routed     a bridge without ports, for the gateway's address; nodes' links are separate, with routes
+//	routed     a bridge without ports, for the gateway's address; nodes' links have routes
 //	macvlan    a macvlan of the host's own, beside those of the nodes
 //	exclusive  a bridge without ports, for the mark alone
 //	vethpair   the same

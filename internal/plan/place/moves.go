@@ -200,7 +200,7 @@ func (b *balance) levels() bool {
 	return false
 }
 
-// crowds reports whether a move would make a group that must be spread less so.
+// crowds reports whether a move would worsen the spread of a group that must be spread.
 func (b *balance) crowds(n *site.Node, from, to *room) bool {
 	return slices.ContainsFunc(b.spread[n.Name], func(g string) bool { return to.groups[g] >= from.groups[g] })
 }

@@ -25,7 +25,7 @@ type Refuge struct {
 	Host string `json:"host"`
 }
 
-// A Homeless node finds no room, and Why.
+// A Homeless node finds no room. Why and Cure explain it.
 type Homeless struct {
 	Node string `json:"node"`
 	Why  string `json:"why"`

@@ -47,8 +47,8 @@ func LayerChange(old, wanted *spec.Node) string {
 	return "role layer changed"
 }
 
-// DiskChange returns an error if a disk would shrink of a node whose private layer stays. The
-// engine would also refuse this, but only after the node has been stopped.
+// DiskChange returns an error if a disk of a node would shrink although its private layer stays.
+// The engine would also refuse this, but only after the node has been stopped.
 func DiskChange(old, wanted *spec.Node) error {
 	if LayerChange(old, wanted) != "" {
 		return nil // its disks are recreated
