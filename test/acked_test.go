@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// inserter inserts rows, each once, over so many connections, and prints the number of each that
-// the database has acknowledged.
+// inserter inserts rows, each once, over several connections, and prints the number of each row
+// that the database has acknowledged.
 const inserter = `
 import asyncio, itertools, pathlib, asyncpg
 
@@ -82,7 +82,8 @@ owner = "postgres:postgres"
 mode  = "0755"
 `
 
-// splitDB makes role db-server of role db, and puts what the volume takes into role db-base, which that needs.
+// splitDB splits role db into db-server and a base role. The parts that the volume needs go into
+// db-base, which db-server needs.
 func (s *site) splitDB() {
 	s.Helper()
 	for _, path := range glob(filepath.Join(s.dir, "roles/db/*")) {
@@ -100,14 +101,14 @@ func (s *site) splitDB() {
 	s.write("roles/db-base/role.toml", dbBase)
 }
 
-// TestAcknowledged: whatever becomes of switches and rollbacks, no row is lost that toykat's
-// database has acknowledged, and no two nodes have its volume. The one release has it in the role
-// of the server, the other in a role below that.
+// TestAcknowledged: no row that toykat's database has acknowledged is lost by switches and
+// rollbacks, and two nodes never have its volume at once. One release has the volume in the role of
+// the server, the other in a role below that.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
-	rows := 0 // to be acknowledged at least
+	rows := 0 // minimum number of acknowledged rows
 	writers, pause := 1, 0.005
-	if text := os.Getenv("ORRERY_ACKED_ROWS"); text != "" { // as make test-chaos says it
+	if text := os.Getenv("ORRERY_ACKED_ROWS"); text != "" { // set by make test-chaos
 		var err error
 		if rows, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
@@ -165,8 +166,8 @@ func TestAcknowledged(t *testing.T) {
 	s.settled()
 }
 
-// killTurns kills switches and rollbacks of db at random moments; the next verb brings it to one
-// release each time.
+// killTurns kills switches and rollbacks of db at random moments. After each kill, the next command
+// brings db to one release.
 func (s *site) killTurns(kills int, span time.Duration, then func()) {
 	s.Helper()
 	random := seed(s.T)
@@ -197,7 +198,7 @@ func (s *site) killTurns(kills int, span time.Duration, then func()) {
 	}
 }
 
-// release returns the release of a node that is live.
+// release returns the live release of a node.
 func (s *site) release(node string) int {
 	s.Helper()
 	var rows []struct {
@@ -225,7 +226,7 @@ type client struct {
 	errs *bytes.Buffer
 }
 
-// lines are what a command has printed so far.
+// lines are the output of a command so far.
 type lines struct {
 	sync.Mutex
 	bytes.Buffer
@@ -243,7 +244,7 @@ func (l *lines) text() string {
 	return l.String()
 }
 
-// all returns the numbers of the lines that are whole.
+// all returns the numbers on the complete lines.
 func (l *lines) all() []int {
 	var all []int
 	for line := range strings.Lines(l.text()) {
@@ -286,7 +287,7 @@ func (c *client) count() int {
 	return bytes.Count(c.out.Bytes(), []byte("\n"))
 }
 
-// end lets the client end and returns the numbers of the rows that were acknowledged.
+// end stops the client and returns the numbers of the acknowledged rows.
 func (c *client) end() []int {
 	c.Helper()
 	c.sh("client", "touch /run/end")
@@ -296,8 +297,8 @@ func (c *client) end() []int {
 	return c.out.all()
 }
 
-// watchVolume looks again and again at which nodes have a volume, by the kernel's word, until the
-// function that it returns is called: never two.
+// watchVolume checks repeatedly which nodes have a volume, according to the kernel, until the
+// returned function is called. Two nodes must never have it.
 func (s *site) watchVolume(node, volume, path string) (stop func()) {
 	s.Helper()
 	dir := filepath.Join(s.dirs.Volumes(s.name), volume, node)
@@ -334,7 +335,7 @@ func (s *site) watchVolume(node, volume, path string) (stop func()) {
 	}
 }
 
-// A holder is what has a volume: a node, told by its mount namespace, and how.
+// A holder is a node that has a volume, identified by its mount namespace, and how it has it.
 type holder struct{ node, how string }
 
 // mounting returns the nodes in which a directory of the host is mounted for writing at a path.
@@ -357,7 +358,7 @@ func (s *site) mounting(dir, path string) (all []holder) {
 	return all
 }
 
-// working returns the nodes in which a database server is at work on what is below a directory of the host.
+// working returns the nodes in which a database server uses files below a directory of the host.
 func (s *site) working(dir string) (all []holder) {
 	for _, file := range glob("/proc/[0-9]*/comm") {
 		if name, _ := os.ReadFile(file); string(name) != "postgres\n" {
@@ -367,14 +368,14 @@ func (s *site) working(dir string) (all []holder) {
 		if !sameFile(process+"/cwd", dir+"/15/main") {
 			continue
 		}
-		if node := namespace(filepath.Base(process)); node != "" { // else it has ended
+		if node := namespace(filepath.Base(process)); node != "" { // otherwise it has ended
 			all = append(all, holder{node, "server " + filepath.Base(process)})
 		}
 	}
 	return all
 }
 
-// namespace tells the node of a process; "": the process has ended.
+// namespace returns the node of a process, or "" if the process has ended.
 func namespace(pid string) string {
 	name, _ := os.Readlink("/proc/" + pid + "/ns/pid")
 	return name

@@ -11,9 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestAnsible: the lines of docs/operations.md about ssh and Ansible, as they stand there, with a
-// real ansible-core. Nothing but the configuration that ssh-config prints may make ssh trust a
-// node.
+// TestAnsible: the lines of docs/operations.md about ssh and Ansible work as written, with a real
+// ansible-core. Only the configuration that ssh-config prints may make ssh trust a node.
 func TestAnsible(t *testing.T) {
 	t.Parallel()
 	need.Integration(t)
@@ -56,7 +55,7 @@ roles = ["receptor"]
 	for _, line := range []string{"orrery ssh-config > /root/.ssh/toykat.conf", "ssh -F /root/.ssh/toykat.conf portal",
 		"ansible -i ./inventory.sh role_receptor -m ping"} {
 		line = wholeLine(t, string(page), line)
-		// the page leaves one in a shell
+		// The page stops inside a shell here.
 		line = strings.Replace(line, "toykat.conf portal", "toykat.conf -i "+key+" portal hostname", 1)
 		run := exec.Command("/bin/sh", "-c", s.asHere(line, here))
 		run.Dir = here
@@ -72,14 +71,14 @@ roles = ["receptor"]
 	}
 }
 
-// asHere returns a line of the documents with the program, the site directory and the files of a test.
+// asHere adapts a line of the documents to the program, site directory and files of a test.
 func (s *site) asHere(line, here string) string {
 	return strings.NewReplacer("orrery -C /srv/toykat", program+" -C "+s.dir, "orrery ssh-config",
 		program+" -C "+s.dir+" ssh-config",
 		"/root/.ssh/toykat.conf", filepath.Join(here, "toykat.conf")).Replace(line)
 }
 
-// block returns the fenced block of a page that has a text in it.
+// block returns the fenced block of a page that contains a text.
 func block(t *testing.T, page, text string) string {
 	t.Helper()
 	for i, part := range strings.Split(page, "```") {

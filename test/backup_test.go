@@ -24,7 +24,8 @@ import (
 	"orrery/internal/host"
 )
 
-// keeping is a site whose nodes have something to lose: private layers, volumes of all kinds, secrets.
+// keeping is a site whose nodes have data to lose: private layers, volumes of all kinds, and
+// secrets.
 var keeping = files{
 	"roles/keep/role.toml": `
 services = ["keep.service"]
@@ -92,7 +93,8 @@ func (s *site) state(parts ...string) string {
 	return filepath.Join(append([]string{s.dirs.Site(s.name)}, parts...)...)
 }
 
-// populate writes into the private layer and the volumes of keep0 all that a file system can have in it.
+// populate writes everything that a file system can contain into the private layer and the volumes
+// of keep0.
 func (s *site) populate() {
 	s.Helper()
 	s.sh("keep0", `set -e
@@ -131,8 +133,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// treeOf describes all paths below a directory: what they are, whose, since when, with which
-// attributes, and what is in them.
+// treeOf describes all paths below a directory: type, owner, times, attributes and content.
 func treeOf(t *testing.T, dir string) []string {
 	t.Helper()
 	var lines []string
@@ -165,7 +166,7 @@ func treeOf(t *testing.T, dir string) []string {
 			}
 			line += fmt.Sprintf(" %d %x holes=%v", st.Size, sum.Sum(nil), st.Blocks*512 < st.Size)
 		case unix.S_IFCHR, unix.S_IFBLK:
-			// whiteouts are linked to one another
+			// Whiteouts are hard links to one another.
 			line = fmt.Sprintf("%q %o %d:%d %d dev %d", rel, st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Rdev)
 		}
 		names := make([]byte, 4096)
@@ -205,7 +206,7 @@ func wantTree(t *testing.T, what string, before, after []string) {
 	}
 }
 
-// holdings are the trees of a site that must come back.
+// holdings are the trees of a site that must be restored.
 func (s *site) holdings() map[string][]string {
 	s.Helper()
 	return s.holdingsIn(s.dirs.Site(s.name))
@@ -230,7 +231,7 @@ func (s *site) wantHoldings(before, after map[string][]string) {
 	}
 }
 
-// backupsOf returns what `backup ls` says.
+// backupsOf returns the output of `backup ls`.
 func (s *site) backupsOf(where string) []struct {
 	ID      string
 	Nodes   int
@@ -297,7 +298,7 @@ func wantNowhere(t *testing.T, where string, texts ...string) {
 	}
 }
 
-// secretsOf returns all that must be in no backup in the clear.
+// secretsOf returns everything that must not be in a backup unencrypted.
 func (s *site) secretsOf() []string {
 	s.Helper()
 	token, err := os.ReadFile(s.state("secrets/token"))
@@ -308,7 +309,7 @@ func (s *site) secretsOf() []string {
 	return []string{string(token), lines[2]}
 }
 
-// elsewhere returns the site on a machine that has never seen it.
+// elsewhere returns the site on a machine that has never had it.
 func (s *site) elsewhere() *site {
 	s.Helper()
 	at, err := os.MkdirTemp("/var/cache", "orrery-test-elsewhere-")
@@ -326,8 +327,8 @@ func (s *site) elsewhere() *site {
 	return other
 }
 
-// TestBackup: what is backed up comes back, on the same host and on one that never saw the site,
-// and the nodes are healthy.
+// TestBackup: a backup is restored, on the same host and on one that never had the site, and the
+// nodes are healthy.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	s := newKeeping(t, "it-backup", 85)
@@ -354,7 +355,7 @@ func TestBackup(t *testing.T) {
 	s.picks(repository, file)
 	wantNowhere(t, repository, secrets...)
 	wantNowhere(t, file, secrets...)
-	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0) // they go on
+	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0) // the nodes continue
 
 	restored := filepath.Join(at, "restored")
 	s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(9, "already", "--replace")
@@ -378,7 +379,7 @@ func TestBackup(t *testing.T) {
 		s.settled()
 		s.wantHoldings(before, s.holdings())
 		wantBack(s, outside)
-		s.sh("keep0", "test -e /run/applied") // with a new secret, roles are applied anew
+		s.sh("keep0", "test -e /run/applied") // with a new secret, roles are applied again
 		if s.secretsOf()[0] == secrets[0] {
 			t.Error("the token is the same, but was in no backup")
 		}
@@ -398,7 +399,7 @@ func TestBackup(t *testing.T) {
 		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file",
 			phrase).want(0)
 		other.dir = dir
-		other.sh("keep0", "test ! -e /run/applied") // boot steps are not done again
+		other.sh("keep0", "test ! -e /run/applied") // boot steps are not repeated
 		other.settled()
 		other.wantHoldings(before, other.holdings())
 		wantBack(other, outside)
@@ -416,11 +417,11 @@ func TestBackup(t *testing.T) {
 	})
 }
 
-// rots lets a block rot twice: the next backup makes it good, and so does repair.
+// rots damages a block twice. The next backup repairs it once, and repair the other time.
 func (s *site) rots(repository string) {
 	s.Helper()
 	rot := func() {
-		largest, size := "", int64(0) // what is in it cannot be compressed: that is /srv/data/random
+		largest, size := "", int64(0) // not compressible: that is /srv/data/random
 		for _, path := range glob(filepath.Join(repository, "blocks/*/*.zst")) {
 			if info, err := os.Stat(path); err == nil && info.Size() > size {
 				largest, size = path, info.Size()
@@ -430,7 +431,7 @@ func (s *site) rots(repository string) {
 		must(s.T, err)
 		block[len(block)/2] ^= 1
 		must(s.T, os.WriteFile(largest, block, 0o600))
-		// /srv/data/random may begin in the block in which a private layer ends
+		// /srv/data/random may begin in the block in which a private layer ends.
 		s.run("backup", "verify", repository).want(1, "damaged", "which holds (volume|private)/", "backup repair")
 	}
 	rot()
@@ -441,7 +442,7 @@ func (s *site) rots(repository string) {
 	s.run("backup", "verify", repository).want(0, "whole")
 }
 
-// picks takes a file and a node out of backups, while the site is up.
+// picks restores a file and a node from backups while the site is up.
 func (s *site) picks(repository, file string) {
 	s.Helper()
 	to := s.TempDir()
@@ -496,7 +497,7 @@ func wantBack(s *site, outside string) {
 	}
 }
 
-// TestBackupDamage: whatever is damaged, it is refused whole, and nothing is touched.
+// TestBackupDamage: any damaged backup is refused completely, and nothing is changed.
 func TestBackupDamage(t *testing.T) {
 	t.Parallel()
 	s := newKeeping(t, "it-backup-damage", 86)
@@ -526,7 +527,8 @@ func TestBackupDamage(t *testing.T) {
 	s.run("restore", "--yes-paths", s.name, file, "--dir", dir).want(1, file, "damaged")
 }
 
-// TestBackupKill: whenever backup or restore is killed, nodes go on, and the next run makes it good.
+// TestBackupKill: whenever backup or restore is killed, nodes continue, and the next run completes
+// it.
 func TestBackupKill(t *testing.T) {
 	t.Parallel()
 	s := newKeeping(t, "it-backup-kill", 87)
@@ -544,7 +546,7 @@ func TestBackupKill(t *testing.T) {
 				killed++
 			}
 			s.eventually(time.Minute, func() error { return s.goesOn("keep0") })
-			_ = os.Remove(file) // if it was quicker than the kill
+			_ = os.Remove(file) // if the backup was faster than the kill
 		}
 	}
 	s.do("backup", repository)
@@ -563,7 +565,7 @@ func TestBackupKill(t *testing.T) {
 			if s.killed(time.Duration(random.Float64()*float64(took)), "restore", "--yes-paths", s.name, file, "--dir", dir) {
 				killed++
 			}
-			if round == 1 { // somebody who does not know of it
+			if round == 1 { // a user who does not know of the restore
 				if r := s.run("up"); r.status == 0 {
 					if got := s.sh("keep0", "cat /root/kept/text"); got != "text" {
 						t.Errorf("up brought up a node without what it had written: %q", got)
@@ -573,7 +575,7 @@ func TestBackupKill(t *testing.T) {
 		}
 		begun := time.Now()
 		r := s.run("restore", "--yes-paths", s.name, file, "--dir", dir)
-		if r.status == 9 { // it had come to its end, or as far as up goes on from
+		if r.status == 9 { // it had finished, or was far enough for up to complete it
 			s.do("up")
 		} else {
 			r.want(0)
@@ -593,7 +595,7 @@ func TestBackupKill(t *testing.T) {
 	t.Logf("killed %d runs", killed)
 }
 
-// goesOn wants that a node's processes do not stand still.
+// goesOn checks that a node's processes are not frozen.
 func (s *site) goesOn(node string) error {
 	cmd, _, _ := s.command("shell", node, "--", "true")
 	wait, err := begin(cmd)
@@ -605,8 +607,8 @@ func (s *site) goesOn(node string) error {
 	return wait()
 }
 
-// TestRestoreBeside: a backup comes back as a twin while the site runs on; and in place of the
-// site, if that is wanted.
+// TestRestoreBeside: a backup is restored as a twin while the site keeps running, and in place of
+// the site if requested.
 func TestRestoreBeside(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "beside")
@@ -656,8 +658,8 @@ func TestRestoreBeside(t *testing.T) {
 	s.run("backup", "verify", repository).want(0)
 }
 
-// killsReplacing kills a restore in the place of the site, early and late: whatever comes next
-// brings the site up, wholly as it was or wholly restored.
+// killsReplacing kills a restore in place of the site, early and late. The next command brings the
+// site up, either completely unchanged or completely restored.
 func (s *site) killsReplacing(replace []string, took time.Duration, before map[string][]string) {
 	s.Helper()
 	random := seed(s.T)
@@ -690,8 +692,8 @@ func (s *site) killsReplacing(replace []string, took time.Duration, before map[s
 	s.Logf("%d times as it was, %d times restored", former, restored)
 }
 
-// replacesNode puts one node back in its place, whole or, if it is not healthy then, not at all,
-// and kills that: the other node goes on all the while.
+// replacesNode restores one node in place. The node is either restored completely or, if it is then
+// not healthy, not at all. The restore is also killed. The other node keeps running all the time.
 func (s *site) replacesNode(backup string) {
 	s.Helper()
 	inits := s.init("keep1")
@@ -730,7 +732,7 @@ func (s *site) replacesNode(backup string) {
 	}
 	s.settled()
 
-	// it will not come up
+	// It will not start.
 	s.sh("keep0", "echo later > /root/kept/text; sed -i s,/usr/bin/sleep,/bin/false, /etc/systemd/system/keep.service; sync")
 	sick := filepath.Join(s.TempDir(), "sick")
 	s.do("backup", "keep0", sick)
@@ -740,7 +742,7 @@ func (s *site) replacesNode(backup string) {
 	if got := s.sh("keep0", "cat /root/kept/text"); got != "now" {
 		s.Errorf("undone, it has %q", got)
 	}
-	s.eventually(time.Minute, func() error { // it has been started, and may be booting yet
+	s.eventually(time.Minute, func() error { // it was started, and may still be booting
 		if r := s.run("exec", "keep0", "--", "systemctl", "is-active", "keep.service"); r.status != 0 {
 			return fmt.Errorf("undone, its service is %s", r.out)
 		}
@@ -780,7 +782,8 @@ func TestBackupOfSome(t *testing.T) {
 	s.replacesNode(all)
 }
 
-// TestBackupKilledWhileFrozen: nodes whose backup is killed while they stand still go on by themselves.
+// TestBackupKilledWhileFrozen: if a backup is killed while its nodes are frozen, they continue on
+// their own.
 func TestBackupKilledWhileFrozen(t *testing.T) {
 	s := newKeeping(t, "it-backup-frozen", 85)
 	repository := filepath.Join(t.TempDir(), "backups") + "/"
@@ -831,8 +834,8 @@ func TestBackupKilledWhileFrozen(t *testing.T) {
 	s.settled()
 }
 
-// TestBackupOfRelease: what was live is live again, on a host that has never seen the release, and
-// goes on with its data.
+// TestBackupOfRelease: the live release is live again after a restore, on a host that never had the
+// release, and continues with its data.
 func TestBackupOfRelease(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-backup-release", 148)

@@ -8,8 +8,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestBenches runs the benchmarks in their smallest size, so that one that no longer runs is
-// noticed before its figures are needed.
+// TestBenches runs the benchmarks in their smallest size, so that a broken one is noticed before
+// its figures are needed.
 func TestBenches(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestCaller: a caller has files and a directory of the host open, a key in the session keyring,
-// and a class, processors and limits of its own. Nothing of it comes to what runs for a site:
-// commands, services, steps of builds and boots, health checks, hooks.
+// TestCaller: a caller has open files and an open directory of the host, a key in the session
+// keyring, and a scheduling class, processors and limits of its own. None of these are inherited by
+// what runs for a site: commands, services, steps of builds and boots, health checks, hooks.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	attack := need.Attack(t)
@@ -72,7 +72,7 @@ StandardOutput=file:/run/prey-service
 WantedBy=multi-user.target
 `,
 	})
-	// The program is called by a caller that is careless.
+	// A careless caller calls the program.
 	careless := filepath.Join(s.TempDir(), "careless")
 	if err := os.WriteFile(careless, []byte("#!/bin/sh\nexec "+attack+" inherit "+s.program+" \"$@\"\n"),
 		0o755); err != nil { //nolint:gosec // a script

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestChain: what roles of several nodes begin with is built once, and a node has the parts of all
-// of its roles. A service that a role gets when its layer is there already runs on new nodes, too.
+// TestChain: what roles of several nodes have in common at their beginning is built once, and a
+// node has the parts of all of its roles. A service that is added to a role whose layer already
+// exists runs on new nodes, too.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	unit := func(name string) string {

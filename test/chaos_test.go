@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// chaosRuns is how many histories there are where nobody says: make test-chaos says more. On a
-	// busy machine there are as many as begin in chaosTime.
+	// chaosRuns is the default number of histories. make test-chaos sets more. On a busy machine,
+	// there are only as many as begin in chaosTime.
 	chaosRuns = 30
 	chaosTime = 3 * time.Minute
-	// chaosLanes is how many of them go on at the same time, each on a disk of its own: half of a
+	// chaosLanes is how many histories run in parallel, each on its own disk. Half of the time of a
 	// history is waiting.
 	chaosLanes = 2
 )
 
-// TestChaos: whatever is done to a site in whatever order, and whatever befalls what is being done
-// (it is killed, interrupted, has no room on the disk, lacks a program, finds the clock set, the
-// host reboots), the next up brings the site up whole, no line is lost that was written, down
-// leaves nothing, and what fails says why and what to do. A run is told by its seed:
+// TestChaos: whatever is done to a site in any order, and whatever happens meanwhile, the next up
+// brings the site up completely. A command may be killed or interrupted, lack disk space or a
+// program, or find the clock changed, and the host may reboot. No written line is lost, down leaves
+// nothing behind, and failures report the cause and the cure. A run is reproduced by its seed:
 //
-//	ORRERY_CHAOS_SEED=17 make test-chaos       # the same verbs and mishaps again; when exactly a kill strikes is up to the machine
+//	ORRERY_CHAOS_SEED=17 make test-chaos       # the same commands and mishaps; kill times depend on the machine
 func TestChaos(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
-	first, runs, most := uint64(1), uint64(chaosRuns), chaosTime // the same ones each time: what fails is what has changed
+	first, runs, most := uint64(1), uint64(chaosRuns), chaosTime // the same each time: what fails is what has changed
 	if text := os.Getenv("ORRERY_CHAOS_RUNS"); text != "" {
 		first, runs, most = uint64(time.Now().UnixNano()/1e6), number64(t, text), 24*time.Hour
 	}
@@ -52,7 +52,8 @@ func TestChaos(t *testing.T) {
 			spans: map[string]time.Duration{}, ended: map[string]int{}})
 	}
 	began, done, failed := time.Now(), atomic.Uint64{}, atomic.Int32{}
-	// no parallel tests: those would wait for others to end, while the time of the histories passes
+	// The lanes are not parallel tests. Those would wait for other tests to end, while the time for
+	// histories passes.
 	var lanes sync.WaitGroup
 	for _, w := range worlds {
 		lanes.Go(func() {
@@ -82,16 +83,16 @@ func number64(t *testing.T, text string) uint64 {
 	return n
 }
 
-// A chaosWorld is what the histories of a lane have in common: a disk of their own, small enough to
-// be filled, and what they say of verbs.
+// A chaosWorld is shared by the histories of a lane: a disk small enough to be filled, and counts
+// of how commands ended.
 type chaosWorld struct {
 	*chaosDisk
 	lane  int
 	spans map[string]time.Duration
-	ended map[string]int // how verbs ended, by verb, mishap and exit status
+	ended map[string]int // how commands ended, by command, mishap and exit status
 }
 
-// tally tells what was done and how it ended.
+// tally logs what was done and how it ended.
 func tally(worlds []*chaosWorld) string {
 	all := map[string]int{}
 	for _, w := range worlds {
@@ -112,14 +113,15 @@ type chaos struct {
 	*site
 	*chaosWorld
 	random  *rand.Rand
-	said    []string // what was done, as told when it fails
+	said    []string // what was done, printed when the test fails
 	clock   time.Duration
 	edition int
 	now     chaosData
-	kept    map[string][]string // the lines of the ledger that are in snapshots and backups, by what restores them
+	kept    map[string][]string // lines of the ledger in snapshots and backups, by the command that restores them
 }
 
-// history is one of them: some verbs with mishaps, and then what must hold whatever they were.
+// history runs one history: some commands with mishaps, and then the checks that must hold after
+// any of them.
 func (w *chaosWorld) history(t *testing.T, seed uint64) {
 	s := newReleased(t, fmt.Sprintf("it-chaos%d", w.lane), []int{144, 147}[w.lane])
 	s.keepIn(w.home)
@@ -132,7 +134,7 @@ func (w *chaosWorld) history(t *testing.T, seed uint64) {
 	})
 	c.populateChaos()
 	c.spans["up"] = max(c.spans["up"], c.whole("up").took)
-	for _, n := range []string{"701", "702"}[:c.random.IntN(3)] { // there is something to go back to
+	for _, n := range []string{"701", "702"}[:c.random.IntN(3)] { // so that a rollback is possible
 		c.whole("stage", "--release", n)
 		c.spans["switch"] = c.whole("switch", "--release", n).took
 	}
@@ -147,7 +149,7 @@ func (w *chaosWorld) history(t *testing.T, seed uint64) {
 	c.gone()
 }
 
-// populateChaos makes the site directory: three nodes, three releases, a file that is rendered.
+// populateChaos makes the site directory: three nodes, three releases and a template file.
 func (c *chaos) populateChaos() {
 	c.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
 	c.write("roles/ledger/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[volume]]",
@@ -157,7 +159,7 @@ func (c *chaos) populateChaos() {
 	c.write("roles/greeter/greeter.py", greeterSays("one"))
 }
 
-// patientLedger is the ledger of a disk that may be full for a while.
+// patientLedger is a ledger that tolerates a full disk for a while.
 const patientLedger = `
 import os, time
 me = os.urandom(8).hex()
@@ -180,7 +182,7 @@ with open("/srv/data/ledger", "a+b", buffering=0) as f:
         time.sleep(0.02)
 `
 
-// whole runs the program without any mishap, and wants it to succeed.
+// whole runs the program without any mishap, and requires success.
 func (c *chaos) whole(args ...string) result {
 	c.Helper()
 	r := c.run(args...)
@@ -192,7 +194,7 @@ func (c *chaos) whole(args ...string) result {
 	return r
 }
 
-// tell notes what was done.
+// tell records what was done.
 func (c *chaos) tell(args []string, mishap string, status int) {
 	text := "orrery " + strings.ReplaceAll(strings.Join(args, " "), c.dir, "SITE")
 	if mishap != "" {
@@ -203,7 +205,7 @@ func (c *chaos) tell(args []string, mishap string, status int) {
 	c.ended[fmt.Sprintf("%-9s %-12s status %d", args[0], cmp.Or(kind, "-"), status)]++
 }
 
-// mended wants that the site comes up whole by up alone, or by what up says is to be done first.
+// mended checks that up alone brings the site up, or up after the commands that it suggests.
 func (c *chaos) mended() {
 	c.Helper()
 	r := c.run("up")
@@ -238,8 +240,8 @@ func (c *chaos) mended() {
 	c.wantKept("store", c.now.lines)
 }
 
-// trialEnds waits for a trial that is about to end by itself, and reports whether there was one: it
-// may go back at any moment, also between what up has done and what is looked at then.
+// trialEnds waits for a trial that will end soon on its own, and reports whether there was one. A
+// trial may go back at any moment, even between up and the following checks.
 func (c *chaos) trialEnds() (trial bool) {
 	c.Helper()
 	for range 300 {
@@ -255,8 +257,8 @@ func (c *chaos) trialEnds() (trial bool) {
 	return trial
 }
 
-// gone wants that nothing is left when the site and its twin are taken down. The time of the twin
-// may be over just then: whoever ends it is waited for.
+// gone checks that nothing is left after the site and its twin are destroyed. The time of the twin
+// may just be over, so gone waits for the process that destroys it.
 func (c *chaos) gone() {
 	c.Helper()
 	if r := c.run("twin", "destroy", chaosTwin, "--wait"); r.status != 0 && r.status != 3 {
@@ -278,7 +280,8 @@ func (c *chaos) gone() {
 		c.dirs.State+"/store/.staging/*", c.dirs.State+"/build/*", repository+"/.*", repository+"/*/.*",
 		filepath.Join(c.dirs.Run, "later", "*"+c.name+"*"))
 	if open := filepath.Join(kept, "restoring.json"); slices.Contains(left, open) {
-		// a restoring of a snapshot that nobody resumed: either may be wanted, and both stay
+		// A restore of a snapshot was not resumed. The user may want either state, so both are
+		// kept.
 		left = slices.DeleteFunc(left, func(path string) bool { return path == open || strings.HasSuffix(path, "-aside") })
 	}
 	if len(left) > 0 {
@@ -289,15 +292,15 @@ func (c *chaos) gone() {
 	}
 }
 
-// chaosData is the ledger as it must be: what was read last, and what may be there instead because
-// a restore was begun since.
+// chaosData is the expected ledger: the content read last, and the content that may replace it
+// because a restore was started since.
 type chaosData struct {
 	lines     []string
 	instead   [][]string
-	restoring []string // the restore of a backup that was cut short
+	restoring []string // the interrupted restore of a backup
 }
 
-// read takes what the ledger has now for what must be kept, if it can be read.
+// read takes the current content of the ledger as expected, if it can be read.
 func (d *chaosData) read(c *chaos) {
 	c.Helper()
 	if _, err := os.Stat(filepath.Join(c.dirs.Volumes(c.name), "data", "store", "ledger")); err != nil {
@@ -306,13 +309,13 @@ func (d *chaosData) read(c *chaos) {
 		}
 		return
 	}
-	if len(d.instead) > 0 { // who knows which of them it is just now
+	if len(d.instead) > 0 { // the current content may be any of them
 		return
 	}
 	d.check(c)
 }
 
-// check wants that the ledger goes on from what must be kept, or from what was restored.
+// check verifies that the ledger continues from the expected content, or from the restored one.
 func (d *chaosData) check(c *chaos) {
 	c.Helper()
 	now := c.lines("store")

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/host"
 )
 
-// befall runs a verb, and has something happen before or meanwhile.
+// befall runs a command with a mishap before or during it.
 func (c *chaos) befall(args []string) (r result, mishap string) {
 	c.Helper()
 	span := cmp.Or(c.spans[args[0]], 500*time.Millisecond)
@@ -34,7 +34,7 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 		switch {
 		case late:
 			return r, ""
-		case died: // it had not begun to listen
+		case died: // it was killed before it installed its signal handler
 			return r, fmt.Sprintf("killed: by Ctrl-C after %s", at.Round(time.Millisecond))
 		}
 		return r, fmt.Sprintf("interrupted: after %s", at.Round(time.Millisecond))
@@ -64,8 +64,8 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 	return r, ""
 }
 
-// struck runs a verb, and sends a signal to it and to all that it has started after a while, unless
-// it has ended by then. It tells whether it died of that.
+// struck runs a command and, after a while, sends a signal to it and all of its descendants, unless
+// it has ended. It reports whether the command died of the signal.
 func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal) (r result, late, died bool) {
 	c.Helper()
 	cmd, out, errs := c.command(args...)
@@ -115,7 +115,7 @@ func (c *chaos) wantSaid(r result, mishap string) {
 	switch r.status {
 	case 0, 12, 10, 11:
 	default:
-		// how the command itself ended on some node has no cure
+		// If the command itself failed on a node, there is no cure.
 		theirs := r.args[0] == "exec" && strings.Contains(r.out+r.errs, "exit status")
 		if !theirs && (len(strings.TrimSpace(r.errs)) == 0 || !withCure.MatchString(r.errs)) {
 			c.Errorf("no cure is told: %s", text)
@@ -124,19 +124,19 @@ func (c *chaos) wantSaid(r result, mishap string) {
 	}
 }
 
-// makesRoom reports whether a verb is one to which people turn when a disk is full.
+// makesRoom reports whether a command is one that users run when a disk is full.
 func makesRoom(args []string) bool {
 	return args[0] == "down" || slices.Contains([]string{"release prune", "snapshot rm", "twin destroy"},
 		strings.Join(args[:min(2, len(args))], " "))
 }
 
-// A chaosDisk is a small file system that holds the state directory of histories.
+// A chaosDisk is a small file system with the state directory of histories.
 type chaosDisk struct {
 	home    host.Dirs
 	ballast string
 }
 
-// newChaosDisk makes the disk, with the base layer that all stand on, and removes it when the test ends.
+// newChaosDisk makes the disk, with the base layer of all nodes, and removes it when the test ends.
 func newChaosDisk(t *testing.T, lane int, base string) *chaosDisk {
 	t.Helper()
 	home := newHome(t, fmt.Sprint("chaos", lane))
@@ -150,7 +150,7 @@ truncate -s $((2*size + 900))M %[2]s.img; mkfs.ext4 -q -m 0 %[2]s.img; mount -o 
 	return &chaosDisk{home, filepath.Join(disk, "ballast")}
 }
 
-// fill leaves so many KiB of the disk.
+// fill leaves the given number of KiB free on the disk.
 func (d *chaosDisk) fill(room int64) {
 	var fs unix.Statfs_t
 	if unix.Statfs(filepath.Dir(d.ballast), &fs) == nil {
@@ -160,7 +160,7 @@ func (d *chaosDisk) fill(room int64) {
 
 func (d *chaosDisk) unfill() { _ = os.Remove(d.ballast) }
 
-// pathWithout returns a search path on which all programs of this host are but one.
+// pathWithout returns a PATH with all programs of this host except one.
 func (c *chaos) pathWithout(program string) string {
 	c.Helper()
 	dir := c.TempDir()

@@ -11,7 +11,7 @@ import (
 
 const chaosTwin = "t"
 
-// act does something to the site, with or without a mishap, and then perhaps lets up mend it at once.
+// act runs a command on the site, with or without a mishap, and sometimes up directly afterwards.
 func (c *chaos) act() {
 	c.Helper()
 	c.now.read(c)
@@ -28,7 +28,7 @@ func (c *chaos) act() {
 	}
 }
 
-// choose returns something that can be done as things are.
+// choose returns a command that is possible in the current state.
 func (c *chaos) choose() []string {
 	c.Helper()
 	staged, live, former, trial := c.atReleases()
@@ -82,7 +82,7 @@ func (c *chaos) choose() []string {
 		}
 		may(1, args...)
 	}
-	// those of c.kept come in any order
+	// The keys of c.kept come in any order.
 	slices.SortStableFunc(all, func(a, b []string) int { return slices.Compare(a, b) })
 	switch c.random.IntN(6) {
 	case 0:
@@ -94,8 +94,8 @@ func (c *chaos) choose() []string {
 	return all[c.random.IntN(len(all))]
 }
 
-// turn prepares a switch, a rollback or a confirmation and returns its arguments, or those that list the
-// releases if none is possible.
+// turn prepares a switch, a rollback or a confirmation and returns its arguments. If none is
+// possible, it returns the arguments of a command that lists the releases.
 func (c *chaos) turn() []string {
 	c.Helper()
 	c.whole("up")
@@ -108,14 +108,17 @@ func (c *chaos) turn() []string {
 	}
 	for _, n := range []string{"701", "702", "703"} {
 		if n != live && !c.formerly(n) {
-			c.whole("stage", "--release", n) // also where it was: what was live and went back has lost its copies of volumes
+			// Even if it was staged: a release that was live and went back has lost its copies of
+			// volumes.
+			c.whole("stage", "--release", n)
 			return []string{"switch", "--release", n}
 		}
 	}
 	return []string{"release", "ls"}
 }
 
-// formerly reports whether a rollback returns to a release: there may be several, each with some of the nodes.
+// formerly reports whether a rollback returns to a release. There may be several such releases,
+// each with some of the nodes.
 func (c *chaos) formerly(release string) bool {
 	c.Helper()
 	for n, r := range c.site.releases() {
@@ -126,13 +129,13 @@ func (c *chaos) formerly(release string) bool {
 	return false
 }
 
-// atReleases returns the releases that can be switched to, the one that is live, and whether there
-// is a way back or a trial.
+// atReleases returns the releases that can be switched to, the live one, and whether a rollback or
+// a trial exists.
 func (c *chaos) atReleases() (staged []string, live string, former, trial bool) {
 	c.Helper()
 	for n, r := range c.site.releases() {
 		switch {
-		case slices.Contains(r.Live, "store"): // nodes of which a release knows nothing are live as they are
+		case slices.Contains(r.Live, "store"): // nodes that a release does not declare are live as they are
 			live = fmt.Sprint(n)
 		case len(r.Quarantine) == 3 && !r.Former:
 			staged = append(staged, fmt.Sprint(n))
@@ -144,7 +147,8 @@ func (c *chaos) atReleases() (staged []string, live string, former, trial bool) 
 	return staged, live, former, trial
 }
 
-// change edits the site directory: what a template renders, what a layer has, a limit, which nodes there are.
+// change edits the site directory: the content of a template or layer, a limit, or which nodes
+// there are.
 func (c *chaos) change() {
 	c.Helper()
 	c.edition++
@@ -174,7 +178,8 @@ func (c *chaos) change() {
 		"which nodes there are"}[what])
 }
 
-// remember keeps in mind which lines a snapshot or a backup has, and what a restore may have brought back.
+// remember records which lines a snapshot or a backup contains, and what a restore may have brought
+// back.
 func (c *chaos) remember(args []string, r result) {
 	c.Helper()
 	switch {
@@ -184,7 +189,7 @@ func (c *chaos) remember(args []string, r result) {
 			c.Errorf("snapshot --json: %v\n%s", err, r.out)
 		}
 		c.kept["snapshot restore "+made.ID] = c.now.lines
-	case args[0] == "snapshot" && args[1] == "rm": // it is gone, or no longer for sure there
+	case args[0] == "snapshot" && args[1] == "rm": // it is removed, or may be
 		delete(c.kept, "snapshot restore "+args[2])
 	case args[0] == "backup" && r.status == 0:
 		of := c.backupsOf(args[1])

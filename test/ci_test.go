@@ -34,7 +34,7 @@ var ciFiles = files{
 	"roles/other/role.toml":  "file = [{path = \"/etc/marker\", content = \"other\\n\"}]\nsecret = [{name = \"token\"}]\n",
 }
 
-// A junit is the report as one who reads it sees it.
+// A junit is the report as its consumers parse it.
 type junit struct {
 	Tests    int `xml:"tests,attr"`
 	Failures int `xml:"failures,attr"`
@@ -136,13 +136,13 @@ func ciFails(s *site, report string) {
 	s.wantNoTwin()
 }
 
-// slow makes the first test last, so that something can happen while it does.
+// slow makes the first test take long, so that something can happen during it.
 func (s *site) slow() (undo func()) {
 	s.edit("site.toml", `"cat /etc/marker;`, `"echo begun; sleep 60;`)
 	return func() { s.edit("site.toml", `"echo begun; sleep 60;`, `"cat /etc/marker;`) }
 }
 
-// begun waits until a run has brought up its twin and is at its tests.
+// begun waits until a run has started its twin and is running its tests.
 func (s *site) begun() {
 	s.Helper()
 	s.eventually(2*time.Minute, func() error {
@@ -171,7 +171,8 @@ func ciTerminated(s *site, report string) {
 	s.wantNoTwin()
 }
 
-// ciKilled: a run that is killed leaves its twin, and the next one ends it, but not that of a run that lives.
+// ciKilled: a killed run leaves its twin, and the next run destroys it, but not the twin of a run
+// that is still alive.
 func ciKilled(s *site) {
 	undo := s.slow()
 	start := func() (kill func()) {
@@ -236,7 +237,7 @@ func ciUnhealthy(s *site, report string) {
 	s.wantNoTwin()
 }
 
-// TestToykatCI proves the newest release of the example by its own tests.
+// TestToykatCI proves the newest release of the example with its own tests.
 func TestToykatCI(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "toykat", "it-toykat-ci", "10.8.67.", "10.99.98.", "10.8.68.", "10.99.99.")

@@ -14,7 +14,7 @@ import (
 	"orrery/test/need"
 )
 
-// clocked returns the path of the program, built with a clock that may be set.
+// clocked returns the path of the program, built with a clock that can be set.
 var clocked = sync.OnceValues(func() (string, error) {
 	to := filepath.Join(filepath.Dir(program), "clocked", "orrery")
 	return to, buildClocked(to)
@@ -32,11 +32,11 @@ func (s *site) after(ahead time.Duration) *site {
 	return &other
 }
 
-// buildClocked builds the program with a clock that goes ahead of the host's by so many seconds as
-// ORRERY_TEST_CLOCK says: the host's own clock cannot be set for one process, and setting it would
-// befall the whole machine.
+// buildClocked builds the program with a clock that is ahead of the host's by ORRERY_TEST_CLOCK
+// seconds. The host's own clock cannot be set for one process, and setting it would affect the
+// whole machine.
 func buildClocked(to string) error {
-	dir := filepath.Join(need.State(), "clock") // the same each time, so that Go finds what it has compiled
+	dir := filepath.Join(need.State(), "clock") // the same each time, so that Go finds its compiled files
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

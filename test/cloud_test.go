@@ -12,9 +12,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestCloud: a disk as clouds have it is booted by UEFI, told by its seed who it is, and given its
-// role over SSH as it runs; with that, it is a node as others: it is restarted, and goes back to a
-// snapshot. Make test-cloud runs it, and no other target: in emulation it takes minutes.
+// TestCloud: a cloud disk image boots by UEFI, gets its identity from its seed, and gets its role
+// over SSH while it runs. It is then a node like any other: it is restarted and restored from a
+// snapshot. Only make test-cloud runs this test, since it takes minutes in emulation.
 func TestCloud(t *testing.T) {
 	dir := filepath.Join(need.State(), "cloud")
 	disk := filepath.Join(dir, "debian-12.qcow2")

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// TestDevices: a node has the devices that it is given and no others, however one got into its trees.
+// TestDevices: a node has only the devices that it is given, however others got into its trees.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-devices", `
@@ -53,7 +53,7 @@ privileged = true
 				}
 			}
 		}
-		// Its own work.
+		// Its own work is possible.
 		s.sh(node, "echo x > /dev/null && [ $(head -c 3 /dev/zero | wc -c) = 3 ] && [ $(head -c 3 /dev/urandom | wc -c) = 3 ] && [ -c /dev/console ] && [ -c /dev/ptmx ]")
 		if said := s.sh(node, "script -qec tty /dev/null"); !strings.HasPrefix(said, "/dev/pts/") {
 			t.Errorf("a terminal in %s: %q", node, said)
@@ -64,14 +64,14 @@ privileged = true
 		}
 		s.do("exec", node, "--", "systemctl", "is-system-running", "--wait")
 	}
-	// The root of an unprivileged node makes no device, and cannot have its mounts otherwise.
+	// Root in an unprivileged node cannot make devices, and cannot change its mounts to get them.
 	s.run("shell", "plain", "--", "mknod", "/root/made", "c", "1", "3").want(1, "not permitted")
 	for _, at := range []string{"/", "/srv/data"} {
 		if r := s.run("shell", "plain", "--", "mount", "-o", "remount,bind,dev", at); r.status == 0 {
 			t.Errorf("%s can be remounted with devices", at)
 		}
 	}
-	// One that is privileged can, and is held by the rules for devices.
+	// Root in a privileged node can, but is restricted by the device rules.
 	s.sh("strong", "mkdir -p /run/made && mount -t tmpfs -o dev made /run/made && mknod /run/made/mem c 1 1 && mknod /run/made/console c 5 1 && mknod /run/made/null c 1 3")
 	for device, want := range map[string]string{"mem": "not permitted", "console": "not permitted", "null": ""} {
 		if said := open("strong", "/run/made/"+device); !strings.Contains(said, want) || want == "" && said != "" {

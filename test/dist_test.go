@@ -11,8 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestDist: a tagged commit makes a Debian package that installs and says its version, and the same
-// bytes from another directory at another time.
+// TestDist: a tagged commit makes a Debian package that installs and reports its version. The
+// package is identical when built in another directory at another time.
 func TestDist(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -36,15 +36,16 @@ func TestDist(t *testing.T) {
 	if err := exec.Command("git", "-C", top, "rev-parse", "HEAD").Run(); err != nil {
 		t.Skip("this is no clone of the repository")
 	}
-	made := map[string]string{} // digests by what was made
+	made := map[string]string{} // digests by file
 	dir, source := "", top
 	for _, again := range []bool{false, true} {
 		clone := filepath.Join(t.TempDir(), "orrery")
 		in(top, "git", "-c", "safe.directory=*", "clone", "-q", source, clone)
-		source = clone // whoever works on the repository may commit meanwhile
+		source = clone // commits of developers during the test do not matter
 		in(clone, "git", "tag", "--force", "v0.1.0")
 		dir = filepath.Join(clone, "build/dist")
-		// make dist makes those of the other as well, which takes a compiler for it
+		// make dist also makes the packages of the other architecture, which needs a compiler for
+		// it.
 		in(clone, "packaging/dist", runtime.GOARCH)
 		sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// listening is a service that serves what its file of settings says, and says so when it ends for it.
+// listening is a service that serves a text from its settings file, and logs when it ends.
 const listening = `
 use Socket;
 open(my $f, "<", "/etc/web.conf") or die "no settings\n";
@@ -22,9 +22,8 @@ socket(S, PF_INET, SOCK_STREAM, 6) && setsockopt(S, SOL_SOCKET, SO_REUSEADDR, 1)
 while (accept(C, S)) { close C }
 `
 
-// TestDrift: what of a running node is no longer as its layers and roles made it is seen by who
-// looks, mended by up --probe, and then gone; what the node may change, or has added, is left
-// alone.
+// TestDrift: differences of a running node from its layers and roles are reported on request,
+// repaired by up --probe, and then gone. What the node may change or has added is left alone.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-drift", `
@@ -67,7 +66,7 @@ tcp = 8080
 	looked := s.run("plan", "--probe").want(0, "nothing to do")
 	t.Logf("plan --probe of two nodes took %s, plan %s", looked.took, s.run("plan").took)
 
-	// Nobody sees it who does not look.
+	// Commands without --probe do not report it.
 	other := s.sh("web2", "systemctl show -p MainPID web.service")
 	s.sh("web1", "systemctl stop web.service; rm /usr/bin/tar; echo port 9 > /etc/web.conf; echo mine > /etc/web.state; echo mine > /usr/local/bin/mine; rm -rf /usr/share/doc")
 	s.run("plan").want(0, "nothing to do")
@@ -97,8 +96,8 @@ tcp = 8080
 		t.Errorf("mended, web1 has %q", got)
 	}
 
-	// Other ways to drift. What cannot be put back is said and left, and the rest is done; the node
-	// serves again with the next run.
+	// Other kinds of drift. What cannot be repaired is reported and left, and the rest is repaired.
+	// The node serves again after the next run.
 	s.sh("web1", "rm -r /usr/lib/x86_64-linux-gnu/perl-base /usr/local/lib/web.pl; mkdir /usr/local/lib/web.pl; systemctl disable web.service")
 	s.sh("web2", "rm /usr/bin/ping; echo '#' >> /usr/bin/apt-key; mv /usr/bin/systemctl /usr/bin/elsewhere")
 	s.run("plan", "--probe").want(10, "/usr/lib/x86_64-linux-gnu/perl-base is gone", "web.pl is a directory",
@@ -118,7 +117,7 @@ tcp = 8080
 
 	driftWatched(s)
 
-	// A service that systemd gives up is not waited for.
+	// A service that systemd gives up on is not waited for.
 	s.edit("roles/web/web.conf.tmpl", "port 8080", "no port")
 	began := time.Now()
 	s.run("up", "web2").want(8, "web2 is not healthy: role web: tcp 8080 and web.service has failed",
@@ -128,8 +127,8 @@ tcp = 8080
 	}
 }
 
-// driftWatched: on a small terminal the nodes are shown in place, and no more of them than it has
-// room for; what is typed moves them, and ends it.
+// driftWatched: on a small terminal, the nodes are shown in place, only as many as fit. Keys scroll
+// them, and end the display.
 func driftWatched(s *site) {
 	s.Helper()
 	cmd, _, _ := s.command("status", "--watch", "--probe")
@@ -163,7 +162,7 @@ func driftWatched(s *site) {
 		s.Fatalf("it was drawn %d times: %q", len(screens), sent.String())
 	}
 	for _, screen := range screens[1:] {
-		if strings.Count(screen, "\r\n") > 3 { // the last ends with one
+		if strings.Count(screen, "\r\n") > 3 { // the last screen ends with one
 			s.Errorf("more is drawn than there is room for: %q", screen)
 		}
 		if !strings.Contains(screen, "NODE") {

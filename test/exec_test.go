@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestExec: the verbs that work with nodes.
+// TestExec: the commands that work with nodes.
 func TestExec(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "id")
@@ -95,7 +95,7 @@ nodes = ["w0[0-2]"]
 	}
 
 	quickest := time.Hour
-	for n := 0; n < 5 || n < 100 && quickest > 100*time.Millisecond; n++ { // a busy machine has a free moment at some time
+	for n := 0; n < 5 || n < 100 && quickest > 100*time.Millisecond; n++ { // even a busy machine is idle at some time
 		quickest = min(quickest, s.run("status").want(0).took)
 	}
 	t.Logf("status of 8 nodes takes %s", quickest.Round(time.Millisecond))
@@ -160,8 +160,8 @@ func copies(s *site) {
 	}
 }
 
-// interruptedCopy interrupts a copy into a node when it is under way: nothing is left of it there,
-// and no content is printed.
+// interruptedCopy interrupts a running copy into a node. Nothing is left of it there, and no
+// content is printed.
 func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	s.Helper()
 	s.on("w01", "mkdir", "-p", "/srv/into")
@@ -192,7 +192,7 @@ func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	})
 }
 
-// many: what goes to many nodes at once, and how it ends on each.
+// many: commands for many nodes at once, and their results on each.
 func many(s *site) {
 	say := func(text string, args ...string) result {
 		s.Helper()
@@ -238,7 +238,7 @@ func many(s *site) {
 	followed := func(node string) bool {
 		return regexp.MustCompile(node + ` \| .*said while it was followed`).MatchString(out.text())
 	}
-	s.eventually(time.Minute, func() error { // it does not say from when on it follows
+	s.eventually(time.Minute, func() error { // it does not report when it has started to follow
 		s.do("exec", "w00,w03", "--", "logger", "said while it was followed")
 		if !followed("w00") || !followed("w03") {
 			return errors.New("nothing is followed")

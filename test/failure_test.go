@@ -25,7 +25,7 @@ roles = ["worker"]
 id = 20
 `
 
-// TestLock: of two runs at once, the second says who is at work.
+// TestLock: if two runs start at once, the second reports which process is at work.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-lock", fmt.Sprintf(failingSite, 16), files{
@@ -59,8 +59,8 @@ func TestLock(t *testing.T) {
 	s.settled()
 }
 
-// TestFailingStep: what failed is said with all that is needed to mend it, and what it does not
-// concern is done.
+// TestFailingStep: a failure is reported with everything needed to fix it, and unaffected steps are
+// done.
 func TestFailingStep(t *testing.T) {
 	t.Parallel()
 	const role = `description = "fails on one node"
@@ -90,7 +90,7 @@ test $ORRERY_NODE != n2 || exit 3
 	s.do("up")
 	s.settled()
 
-	// With --undo the host is as it was before.
+	// With --undo, the host is as it was before.
 	s.edit("roles/worker/role.toml", "exit 0", "exit 4")
 	s.write("roles/worker/worker.conf", "2\n")
 	s.edit("site.toml", "[node.other]\nid = 20\n", "[node.other]\nid = 20\n[node.more]\nid = 30\n")
@@ -110,7 +110,7 @@ test $ORRERY_NODE != n2 || exit 3
 	s.edit("site.toml", "[node.more]\nid = 30\n", "")
 	s.run("plan").want(0)
 
-	// From nothing to nothing.
+	// From no site to no site.
 	s.do("down")
 	s.edit("roles/worker/role.toml", "exit 0", "exit 5")
 	s.run("up", "--undo").want(7)
@@ -118,7 +118,8 @@ test $ORRERY_NODE != n2 || exit 3
 	s.run("down").want(0, "nothing to take down")
 }
 
-// TestUndoReplace: a replacement that fails is taken back with all that the former node wrote.
+// TestUndoReplace: a failed replacement is undone, and the former node has everything that it
+// wrote.
 func TestUndoReplace(t *testing.T) {
 	t.Parallel()
 	const role = `[[file]]
@@ -141,7 +142,7 @@ command = ["true"]
 		t.Errorf("n1 has %q", got)
 	}
 	s.edit("roles/worker/role.toml", `content = "2"`, `content = "1"`)
-	s.wantPlan("check n1", "check n2") // they were started anew
+	s.wantPlan("check n1", "check n2") // they were restarted
 	s.do("up")
 	s.settled()
 	s.edit("roles/worker/role.toml", `content = "1"`, `content = "2"`)
@@ -156,13 +157,13 @@ command = ["true"]
 	s.settled()
 }
 
-// TestFullDisk: a disk without room is said to be, before and during a build, and no half layer
-// stays. A node that runs is not stopped to start again.
+// TestFullDisk: a full disk is reported, before and during a build, and no incomplete layer is
+// left. A running node is not stopped if it could not be started again.
 func TestFullDisk(t *testing.T) {
 	s := newSite(t, "it-full", fmt.Sprintf(failingSite, 19), files{
 		"roles/worker/role.toml": "[[step]]\nname = \"big\"\nwhen = \"build\"\nscript = \"head -c 600M /dev/zero > /opt/big\"\n",
 	})
-	disk := filepath.Join(s.dirs.State, "small") // where nodes can come to, unlike a test's own directory
+	disk := filepath.Join(s.dirs.State, "small") // where nodes have access, unlike a test's own directory
 	if err := os.MkdirAll(disk, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	image, run := disk+".img", s.dirs.Run+"-small"
-	// Over the base, there is room to begin a layer, but not to end it.
+	// On top of the base, there is room to begin a layer, but not to finish it.
 	out, err := sh(fmt.Sprintf("truncate -s $((%s + 400))M %[2]s && mkfs.ext4 -q -m 0 %[2]s && mount -o loop %[2]s %[3]s && chmod 711 %[3]s",
 		size, image, disk))
 	if err != nil {
@@ -202,14 +203,14 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("left of the build are %v", left)
 	}
 	elsewhere.run("up", "other").want(0)
-	_, _ = sh("cat /dev/zero > " + disk + "/ballast") // until there is no room
+	_, _ = sh("cat /dev/zero > " + disk + "/ballast") // until the disk is full
 	elsewhere.run("restart", "other").
 		want(4, "node other was not stopped, because there is no room to start it again", "make room")
 	elsewhere.run("exec", "other", "--", "true").want(0)
 	elsewhere.run("down").want(0)
 }
 
-// base returns the directory of the layer that all tests stand on.
+// base returns the directory of the base layer of all tests.
 func (s *site) base() string {
 	s.Helper()
 	s.do("up", "other")

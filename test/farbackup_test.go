@@ -22,7 +22,7 @@ node.a = { id = 10, host = "sv1", memory = "256MiB", roles = ["stamped"] }
 node.b = { id = 20, host = "sv2", memory = "256MiB", roles = ["stamped"] }
 `
 
-// stampedRole makes a layer that is another one each time that it is built.
+// stampedRole makes a layer that differs each time that it is built.
 const stampedRole = `
 [[volume]]
 name = "data"
@@ -33,8 +33,8 @@ when = "build"
 script = "mkdir /opt/stamped; od -An -N16 -tx1 /dev/urandom >/opt/stamped/stamp"
 `
 
-// TestFarBackupWith: a backup of two hosts has the layers, each from one of them, and the
-// snapshots. Hosts that have lost both get them again: layers if the operator says so, snapshots
+// TestFarBackupWith: a backup of two hosts contains each layer, from one of them, and the
+// snapshots. Hosts that have lost both get them back: layers if the user asks for it, snapshots
 // wherever their nodes are now.
 func TestFarBackupWith(t *testing.T) {
 	need.Integration(t)
@@ -47,7 +47,7 @@ func TestFarBackupWith(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(role, "role.toml"), []byte(stampedRole), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	s.carryBoth(h.At, "/root/with", withSite, hosts.AddressOf(2))
@@ -76,7 +76,7 @@ func TestFarBackupWith(t *testing.T) {
 	out := says(1, "cp -r /root/backups /root/copy && for b in /root/copy/blocks/*/*; do echo rot > $b; done; orrery backup repair /root/copy",
 		"damaged in /root/copy", "added")
 	for _, tree := range []string{"site: ", "volume data", "layer/", "snapshot/"} {
-		if strings.Contains(out, tree) { // nodes may have written something since to what is theirs
+		if strings.Contains(out, tree) { // nodes may have written to their own files since
 			t.Errorf("%s was not repaired:\n%s", tree, out)
 		}
 	}
@@ -98,7 +98,7 @@ func TestFarBackupWith(t *testing.T) {
 	says(2, putBack, "it-farwith: 2 nodes as in snapshot", "status 0")
 	says(1, marks, "4 past\nstatus 0")
 
-	// The nodes change places, and what is of them in the snapshot goes along.
+	// The nodes exchange their hosts, and their parts of the snapshot move along.
 	says(1, `sed -i 's/10, host = "sv1"/10, host = "sv2"/; s/20, host = "sv2"/20, host = "sv1"/' site.toml && `+
 		mark("lost")+" && "+lose, "status 0")
 	says(1, restore+" --trust-layers", "is another than in the backup", "restored from", "status 0")

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	farChaosVerbs = 5 // of a history
+	farChaosVerbs = 5 // per history
 	farChaosHosts = 3
 )
 
-// TestFarChaos: whatever befalls the hosts of a site while it is steered from any of them (the
-// control point or a helper is killed, a link is cut one way or both, a host stands still, has a
-// slow disk, loses its power, or finds its clock set), no address and no exclusive volume has two
-// holders at any moment, the next up brings the site to what it says, and down leaves nothing. A
-// run is told by its seed:
+// TestFarChaos: a site is controlled from any of its hosts, and faults happen to the hosts
+// meanwhile. The control host or a helper is killed, a link is cut in one or both directions, or a
+// host freezes, has a slow disk, loses power, or finds its clock changed. No address and no
+// exclusive volume ever has two holders. The next up brings the site to its declared state, and
+// down leaves nothing behind. A run is reproduced by its seed:
 //
-//	ORRERY_FARCHAOS_SEED=17 make test-chaos       # the same verbs and faults again; when exactly a fault strikes is up to the machine
+//	ORRERY_FARCHAOS_SEED=17 make test-chaos       # the same commands and faults; fault times depend on the machine
 func TestFarChaos(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestFarChaos(t *testing.T) {
 		first, runs = 1, 2 // a history takes about five seconds; make test-chaos has more
 	}
 	s := newExample(t, "minimal", "it-farchaosbase", "10.77.1.", "10.99.236.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	path, err := clocked()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestFarChaos(t *testing.T) {
 		tally([]*chaosWorld{{ended: ended}}))
 }
 
-// A farChaos is one history of a site over several hosts.
+// A farChaos is one history of a site on several hosts.
 type farChaos struct {
 	*site
 	t      *testing.T
@@ -76,7 +76,7 @@ type farChaos struct {
 
 const farChaosName = "it-farchaos"
 
-// write lets every host have the site directory, in which it is itself local.
+// write gives every host the site directory, in which that host is the local one.
 func (c *farChaos) write() {
 	for at := range c.hosts {
 		var b strings.Builder
@@ -91,7 +91,7 @@ func (c *farChaos) write() {
 		}
 		for i, node := range []string{"a", "b", "c"} {
 			fmt.Fprintf(&b, "[node.%s]\nid = %d\nmemory = \"256MiB\"\nroles = [\"keeper\"]\n", node, 11+i)
-			if home := []int{1, 0, c.home}[i]; home > 0 { // b is anywhere, and moves
+			if home := []int{1, 0, c.home}[i]; home > 0 { // node b is on any host, and moves
 				fmt.Fprintf(&b, "host = \"sv%d\"\n", home)
 			}
 		}
@@ -111,7 +111,7 @@ func (c *farChaos) write() {
 	}
 }
 
-// history is some verbs with faults, and then what must hold whatever they were.
+// history runs some commands with faults, and then the checks that must hold after any of them.
 func (c *farChaos) history(t *testing.T) {
 	own := *c.site
 	own.T, c.t, c.site = t, t, &own
@@ -137,7 +137,7 @@ func (c *farChaos) history(t *testing.T) {
 	}
 	for i, h := range c.hosts {
 		if _, err := h.Output("test", "-e", "/root/backups/backups"); err != nil {
-			continue // none was taken there
+			continue // no snapshot was taken there
 		}
 		if r := c.steer(i+1, "backup", "verify", "/root/backups"); r.status != 0 {
 			c.Errorf("backups on %s: %s%s", h.Name(), r.out, r.errs)
@@ -162,7 +162,7 @@ func (c *farChaos) history(t *testing.T) {
 	}
 }
 
-// act does a verb, which something befalls.
+// act runs a command with a fault.
 func (c *farChaos) act() {
 	c.Helper()
 	control := 1 + c.random.IntN(len(c.hosts))
@@ -172,7 +172,7 @@ func (c *farChaos) act() {
 		{"backup", "/root/backups/"}}[c.random.IntN(13)]
 	if verb[0] == "move" {
 		verb = append(verb, "--to", c.hosts[c.random.IntN(len(c.hosts))].Name())
-	} else if verb[0] == "switch" && c.random.IntN(4) > 0 { // else there is seldom one to switch to
+	} else if verb[0] == "switch" && c.random.IntN(4) > 0 { // otherwise there is seldom a release to switch to
 		c.steer(control, "up")
 		c.steer(control, "stage", "--release", release)
 	} else if verb[0] == "rehome" {
@@ -185,7 +185,7 @@ func (c *farChaos) act() {
 	c.befall(control, verb)
 }
 
-// befall lets something befall a host while a verb is under way.
+// befall injects a fault on a host during a command.
 func (c *farChaos) befall(control int, verb []string) {
 	c.Helper()
 	at := time.Duration(c.random.Float64() * float64(time.Second))
@@ -202,7 +202,7 @@ func (c *farChaos) befall(control int, verb []string) {
 		fault, killed = "control point killed", true
 	case 1:
 		fault, victim = "helper killed", far
-		strike = quiet("pkill -9 -f [h]ost-helper") // of this host: it has its own processes
+		strike = quiet("pkill -9 -f [h]ost-helper") // of this host, since it has its own process namespace
 	case 2, 3, 4:
 		way := []hosts.Way{hosts.Both, hosts.To, hosts.From}[c.random.IntN(3)]
 		fault, strike, mend = "link cut: "+string(way), func() error { return victim.Cut(way) }, victim.Join
@@ -281,7 +281,7 @@ func indented(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
 }
 
-// share takes releases.lock to the other hosts that steer, as version control does.
+// share copies releases.lock to the other control hosts, as version control does.
 func (c *farChaos) share(from int) {
 	c.Helper()
 	const lock = "/root/chaos/releases.lock"
@@ -295,7 +295,8 @@ func (c *farChaos) share(from int) {
 	}
 }
 
-// killControl kills what steers, and not what helps, on a host. It has processes of its own.
+// killControl kills the control processes on a host, but not helpers. The host has its own
+// processes.
 func (c *farChaos) killControl(on int) error {
 	_, err := c.hosts[on-1].Output("/bin/sh", "-c",
 		"for p in $(pgrep -x orrery); do grep -q host-helper /proc/$p/cmdline || kill -9 $p; done; true")
@@ -309,7 +310,7 @@ func (c *farChaos) must(err error) {
 	}
 }
 
-// heal ends all that befalls hosts.
+// heal ends all faults of hosts.
 func (c *farChaos) heal() {
 	for _, h := range c.hosts {
 		if c.clocks {
@@ -323,7 +324,7 @@ func (c *farChaos) heal() {
 	c.clocks = false
 }
 
-// steer runs a verb on a host.
+// steer runs a command on a host.
 func (c *farChaos) steer(on int, args ...string) result {
 	c.Helper()
 	cmd := c.hosts[on-1].Command(append([]string{"orrery", "-C", "/root/chaos"}, args...)...)
@@ -340,7 +341,8 @@ func (c *farChaos) steer(on int, args ...string) result {
 	return r
 }
 
-// converge runs a verb until it succeeds: whoever was killed may still be letting go.
+// converge runs a command until it succeeds, since a killed process may still be releasing its
+// locks.
 func (c *farChaos) converge(args ...string) {
 	c.Helper()
 	var r result

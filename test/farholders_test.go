@@ -19,16 +19,16 @@ import (
 	"orrery/test/hosts"
 )
 
-// A holderWatch looks, as often as it can, who has the addresses of nodes and who has their
-// volumes, on all hosts: from outside, so a host that is cut off or stands still is seen, too. An
-// address is had by an instance of a node (live, or of a release) whose link is up and on the
-// bridge of the live network; a volume by one that can write to it.
+// A holderWatch checks, as often as possible, which nodes on all hosts have which addresses and
+// volumes. It checks from outside, so it also sees a host that is cut off or frozen. An instance of
+// a node (live, or of a release) has an address if its link is up and on the bridge of the live
+// network. It has a volume if it can write to it.
 //
-// Two looks are at two moments on two hosts. So two holders are two that both were seen, one of
-// them again after the other.
+// The checks of two hosts happen at different times. So there are two holders only if both were
+// seen, and one of them again after the other.
 type holderWatch struct {
 	t      *testing.T
-	tell   func(format string, args ...any) // of two holders
+	tell   func(format string, args ...any) // reports two holders
 	key    string
 	bridge string
 	links  map[string]string // the host's end of a link -> node
@@ -70,7 +70,7 @@ func (w *holderWatch) watch() {
 			return
 		case <-time.After(50 * time.Millisecond):
 		}
-		now := map[string]map[string]bool{} // what is held -> by whom
+		now := map[string]map[string]bool{} // address or volume -> holders
 		hold := func(what, by string) {
 			if now[what] == nil {
 				now[what] = map[string]bool{}
@@ -92,16 +92,16 @@ func (w *holderWatch) watch() {
 	}
 }
 
-// addresses tells which links are up on the live network of a host.
+// addresses reports which links are up on the live network of a host.
 func (w *holderWatch) addresses(h hosts.Host, hold func(what, by string)) {
 	pid, err := h.Init()
 	if err != nil {
-		return // it has no power
+		return // it is powered off
 	}
 	out, err := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", pid), "ip", "-o", "link", "show", "master",
 		w.bridge, "up").Output()
 	if err != nil {
-		return // there is no such network
+		return // the network does not exist
 	}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
@@ -114,7 +114,7 @@ func (w *holderWatch) addresses(h hosts.Host, hold func(what, by string)) {
 
 var volumeOf = regexp.MustCompile(`/orrery/[^/]+/(\d+)`)
 
-// volumes tells which nodes, by their control groups, can write to a volume.
+// volumes reports which nodes, by their control groups, can write to a volume.
 func (w *holderWatch) volumes(hold func(what, by string)) {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	seen := map[string]bool{}
@@ -134,14 +134,14 @@ func (w *holderWatch) volumes(hold func(what, by string)) {
 			groups, _ := os.ReadFile(p + "/cgroup")
 			if group := volumeOf.FindString(string(groups)); group != "" {
 				_, of, _ := strings.Cut(fields[3], w.key+"/volumes/")
-				hold("volume "+of, group+" on disk "+fields[2]) // each host has a disk of its own
+				hold("volume "+of, group+" on disk "+fields[2]) // each host has its own disk
 			}
 		}
 	}
 }
 
-// planted shows that two holders are seen, and that one is none too many: a host has the address
-// and the volume of a node, and then another one, too.
+// planted checks that two holders are detected, and that one is accepted: a host gets the address
+// and the volume of a node, and then another host does, too.
 func planted(t *testing.T, on []hosts.Host) {
 	t.Helper()
 	const key = "it-planted"

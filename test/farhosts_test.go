@@ -13,13 +13,13 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarHosts: what can be wrong with a host that is reached by SSH is said, each with the host
-// and a cure. One that falls silent or loses its power while something is under way there is
-// noticed within ten seconds; when it is back, the same command brings it to what the site says.
+// TestFarHosts: problems with a host that is reached by SSH are reported, each with the host and a
+// cure. A host that stops answering or loses power during a command is noticed within ten seconds.
+// When it is back, the same command brings it to the declared state.
 func TestFarHosts(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
-	// hosts have no way out to packages
+	// hosts cannot reach package archives
 	newExample(t, "minimal", "it-farbase", "10.77.1.", "10.99.233.").do("image", "build")
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store"), Disk: 1 << 30})
@@ -53,7 +53,7 @@ func TestFarHosts(t *testing.T) {
 	const running = `two +12 +sv2 +running`
 	control.run("up").want(0, running)
 	for _, c := range []struct {
-		what, seconds  string // Each sleeps a time of its own: what fell silent may sleep on for a while there.
+		what, seconds  string // each sleeps for a different time, since an unreachable host may sleep on
 		befalls, mends func() error
 	}{
 		{"silent", "1000", func() error { return far.Cut(hosts.From) }, far.Join},
@@ -94,7 +94,7 @@ func TestFarHosts(t *testing.T) {
 			}
 		}
 	}
-	// A host comes and goes; what is on the other is no reason to lose it.
+	// A host is added and removed. Nodes on the other host are not lost.
 	before, err := h.At(1).Output("cat", "/root/site/site.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +114,13 @@ func TestFarHosts(t *testing.T) {
 	}
 }
 
-// A controlPoint is a host that has the directory of a site, of which another host has the nodes.
+// A controlPoint is a host with the directory of a site whose nodes are on another host.
 type controlPoint struct {
 	hosts.Host
 	t *testing.T
 }
 
-// reaches says how the other host is reached from now on.
+// reaches sets how the other host is reached from now on.
 func (c controlPoint) reaches(address string) {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -136,7 +136,7 @@ node.two = { id = 12, host = "sv2", memory = "256MiB" }
 	(&site{T: c.t, dir: dir}).carry(c.Host, "/root/site")
 }
 
-// run runs the program there.
+// run runs the program on the control host.
 func (c controlPoint) run(args ...string) result {
 	c.t.Helper()
 	cmd := c.Command(append([]string{"orrery", "-C", "/root/site"}, args...)...)

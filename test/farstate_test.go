@@ -40,8 +40,8 @@ host = "sv2"
 roles = ["keeper", "holder"]
 `
 
-// TestFarState: what a site keeps on two hosts is one, whichever of them steers: generated secrets,
-// snapshots, and volumes.
+// TestFarState: the state of a site on two hosts is the same from either control host: generated
+// secrets, snapshots, and volumes.
 func TestFarState(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestFarState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	s.carryBoth(h.At, "/root/state", stateSite, hosts.AddressOf(2))
@@ -67,7 +67,7 @@ func TestFarState(t *testing.T) {
 		return s.ask(h.At(on), "/root/state", script, words...)
 	}
 
-	// Generated secrets: one value, kept where nodes need it.
+	// Generated secrets have one value, stored where nodes need it.
 	const kept = "/var/lib/orrery/sites/it-farstate/secrets"
 	says(1, "orrery up", "status 0")
 	says(1, "orrery exec all -- sha256sum /etc/orrery/secrets/both | cut -d ' ' -f 3 | sort | uniq -c | wc -l",
@@ -81,8 +81,8 @@ func TestFarState(t *testing.T) {
 		"hosts sv1 and sv2 keep different values of the generated secret both", "status 8")
 	says(2, "cat "+kept+"/both | ssh sv1 tee "+kept+"/both | wc -c; orrery up", "24\n", "status 0")
 
-	// Snapshots: one moment on both hosts, put back on both, from either; whatever is killed, nothing
-	// stands still and nothing half taken is left.
+	// Snapshots are taken at one moment on both hosts and restored on both, from either host. After
+	// any kill, no node stays frozen and no incomplete snapshot is left.
 	mark := func(text string) string {
 		return "orrery exec all -- sh -c 'echo " + text + " > /data/mark; echo " + text + " > /etc/mark'"
 	}
@@ -99,10 +99,10 @@ func TestFarState(t *testing.T) {
 			"; kill -9 $!; wait; for i in $(seq 100); do orrery snapshot --json > /dev/null && break; sleep 0.1; done",
 			"status 0")
 	}
-	says(1, marks, "4 then\nstatus 0") // nodes do not stand still
+	says(1, marks, "4 then\nstatus 0") // nodes are not frozen
 	says(2, "orrery snapshot ls --json | grep -c lacking", "0\nstatus 1")
 
-	// Volumes: each host has its own, and mirrors them where it says.
+	// Volumes: each host has its own, and mirrors them as declared.
 	says(2, "orrery volume ls --json", `"host": "sv1"`, `"host": "sv2"`, `"there": true`, "status 0")
 	says(1, "orrery volume mirror && cat /srv/orrery-copy/a/mark && ssh sv2 cat /srv/orrery-copy/b/mark", "data of a: ",
 		"data of b: ", "then\nthen\nstatus 0")
@@ -114,8 +114,8 @@ func TestFarState(t *testing.T) {
 	says(1, "ls -A "+kept+"/../snapshots > /root/own; ssh sv2 ls -A "+kept+
 		"/../snapshots | diff - /root/own && ! grep '^[.]' /root/own", "status 0")
 
-	// Backups: one of both hosts, of which a second takes what has changed; put back on both,
-	// whichever was lost, with the secrets.
+	// Backups: one backup covers both hosts, and a second one stores only changes. Both hosts are
+	// restored whichever was lost, including secrets.
 	began := time.Now()
 	says(1, mark("kept")+" && echo pass > /root/phrase && orrery backup /root/backups/ --secrets-passphrase-file /root/phrase",
 		"2 nodes and 2 volumes", "The nodes stood still for", "status 0")

@@ -14,14 +14,14 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarSwitch: a release is staged on two hosts and goes live on both, from one of them; the
-// other returns from it. A host that loses its power during a switch leaves a set that is told, and
-// which the next run brings to one release.
+// TestFarSwitch: a release is staged on two hosts and goes live on both, started from one of them.
+// The other host rolls it back. If a host loses power during a switch, the split set is reported,
+// and the next run brings it to one release.
 func TestFarSwitch(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-farsw", "10.77.1.", "10.99.245.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
@@ -39,8 +39,9 @@ func TestFarSwitch(t *testing.T) {
 		t.Helper()
 		return s.ask(h.At(on), "/root/fleet", script, words...)
 	}
-	// apart: what is live of the two nodes reaches each other, and so does what is in quarantine; and
-	// neither the other. Both have the same addresses: what has come to a node it has counted.
+	// apart checks that the live instances of the two nodes reach each other, and so do those in
+	// quarantine, but neither reach the others. Both have the same addresses, so each node counts
+	// the packets that it received.
 	apart := func(live, quarantined int) {
 		t.Helper()
 		for from, to := range map[int]int{live: quarantined, quarantined: live} {
@@ -74,8 +75,8 @@ func TestFarSwitch(t *testing.T) {
 	apart(0, 700)
 	says(1, "orrery exec --release 0 all -- hostname", "a | a", "b | b", "status 0")
 
-	// A trial: confirmed from the other host it stays. Where nobody confirms it, each host goes back
-	// by itself: they are cut off from one another, and from whoever began it.
+	// A trial confirmed from the other host stays live. Without a confirmation, each host goes back
+	// on its own: the hosts are cut off from one another and from the control host.
 	says(1, "orrery switch --release 700 --confirm-within 1h", "goes back to release none otherwise", "status 12")
 	says(2, "orrery confirm", "is confirmed", "status 0")
 	says(2, "orrery rollback", "2 nodes at release none", "status 0")
@@ -96,7 +97,7 @@ func TestFarSwitch(t *testing.T) {
 	says(2, "orrery confirm", "release 700 has gone back: nobody confirmed it in time", "status 13")
 	apart(0, 700)
 
-	// The second host loses its power when the intent is on record there.
+	// The second host loses power when it has recorded the intended switch.
 	says(1, "orrery switch --release 700 > /tmp/out 2>&1 & echo begun", "begun")
 	for range 20_000 {
 		text, err := h.At(2).Output("cat", "/var/lib/orrery/sites/it-farsw/releases.json")
@@ -119,8 +120,8 @@ func TestFarSwitch(t *testing.T) {
 	says(2, "orrery down", "status 0")
 }
 
-// hostileHost: root of the second host forges a release that mounts a directory of the first host,
-// and a record by which it is live. Nothing becomes of that on the first host, which steers.
+// hostileHost: root on the second host forges a release that mounts a directory of the first host,
+// and a record that makes it live. This has no effect on the first host, which is the control host.
 func hostileHost(t *testing.T, evil hosts.Host, says func(on int, script string, words ...string) string) {
 	t.Helper()
 	const kept = "/var/lib/orrery/sites/it-farsw/"
@@ -130,7 +131,7 @@ func hostileHost(t *testing.T, evil hosts.Host, says func(on int, script string,
 		printf '[[volume]]\nname = "steal"\npath = "/mnt"\n[[step]]\nname = "x"\nwhen = "boot"\nscript = "echo evil >/mnt/canary"\n' > roles/thief/role.toml`,
 		"status 0")
 	written := 0
-	write := func(change func(active map[string]any)) { // a record that claims to come after every other
+	write := func(change func(active map[string]any)) { // a record that claims to be newer than any other
 		t.Helper()
 		text, err := evil.Output("cat", kept+"releases.json")
 		if err != nil {
@@ -169,7 +170,7 @@ func hostileHost(t *testing.T, evil hosts.Host, says func(on int, script string,
 			}
 		})
 		says(1, "orrery up", forge.want...)
-		if len(forge.nodes) == 1 { // what works while a copy is not used
+		if len(forge.nodes) == 1 { // works while no copy is used
 			says(1, "orrery status && orrery exec a -- true && orrery logs -n 1 a > /dev/null", "status 0")
 		}
 		write(func(active map[string]any) { maps.Copy(active, live) })

@@ -11,18 +11,18 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarToykat: a telescope is spread over four hosts. Every node reaches every other, the
-// receptors' samples come to the database, and between the hosts goes VXLAN and nothing else. It is
-// steered from one host; when that has lost its power, from another; and of two hosts that steer at
-// once, each waits or is refused. When the first host is back, whoever steers brings the site to
-// what it says, and takes it down.
+// TestFarToykat: a telescope is spread over four hosts. Every node reaches every other, and the
+// receptors' samples arrive in the database. Between the hosts there is only VXLAN traffic. One
+// host is the control host, and another one after the first has lost power. If two hosts control
+// the site at once, each waits or is refused. When the first host is back, any control host brings
+// the site to its declared state, and destroys it.
 func TestFarToykat(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	const count, dir = 4, "/root/toykat"
 	s := newExample(t, "toykat", "it-fartoykat", "10.8.67.", "10.99.247.", "10.8.68.", "10.99.248.")
 	s.edit("site.toml", "[group.receptors]", "[group.receptors]\nspread = \"host\"")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: count, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	text, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
@@ -80,7 +80,8 @@ END`); err != nil {
 		t.Errorf("by the switch came %s (%v)", out, err)
 	}
 
-	// Two steer at once: whoever comes second waits, or is refused. The last up brings what is left.
+	// Two hosts run commands at once. The second waits or is refused, and the last up completes the
+	// rest.
 	both := `orrery %s > /tmp/out 2>&1; s=$?; case $s in 0|5) ;; *) cat /tmp/out; echo "ended with $s";; esac; true`
 	ended := make(chan string, 2)
 	for on, verb := range map[int]string{3: "restart group=receptors", 4: "up"} {
@@ -97,7 +98,7 @@ END`); err != nil {
 	says(4, fmt.Sprintf(again, "orrery up"), "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")
 
-	// The host from which all was done loses its power.
+	// The control host loses power.
 	gone := says(2, "orrery status | sed -n 's/^\\([a-z0-9]*\\) .* sv1 .*/\\1/p'", "status 0")
 	if err := h.At(1).Kill(); err != nil {
 		t.Fatal(err)

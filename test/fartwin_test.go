@@ -11,14 +11,14 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarTwin: a twin of a site on two hosts is on both, at the original's addresses: its nodes
-// reach one another over the hosts, and neither reaches the other site's. It is known and ended
-// from either host, and each host ends by itself what it has of one whose time is over.
+// TestFarTwin: a twin of a site on two hosts is on both, with the addresses of the original. Its
+// nodes reach one another across the hosts, and neither site reaches the other. The twin is listed
+// and destroyed from either host. Each host destroys its own part of a twin whose time is over.
 func TestFarTwin(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-fartw", "10.77.1.", "10.99.242.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	if err := os.MkdirAll(filepath.Join(s.dir, "roles/keeper"), 0o755); err != nil {
@@ -59,11 +59,12 @@ func TestFarTwin(t *testing.T) {
 			t.Errorf("what %q sent has come to %q:\n%s\n%s", pair[0], pair[1], before, after)
 		}
 	}
-	// each host is the way out of its nodes
+	// Each host is the gateway of its nodes.
 	says(1, "orrery --twin dev exec a -- ping -c1 -W5 "+hosts.AddressOf(2)+
 		" && orrery --twin dev exec b -- ping -c1 -W5 "+hosts.AddressOf(1), "status 0")
 
-	// Nobody waits on the second host, whose time is over: whoever reaches it lets it end what it has.
+	// No process waits on the second host for the end of the twin's time. The next control host
+	// that connects makes it destroy its part.
 	says(2, "/bin/kill -9 -- -$(grep -o '\"pid\":[0-9]*' /run/orrery/later/expiry-it-fartw.dev | cut -d: -f2); cd /var/lib/orrery/sites/it-fartw.dev; sed -i 's/\"\\(expires\\|at\\)\": *\"20/\"\\1\": \"19/' twin.json unattended/expiry.json",
 		"status 0")
 	says(1, "orrery --twin dev status", "different records", "status 6")
@@ -73,7 +74,8 @@ func TestFarTwin(t *testing.T) {
 	says(1, "orrery twin ls | grep -c dev; ip -br link | grep -c orb; ip netns | grep -c .", "0\n1\n0\n")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
-	// A program makes the volumes where somebody steers, and each comes to the host of its node.
+	// A program on the control host fills the volumes, and each volume is sent to the host of its
+	// node.
 	says(1, `printf '#!/bin/sh -e\necho "$1 of $2" >"$3/whose"\nchown 33:33 "$3/whose"\n' >fill.sh && chmod 755 fill.sh`,
 		"status 0")
 	says(1, "mkdir /root/work && TMPDIR=/root/work orrery twin create . made --volumes ./fill.sh", "sv2", "running",

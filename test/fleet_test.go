@@ -34,14 +34,14 @@ host = "sv2"
 net.two = "auto"
 `
 
-// TestFleet: a site on two hosts comes up from one of them, which reaches the other as somebody who
-// is not root there. It goes on from whatever a killed or a stalled run has left, from the other
-// host, too; and nothing is left of it.
+// TestFleet: a site on two hosts is started from one of them, which reaches the other without being
+// root there. It is completed after any killed or stalled run, even from the other host, and
+// nothing is left of it.
 func TestFleet(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-fleet", "10.77.1.", "10.99.241.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	if err := h.At(2).AddUser("ada", true); err != nil {
@@ -59,16 +59,17 @@ func TestFleet(t *testing.T) {
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
-	// The login is that of the run before, unless nobody keeps any.
+	// The login of the run before is reused, unless it is not kept.
 	const kept = "kept() { pgrep -f '/links/.*[[]mux[]]'; }; "
 	says(1, kept+"was=$(kept); orrery plan; [ -n \"$was\" ] && [ \"$was\" = \"$(kept)\" ] && echo the same",
 		"nothing to do", "the same", "status 0")
 	says(1, kept+"was=$(kept); ORRERY_KEEP=0 orrery plan; kill -0 $was && echo untouched", "nothing to do", "untouched",
 		"status 0")
 	says(1, "ORRERY_KEEP=soon orrery plan", "ORRERY_KEEP", "a number of seconds", "status 2")
-	// else the dying one may still be spoken to, and the next run has none to leave
+	// Otherwise a command may still talk to the dying helper, and the next run would have none to
+	// replace.
 	says(1, kept+"kill -9 $(kept); while kept; do sleep 0.1; done; orrery plan", "nothing to do", "status 0")
-	// it does not answer
+	// It does not answer.
 	says(1, kept+"kept > /tmp/stands; kill -STOP $(cat /tmp/stands); orrery plan; kill -9 $(cat /tmp/stands)",
 		"nothing to do", "status 0")
 	says(1, "orrery logs all", "a | ==> journal of node a", "b | ==> journal of node b", "status 0")
@@ -77,15 +78,15 @@ func TestFleet(t *testing.T) {
 		"sv1, sv2  ended after", "status 0")
 	says(2, "orrery journal --json", `"hosts": [`, "status 0")
 	says(1, "orrery backup /tmp/vault", "2 nodes and 0 volumes", "status 0")
-	says(2, "orrery plan", "nothing to do", "status 0") // the truth is on the hosts
+	says(2, "orrery plan", "nothing to do", "status 0") // the hosts have the state
 
-	// A control point is killed, and leaves neither a lock nor half a node.
+	// A control host is killed, and leaves neither a lock nor an incomplete node.
 	says(1, "orrery down b", "status 0")
 	says(1, "orrery up & sleep 1; kill -9 $!; wait; true", "status 0")
 	says(2, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "status 0")
 	says(2, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
-	// A host stands still, and its connections stay open.
+	// A host is frozen, and its connections stay open.
 	says(1, "(echo ready; exec orrery exec b -- sh -c 'echo begun; sleep 1000') > /tmp/out 2>&1 & for i in $(seq 600); do grep -q begun /tmp/out && break; sleep 0.1; done",
 		"status 0")
 	if err := h.At(2).Pause(); err != nil {
@@ -103,7 +104,7 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A host loses its power, and brings up what it has by itself.
+	// A host loses power, and afterwards starts its nodes on its own.
 	says(1, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "status 0")
 	if err := h.At(2).Kill(); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// follows follows the journal of a node. Followed wants that it tells of some things, and ends it.
+// follows follows the journal of a node. The returned function checks that the journal contains
+// some texts, and stops following.
 func (s *site) follows(node string) (followed func(want ...string)) {
 	s.Helper()
 	cmd, _, _ := s.command("logs", node, "-f")

@@ -11,8 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrames has root of a node send frames of every kind: its neighbour hears those that an
-// ordinary host would send, and believes none of the others.
+// TestFrames: root in a node sends frames of every kind. Its neighbour receives those that an
+// ordinary host would send, and the others have no effect on it.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-frames", `
@@ -33,9 +33,10 @@ id = 12
 		s.do("cp", program, node+":/root/attack")
 	}
 	address := func(node string) string { return strings.TrimSpace(s.sh(node, "cat /sys/class/net/eth0/address")) }
-	// hear has one node send frames, all kinds or some, and returns the kinds that the other hears.
+	// hear makes one node send frames of all or some kinds, and returns the kinds that the other
+	// receives.
 	hear := func(kinds ...string) []string {
-		// It listens in the background, so that the frames find it listening.
+		// It listens in the background, so that it is ready when the frames are sent.
 		s.sh("good", "nohup /root/attack listen eth0 2s "+address("evil")+" 10.99.163.11 >/root/heard 2>&1 & "+
 			"while ! grep -q listening /root/heard; do sleep 0.1; done")
 		s.sh("evil", "/root/attack frames eth0 "+address("good")+" 10.99.163.12 "+strings.Join(kinds, " "))
@@ -47,7 +48,7 @@ id = 12
 			t.Errorf("a node hears %s of its neighbour", name)
 		}
 	}
-	// Reports of groups need not come to those who are no routers.
+	// Group membership reports need not reach nodes that are not routers.
 	for _, name := range []string{"ipv4-udp", "ipv4-tcp", "arp-request", "arp-probe", "dhcp-question",
 		"ipv6-udp", "ns", "na", "dad", "rs", "ping6"} {
 		if !slices.Contains(heard, name) {
@@ -73,7 +74,7 @@ id = 12
 		t.Errorf("a node reaches %s", reached)
 	}
 
-	// What the site file declares passes, and no more.
+	// Protocols that the site file allows pass, and no others.
 	s.edit("site.toml", "nat = true", "nat = true\nprotocols = [\"ptp\"]")
 	s.edit("site.toml", "id = 11", "id = 11\nipv6.lan = [\"2001:db8::9\"]")
 	s.do("up")

@@ -15,15 +15,15 @@ import (
 	"orrery/test/need"
 )
 
-// A holdUp is one way in which a member tries to stop his own call in the middle, with whatever lock it has.
+// A holdUp is a way in which a member tries to stop his own call while it holds a lock.
 type holdUp struct {
 	name   string
-	script string // of the member's, with $attack, $call, which makes a twin, and $ms, which is when he attacks
-	before string // what root has done, as the member could on another host
-	group  string // a control group of the member's, in which his call begins; "": none
+	script string // the member's script, with $attack, $call, which makes a twin, and $ms, the time of the attack
+	before string // done by root before, as the member could on another host
+	group  string // a control group of the member in which the call begins, or ""
 }
 
-// holdUps are those that there are.
+// holdUps are all known ways.
 func holdUps(t *testing.T) []holdUp {
 	all := []holdUp{
 		{name: "a full pipe", script: `$attack unread $call`},
@@ -44,10 +44,11 @@ func holdUps(t *testing.T) []holdUp {
 	return all
 }
 
-// TestHoldUp: a member who does all he can to stop his own call holds up nobody: the call goes on
-// to its end, and root changes other sites all the time. What one process can do to another, a
-// member cannot do to his call. Alone, because it names no site where only one is up, makes control
-// groups by name, and counts on the lock of the machine's networks.
+// TestHoldUp: a member who does everything possible to stop his own call delays no other user. The
+// call runs to its end, and root changes other sites all the time. A member cannot do to his call
+// what one process can do to another. It runs alone, because it relies on there being only one site
+// when it names none, makes control groups by name, and depends on the lock of the machine's
+// networks.
 func TestHoldUp(t *testing.T) {
 	attack := need.Attack(t)
 	s := newSite(t, "it-holdup", `
@@ -88,7 +89,7 @@ id = 2
 		t.Run(a.name, func(t *testing.T) {
 			s, other := s.of(t), other.of(t)
 			defer gone(s)
-			// A call that is stopped before it has begun holds no lock: then it is tried later.
+			// A call that is stopped before it has begun holds no lock, so it is tried again later.
 			for ms, begun := 100+40*(i%3), false; !begun; ms *= 2 {
 				if ms > 5000 {
 					t.Fatal("the call does not begin")
@@ -116,7 +117,7 @@ id = 2
 	gone(s)
 }
 
-// written reports whether a text comes to be in a file within a time.
+// written reports whether a text appears in a file within a time.
 func written(path, what string, within time.Duration) bool {
 	for began := time.Now(); time.Since(began) < within; time.Sleep(20 * time.Millisecond) {
 		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), what) {
@@ -126,8 +127,8 @@ func written(path, what string, within time.Duration) bool {
 	return false
 }
 
-// freezers makes control groups in which a member may do what systemd lets users do in theirs, and
-// returns for each what freezes it.
+// freezers makes control groups that a member may change, as systemd lets users change theirs. It
+// returns the freezer file of each.
 func freezers(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -148,8 +149,8 @@ func freezers(t *testing.T) map[string]string {
 	return all
 }
 
-// begin lets somebody run a script, in a control group that is his, after root has run another; it
-// returns what ends both.
+// begin runs a script as a user, in a control group of that user, after root has run another
+// script. It returns a function that stops both.
 func (h *house) begin(who, before, script, group string) (end func()) {
 	h.Helper()
 	const enter = `mount --bind $D/etc /etc; cd /; eval "$3"
@@ -162,7 +163,7 @@ exec setpriv --reuid "$1" --regid "$1" --init-groups --reset-env /bin/sh -uc "cd
 	return func() {
 		for file, value := range map[string]string{"freezer.state": "THAWED", "cgroup.freeze": "0"} {
 			if group != "" {
-				_ = os.WriteFile(filepath.Join(group, file), []byte(value), 0) // of whichever version it is
+				_ = os.WriteFile(filepath.Join(group, file), []byte(value), 0) // the files of both versions
 			}
 		}
 		for _, pid := range family(cmd.Process.Pid) {
@@ -172,7 +173,7 @@ exec setpriv --reuid "$1" --regid "$1" --init-groups --reset-env /bin/sh -uc "cd
 	}
 }
 
-// family returns a process and all that came of it and still have it among their parents.
+// family returns a process and its descendants that still have it as an ancestor.
 func family(pid int) []int {
 	all := []int{pid}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

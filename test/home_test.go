@@ -11,7 +11,7 @@ import (
 	"orrery/test/need"
 )
 
-// homes is where the state directories are of tests that must not meet other sites.
+// homes contains the state directories of tests that must not meet other sites.
 var homes = filepath.Join(need.State(), "homes")
 
 // home returns the directories of such a test.
@@ -19,8 +19,8 @@ func home(name string) host.Dirs {
 	return host.Dirs{State: filepath.Join(homes, name), Run: need.Run() + "-" + name}
 }
 
-// newHome makes them, with the layers of all: what brings up all sites of a state directory finds
-// none but this test's. They go when the test ends.
+// newHome makes such directories, with the layers of all tests. A command that starts all sites of
+// a state directory finds only this test's. They are removed when the test ends.
 func newHome(t *testing.T, name string) host.Dirs {
 	t.Helper()
 	home := home(name)
@@ -33,13 +33,13 @@ func newHome(t *testing.T, name string) host.Dirs {
 	return home
 }
 
-// dropHome takes down what stands in such directories and removes them, also where a test was killed.
+// dropHome destroys the sites in such directories and removes them, even if a test was killed.
 func dropHome(home host.Dirs) error {
 	if err := forgetAll(home); err != nil {
 		return err
 	}
 	_ = unix.Unmount(home.Run, unix.MNT_DETACH)
-	_ = unix.Unmount(home.State, unix.MNT_DETACH) // where it is a disk of its own
+	_ = unix.Unmount(home.State, unix.MNT_DETACH) // if it is a separate disk
 	for _, path := range []string{home.State + ".img", home.Run, home.State} {
 		if err := os.RemoveAll(path); err != nil {
 			return err

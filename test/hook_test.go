@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// add adds to the site file.
+// add appends to the site file.
 func (s *site) add(text string) {
 	s.Helper()
 	old, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
@@ -18,8 +18,8 @@ func (s *site) add(text string) {
 	s.write("site.toml", string(old)+text)
 }
 
-// hears lets a hook of the site write down what it is told of some events. Heard wants that this
-// is, of each, the event, its result and what it is about.
+// hears installs a hook of the site that records some events. The returned function checks the
+// event, result and subject of each record.
 func (s *site) hears(events ...string) (heard func(want ...string)) {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "events")

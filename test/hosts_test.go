@@ -14,14 +14,14 @@ import (
 	"orrery/test/need"
 )
 
-// TestHosts: a host of the harness is one on which the program does all of its work, and hosts are
-// of one another's way: here two bring up the same site at the same time. Nothing is left of it, on
-// them or on this machine, also when they are taken away while it is up.
+// TestHosts: the program works on a host of the test harness as on any machine, and hosts do not
+// disturb one another. Here two start the same site at the same time. Nothing is left of it on the
+// hosts or on this machine, even if the hosts are removed while it is up.
 func TestHosts(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-hosts", "10.77.1.", "10.99.1.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	control := h.At(1)
@@ -94,7 +94,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// carry takes the site directory to a host.
+// carry copies the site directory to a host.
 func (s *site) carry(to hosts.Host, dir string) {
 	s.Helper()
 	from := exec.Command("tar", "-C", s.dir, "-c", ".")
@@ -115,8 +115,9 @@ func (s *site) carry(to hosts.Host, dir string) {
 	}
 }
 
-// carryBoth takes the site directory to two hosts, either of which steers from then on: SV1 and SV2
-// in the site file are how it reaches them. Second is how the first one reaches the other.
+// carryBoth copies the site directory to two hosts, either of which can then be the control host.
+// SV1 and SV2 in the site file are replaced by how that host reaches them. second is how the first
+// host reaches the other.
 func (s *site) carryBoth(at func(int) hosts.Host, dir, file, second string) {
 	s.Helper()
 	for i, addresses := range map[int][]string{1: {"local", second}, 2: {hosts.AddressOf(1), "local"}} {
@@ -125,7 +126,7 @@ func (s *site) carryBoth(at func(int) hosts.Host, dir, file, second string) {
 	}
 }
 
-// share takes a file of a site directory from one host to another, as version control does.
+// share copies a file of a site directory from one host to another, as version control does.
 func (s *site) share(name string, from, to hosts.Host, dir string) {
 	s.Helper()
 	text, err := from.Output("cat", filepath.Join(dir, name))
@@ -139,8 +140,8 @@ func (s *site) share(name string, from, to hosts.Host, dir string) {
 	}
 }
 
-// ask runs a script on a host, in a directory of a site, which prints all of these words; the last
-// of what it returns is the status.
+// ask runs a script on a host, in a site directory, and checks that its output contains all of
+// these words. The output ends with the exit status.
 func (s *site) ask(on hosts.Host, dir, script string, words ...string) string {
 	s.Helper()
 	out, err := on.Output("/bin/sh", "-c", "cd "+dir+"; { "+script+"; } 2>&1; echo status $?")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestInit: the site that init writes comes up healthy as it stands.
+// TestInit: the site that init writes starts and is healthy without changes.
 func TestInit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-init", "", nil)

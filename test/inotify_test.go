@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInotify: a node that takes all instances of inotify(7) that it can have leaves to the host
-// and to other nodes what they can have.
+// TestInotify: a node that takes all inotify(7) instances that it can get leaves enough for the
+// host and for other nodes.
 func TestInotify(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-inotify", `
@@ -32,7 +32,7 @@ id = 11
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each process takes so many that no limit of open files counts, and holds them until it is ended.
+	// Each process stays below the limit of open files, and keeps its instances until it ends.
 	const call = "syscall(294, 0)" // inotify_init1 of x86-64
 	left := s.sh("greedy", fmt.Sprintf(`for i in $(seq %d); do
 perl -e '$n = 0; $n++ while $n < 500 && %s >= 0; sleep 300' >/dev/null 2>&1 </dev/null &

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestIsolation: nodes reach those on their own networks, by name and address, and nobody else.
+// TestIsolation: nodes reach nodes on their own networks, by name and address, and nothing else.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	const image = "\n[image.debian]\nsuite = \"bookworm\"\n"
@@ -44,7 +44,8 @@ id = 11
 `, nil)
 	a.do("up")
 	b.do("up")
-	// Of the host, the gateway answers, and no service of it is open: not the one that listens everywhere.
+	// Of the host, only the gateway answers. No service is open, not even the one that listens on
+	// all addresses.
 	sshd, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,7 @@ id = 11
 			t.Errorf("a node reaches a service of the host at %s", address)
 		}
 	}
-	var asking sync.WaitGroup // an answer that does not come is waited for, so all are asked at once
+	var asking sync.WaitGroup // missing answers take time, so all are requested at once
 	reach := func(s *site, from, to string, want bool) {
 		timeout := map[bool]string{false: "2", true: "20"}[want]
 		asking.Go(func() {
@@ -96,7 +97,7 @@ id = 11
 		reach(c.s, c.from, c.to, c.want)
 	}
 	asking.Wait()
-	// The way out: only where it is declared. The host's own address stands for the world.
+	// There is a way out only where declared. The host's own address stands for the outside.
 	world := a.world()
 	for node, want := range map[string]bool{"cam": true, "data": false} {
 		out := a.run("shell", node, "--", "ping", "-n", "-c", "1", "-W", "1", world).status == 0
@@ -124,7 +125,7 @@ id = 11
 		t.Errorf("in it-two, both is at %s", got)
 	}
 
-	// A network that changes: its nodes stay as they are.
+	// A network changes, and its nodes are not affected.
 	before := a.init("cam")
 	a.edit("site.toml", "nat = true", "nat = false")
 	a.wantPlan("network cam")
@@ -133,7 +134,7 @@ id = 11
 	if after := a.init("cam"); after != before {
 		t.Errorf("init of cam was %s and is %s", before, after)
 	}
-	// A network that goes: the nodes on it are made to do without.
+	// A network is removed, and its nodes are changed to work without it.
 	a.edit("site.toml", "[network.shut]\nsubnet = \"10.99.14.0/24\"\ngateway = \"10.99.14.1\"\n", "")
 	a.edit("site.toml", "[node.shut]\nid = 14\nnet = { shut = \"auto\" }\n", "")
 	a.wantPlan("names local", "destroy shut", "unnetwork shut")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestKaroo: the site that the tests of an operator began with comes up whole, in production, and a
-// part of it goes over to another release and back while the telescope goes on; no row is lost that
-// was written.
+// TestKaroo: the site from which the tests of an operator started runs completely in production. A
+// part of it switches to another release and back while the telescope keeps running, and no written
+// row is lost.
 func TestKaroo(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "karoo", "it-karoo", "10.8.71.", "10.99.127.", "10.8.72.", "10.99.136.")
@@ -23,7 +23,7 @@ func TestKaroo(t *testing.T) {
 	}
 	s.run("up").want(0, `portal .*healthy`)
 	s.settled()
-	s.run("plan", "--probe").want(0, "nothing to do") // nothing has drifted of what has just been brought up
+	s.run("plan", "--probe").want(0, "nothing to do") // what was just started has not drifted
 	t.Logf("twelve nodes were up after %s", time.Since(began).Round(time.Second))
 	k.whole()
 
@@ -43,7 +43,7 @@ func TestKaroo(t *testing.T) {
 		}
 	}
 
-	// Release 701 of what is not the telescope.
+	// Release 701 of everything but the telescope.
 	telescope := s.init("receptor2") + s.init("subarray")
 	before := k.mark("before")
 	s.do("stage", "system", "--release", "701")
@@ -73,19 +73,19 @@ func TestKaroo(t *testing.T) {
 
 type karoo struct{ *site }
 
-// query returns what the archive answers.
+// query returns the archive's answer.
 func (k karoo) query(text string) string {
 	k.Helper()
 	return k.on("archive", "runuser", "-u", "postgres", "--", "psql", "-qAt", "-d", "karoo", "-c", text)
 }
 
-// mark writes a row, and returns how many there are of all that are not quite new.
+// mark writes a row, and returns how many rows there are that are not very recent.
 func (k karoo) mark(what string) (rows string) {
 	k.Helper()
 	return k.query("INSERT INTO samples (node, sensor, value) VALUES ('test', 'mark', '" + what + "') RETURNING time")
 }
 
-// kept wants that all rows up to one are there.
+// kept checks that all rows up to a given one exist.
 func (k karoo) kept(mark string) {
 	k.Helper()
 	if got := k.query("SELECT count(*) FROM samples WHERE node = 'test' AND time = '" + mark + "'"); got != "1" {
@@ -98,7 +98,7 @@ func (k karoo) asyncpg() string {
 	return k.on("monitor", "/opt/orrery/venv/bin/python", "-c", "import asyncpg; print(asyncpg.__version__)")
 }
 
-// whole wants that samples of all twelve nodes arrive in the archive and on the page.
+// whole checks that samples of all twelve nodes arrive in the archive and on the page.
 func (k karoo) whole() {
 	k.Helper()
 	k.eventually(time.Minute, func() error {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// eventful is a site in which much happens at once: roles that need one another, boot steps, volumes, secrets.
+// eventful is a site in which much happens at once: roles that need one another, boot steps,
+// volumes and secrets.
 var eventful = files{
 	"roles/store/role.toml": `
 services = ["store.service"]
@@ -86,7 +87,7 @@ net.lan = "auto"
 generate = 24
 `
 
-// seed returns random numbers that can be had again.
+// seed returns reproducible random numbers.
 func seed(t *testing.T) *rand.Rand {
 	n := uint64(time.Now().UnixNano())
 	if text := os.Getenv("ORRERY_TEST_SEED"); text != "" {
@@ -96,8 +97,8 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// killed begins a command, kills it with its whole process group after a while, and reports whether
-// it had not ended by then.
+// killed starts a command, kills it with its whole process group after a while, and reports whether
+// it was still running.
 func (s *site) killed(after time.Duration, args ...string) bool {
 	s.Helper()
 	cmd, _, _ := s.command(args...)
@@ -111,7 +112,7 @@ func (s *site) killed(after time.Duration, args ...string) bool {
 	return !cmd.ProcessState.Exited()
 }
 
-// TestKill: whenever a run is killed, the next one converges, and down leaves nothing.
+// TestKill: whenever a run is killed, the next one converges, and down leaves nothing behind.
 func TestKill(t *testing.T) {
 	const rounds, kills = 9, 6
 	t.Parallel()
@@ -153,7 +154,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestInterrupt: Ctrl-C ends a run in order, says what is left, and the next run goes on.
+// TestInterrupt: Ctrl-C ends a run in order, the rest is reported, and the next run continues.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-interrupt", fmt.Sprintf(eventfulSite, 12, 13), eventful)
@@ -163,7 +164,7 @@ name = "slow"
 when = "boot"
 script = "sleep 60"
 `)
-	// The process id of the slow step in the node; "": it is not under way.
+	// The process id of the slow step in the node, or "" if it is not running.
 	slow := func() string {
 		return strings.TrimSpace(s.run("shell", "user1", "--", "/bin/sh", "-c", "pgrep -fx 'sleep 60' || true").out)
 	}
@@ -184,7 +185,7 @@ script = "sleep 60"
 	wait, first := underWay(cmd, "")
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	_ = wait()
-	cmd, out, errs := s.command("up") // kills the step of the former
+	cmd, out, errs := s.command("up") // it kills the step of the previous run
 	wait, _ = underWay(cmd, first)
 	began := time.Now()
 	_ = cmd.Process.Signal(syscall.SIGINT)
@@ -203,7 +204,8 @@ script = "sleep 60"
 	s.settled()
 }
 
-// TestKilledBuild: after a build that was killed, down leaves no process, control group or file of it.
+// TestKilledBuild: after a killed build, down leaves no process, control group or file of it
+// behind.
 func TestKilledBuild(t *testing.T) {
 	t.Parallel()
 	step := "sleep 7" + strconv.Itoa(os.Getpid()) // another layer each time

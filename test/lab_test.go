@@ -13,7 +13,7 @@ import (
 	"orrery/internal/lab/setting"
 )
 
-// plantedLab has a setting like any other, and one in which everything takes a tenth longer.
+// plantedLab has an ordinary setting, and one in which everything takes a tenth longer.
 const plantedLab = `
 title  = "a planted delay"
 rounds = 10
@@ -47,7 +47,7 @@ echo 1
 figures = [{ name = "one", unit = "1", better = "neither", regex = "([0-9]+)" }]
 `
 
-// An answer is what these tests read of report.json.
+// An answer is the part of report.json that these tests read.
 type answer struct {
 	Kept  int
 	Tests []struct {
@@ -69,14 +69,14 @@ type cellAnswer struct {
 	Ratio   *ratioAnswer
 }
 
-// A ratioAnswer is how a setting compares with bare.
+// A ratioAnswer is the comparison of a setting with bare.
 type ratioAnswer struct {
 	Value, Low, High float64
 	Verdict          string
 }
 
-// newLab returns a directory for experiments and bundles; the end of the test finds nothing of the
-// lab on the host.
+// newLab returns a directory for experiments and bundles. When the test ends, it checks that
+// nothing of the lab is left on the host.
 func newLab(t *testing.T) *site {
 	s := newSite(t, setting.SiteName, "", nil)
 	return s
@@ -95,13 +95,13 @@ func (s *site) answer(bundle string) answer {
 	return a
 }
 
-// verdict returns what a table says of a figure in a setting.
+// verdict returns the verdict of a table on a figure in a setting.
 func (a answer) verdict(figure, setting string) string { return a.cell(figure, setting).Ratio.Verdict }
 
-// ratio returns the figure in a setting by the figure of bare.
+// ratio returns the ratio of a figure in a setting to that of bare.
 func (a answer) ratio(figure, setting string) float64 { return a.cell(figure, setting).Ratio.Value }
 
-// cell returns a figure in a setting that has been compared with bare, or an empty one.
+// cell returns a figure in a setting that was compared with bare, or an empty one.
 func (a answer) cell(figure, setting string) cellAnswer {
 	for _, t := range a.Tests {
 		for _, f := range t.Figures {
@@ -115,9 +115,9 @@ func (a answer) cell(figure, setting string) cellAnswer {
 	return cellAnswer{Ratio: new(ratioAnswer)}
 }
 
-// TestLab: a planted delay is found and nothing else; a test that fails in one setting is told and
-// keeps nothing from going on; a run that is interrupted and one that is killed are gone on with;
-// the figures can be recomputed; nothing is left behind.
+// TestLab: a planted delay is found and nothing else. A test that fails in one setting is reported
+// and does not stop the rest. An interrupted or killed run can be resumed. The figures can be
+// recomputed, and nothing is left behind.
 func TestLab(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
@@ -150,8 +150,8 @@ func TestLab(t *testing.T) {
 	s.wantNoTrace()
 
 	a := s.answer(bundle)
-	// On a host that other tests keep busy now and then, rounds that follow one another may be alike,
-	// and too few count.
+	// On a host that is sometimes busy with other tests, consecutive rounds may be alike, and then
+	// too few of them count.
 	moody := strings.Contains(r.out, "autocorrelation")
 	if got := a.verdict("wait", "slow"); got != "differs" && (got != "undecided" || !moody) {
 		t.Errorf("the planted delay: %q\n%s", got, r.out)
@@ -197,7 +197,7 @@ func TestLab(t *testing.T) {
 	s.run("lab", "check", bundle).want(1, "wait")
 }
 
-// labInstances returns those of the nodes in which rounds were done.
+// labInstances returns the instances of nodes in which rounds were done.
 func (s *site) labInstances(bundle string) map[int]bool {
 	all := map[int]bool{}
 	text, _ := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
@@ -211,13 +211,13 @@ func (s *site) labInstances(bundle string) map[int]bool {
 	return all
 }
 
-// trials counts the trials of a bundle so far.
+// trials returns the number of trials in a bundle so far.
 func (s *site) trials(bundle string) int {
 	text, _ := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
 	return strings.Count(string(text), "\n")
 }
 
-// everyKind does a little of each kind of test, in each kind of setting that this host can make.
+// everyKind does a little of each kind of test, in each kind of setting that this host supports.
 const everyKind = `
 title  = "every kind of test in every kind of setting"
 rounds = 5
@@ -284,8 +284,8 @@ collective = [64, 16384]
 time       = 0.25
 `
 
-// labEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and
-// removes itself; what this host cannot have is told.
+// labEveryKind: each kind of test gives figures in each kind of setting. Orrery makes and removes
+// the settings itself, and reports what this host does not support.
 func labEveryKind(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/every.toml", everyKind)
@@ -314,7 +314,7 @@ func labEveryKind(t *testing.T) {
 	s.run("lab", "check", bundle).want(0)
 }
 
-// TestLabMisuse: what is wrong is told before anything is made.
+// TestLabMisuse: errors are reported before anything is made.
 func TestLabMisuse(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/wrong.toml", "title = 1\nrouns = 3\n[setting.a]\nnetwork = \"vet\"\n[test.x]\nkind = \"cpus\"\n")

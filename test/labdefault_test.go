@@ -18,8 +18,8 @@ var small = map[string]string{
 	"capture": "trial = \"20ms\"\ntrials = 3\nlossy = 1\nprecision = 0.2\nmost = \"300Mbit/s\"\npaper = false",
 }
 
-// labDefault: the experiment of `make lab`, with each of its tests in small, over several instances
-// of its nodes. All trials give figures, in the last instance as in the first.
+// labDefault: the experiment of `make lab` runs with short tests, on several instances of its
+// nodes. All trials give figures, from the first instance to the last.
 func labDefault(t *testing.T) {
 	e := experiment.Default()
 	text := "rounds = 5\nmost = 5\nrounds_per_instance = 1\nagain = \"none\"\nquiet = \"none\"\ndisturbed = 1\n[setting.veth]\n"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// equalLab asks each place about the conditions in which it measures.
+// equalLab measures the conditions in each place.
 const equalLab = `
 title  = "equal conditions"
 rounds = 5
@@ -37,7 +37,7 @@ rows = ["udp-latency", "tcp-connect"]
 time = 0.1
 `
 
-// labEqual: the bare host's commands run under the same conditions as those of nodes.
+// labEqual: the commands of the bare host run under the same conditions as those of nodes.
 func labEqual(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/equal.toml", equalLab)
@@ -99,7 +99,8 @@ seconds  = 1.0
 limit    = "3m"
 `
 
-// labDisks: figures of a machine that reads what the memory of the host holds are labelled, and others are not.
+// labDisks: figures of a machine that reads from the host's memory are labelled, and others are
+// not.
 func labDisks(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/disks.toml", disksLab)

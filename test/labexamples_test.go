@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// smaller makes of an example one that this machine can begin at once: without virtual machines,
-// which labMachines has, with few copies, with short trials, and without waiting for a quiet host.
-// Settings and tests stay what they are, so all that they need is built, and every test is tried in
-// every place.
+// smaller changes an example so that this machine can start it at once: no virtual machines, which
+// labMachines tests, few copies, short trials, and no waiting for a quiet host. Settings and tests
+// stay, so everything that they need is built, and every test is tried in every place.
 func smaller(text string) string {
 	for _, change := range [][2]string{
 		{`(?m)^title .*$`, "$0\nquiet = \"none\"\ndisturbed = 1\nagain = \"none\""},
@@ -34,9 +33,9 @@ func smaller(text string) string {
 	return text
 }
 
-// labExamples begins each experiment of examples/lab: its nodes and layer are made, all of its
-// tests are tried in all of its places, and the first trial gives its figures. Then it is
-// interrupted, and nothing is left.
+// labExamples starts each experiment of examples/lab. Its nodes and layer are made, all of its
+// tests are tried in all of its places, and the first trial gives figures. Then it is interrupted,
+// and nothing is left behind.
 func labExamples(t *testing.T) {
 	s := newLab(t)
 	paths, err := filepath.Glob("../examples/lab/*.toml")
@@ -69,7 +68,7 @@ func (s *site) beginExample(path string) {
 	ended := make(chan error, 1)
 	go func() { ended <- wait() }()
 	over := false
-	s.Cleanup(func() { // otherwise the next example would find it at work
+	s.Cleanup(func() { // otherwise the next example would find it running
 		if !over {
 			_ = cmd.Process.Signal(syscall.SIGINT)
 			<-ended
@@ -101,7 +100,7 @@ func (s *site) beginExample(path string) {
 	s.wantNoTrace()
 }
 
-// firstTrial wants that the first trial of a bundle gave figures.
+// firstTrial checks that the first trial of a bundle gave figures.
 func firstTrial(bundle string) error {
 	text, err := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
 	if err != nil {

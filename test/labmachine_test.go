@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// machinesLab has a virtual machine for each of two network cards, and reaches the other end by it.
+// machinesLab has a virtual machine for each of two network cards, and reaches the other end
+// through it.
 const machinesLab = `
 title  = "virtual machines"
 rounds = 5
@@ -53,8 +54,8 @@ packets = false
 rtt     = false
 `
 
-// labMachines: settings are virtual machines with the network cards that they name. Where this host
-// emulates their processors, each row says so, and they are not set beside what was not emulated.
+// labMachines: settings are virtual machines with the named network cards. If this host emulates
+// their processors, each row says so, and they are not compared with rows that were not emulated.
 func labMachines(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/machines.toml", machinesLab)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// shortLab is over soon.
+// shortLab ends soon.
 const shortLab = `
 title  = "a short one"
 rounds = 5
@@ -29,8 +29,8 @@ command = "sleep 0.2; echo 1"
 figures = [{ name = "one", unit = "1", better = "neither", regex = "([0-9]+)" }]
 `
 
-// labResumeHalfMade: a run is gone on with though it was killed while its nodes were made, one of
-// which is there and does not run. Under another kernel it is not, and its facts stay.
+// labResumeHalfMade: a run resumes although it was killed while its nodes were made, one of which
+// exists and does not run. Under another kernel it does not resume, and its facts stay.
 func labResumeHalfMade(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/short.toml", shortLab)
@@ -78,7 +78,7 @@ func labResumeHalfMade(t *testing.T) {
 		t.Error("the facts of the first rounds are others")
 	}
 	head, _ := os.ReadFile(filepath.Join(bundle, "bundle.json"))
-	if !strings.Contains(string(head), `"state": "done"`) || s.trials(bundle) < 6*3 { // what was cut short is done again
+	if !strings.Contains(string(head), `"state": "done"`) || s.trials(bundle) < 6*3 { // interrupted trials are repeated
 		t.Errorf("%d trials, %s", s.trials(bundle), head)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/host"
 )
 
-// labTwoStateDirectories: a lab beside that of another state directory is refused with one message,
-// which names what can be done, both while the other measures and after it was killed. No user of
-// the host reads what is measured with meanwhile.
+// labTwoStateDirectories: a lab that starts while another state directory has one is refused with a
+// message that names possible cures, both while the other runs and after it was killed. Other users
+// of the host cannot read the measuring programs in the meantime.
 func labTwoStateDirectories(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
@@ -53,7 +53,7 @@ func labTwoStateDirectories(t *testing.T) {
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = wait()
 	refused(4, s.dirs.State, "of a lab that was killed", "ORRERY_STATE="+s.dirs.State+" orrery -C BUNDLE/site down")
-	if all := glob(filepath.Join(state, "lab", "*")); len(all) > 1 { // the lock
+	if all := glob(filepath.Join(state, "lab", "*")); len(all) > 1 { // one is the lock
 		t.Errorf("it left %v", all)
 	}
 	s.run("-C", filepath.Join(bundle, "site"), "down").want(0)
@@ -62,7 +62,8 @@ func labTwoStateDirectories(t *testing.T) {
 	}
 }
 
-// labProgramMissing: a program that a test needs and that is not beside orrery is told before anything is made.
+// labProgramMissing: a program that a test needs and that is missing beside orrery is reported
+// before anything is made.
 func labProgramMissing(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/micro.toml", "[setting.veth]\n[test.x]\nkind = \"micro\"\n")

@@ -35,15 +35,15 @@ for i in $(seq 24); do yes "file $i" | head -c 1000000 >/opt/cargo/$i; done
 """
 `
 
-// TestLayersTravel: a layer is built once, and comes to other hosts from those that have it. When
-// the link fails half way, the rest comes later. A host that gives something else is named, and
-// where nobody gives the layer as it should be, it is built. Hosts that do not reach one another
-// get it by way of the control point.
+// TestLayersTravel: a layer is built once, and other hosts fetch it from hosts that have it. If the
+// link fails half way, the rest is fetched later. A host that sends wrong data is named. If no host
+// sends the correct layer, it is built. Hosts that do not reach one another get the layer through
+// the control host.
 func TestLayersTravel(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-travelbase", "10.77.1.", "10.99.217.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 3, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	role := filepath.Join(s.dir, "roles", "cargo")
@@ -81,8 +81,8 @@ func TestLayersTravel(t *testing.T) {
 
 	says("orrery plan", "build", "fetch", "built on sv1", "status 10")
 	says("orrery up a", "running", "status 0")
-	// The link between the hosts is cut after 8 MB, but for SSH, and then the helper is killed, as
-	// nobody wants to wait until a stall is noticed.
+	// The link between the hosts is cut after 8 MB, except for SSH, and then the helper is killed,
+	// so that the test need not wait until the stall is noticed.
 	on(1, "nft add table inet wall; nft 'add chain inet wall out { type filter hook output priority 0; }'; nft add rule inet wall out ip daddr 10.8.1.2 tcp dport != 22 quota over 8 mbytes drop")
 	cut := make(chan error, 1)
 	go func() {
@@ -104,7 +104,7 @@ func TestLayersTravel(t *testing.T) {
 		t.Fatal(err)
 	}
 	on(1, "nft delete table inet wall")
-	// The hosts do not reach one another from now on, but by SSH.
+	// The hosts can only reach one another by SSH from now on.
 	on(2, "nft add table inet wall; nft 'add chain inet wall out { type filter hook output priority 0; }'; nft add rule inet wall out ip daddr 10.8.1.1 tcp sport != 22 reject")
 	before := received()
 	says("for i in $(seq 100); do orrery up b && break; sleep 0.2; done", "fetch: ok", "running", "status 0")
@@ -114,7 +114,7 @@ func TestLayersTravel(t *testing.T) {
 	on(2, "orrery image verify "+`$(basename `+layer+`)`)
 	says("orrery journal --steps -n 1", "layer debian + cargo: fetch: not in the store", "and in that of sv1", "status 0")
 
-	// Only a liar has it now.
+	// Only the host that sends wrong data has the layer now.
 	says("orrery down a", "status 0")
 	on(1, "rm -r "+layer)
 	on(2, "for f in "+layer+"/tree/opt/cargo/*; do printf x | dd of=$f conv=notrunc status=none; done; nft delete table inet wall")

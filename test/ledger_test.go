@@ -10,9 +10,9 @@ import (
 	"orrery/internal/engine/enginetest"
 )
 
-// ledger is a role whose data must never be written by two nodes at once: a service numbers the
-// lines that it appends and waits for the disk before it goes on. One that does not see the lines
-// of the one before, or writes beside it, makes a gap or a number twice.
+// ledger is a role whose data two nodes must never write at once. A service numbers the lines that
+// it appends, and waits for the disk after each. A writer that does not see all earlier lines, or
+// writes in parallel, causes a gap or a duplicate number.
 var ledger = files{
 	"roles/ledger/role.toml": `
 services = ["ledger.service"]
@@ -63,7 +63,8 @@ with open("/srv/data/ledger", "a+b", buffering=0) as f:
 `,
 }
 
-// lines returns the lines of the ledger of a node, as they are on the host's disk. They must have no gap.
+// lines returns the lines of the ledger of a node, as they are on the host's disk. They must have
+// no gap.
 func (s *site) lines(node string) []string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dirs.Volumes(s.name), "data", node, "ledger"))
@@ -71,7 +72,7 @@ func (s *site) lines(node string) []string {
 		s.Fatal(err)
 	}
 	if whole := strings.LastIndexByte(string(text), '\n'); whole >= 0 {
-		text = text[:whole] // one may be under way
+		text = text[:whole] // the last line may be incomplete
 	}
 	all := strings.Split(string(text), "\n")
 	for i, line := range all {
@@ -99,8 +100,8 @@ func (s *site) wantKept(node string, before []string) {
 	})
 }
 
-// writers returns the ids of those nodes that can write to the ledger's volume, from the mount
-// tables of all processes.
+// writers returns the ids of the nodes that can write to the ledger's volume, from the mount tables
+// of all processes.
 func (s *site) writers(node string) []string {
 	s.Helper()
 	all, err := enginetest.Writers(filepath.Join(s.dirs.Volumes(s.name), "data", node))

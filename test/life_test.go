@@ -10,8 +10,7 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// TestLife: what else becomes of nodes: privileged ones, ranges that shrink, those that do not
-// start by themselves, stop and start.
+// TestLife: privileged nodes, shrinking ranges, nodes without autostart, stop and start.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-life", `
@@ -32,7 +31,7 @@ id = 30
 autostart = false
 `, nil)
 	s.do("up")
-	const ofHost = " 4294967295" // as many ids as there are; what they are on the host, only the host can tell
+	const ofHost = " 4294967295" // as many ids as exist; only the host can tell which host ids they are
 	if got := s.sh("strong", "cat /proc/1/uid_map"); !strings.HasSuffix(got, ofHost) {
 		t.Errorf("strong is not privileged: %s", got)
 	}
@@ -43,7 +42,7 @@ autostart = false
 		t.Errorf("n3 has the address %s", got)
 	}
 
-	// One that does not start by itself is made, and stays as the user leaves it.
+	// A node without autostart is made, and stays started or stopped as the user leaves it.
 	s.do("stop", "asleep")
 	s.run("plan").want(0)
 	s.run("status").want(0, "asleep .*stopped +off")
@@ -51,11 +50,11 @@ autostart = false
 	s.on("asleep", "true")
 	s.run("plan").want(0)
 
-	// The range shrinks: what is no longer declared goes.
+	// The range shrinks, and nodes that are no longer declared are removed.
 	others := s.init("n1") + s.init("strong")
 	s.edit("site.toml", "n{1..4}", "n{1..3}")
 	s.wantPlan("names local", "destroy n4")
-	s.do("up", "n1", "n2", "n3", "strong") // a selection leaves alone what it does not concern
+	s.do("up", "n1", "n2", "n3", "strong") // a selection leaves other nodes alone
 	s.run("plan").want(10, "n4: no longer declared")
 	s.do("up")
 	s.settled()
@@ -69,7 +68,7 @@ autostart = false
 		t.Error("n1 still knows n4")
 	}
 
-	// What a node wrote outlives a stop, and not its end.
+	// What a node wrote survives a stop, but not the removal of the node.
 	s.sh("n2", "echo kept > /root/x")
 	s.do("stop", "n2")
 	s.run("status").want(11, "n2 .*stopped")
@@ -84,7 +83,7 @@ autostart = false
 		t.Error("what n2 wrote outlived its end")
 	}
 
-	// A privileged node becomes an ordinary one, with what it wrote.
+	// A privileged node becomes an ordinary one, and keeps what it wrote.
 	s.sh("strong", "echo kept > /root/x; chown nobody /root/x")
 	s.edit("site.toml", "privileged = true\n", "")
 	s.wantPlan("stop strong", "reshape strong", "start strong")
@@ -94,7 +93,7 @@ autostart = false
 	}
 	s.settled()
 
-	// A node that its user shut down, and one whose processes all died, are brought up again.
+	// A node that its user shut down, and one whose processes all died, are started again.
 	_ = s.run("shell", "n1", "--", "poweroff")
 	s.eventually(30*time.Second, func() error { return wantStatus(s.run("status", "n1"), 11) })
 	s.wantPlan("start n1")
@@ -102,7 +101,7 @@ autostart = false
 	s.settled()
 }
 
-// TestProduction: what ends or stops nodes in production is done only if the site's name is given.
+// TestProduction: in production, commands that destroy or stop nodes require the site's name.
 func TestProduction(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-production", `
@@ -131,7 +130,7 @@ func wantStatus(r result, status int) error {
 	return nil
 }
 
-// TestResume: after a reboot of the host, all that was up is brought up again.
+// TestResume: after a reboot of the host, everything that was up is started again.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "resume")
@@ -173,7 +172,7 @@ path = "/srv/data"
 	s.run("status").want(11, "n1 .*absent")
 }
 
-// reboot does to the site what a power cut and a boot do.
+// reboot simulates a power cut and a boot for the site.
 func (s *site) reboot() {
 	s.Helper()
 	for _, w := range s.watchers() {

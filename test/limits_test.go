@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestLimits: limits are in force, as the kernel tells and as a node feels, and change while a node runs.
+// TestLimits: limits are in force, according to the kernel and as seen in a node, and change while
+// a node runs.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-limits", `
@@ -39,7 +40,7 @@ id = 11
 		t.Error("free is pinned")
 	}
 
-	// Changed without disturbing the node.
+	// Limits change without disturbing the node.
 	before := s.init("bound")
 	s.edit("site.toml", "cpus = 0.5", "cpus = 1.5")
 	s.edit("site.toml", `memory = "96MiB"`, `memory = "160MiB"`)
@@ -58,7 +59,7 @@ id = 11
 	})
 	s.settled()
 
-	// Someone changes a limit behind our back: that is a difference, too.
+	// A limit that was changed by hand is a difference, too.
 	if err := os.WriteFile(s.limitFile(10, "pids", "pids.max"), []byte("70"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +67,8 @@ id = 11
 	s.do("up")
 	s.settled()
 
-	// What goes beyond is ended, and the node lives on.
-	// the shell itself needs no process once they are started
+	// A process beyond a limit is killed, and the node keeps running. The shell itself needs no new
+	// process once the commands are started.
 	out := s.sh("bound", `(i=0; while [ $i -lt 200 ]; do sleep 2 >/dev/null 2>&1 & i=$((i+1)); done) 2>&1; true`)
 	if !strings.Contains(out, "ork") {
 		// "Cannot fork", "fork: retry"
@@ -86,7 +87,7 @@ id = 11
 	if out := s.sh("free", "i=0; while [ $i -lt 200 ]; do sleep 1 & i=$((i+1)); done; echo all"); out != "all" {
 		t.Errorf("free is bounded: %s", out)
 	}
-	s.edit("site.toml", "pids = 80\n", "") // then it is the default
+	s.edit("site.toml", "pids = 80\n", "") // then the default applies
 	s.edit("site.toml", "cpus = 1.5\n", "")
 	s.edit("site.toml", "memory = \"160MiB\"\nswap = \"0\"\n", "")
 	s.wantPlan("limit bound")

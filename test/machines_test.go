@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// machines is a container and a virtual machine of one role, of which there are two editions. It
-// tells its edition to whoever connects.
+// machines is a container and a virtual machine of one role, which has two editions. The role
+// reports its edition to clients.
 const machines = `
 image.debian.suite = "bookworm"
 [network.lan]
@@ -30,7 +30,7 @@ engine = "kvm"
 greeter = "greeter2"
 `
 
-// both are the nodes of machines, by their addresses.
+// both are the addresses of the nodes of machines.
 var both = map[string]string{"container": "10.99.78.11:7000", "machine": "10.99.78.12:7000"}
 
 // wantEdition wants that what answers at the addresses of the nodes is of an edition.
@@ -43,8 +43,8 @@ func (s *site) wantEdition(edition string) {
 	}
 }
 
-// TestMachines: what a virtual machine shares with a container beside it: commands, files, logs, a
-// warm switch and its way back, snapshots, backups, twins, and that nothing is left of it.
+// TestMachines: a virtual machine supports the same as a container beside it: commands, files,
+// logs, a warm switch and its rollback, snapshots, backups, twins, and removal without a trace.
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	// emulation is slow
@@ -64,7 +64,7 @@ func TestMachines(t *testing.T) {
 	s.wantNoTrace()
 }
 
-// machinesCommands: commands on both at once, files into them and out of them, what they log.
+// machinesCommands: commands on both at once, files into and out of them, their logs.
 func machinesCommands(s *site) {
 	s.run("exec", "all", "--", "hostname").want(0, "(?m)^container \\| container$", "(?m)^machine +\\| machine$")
 	s.run("exec", "all", "--", "sh", "-c", "[ $(hostname) = container ]").want(101)
@@ -81,8 +81,8 @@ func machinesCommands(s *site) {
 	s.run("plan").want(0, "nothing to do")
 }
 
-// machinesSwitch: the set goes live and back as one, by its links, and takes its volumes along.
-// What runs in the machine does so all the while.
+// machinesSwitch: the set goes live and back as one, by moving its links, and takes its volumes
+// along. Programs in the machine keep running all the time.
 func machinesSwitch(s *site) {
 	s.do("exec", "all", "--", "sh", "-c", "hostname > /srv/data/rows")
 	s.do("stage", "--release", "701")
@@ -139,7 +139,7 @@ func machinesSwitch(s *site) {
 	}
 }
 
-// machinesSnapshot: what both have written comes back.
+// machinesSnapshot: what both have written is restored.
 func machinesSnapshot(s *site) {
 	s.do("exec", "all", "--", "sh", "-c", "hostname > /root/kept; chown nobody /root/kept")
 	taken := s.snapshot()
@@ -156,7 +156,8 @@ func machinesSnapshot(s *site) {
 	s.settled()
 }
 
-// machinesBackup: a backup gives single files, and a twin beside the site that has all of it.
+// machinesBackup: single files are restored from a backup, and a twin beside the site has all of
+// its data.
 func machinesBackup(s *site) {
 	backup := filepath.Join(s.dir, "..", filepath.Base(s.dir)+".orrery")
 	s.Cleanup(func() { os.Remove(backup) })

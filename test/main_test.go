@@ -21,7 +21,7 @@ import (
 	"orrery/test/need"
 )
 
-// dirs are those of these tests alone; the layers in them stay for the next run.
+// dirs are directories only for these tests. Their layers stay for the next run.
 var dirs = host.Dirs{State: need.State(), Run: need.Run()}
 
 // program is the binary under test.
@@ -40,12 +40,12 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// alone runs the tests while no other run of them is at work on this machine.
+// alone runs the tests while no other run of them is active on this machine.
 func alone(m *testing.M) (int, error) {
 	if err := need.TakeTurn(); err != nil {
 		return 0, err
 	}
-	unix.Umask(0o077) // whatever root's is, nodes must be able to come up
+	unix.Umask(0o077) // nodes must be able to start, whatever root's umask is
 	dir, err := os.MkdirTemp("", "orrery-test-")
 	if err != nil {
 		return 0, err
@@ -73,8 +73,8 @@ func alone(m *testing.M) (int, error) {
 	return status, reap()
 }
 
-// reap takes down and forgets every site that these tests have made, so that nothing of a run that
-// was killed stays.
+// reap destroys and forgets every site that these tests have made, so that nothing stays of a
+// killed run.
 func reap() error {
 	for _, path := range glob(filepath.Join(homes, "*")) {
 		if name := filepath.Base(path); !strings.HasSuffix(name, ".img") {
@@ -87,7 +87,7 @@ func reap() error {
 		return err
 	}
 	_ = unix.Unmount(filepath.Join(dirs.State, "small"), unix.MNT_DETACH) // of TestFullDisk
-	// the program mounts a tmpfs there, where there is none
+	// The program mounts a tmpfs there if nothing is mounted.
 	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)
 	return os.RemoveAll(dirs.Run)
 }
@@ -101,7 +101,7 @@ func forgetAll(dirs host.Dirs) error {
 	return nil
 }
 
-// forget takes a site down, whatever its site file was, and removes all that is kept of it but layers.
+// forget destroys a site, whatever its site file was, and removes its state except layers.
 func forget(dirs host.Dirs, name string) error {
 	if site, twin, ok := strings.Cut(name, "."); ok {
 		return forgetTwin(dirs, name, site, twin)
@@ -121,19 +121,19 @@ func forget(dirs host.Dirs, name string) error {
 		if err == nil {
 			return os.RemoveAll(dirs.Site(name))
 		}
-		if cmd.ProcessState.ExitCode() != 5 || tries == 0 { // what ends a trial or a twin just now is waited for
+		if cmd.ProcessState.ExitCode() != 5 || tries == 0 { // another process is just ending a trial or a twin
 			return fmt.Errorf("down of site %s: %w\n%s", name, err, out)
 		}
 		time.Sleep(time.Second)
 	}
 }
 
-// forgetTwin ends a twin, though the site directory of which it was made may be gone.
+// forgetTwin destroys a twin, even if the site directory from which it was made is gone.
 func forgetTwin(dirs host.Dirs, key, site, twin string) error {
 	var r struct{ Dir string }
 	text, err := os.ReadFile(filepath.Join(dirs.Site(key), "twin.json"))
 	if err := errors.Join(err, json.Unmarshal(text, &r)); err != nil {
-		return os.RemoveAll(dirs.Site(key)) // nothing has been made of it
+		return os.RemoveAll(dirs.Site(key)) // nothing was made of it
 	}
 	cmd := exec.Command(program, "--force", "-C", r.Dir, "twin", "destroy", twin)
 	cmd.Env = environment(dirs)
@@ -147,7 +147,7 @@ func environment(dirs host.Dirs) []string {
 	return append(os.Environ(), "ORRERY_STATE="+dirs.State, "ORRERY_RUN="+dirs.Run)
 }
 
-// begin starts a process that the kernel kills when this one ends, however it ends.
+// begin starts a process that the kernel kills when this one ends for any reason.
 func begin(cmd *exec.Cmd) (wait func() error, err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -156,7 +156,8 @@ func begin(cmd *exec.Cmd) (wait func() error, err error) {
 	cmd.SysProcAttr.Setpgid = true
 	began, ended := make(chan error), make(chan error, 1)
 	go func() {
-		// The signal comes when the thread ends that started the process, so it must not end before.
+		// The signal is sent when the thread that started the process ends, so the thread must not
+		// end before.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// A house is an /etc of its own with users, groups and rules of sudo, which only those see who are
-// called in there: nothing of it is the machine's, and nothing stays of it if the test is killed.
+// A house is a separate /etc with users, groups and sudo rules, visible only to programs that are
+// called in it. It does not affect the machine, and nothing of it stays if the test is killed.
 type house struct {
 	*site
 	dir string
 }
 
-// newHouse makes one, with orrery installed for the members of the group orrery.
+// newHouse makes a house with orrery installed for the members of the group orrery.
 func newHouse(s *site) *house {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "orrery-house-")
@@ -62,7 +62,7 @@ func (h *house) root(script string) string {
 	return string(out)
 }
 
-// as lets somebody run a script, in which $orrery is what he calls.
+// as runs a script as a user, in which $orrery is the command that the user calls.
 func (h *house) as(who, script string) result {
 	h.Helper()
 	const enter = `mount --bind $D/etc /etc; cd /; exec setpriv --reuid "$1" --regid "$1" --init-groups --reset-env /bin/sh -uc "cd $D/home-$1; $2"`
@@ -79,8 +79,8 @@ func (h *house) as(who, script string) result {
 	return result{h.site, []string{"as", who, script}, cmd.ProcessState.ExitCode(), out.String(), errs.String(), 0}
 }
 
-// TestMember: people who are not root, through sudo as it is.
-// Alone, because they name no site where only one is up.
+// TestMember: users who are not root call the program through an unmodified sudo. It runs alone,
+// because its commands rely on there being only one site when they name none.
 func TestMember(t *testing.T) {
 	s := newSite(t, "it-member", `
 site.owners = ["@operators"]
@@ -114,7 +114,7 @@ privileged = true
 		want(0, "release none, formerly 701")
 	h.as("ada", `$orrery __complete -C $D/evil up ''`).want(9, "root only")
 
-	// What is not for members says what to do.
+	// Commands that are not for members say what to do.
 	for script, why := range map[string]string{
 		`$orrery up`: "of site it-member is for root only.*stage and switch",
 		`$orrery cp one:/etc/passwd /etc/cron.d/`:                                                               "for root only.*whoever administers",
@@ -132,7 +132,7 @@ privileged = true
 	h.as("bob", `sudo -n $D/prefix/bin/orrery version`).want(1, "password is required")
 	h.as("carl", `sudo -n $orrery status`).want(1, "password is required")
 
-	// What callers set counts for nothing.
+	// The callers' environment has no effect.
 	h.as("ada", `export SUDO_USER=root SUDO_UID=0 ORRERY_STATE=$D/evil PATH=$D/evil:$PATH GODEBUG=x; ulimit -n 40
 $orrery exec one -- echo as-her`).want(0, "as-her")
 	h.as("ada", `sudo -n SUDO_UID=0 $orrery status`).want(1, "not allowed to set")
@@ -147,7 +147,7 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 	h.as("carl", `$orrery twin destroy dev`).want(1)
 	h.as("bob", `$orrery twin destroy dev`).want(0, "Twin dev of it-member is gone")
 
-	// The journal has their names.
+	// The journal has the members' names.
 	who := map[string]string{}
 	var entries []struct{ Kind, Who, Command string }
 	if err := json.Unmarshal(replied(s.do("journal", "--json", "-n", "100")), &entries); err != nil {
@@ -165,7 +165,7 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 		}
 	}
 
-	// A site directory in which others can write is none for them.
+	// Members cannot use a site directory that other users can write to.
 	h.must(os.Chmod(filepath.Join(s.dir, "site.toml"), 0o666))
 	h.as("ada", `$orrery status`).want(9, "others than root can change the site.*chmod -R go-w")
 }

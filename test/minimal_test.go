@@ -29,8 +29,8 @@ func TestMinimal(t *testing.T) {
 	others := bridges(t)
 	s.run("down").want(0, "1 node taken down")
 	s.wantNoTrace()
-	// What the host had before comes back with the last network of all sites, those of other packages'
-	// tests included. So do its settings, below.
+	// The host's former state is restored with the last network of all sites, including those of
+	// tests of other packages. Its settings are restored too, see below.
 	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); others == 1 &&
 		strings.Contains(string(mounts), " "+s.dirs.Run+" ") && bridges(t) == 0 {
 		t.Errorf("%s is still mounted", s.dirs.Run)
@@ -62,7 +62,7 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// bridges counts those of all sites that are up on this machine.
+// bridges returns the number of bridges of all sites that are up on this machine.
 func bridges(t *testing.T) (all int) {
 	links, err := net.Interfaces()
 	if err != nil {

@@ -33,8 +33,8 @@ var mirrorFiles = files{
 	"roles/sized-sim/role.toml": "apt = [\"hello\"]\n",
 }
 
-// TestMirror: the packages of a site are pulled, and where nothing else is within reach the same
-// layers are built from them.
+// TestMirror: the packages of a site are downloaded into a mirror. If nothing else can be reached,
+// the same layers are built from them.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-mirror", mirrorSite, mirrorFiles)
@@ -48,7 +48,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// mirrorAgain: what is there is not fetched again, unless it is damaged.
+// mirrorAgain: existing files are not downloaded again, unless they are damaged.
 func mirrorAgain(s *site, dir string) {
 	old := stamps(s, dir)
 	s.run("mirror", "pull", dir).want(0, `nothing to fetch: \d+ Debian packages and 2 Python packages are there`)
@@ -71,7 +71,7 @@ func mirrorAgain(s *site, dir string) {
 			s.Errorf("%s is still damaged: %v", path, err)
 		}
 	}
-	// A site that is built from the mirror fills it from the archives all the same.
+	// A site that is built from the mirror still fills it from the archives.
 	s.edit("site.toml", "network.cam",
 		fmt.Sprintf("mirror = { apt = \"file://%s/apt\", pypi = \"file://%s/pypi/simple\" }\nnetwork.cam", dir, dir))
 	s.run("mirror", "pull").want(0, regexp.QuoteMeta(dir)+": nothing to fetch")
@@ -79,7 +79,7 @@ func mirrorAgain(s *site, dir string) {
 		dir), "")
 }
 
-// stamps tells of each file of a directory when it was written.
+// stamps returns the modification time of each file of a directory.
 func stamps(s *site, dir string) string {
 	s.Helper()
 	out, err := sh("find " + dir + " -type f -printf '%T@ %i %p\\n' | grep -v '/\\.' | sort")
@@ -98,8 +98,7 @@ func only(s *site, pattern string) string {
 	return found[0]
 }
 
-// cutOff runs a command in a network of its own, from which no way leads anywhere. LXC looks for
-// bridges in sysfs.
+// cutOff runs a command in a separate network without any route. LXC looks for bridges in sysfs.
 const cutOff = `set -e
 ip link set lo up
 groups=$(mktemp -d)
@@ -114,13 +113,12 @@ orrery up && orrery stage all --release 2 && orrery status || status=$?
 orrery down
 exit $status`
 
-// mirrorOffline brings a site up and stages a release where nothing else is within reach and
-// nothing on this host is known but the mirror, and compares what was built with what had been
-// built before.
+// mirrorOffline starts a site and stages a release where only the mirror can be reached and this
+// host has no other data. It compares the built layers with those built before.
 func mirrorOffline(s *site, dir string) {
-	s.do("up") // so that the settings of the kernel are as nodes need them; they are for all
+	s.do("up") // sets the kernel settings that nodes need, for the whole host
 	before := records(s, s.dirs.State)
-	state := filepath.Join(s.dirs.State, "offline") // on the disk that the tests are on
+	state := filepath.Join(s.dirs.State, "offline") // on the disk of the tests
 	run := s.dirs.Run + "-offline"
 	s.Cleanup(func() { _ = errors.Join(os.RemoveAll(state), os.RemoveAll(run)) })
 	away := *s
@@ -167,7 +165,7 @@ func mirrorOffline(s *site, dir string) {
 	s.do("down")
 }
 
-// records returns what is known of the layers of a store, by title.
+// records returns the records of the layers in a store, by title.
 func records(s *site, state string) map[string][]image.Record {
 	s.Helper()
 	all := map[string][]image.Record{}
@@ -188,8 +186,8 @@ func records(s *site, state string) map[string][]image.Record {
 	return all
 }
 
-// mirrorKilled kills pulls at many moments. Whoever reads meanwhile finds an index whose signature
-// and digests are right and of which every file is there; the next run goes on.
+// mirrorKilled kills downloads at many moments. A concurrent reader always finds an index with a
+// valid signature and digests, and all of its files. The next run continues.
 func mirrorKilled(s *site, dir string) {
 	for i := range 6 {
 		wheel := only(s, dir+"/pypi/simple/six/six-1.16.0-*.whl")
@@ -238,7 +236,7 @@ func mirrorWhole(s *site, dir string) {
 	}
 }
 
-// mirrorPrune: what no layer needs stays until it is asked to go.
+// mirrorPrune: files that no layer needs stay until they are removed on request.
 func mirrorPrune(s *site, dir string) {
 	s.edit("site.toml", "release.2.requirements = \"requirements/v2.txt\"\n", "")
 	s.edit("site.toml", `, simulated_by = "sized-sim"`, "")

@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestMisuse: whatever is typed, the program says in its own words what is wrong and what to do,
-// with the right exit status.
+// TestMisuse: for any wrong input, the program explains in its own words what is wrong and what to
+// do, with the right exit status.
 func TestMisuse(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -98,14 +98,14 @@ id = 11
 	}
 }
 
-// raw is what libraries and runtimes say.
+// raw are messages of libraries and runtimes.
 var raw = regexp.MustCompile(`panic|goroutine|runtime error|0x[0-9a-f]{6}|%!|<nil>|(^|\s)toml: |strconv\.|errors\.|netlink receive|open /|\.go:\d`)
 
-// TestNobody: an ordinary user is told what needs root, and can look at the site directory.
+// TestNobody: an ordinary user is told what needs root, and can read the site directory.
 func TestNobody(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
-	// The program, the example and Go's own directories for tests are not all for nobody to see.
+	// Not every user may read the program, the example and Go's directories for tests.
 	dir, err := os.MkdirTemp("/tmp", "orrery-nobody-")
 	if err != nil {
 		t.Fatal(err)
@@ -133,11 +133,11 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestQuick: the program begins at once.
+// TestQuick: the program starts fast.
 func TestQuick(t *testing.T) {
 	need.Integration(t)
 	quickest := time.Hour
-	for n := 0; n < 20 || n < 500 && quickest > 20*time.Millisecond; n++ { // a busy machine has a free moment at some time
+	for n := 0; n < 20 || n < 500 && quickest > 20*time.Millisecond; n++ { // even a busy machine is idle at some time
 		began := time.Now()
 		if err := exec.Command(program, "version").Run(); err != nil {
 			t.Fatal(err)

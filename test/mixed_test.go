@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMixed: a container and a virtual machine with the same role are side by side on a bridge, and
-// reach one another. Each has its kernel.
+// TestMixed: a container and a virtual machine with the same role are on one bridge and reach one
+// another. Each has its own kernel.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "mixed", "it-mixed", "10.8.75.", "10.99.75.")
@@ -39,8 +39,8 @@ func TestMixed(t *testing.T) {
 	s.Run("Console", func(t *testing.T) { mixedConsole(s.of(t)) })
 }
 
-// mixedConsole: who sits at a terminal gets a shell at the machine's console, alone, and his
-// terminal back as it was.
+// mixedConsole: a user at a terminal gets an exclusive shell on the machine's console, and
+// afterwards the terminal as it was before.
 func mixedConsole(s *site) {
 	s.run("console", "machine").want(0, "Press Enter for a shell on machine")
 	s.run("console", "machine", "-n", "-1").want(2, "no such number of lines")
@@ -71,7 +71,7 @@ func mixedConsole(s *site) {
 	}
 }
 
-// A seat is a command at a terminal of its own.
+// A seat is a command on its own terminal.
 type seat struct {
 	*site
 	cmd      *exec.Cmd
@@ -110,7 +110,7 @@ func (a *seat) write(keys string) {
 	must(a.T, err)
 }
 
-// wait waits for words, behind those that were waited for before.
+// wait waits for a text, after those that were waited for before.
 func (a *seat) wait(words string) {
 	a.Helper()
 	end := time.After(2 * time.Minute)
@@ -128,7 +128,7 @@ func (a *seat) wait(words string) {
 	}
 }
 
-// end waits for the end of the command, and wants the terminal to be as it was.
+// end waits until the command ends, and checks that the terminal is as it was before.
 func (a *seat) end() error {
 	a.Helper()
 	err := a.cmd.Wait()

@@ -39,14 +39,14 @@ name = "data"
 path = "/data"
 `
 
-// TestMove: a node goes from host to host with what it has written, its volume and who it is, while
-// another one talks to it. Wherever that is killed, it is on one host, and the next run of any
-// control point brings it to its end.
+// TestMove: a node moves from host to host with its data, its volume and its identity, while
+// another node talks to it. Wherever the move is killed, the node is on one host, and the next run
+// from any control host finishes the move.
 func TestMove(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-move", "10.77.1.", "10.99.248.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
 	s.write("roles/keep/role.toml", keepRole)
@@ -84,8 +84,8 @@ func TestMove(t *testing.T) {
 		t.Errorf("left on host 1 is %s", out)
 	}
 
-	// It goes back and forth, and is killed each time at the end of another step: by whoever steers,
-	// or on the host that it is to go to.
+	// The node moves back and forth. Each time, a kill happens at the end of another step: on the
+	// control host, or on the receiving host.
 	to := []string{"sv2", "sv1"}
 	moments := []string{"giving away", "receiving", "sending the rest of", "copying", "stopping", "starting",
 		"removing what was left of"}
@@ -120,7 +120,8 @@ func TestMove(t *testing.T) {
 		says(on, kept, "written", "big: OK", "0 1073741824", "status 0")
 	}
 
-	// What of other releases stands beside it goes with it: what is staged, and what a rollback returns to.
+	// Instances of other releases move along with the node: staged ones, and the one that a
+	// rollback returns to.
 	says(1, "orrery move a --to sv1", "status 0")
 	says(1, "orrery stage --release 700", "status 0")
 	s.share("releases.lock", h.At(1), h.At(2), "/root/move")

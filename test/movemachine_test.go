@@ -34,12 +34,13 @@ vm.size = "1GiB"
 vm.disks = [{ name = "more", disk = "raw", size = "1GiB" }]
 `
 
-// ownKernels makes the layers with kernels a host's own: the first machine that boots one adds to it.
+// ownKernels copies the layers with kernels for each host, since the first machine that boots one
+// adds to it.
 const ownKernels = `cd /var/lib/orrery/store; for l in $(grep -l '"kernel"' */layer.json); do l=$(dirname $l)
 	mkdir -p ../own && cp -a $l ../own && umount -l $l && rmdir $l && mv ../own/$l . || exit 1; done`
 
-// TestMoveMachine: a virtual machine goes from host to host and back with its root and disks, also
-// if that is killed on the way. Each time it boots, which takes long in emulation.
+// TestMoveMachine: a virtual machine moves from host to host and back with its root and disks, even
+// if the move is killed. Each time it boots, which takes long in emulation.
 func TestMoveMachine(t *testing.T) {
 	need.Integration(t)
 	kills := need.Kills(0, 4)
@@ -50,7 +51,7 @@ func TestMoveMachine(t *testing.T) {
 	s.write("roles/keep/role.toml", keepRole)
 	s.write("site.toml", strings.NewReplacer("SV1", "local", "[host.sv2]\naddress = \"SV2\"\n",
 		"").Replace(moveMachineSite))
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	guest := filepath.Join(filepath.Dir(program), "orrery-guest")
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program, "orrery-guest": guest},
 		Store: filepath.Join(need.State(), "store")})

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// echo answers on an address and a port with all that it was told, once it has been told all.
+// echo returns everything that it receives on an address and a port, after the sender has finished.
 const echo = `
 import socket, sys
 s = socket.create_server((sys.argv[1], int(sys.argv[2])))
@@ -47,7 +47,7 @@ id = 11
 	s.on("portal", "systemd-run", "--quiet", "python3", "-c", echo, "127.0.0.1", "7")
 	s.on("portal", "systemd-run", "--quiet", "python3", "-c", echo, "10.99.60.10", "8")
 
-	for _, port := range []string{"7", "8"} { // on its loopback, and only on its address
+	for _, port := range []string{"7", "8"} { // on the node's loopback, and only on its address
 		t.Run(port, func(t *testing.T) {
 			f := s.of(t).forward("portal:" + port)
 			s.eventually(time.Minute, func() error { return f.ask("half of it", "HALF OF IT") })
@@ -73,7 +73,7 @@ id = 11
 			}
 		}
 		s.do("stop", "late")
-		time.Sleep(1100 * time.Millisecond) // it looks for the node once a second
+		time.Sleep(1100 * time.Millisecond) // the program looks for the node once a second
 		_ = f.ask("x", "")
 		said := f.end(0)
 		if strings.Count(said, "nothing listens on port 9 of node late") != 1 ||
@@ -83,7 +83,7 @@ id = 11
 	})
 }
 
-// A forwarding is a call of `orrery forward` that goes on.
+// A forwarding is a running call of `orrery forward`.
 type forwarding struct {
 	*site
 	address string
@@ -113,7 +113,7 @@ func (s *site) forward(target string) *forwarding {
 	return &forwarding{s, u.Host, cmd, wait, errs.String}
 }
 
-// ask says something, closes that half, and wants an answer.
+// ask sends a text, closes that direction, and checks the answer.
 func (f *forwarding) ask(text, want string) error {
 	c, err := net.Dial("tcp", f.address)
 	if err != nil {
@@ -132,7 +132,7 @@ func (f *forwarding) ask(text, want string) error {
 	return err
 }
 
-// end ends it by Ctrl-C and returns what it said was wrong.
+// end ends the forwarding with Ctrl-C and returns its error output.
 func (f *forwarding) end(status int) string {
 	f.Helper()
 	_ = f.cmd.Process.Signal(syscall.SIGINT)

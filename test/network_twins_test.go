@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTwinsApart has production and two twins of it, one of which may reach the world, all at the
-// same addresses. Nothing of a twin is ever on production's bridge.
+// TestTwinsApart: production and two twins, one of which may reach the outside, all have the same
+// addresses. No frame of a twin is ever on production's bridge.
 func TestTwinsApart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-apart", `
@@ -32,7 +32,7 @@ id = 10
 `, nil)
 	outside(t, "it-outside", "10.99.63")
 	s.do("up")
-	s.Cleanup(func() { // before the site's own end
+	s.Cleanup(func() { // before the site itself is destroyed
 		for _, twin := range []string{"dev1", "dev2"} {
 			_ = s.run("--force", "twin", "destroy", twin)
 		}
@@ -49,7 +49,7 @@ id = 10
 	frames := s.capture("it-apart", "lan")
 	const asks = "ping -c 3 -i 0.1 -w 2 -q -p %s %s >/dev/null && echo yes || echo no"
 	for _, c := range []struct {
-		whose, mark         string // the mark is in what is sent
+		whose, mark         string // the mark is in the sent data
 		lan, gateway, world string
 	}{
 		{"", "0b1e55ed", "yes", "yes", "yes"},
@@ -81,13 +81,13 @@ id = 10
 	if seen["0b1e55ed"] == 0 || len(seen) != 1 {
 		t.Errorf("frames on the bridge of production, by what is in them: %v", seen)
 	}
-	// From the host, it is production that answers, and the twins' way out is none in.
+	// From the host, production answers, and the twins' routers let nothing in.
 	if all := routers(s.name); len(all) != 1 {
 		t.Errorf("the routers are %v", all)
 	}
 }
 
-// routers returns the routers of the twins of a site, by what they are marked with.
+// routers returns the routers of a site's twins, by their marks.
 func routers(site string) []string {
 	out, _ := sh(`for n in $(ip netns list | grep -o '^orrery-[^ ]*'); do ip -n $n link show lo | grep -o 'orrery router .*'; done`)
 	return slices.DeleteFunc(strings.Split(out, "\n"),
@@ -101,7 +101,7 @@ func twinArgs(twin string) []string {
 	return []string{"--twin", twin}
 }
 
-// outside adds to this host a neighbour, PREFIX.2, that is on no network of any site.
+// outside adds a neighbour PREFIX.2 to this host, on a network that is of no site.
 func outside(t *testing.T, name, prefix string) {
 	t.Helper()
 	script := `set -e
@@ -120,8 +120,8 @@ ip -n NAME link set eth0 up`
 	}
 }
 
-// capture reads all frames on the bridge of a network until the function that it returns is called,
-// which gives them.
+// capture reads all frames on the bridge of a network until the returned function is called, which
+// returns them.
 func (s *site) capture(ofSite, network string) func() [][]byte {
 	s.Helper()
 	text, err := sh("ip -json link")
@@ -148,7 +148,7 @@ func (s *site) capture(ofSite, network string) func() [][]byte {
 		s.Fatal(err)
 	}
 	for _, err := range []error{
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<27), // what comes when it is full is lost
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<27), // frames are lost when the buffer is full
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: bridge.Index}),
 		unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP,
 			&unix.PacketMreq{Ifindex: int32(bridge.Index), Type: unix.PACKET_MR_PROMISC}),

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// clusterRoles are a scheduler's configuration with a daemon of its own, a daemon in a role above
-// that reads the same file, and a role that has nothing to do with either. The daemon of the base
-// role needs what the boot step of the role above prepares.
+// clusterRoles are a scheduler's configuration with its own daemon, a role above it with a daemon
+// that reads the same file, and an unrelated role. The daemon of the base role needs what the boot
+// step of the role above prepares.
 var clusterRoles = files{
 	"roles/base/role.toml": `services = ["agent.service"]
 [[file]]
@@ -70,8 +70,8 @@ WantedBy=multi-user.target
 }
 
 // TestOrderOfRoles: the services of a base role start after the boot steps of the role above it,
-// and steps that need services after those of all roles. When a file of the base role changes, the
-// daemons of the roles above read it, too, and no others.
+// and steps that need services run after those of all roles. When a file of the base role changes,
+// only the daemons of the base role and of the roles above read it again.
 func TestOrderOfRoles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-order", `
@@ -121,7 +121,8 @@ roles = ["ctld", "other"]
 	}
 	s.settled()
 
-	// A daemon that ends as soon as it has started fails the run, with what it said. The next run begins again.
+	// A daemon that ends as soon as it has started fails the run, with its output. The next run
+	// starts again.
 	s.write("roles/base/cluster.conf", "echo no such port; exit 3\n")
 	s.run("up").want(8, "one: configure: FAILED", `service agent.service ends as soon as it has started`, "no such port")
 	s.run("status").want(11)

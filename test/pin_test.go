@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPin: a pin is one however it is written, also to all processors that there are: nodes start,
-// and nothing is left to do.
+// TestPin: a pin to processors is the same however it is written, even one to all existing
+// processors. Nodes start, and nothing is left to do.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
@@ -45,7 +45,7 @@ id = 13
 		}
 	}
 
-	// To pin it otherwise, and not at all, disturbs no node.
+	// Changing or removing the pin disturbs no node.
 	before := s.init("list")
 	s.edit("site.toml", fmt.Sprintf("pin = %q\n[node.one]", list), "pin = \"0\"\n[node.one]")
 	s.wantPlan("limit list")

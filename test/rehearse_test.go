@@ -10,10 +10,10 @@ import (
 	"orrery/test/need"
 )
 
-// TestRehearse: a site is steered between hosts that are played, which have the addresses of the
-// site file. One loses its power and comes back, as somebody asks for who is on a host; how long
-// nodes did not answer is told. What the command ends with is what the rehearsal does, and nothing
-// is left of it.
+// TestRehearse: a site is controlled between simulated hosts with the addresses of the site file.
+// One host loses power and comes back when a user asks which nodes are on it. The time without
+// answers from nodes is reported. The exit status of the command is that of the rehearsal, and
+// nothing is left behind.
 func TestRehearse(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -58,8 +58,8 @@ exit 7`
 	}
 }
 
-// TestRehearseMachine: hosts that are played have virtual machines, too, which share a network with
-// containers. What these boot from is made there, if this machine has not made it.
+// TestRehearseMachine: simulated hosts can have virtual machines, which share a network with
+// containers. Their kernel is built there if this machine has not built it.
 func TestRehearseMachine(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()

@@ -50,7 +50,8 @@ while True:
 `
 }
 
-// released is a site with a role of which there are two editions, and one with data that is not for two.
+// released is a site with a role that has two editions, and a role with data that only one node can
+// have.
 func released() files {
 	all := maps.Clone(ledger)
 	all["roles/greeter/role.toml"], all["roles/greeter/greeter.py"] = greeterRole, greeterSays("one")
@@ -86,8 +87,8 @@ func newReleased(t *testing.T, name string, net int) *site {
 	return newSite(t, name, fmt.Sprintf(releasedSite, net), released())
 }
 
-// instances returns what there is of the nodes of the site, by name and release; the bridges are
-// the kernel's word.
+// instances returns the instances of the site's nodes, by name and release. Their bridges are read
+// from the kernel.
 func (s *site) instances() map[string]map[int]observe.Node {
 	s.Helper()
 	list, err := lxc.New(s.dirs, image.Open(s.dirs.State)).List(s.Context(), s.name)
@@ -104,8 +105,8 @@ func (s *site) instances() map[string]map[int]observe.Node {
 	return all
 }
 
-// inits returns the process ids of the first processes of all instances, by id, so that one that
-// was restarted is known.
+// inits returns the process ids of the first processes of all instances, by id, so that a restart
+// can be detected.
 func (s *site) inits() map[string]string {
 	all := map[string]string{}
 	for _, path := range glob(s.dirs.Nodes(s.name) + "/*/pid") {
@@ -117,8 +118,8 @@ func (s *site) inits() map[string]string {
 	return all
 }
 
-// onLive returns, for each node, the releases of those instances that have all links on the live networks,
-// and those that have some.
+// onLive returns, for each node, the releases of the instances that have all links on the live
+// networks, and of those that have some.
 func (s *site) onLive() (whole, partly map[string][]int) {
 	s.Helper()
 	whole, partly = map[string][]int{}, map[string][]int{}
@@ -178,13 +179,13 @@ func (s *site) in(release int, node, script string) string {
 	return strings.TrimSpace(s.do("shell", "--release", fmt.Sprint(release), node, "--", "/bin/sh", "-c", script))
 }
 
-// A caller asks an address every 10 ms, as long as it is wanted.
+// A caller requests an address every 10 ms, as long as it is wanted.
 type caller struct {
-	said    []string      // what it was told, when that was something else than before
+	said    []string      // answers that differ from the previous one
 	longest time.Duration // without an answer
 }
 
-// call asks until the function that it returns is called, which tells how it was.
+// call sends requests until the returned function is called, which returns the results.
 func call(address string) (end func() caller) {
 	stop, result := make(chan struct{}), make(chan caller)
 	go func() {
@@ -194,7 +195,7 @@ func call(address string) (end func() caller) {
 			asked := time.Now()
 			text, err := greeting(address)
 			if idle := time.Since(asked) - attempt; idle > 0 {
-				last = last.Add(idle) // this client itself stood still, on a busy machine
+				last = last.Add(idle) // this client itself was delayed, on a busy machine
 			}
 			if err == nil && text != "" {
 				c.longest, last = max(c.longest, time.Since(last)), time.Now()
@@ -203,7 +204,7 @@ func call(address string) (end func() caller) {
 				}
 			}
 			select {
-			case <-stop: // once it has heard how it is now
+			case <-stop: // after it has received the current answer
 				if time.Since(last) < 10*time.Millisecond || time.Since(last) > 10*time.Second {
 					c.longest = max(c.longest, time.Since(last))
 					result <- c
@@ -216,7 +217,7 @@ func call(address string) (end func() caller) {
 	return func() caller { close(stop); return <-result }
 }
 
-// attempt is more than greeting takes, whatever the other end does.
+// attempt is more than the time that greeting takes, whatever the peer does.
 const attempt = 400 * time.Millisecond
 
 func greeting(address string) (string, error) {
@@ -230,7 +231,7 @@ func greeting(address string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// greeted is greeting with the patience that a busy machine takes.
+// greeted is like greeting, with retries for a busy machine.
 func greeted(address string) (text string, err error) {
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		if text, err = greeting(address); err == nil && text != "" {
@@ -240,12 +241,12 @@ func greeted(address string) (text string, err error) {
 	return text, err
 }
 
-// unanswered is how long a client may be without an answer during a switch, on a machine that has
-// other work. It is measured in bench.
+// unanswered is how long a client may be without an answer during a switch, on a machine with other
+// work. bench measures it.
 const unanswered = 2 * time.Second
 
-// calling runs the program while clients call both greeters of a site, who must say all of these,
-// in this order, and never be long away.
+// calling runs the program while clients call both greeters of a site. The greeters must give
+// exactly these answers, in this order, and never be away for long.
 func (s *site) calling(net int, says []string, args ...string) result {
 	s.Helper()
 	clients := []func() caller{call(fmt.Sprintf("10.99.%d.101:7000", net)), call(fmt.Sprintf("10.99.%d.102:7000", net))}
@@ -255,7 +256,7 @@ func (s *site) calling(net int, says []string, args ...string) result {
 	})
 	r := s.run(args...)
 	for i, end := range clients {
-		// The last word may not have been heard yet.
+		// The last answer may not have arrived yet.
 		s.eventually(time.Minute, func() error {
 			text, err := greeting(fmt.Sprintf("10.99.%d.%d:7000", net, 101+i))
 			return cmp.Or(err, is(text, says[len(says)-1]))
@@ -290,7 +291,7 @@ func TestRelease(t *testing.T) {
 	releaseQuarantine(s)
 	s.run("plan", "--probe").want(0, "nothing to do")
 	releaseSwitch(s)
-	s.run("plan", "--probe").want(0, "nothing to do") // services that only run where it is live are as they shall be, too
+	s.run("plan", "--probe").want(0, "nothing to do") // live-only services match their declaration, too
 	releaseLookedAt(s)
 	releaseUnchanged(s)
 	releaseBack(s)
@@ -298,7 +299,8 @@ func TestRelease(t *testing.T) {
 	releaseDown(s)
 }
 
-// releaseQuarantine: both run at once and are the same, and only one of them is there for others.
+// releaseQuarantine: both releases run at once and are the same, and other nodes only reach the
+// live one.
 func releaseQuarantine(s *site) {
 	s.Helper()
 	for _, node := range []string{"web0", "web1", "store"} {
@@ -341,8 +343,8 @@ func releaseQuarantine(s *site) {
 	s.lines("store")
 }
 
-// releaseUnheard: whatever the quarantine sends, nothing of it is on the live networks. Both have
-// the same addresses, so frames are known by what is in them.
+// releaseUnheard: nothing that the quarantine sends is on the live networks. Both have the same
+// addresses, so frames are recognised by their content.
 func releaseUnheard(s *site) {
 	s.Helper()
 	frames := []func() [][]byte{s.capture(s.name, "lan"), s.capture(s.name, "data")}
@@ -370,7 +372,7 @@ done; ip neigh del 10.99.100.1 dev eth0; true`
 	}
 }
 
-// releaseSwitch: the set goes over, as a whole, with its data, and nothing is restarted.
+// releaseSwitch: the set switches as a whole, with its data, and nothing is restarted.
 func releaseSwitch(s *site) {
 	s.Helper()
 	before, lines := s.inits(), s.lines("store")
@@ -411,7 +413,7 @@ func (s *site) releases() map[int]releaseLine {
 	return by
 }
 
-// releaseLookedAt: what is told of releases is true.
+// releaseLookedAt: the commands report releases correctly.
 func releaseLookedAt(s *site) {
 	s.Helper()
 	releases := s.releases()
@@ -451,7 +453,7 @@ func releaseLookedAt(s *site) {
 	s.run("release", "diff", "0", "701", "store").want(0, `\Astore:\n  the same\n\z`)
 }
 
-// releaseUnchanged: nothing changes under a release that is live, whatever becomes of the site directory.
+// releaseUnchanged: nothing changes under a live release, whatever happens to the site directory.
 func releaseUnchanged(s *site) {
 	s.Helper()
 	s.edit("roles/greeter2/greeter.py", "two", "three")
@@ -466,7 +468,7 @@ func releaseUnchanged(s *site) {
 	s.edit("roles/ledger/role.toml", "within = \"21s\"", "within = \"20s\"")
 }
 
-// steps returns what the last run did.
+// steps returns the steps of the last run.
 func (s *site) steps() []string {
 	s.Helper()
 	var all []struct{ Kind, Step, Who string }
@@ -482,7 +484,7 @@ func (s *site) steps() []string {
 	return steps
 }
 
-// releaseBack: back and forth, with the data, and nothing rebuilt or restarted.
+// releaseBack: back and forth, with the data, and nothing is rebuilt or restarted.
 func releaseBack(s *site) {
 	s.Helper()
 	before, lines := s.inits(), s.lines("store")
@@ -511,7 +513,7 @@ func releaseBack(s *site) {
 	s.do("switch", "--release", "701")
 }
 
-// releasePruned: what is live, former or confirmed stays, whatever is asked for.
+// releasePruned: live, former and confirmed releases stay, whatever is requested.
 func releasePruned(s *site) {
 	s.Helper()
 	s.do("stage", "--release", "700")
@@ -538,7 +540,7 @@ func releasePruned(s *site) {
 	s.wantLive(700)
 }
 
-// releaseDown: nothing is left after down, and up brings the release that was live.
+// releaseDown: down leaves nothing behind, and up starts the release that was live.
 func releaseDown(s *site) {
 	s.Helper()
 	lines := s.lines("store")
@@ -550,8 +552,8 @@ func releaseDown(s *site) {
 	s.run("rollback").want(3, "no former release")
 }
 
-// TestReleaseFails: a release that is healthy in quarantine and not where it is live goes back by
-// itself, and nothing is half way.
+// TestReleaseFails: a release that is healthy in quarantine but not when live goes back on its own,
+// completely.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relfail", 102)
@@ -590,7 +592,7 @@ func TestReleaseFails(t *testing.T) {
 		t.Errorf("releases: %+v", releases)
 	}
 	s.run("rollback").want(3, "no former release")
-	// Once the cause is mended, the same release goes live.
+	// After the cause is fixed, the same release goes live.
 	s.sh("store", "rm /srv/data/refused")
 	followed := s.follows("store")
 	s.do("switch", "--release", "701")
@@ -598,7 +600,7 @@ func TestReleaseFails(t *testing.T) {
 	s.sh("store", "logger of the new release")
 	followed("release 701 is live on node store now", "of the new release")
 	s.wantKept("store", lines)
-	s.sh("store", "touch /srv/data/refused") // and back is not asked of the new release's health
+	s.sh("store", "touch /srv/data/refused") // the way back does not require health of the new release
 	s.do("rollback")
 	s.wantLive(0)
 }
@@ -628,8 +630,8 @@ func TestReleaseFirst(t *testing.T) {
 	s.wantLive(701)
 }
 
-// releaseTwoNumbers: two numbers take turns. What rollback returns to is left alone by stage as
-// long as nobody gives it up.
+// releaseTwoNumbers: two numbers alternate. Stage leaves the release that rollback returns to
+// alone, until the user gives up the rollback.
 func releaseTwoNumbers(s *site) {
 	s.Helper()
 	says := func(want string) {
@@ -659,8 +661,8 @@ func releaseTwoNumbers(s *site) {
 	s.wantLive(701)
 }
 
-// TestReleaseReboot: after a reboot of the host, the release that was live is live, and the former
-// can still be returned to.
+// TestReleaseReboot: after a reboot of the host, the live release is live again, and a rollback to
+// the former one is still possible.
 func TestReleaseReboot(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "relboot")
@@ -680,19 +682,20 @@ func TestReleaseReboot(t *testing.T) {
 	if text, err := greeted("10.99.107.101:7000"); text != "one" {
 		t.Errorf("web0 says %q (%v)", text, err)
 	}
-	// One that is on trial, which nobody confirms. It was live before, and stands still since the boot.
+	// A release on trial that no user confirms. It was live before, and has been stopped since the
+	// boot.
 	s.reboot()
 	s.run("resume").want(0)
 	s.run("switch", "--release", "701", "--confirm-within", "8s", "--confirm-by", "hand").want(12)
 	s.reboot()
 	s.run("resume").want(0)
 	s.trialOver(30 * time.Second)
-	// On a busy machine its time may be over before resume comes to it.
+	// On a busy machine its time may be over before resume reaches it.
 	s.run("confirm").want(13, "release 701 has gone back: (nobody confirmed it|its time was over while nobody watched over it)")
 	s.wantLive(0)
 }
 
-// TestReleasePart: a part of the nodes goes to another release, and the others stay.
+// TestReleasePart: a part of the nodes switches to another release, and the others stay.
 func TestReleasePart(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relpart", 104)
@@ -706,7 +709,7 @@ func TestReleasePart(t *testing.T) {
 		want(3, "node web1 of release 701 is not on this host", "orrery stage web1 --release 701")
 	s.run("switch", "web0", "web1", "--release", "701").want(3, "node web1 of release 701 is not on this host")
 	s.wantLive(0)
-	s.run("switch", "--release", "701").want(0, "1 node at release 701") // those that are staged
+	s.run("switch", "--release", "701").want(0, "1 node at release 701") // the staged ones
 	s.wantLive(701, "web0")
 	s.wantLive(0, "web1", "store")
 	for node, says := range map[string]string{"101": "two", "102": "one"} {
@@ -726,20 +729,20 @@ func TestReleasePart(t *testing.T) {
 	s.do("rollback", "web1")
 	s.wantLive(0, "web1")
 	s.wantLive(701, "web0", "store")
-	s.do("rollback") // all that have one
+	s.do("rollback") // all that have a former release
 	s.wantLive(0)
 	s.do("down", "web0")
 	s.do("up")
 	s.wantLive(0)
 }
 
-// TestReleaseCopy: what is live of a release follows what it was staged from, which has all that
-// the site directory reads, and nothing else.
+// TestReleaseCopy: the live nodes of a release follow the copy from which it was staged. The copy
+// contains everything that the site directory uses, and nothing else.
 func TestReleaseCopy(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relcopy", 121)
-	// The second edition is a directory that is linked, with a hidden source, in a site directory with
-	// a link to a key beside it.
+	// The second edition is a linked directory with a hidden source, in a site directory that also
+	// contains a link to a key.
 	s.write("editions/two/role.toml", strings.ReplaceAll(greeterRole, `"greeter.py"`, `".greeter.py"`))
 	s.write("editions/two/.greeter.py", greeterSays("two"))
 	key := filepath.Join(t.TempDir(), "key")
@@ -781,15 +784,15 @@ func TestReleaseCopy(t *testing.T) {
 	s.settled()
 }
 
-// TestReleaseProduction: in production, what changes which release is live asks for the site's
-// name. The journal knows who.
+// TestReleaseProduction: in production, commands that change the live release require the site's
+// name. The journal records the user.
 func TestReleaseProduction(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relprod", 105)
 	s.edit("site.toml", "[network.lan]", "site.production = true\n[network.lan]")
 	s.env = append(s.env, "SUDO_USER=ada")
 	s.do("up")
-	s.do("stage", "--release", "701") // disturbs nobody
+	s.do("stage", "--release", "701") // disturbs no node
 	before := s.inits()
 	refused := func(args ...string) {
 		t.Helper()
@@ -817,7 +820,8 @@ func TestReleaseProduction(t *testing.T) {
 	}
 }
 
-// TestReleaseMisuse: what cannot be is refused before anything is done, in the program's own words.
+// TestReleaseMisuse: impossible requests are refused before anything is done, in the program's own
+// words.
 func TestReleaseMisuse(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relmis", 106)
@@ -863,13 +867,13 @@ func TestReleaseMisuse(t *testing.T) {
 		refused(c.status, []string{c.text}, c.args...)
 	}
 	s.settled()
-	// One that is not healthy in quarantine.
+	// A release that is not healthy in quarantine.
 	refused(8, []string{"node web0 is not healthy"}, "stage", "--release", "702")
 	s.wantLive(0)
 	refused(3, []string{"node (web0|web1) of release 702 is not proven", "orrery stage web. --release 702"}, "switch",
 		"--release", "702")
 	s.wantLive(0)
-	// One that was, and is no more.
+	// A release that was healthy, and is no longer.
 	s.do("stage", "--release", "701")
 	s.in(701, "web1", "touch /root/sick")
 	end := call("10.99.106.102:7000")
@@ -879,7 +883,7 @@ func TestReleaseMisuse(t *testing.T) {
 	}
 	s.wantLive(0)
 	s.in(701, "web1", "rm /root/sick")
-	// One of which a node does not run.
+	// A release of which a node does not run.
 	s.in(701, "web1", "poweroff")
 	s.eventually(30*time.Second, func() error { return is(string(s.instances()["web1"][701].State), "stopped") })
 	s.run("switch", "--release", "701").want(0, "node web1: start: ok")

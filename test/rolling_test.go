@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRolling: an edit of a file of the layer goes through a group's nodes one by one. A batch that
-// fails is put back as it was, with what its nodes had written, and later ones are not touched; the
-// mended site goes on by the same command.
+// TestRolling: an edit of a file of the layer is applied to a group's nodes one by one. A failed
+// batch is restored with everything that its nodes had written, and later batches are not touched.
+// After a fix of the site, the same command continues.
 func TestRolling(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-rolling", `
@@ -50,7 +50,7 @@ within = "2s"
 			t.Errorf("node %s was\n%s\nis\n%s", node, before[node], now)
 		}
 	}
-	for _, node := range nodes[1:] { // it has not been started again
+	for _, node := range nodes[1:] { // it was not restarted
 		if now := s.sh(node, "systemctl show -p UserspaceTimestampMonotonic"); !strings.Contains(before[node], now) {
 			t.Errorf("node %s was disturbed: %s", node, now)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSecrets: the values of secrets are on the node, where they were asked for, and nowhere else.
+// TestSecrets: values of secrets are on the node, where they are declared, and nowhere else.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -83,7 +83,7 @@ cat /etc/holder.conf
 	for path, want := range map[string]string{
 		"/etc/orrery/secrets/filed": "440 holder:holder", "/etc/orrery/secrets/commanded": "400 root:root",
 		"/etc/orrery/secrets/made": "400 root:root", "/etc/holder.conf": "400 holder:holder",
-		// Programs such as munged look at every directory on the way.
+		// Programs such as munged check every directory on the path.
 		"/etc/orrery": "755 root:root", "/etc/orrery/secrets": "755 root:root", "/etc/orrery/files": "755 root:root",
 		"/etc/orrery/env": "644 root:root", "/etc/orrery/hosts": "644 root:root",
 		"/etc/orrery/inventory.json": "644 root:root",
@@ -118,7 +118,7 @@ cat /etc/holder.conf
 			}
 		}
 	}
-	s.do("stop") // so that all is on disk
+	s.do("stop") // so that everything is on disk
 	searched := s.search(s.dir, values)
 	for _, dir := range []string{"sites", "store", "log", "build"} {
 		searched += s.search(filepath.Join(s.dirs.State, dir), values, filepath.Join(s.dirs.Secrets(s.name), "made"))
@@ -131,7 +131,7 @@ cat /etc/holder.conf
 	s.settled()
 }
 
-// search looks for values in all files below a directory but some.
+// search looks for values in all files below a directory, with some exceptions.
 func (s *site) search(dir string, values []string, but ...string) (searched int) {
 	s.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -18,7 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// A site is a site directory of a test. When the test ends it is taken down, and nothing may be left of it.
+// A site is a test's site directory. When the test ends, the site is destroyed, and nothing of it
+// may be left.
 type site struct {
 	*testing.T
 	name    string
@@ -28,10 +29,10 @@ type site struct {
 	env     []string
 }
 
-// files are those of a site directory, by path.
+// files are the files of a site directory, by path.
 type files map[string]string
 
-// newSite makes a site directory. Its site.toml is given without the site's name.
+// newSite makes a site directory. The given site.toml lacks the site's name.
 func newSite(t *testing.T, name, siteFile string, rest files) *site {
 	t.Helper()
 	need.Integration(t)
@@ -44,7 +45,7 @@ func newSite(t *testing.T, name, siteFile string, rest files) *site {
 	return s
 }
 
-// newExample copies an example, under another name and with other addresses.
+// newExample copies an example, with another name and other addresses.
 func newExample(t *testing.T, example, name string, replace ...string) *site {
 	t.Helper()
 	s := newSite(t, name, "", nil)
@@ -65,12 +66,12 @@ func newExample(t *testing.T, example, name string, replace ...string) *site {
 	return s
 }
 
-// keepIn says where the state of the site is from now on.
+// keepIn sets where the state of the site is from now on.
 func (s *site) keepIn(dirs host.Dirs) {
 	s.dirs, s.env = dirs, environment(dirs)
 }
 
-// at returns the site for a user who keeps its state in other directories.
+// at returns the site for a user with other state directories.
 func (s *site) at(dirs host.Dirs) *site {
 	other := *s
 	other.keepIn(dirs)
@@ -93,7 +94,7 @@ func (s *site) write(path, text string) {
 	}
 }
 
-// edit replaces a text that must be in a file of the site directory.
+// edit replaces a text in a file of the site directory. The text must exist.
 func (s *site) edit(path, old, text string) {
 	s.Helper()
 	content, err := os.ReadFile(filepath.Join(s.dir, path))
@@ -106,7 +107,7 @@ func (s *site) edit(path, old, text string) {
 	s.write(path, strings.Replace(string(content), old, text, 1))
 }
 
-// A result is how a call of the program ended.
+// A result is the result of a call of the program.
 type result struct {
 	*site
 	args   []string
@@ -130,7 +131,7 @@ func (s *site) command(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) 
 	}
 	cmd = exec.Command(s.program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, out, errs
-	cmd.WaitDelay = time.Second // what it leaves in a node may hold the pipes
+	cmd.WaitDelay = time.Second // processes that it leaves in a node may hold the pipes
 	return cmd, out, errs
 }
 
@@ -156,7 +157,7 @@ func (s *site) run(args ...string) result {
 	return r
 }
 
-// do runs the program, which must succeed, and gives its output.
+// do runs the program, which must succeed, and returns its output.
 func (s *site) do(args ...string) string {
 	s.Helper()
 	return s.run(args...).want(0).out
@@ -176,7 +177,7 @@ func (r result) want(status int, texts ...string) result {
 	return r
 }
 
-// on runs a command in a node and gives its output, without white space around it.
+// on runs a command in a node and returns its output, without surrounding white space.
 func (s *site) on(node string, command ...string) string {
 	s.Helper()
 	return strings.TrimSpace(s.do(append([]string{"shell", node, "--"}, command...)...))
@@ -188,23 +189,23 @@ func (s *site) sh(node, script string) string {
 	return s.on(node, "/bin/sh", "-c", script)
 }
 
-// settled wants that nothing is left to do and that all nodes are as declared.
+// settled checks that nothing is left to do and that all nodes are as declared.
 func (s *site) settled() {
 	s.Helper()
 	s.run("plan").want(0)
 	s.run("status").want(0)
 }
 
-// A step is one of `orrery plan --json`.
+// A step is a step of `orrery plan --json`.
 type step struct {
 	Kind, Subject, Reason string
 }
 
-// replied returns the result in what --json has printed.
+// replied returns the result from the output of --json.
 func replied(text string) []byte {
 	var reply struct{ Result json.RawMessage }
 	if err := json.Unmarshal([]byte(text), &reply); err != nil {
-		return []byte(text) // which is as little what the test expects
+		return []byte(text) // not what the test expects either
 	}
 	return reply.Result
 }
@@ -239,7 +240,7 @@ func (s *site) wantPlan(want ...string) {
 	}
 }
 
-// eventually tries until there is no error, and fails when time is up.
+// eventually tries until there is no error, and fails at the deadline.
 func (s *site) eventually(within time.Duration, try func() error) {
 	s.Helper()
 	deadline := time.Now().Add(within)
@@ -255,7 +256,7 @@ func (s *site) eventually(within time.Duration, try func() error) {
 	}
 }
 
-// of returns the site for a part of its test.
+// of returns the site for a subtest.
 func (s *site) of(t *testing.T) *site {
 	part := *s
 	part.T = t

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A taken snapshot is what `orrery snapshot --json` tells.
+// A taken snapshot is an element of the output of `orrery snapshot --json`.
 type taken struct {
 	ID    string
 	Pause float64 `json:"pause_seconds"`
@@ -29,7 +29,7 @@ func (s *site) snapshot(args ...string) taken {
 	return t
 }
 
-// keeper is a role with data of each node, data of all, and a health check that tells bad data.
+// keeper is a role with data of each node, shared data, and a health check that detects bad data.
 var keeper = files{"roles/keeper/role.toml": `
 [[volume]]
 name = "data"
@@ -44,7 +44,7 @@ timeout = "1s"
 within = "3s"
 `}
 
-// TestSnapshot takes snapshots of eight nodes and puts them back.
+// TestSnapshot takes snapshots of eight nodes and restores them.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-snapshot", `
@@ -68,7 +68,7 @@ shared = true
 	s.Run("Killed", func(t *testing.T) { snapshotKilled(s.of(t)) })
 }
 
-// snapshotPause: nodes stand still for less than 200 ms, all at one moment.
+// snapshotPause: nodes are frozen for less than 200 ms, all at the same moment.
 func snapshotPause(s *site) {
 	shortest := s.snapshot()
 	for range 4 {
@@ -80,7 +80,8 @@ func snapshotPause(s *site) {
 	if shortest.Pause <= 0 || shortest.Pause > 0.2 || shortest.Skew > shortest.Pause {
 		s.Errorf("the shortest pause of five is %.0f ms, with a skew of %.0f ms", shortest.Pause*1000, shortest.Skew*1000)
 	}
-	// A counter that is written to the private layer, then to the volume, is nowhere more than one ahead.
+	// A counter that is written first to the private layer and then to the volume differs by at
+	// most one everywhere.
 	s.sh("n1", `nohup sh -c 'i=0; while [ ! -e /root/stop ]; do i=$((i+1)); echo $i > /root/.a; mv /root/.a /root/a; echo $i > /srv/data/.b; mv /srv/data/.b /srv/data/b; done' >/dev/null 2>&1 &
 while [ ! -e /srv/data/b ]; do sleep 0.1; done`)
 	for range 5 {
@@ -148,7 +149,7 @@ func snapshotRestore(s *site) {
 		s.Errorf("there is\n%s\nwant\n%s", got, before)
 	}
 	s.settled()
-	// Even one that is no longer there, as it stood on the layers of then.
+	// Even a destroyed node is restored, on the layers that it had at that time.
 	s.do("down", "n4")
 	s.run("snapshot", "restore", id, "n4", "--yes-restore", s.name).want(0)
 	if got := s.written("n4"); !strings.Contains(got, "before\nbefore") {
@@ -158,7 +159,7 @@ func snapshotRestore(s *site) {
 	s.settled()
 }
 
-// snapshotUndone: if what is put back turns out unhealthy, all is as it was before.
+// snapshotUndone: if the restored state is unhealthy, everything is put back as it was before.
 func snapshotUndone(s *site) {
 	s.sh("n1", "touch /srv/data/bad")
 	id := s.snapshot("n1", "n2").ID
@@ -176,7 +177,7 @@ func snapshotUndone(s *site) {
 	}
 }
 
-// snapshotKilled: however a run ends, nodes go on, and nothing half made is kept.
+// snapshotKilled: however a run ends, nodes continue, and nothing incomplete is kept.
 func snapshotKilled(s *site) {
 	before := len(glob(s.dirs.Snapshots(s.name) + "/*"))
 	whole := 0
@@ -200,7 +201,7 @@ func snapshotKilled(s *site) {
 	if now := len(glob(s.dirs.Snapshots(s.name)+"/*")) - before; now < whole+1 {
 		s.Errorf("%d snapshots were finished, and %d are there", whole+1, now)
 	}
-	// A restore that is killed is finished by the next, whose way back leads to what was there before the first.
+	// A killed restore is finished by the next one, whose undo leads to the state before the first.
 	id := s.snapshot().ID
 	s.do("exec", "all", "--", "sh", "-c", "echo last > /srv/data/x")
 	for range 5 {

@@ -15,7 +15,7 @@ import (
 	"orrery/test/need"
 )
 
-// spanSite is a site with a node on each of some hosts, all on one network; the first host has it.
+// spanSite is a site with a node on each of some hosts, all on one network of the first host.
 func spanSite(name, gateway string, nodes []string, id int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "site.name = %q\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.99.243.0/24\"\n%s\n",
@@ -32,14 +32,14 @@ func spanSite(name, gateway string, nodes []string, id int) string {
 }
 
 // TestSpan: nodes of one network on several hosts reach one another, and the gateway on their own
-// host, whatever becomes of the others. Nobody else reaches them: no other site of the same
-// addresses, no stranger beside the hosts, no user of a host, and no node by way of the hosts' own
-// addresses. Between the hosts goes the network's VXLAN and nothing else of it.
+// host, whatever happens to other hosts. Nothing else reaches them: no other site with the same
+// addresses, no foreign machine beside the hosts, no user of a host, and no node through the hosts'
+// own addresses. Between the hosts there is only the network's VXLAN traffic.
 func TestSpan(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-span", "10.77.1.", "10.99.243.")
-	s.do("image", "build") // hosts have no way out to packages
+	s.do("image", "build") // hosts cannot reach package archives
 	const stranger = 4
 	h := hosts.Up(t, hosts.Options{Count: stranger, Programs: map[string]string{"orrery": program},
 		Store: filepath.Join(need.State(), "store")})
@@ -86,7 +86,7 @@ func TestSpan(t *testing.T) {
 		slices.Sort(all)
 		return strings.Join(all, ", ")
 	}
-	const tries = 10 // as many as it takes on a busy machine
+	const tries = 10 // enough for a busy machine
 
 	const gateway = "gateway = \"10.99.243.1\"\nnat = true"
 	write("/root/span", spanSite("it-span", gateway, []string{"a", "b"}, 11))
@@ -98,14 +98,14 @@ func TestSpan(t *testing.T) {
 	write("/root/other", spanSite("it-other", "", []string{"x", "y"}, 21))
 	says(1, "cd /root/other; orrery up", "running")
 	says(1, "orrery exec all -- ip link show eth0", "a | ", "b | ", "c | ", "mtu 1450")
-	// What is copied between nodes of other hosts does not come to the one that steers.
+	// Data copied between nodes of other hosts does not pass through the control host.
 	says(1, `orrery exec b -- sh -c 'dd if=/dev/urandom of=/root/big bs=1M count=20 2> /dev/null; sha256sum /root/big > /root/sum'
 		rx=/sys/class/net/eth0/statistics/rx_bytes; was=$(cat $rx)
 		orrery cp b:/root/big b:/root/sum c:/root/ && [ $(($(cat $rx) - was)) -lt 5000000 ] && orrery exec c -- sha256sum -c /root/sum`,
 		"/root/big: OK")
 
-	// What comes to a host by the switch is counted: VXLAN of the two networks, other VXLAN, and what
-	// is of the networks' addresses without any.
+	// The packets that a host receives from the switch are counted: VXLAN of the two networks,
+	// other VXLAN, and packets with the networks' addresses outside of VXLAN.
 	mine, others := model.VNI("it-span", "lan"), model.VNI("it-other", "lan")
 	sh(2, fmt.Sprintf(`nft -f - <<'END'
 table netdev watch {
@@ -145,7 +145,7 @@ END`, mine, others))
 		t.Errorf("a node of the other site reaches %q", got)
 	}
 
-	// Somebody says by ARP, in a VXLAN frame, that they are there. Who heard it remembers.
+	// A forged ARP message in a VXLAN frame. A node that received it has a neighbour entry.
 	remembers := func(from int, as, to string, last int) bool {
 		t.Helper()
 		frame := fmt.Sprintf("\x08\x00\x00\x00%s\x00\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00%s\x08\x06\x00\x01\x08\x00\x06\x04\x00\x01\x02\x00\x00\x00\x00%s%s\x00\x00\x00\x00\x00\x00%s",
@@ -155,14 +155,14 @@ END`, mine, others))
 		for _, c := range []byte(frame) {
 			fmt.Fprintf(&octal, `\%03o`, c)
 		}
-		// All at once: what bash prints in parts is sent in parts.
+		// The frame is written at once, since bash sends output in parts if it prints in parts.
 		sh(from, fmt.Sprintf(as, fmt.Sprintf(
 			`printf "%s" | dd bs=2000 iflag=fullblock status=none > /dev/udp/%s/4789 || true`, octal.String(), to)))
 		time.Sleep(100 * time.Millisecond)
 		return strings.Contains(sh(1, "orrery exec a -- ip neigh show 10.99.243."+strconv.Itoa(last)), "lladdr")
 	}
 	root, user := `bash -c '%s'`, `su ada -s /bin/bash -c '%s'`
-	if !remembers(2, root, "10.8.1.1", 101) { // which shows that the frame is one
+	if !remembers(2, root, "10.8.1.1", 101) { // this proves that the frame is valid
 		t.Error("root of another host is not heard")
 	}
 	remembers(2, root, "10.8.1.1", 1)
@@ -180,7 +180,7 @@ END`, mine, others))
 		t.Error("a node is heard that says it is a host")
 	}
 
-	// A wire that takes less than the interfaces at its ends is found.
+	// A wire with a smaller MTU than the interfaces at its ends is detected.
 	says(1, "orrery host check || true", "sv3  ", "well")
 	if err := h.At(3).Narrow(1400); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ END`, mine, others))
 		t.Fatal(err)
 	}
 
-	// What somebody changes by hand is seen, and mended.
+	// Manual changes are seen and repaired.
 	sh(2, `dev=$(ip -o link show type vxlan | grep -o 'orx[0-9a-f]*' | head -1); bridge fdb show dev $dev | grep "dst 10.8.1.1 self" | grep -v ^00 | cut -d' ' -f1 | while read mac; do bridge fdb del $mac dev $dev; done`)
 	says(1, "orrery plan || true; orrery -C /root/other plan || true", "nodes on other hosts changed")
 	sh(3, `nft list tables | grep 'orrery\.' | while read table; do nft delete $table; done`)

@@ -21,8 +21,8 @@ import (
 	"orrery/internal/host"
 )
 
-// typist is what a program in a node does to type into the operator's terminal: by each stream that
-// it was given, and by /dev/tty.
+// typist is a program in a node that types into the user's terminal, through each of its streams
+// and /dev/tty.
 const typist = `
 $| = 1;
 sub typed { my $f = shift; for my $c (split //, "evil\n") { my $x = $c; ioctl($f, 0x5412, $x) or return 0 } return 1 }
@@ -31,7 +31,8 @@ if (open(my $t, "+<", "/dev/tty")) { print "typed by /dev/tty\n" if typed($t) }
 print "\e]0;evil title\atried\n";
 `
 
-// answerer answers each request with a redirect to the loopback address, by the name that has two addresses.
+// answerer answers each request with a redirect to the loopback address, by the name that has two
+// addresses.
 const answerer = `
 use Socket;
 socket(S, PF_INET, SOCK_STREAM, 6) && setsockopt(S, SOL_SOCKET, SO_REUSEADDR, 1) && bind(S, sockaddr_in(8080, inet_aton("127.0.0.1"))) && listen(S, 9) or die $!;
@@ -42,7 +43,7 @@ while (accept(C, S)) {
 }
 `
 
-// TestSpeech: what a node prints, answers and sends reaches neither the operator's terminal nor the
+// TestSpeech: what a node prints, answers and sends reaches neither the user's terminal nor the
 // host's loopback nor the host's files.
 func TestSpeech(t *testing.T) {
 	t.Parallel()
@@ -127,8 +128,8 @@ tcp = 8080
 	t.Run("Copy", func(t *testing.T) { hostileCopy(s.of(t)) })
 }
 
-// atTerminal runs the program on a terminal, and gives what that is sent, and how much was typed
-// there that nobody has typed.
+// atTerminal runs the program on a terminal. It returns the terminal's output, and how much the
+// program put into the terminal's input.
 func (s *site) atTerminal(args ...string) (sent string, typed int) {
 	s.Helper()
 	operator, tty, err := pty.Open()
@@ -164,7 +165,7 @@ func (s *site) atTerminal(args ...string) (sent string, typed int) {
 	return strings.TrimSuffix(out.String(), over), typed
 }
 
-// hostileCopy copies from a node whose tar is false.
+// hostileCopy copies from a node whose tar is replaced.
 func hostileCopy(s *site) {
 	dir := s.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -175,7 +176,8 @@ func hostileCopy(s *site) {
 	if err := os.Mkdir(into, 0o755); err != nil {
 		s.Fatal(err)
 	}
-	// A true tar of a set-user-ID program, a named pipe and links; what is copied is a file of the caller's.
+	// The real tar with a set-user-ID program, a named pipe and links. A copied file belongs to the
+	// caller.
 	s.sh("one", `mkdir -p /srv/x && cp /bin/true /srv/x/suid && chmod 4755 /srv/x/suid && mkfifo /srv/x/pipe && ln -s /etc/shadow /srv/x/link`)
 	s.run("cp", "one:/srv/x", into).want(1, "x/pipe is a named pipe")
 	if info, err := os.Stat(filepath.Join(into, "x/suid")); err != nil || info.Mode()&os.ModeSetuid != 0 {
@@ -185,7 +187,7 @@ func hostileCopy(s *site) {
 	if got := s.on("two", "stat", "-c", "%a", "/srv/there"); got != "755" {
 		s.Errorf("between nodes came a file of mode %s", got)
 	}
-	// A false one: a link, then a file through it.
+	// A fake tar that writes a link, and then a file through it.
 	s.sh("one", fmt.Sprintf(`mkdir -p /srv/y /srv/a /srv/b/y && ln -s %q /srv/a/y && echo evil > /srv/b/y/victim
 tar -C /srv/a -cf /srv/false.tar y && tar -C /srv/b -rf /srv/false.tar y/victim
 printf '#!/bin/sh\ncat /srv/false.tar\n' > /usr/local/bin/tar && chmod 755 /usr/local/bin/tar`, dir))

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestTwoStateDirectories: a site that is up is not brought up, nor taken down, from another state directory.
+// TestTwoStateDirectories: a site that is up is neither started nor destroyed from another state
+// directory.
 func TestTwoStateDirectories(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-states", "[network.lan]\nsubnet = \"10.99.126.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\n",

@@ -13,7 +13,7 @@ import (
 
 const nobody = 65534
 
-// TestStrangers: a user of the host can read and write nothing of what a site has on it, whatever
+// TestStrangers: a user of the host can neither read nor write anything of a site on it, whatever
 // its paths are, nor list a directory.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
@@ -63,12 +63,12 @@ script = "echo here > /srv/data/open; chmod 0666 /srv/data/open; cat /etc/holder
 		value) || !strings.Contains(got, "here") {
 		t.Errorf("in the node, its users see %q", got)
 	}
-	loosen(s) // as a version before had them
+	loosen(s) // as a former version had them
 	s.do("up")
 	wantClosed(t, s.closedTo(nobody, 50, s.dirs.State, s.dirs.Run))
 }
 
-// loosen sets the modes of a host's files and directories to those that they had in former versions.
+// loosen sets the modes of a host's files and directories to those of former versions.
 func loosen(s *site) {
 	for _, path := range append(glob(s.dirs.State+"/sites/"+s.name+"/*"), s.dirs.State, s.dirs.Run, s.dirs.Run+"/sites",
 		s.dirs.Run+"/sites/"+s.name, s.dirs.State+"/sites") {
@@ -87,8 +87,8 @@ func wantClosed(t *testing.T, open []string) {
 	}
 }
 
-// closedTo returns what a user of the host can do with any path below some directories. The paths
-// are found by root, and are at least so many.
+// closedTo returns what a user of the host can do with any path below some directories. Root finds
+// the paths, of which there must be at least a given number.
 func (s *site) closedTo(uid uint32, atLeast int, tops ...string) []string {
 	s.Helper()
 	var paths strings.Builder
@@ -96,7 +96,7 @@ func (s *site) closedTo(uid uint32, atLeast int, tops ...string) []string {
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && filepath.Dir(path) == s.dirs.State &&
 				slices.Contains([]string{"spead2", "ansible", "docs", "engine", "homes"}, e.Name()) {
-				return fs.SkipDir // programs of the tests, and what others keep apart
+				return fs.SkipDir // programs of the tests, and directories that other tests keep separate
 			}
 			if err == nil && e.Type()&fs.ModeSymlink == 0 {
 				paths.WriteString(path + "\n")
@@ -104,7 +104,7 @@ func (s *site) closedTo(uid uint32, atLeast int, tops ...string) []string {
 			if err == nil && e.IsDir() && e.Name() == "tree" {
 				return fs.SkipDir // a layer
 			}
-			return nil // what goes while we look was there for a moment only
+			return nil // a path that is removed meanwhile existed only for a moment
 		})
 		if err != nil {
 			s.Fatal(err)

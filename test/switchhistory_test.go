@@ -12,9 +12,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is
-// killed, also one to a numbered release, the next run converges by itself, and again when the host
-// has rebooted in between.
+// TestSwitchHistory: in random histories of several releases, a switch or a rollback is killed at
+// any time, even a rollback to a numbered release. The next run converges on its own, even after a
+// reboot of the host.
 func TestSwitchHistory(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "history")
@@ -24,7 +24,7 @@ func TestSwitchHistory(t *testing.T) {
 	s.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
 	s.do("up")
 	h := &history{site: s, random: random, releases: []int{701, 702, 703}}
-	for _, n := range h.releases[:2] { // what the first rollback goes back to is a numbered release
+	for _, n := range h.releases[:2] { // the first rollback returns to a numbered release
 		h.do("stage", "--release", fmt.Sprint(n))
 		h.span = h.run("switch", "--release", fmt.Sprint(n)).want(0).took
 	}
@@ -39,12 +39,13 @@ type history struct {
 	*site
 	random   *rand.Rand
 	releases []int
-	span     time.Duration // of a whole switch
+	span     time.Duration // duration of a whole switch
 	kills    int
 	done     []string
 }
 
-// powerCut lets the host go down as a rollback has just begun. What was live then is staged again.
+// powerCut reboots the host when a rollback has just begun. The release that was live then is
+// staged again.
 func (h *history) powerCut() {
 	h.Helper()
 	for try := 1; !h.barelyBegun(); try++ { // on a busy machine a kill may come late
@@ -63,7 +64,7 @@ func (h *history) powerCut() {
 	h.wantQuiet()
 }
 
-// barelyBegun kills a rollback from release 702, and reports whether that is still on record as live.
+// barelyBegun kills a rollback from release 702, and reports whether 702 is still recorded as live.
 func (h *history) barelyBegun() bool {
 	h.Helper()
 	for after := 10 * time.Millisecond; !h.intended(); after += 5 * time.Millisecond {
@@ -74,7 +75,7 @@ func (h *history) barelyBegun() bool {
 	return h.instances()["store"][702].Active
 }
 
-// live returns the release at which all nodes are that are live.
+// live returns the release of all live nodes.
 func (h *history) live() int {
 	h.Helper()
 	whole, _ := h.onLive()
@@ -84,7 +85,7 @@ func (h *history) live() int {
 	return -1
 }
 
-// step does, or begins and kills, what can be done with the releases that there are.
+// step runs, or starts and kills, a command that is possible with the existing releases.
 func (h *history) step() {
 	h.Helper()
 	current := h.site.releases()
@@ -107,7 +108,7 @@ func (h *history) step() {
 		h.kill("rollback")
 	case len(staged) > 0 && (len(free) == 0 || h.random.IntN(2) == 0):
 		n := staged[h.random.IntN(len(staged))]
-		if h.random.IntN(2) == 0 { // else as it is: staged, or as it was when it was live
+		if h.random.IntN(2) == 0 { // otherwise it stays staged, or as it was when it was live
 			if r := h.run("stage", "--release", fmt.Sprint(n)); r.status != 0 {
 				h.Fatalf("after %s: %s", strings.Join(h.done, ", "), r.errs)
 			}
@@ -121,7 +122,7 @@ func (h *history) step() {
 	}
 }
 
-// kill kills a verb at a random moment and wants that the next run mends what is left.
+// kill kills a command at a random moment and checks that the next run repairs what it left.
 func (h *history) kill(args ...string) {
 	h.Helper()
 	after := time.Duration(1.8 * h.random.Float64() * float64(h.span))

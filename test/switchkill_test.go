@@ -18,9 +18,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestSwitchKill: whenever a stage, a switch or a rollback is killed, the set is told of and then
-// brought to one release, wholly; the volume is never in two hands, and no line of the ledger is
-// lost.
+// TestSwitchKill: whenever a stage, a switch or a rollback is killed, the state of the set is
+// reported and then brought to one release completely. The volume is never writable for two nodes,
+// and no line of the ledger is lost.
 func TestSwitchKill(t *testing.T) {
 	t.Parallel()
 	kills := need.Kills(60, 100)
@@ -30,7 +30,7 @@ func TestSwitchKill(t *testing.T) {
 	s.do("up")
 	k := &killing{site: s, random: random, spans: map[string]time.Duration{}, told: map[string]int{}, backups: t.TempDir()}
 	for _, args := range [][]string{
-		// the second has less to do
+		// The second has less to do.
 		{"stage", "--release", "701"}, {"switch", "--release", "701"}, {"rollback"}, {"backup", k.backups},
 		{"backup", k.backups},
 	} {
@@ -69,13 +69,13 @@ type killing struct {
 	backups string
 }
 
-// kept is what is on record of the releases.
+// kept is the record of the releases.
 func (s *site) kept() string {
 	text, _ := os.ReadFile(filepath.Join(s.dirs.Site(s.name), "releases.json"))
 	return string(text)
 }
 
-// next chooses what is to be killed, and sees to it that it has something to do.
+// next chooses a command to kill, and prepares the site so that the command has something to do.
 func (k *killing) next() []string {
 	k.Helper()
 	verb := []string{"stage", "switch", "rollback", "backup"}[k.random.IntN(4)]
@@ -115,7 +115,7 @@ func (k *killing) whole(release int) bool {
 	return true
 }
 
-// live returns the release that is live, which must be the same for all nodes.
+// live returns the live release, which must be the same for all nodes.
 func (k *killing) live() int {
 	k.Helper()
 	whole, partly := k.onLive()
@@ -128,7 +128,7 @@ func (k *killing) live() int {
 	return at[0]
 }
 
-// round kills one run, and then perhaps some of those that are to mend it.
+// round kills one run, and sometimes some of the runs that should repair it.
 func (k *killing) round() {
 	k.Helper()
 	args := k.next()
@@ -166,7 +166,7 @@ func (k *killing) round() {
 	}
 }
 
-// shoot runs a command and kills it somewhere, and looks at once at what the kernel has.
+// shoot runs a command, kills it at some moment, and immediately checks the state in the kernel.
 func (k *killing) shoot(args []string, span time.Duration) {
 	k.Helper()
 	k.last = "orrery " + strings.Join(args, " ")
@@ -182,7 +182,7 @@ func (k *killing) shoot(args []string, span time.Duration) {
 	k.site.lines("store")
 }
 
-// intended reports whether a switch is on record that is not over.
+// intended reports whether an unfinished switch is recorded.
 func (s *site) intended() bool {
 	s.Helper()
 	var r observe.Releases
@@ -192,7 +192,7 @@ func (s *site) intended() bool {
 	return r.Switch != nil
 }
 
-// torn tells where the set is, and whether all of it is at one release.
+// torn describes the releases of the set, and reports whether all of it is at one release.
 func (k *killing) torn() (whole, partly map[string][]int, clear bool) {
 	whole, partly = k.onLive()
 	all := slices.Collect(maps.Values(whole))
@@ -200,7 +200,8 @@ func (k *killing) torn() (whole, partly map[string][]int, clear bool) {
 		slices.Equal(all[1], all[2])
 }
 
-// TestSwitchKillThenMore: a switch was killed, and something else befalls the set before anybody mends it.
+// TestSwitchKillThenMore: a switch was killed, and something else happens to the set before it is
+// repaired.
 func TestSwitchKillThenMore(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "switchmore")
@@ -245,7 +246,7 @@ func TestSwitchKillThenMore(t *testing.T) {
 	}
 }
 
-// interrupted kills a verb while its switch is on record.
+// interrupted kills a command while its switch is recorded.
 func (s *site) interrupted(random *rand.Rand, verb string) {
 	s.Helper()
 	for range 50 {
@@ -267,7 +268,7 @@ func (s *site) interrupted(random *rand.Rand, verb string) {
 	s.Fatal("no switch could be interrupted")
 }
 
-// powerOff lets a node that is live, or was half so, end by itself.
+// powerOff makes a node that is live, or partly live, end on its own.
 func (s *site) powerOff(node string) {
 	s.Helper()
 	_ = s.run("shell", node, "--", "poweroff")
@@ -281,7 +282,7 @@ func (s *site) powerOff(node string) {
 	})
 }
 
-// standing tells for messages how the instances are.
+// standing describes the states of the instances for messages.
 func (s *site) standing() string {
 	text := ""
 	for name, of := range s.instances() {
@@ -293,7 +294,8 @@ func (s *site) standing() string {
 	return text
 }
 
-// again tries a switch that was killed, which may have got so far that its copies of volumes are gone.
+// again repeats a switch that was killed. The killed switch may have got so far that its copies of
+// volumes are gone.
 func (s *site) again() {
 	s.Helper()
 	r := s.run("switch", "--release", "701")

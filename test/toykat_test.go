@@ -38,7 +38,7 @@ func TestToykat(t *testing.T) {
 	}
 }
 
-// toykatPortal looks at the system as its users do: by the network, from the host.
+// toykatPortal checks the system as its users see it: over the network, from the host.
 func toykatPortal(s *site) {
 	page, err := http.Get(portal + "/")
 	if err != nil {
@@ -78,7 +78,7 @@ func toykatPortal(s *site) {
 	})
 }
 
-// toykatTemplate: a template that is edited changes the nodes of its role, and no others.
+// toykatTemplate: editing a template changes the nodes of its role, and no others.
 func toykatTemplate(s *site, nodes []string) {
 	before := map[string]string{}
 	for _, n := range nodes {
@@ -106,14 +106,14 @@ func toykatTemplate(s *site, nodes []string) {
 	}
 	s.sh("receptor3", "grep -q edited /etc/receptor.json")
 	s.settled()
-	// What one node alone sees concerns that node alone.
+	// A variable of a single node affects only that node.
 	s.edit("site.toml", "receptor1 = [25.095", "receptor1 = [26.095")
 	s.wantPlan("names local", "configure receptor1", "check receptor1") // the inventory has the site's variables
 	s.do("up")
 	s.settled()
 }
 
-// toykatIdentity: a node that is destroyed and made again is the same to its peers.
+// toykatIdentity: a node that is destroyed and recreated is the same to its peers.
 func toykatIdentity(s *site) {
 	identity := func() string {
 		return s.sh("receptor2", "cat /sys/class/net/*/address /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub; ip -4 -o addr | grep -o 'inet [0-9./]*'")
@@ -131,9 +131,9 @@ func toykatIdentity(s *site) {
 	s.settled()
 }
 
-// toykatReleases: once a release is staged, the whole telescope goes forward to it and back, again
-// and again, without staging: its nodes are proven in quarantine if all that they need is there,
-// else when they are live. No sample is lost.
+// toykatReleases: once a release is staged, the whole telescope switches to it and back repeatedly,
+// without staging again. Its nodes are proven in quarantine if all nodes that they need are there,
+// and otherwise when they are live. No sample is lost.
 func toykatReleases(s *site, nodes []string) {
 	forward := []string{"switch", "system", "--release", "701"}
 	s.do("stage", "system", "--release", "701")
@@ -165,7 +165,7 @@ func (s *site) samples() int {
 	return n
 }
 
-// toykatVolume: data outlives its node, until it is removed on purpose. The release that is live stays so.
+// toykatVolume: data outlives its node, until the user removes it. The live release stays live.
 func toykatVolume(s *site) {
 	before := s.samples()
 	if before == 0 {

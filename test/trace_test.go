@@ -71,7 +71,8 @@ func (s *site) traces() []string {
 	return found
 }
 
-// processes returns the monitors of the site's containers, and of its virtual machines QEMU and virtiofsd.
+// processes returns the monitors of the site's containers, and QEMU and virtiofsd of its virtual
+// machines.
 func (s *site) processes() []string {
 	var all []string
 	for _, path := range glob("/proc/[0-9]*/cmdline") {
@@ -84,8 +85,8 @@ func (s *site) processes() []string {
 	return all
 }
 
-// init returns the process id of a node's init on the host and when it started, so that a node that
-// was restarted is known.
+// init returns the process id of a node's init on the host and its start time, so that a restart
+// can be detected.
 func (s *site) init(node string) string {
 	s.Helper()
 	e := lxc.New(s.dirs, image.Open(s.dirs.State))

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/host/schedule"
 )
 
-// watchers returns the processes of the program that are at work on this site directory now.
+// watchers returns the processes of the program that currently work on this site directory.
 func (s *site) watchers() []int {
 	var all []int
 	for _, path := range glob("/proc/[0-9]*/cmdline") {
@@ -59,7 +59,8 @@ func (s *site) wantUnwatched() {
 	})
 }
 
-// TestTrial: a release that is on trial stays if it is confirmed or holds, and goes back by itself otherwise.
+// TestTrial: a release on trial stays if it is confirmed or stays healthy, and goes back on its own
+// otherwise.
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-trial", 108)
@@ -75,7 +76,7 @@ timeout = "1s"
 	s.do("up")
 	s.do("stage", "--release", "701")
 
-	// Its checks hold.
+	// Its checks pass.
 	s.run("switch", "--release", "701", "--confirm-within", "2s", "--wait").
 		want(0, "on trial until", "release 701 is confirmed", "health checks held")
 	s.wantLive(701)
@@ -91,7 +92,7 @@ timeout = "1s"
 	s.wantUnwatched()
 	s.trialBack()
 
-	// Nobody confirms.
+	// No user confirms it.
 	lines := s.lines("store")
 	s.run("switch", "--release", "701", "--confirm-within", "1s", "--confirm-by", "hand", "--wait").
 		want(13, "release 701 has gone back: nobody confirmed it")
@@ -101,7 +102,7 @@ timeout = "1s"
 	s.wantLive(0)
 	s.run("rollback").want(3, "no former release")
 
-	// Somebody does. Meanwhile other verbs know of it.
+	// A user confirms it. Until then, other commands know of the trial.
 	s.do("stage", "--release", "701")
 	s.run("switch", "--release", "701", "--confirm-within", "10m", "--confirm-by", "hand").want(12)
 	if !s.releases()[701].Trial {
@@ -121,7 +122,7 @@ timeout = "1s"
 	s.wantLive(701)
 	s.trialBack()
 
-	// It becomes sick, long before the time is over.
+	// It becomes unhealthy, long before the time is over.
 	began := time.Now()
 	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
 	s.sh("web1", "touch /root/sick")
@@ -142,18 +143,18 @@ timeout = "1s"
 	s.run("confirm").want(13, "release 701 has gone back: it was rolled back")
 	s.wantUnwatched()
 
-	// Hooks were told of each, and nobody has waited for one that hangs.
+	// Hooks were run for each, and no command waited for one that hangs.
 	heard("trial-ended confirmed", "trial-ended confirmed", "trial-ended reverted", "trial-ended confirmed",
 		"trial-ended reverted", "trial-ended reverted")
 	s.eventually(30*time.Second, func() error {
-		all := s.do("journal", "--runs", "0") // there are more than the 20 that it shows otherwise
+		all := s.do("journal", "--runs", "0") // there are more than the 20 that it shows by default
 		if n := strings.Count(all, "hook fails: trial-ended: not done within 1s"); n != 6 {
 			return fmt.Errorf("the journal tells %d times of the hook that hangs:\n%s", n, all)
 		}
 		return nil
 	})
 
-	// down, too.
+	// Down ends it, too.
 	s.do("stage", "--release", "701")
 	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
 	s.do("down")
@@ -164,7 +165,7 @@ timeout = "1s"
 	s.wantLive(701)
 }
 
-// trialBack goes back, and stages anew what was live.
+// trialBack rolls back, and stages the live release again.
 func (s *site) trialBack() {
 	s.Helper()
 	s.do("rollback")
@@ -172,14 +173,14 @@ func (s *site) trialBack() {
 	s.do("stage", "--release", "701")
 }
 
-// TestTrialAlone: a trial needs neither the process that began it nor its terminal, and whoever
-// kills its watcher is told.
+// TestTrialAlone: a trial needs neither the process that began it nor its terminal. Killing its
+// watcher is reported to the user.
 func TestTrialAlone(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-trialalone", 109)
 	s.do("up")
 	s.do("stage", "--release", "701")
-	// Wherever the switch is killed, there is no trial that nobody watches.
+	// Wherever the switch is killed, there is no trial without a watcher.
 	for range 5 {
 		s.killed(time.Duration(rand.Float64()*float64(600*time.Millisecond)), "switch", "--release", "701",
 			"--confirm-within", "10m")
@@ -227,22 +228,22 @@ func TestTrialAlone(t *testing.T) {
 	s.wantUnwatched()
 }
 
-// TestTrialForgotten: where a watcher was killed and nothing starts it again, status says so, and
-// whoever changes the site next sees to the trial. A twin whose waiter was killed is destroyed by
-// whoever changes the site after its time.
+// TestTrialForgotten: if a watcher was killed and no process restarts it, status reports this, and
+// the next command that changes the site handles the trial. A twin whose waiter was killed is
+// destroyed by the next command that changes the site after its time.
 func TestTrialForgotten(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd starts again what was killed")
 	}
 	t.Parallel()
-	home := newHome(t, "forgottentrial") // whoever changes another site here would see to it
+	home := newHome(t, "forgottentrial") // commands that change other sites here would handle the trial
 	s := newReleased(t, "it-forgotten", 123)
 	s.keepIn(home)
 	s.do("up")
 	s.do("stage", "--release", "701")
 	const unwatched = "on trial until .* but nobody watches over it"
 
-	// Its time is not over: it is watched again.
+	// Its time is not over, so it is watched again.
 	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
 	s.killWatchers()
 	s.run("status").want(0, unwatched)
@@ -260,7 +261,7 @@ func TestTrialForgotten(t *testing.T) {
 	s.wantLive(0)
 	s.wantUnwatched()
 
-	// Its time is over, and nobody has seen whether its checks held: it goes back.
+	// Its time is over, and its checks were not watched, so it goes back.
 	s.do("stage", "--release", "701")
 	s.run("switch", "--release", "701", "--confirm-within", "6s").want(12)
 	s.killWatchers()
@@ -273,9 +274,9 @@ func TestTrialForgotten(t *testing.T) {
 	s.wantNoTrace()
 }
 
-// TestTwinForgotten: a twin whose waiter was killed is told as such, and whoever changes a site
-// next sees to its end, or to that of one that is overdue at once. It has a home of its own, for
-// others would.
+// TestTwinForgotten: a twin whose waiter was killed is reported as such. The next command that
+// changes a site watches it again, or destroys it at once if it is overdue. The test has its own
+// home, since other tests would do that, too.
 func TestTwinForgotten(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd starts again what was killed")
@@ -344,7 +345,7 @@ id = 1
 net = { lan = "auto" }
 `
 
-// killWatchers kills whoever watches over a trial of the site.
+// killWatchers kills the processes that watch a trial of the site.
 func (s *site) killWatchers() {
 	s.Helper()
 	s.eventually(time.Minute, func() error {

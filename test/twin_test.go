@@ -20,7 +20,7 @@ import (
 	modelled "orrery/internal/site"
 )
 
-// doubled is a site with something of all that a twin has in another way than its original.
+// doubled is a site with something of everything that differs between a twin and its original.
 const doubled = `
 [network.lan]
 subnet = "10.99.116.0/24"
@@ -78,7 +78,7 @@ tcp = 7000
 	"roles/gauge-sim/role.toml": "file = [{ path = \"/etc/gauge\", content = \"simulated\\n\" }]\nneeds.roles = [\"tell\"]\n",
 }
 
-// tell counts, and tells whoever connects whose it is, and what it was told.
+// tell counts, and reports to each client its owner's name and the data that it received.
 const tell = `
 import socket, threading, time
 
@@ -103,7 +103,8 @@ while True:
     threading.Thread(target=answer, args=(s.accept()[0],), daemon=True).start()
 `
 
-// asksWho connects to all ADDRESS:PORT that it is given and prints for each who answers, "-" for nobody.
+// asksWho connects to all given ADDRESS:PORT and prints for each which server answers, or "-" for
+// none.
 const asksWho = `
 import socket, sys, threading
 
@@ -121,7 +122,7 @@ for target in sys.argv[1:]:
     threading.Thread(target=ask, args=(target,)).start()
 `
 
-// talks says a mark in every way to everybody: PEER, a GHOST that is not there, BROADCAST, groups,
+// talks sends a mark in every way to every address: PEER, a nonexistent GHOST, BROADCAST, groups,
 // and raw frames on each interface.
 const talks = `
 import os, socket, sys, threading, time
@@ -165,8 +166,8 @@ while time.time() < end:
 // A double is the site itself or a twin of it.
 type double struct {
 	*site
-	twin string // "": the site itself
-	mark string // what its nodes say, in hexadecimal
+	twin string // "" for the site itself
+	mark string // the text that its nodes send, in hexadecimal
 }
 
 func (d double) key() string {
@@ -191,14 +192,14 @@ func (d double) sh(node, script string) string {
 	return strings.TrimSpace(d.do("shell", node, "--", "/bin/sh", "-c", script))
 }
 
-// as returns the site under the name that the host keeps the twin under, for what looks at the host.
+// as returns the site under the name under which the host stores the twin, for checks of the host.
 func (d double) as() *site {
 	s := *d.site
 	s.name = d.key()
 	return &s
 }
 
-// sign lets all nodes say whose they are.
+// sign writes to all nodes which double they belong to.
 func (d double) sign() {
 	d.Helper()
 	d.do("exec", "all", "--", "/bin/sh", "-c", "printf %s "+d.mark+" > /run/mark")
@@ -232,12 +233,13 @@ func (d double) wantAnswers(node string, want map[string]string) {
 	}
 }
 
-// TestTwin has production and twins of it at the same addresses, and does to the twins all that can be done.
+// TestTwin: production and twins of it have the same addresses, and the twins support every
+// command.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-twin", doubled, doubledFiles)
 	twins := []string{"dev1", "dev2", "part", "toy", "brief", "cut"}
-	s.Cleanup(func() { // before the site's own end
+	s.Cleanup(func() { // before the site itself is destroyed
 		for _, twin := range twins {
 			if _, err := os.Stat(s.dirs.Site(s.name + "." + twin)); err == nil {
 				_ = s.run("--force", "twin", "destroy", twin)
@@ -278,7 +280,7 @@ func TestTwin(t *testing.T) {
 	twinEnd(s, dev1, dev2)
 }
 
-// undisturbed returns a function that wants that nothing has happened to production since.
+// undisturbed returns a function that checks that nothing has happened to production since.
 func (s *site) undisturbed() func() {
 	s.Helper()
 	counts := func() (pids, n string) {
@@ -304,7 +306,7 @@ func (s *site) undisturbed() func() {
 		s.Helper()
 		after, n := counts()
 		if least := int(time.Since(began).Seconds()) * 5; after != pids || atoi(n) < least {
-			// it counts 20 times a second, on an idle machine
+			// It counts 20 times a second on an idle machine.
 			s.Errorf("the counter of production was %s and is %s, at %s after %s", pids, after, n, time.Since(began))
 		}
 		if now := records(); !maps.Equal(now, before) {
@@ -322,7 +324,7 @@ func atoi(text string) (n int) {
 	return n
 }
 
-// twinSame: each of them is complete, and the same to itself as the others are to themselves.
+// twinSame: each of them is complete, and its nodes see each other as in the others.
 func twinSame(s *site, all []double) {
 	seen := map[string]bool{}
 	for _, d := range all {
@@ -357,7 +359,7 @@ func twinSame(s *site, all []double) {
 	}
 }
 
-// twinDisk: a twin costs next to nothing.
+// twinDisk: a twin uses hardly any disk space.
 func twinDisk(s *site, all []double) {
 	out, err := sh("du -sk " + s.dirs.Site(all[1].key()) + " | cut -f1")
 	if kib := atoi(out); err != nil || kib > 4*1024 {
@@ -365,7 +367,7 @@ func twinDisk(s *site, all []double) {
 	}
 }
 
-// twinUnheard: however hard the twins talk, nothing of them is on a bridge of the others.
+// twinUnheard: whatever the twins send, nothing of it is on a bridge of the others.
 func twinUnheard(s *site, all []double) {
 	type heard struct {
 		double
@@ -424,7 +426,7 @@ func unhex(text string) []byte {
 	return b
 }
 
-// twinReach: who can be reached from where.
+// twinReach: which addresses can be reached from where.
 func twinReach(s *site, all []double) {
 	outside(s.T, "it-beyond", "10.99.124")
 	beyond := exec.Command("ip", "netns", "exec", "it-beyond", "python3", "-c",
@@ -460,7 +462,7 @@ func twinReach(s *site, all []double) {
 		if d.twin != "dev1" {
 			out = "beyond"
 		}
-		s.eventually(time.Minute, func() error { // until those outside have begun to listen
+		s.eventually(time.Minute, func() error { // until the outside machines listen
 			if who := d.asks("front", "10.99.124.2:7000")["10.99.124.2:7000"]; who != out {
 				return fmt.Errorf("beyond the host of %s answers %s, want %s", d.key(), who, out)
 			}
@@ -494,7 +496,7 @@ func ask(address string) string {
 	return string(text)
 }
 
-// twinVolumes: a twin has the data of production as it was, and neither sees what the other writes.
+// twinVolumes: a twin has a copy of production's data, and neither sees what the other writes.
 func twinVolumes(s *site, all []double) {
 	original, empty, snapshot := all[0], all[1], all[2]
 	if got := snapshot.sh("store", "cat /srv/data/rows"); got != "before" {
@@ -512,7 +514,7 @@ func twinVolumes(s *site, all []double) {
 	}
 }
 
-// twinOptions: some nodes, with less, of a release, with volumes that a script fills.
+// twinOptions: only some nodes, lower limits, another release, and volumes that a script fills.
 func twinOptions(s *site, _ []double) {
 	s.write("fill.sh", "#!/bin/sh\necho \"$1 of $2\" > \"$3/rows\"\n")
 	must(s.T, os.Chmod(filepath.Join(s.dir, "fill.sh"), 0o755))
@@ -543,11 +545,11 @@ func twinOptions(s *site, _ []double) {
 		"memory": {"memory.limit_in_bytes=134217728", "memory.max=134217728"},
 		"cpu":    {"cpu.cfs_quota_us=50000", "cpu.max=50000 100000"},
 	})
-	// no dish, though others have one
+	// no dish, though other twins have one
 	part.wantAnswers("front", map[string]string{"10.99.116.12:7000": part.mark, "10.99.116.13:7000": "-"})
 }
 
-// twinOwner: what is somebody's is left alone by others, unless they insist.
+// twinOwner: other users cannot change a user's twin, unless they insist.
 func twinOwner(s *site, _ []double) {
 	by := func(user string) *site {
 		they := *s
@@ -592,7 +594,7 @@ func twinCollapse(s *site, _ []double) {
 	toy.as().wantNoTrace()
 }
 
-// twinVerbs: every verb works on a twin, and its own verbs do as --twin.
+// twinVerbs: every command works on a twin, and its own commands work like --twin.
 func twinVerbs(s *site, all []double) {
 	dev1 := all[1]
 	s.run("twin", "status", "dev1").want(0, "front .*running +healthy")
@@ -654,7 +656,8 @@ func twinForward(s *site, dev1 double) {
 	_ = wait()
 }
 
-// twinReleases: releases are staged, switched and taken back inside a twin as in production, and there only.
+// twinReleases: releases are staged, switched and rolled back inside a twin as in production,
+// without an effect outside.
 func twinReleases(s *site, all []double) {
 	dev1 := all[1]
 	edition := func(want string) {
@@ -680,7 +683,7 @@ func twinReleases(s *site, all []double) {
 	}
 }
 
-// twinMistakes: what cannot be is said, with the cure, and nothing is made.
+// twinMistakes: impossible requests are reported with a cure, and nothing is made.
 func twinMistakes(s *site, _ []double) {
 	s.run("--twin", "dve1", "status").want(3, "no twin", "did you mean dev1?")
 	s.run("twin", "status", "dve1").want(3, "did you mean dev1?")
@@ -709,7 +712,7 @@ func twinMistakes(s *site, _ []double) {
 	}
 }
 
-// An expiring twin ends by itself, whatever is done to others meanwhile.
+// An expiring twin is destroyed on its own, whatever is done to others meanwhile.
 type expiring struct {
 	double
 	began time.Time
@@ -736,7 +739,7 @@ func (d *expiring) expires(s *site, _ []double) {
 	d.as().wantNoTrace()
 }
 
-// twinKilled: a twin that is cut short while it is made can be brought up or destroyed.
+// twinKilled: a twin whose creation was interrupted can be started or destroyed.
 func twinKilled(s *site, _ []double) {
 	random := seed(s.T)
 	cut := double{s, "cut", ""}
@@ -751,10 +754,10 @@ func twinKilled(s *site, _ []double) {
 		}
 		if _, err := os.Stat(filepath.Join(s.dirs.Site(cut.key()), "twin.json")); err != nil {
 			s.run("twin", "destroy", "cut").want(3, "no twin")
-			continue // nothing has been made yet
+			continue // nothing was made yet
 		}
 		if random.IntN(2) == 0 {
-			if r := cut.run("up"); r.status == 6 { // what was being started when it was killed has just come up
+			if r := cut.run("up"); r.status == 6 { // what was starting when it was killed has just started
 				cut.do("up")
 			} else {
 				r.want(0)
@@ -776,7 +779,7 @@ func twinKilled(s *site, _ []double) {
 	s.Logf("killed %d of 10 within %s", killed, span)
 }
 
-// twinEnd: production ends without its twins, and they without a trace.
+// twinEnd: production is destroyed without its twins, and the twins without a trace.
 func twinEnd(s *site, dev1, dev2 double) {
 	s.do("down")
 	dev1.whole()

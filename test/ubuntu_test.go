@@ -9,9 +9,8 @@ import (
 	"orrery/test/need"
 )
 
-// ubuntuArchive is where the packages of TestUbuntu come from. They are signed with
-// testdata/ubuntu-archive.asc: the archive's key of 2018, as Debian 13 has it in its package
-// ubuntu-keyring.
+// ubuntuArchive is the source of the packages of TestUbuntu. They are signed with
+// testdata/ubuntu-archive.asc, the archive's key of 2018, from Debian 13's package ubuntu-keyring.
 const ubuntuArchive = "http://archive.ubuntu.com/ubuntu"
 
 // served skips a test of a distribution whose archive does not answer here.
@@ -29,8 +28,8 @@ func served(t *testing.T, release string) {
 	}
 }
 
-// TestUbuntu: a node of another distribution than this host's comes up by what package distro knows
-// of it: its base, packages of a role, a service.
+// TestUbuntu: a node with another distribution than this host works from what package distro knows
+// about it: its base, packages of a role, a service.
 func TestUbuntu(t *testing.T) {
 	served(t, ubuntuArchive+"/dists/noble/InRelease")
 	t.Parallel()
@@ -80,7 +79,7 @@ command = ["systemctl", "is-active", "feed.service"]
 		want(0, `ubuntu noble`, `running`, `index`, `from orrery`)
 	s.run("image", "ls").want(0, `noble`)
 
-	// What is observed and put right goes by the same words.
+	// Drift is observed and repaired by the same package.
 	s.sh("one", "systemctl stop feed.service")
 	s.run("plan", "--probe").want(10, "service feed.service is stopped, not running")
 	s.run("up", "--probe").want(0, "mend", "one .*healthy")

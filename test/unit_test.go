@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestRenderedUnit: the unit of a service may be made by a template; it starts with the node, and
-// at each boot from then on.
+// TestRenderedUnit: a template may generate the unit of a service. The service starts with the
+// node, and at each later boot.
 func TestRenderedUnit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-unit", `

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestVolumeMirror mirrors a volume by hand and on a schedule, and tells when the mirror is no longer the same.
+// TestVolumeMirror mirrors a volume by hand and on a schedule, and reports when the mirror is no
+// longer the same.
 func TestVolumeMirror(t *testing.T) {
 	t.Parallel()
 	archive := filepath.Join(t.TempDir(), "archive")
@@ -38,7 +39,7 @@ shared = true
 	s.run("volume", "mirror", "data").want(0, "data of n1: .* sent", "data of n2")
 	s.run("volume", "mirror", "common").want(2, "has no mirror")
 	s.run("volume", "verify").want(0, "is the same")
-	// of cron, which can say every hour
+	// of cron, which can run it every hour
 	s.run("volume", "ls").want(0, `data +n1 .*`+archive+`/n1 .*ago +done +(in [0-9]+m|cron does not run)`)
 	s.sh("n1", "rm /srv/data/old; echo ONE > /srv/data/x")
 	if err := os.WriteFile(filepath.Join(archive, "n2", "y"), nil, 0o600); err != nil {
@@ -54,8 +55,8 @@ shared = true
 	s.Run("Renamed", func(t *testing.T) { renamedNodes(s.of(t)) })
 }
 
-// renamedNodes: the data of a node that is called otherwise now is not lost without a word, and the
-// new name can have it.
+// renamedNodes: the data of a renamed node is reported, not silently lost, and the new node can
+// take it over.
 func renamedNodes(s *site) {
 	data := filepath.Join(s.dirs.Volumes(s.name), "data")
 	s.run("volume", "ls").want(0, "data +n1 +.* -\n")
@@ -95,7 +96,7 @@ func renamedNodes(s *site) {
 	}
 }
 
-// mirrorSchedule: what up schedules does, run by hand, what it is for; and down ends it.
+// mirrorSchedule: what up schedules works when run by hand, and down removes it.
 func mirrorSchedule(s *site) {
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
 		s.Skip("systemd runs this machine: scenarios/metal tries its timers")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// wireSite has a macvlan and an exclusive network at the two ends of a veth pair, and no other way
+// wireSite has a macvlan and an exclusive network at the two ends of a veth pair, and no other path
 // to its nodes.
 const wireSite = `
 [vethpair.itwire]
@@ -29,9 +29,9 @@ net = { own = "10.99.125.20" }
 interface = { own = "itw1" }
 `
 
-// TestWire: on networks that do not pass the host, a node reaches no service of the host and no
-// interface but its own, and whatever it makes of its own interface, it is found, started anew and
-// taken down.
+// TestWire: on networks that bypass the host, a node reaches no service of the host and no
+// interface except its own. Whatever the node does to its interface, the interface is found again,
+// and the node is restarted and destroyed.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-wire", wireSite, nil)
@@ -66,7 +66,8 @@ func TestWire(t *testing.T) {
 	}
 	s.run("shell", "sly0", "--", "ping", "-c", "1", "-W", "2", "10.99.124.11").want(0)
 	s.run("shell", "alone", "--", "ip", "address", "show", "eth0").want(0, "10.99.125.20")
-	// It says that its interface is one of the host's own, and goes down with it: the host is as it was.
+	// The node marks its interface as one of the host's and is then destroyed. The host is
+	// unchanged.
 	s.run("shell", "alone", "--", "ip", "link", "set", "eth0", "alias", "orrery passthrough it-wire/10 lo up", "address",
 		"02:00:00:00:00:99").want(0)
 	s.run("shell", "alone", "--", "poweroff", "-ff")

@@ -17,9 +17,9 @@ import (
 	"orrery/internal/host"
 )
 
-// What verbs may cost on a site of eight nodes, in system calls of the program itself: a number
-// that other work on the machine hardly changes. They are a quarter more than what was seen on 27
-// November 2026, at load 5. What is a little slower is noticed by bench/guard.
+// Maximum costs of commands on a site of eight nodes, in system calls of the program itself. Other
+// work on the machine hardly affects this number. The limits are a quarter above the values of 27
+// November 2026, at load 5. bench/guard notices smaller slowdowns.
 var allowedCalls = map[string]int{"up": 21000, "plan": 2400, "down": 17000}
 
 func TestWork(t *testing.T) {
@@ -32,7 +32,7 @@ suite = "bookworm"
 [node."n{1..8}"]
 id = 1
 `, nil)
-	s.do("up") // which builds the image, if it is not there
+	s.do("up") // builds the image if it does not exist
 	s.do("down")
 	fewest := map[string]int{}
 	for range 3 {
@@ -56,13 +56,13 @@ id = 1
 	}
 }
 
-// systemCalls runs a program to its end and returns how many system calls it has made in all of its
-// threads, besides those with which a thread of Go waits for another, and without those of the
-// programs that it has started (perf_event_open(2)).
+// systemCalls runs a program to its end and returns how many system calls all of its threads have
+// made (perf_event_open(2)). It leaves out those with which a Go thread waits for another, and
+// those of child processes.
 func systemCalls(t *testing.T, cmd *exec.Cmd) (int, error) {
 	t.Helper()
 	event := tracepoint(t)
-	// The shell waits until it is counted, and then becomes the program.
+	// The shell waits until it is counted, and then executes the program.
 	cmd.Args = append([]string{"sh", "-c", `read go && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
 	begin, err := cmd.StdinPipe()
@@ -91,11 +91,11 @@ func systemCalls(t *testing.T, cmd *exec.Cmd) (int, error) {
 	return int(binary.NativeEndian.Uint64(count[:])), failed
 }
 
-// perfInheritThread is a bit of perf_event_attr that package unix lacks: threads are counted too,
-// other processes are not.
+// perfInheritThread is a bit of perf_event_attr that package unix lacks: new threads are counted,
+// too, but other processes are not.
 const perfInheritThread = 1 << 35
 
-// countCalls begins to count the calls of a process as soon as it executes a program.
+// countCalls starts to count the calls of a process as soon as it executes a program.
 func countCalls(event uint64, pid int) (*os.File, error) {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_TRACEPOINT, Config: event, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
@@ -122,8 +122,8 @@ func countCalls(event uint64, pid int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "counter"), nil
 }
 
-// tracepoint returns the number of the event that is a system call. It mounts what says so where
-// nobody else sees it.
+// tracepoint returns the number of the system call event. It mounts tracefs where no other process
+// sees it.
 func tracepoint(t *testing.T) uint64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,11 +2,11 @@ package test
 
 import "testing"
 
-// What takes longest stands here: of the parallel tests of a package, go test begins with the last
-// or with those in the middle, each time as its goroutines happen to be woken.
+// The longest tests are in this file. go test starts the parallel tests of a package with the last
+// or middle ones, depending on how their goroutines are woken.
 
-// TestLabs runs the longer tests of the lab beside all other tests, but one after another: only one
-// lab can measure on a host.
+// TestLabs runs the longer tests of the lab in parallel with all other tests, but one after
+// another, since only one lab can measure on a host.
 func TestLabs(t *testing.T) {
 	t.Parallel()
 	for _, one := range []struct {

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Addresses returns the addresses by which other machines may reach this one, with the interfaces
-// that have them; none of those that are Orrery's own.
+// Addresses returns the addresses by which other machines may reach this host, with their
+// interfaces. Addresses of Orrery's own interfaces are left out.
 func Addresses() ([]observe.Address, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {

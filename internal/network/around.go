@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Around returns by which addresses other machines may reach the host, and what it has besides a
-// site's networks and nodes.
+// Around returns the addresses by which other machines may reach the host, and what the host has in
+// addition to a site's networks and nodes.
 func Around(siteName string) ([]observe.Address, observe.Around, error) {
 	reached, err := Addresses()
 	if err != nil {
@@ -52,7 +52,7 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 	for _, link := range links {
 		attrs := link.Attrs()
 		names[attrs.Index] = attrs.Name
-		if site.IsRouted(attrs.Name) { // of nodes on routed networks, whose subnets are compared
+		if site.IsRouted(attrs.Name) { // links of nodes on routed networks, whose subnets are compared instead
 			own[attrs.Index] = true
 		}
 		if !own[attrs.Index] && !isEndOf(siteName, link) {
@@ -86,7 +86,8 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 	return found, nil
 }
 
-// isEndOf reports whether a link is an end of a veth pair of a site, or one that a killed run could not mark.
+// isEndOf reports whether a link is an end of a veth pair of a site, or one that a killed run could
+// not mark.
 func isEndOf(siteName string, link netlink.Link) bool {
 	if !kind.IsVethEnd(link) {
 		return false

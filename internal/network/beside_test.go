@@ -8,9 +8,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// What docker 28 and ufw 0.36 leave in the tables of iptables-nft: chains whose policy is to drop.
-// Of docker's NAT only what concerns its own bridge is here, and of ufw's chains those that a
-// packet of a node comes through.
+// Rules that docker 28 and ufw 0.36 leave in the tables of iptables-nft: chains with a drop policy.
+// Only the NAT rules of docker's own bridge are included, and only the chains of ufw that a node's
+// packet passes.
 const (
 	dockers = `
 table ip filter {
@@ -30,10 +30,10 @@ table ip filter {
 }`
 )
 
-// TestBesideFirewalls: beside docker and ufw, what leaves a network is dropped by the policy of
-// theirs until the rules that `orrery doctor` prints let the bridges through; where br_netfilter
-// shows them what stays on a bridge, that too. The host reaches nodes all the while. Orrery leaves
-// their tables as they are, and its own rules hold with them.
+// TestBesideFirewalls: with docker and ufw, their policy drops packets that leave a network, until
+// the rules that `orrery doctor` prints let the bridges through. Where br_netfilter shows them
+// traffic within a bridge, they drop that, too. The host always reaches its nodes. Orrery does not
+// change their tables, and its own rules still apply.
 func TestBesideFirewalls(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -61,7 +61,7 @@ func TestBesideFirewalls(t *testing.T) {
 		t.Run(beside.name, func(t *testing.T) {
 			nft(t, beside.rules)
 			before := nft(t, "list table ip filter")
-			makeAll(t, cam, data, closed, toyCam) // once more, as the next up does
+			makeAll(t, cam, data, closed, toyCam) // again, as by the next up
 			if exists("/proc/sys/net/bridge/bridge-nf-call-iptables") {
 				setting(t, seen, "1")
 				one.misses(t, "10.8.67.12")
@@ -78,7 +78,7 @@ func TestBesideFirewalls(t *testing.T) {
 			if after := nft(t, "list table ip filter"); uncounted(after) != uncounted(before) {
 				t.Errorf("their table was\n%s\nand is\n%s", before, after)
 			}
-			nft(t, `insert rule ip filter FORWARD iifname "orb*" accept`) // as doctor says
+			nft(t, `insert rule ip filter FORWARD iifname "orb*" accept`) // as doctor suggests
 			nft(t, `insert rule ip filter FORWARD oifname "orb*" accept`)
 			if exists("/proc/sys/net/bridge/bridge-nf-call-iptables") {
 				setting(t, seen, "1")
@@ -93,7 +93,7 @@ func TestBesideFirewalls(t *testing.T) {
 	}
 }
 
-// nft does a command of nft(8), or several lines of a file of it, and returns what it prints.
+// nft runs a command of nft(8), or several lines as a file, and returns the output.
 func nft(t *testing.T, text string) string {
 	t.Helper()
 	cmd := exec.Command("nft", "-f", "-")
@@ -105,7 +105,7 @@ func nft(t *testing.T, text string) string {
 	return string(out)
 }
 
-// uncounted returns rules without what they have counted.
+// uncounted returns rules without their counters.
 func uncounted(rules string) string {
 	var words []string
 	for _, word := range strings.Fields(rules) {

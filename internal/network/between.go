@@ -18,40 +18,40 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// between says what of the rest of a match is about packets in which the hosts of a network carry
-// frames to one another (VXLAN, RFC 7348); the zero between: nothing.
+// A between matches packets in which the hosts of a network carry frames to one another (VXLAN, RFC
+// 7348). The zero between matches every packet.
 type between struct {
-	number  int        // of the VXLAN; 0: whatever is no such packet, too
-	frame   string     // what frame is in it; "": any
-	gateway netip.Addr // that the frame is about
-	outer   bool       // only what comes in by no link of Orrery's own: what comes from nodes does not come from a host
-	user    bool       // only what a user of the host other than root sends: what the kernel sends is of none
-	from    string     // only from one of these hosts, separated by commas; "": from anywhere
-	to      string     // only to one of these
+	number  int        // of the VXLAN, or 0 to match other packets too
+	frame   string     // kind of the inner frame, or "" for any
+	gateway netip.Addr // gateway in the inner frame
+	outer   bool       // only packets that arrive on a link that is not Orrery's, so not from nodes
+	user    bool       // only packets sent by users other than root; packets of the kernel have no user
+	from    string     // only from one of these hosts, separated by commas, or "" for any
+	to      string     // only to one of these hosts, or "" for any
 }
 
-// What frame is in a packet between hosts.
+// The kinds of frames inside a packet between hosts.
 const (
 	noARP    = "no ARP"
-	asksFor  = "asks for" // by ARP, who has an address
+	asksFor  = "asks for" // an ARP request for an address
 	speaksAs = "speaks as"
 )
 
-// ownLinks begin the names of the host's ends of all links to nodes: of bridges, of links to nodes
-// and to routers. Routed ones begin as bridges do. An interface of the host may be called orange0.
+// ownLinks begin the names of the host's ends of all links to nodes and routers, and of bridges.
+// Routed links begin like bridges. Shorter prefixes would match interfaces such as orange0.
 var ownLinks = []string{bridgePrefix, linkPrefix, ends.RouterPrefix}
 
-// Where something is in a packet between hosts, in bytes from the header of UDP: that has 8, that
-// of VXLAN 8, that of the frame 14.
+// Offsets in a packet between hosts, in bytes from the UDP header. The UDP header has 8 bytes, the
+// VXLAN header 8 and the frame header 14.
 const (
 	atPort   = 2
 	atNumber = 12
 	atType   = 28
-	atSender = 44 // of ARP, as atTarget is
+	atSender = 44 // of ARP, like atTarget
 	atTarget = 54
 )
 
-// words give the match as nft(8) does.
+// words returns the match in the syntax of nft(8).
 func (b between) words() []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
@@ -87,15 +87,15 @@ func familyOf(hosts string) string {
 	return "ip"
 }
 
-// exprs returns the match in the kernel's instructions; set makes a set of hosts, and gives what
-// looks them up in it.
+// exprs returns the match as kernel instructions. set makes a set of hosts and returns the
+// instruction that looks an address up in it.
 func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	compare := func(op expr.CmpOp, offset uint32, data []byte) {
 		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset,
 			Len: uint32(len(data))}, &expr.Cmp{Op: op, Register: 1, Data: data})
 	}
-	if b.user { // what the kernel sends ends here
+	if b.user { // the rule ends here for packets of the kernel
 		all = append(all, &expr.Meta{Key: expr.MetaKeySKUID, Register: 1},
 			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
 	}
@@ -121,7 +121,7 @@ func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 			all = append(all, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte(prefix)})
 		}
 	}
-	if hosts := b.from + b.to; hosts != "" { // all are of one family
+	if hosts := b.from + b.to; hosts != "" { // all hosts are of one family
 		family := byte(unix.NFPROTO_IPV4)
 		if familyOf(hosts) == "ip6" {
 			family = unix.NFPROTO_IPV6
@@ -132,8 +132,8 @@ func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	return append(all, hostExprs(b.to, 16, 24, set)...)
 }
 
-// hostExprs matches an address of the header, which is somewhere in that of IPv4 and somewhere else
-// in that of IPv6: one of some hosts.
+// hostExprs matches an address of the IP header against some hosts. Its offset depends on the IP
+// version.
 func hostExprs(hosts string, offset4, offset6 uint32, set func([]netip.Addr) expr.Any) []expr.Any {
 	if hosts == "" {
 		return nil
@@ -153,7 +153,8 @@ func hostExprs(hosts string, offset4, offset6 uint32, set func([]netip.Addr) exp
 	return []expr.Any{load, match}
 }
 
-// addHosts adds a set of hosts to a table that is made anew, and gives what looks them up in it.
+// addHosts adds a set of hosts to a new table and returns the instruction that looks an address up
+// in it.
 func addHosts(c *nftables.Conn, t *nftables.Table, hosts []netip.Addr) (*expr.Lookup, error) {
 	set := &nftables.Set{Table: t, Name: "hosts-" + spec.Digest(hosts)[:8], KeyType: nftables.TypeIPAddr}
 	if !hosts[0].Is4() {
@@ -164,17 +165,18 @@ func addHosts(c *nftables.Conn, t *nftables.Table, hosts []netip.Addr) (*expr.Lo
 		elements = append(elements, nftables.SetElement{Key: h.AsSlice()})
 	}
 	err := c.AddSet(set, nil)
-	for chunk := range slices.Chunk(elements, 256) { // as many as one message takes
+	for chunk := range slices.Chunk(elements, 256) { // as many as fit into one message
 		err = errors.Join(err, c.SetAddElements(set, chunk))
 	}
 	return &expr.Lookup{SourceRegister: 1, SetName: set.Name, SetID: set.ID}, err
 }
 
-// betweenRules are for a network that is on several hosts: what is said to be of it comes from its
-// hosts only, and neither from nodes nor from users of a host; and the gateway, which each host is
-// for its own nodes, neither asks nor answers on another one. They come first: most that nodes say
-// to others passes here, and all of it need not meet the other rules, nor be tracked: each
-// connection of a node has a port of its own here.
+// betweenRules are for a network that is on several hosts. They accept the network's packets only
+// from its hosts, and neither from nodes nor from users of a host. Each host is the gateway for its
+// own nodes, so ARP from or for the gateway must not cross to another host.
+//
+// The rules come first. Most traffic of nodes between hosts passes here, and need not meet the
+// other rules or be tracked. Each connection of a node uses a UDP port of its own here.
 func betweenRules(n spec.Network) []rule {
 	if n.Uplink.Bridge != "" {
 		return passedRules(n)
@@ -182,7 +184,7 @@ func betweenRules(n spec.Network) []rule {
 	if n.VXLAN == (spec.VXLAN{}) {
 		return nil
 	}
-	peers, _ := n.VXLAN.ReadPeers() // check has seen that they can be read
+	peers, _ := n.VXLAN.ReadPeers() // check has verified that they can be parsed
 	var addresses []string
 	for _, p := range peers {
 		addresses = append(addresses, p.Address.String())
@@ -193,7 +195,7 @@ func betweenRules(n spec.Network) []rule {
 		return rule{network: n.Name, chain: chain, why: why, between: what, verdict: verdict}
 	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
-	// what a router must not say is for the rules at the port of the bridge
+	// The rules at the port of the bridge drop what a router must not send.
 	walled := err == nil && gateway.Addr().Is4() && !n.Router
 	all := []rule{said(prerouting, "between hosts", between{}, untracked)}
 	if n.VXLAN.Key != "" {
@@ -204,7 +206,8 @@ func betweenRules(n spec.Network) []rule {
 		all = append(all, clear, sent)
 	}
 	if hosts != "" {
-		// Nearly all that comes: by an interface whose name is not even like those of Orrery's own.
+		// This matches nearly all such packets: they arrive on an interface whose name does not
+		// even resemble those of Orrery's own.
 		most := said(input, "between hosts", between{from: hosts, to: local}, accept)
 		most.in = linkMatch{name: ownPrefix, prefix: true, not: true}
 		if walled {
@@ -216,7 +219,7 @@ func betweenRules(n spec.Network) []rule {
 		}
 		all = append(all,
 			said(input, "between hosts", between{outer: true, from: hosts, to: local}, accept),
-			// What is masqueraded here would come to the other host from this one.
+			// The other host would take masqueraded packets for packets of this host.
 			said(forward, "past this host", between{to: hosts}, drop))
 	}
 	all = append(all,
@@ -231,10 +234,10 @@ func betweenRules(n spec.Network) []rule {
 	return append(all, said(output, "between hosts", between{}, untracked))
 }
 
-// passedRules let what is of a network pass by a bridge that the host has as it is: with
-// br_netfilter the kernel shows it to the host's own rules, which would take it for what leaves the
-// network, and masquerade it. What is for the host itself is tracked, as rules of the host ask
-// whether it is an answer.
+// passedRules let traffic of a network pass through a bridge of the host unchanged. With
+// br_netfilter, the kernel shows this traffic to the host's own rules, which would take it for
+// traffic that leaves the network and masquerade it. Packets for the host itself are tracked,
+// because rules of the host check whether they are replies.
 func passedRules(n spec.Network) []rule {
 	at := linkMatch{name: n.Uplink.Bridge}
 	return []rule{

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestBetweenRules shows the table of a site with a network on several hosts: as it is, encrypted,
-// over IPv6, with a router, on a bridge of the host, and with no other host yet.
+// TestBetweenRules shows the table of a site with a network on several hosts: plain, encrypted,
+// over IPv6, with a router, on a bridge of the host, and without other hosts.
 func TestBetweenRules(t *testing.T) {
 	n := onMany()
 	n.Gateway, n.NAT = "", false
@@ -33,8 +33,8 @@ func TestBetweenRules(t *testing.T) {
 	golden(t, "testdata/wire.txt", wireRules(wire))
 }
 
-// TestFromNodes: what comes in by a link of Orrery's own is from a node and no host, and nothing
-// else is: an interface of the host may be called orange0.
+// TestFromNodes: a packet that arrives on one of Orrery's own links is from a node and not from a
+// host. No other link matches, even if an interface of the host is called orange0.
 func TestFromNodes(t *testing.T) {
 	for name, node := range map[string]bool{
 		"orange0": false, "or0": false, "eth0": false,
@@ -51,7 +51,7 @@ func TestFromNodes(t *testing.T) {
 	}
 }
 
-// TestOfNobody: a network that has no other host yet takes nothing from anybody.
+// TestOfNobody: a network without other hosts accepts nothing from any host.
 func TestOfNobody(t *testing.T) {
 	n := onMany()
 	n.VXLAN.Peers = ""

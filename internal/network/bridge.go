@@ -17,24 +17,24 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bridgePrefix begins the names of all bridges of Orrery's (site.BridgeName). Rules tell by it what
-// is a network of another site without having to know it.
+// bridgePrefix begins the names of all of Orrery's bridges (site.BridgeName). Rules use it to
+// recognise networks of other sites without knowing them.
 const bridgePrefix = "orb"
 
-// ownPrefix begins the names of all links of Orrery's on the host but for the ends of veth pairs,
-// and hardly those of others.
+// ownPrefix begins the names of all of Orrery's links on the host, except the ends of veth pairs.
+// Other links hardly ever have such names.
 const ownPrefix = "or"
 
-// A bridge is the link of the host's that carries the mark of a network: a bridge, whatever the
-// network is, but for macvlan ones.
+// A bridge is the link on the host that carries a network's mark. It is a bridge for all kinds of
+// networks except macvlan.
 type bridge struct {
 	link   netlink.Link
-	marked bool         // if not, a run was killed just after it had made it, or somebody has removed the mark
-	mark   spec.Network // what it was made for
+	marked bool         // false if a run was killed right after making it, or if the mark was removed
+	mark   spec.Network // network it was made for
 	ports  int
 }
 
-// bridges returns all links that carry a mark of Orrery's, of all sites.
+// bridges returns all links that carry a mark of Orrery, of all sites.
 func bridges() ([]bridge, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
@@ -54,8 +54,8 @@ func bridges() ([]bridge, error) {
 	return all, nil
 }
 
-// ours reports whether a link is one that Orrery made for a network: by its mark or, since a link
-// cannot be made and marked in one act, by the hardware address with which it was made.
+// ours reports whether Orrery made a link for a network. It checks the mark or, since a link cannot
+// be made and marked in one operation, the hardware address with which it was made.
 func ours(link netlink.Link) (bridge, bool) {
 	attrs := link.Attrs()
 	if !kind.IsLinkType(link.Type()) {
@@ -69,16 +69,16 @@ func ours(link netlink.Link) (bridge, bool) {
 	return bridge{link: link, marked: marked, mark: n}, true
 }
 
-// bridgeMAC returns the hardware address of a bridge. With one of its own, the bridge does not
-// change it with each node that comes and goes, which would make the other nodes lose their gateway
-// for a while.
+// bridgeMAC returns the hardware address of a bridge. Without a fixed address, the bridge would
+// change its address with each node that comes or goes, and the other nodes would lose their
+// gateway for a while.
 func bridgeMAC(name string) net.HardwareAddr {
 	d := sha256.Sum256([]byte("bridge\x00" + name))
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
-// openLink returns the link of a network, marked; it makes it unless it is there. A new one is
-// down. One of another kind is replaced: nobody is on it, as refuseUsers has seen to.
+// openLink returns the link of a network, marked, and makes it if it does not exist. A new link is
+// down. A link of another type is replaced. refuseUsers has checked that no node is on it.
 func openLink(n spec.Network) (netlink.Link, error) {
 	k := kind.Of(n.Kind)
 	link, err := netlink.LinkByName(n.Bridge)
@@ -105,7 +105,7 @@ func openLink(n spec.Network) (netlink.Link, error) {
 	return link, err
 }
 
-// raiseLink sets all that the network says on its link, and sets the link up.
+// raiseLink applies the settings of the network to its link and sets the link up.
 func raiseLink(n spec.Network, link netlink.Link) error {
 	if link.Attrs().MTU != n.MTU {
 		if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
@@ -129,9 +129,9 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 	return netlink.LinkSetUp(link)
 }
 
-// forwardAtOnce turns off the spanning tree protocol, and the delay with which a new port begins to
-// forward: a bridge with no way to another one makes no loop, and a node shall have its network as
-// soon as it boots.
+// forwardAtOnce turns off the spanning tree protocol and the forwarding delay of new ports. A
+// bridge without a path to another bridge makes no loop, and a node needs its network as soon as it
+// boots.
 func forwardAtOnce(link netlink.Link) error {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
@@ -147,14 +147,15 @@ func forwardAtOnce(link netlink.Link) error {
 	return err
 }
 
-// answerForItself keeps the host from saying, where twins ask for the gateway that they and
-// production have, that it is this host: it answers on each network for its address there only
-// (net.ipv4.conf.*.arp_ignore).
+// answerForItself makes the host answer ARP on each network only for its address on that network
+// (net.ipv4.conf.*.arp_ignore). Otherwise the host would answer twins that ask for the gateway
+// address that they share with production.
 func answerForItself(bridge string) error {
 	return os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0o644)
 }
 
-// setAddress sets the only address of a link, with prefix length, or removes all for "".
+// setAddress sets the only address of a link, with prefix length, or removes all addresses if it is
+// "".
 func setAddress(link netlink.Link, only string) error {
 	existing, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
@@ -164,7 +165,8 @@ func setAddress(link netlink.Link, only string) error {
 		if existing[i].IPNet.String() == only {
 			continue
 		}
-		// With an address may go others of its subnet (net.ipv4.conf.*.promote_secondaries).
+		// Removing an address may remove others of its subnet
+		// (net.ipv4.conf.*.promote_secondaries).
 		if err := netlink.AddrDel(link, &existing[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			return err
 		}
@@ -179,7 +181,7 @@ func setAddress(link netlink.Link, only string) error {
 	return netlink.AddrReplace(link, address)
 }
 
-// lowerLink sets the link of a network down, if it is there.
+// lowerLink sets the link of a network down, if it exists.
 func lowerLink(name string) error {
 	b, err := find(name)
 	if b == nil || err != nil {
@@ -188,7 +190,7 @@ func lowerLink(name string) error {
 	return netlink.LinkSetDown(b.link)
 }
 
-// removeMarked removes the link of a network, if it is there.
+// removeMarked removes the link of a network, if it exists.
 func removeMarked(name string) error {
 	b, err := find(name)
 	if b == nil || err != nil {
@@ -197,8 +199,8 @@ func removeMarked(name string) error {
 	return netlink.LinkDel(b.link)
 }
 
-// sweep removes bridges that a run made and was killed before it could mark them, but for the one
-// of a name. One that has ports only lost its mark, and is kept for those that use it.
+// sweep removes bridges that a run made and could not mark because it was killed, except the bridge
+// named `but`. A bridge with ports has only lost its mark, and is kept for its nodes.
 func sweep(all []bridge, but string) error {
 	for _, b := range all {
 		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {
@@ -211,7 +213,7 @@ func sweep(all []bridge, but string) error {
 	return nil
 }
 
-// find returns a bridge of ours, or nil.
+// find returns a bridge made by Orrery, or nil.
 func find(name string) (*bridge, error) {
 	link, err := netlink.LinkByName(name)
 	if ends.Missing(err) {

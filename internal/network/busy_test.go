@@ -13,9 +13,9 @@ import (
 	"orrery/internal/host"
 )
 
-// TestMoveLinksBusy: beside two busy processes for each processor, the links of 32 nodes change
-// places most often in less than 30 ms, or where others keep the kernel busy, too, in less than
-// half of the time that it takes without priority. How long at worst is for bench/switch to tell.
+// TestMoveLinksBusy: with two busy processes per processor, the links of 32 nodes usually change
+// places in less than 30 ms. If others keep the kernel busy, too, it is less than half of the time
+// without priority. bench/switch measures the worst case.
 func TestMoveLinksBusy(t *testing.T) {
 	if !sandbox(t) {
 		return

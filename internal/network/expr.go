@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// exprs returns the rule in the instructions of the kernel's nf_tables: load into register 1,
-// compare. Set makes a set of hosts, and gives what looks them up in it.
+// exprs returns the rule as instructions of the kernel's nf_tables, which load into register 1 and
+// compare. set makes a set of hosts and returns the instruction that looks an address up in it.
 func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME, expr.MetaKeyIIF)...)
@@ -76,7 +76,7 @@ func (m linkMatch) exprs(byName, byIndex expr.MetaKey) []expr.Any {
 	if m.not {
 		op = expr.CmpOpNeq
 	}
-	data := []byte(m.name) // as much of a name as is compared
+	data := []byte(m.name) // the part of a name that is compared
 	if !m.prefix {
 		data = make([]byte, unix.IFNAMSIZ)
 		copy(data, m.name)
@@ -84,10 +84,10 @@ func (m linkMatch) exprs(byName, byIndex expr.MetaKey) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: byName, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: data}}
 }
 
-// equal goes on with a rule if register 1 holds data.
+// equal continues with a rule if register 1 contains data.
 func equal(data []byte) *expr.Cmp { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data} }
 
-// addressExprs matches an address of the IPv4 header: one in p or, if not, one that is not.
+// addressExprs matches an address of the IPv4 header that is in p or, if not is true, outside of p.
 func addressExprs(p netip.Prefix, offset uint32, not bool) []expr.Any {
 	if !p.IsValid() {
 		return nil

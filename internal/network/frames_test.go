@@ -21,28 +21,28 @@ import (
 	"orrery/test/frames"
 )
 
-// party returns who a place is to others.
+// party returns the party for a place.
 func (p *place) party(t *testing.T) frames.Party {
 	t.Helper()
 	address := p.port(t, "").Addresses[0]
 	return frames.Party{MAC: p.mac(t), IPv4: address.Addr()}
 }
 
-// floods lets bridges pass on what is for a group to all ports: else whether frames come through
-// depends on who has asked for them.
+// floods makes bridges flood group frames to all ports. Otherwise group membership would decide
+// which frames arrive.
 func floods(t *testing.T, bridges ...string) {
 	t.Helper()
 	for _, b := range bridges {
 		must(t, exec.Command("ip", "link", "set", b, "type", "bridge", "mcast_snooping", "0").Run())
 	}
-	for _, key := range []string{"iptables", "ip6tables", "arptables"} { // which look whether packets are well-formed
+	for _, key := range []string{"iptables", "ip6tables", "arptables"} { // these check whether packets are well-formed
 		if exists("/proc/sys/net/bridge/bridge-nf-call-" + key) {
 			setting(t, "net.bridge.bridge-nf-call-"+key, "0")
 		}
 	}
 }
 
-// raw has a place send frames as they are.
+// raw makes a place send frames unchanged.
 func (p *place) raw(t *testing.T, all ...[]byte) {
 	t.Helper()
 	p.do(t, func() error {
@@ -64,14 +64,14 @@ func (p *place) raw(t *testing.T, all ...[]byte) {
 	})
 }
 
-// heardOf has a place send a frame of each kind, as itself or as another, and returns the kinds
-// that a third hears.
+// heardOf makes a place send a frame of each kind, as itself or posing as another. It returns the
+// kinds that a third place receives.
 func (p *place) heardOf(t *testing.T, at, other *place) []string {
 	t.Helper()
 	return heardAt(t, at, p.party(t), other.party(t), func(all ...[]byte) { p.raw(t, all...) })
 }
 
-// heardAt sends a frame of each kind by a function and returns the kinds that a place hears.
+// heardAt sends a frame of each kind by a function and returns the kinds that a place receives.
 func heardAt(t *testing.T, at *place, me, posed frames.Party, send func(all ...[]byte)) []string {
 	t.Helper()
 	var seen func() [][]byte
@@ -103,7 +103,8 @@ func allowed() []string {
 	return names
 }
 
-// hears fails the test unless a place hears the kinds that nodes may send, but for some, and no others.
+// hears fails the test unless a place receives exactly the kinds that nodes may send, with some
+// exceptions.
 func hears(t *testing.T, where string, got []string, but ...string) {
 	t.Helper()
 	want := slices.DeleteFunc(allowed(), func(name string) bool { return slices.Contains(but, name) })
@@ -122,8 +123,8 @@ func hears(t *testing.T, where string, got []string, but ...string) {
 	}
 }
 
-// TestKindsOfFrames: what a node may send is the same on whatever network it is. Package ports
-// shows it of each kind of frame; here are the ways by which frames could get round its port.
+// TestKindsOfFrames: the same frames are allowed on every network. Package ports tests each kind of
+// frame, and this test covers the ways by which frames could bypass the port.
 func TestKindsOfFrames(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -145,7 +146,7 @@ func TestKindsOfFrames(t *testing.T) {
 	}
 	must(t, MoveLinks(context.Background(), []Move{{"orv1", closed.Bridge}, {"orv2", closed.Bridge}}))
 
-	// The link goes, as at a restart of the node, and comes again under its name.
+	// The link is removed, as when the node restarts, and made again under its name.
 	must(t, RemoveLinks([]string{"orv1"}))
 	again := newPlace(t, "orv1", "10.8.69.11/24", "")
 	must(t, Guard(t.Context(), []Port{again.port(t, closed.Bridge)}))
@@ -156,7 +157,7 @@ func TestKindsOfFrames(t *testing.T) {
 	must(t, netlink.LinkSetMaster(link, bridge))
 	hears(t, "after a restart", again.heardOf(t, good, good))
 
-	// Protocols come and go with the network.
+	// The allowed protocols change with the network.
 	timed := closed
 	timed.Protocols = "0x88f7"
 	makeAll(t, timed)
@@ -172,7 +173,8 @@ func TestKindsOfFrames(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestKindsOfFramesOfMachines: the tap of a virtual machine is guarded as the link of a container.
+// TestKindsOfFramesOfMachines: the tap of a virtual machine is guarded like the link of a
+// container.
 func TestKindsOfFramesOfMachines(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -191,14 +193,14 @@ func TestKindsOfFramesOfMachines(t *testing.T) {
 	me := frames.Party{MAC: mac, IPv4: netip.MustParseAddr("10.8.69.11")}
 	hears(t, "from a machine", heardAt(t, good, me, good.party(t), func(all ...[]byte) {
 		for _, f := range all {
-			_, err := open[0].Write(append(make([]byte, 10), f...)) // behind a header of virtio
+			_, err := open[0].Write(append(make([]byte, 10), f...)) // after a virtio header
 			must(t, err)
 		}
 	}))
 }
 
-// TestKindsOfFramesRouted: on a routed network, where there is no bridge, nothing but IPv4 of a
-// node's own comes to another.
+// TestKindsOfFramesRouted: on a routed network, which has no bridge, only IPv4 packets with a
+// node's own address reach other nodes.
 func TestKindsOfFramesRouted(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -212,7 +214,7 @@ func TestKindsOfFramesRouted(t *testing.T) {
 	host, err := netlink.LinkByName(bad.name)
 	must(t, err)
 	me, other := bad.party(t), good.party(t)
-	other.MAC = host.Attrs().HardwareAddr // the host passes on what is sent to it
+	other.MAC = host.Attrs().HardwareAddr // the host forwards packets that are sent to it
 	var seen func() [][]byte
 	must(t, good.in(func() error { seen = capture(t, "eth0"); return nil }))
 	for _, k := range frames.All() {
@@ -224,7 +226,7 @@ func TestKindsOfFramesRouted(t *testing.T) {
 	for _, b := range seen() {
 		asks := slices.Equal(b[12:14], []byte{8, 6}) && slices.Equal(b[6:12], near.Attrs().HardwareAddr)
 		if asks || slices.Equal(b[6:12], good.mac(t)) {
-			continue // the host that asks for it by ARP, and what it says itself
+			continue // ARP requests of the host, and its own packets
 		}
 		if len(b) < 34 || !slices.Equal(b[12:14], []byte{8, 0}) || !slices.Equal(b[26:30], me.IPv4.AsSlice()) {
 			t.Errorf("a node hears %x", b)
@@ -237,8 +239,8 @@ func TestKindsOfFramesRouted(t *testing.T) {
 	}
 }
 
-// TestAdvertisementsAreNotBelieved: the kernel of a node takes a router advertisement of its
-// neighbour for true, unless the port of that drops it.
+// TestAdvertisementsAreNotBelieved: the kernel of a node accepts a router advertisement of its
+// neighbour, unless the neighbour's port drops it.
 func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -260,7 +262,7 @@ func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	}
 	lie := func(until func() bool) {
 		advertisement, _ := frames.Named("ra")
-		for range 20 { // until the address of whoever hears it has been looked for
+		for range 20 { // until duplicate address detection of the receiver is over
 			bad.raw(t, advertisement.Frame(bad.party(t), good.party(t)))
 			time.Sleep(100 * time.Millisecond)
 			if until() {
@@ -287,9 +289,8 @@ func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestBridgeOfTheHost: from a network on a bridge of the host that takes part in the spanning tree,
-// no node becomes the root of that tree, closes the port, or says anything else on the wire that it
-// may not.
+// TestBridgeOfTheHost: on a network on a bridge of the host that takes part in the spanning tree,
+// no node can become the root of the tree, close the port, or send anything forbidden to the wire.
 func TestBridgeOfTheHost(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -338,7 +339,7 @@ func TestBridgeOfTheHost(t *testing.T) {
 		t.Errorf("the root of br0 was %s and is %s; all ports forward: %t", before, now, forwarding())
 	}
 
-	// Where nodes may send anything, that is what one of them can do.
+	// If the network allows spoofing, a node can do that.
 	n.Spoof = true
 	makeAll(t, n)
 	bad.heardOf(t, beyond, beyond)

@@ -16,7 +16,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Port is the host's end of a node's link to a bridge, with what the node may send as there (ports.Node).
+// A Port is the host's end of a node's link to a bridge, with what the node may send there
+// (ports.Node).
 type Port struct {
 	Site, Link, Bridge, MAC string
 	Addresses               []netip.Prefix
@@ -33,15 +34,16 @@ func Ports(n *spec.Node) []Port {
 	return all
 }
 
-// Guard holds ports to their addresses, unless their network lets nodes send as others. It must be
-// called before the links are made. What it says of a port holds for its name, however often the
-// link is made again and to whatever bridge it is moved, until Unguard. It adds what the table
-// lacks, beside others that do so; only if that does not do, it takes its turn with reguard.
+// Guard restricts ports to their nodes' addresses, unless their network allows spoofing. It must be
+// called before the links are made. The restriction holds for the name of the port until Unguard,
+// however often the link is remade and whichever bridge it is moved to. Guard adds what the table
+// lacks, in parallel with other processes. Only if that is not enough, it waits for exclusive
+// access in reguard.
 func Guard(ctx context.Context, some []Port) error {
 	if len(some) == 0 {
 		return nil
 	}
-	unlock, err := lock(ctx, host.Shared) // as long as no process makes the table anew
+	unlock, err := lock(ctx, host.Shared) // while no process rewrites the table
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func hold(some []Port) (bool, error) {
 	return ports.Hold(want, free)
 }
 
-// reguard does the same, and puts right whatever is wrong with the table.
+// reguard is like Guard, but also repairs whatever is wrong with the table.
 func reguard(ctx context.Context, some []Port) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
@@ -83,7 +85,7 @@ func reguard(ctx context.Context, some []Port) error {
 	return g.Commit()
 }
 
-// identify returns what nodes may send as on ports, and those ports whose networks let nodes send as others.
+// identify returns what nodes may send on ports, and the ports whose networks allow spoofing.
 func identify(some []Port) (want map[string]ports.Identity, free []string, err error) {
 	want, on := map[string]ports.Identity{}, map[string]spec.Network{}
 	for _, p := range some {
@@ -105,12 +107,13 @@ func identify(some []Port) (want map[string]ports.Identity, free []string, err e
 	return want, free, nil
 }
 
-// identify returns what the node may send as on a network.
+// identify returns what the node may send on a network.
 func (p Port) identify(on spec.Network) (ports.Identity, error) {
 	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Addresses: p.Addresses, Protocols: on.Protocols})
 }
 
-// Unguard forgets the ports of a site, except those of nodes that it still has and those whose links are there.
+// Unguard removes the ports of a site from the table, except those of nodes that still exist and
+// those whose links exist.
 func Unguard(ctx context.Context, site string, still []Port) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
@@ -135,7 +138,7 @@ func Unguard(ctx context.Context, site string, still []Port) error {
 	return g.Commit()
 }
 
-// lacks reports whether a port of a network's bridge is not guarded as the network wants it.
+// lacks reports whether a port of a network's bridge is not guarded as the network requires.
 func lacks(g *ports.Table, n spec.Network, links []netlink.Link) bool {
 	return slices.ContainsFunc(portsOn(n, links), func(port string) bool {
 		as, held := g.Held[port]
@@ -158,10 +161,10 @@ func portsOn(n spec.Network, links []netlink.Link) []string {
 	return all
 }
 
-// settle lets go the ports of a network whose nodes may send as others, and allows those of others
-// the protocols of the network. If a port of its bridge is not guarded as it must be, because
-// another program has changed the table or a former version made it, all are guarded again as the
-// nodes that are known have them.
+// settle releases the ports of a network that allows spoofing. On other networks, it allows the
+// ports the protocols of the network. If a port of the bridge is not guarded as required, because
+// another program has changed the table or a former version made it, settle guards the ports of all
+// known nodes again.
 func settle(n spec.Network, nodes func() ([]Port, error)) error {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
@@ -199,7 +202,7 @@ func settle(n spec.Network, nodes func() ([]Port, error)) error {
 	return g.Commit()
 }
 
-// releaseAll takes the table away when there is no network left on this host.
+// releaseAll removes the table when no network is left on this host.
 func releaseAll() error {
 	g, err := ports.Open()
 	if err != nil || !g.Existing {

@@ -24,7 +24,7 @@ import (
 	"orrery/test/need"
 )
 
-// guarded adds to a network a node whose port is guarded, and returns both.
+// guarded adds a node with a guarded port to a network, and returns both.
 func guarded(t *testing.T, n spec.Network, link, address string) (*place, Port) {
 	t.Helper()
 	p := newPlace(t, link, address, "")
@@ -33,10 +33,10 @@ func guarded(t *testing.T, n spec.Network, link, address string) (*place, Port) 
 	return p, p.port(t, n.Bridge)
 }
 
-// A frame is what a node sends at will.
+// A frame is a frame that a node sends.
 type frame struct {
 	from, to net.HardwareAddr
-	tags     []uint16 // of VLANs: the protocol of each
+	tags     []uint16 // VLAN tags: the protocol of each
 	proto    uint16
 	payload  []byte
 }
@@ -51,7 +51,7 @@ func (f frame) bytes() []byte {
 	return append(b, make([]byte, max(0, 60-len(b)))...)
 }
 
-// injects has a place send frames as they are.
+// injects makes a place send frames unchanged.
 func (p *place) injects(t *testing.T, frames ...frame) {
 	t.Helper()
 	var all [][]byte
@@ -66,14 +66,15 @@ func ipOf(from, to string) []byte {
 	return b
 }
 
-// arpOf returns an answer to nobody's question, or a question.
+// arpOf returns an unsolicited ARP answer, or a request.
 func arpOf(op byte, mac net.HardwareAddr, address, target string) []byte {
 	b := []byte{0, 1, 8, 0, 6, 4, 0, op}
 	sender, asked := netip.MustParseAddr(address).As4(), netip.MustParseAddr(target).As4()
 	return slices.Concat(b, mac, sender[:], make([]byte, 6), asked[:])
 }
 
-// TestNodesSendAsThemselves has a node say all that it should not, to another node and to all.
+// TestNodesSendAsThemselves: a node sends everything that it should not, to another node and to
+// all.
 func TestNodesSendAsThemselves(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -122,10 +123,10 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	hears := func(f frame) bool {
 		var seen func() [][]byte
 		must(t, good.in(func() error { seen = capture(t, "eth0"); return nil }))
-		// so that the bridge knows where it is
+		// So that the bridge learns where it is.
 		good.injects(t, frame{other, all, nil, unix.ETH_P_ARP, arpOf(2, other, you, you)})
 		bad.injects(t, f)
-		// The kernel takes the first tag off and puts it beside; what is behind it tells.
+		// The kernel strips the first tag into metadata, and the next header decides.
 		want := f.payload
 		return slices.ContainsFunc(seen(), func(b []byte) bool {
 			return len(b) > 14 &&
@@ -140,7 +141,7 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	good.reaches(t, me, you)
 	bad.reaches(t, you, me)
 
-	// On another bridge, and with a link made anew, it is the same.
+	// The same holds on another bridge, and with a link that is made again.
 	must(t, MoveLinks(context.Background(), []Move{{"orv1", quarantined.Bridge}, {"orv2", quarantined.Bridge}}))
 	if hears(cases["another address"].frame) {
 		t.Error("on another bridge the port is not guarded")
@@ -150,7 +151,7 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	}
 	must(t, MoveLinks(context.Background(), []Move{{"orv1", closed.Bridge}, {"orv2", closed.Bridge}}))
 
-	// spoof lets go, and does so for those alone.
+	// spoof releases the ports of its network, and no others.
 	free := closed
 	free.Spoof = true
 	makeAll(t, free)
@@ -177,7 +178,7 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestGuardsAreObserved takes away what guards a port, in part and altogether.
+// TestGuardsAreObserved removes the guards of a port, partly and completely.
 func TestGuardsAreObserved(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -220,13 +221,13 @@ func TestGuardsAreObserved(t *testing.T) {
 		}
 		must(t, Make(t.Context(), closed, func() ([]Port, error) { return []Port{port, other}, nil }))
 	}
-	removeAll(t, closed) // although orv9 has not been let go
+	removeAll(t, closed) // although orv9 was not released
 	must(t, RemoveLinks([]string{"orv1"}))
 	nothingLeft(t)
 }
 
-// TestGuardsOfMany guards more ports than one message holds, from several sides at once, and
-// forgets those of a site.
+// TestGuardsOfMany guards more ports than fit into one message, from several processes at once, and
+// removes those of one site.
 func TestGuardsOfMany(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -275,7 +276,8 @@ func TestGuardsOfMany(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestGuardsWait: nodes that start do not wait for one another, but for who makes or removes networks.
+// TestGuardsWait: nodes that start do not wait for one another, but for processes that make or
+// remove networks.
 func TestGuardsWait(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -308,7 +310,7 @@ func TestGuardsWait(t *testing.T) {
 	}
 }
 
-// TestGuardsSeen: whoever looks while others guard their ports sees the table as it was at one moment.
+// TestGuardsSeen: a reader sees the table in one consistent state while others guard their ports.
 func TestGuardsSeen(t *testing.T) {
 	need.Integration(t) // it takes too long for a quick run
 	if !sandbox(t) {
@@ -354,13 +356,14 @@ func itoa(i int) string {
 	return string([]byte{byte('0' + i/100), byte('0' + i/10%10), byte('0' + i%10)})
 }
 
-// A turn is the time for which a release is live: from when it begins to be so until the next one is.
+// A turn is the time during which a release is live: from the start of the switch to it until the
+// next release is live.
 type turn struct {
 	live         string
 	begun, ended time.Time
 }
 
-// tellArrivals lets the kernel tell when packets come: whoever reads them may do so late on a busy machine.
+// tellArrivals makes the kernel timestamp packets, since readers may be late on a busy machine.
 func tellArrivals(c *net.UDPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -371,7 +374,7 @@ func tellArrivals(c *net.UDPConn) error {
 	return errors.Join(err, failed)
 }
 
-// arrived reads a packet and returns when it came.
+// arrived reads a packet and returns when it arrived.
 func arrived(c *net.UDPConn, b []byte) (n int, at time.Time, err error) {
 	also := make([]byte, 64)
 	n, m, _, _, err := c.ReadMsgUDP(b, also)
@@ -390,9 +393,9 @@ func arrived(c *net.UDPConn, b []byte) (n int, at time.Time, err error) {
 	return 0, at, errors.New("the kernel does not tell when a packet came")
 }
 
-// TestNothingSlipsThroughASwitch has the nodes of two releases at the same address send without
-// pause while they change places, again and again. At the gateway, what is heard of a release comes
-// from the time at which it was live.
+// TestNothingSlipsThroughASwitch: the nodes of two releases at the same address send continuously
+// while they change places repeatedly. The gateway receives packets of a release only from the
+// times when it was live.
 func TestNothingSlipsThroughASwitch(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return

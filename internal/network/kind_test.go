@@ -93,7 +93,7 @@ func TestPacketsKeepToRoutedNetworks(t *testing.T) {
 	must(t, err)
 	must(t, setAddress(uplink, "192.0.2.1/24"))
 	must(t, answer())
-	makeAll(t, cam, venet, quiet) // also while nodes are on them
+	makeAll(t, cam, venet, quiet) // even while nodes are on them
 	same(t, []spec.Network{cam, quiet, venet})
 
 	t.Run("one network", func(t *testing.T) {
@@ -190,12 +190,12 @@ func TestMacvlan(t *testing.T) {
 
 	bridged := mac
 	bridged.Kind, bridged.Parent = "", ""
-	makeAll(t, bridged) // and the macvlan has gone
+	makeAll(t, bridged) // the macvlan is removed
 	same(t, []spec.Network{bridged, wire})
 	makeAll(t, mac)
 	link, err := netlink.LinkByName("w0")
 	must(t, err)
-	must(t, netlink.LinkDel(link)) // and the macvlan with it
+	must(t, netlink.LinkDel(link)) // the macvlan is removed with it
 	got, err := Observe("karoo")
 	must(t, err)
 	if len(got) != 2 || !slices.Equal(got[1].Drift, []observe.NetworkDrift{observe.EndsGone}) ||
@@ -277,8 +277,8 @@ func TestVethPair(t *testing.T) {
 	}
 }
 
-// TestVethPairMadeBefore has a veth pair as it was made and marked when it was called a cable: it
-// is there, and is made no other.
+// TestVethPairMadeBefore: a veth pair that a former version made and marked as a cable is
+// recognised, and is not remade.
 func TestVethPairMadeBefore(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -327,8 +327,9 @@ func TestPassthrough(t *testing.T) {
 	if err := PassThrough(ctx, "w0", "karoo/102"); err == nil || !strings.Contains(err.Error(), "no interface w0") {
 		t.Error(err)
 	}
-	makeAll(t, wire) // one end is away
-	// The kernel puts back a card of a node that was killed under the name that it had there.
+	makeAll(t, wire) // one end is missing
+	// After a node is killed, the kernel returns its card to the host under the name that it had in
+	// the node.
 	p.do(t, func() error {
 		l, err := netlink.LinkByName("w0")
 		if err != nil {
@@ -339,7 +340,7 @@ func TestPassthrough(t *testing.T) {
 		}
 		return netlink.LinkSetNsFd(l, int(here.Fd()))
 	})
-	// Its root has given it another address, and an alias by which it would be another node's, or
+	// Root in the node has changed its address, and has given it the alias of another node or of
 	// another interface of the host.
 	honest, own := link("eth1").Attrs().Alias, link("eth1").Attrs().HardwareAddr
 	for _, alias := range []string{
@@ -356,7 +357,7 @@ func TestPassthrough(t *testing.T) {
 			t.Errorf("%q is believed", alias)
 		}
 	}
-	// by an Orrery of before
+	// Made by a former version of Orrery.
 	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, passthrough.Taken, passthrough.FormerTaken, 1)))
 	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
@@ -367,7 +368,7 @@ func TestPassthrough(t *testing.T) {
 		t.Errorf("%+v", w0.Attrs())
 	}
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
-	must(t, PassThrough(ctx, "w0", "karoo/101")) // and the node has ended by itself
+	must(t, PassThrough(ctx, "w0", "karoo/101")) // the node has ended on its own
 	must(t, PassThrough(ctx, "w0", "karoo/102"))
 	must(t, Reclaim(ctx, "w0", "karoo/102"))
 	if alias := link("w0").Attrs().Alias; alias != kind.VethPairAlias(wire) {

@@ -11,8 +11,8 @@ import (
 // linkPrefix begins the names of the host's ends of all links to nodes (site.VethName).
 const linkPrefix = "orv"
 
-// RemoveLinks removes the host's ends of links to nodes, and with them the nodes' ends. One that is
-// not there is no error.
+// RemoveLinks removes the host's ends of links to nodes, and with them the nodes' ends. Links that
+// do not exist are ignored.
 func RemoveLinks(names []string) error {
 	for _, name := range names {
 		if !strings.HasPrefix(name, linkPrefix) && !site.IsRouted(name) {

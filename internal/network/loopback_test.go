@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// BenchmarkLoopback sends a message of one byte over the loopback of this network namespace and
-// waits for the answer: without a site, with a site that has nat, and with one whose rules track
-// the loopback, too, as they did once. bench/loopback/run runs it in namespaces of its own.
+// BenchmarkLoopback sends a one-byte message over the loopback of this network namespace and waits
+// for the answer: without a site, with a site that has nat, and with one whose rules also track the
+// loopback, as in former versions. bench/loopback/run runs it in separate namespaces.
 func BenchmarkLoopback(b *testing.B) {
 	if os.Getenv("ORRERY_BENCH_LOOPBACK") == "" {
 		b.Skip("not run: run bench/loopback/run")
@@ -24,7 +24,7 @@ func BenchmarkLoopback(b *testing.B) {
 		b.Fatal(err)
 	}
 	tables["up"], tables["tracked"] = shall, rules([]spec.Network{cam, data})
-	for range 20 { // in turn, so that what the machine does besides hits all of them
+	for range 20 { // in turn, so that other load on the machine affects all of them
 		for _, state := range []string{"down", "up", "tracked"} {
 			if err := replaceTable(siteTable("karoo"), tables[state]); err != nil {
 				b.Fatal(err)
@@ -60,8 +60,8 @@ func pingPong(b *testing.B, proto string) {
 	b.ReportMetric(float64(processorTime()-begun)/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime returns what this process has used: with others at work on the host, it tells more
-// than the time that went by.
+// processorTime returns the processor time of this process. On a busy host, this is more reliable
+// than elapsed time.
 func processorTime() time.Duration {
 	var use unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &use)

@@ -7,13 +7,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY
-// nat", with "-" for what there is not, and "router" in place of "nat" if one of its own does that
-// ("outlet", before); what it opens of the host ("host=tcp/22,udp/53") and "spoof", "metadata" and
-// the protocols that it allows ("protocols=0x88f7") are behind, if there are any; of a network that
-// is no bridge, its kind and interface come next, and of a veth pair its ends. It holds all that
-// the rules follow from, so that the table of a site can be written anew when only one of its
-// networks is at hand.
+// mark returns the alias of a link, which describes what it was made for: "orrery SITE NETWORK
+// SUBNET GATEWAY nat", with "-" for each missing part. "nat" is replaced by "router" if the network
+// has a router of its own ("outlet" in former versions). Optional words follow: the host's opened
+// ports ("host=tcp/22,udp/53"), "spoof", "metadata" and the allowed protocols ("protocols=0x88f7").
+// For a network that is not a bridge, its kind and interface come next, and for a veth pair its
+// ends. The rules follow from the mark alone, so the table of a site can be rewritten when the spec
+// of only one of its networks is available.
 func mark(n spec.Network) string {
 	nat := ""
 	switch {
@@ -45,7 +45,7 @@ func mark(n spec.Network) string {
 	return strings.Join(words, " ")
 }
 
-// readMark returns the network that an alias marks.
+// readMark returns the network that an alias describes.
 func readMark(alias string) (spec.Network, bool) {
 	words := renamed(strings.Fields(alias))
 	if len(words) < 6 || words[0] != "orrery" {
@@ -83,10 +83,10 @@ func readMark(alias string) (spec.Network, bool) {
 	default:
 		return spec.Network{}, false
 	}
-	return n, check(n) == nil // anybody may write an alias
+	return n, check(n) == nil // any program may write an alias
 }
 
-// renamed returns the words of a mark as they are written now; that of a veth pair said "cable" before.
+// renamed converts the words of an old mark to the current format. Veth pairs were called "cable".
 func renamed(words []string) []string {
 	if len(words) == 9 && words[6] == "cable" {
 		words[2], words[6] = strings.Replace(words[2], "cable.", spec.VethPair+".", 1), spec.VethPair

@@ -37,16 +37,16 @@ func inMemory(all []rule) *nftest.Table {
 	return t
 }
 
-// A packet is one that a host receives, passes on or sends.
+// A packet is a packet that a host receives, forwards or sends.
 type packet struct {
 	what string
-	way  string // "IN OUT FROM TO PROTOCOL/PORT" and words; a link is "host" where the host is that end
+	way  string // "IN OUT FROM TO PROTOCOL/PORT" and words; "host" as a link is the host itself
 	want string // drop, pass, untracked or masquerade
-	body []byte // behind the header of UDP
+	body []byte // data after the UDP header
 }
 
-// wireFrame returns a packet in a frame. The port is that of its destination or, of ICMP, the kind
-// of the message.
+// wireFrame returns a packet in a frame. The port is the destination port or, for ICMP, the message
+// type.
 func wireFrame(from, to netip.Addr, protocol string, port uint16, body []byte) []byte {
 	number := map[string]byte{"icmp": unix.IPPROTO_ICMP, "udp": unix.IPPROTO_UDP, "tcp": unix.IPPROTO_TCP}[protocol]
 	b := make([]byte, 14)
@@ -66,10 +66,10 @@ func wireFrame(from, to netip.Addr, protocol string, port uint16, body []byte) [
 	return append(append(b, 0, 0, 0, 0), body...)
 }
 
-// seen returns what rules see of a packet. Words after its way say more: it is of a connection that
-// is "established", there are as many connections as may be ("full") or one more ("over"), it came
-// by another way than that to its source ("astray"), a "user" sends it, or it has the mark of a
-// network ("marked").
+// seen returns what rules see of a packet. Words after its way add properties: its connection is
+// "established", the number of connections is at the limit ("full") or above it ("over"), it
+// arrived on another link than that to its source ("astray"), a "user" sends it, or it has the mark
+// of a network ("marked").
 func (p packet) seen(links map[string]string) *nftest.Packet {
 	words := strings.Fields(p.way)
 	protocol, number, _ := strings.Cut(words[4], "/")
@@ -108,7 +108,7 @@ func (p packet) seen(links map[string]string) *nftest.Packet {
 	return s
 }
 
-// fate sends a packet through all chains that it meets, and returns what becomes of it.
+// fate sends a packet through all chains that it meets, and returns the result.
 func fate(t *nftest.Table, p *nftest.Packet) string {
 	way := []string{prerouting, forward, postrouting}
 	switch {
@@ -132,8 +132,8 @@ func fate(t *nftest.Table, p *nftest.Packet) string {
 	return fate
 }
 
-// send sends packets through rules and compares what becomes of them. The packets may call links by
-// other names.
+// send sends packets through rules and compares the results. The packets may use other names for
+// links.
 func send(t *testing.T, rules []rule, links map[string]string, packets []packet) {
 	t.Helper()
 	table := inMemory(rules)
@@ -144,8 +144,8 @@ func send(t *testing.T, rules []rule, links map[string]string, packets []packet)
 	}
 }
 
-// TestPacketsInMemory sends packets through the rules of a site, on any machine. The tests in
-// sandboxes show that the kernel does the same with them.
+// TestPacketsInMemory sends packets through the rules of a site, on any machine. Tests in sandboxes
+// check that the kernel does the same.
 func TestPacketsInMemory(t *testing.T) {
 	links := map[string]string{"cam": cam.Bridge, "data": data.Bridge, "closed": closed.Bridge}
 	send(t, rules([]spec.Network{cam, data, closed}), links, []packet{
@@ -225,8 +225,8 @@ func TestRoutedPacketsInMemory(t *testing.T) {
 	})
 }
 
-// TestRouterPacketsInMemory: a twin's network reaches the world by its router, and neither the host
-// nor other networks.
+// TestRouterPacketsInMemory: a twin's network reaches the outside through its router, but neither
+// the host nor other networks.
 func TestRouterPacketsInMemory(t *testing.T) {
 	n := routerOf("dev1", cam)
 	links := map[string]string{"up": uplinkName(n), "other": uplinkName(routerOf("dev2", cam)), "cam": cam.Bridge}
@@ -254,7 +254,8 @@ func TestRouterPacketsInMemory(t *testing.T) {
 	})
 }
 
-// carried returns what is behind the header of UDP of a frame between hosts: an ARP message, or another one.
+// carried returns the data after the UDP header of a frame between hosts: an ARP message, or
+// another one.
 func carried(number int, kind uint16, sender, target string) []byte {
 	b := make([]byte, 8+14+28)
 	binary.BigEndian.PutUint32(b[4:], uint32(number)<<8)
@@ -264,8 +265,8 @@ func carried(number int, kind uint16, sender, target string) []byte {
 	return b
 }
 
-// TestPacketsBetweenHostsInMemory: what is of a network on several hosts comes from these only, and
-// not from nodes and users.
+// TestPacketsBetweenHostsInMemory: packets of a network on several hosts are accepted only from
+// these hosts, and not from nodes and users.
 func TestPacketsBetweenHostsInMemory(t *testing.T) {
 	n := onMany()
 	ip := carried(n.VXLAN.ID, unix.ETH_P_IP, "10.99.1.9", "10.99.1.1")
@@ -307,8 +308,8 @@ func TestPacketsBetweenHostsInMemory(t *testing.T) {
 	})
 }
 
-// TestPacketsOfTheWireInMemory: of the host whose bridge a network is joined with, nodes reach what
-// is open to them.
+// TestPacketsOfTheWireInMemory: nodes of a network on a bridge of the host reach the opened ports
+// of the host.
 func TestPacketsOfTheWireInMemory(t *testing.T) {
 	n := onMany()
 	n.VXLAN, n.Uplink, n.Gateway, n.NAT, n.Host = spec.VXLAN{}, spec.Uplink{Bridge: "br0"}, "", false, "tcp/22"

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestLinkLocalAddresses has a cloud tell the host of itself at 169.254.169.254, and nodes with nat
-// that would like to know.
+// TestLinkLocalAddresses: a cloud provides metadata at 169.254.169.254, and nodes with nat try to
+// read it.
 func TestLinkLocalAddresses(t *testing.T) {
 	if !sandbox(t) {
 		return

@@ -19,7 +19,7 @@ import (
 // A Move puts the host's end of a node's link onto a bridge.
 type Move struct{ Link, Bridge string }
 
-// MovesOf returns the moves of a node's links that are not on the bridges where they shall be.
+// MovesOf returns the moves of a node's links that are not on the desired bridges.
 func MovesOf(n *spec.Node) []Move {
 	var moves []Move
 	for _, nic := range n.NICs {
@@ -30,17 +30,18 @@ func MovesOf(n *spec.Node) []Move {
 	return moves
 }
 
-// MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is
-// on its bridge already is left out. Nodes that go live with it, given by the files of their
-// network namespaces, then forget whom they have called in vain.
+// MoveLinks moves links to other bridges, all or none of them, in the given order. Links that are
+// already on their bridge are skipped. Nodes that go live, given by the files of their network
+// namespaces, then forget the neighbours that have not answered.
 //
-// All moves go to the kernel in one system call, which no signal cuts short: a process that is
-// killed has moved all of them or none. If the kernel refuses one, all go back where they were, and
-// only a process killed right then leaves some behind. No lock is taken, so that a switch waits for
-// nobody who makes networks: what others do to bridges of their own does not touch these, and if a
-// bridge goes in between, its moves are refused.
+// All moves are sent to the kernel in one system call that no signal interrupts. A killed process
+// has moved all links or none. If the kernel refuses a move, all links are moved back, and only a
+// process killed right then leaves some behind. MoveLinks takes no lock, so a switch does not wait
+// for other processes that make networks. What those do to their own bridges does not affect these
+// links, and if a bridge is removed in between, its moves are refused.
 //
-// Clients wait from the first move on, so all that can be is prepared before, and the rest is done urgently.
+// Clients wait from the first move on. So everything possible is prepared before, and the rest is
+// done urgently.
 func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
@@ -61,8 +62,8 @@ func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 		return context.Cause(ctx)
 	}
 	var refused error
-	_ = host.Urgently(func() { // or as well as it can be: orrery doctor tells
-		forgetful.forget() // right before, so that few have to wait for the other time, when all have moved
+	_ = host.Urgently(func() { // without urgency if that is impossible, which orrery doctor reports
+		forgetful.forget() // right before the move, so that few nodes must wait for the second time
 		if refused = batch.send(); refused == nil {
 			forgetful.forget()
 		}
@@ -80,19 +81,19 @@ func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 	return p
 }
 
-// A relink is a Move as the kernel wants it.
+// A relink is a Move with the kernel's link indexes.
 type relink struct {
 	Move
-	link, bridge int // their indexes; bridge 0: none
+	link, bridge int // their indexes; bridge is 0 for none
 }
 
-// relinks returns what is to be sent for moves, and for undoing them, last first.
+// relinks returns the changes for moves, and the changes that undo them, last first.
 func relinks(moves []Move, links []netlink.Link) (changes, back []relink, err error) {
 	byName, byIndex := map[string]netlink.Link{}, map[int]string{}
 	for _, link := range links {
 		byName[link.Attrs().Name], byIndex[link.Attrs().Index] = link, link.Attrs().Name
 	}
-	on := map[string]int{} // the bridges of links that have moved before
+	on := map[string]int{} // link -> bridge to which an earlier move took it
 	for _, m := range moves {
 		link, bridge := byName[m.Link], byName[m.Bridge]
 		if link == nil || !strings.HasPrefix(m.Link, linkPrefix) {
@@ -121,7 +122,8 @@ func relinks(moves []Move, links []netlink.Link) (changes, back []relink, err er
 	return changes, back, nil
 }
 
-// A batch is relinks as the kernel takes them in one system call, and the socket on which it answers.
+// A batch is a list of relinks as one message for the kernel, and the socket on which the kernel
+// answers.
 type batch struct {
 	all     []relink
 	message []byte
@@ -137,7 +139,7 @@ func newBatch(all []relink) (*batch, error) {
 	for i, t := range all {
 		b.message = append(b.message, t.request(uint32(i+1)).Serialize()...)
 	}
-	// The answers wait in the socket until the last message is done with.
+	// The answers are buffered in the socket until the last message is processed.
 	room := max(2048*len(all), 1<<18)
 	err = socket.SetReceiveBufferSize(room, true)
 	if err == nil {
@@ -152,12 +154,13 @@ func newBatch(all []relink) (*batch, error) {
 
 func (b *batch) close() { b.socket.Close() }
 
-// send has the kernel do all relinks.
+// send sends all relinks to the kernel.
 func (b *batch) send() error {
 	return unix.Sendto(b.socket.GetFd(), b.message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// relinkAll has the kernel do all relinks in one system call, and returns those that it refused.
+// relinkAll sends all relinks to the kernel in one system call. It returns the errors of the
+// refused ones.
 func relinkAll(all []relink) error {
 	b, err := newBatch(all)
 	if err != nil {
@@ -180,7 +183,8 @@ func (t relink) request(sequence uint32) *nl.NetlinkRequest {
 	return request
 }
 
-// answers reads the kernel's answer to each relink. They are there already: sending has waited for the work.
+// answers reads the kernel's answer to each relink. They have already arrived, since sending waits
+// for the work.
 func (b *batch) answers() error {
 	if err := b.socket.SetReceiveTimeout(&unix.Timeval{Sec: 5}); err != nil {
 		return err

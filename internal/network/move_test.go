@@ -19,7 +19,7 @@ import (
 
 var quarantined = declared(site.Quarantine("karoo", 701), "cam", "10.8.67.0/24", "", false)
 
-// makeEnds makes links of nodes that have no node: only the host's ends matter.
+// makeEnds makes links to nodes without nodes, since only the host's ends matter.
 func makeEnds(t *testing.T, prefix string, count int, on spec.Network) []string {
 	t.Helper()
 	var names []string
@@ -35,7 +35,7 @@ func makeEnds(t *testing.T, prefix string, count int, on spec.Network) []string 
 	return names
 }
 
-// swapped returns the moves of a switch: old ends to the quarantine, new ones from there.
+// swapped returns the moves of a switch: old ends into quarantine, new ends out of it.
 func swapped(old, fresh []string) []Move {
 	var moves []Move
 	for i := range old {
@@ -44,7 +44,7 @@ func swapped(old, fresh []string) []Move {
 	return moves
 }
 
-// bridgesOf returns the names of the bridges that links are on.
+// bridgesOf returns the names of the bridges of links.
 func bridgesOf(t *testing.T, names ...string) string {
 	t.Helper()
 	var on []string
@@ -74,7 +74,7 @@ func TestMoveLinksSwapsNodes(t *testing.T) {
 	client.do(t, answer)
 	node := func(link string, on spec.Network) *place {
 		p := newPlace(t, link, "10.8.67.11/24", "10.8.67.1")
-		// Both have the hardware address of the one node.
+		// Both have the hardware address of the same node.
 		p.do(t, func() error {
 			eth0, err := netlink.LinkByName("eth0")
 			if err != nil {
@@ -91,16 +91,16 @@ func TestMoveLinksSwapsNodes(t *testing.T) {
 	fresh.misses(t, "10.8.67.9", "10.8.67.1")
 
 	must(t, MoveLinks(ctx, []Move{{"orv2", quarantined.Bridge}, {"orv3", cam.Bridge}}))
-	must(t, ForgetNeighbours(fmt.Sprintf("/proc/self/fd/%d", fresh.fd))) // it has just called some in vain
+	must(t, ForgetNeighbours(fmt.Sprintf("/proc/self/fd/%d", fresh.fd))) // it has just called some addresses in vain
 	began := time.Now()
 	client.reaches(t, "10.8.67.11", "10.8.67.9")
-	if took := time.Since(began); took > time.Second { // learning, a bridge would take two at least
+	if took := time.Since(began); took > time.Second { // a bridge that has to learn would take at least two
 		t.Errorf("the moved port forwarded only after %s", took)
 	}
 	fresh.reaches(t, "10.8.67.9", "10.8.67.11")
 	old.misses(t, "10.8.67.9", "10.8.67.1")
 
-	// There is nothing to do the second time, nor for no link.
+	// There is nothing to do for repeated moves, nor for an empty list.
 	must(t, MoveLinks(ctx, []Move{{"orv2", quarantined.Bridge}, {"orv3", cam.Bridge}}))
 	must(t, MoveLinks(ctx, nil))
 	if on := bridgesOf(t, "orv2", "orv3"); on != quarantined.Bridge+" "+cam.Bridge {
@@ -136,8 +136,8 @@ func TestMoveLinksRefuses(t *testing.T) {
 	}
 }
 
-// TestMoveLinksGoesBack has the kernel refuse a move in the middle of a batch: its bridge has gone
-// since it was looked up.
+// TestMoveLinksGoesBack: the kernel refuses a move in the middle of a batch, because its bridge was
+// removed after it was looked up.
 func TestMoveLinksGoesBack(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -163,7 +163,8 @@ func TestMoveLinksGoesBack(t *testing.T) {
 	}
 }
 
-// TestMoveLinksKilled kills a process that moves links to and fro, and finds them all here or all there.
+// TestMoveLinksKilled: a process that moves links back and forth is killed, and either all links
+// were moved or none.
 func TestMoveLinksKilled(t *testing.T) {
 	const victim = "ORRERY_NETWORK_VICTIM"
 	old, fresh := make([]string, 16), make([]string, 16)
@@ -203,7 +204,7 @@ func TestMoveLinksKilled(t *testing.T) {
 	t.Log("found after a kill (switched):", found)
 }
 
-// BenchmarkMoveLinks shows how long a switch of so many nodes takes in the kernel.
+// BenchmarkMoveLinks measures how long a switch of several nodes takes in the kernel.
 func BenchmarkMoveLinks(b *testing.B) {
 	if os.Getenv(inSandbox) == "" {
 		b.Skip("ORRERY_NETWORK_SANDBOX=x unshare -nm go test -run '^$' -bench MoveLinks ./internal/network")

@@ -15,9 +15,9 @@ import (
 // namespaceDir is where ip-netns(8) looks for network namespaces.
 const namespaceDir = "/run/netns"
 
-// openNamespace opens a network namespace by its name, which makes it if it is not there. Its mark
-// is the alias of its loopback link: it is given before the namespace has a name, so one of that
-// name without the mark is somebody else's.
+// openNamespace opens a network namespace by its name, and makes it if it does not exist. Its mark
+// is the alias of its loopback link. The alias is set before the namespace gets its name, so a
+// namespace of that name without the mark belongs to another program.
 func openNamespace(name, mark string) (*os.File, error) {
 	path := filepath.Join(namespaceDir, name)
 	if !isNamespace(path) {
@@ -51,12 +51,12 @@ func isNamespace(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
 }
 
-// makeNamespace makes a namespace that lives on without a process: by a mount of it on a file.
+// makeNamespace makes a namespace that exists without a process, by mounting it on a file.
 func makeNamespace(path, mark string) error {
 	if err := shareDirectory(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o444) // a killed run may have left the file without its mount
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o444) // a killed run may have left the file without a mount
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func makeNamespace(path, mark string) error {
 	})
 }
 
-// shareDirectory makes the directory of namespaces a mount of its own that all mount namespaces
-// share, as ip-netns(8) does when it makes its first: were that later, what is mounted below it
-// would be hidden and could not be removed.
+// shareDirectory makes the directory of namespaces a mount that all mount namespaces share, as
+// ip-netns(8) does for its first namespace. If that happened later, mounts below it would be hidden
+// and could not be removed.
 func shareDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -94,7 +94,7 @@ func shareDirectory(dir string) error {
 	return share()
 }
 
-// removeNamespace removes a network namespace with its name, if it is there and ours.
+// removeNamespace removes a network namespace and its name, if it exists and is Orrery's.
 func removeNamespace(name, mark string) error {
 	path := filepath.Join(namespaceDir, name)
 	for isNamespace(path) {

@@ -12,10 +12,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// ForgetNeighbours lets a node forget those that have not answered it, once its links have been
-// moved: it asks for a neighbour once a second, and what it called in vain from quarantine, its
-// gateway for one, would be out of reach for that long. The node is told by the file of its network
-// namespace: /proc/PID/ns/net.
+// ForgetNeighbours makes a node forget the neighbours that have not answered it, after its links
+// have been moved. A node asks for a neighbour once a second. Addresses that it asked for in vain
+// in quarantine, such as its gateway, would stay unreachable for that time. space is the file of
+// the node's network namespace, /proc/PID/ns/net.
 func ForgetNeighbours(space string) error {
 	handle, err := handleIn(space)
 	if err != nil {
@@ -28,7 +28,7 @@ func ForgetNeighbours(space string) error {
 	return nil
 }
 
-// handleIn returns a way to speak to the kernel about a network namespace from outside it.
+// handleIn returns a netlink handle for a network namespace, used from outside of it.
 func handleIn(space string) (handle *netlink.Handle, err error) {
 	f, err := os.Open(space)
 	if err != nil {
@@ -36,7 +36,7 @@ func handleIn(space string) (handle *netlink.Handle, err error) {
 	}
 	defer f.Close()
 	err = host.InNetwork(f, func() error {
-		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE) // a socket stays in the namespace in which it was made
+		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE) // the socket stays in the namespace in which it was made
 		return err
 	})
 	return handle, err
@@ -58,11 +58,12 @@ func forgetNeighbours(in *netlink.Handle) error {
 	return nil
 }
 
-// A forgetful is nodes that are to forget their neighbours at a moment when there is no time to look for them.
+// A forgetful is a set of nodes that must forget their neighbours later, when there is no time to
+// open their namespaces.
 type forgetful []*netlink.Handle
 
-// lookInto prepares for it, also by doing it once: what is used then has been used before. A node
-// that has ended has nothing to forget.
+// lookInto opens the nodes' namespaces and makes them forget once already, so that the later call
+// finds everything in caches. Nodes that have ended are left out.
 func lookInto(spaces []string) forgetful {
 	var all forgetful
 	for _, space := range spaces {
@@ -74,7 +75,8 @@ func lookInto(spaces []string) forgetful {
 	return all
 }
 
-// forget does it. What goes wrong with it is told by ForgetNeighbours, which follows where there is time.
+// forget makes the nodes forget their neighbours. It ignores errors, since ForgetNeighbours is
+// called later and reports them.
 func (f forgetful) forget() {
 	for _, handle := range f {
 		_ = forgetNeighbours(handle)

@@ -1,15 +1,15 @@
-// Package network makes the networks of sites on a host: one link for each network, usually a
-// bridge (see package kind), and for each site one nftables table that masquerades and keeps
-// networks and sites apart.
+// Package network makes the networks of sites on a host. Each network has one link, usually a
+// bridge (see package kind). Each site has one nftables table that masquerades and isolates
+// networks and sites from one another.
 //
-// Observe says which networks of a site are there. Make creates one or changes it to match its
-// spec, rules first; Remove takes it away. Guard, called before nodes start, lets their ports send
-// only as themselves. For a switch, MoveLinks moves the links of all its nodes at once. Sweep
+// Observe returns the networks of a site that exist. Make creates a network or changes it to match
+// its spec, rules first. Remove removes it. Guard, called before nodes start, restricts their ports
+// to their own addresses. For a switch, MoveLinks moves the links of all its nodes at once. Sweep
 // removes what killed runs left.
 //
-// The kernel is the only record. Each link has a mark in its alias (ip-link(8)) that says what it
-// was made for; everything else is read from the kernel. So a change by hand shows as a difference
-// from what is declared. The package never touches anything without our mark.
+// The kernel is the only record. Each link has a mark in its alias (ip-link(8)) that records what
+// it was made for. Everything else is read from the kernel, so a manual change shows as a
+// difference from the declaration. The package never touches anything without Orrery's mark.
 package network
 
 import (
@@ -28,9 +28,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Make makes a network, or brings one that is there to its spec. Killed at any moment and called
-// again it comes to the same end. It may be called for several networks at the same time. Nodes
-// returns the ports of the nodes that the site has on this host, for those that are not guarded.
+// Make makes a network, or changes an existing one to match its spec. If it is killed at any
+// moment, the next call completes the work. It may be called for several networks at the same time.
+// nodes returns the ports of the site's nodes on this host, which Make needs for ports that are not
+// guarded.
 func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) error {
 	if err := check(n); err != nil {
 		return err
@@ -58,7 +59,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err := replaceEnds(n, all); err != nil {
 		return failed(n, "remove its former ends", err)
 	}
-	// The rules come before the link is up, so that there is no moment at which it is open.
+	// The rules are written before the link is up, so that the network is never open without them.
 	link, err := openLink(n)
 	if err != nil {
 		return failed(n, "make link "+n.Bridge, err)
@@ -92,7 +93,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	return settle(n, nodes)
 }
 
-// replaceEnds removes a veth pair that has other ends than it shall have.
+// replaceEnds removes a veth pair that has other ends than desired.
 func replaceEnds(n spec.Network, all []bridge) error {
 	for _, b := range all {
 		if b.marked && b.mark.Bridge == n.Bridge && b.mark.Ends != n.Ends {
@@ -104,8 +105,8 @@ func replaceEnds(n spec.Network, all []bridge) error {
 	return nil
 }
 
-// Remove removes a network, and with the last one of a site the site's table. One that is not there
-// is no error.
+// Remove removes a network, and with the last network of a site the site's table. It does nothing
+// if the network does not exist.
 func Remove(ctx context.Context, n spec.Network) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
@@ -116,8 +117,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err != nil {
 		return err
 	}
-	// The link goes last, because it is what shows that there is something to remove; but it goes down
-	// before its rules go.
+	// The link is removed last, because it shows that there is something to remove. It is set down
+	// before its rules are removed.
 	if err := lowerLink(n.Bridge); err != nil {
 		return failed(n, "set link "+n.Bridge+" down", err)
 	}
@@ -154,8 +155,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 	return releaseAll()
 }
 
-// Sweep removes bridges that were made by a run that was killed before it could mark them. Make and
-// Remove do so too; it is for when there is no network left to make or remove.
+// Sweep removes bridges that a run made and could not mark because it was killed. Make and Remove
+// also do this. Sweep is for hosts without a network to make or remove.
 func Sweep(ctx context.Context) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
@@ -169,7 +170,7 @@ func Sweep(ctx context.Context) error {
 	return sweep(all, "")
 }
 
-// check finds what would make no network, before anything is touched.
+// check returns an error if no network can be made from the spec, before anything is changed.
 func check(n spec.Network) error {
 	k := kind.Of(n.Kind)
 	if err := k.Check(n); err != nil || !k.HasNodes() {
@@ -204,7 +205,7 @@ func check(n spec.Network) error {
 	return nil
 }
 
-// readJoints returns what joins the networks of this host with other hosts.
+// readJoints returns how the networks of this host are joined with other hosts.
 func readJoints() (*vxlan.Seen, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
@@ -213,8 +214,8 @@ func readJoints() (*vxlan.Seen, error) {
 	return vxlan.Joints(links)
 }
 
-// meant returns the networks of a site as their marks say that they shall be, each with what joins
-// it with other hosts now.
+// meant returns the networks of a site as their marks describe them, each with its current
+// connection to other hosts.
 func meant(all []bridge, ofSite string, joints *vxlan.Seen) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {

@@ -27,7 +27,7 @@ import (
 	"orrery/test/need"
 )
 
-// declared returns a network whose nodes may have the answer of the host (port).
+// declared returns a network whose nodes may connect to the host's test port.
 func declared(siteName, name, subnet, gateway string, nat bool) spec.Network {
 	n := spec.Network{
 		Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name), Subnet: subnet, Gateway: gateway, NAT: nat,
@@ -60,7 +60,7 @@ func removeAll(t *testing.T, all ...spec.Network) {
 	}
 }
 
-// specs are those of networks that were observed.
+// specs returns the specs of observed networks.
 func specs(seen []observe.Network) []spec.Network {
 	var all []spec.Network
 	for _, n := range seen {
@@ -133,7 +133,7 @@ func TestPacketsKeepToTheirNetworks(t *testing.T) {
 		data11.misses(t, "192.0.2.2")
 		outside.misses(t, "10.8.67.11", "10.8.68.11")
 		next := outside.hears(t)
-		data11.says(t, "192.0.2.2") // would be seen as 10.8.68.11
+		data11.says(t, "192.0.2.2") // it would be seen as 10.8.68.11
 		cam11.says(t, "192.0.2.2")
 		if from := next(); from != "192.0.2.1" {
 			t.Errorf("heard %s outside", from)
@@ -215,7 +215,7 @@ func flush(change func(c *nftables.Conn)) error {
 	return c.Flush()
 }
 
-// same checks that the site's networks are there as declared.
+// same checks that the site's networks exist as declared.
 func same(t *testing.T, want []spec.Network) {
 	t.Helper()
 	got, err := Observe(want[0].Site)
@@ -238,7 +238,7 @@ func TestMakeFollowsTheDeclaration(t *testing.T) {
 	n.Gateway, n.Host = "", ""
 	makeAll(t, n)
 	same(t, []spec.Network{n, data})
-	// Two networks change places.
+	// Two networks exchange places.
 	a, b := n, data
 	a.Subnet, a.Gateway, b.Subnet, b.Gateway = data.Subnet, data.Gateway, n.Subnet, n.Gateway
 	makeAll(t, a, b)
@@ -271,7 +271,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	seen, err := Observe("karoo")
 	must(t, err)
 	removeAll(t, specs(seen)...)
-	removeAll(t, toyCam, toyCam) // the second time there is none
+	removeAll(t, toyCam, toyCam) // the second time it does not exist
 	nothingLeft(t)
 }
 
@@ -362,7 +362,7 @@ func TestMakeRefuses(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			err := Make(context.Background(), n, noNodes)
-			_, seen, seeErr := Around("karoo") // by which a plan says the same before anything is done
+			_, seen, seeErr := Around("karoo") // a plan reports the same before anything is done
 			must(t, seeErr)
 			h := &observe.Host{Name: "sv1", Around: seen}
 			if p := clash.Planned(h, &n, nil); check(n) == nil && (p == nil || !strings.Contains(p.Error(), want)) {
@@ -409,8 +409,8 @@ func TestMakeManyAtOnce(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestMakeKilledAtAnyMoment kills runs that make and remove networks; whatever they leave, the next
-// run comes to what it should.
+// TestMakeKilledAtAnyMoment kills runs that make and remove networks. Whatever they leave, the next
+// run reaches the desired state.
 func TestMakeKilledAtAnyMoment(t *testing.T) {
 	need.Integration(t) // it takes too long for a quick run
 	killed(t, func(t *testing.T) {
@@ -430,8 +430,8 @@ func TestMakeKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// killed does something over and over in a process that is killed, so many times, and puts right
-// what that leaves: so that all is there again, or nothing.
+// killed repeats an operation in a process that is killed, several times, and then repairs the
+// result. Everything must exist again, or nothing.
 func killed(t *testing.T, work func(*testing.T), times int, longest time.Duration,
 	right func(t *testing.T, again bool)) {
 	const victim = "ORRERY_NETWORK_VICTIM"

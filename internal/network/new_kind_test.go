@@ -17,8 +17,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// vepa is a kind that there is not: macvlans whose frames for one another go by the switch at the
-// other end of the wire.
+// vepa is a kind that does not exist in Orrery: macvlans whose frames to one another pass the
+// switch at the other end of the wire.
 type vepa struct{ kind.Kind }
 
 func (v vepa) NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link {
@@ -37,9 +37,9 @@ func (vepa) Attach(nic spec.NIC, inner string, space *os.File) error {
 	return netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_VEPA})
 }
 
-// TestNewKind adds a kind of network: what it is to one list, how it is made to another. Nothing
-// else has to know it, and yet a site file can name it, rules and plans treat it as what it is, and
-// the host makes it.
+// TestNewKind adds a kind of network: its description to one list, its implementation to another.
+// No other code must know it. A site file can name it, rules and plans treat it correctly, and the
+// host makes it.
 func TestNewKind(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -92,7 +92,7 @@ func TestNewKind(t *testing.T) {
 	nothingLeft(t)
 }
 
-// loaded reads a site whose network is of the kind.
+// loaded reads a site with a network of the kind.
 func loaded(t *testing.T, more string) (*site.Site, error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -17,9 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Observe returns the networks of a site and of its quarantines on this host, of all sites if it is
-// "", as they really are: the address that the bridge has, whether there are rules that masquerade.
-// Whatever is not as Make left it is a difference from what is declared, or has drifted.
+// Observe returns the actual networks of a site and of its quarantines on this host, or of all
+// sites if siteName is "". Addresses, masquerading and the like are read from the kernel. What
+// differs from what Make made appears as a difference from the declaration or as drift.
 func Observe(siteName string) ([]observe.Network, error) {
 	all, err := bridges()
 	if err != nil {
@@ -27,7 +27,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 	}
 	tabled, err := tables()
 	if err != nil {
-		if len(all) == 0 { // nothing is there, nothing can be: that is for Make to complain of
+		if len(all) == 0 { // without nftables there are no networks; Make reports the error
 			return nil, nil
 		}
 		return nil, err
@@ -95,7 +95,7 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 		}
 		networks = append(networks, n)
 	}
-	// Rules without their bridge: somebody has removed it.
+	// There are rules but no bridge: it was removed by hand.
 	for name := range known {
 		gone := spec.Network{Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name)}
 		networks = append(networks, observe.Network{Network: gone, Drift: []observe.NetworkDrift{observe.LinkMissing}})
@@ -104,9 +104,10 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 	return networks, nil
 }
 
-// observed returns a network as its bridge is. The subnet is as marked; if the bridge is not on it, the
-// gateway tells. The gateway also tells if the network has a router and the bridge has an address, which it
-// should not.
+// observed returns a network as its bridge is. The subnet is taken from the mark. The gateway is
+// the address of the bridge, so a bridge outside of the subnet shows there. For a network with a
+// router, the gateway is taken from the mark, unless the bridge has an address, which it should
+// not.
 func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
 	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU
@@ -140,8 +141,7 @@ func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, 
 	return n, nil
 }
 
-// ruleComments returns the comments of the rules that a table shall have, as comments gives those
-// that are there.
+// ruleComments returns the comments of the rules that a table must have, in the format of comments.
 func ruleComments(wanted []rule) []string {
 	var all []string
 	for _, chain := range chainNames {
@@ -154,7 +154,7 @@ func ruleComments(wanted []rule) []string {
 	return all
 }
 
-// commented returns the networks that rules masquerade, and those that there are rules of at all.
+// commented returns the networks that rules masquerade, and all networks that have rules.
 func commented(comments []string) (masqueraded, known map[string]bool) {
 	masqueraded, known = map[string]bool{}, map[string]bool{}
 	for _, c := range comments {

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestPorts: a node is held to its addresses on each bridge that it is on, also on one to which it
-// was moved, and on nothing else.
+// TestPorts: a node has a port for each bridge that it is on, even for one to which it was moved,
+// and for no other kind of network.
 func TestPorts(t *testing.T) {
 	n := &spec.Node{Site: "karoo", Name: "web", NICs: []spec.NIC{
 		{Network: "cam", Bridge: site.BridgeName("karoo", "cam"), HostEnd: "orv1", MAC: "02:00:00:00:00:01",

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// refuse says why a network must not be made on this host: its bridge's name is taken, or its
-// subnet leads elsewhere. Networks of the same site are left out: the site has been checked, and
-// two of them may be about to change places.
+// refuse returns an error if a network must not be made on this host: the name of its bridge is
+// taken, or its subnet is in use. Networks of the same site are not compared. The site has been
+// checked, and two of its networks may be about to change places.
 func refuse(n spec.Network, all []bridge) error {
 	if err := refuseName(n); err != nil {
 		return err
@@ -49,7 +49,7 @@ func refuseName(n spec.Network) error {
 	return clash.Named(&n)
 }
 
-// marked returns the networks whose marks are on links of this host.
+// marked returns the networks that have a marked link on this host.
 func marked(all []bridge) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
@@ -60,7 +60,8 @@ func marked(all []bridge) []spec.Network {
 	return networks
 }
 
-// refuseUsers says why the link of a network must not be replaced by one of another kind: nodes are on it.
+// refuseUsers returns an error if a network's link must not be replaced by another type, because
+// nodes are on it.
 func refuseUsers(n spec.Network, all []bridge) error {
 	for _, b := range all {
 		if b.link.Attrs().Name != n.Bridge || !b.marked || b.mark.Kind == n.Kind {

@@ -15,10 +15,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A router is the way out of a network whose gateway's address the host cannot have, because it has
-// it on another one: a twin has the addresses of its original. The router, which is a network
-// namespace of its own, has that address instead, on a link to the bridge; it masquerades as its
-// end of a link to the host, and the host masquerades that as itself:
+// A router is the way out of a network whose gateway address the host cannot have, because it has
+// that address on another network: a twin has the addresses of its original. The router is a
+// network namespace that has this address instead, on a link to the bridge. It masquerades as its
+// end of a link to the host, and the host masquerades that address as itself:
 //
 //	bridge ═ port ─── gate [router] exit ─── uplink [host] ─── world
 
@@ -32,8 +32,8 @@ func uplinkName(n spec.Network) string { return routerLink("uplink", n) }
 func portName(n spec.Network) string   { return routerLink("port", n) }
 func routerName(n spec.Network) string { return "orrery-" + routerLink("router", n) }
 
-// routerLink names what belongs to a router. What is digested keeps the word of before, so that the
-// routers that hosts have are found.
+// routerLink returns the name of a link or namespace of a router. The digest contains the former
+// word "outlet", so that existing routers are found.
 func routerLink(what string, n spec.Network) string {
 	d := sha256.Sum256([]byte("outlet\x00" + what + "\x00" + n.Site + "\x00" + n.Name))
 	return ends.RouterPrefix + hex.EncodeToString(d[:5])
@@ -43,8 +43,9 @@ func routerMark(n spec.Network) string { return "orrery router " + n.Site + " " 
 
 func uplink(n spec.Network) linkMatch { return linkMatch{name: uplinkName(n)} }
 
-// makeRouter makes the router of a network, or brings one that is there to its spec. The host's
-// rules for it are there already, and its own come before its links are up.
+// makeRouter makes the router of a network, or changes an existing one to match its spec. The
+// host's rules for it already exist, and the router's own rules are written before its links are
+// up.
 func makeRouter(n spec.Network, bridge netlink.Link) error {
 	router, err := openNamespace(routerName(n), routerMark(n))
 	if err != nil {
@@ -80,7 +81,7 @@ func makeRouter(n spec.Network, bridge netlink.Link) error {
 	return netlink.LinkSetMaster(port, bridge)
 }
 
-// removeRouter removes the router of a network, if there is one or part of one.
+// removeRouter removes the router of a network, if it or a part of it exists.
 func removeRouter(n spec.Network) error {
 	for _, name := range []string{uplinkName(n), portName(n)} {
 		if err := kind.RemoveVethPair(name); err != nil {
@@ -90,8 +91,8 @@ func removeRouter(n spec.Network) error {
 	return removeNamespace(routerName(n), routerMark(n))
 }
 
-// openVethPair returns the host's end of a link to a router; it makes the link if it is not there,
-// or not whole.
+// openVethPair returns the host's end of a link to a router. It makes the link if it does not exist
+// or is incomplete.
 func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
 	link, err := netlink.LinkByName(near)
 	switch {
@@ -103,7 +104,7 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 			Try("rename it or remove it: ip link delete %s", near)
 	case leadsTo(link, far, router):
 		return link, netlink.LinkSetMTU(link, mtu)
-	default: // to a router that somebody has removed, say
+	default: // for example to a router that was removed by hand
 		if err := ends.Remove(near); err != nil {
 			return nil, err
 		}
@@ -132,7 +133,7 @@ func leadsTo(link netlink.Link, far string, router *os.File) bool {
 	}) == nil
 }
 
-// checkRouter says what is not as makeRouter left it.
+// checkRouter returns an error if something differs from what makeRouter made.
 func checkRouter(n spec.Network, bridge netlink.Link) error {
 	port, err := netlink.LinkByName(portName(n))
 	if err != nil {

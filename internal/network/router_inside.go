@@ -16,15 +16,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// What is here is done inside the network namespace of a router.
+// The code in this file runs inside the network namespace of a router.
 
 const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
 var routerTable = &nftables.Table{Name: "orrery", Family: nftables.TableFamilyINet}
 
-// routerRules let a network out and replies in, and nothing to the router itself but what asks
-// whether it is there. Connections are bounded here as on the host: routers have tables of
-// connections of their own, of the kernel's memory all the same.
+// routerRules let traffic of a network out and replies in. The router itself accepts only pings.
+// Connections are limited as on the host: routers have their own tables of connections, but these
+// also use the kernel's memory.
 func routerRules(n spec.Network) []rule {
 	in, out := linkMatch{name: gate}, linkMatch{name: exit}
 	all := []rule{
@@ -42,7 +42,7 @@ func routerRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n), verdict: masquerade})
 }
 
-// setUpRouter sets up all that a router needs.
+// setUpRouter sets up everything that a router needs.
 func setUpRouter(n spec.Network, addresses pair) error {
 	if err := replaceTable(routerTable, routerRules(n)); err != nil {
 		return err
@@ -81,7 +81,7 @@ func setUpEnd(name, address string, mtu int) error {
 
 func everywhere() *net.IPNet { return &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)} }
 
-// checkInside says what is not as setUpRouter left it.
+// checkInside returns an error if something differs from what setUpRouter made.
 func checkInside(n spec.Network, addresses pair) error {
 	existing, err := comments(routerTable)
 	if err != nil {

@@ -20,46 +20,46 @@ const (
 
 var chainNames = []string{prerouting, output, forward, input, postrouting}
 
-// What a rule does with a packet.
+// The verdicts of rules.
 const (
 	accept     = "accept"
 	drop       = "drop"
 	masquerade = "masquerade"
 	notrack    = "notrack"
-	untracked  = "notrack accept" // and no other rule of the chain looks at it
+	untracked  = "notrack accept" // no other rule of the chain sees it
 )
 
-// A rule is one of a table, as data.
+// A rule is a rule of a table, as data.
 type rule struct {
-	network string // that it is of
+	network string // network the rule is for
 	chain   string
 	why     string
 	in, out linkMatch
 	between between
-	source  netip.Prefix // the zero Prefix: any
-	forged  bool         // only from sources that are not source
-	astray  bool         // only from sources to which the way is not the one by which the packet came
-	mark    uint32       // only what has this mark; 0: any
-	passing bool         // only what is not for an address of this host
+	source  netip.Prefix // zero: any
+	forged  bool         // match sources other than source
+	astray  bool         // match sources that are not routed back through the incoming link
+	mark    uint32       // match packets with this mark, or all if 0
+	passing bool         // match packets that are not for an address of this host
 	ipv6    bool
 	dest    netip.Prefix
-	except  netip.Prefix // a part of dest that is not meant
-	ask     bool         // only what asks whether somebody is there (ping)
-	port    site.Opening // the zero Opening: any
-	replies bool         // only of connections that are there already, and errors about them
-	beyond  uint32       // only new connections, when there are more than so many that this rule has seen; 0: all
+	except  netip.Prefix // part of dest to leave out
+	ask     bool         // match pings
+	port    site.Opening // zero: any
+	replies bool         // match packets of existing connections, and errors about them
+	beyond  uint32       // match new connections beyond this number seen by this rule, or all if 0
 	verdict string
 }
 
-// A linkMatch says by which link a packet comes or goes; the zero linkMatch: by any.
+// A linkMatch matches the link on which a packet arrives or leaves. The zero linkMatch matches any.
 type linkMatch struct {
 	name   string
-	prefix bool // all links whose names begin with name
+	prefix bool // match all links whose names begin with name
 	not    bool
-	first  bool // the link of index 1, which every namespace has: numbers are compared faster than names
+	first  bool // the link of index 1, which every namespace has; indexes compare faster than names
 }
 
-// String returns the match as nft(8) does, behind "iif" or "oif".
+// String returns the match in the syntax of nft(8), after "iif" or "oif".
 func (m linkMatch) String() string {
 	if m.first {
 		return fmt.Sprintf(" %q", m.name)
@@ -74,7 +74,7 @@ func (m linkMatch) String() string {
 	return fmt.Sprintf("name %s\"%s%s\"", not, m.name, star)
 }
 
-// String returns the rule as nft(8) does.
+// String returns the rule in the syntax of nft(8).
 func (r rule) String() string {
 	var words []string
 	if r.in.name != "" {
@@ -123,8 +123,9 @@ func (r rule) String() string {
 	return strings.Join(append(words, r.verdict), " ")
 }
 
-// comment goes with the rule into the kernel. It tells those who list the rules what it is for; and
-// by the digest Observe sees whether the rule is the one that belongs there.
+// comment returns the comment that the kernel stores with the rule. It describes the rule's purpose
+// to people who list the rules. Observe uses its digest to check whether the rule is the expected
+// one.
 func (r rule) comment() string {
 	return fmt.Sprintf("%s: %s (%s)", r.network, r.why, spec.DigestBytes([]byte(r.String()))[:8])
 }

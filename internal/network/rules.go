@@ -11,12 +11,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// rules returns the rules of a site's table, in order, for the site's networks on this host, in
-// whatever order these are given.
+// rules returns the rules of a site's table, in order, for the site's networks on this host. The
+// order of networks does not matter.
 //
-// A network is closed: what crosses its bridge's edge and is not let through here is dropped. A
-// rule knows the networks of other sites only by the names of their bridges, so the table of one
-// site stays as it is whatever other sites come and go.
+// A network is closed: a packet that crosses the edge of its bridge is dropped unless a rule here
+// accepts it. Rules recognise networks of other sites only by the names of their bridges, so the
+// table of one site does not change when other sites come and go.
 func rules(networks []spec.Network) []rule {
 	networks = slices.SortedFunc(slices.Values(networks),
 		func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
@@ -59,7 +59,8 @@ func rules(networks []spec.Network) []rule {
 	return all
 }
 
-// on is the link by which what is from or for the nodes of a network passes, or one for each of them.
+// on matches the link through which all traffic of a network's nodes passes, or each node's link on
+// a routed network.
 func on(n spec.Network) linkMatch {
 	if site.KindOf(n.Kind).Routed {
 		return linkMatch{name: site.RoutedPrefix(n.Site, n.Name), prefix: true}
@@ -67,8 +68,8 @@ func on(n spec.Network) linkMatch {
 	return linkMatch{name: n.Bridge}
 }
 
-// Links that are the bridges of networks, of any site, and those that are not; and the links to
-// routers of networks.
+// Links that are bridges of networks, of any site, links that are not, and links to routers of
+// networks.
 var (
 	anyNetwork = linkMatch{name: bridgePrefix, prefix: true}
 	noNetwork  = linkMatch{name: bridgePrefix, prefix: true, not: true}
@@ -76,16 +77,16 @@ var (
 	loopback   = linkMatch{name: "lo", first: true}
 )
 
-// What a client of DHCP sends that has no address yet.
+// The addresses and the port of a DHCP client that has no address yet.
 var (
 	nobody    = netip.MustParsePrefix("0.0.0.0/32")
 	everybody = netip.MustParsePrefix("255.255.255.255/32")
 	dhcp      = site.Opening{Proto: "udp", First: 67, Last: 67}
 )
 
-// unseenRules keep what is on a bridge where the host has no address from being tracked as
-// connections. Its nodes may have the addresses of nodes elsewhere, and what they say must not
-// count for those, nor end connections of theirs.
+// unseenRules exempt traffic on a bridge where the host has no address from connection tracking.
+// Its nodes may have the same addresses as nodes elsewhere. Their packets must not count for
+// connections of those nodes or end them.
 func unseenRules(n spec.Network) []rule {
 	if n.HostAddress() != "" {
 		return nil
@@ -93,10 +94,10 @@ func unseenRules(n spec.Network) []rule {
 	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: on(n), verdict: untracked}}
 }
 
-// ofHost stands for the network in rules that are of none.
+// ofHost is the network's name in rules that belong to no network.
 const ofHost = "(host)"
 
-// loopbackRules let pass what the host says to itself, before any other rule looks at it.
+// loopbackRules accept the host's traffic to itself, before any other rule.
 func loopbackRules() []rule {
 	return []rule{
 		{network: ofHost, chain: prerouting, why: "loopback", in: loopback, verdict: accept},
@@ -104,7 +105,8 @@ func loopbackRules() []rule {
 	}
 }
 
-// othersRules let pass at once what is no business of ours: most of what a host hears.
+// othersRules accept traffic that does not come from Orrery's links, which is most of what a host
+// receives.
 func othersRules() []rule {
 	not := linkMatch{name: ownPrefix, prefix: true, not: true}
 	return []rule{
@@ -113,16 +115,16 @@ func othersRules() []rule {
 	}
 }
 
-// untrackedRules keep the host's own loopback from being tracked, which would be for nobody's sake.
-// What goes out untracked comes in untracked.
+// untrackedRules exempt the host's loopback from connection tracking, which no rule needs there.
+// What leaves untracked also arrives untracked.
 func untrackedRules() []rule {
 	return []rule{{network: ofHost, chain: output, why: "loopback", out: loopback, verdict: notrack}}
 }
 
-// wireRules are for a network that is joined with a bridge of the host. On that, the host may have
-// addresses, and nodes reach them as if they were on a network whose gateway these are: to ask
-// whether the host is there, to answer it, and to use what is open to them. The host passes on
-// nothing for them: who shall does so by nat.
+// wireRules are for a network that is joined with a bridge of the host. The host may have addresses
+// on that bridge, and nodes reach them like a gateway of their network. They may ping the host,
+// answer it, and use its opened ports. The host forwards nothing for them, since that is what nat
+// is for.
 func wireRules(n spec.Network) []rule {
 	if n.Uplink.Bridge == "" {
 		return nil
@@ -134,7 +136,7 @@ func wireRules(n spec.Network) []rule {
 	ping.why, ping.ask = "wire ping", true
 	closed.why, closed.source, closed.verdict = "wire closed", netip.Prefix{}, drop
 	all := append([]rule{answers}, bounded(ping)...)
-	ports, _ := opened(n) // check has seen that they can be read
+	ports, _ := opened(n) // check has verified that they can be parsed
 	for _, port := range ports {
 		open := on
 		open.why, open.port = "wire open", port
@@ -145,32 +147,33 @@ func wireRules(n spec.Network) []rule {
 	return append(all, closed, passedOn)
 }
 
-// seenRules are for networks where the host has an address. They drop what is forged, before there
-// is a connection that it could count for, and leave untracked what needs no connection: what asks
-// whether the gateway is there, and, where br_netfilter or a routed network shows it here, what
-// nodes say to one another.
+// seenRules are for networks where the host has an address. They drop forged packets before these
+// can count for a connection. They exempt traffic that needs no connection from tracking: pings of
+// the gateway and, where br_netfilter or a routed network shows it to the host, traffic between
+// nodes.
 func seenRules(n spec.Network) []rule {
 	if n.HostAddress() == "" {
 		return nil
 	}
 	var all []rule
 	if !site.KindOf(n.Kind).Routed {
-		// Nearly all that nodes send: it need not meet the other rules.
+		// This is nearly all that nodes send, so it need not meet the other rules.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n),
 			dest: subnet(n), except: gateway(n), verdict: untracked})
 	}
-	if site.KindOf(n.Kind).Bridged { // a client of DHCP among the nodes; the host itself is no server (inputRules)
+	if site.KindOf(n.Kind).Bridged { // DHCP clients among the nodes; the host itself is not a server (inputRules)
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: on(n), source: nobody,
 			dest: everybody, port: dhcp, verdict: untracked})
 	}
 	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true,
 		verdict: drop}
 	if n.Spoof {
-		forged.verdict = notrack // br_netfilter shows here what nodes say to one another, which they may
+		forged.verdict = notrack // br_netfilter shows traffic between nodes here, which is allowed
 	}
 	all = append(all, forged)
 	if site.KindOf(n.Kind).Routed {
-		// A link stands for an address. So says rp_filter, too, unless the host's own settings make it loose.
+		// Each link stands for one address. rp_filter also checks this, unless the host's own
+		// settings make it loose.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), astray: true, verdict: drop})
 	}
 	return append(all,
@@ -180,22 +183,23 @@ func seenRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), ipv6: true, verdict: untracked})
 }
 
-// maxConnections is how many connections of its own making a network may have through the host at a
-// time, by each of the ways that lead out of it. All networks and the host itself share one table
-// of the kernel's (nf_conntrack_max), which a node must not fill.
+// maxConnections is how many connections a network may open through the host at a time, in each
+// direction that leads out of it. All networks and the host share the kernel's table
+// (nf_conntrack_max), which a node must not fill.
 const maxConnections = 4096
 
-// bounded puts before a rule that lets new connections pass one that drops those beyond maxConnections.
+// bounded adds, before a rule that accepts new connections, a rule that drops those beyond
+// maxConnections.
 func bounded(r rule) []rule {
 	most := r
 	most.why, most.beyond, most.verdict = r.why+" bound", maxConnections, drop
 	return []rule{most, r}
 }
 
-// astrayRules keep what is meant for a network from going elsewhere: to one without a gateway, and
-// to any whose bridge is not up, the host has no route, and would send that to the world. The
-// networks of twins and quarantines are meant by those of their own site only: to all others their
-// addresses are those of the original, wherever that is.
+// astrayRules keep traffic to a network from leaving the host. The host has no route to a network
+// without a gateway or with its bridge down, and would send such packets to the outside. For
+// networks of twins and quarantines the rules cover only their own site. For all others, these
+// addresses belong to the original network, wherever it is.
 func astrayRules(n spec.Network, networks []spec.Network) []rule {
 	astray := func(from linkMatch) rule {
 		return rule{network: n.Name, chain: forward, why: "astray", in: from, out: noNetwork, dest: subnet(n), verdict: drop}
@@ -215,12 +219,13 @@ func astrayRules(n spec.Network, networks []spec.Network) []rule {
 	return all
 }
 
-// isCopy reports whether a site's networks are those of a twin or a quarantine (site.Key, site.Quarantine).
+// isCopy reports whether a site's networks are those of a twin or a quarantine (site.Key,
+// site.Quarantine).
 func isCopy(key string) bool { return strings.Contains(key, ".") }
 
-// withinRule lets nodes of a network speak to one another: with br_netfilter the kernel shows
-// frames between two ports of a bridge here, too. It comes before all others, as that is most of
-// what nodes send.
+// withinRule accepts traffic between nodes of a network. With br_netfilter, the kernel also shows
+// frames between two ports of a bridge to these rules. The rule comes before the other forward
+// rules, since it matches most of what nodes send.
 func withinRule(n spec.Network) rule {
 	return rule{network: n.Name, chain: forward, why: "within", in: on(n), out: on(n), verdict: accept}
 }
@@ -231,7 +236,8 @@ func forwardRules(n spec.Network) []rule {
 		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {
 		all = append(all, linkLocalRules(n, on(n))...)
-		// With the source spelt out, what cannot be masqueraded (forged, or IPv6) does not get out.
+		// Because the source is explicit, packets that cannot be masqueraded (forged ones or IPv6)
+		// do not get out.
 		all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork,
 			source: subnet(n), verdict: accept})...)
 		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: on(n), replies: true,
@@ -242,8 +248,8 @@ func forwardRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: forward, why: "closed", out: on(n), verdict: drop})
 }
 
-// linkLocalRules keep a network from what the host has at link-local addresses (RFC 3927), which no
-// router passes on: there clouds tell hosts of themselves, their keys included.
+// linkLocalRules block a network from link-local addresses (RFC 3927), which no router forwards.
+// Cloud hosts find their metadata there, including keys.
 func linkLocalRules(n spec.Network, in linkMatch) []rule {
 	if n.Metadata {
 		return nil
@@ -251,7 +257,7 @@ func linkLocalRules(n spec.Network, in linkMatch) []rule {
 	return []rule{{network: n.Name, chain: forward, why: "link-local", in: in, dest: transfers, verdict: drop}}
 }
 
-// uplinkRules let a network's router reach the world, but no network of this host.
+// uplinkRules allow a network's router to reach the outside, but no network of this host.
 func uplinkRules(n spec.Network) []rule {
 	all := []rule{
 		{network: n.Name, chain: forward, why: "foreign network", in: uplink(n), out: anyNetwork, verdict: drop},
@@ -266,8 +272,8 @@ func uplinkRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: forward, why: "closed", out: uplink(n), verdict: drop})
 }
 
-// gatewayRules let the network's own nodes ask their gateway whether it is there, answer it and use
-// what of the host is open to them, and those of no other network.
+// gatewayRules allow a network's own nodes to ping their gateway, answer it and use the host's
+// opened ports. They drop packets to the gateway from other networks.
 func gatewayRules(n spec.Network) []rule {
 	if n.HostAddress() == "" {
 		return nil
@@ -279,16 +285,16 @@ func gatewayRules(n spec.Network) []rule {
 		{network: n.Name, chain: input, why: "ping", in: on(n), source: subnet(n), dest: gateway, ask: true, verdict: accept},
 	}
 	all = append(all, openRules(n, gateway)...)
-	// What the host asked of a node of another network is answered to that network's gateway, so
-	// answers need no way here.
+	// When the host asks a node of another network, the answer goes to that network's gateway. So
+	// answers need no rule here.
 	return append(all, rule{network: n.Name, chain: input, why: "foreign gateway", in: anyNetwork, dest: gateway,
 		verdict: drop})
 }
 
-// openRules let nodes use what of the host is open to them, at an address of its or, if it is the
-// zero Prefix, at all.
+// openRules allow nodes to use the host's opened ports, at one of its addresses or, if at is the
+// zero Prefix, at all of them.
 func openRules(n spec.Network, at netip.Prefix) []rule {
-	ports, _ := opened(n) // check has seen that they can be read
+	ports, _ := opened(n) // check has verified that they can be parsed
 	var all []rule
 	for _, port := range ports {
 		all = append(all, bounded(rule{network: n.Name, chain: input, why: "open", in: on(n), source: subnet(n), dest: at,
@@ -297,12 +303,12 @@ func openRules(n spec.Network, at netip.Prefix) []rule {
 	return all
 }
 
-// opened returns what of the host the nodes of a network may use.
+// opened returns the ports of the host that nodes of a network may use.
 func opened(n spec.Network) ([]site.Opening, error) {
 	return site.ParseOpenings(splitComma(n.Host))
 }
 
-// splitComma returns the words of a list; of "" there are none.
+// splitComma returns the words of a comma-separated list, or nil for "".
 func splitComma(list string) []string {
 	if list == "" {
 		return nil
@@ -310,9 +316,9 @@ func splitComma(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// inputRules let nodes answer the host, if it has an address among them. Where a way leads out of
-// the network, what is open to its nodes is so at the host's outer addresses, too, where a name
-// server or a package cache may be. Not so one that leads out by a router of its own.
+// inputRules allow nodes to answer the host, if it has an address on their network. If the network
+// has nat, the opened ports can also be used at the host's outer addresses, where a name server or
+// a package cache may be. A network with its own router cannot use them.
 func inputRules(n spec.Network) []rule {
 	closed := rule{network: n.Name, chain: input, why: "closed", in: on(n), verdict: drop}
 	if n.Router {
@@ -331,8 +337,8 @@ func inputRules(n spec.Network) []rule {
 	return append(all, closed)
 }
 
-// natRules masquerade what leaves the host. What the host sends to itself does not leave, nor what
-// stays on the bridge and is only shown here by br_netfilter.
+// natRules masquerade what leaves the host. Traffic of the host to itself does not leave it.
+// Neither does traffic on the bridge that only br_netfilter shows here.
 func natRules(n spec.Network) []rule {
 	if !n.NAT {
 		return nil
@@ -349,7 +355,7 @@ func natRules(n spec.Network) []rule {
 
 func subnet(n spec.Network) netip.Prefix { return netip.MustParsePrefix(n.Subnet).Masked() }
 
-// gateway returns the gateway's address alone.
+// gateway returns the gateway's address as a single-address prefix.
 func gateway(n spec.Network) netip.Prefix {
 	return netip.PrefixFrom(netip.MustParsePrefix(n.Gateway).Addr(), 32)
 }

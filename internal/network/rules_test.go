@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	golden(t, "testdata/rules.txt", rules([]spec.Network{cam, data, closed}))
 }
 
-// TestRouterRules shows the table of a twin that may reach the world, and that of its router.
+// TestRouterRules shows the table of a twin that may reach the outside, and that of its router.
 func TestRouterRules(t *testing.T) {
 	n := routerOf("dev1", cam)
 	golden(t, "testdata/router.txt", rules([]spec.Network{n, twinOf("dev1", closed)}))
@@ -47,7 +47,8 @@ func TestRulesDoNotDependOnTheOrderOfNetworks(t *testing.T) {
 	}
 }
 
-// TestEveryNetworkIsClosed checks that nothing that crosses a bridge's edge passes all of a network's rules.
+// TestEveryNetworkIsClosed checks that no packet that crosses a bridge's edge passes all rules of a
+// network.
 func TestEveryNetworkIsClosed(t *testing.T) {
 	all := []spec.Network{cam, data, closed, venet, quiet, macvlanOn("w0"), nics}
 	for _, n := range all {
@@ -84,7 +85,7 @@ func TestCommentsTellRulesApart(t *testing.T) {
 		t.Error("another subnet gives the same comments")
 	}
 	for _, c := range a {
-		if len(c) > 127 { // what nft(8) takes
+		if len(c) > 127 { // limit of nft(8)
 			t.Errorf("comment too long: %s", c)
 		}
 	}
@@ -101,7 +102,7 @@ func TestMark(t *testing.T) {
 		if got, ok := readMark(mark(n)); !ok || got != want {
 			t.Errorf("mark %q reads %+v", mark(n), got)
 		}
-		former := strings.Replace(mark(n), " router", " outlet", 1) // as it was written before
+		former := strings.Replace(mark(n), " router", " outlet", 1) // in the format of former versions
 		if got, ok := readMark(former); !ok || got != want {
 			t.Errorf("mark %q reads %+v", former, got)
 		}

@@ -22,10 +22,10 @@ import (
 
 const inSandbox = "ORRERY_NETWORK_SANDBOX"
 
-// sandbox runs the rest of the test in a process with network and mount namespaces of its own, and
-// reports whether this is that process. Whatever the test makes vanishes with the process, and the
-// process with this one: so it is a hermetic test. Any user has such namespaces, if the machine
-// allows it.
+// sandbox runs the rest of the test in a process with separate network and mount namespaces, and
+// reports whether this is that process. Everything that the test makes is removed when the process
+// ends, and that process ends with this one. So the test is hermetic. Any user can have such
+// namespaces if the machine allows it.
 func sandbox(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inSandbox) == t.Name() {
@@ -58,14 +58,15 @@ func sandbox(t *testing.T) bool {
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// What was skipped there counts as skipped here.
+	// A test that was skipped there counts as skipped here.
 	for _, skip := range regexp.MustCompile(`--- SKIP: [^/\s]+/(\S+) .*\n\s*(.*)`).FindAllStringSubmatch(string(out), -1) {
 		t.Run(skip[1], func(t *testing.T) { t.Skip(skip[2]) })
 	}
 	return false
 }
 
-// sandboxOfRoot is sandbox for a test of what only the root of the host may do, such as making taps.
+// sandboxOfRoot is like sandbox, for tests of operations that only root of the host may do, such as
+// making taps.
 func sandboxOfRoot(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inSandbox) == "" && os.Geteuid() != 0 {
@@ -74,7 +75,7 @@ func sandboxOfRoot(t *testing.T) bool {
 	return sandbox(t)
 }
 
-// enter prepares a new sandbox. It fails if a test could do nothing there.
+// enter prepares a new sandbox. It fails if the test could not work there.
 func enter() error {
 	for _, program := range []string{"bridge", "ping"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -103,10 +104,10 @@ func up(name string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// at is the only address of a port.
+// at returns the only address of a port.
 func at(address string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(address)} }
 
-// noNodes are those of a site that has none on this host.
+// noNodes returns the ports of a site without nodes on this host.
 func noNodes() ([]Port, error) { return nil, nil }
 
 // A place is a network namespace: a node, or a machine outside.
@@ -115,7 +116,8 @@ type place struct {
 	fd   int // of the namespace
 }
 
-// newPlace makes a network namespace with a link to here: far is its end, with an address; near is ours.
+// newPlace makes a network namespace with a link to this one. far is its end, with an address, and
+// near is the local end.
 func newPlace(t *testing.T, near, address, gateway string) *place {
 	t.Helper()
 	p := &place{name: near, fd: -1}
@@ -158,7 +160,7 @@ func (p *place) new(t *testing.T) {
 	t.Helper()
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread goes with its namespace
+		runtime.LockOSThread() // not unlocked: the thread ends together with its namespace
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
 			p.fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -168,7 +170,7 @@ func (p *place) new(t *testing.T) {
 	must(t, <-done)
 }
 
-// do does something in the place.
+// do runs a function in the place.
 func (p *place) do(t *testing.T, what func() error) {
 	t.Helper()
 	must(t, p.in(what))
@@ -201,7 +203,7 @@ func (p *place) join(t *testing.T, bridge string) {
 	must(t, Guard(context.Background(), []Port{p.port(t, bridge)}))
 }
 
-// plug puts a place on a bridge of the host's, as another machine on its wire, whose port passes
+// plug puts a place on a bridge of the host, as another machine on its wire. Its port forwards
 // frames at once.
 func (p *place) plug(t *testing.T, bridge string) {
 	t.Helper()
@@ -213,7 +215,7 @@ func (p *place) plug(t *testing.T, bridge string) {
 	must(t, exec.Command("bridge", "link", "set", "dev", p.name, "state", "3").Run())
 }
 
-// port returns what a place may send as: what it has.
+// port returns a port for a place with the place's own addresses.
 func (p *place) port(t *testing.T, bridge string) Port {
 	t.Helper()
 	port := Port{Site: "karoo", Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Addresses: at("192.0.2.99/24")}

@@ -33,8 +33,8 @@ func theOne(t *testing.T) observe.Network {
 	return all[0]
 }
 
-// TestJoined: what joins a network with other hosts is made as specified, changes while it is
-// there, shows what others do to it, and goes without a trace.
+// TestJoined: the connection of a network to other hosts is made as specified, changed while it
+// exists, observed with changes by others, and removed without a trace.
 func TestJoined(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -108,7 +108,8 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestJoinedRefused: what is not Orrery's is left alone, and why a network cannot be joined is told.
+// TestJoinedRefused: objects that are not Orrery's are left alone, and the reason why a network
+// cannot be joined is reported.
 func TestJoinedRefused(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -133,7 +134,7 @@ func TestJoinedRefused(t *testing.T) {
 	must(t, Remove(ctx, n))
 	run("ip link del " + site.VXLANName(n.Site, n.Name)) // it was left alone
 
-	// A run that is killed before it can mark the device has made it all the same.
+	// A run that was killed before it could mark the device has still made it.
 	must(t, Make(ctx, n, noNodes))
 	run("ip link set " + site.VXLANName(n.Site, n.Name) + " alias ''")
 	must(t, Make(ctx, n, noNodes))
@@ -147,7 +148,7 @@ func TestJoinedRefused(t *testing.T) {
 	refused("orrery vxlan toykat lan")
 }
 
-// TestJoinedHostile: a step that was made by somebody else is looked at before anything is touched.
+// TestJoinedHostile: a forged step is checked before anything is changed.
 func TestJoinedHostile(t *testing.T) {
 	for what, v := range map[string]spec.VXLAN{
 		"no number":        {Local: "10.8.1.1", Peers: "10.8.1.2"},

@@ -21,7 +21,8 @@ import (
 
 const tablePrefix = "orrery-"
 
-// tableName returns the name of a site's table; a site whose name nft(8) could not read gets a digest for it.
+// tableName returns the name of a site's table. If nft(8) could not parse the site's name, it uses
+// a digest instead.
 func tableName(site string) string {
 	if !plainName().MatchString(site) {
 		site = "digest-" + spec.DigestBytes([]byte(site))
@@ -29,7 +30,7 @@ func tableName(site string) string {
 	return tablePrefix + site
 }
 
-// It is compiled when a table first needs it, for which most verbs do not wait.
+// It is compiled on first use, so that most commands do not wait for it.
 var plainName = pattern.New(`^[A-Za-z0-9._-]{1,100}$`)
 
 func siteTable(site string) *nftables.Table {
@@ -38,15 +39,15 @@ func siteTable(site string) *nftables.Table {
 
 // chains returns the base chains of a site's table, by name.
 //
-// Priorities: a packet must be accepted in every table that looks at it, so between the filters of
-// firewalld, ufw, docker and ours no order makes one overrule another; ours come a little before
-// theirs (filter, 0), so that what we drop costs them nothing and shows in none of their logs. For
-// NAT the first to translate a connection wins: ours comes a little before srcnat (100), where
-// docker's and, after it, firewalld's masquerade everything that leaves, so that for our subnets
-// our table decides. Connection tracking (-200) has been before in either case. A drop in another's
-// table still drops what ours accepts; `orrery doctor` tells of such.
+// Priorities: a packet must be accepted in every table that sees it, so the order of the filters of
+// firewalld, ufw, docker and Orrery does not affect the result. Orrery's chains come a little
+// before theirs (filter, 0), so packets dropped here cost them nothing and do not appear in their
+// logs. For NAT, the first chain to translate a connection wins. Orrery's comes a little before
+// srcnat (100), where docker and firewalld masquerade everything that leaves, so Orrery's table
+// decides for its subnets. Connection tracking (-200) runs before both. A drop in another table
+// still drops packets that Orrery's table accepts, and `orrery doctor` reports such tables.
 func chains(t *nftables.Table) map[string]*nftables.Chain {
-	open := nftables.ChainPolicyAccept // these chains see the traffic of the whole host
+	open := nftables.ChainPolicyAccept // the chains see the traffic of the whole host
 	chain := func(name string, kind nftables.ChainType, hook *nftables.ChainHook,
 		priority nftables.ChainPriority) *nftables.Chain {
 		return &nftables.Chain{Name: name, Table: t, Type: kind, Hooknum: hook, Priority: &priority, Policy: &open}
@@ -60,7 +61,7 @@ func chains(t *nftables.Table) map[string]*nftables.Chain {
 	}
 }
 
-// writeTable replaces a site's table by that for its networks.
+// writeTable replaces a site's table by the table for its networks.
 func writeTable(site string, networks []spec.Network) error {
 	all, err := wanted(networks)
 	if err != nil {
@@ -82,9 +83,9 @@ func wanted(networks []spec.Network) ([]rule, error) {
 	return append(untrackedRules(), all...), nil
 }
 
-// othersFilter reports whether somebody else on this host has rules that may look at connections,
-// those of the loopback too: ufw, firewalld, docker, podman, or the host's own. Then connections
-// are tracked for their sake in any case.
+// othersFilter reports whether another program on this host has rules that may use connection
+// tracking, even on the loopback: ufw, firewalld, docker, podman, or the host's own. Connections
+// are then tracked for these rules anyway.
 func othersFilter() (bool, error) {
 	if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err == nil && len(legacy) > 0 {
 		return true, nil
@@ -115,11 +116,11 @@ func othersFilter() (bool, error) {
 	return false, nil
 }
 
-// replaceTable replaces a table, in one transaction, by one with these rules; for none of them
-// there is no table. Connections under way go on: the kernel keeps what it translates for them
-// apart from the rules.
+// replaceTable replaces a table, in one transaction, by one with the given rules, or removes it if
+// there are none. Existing connections continue, since the kernel stores their translations apart
+// from the rules.
 func replaceTable(t *nftables.Table, all []rule) error {
-	// The kernel's answers, one for each rule, wait until the transaction is over.
+	// The kernel's answers, one for each rule, are buffered until the transaction is over.
 	room := nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetReadBuffer(1<<18 + 4096*len(all)) })
 	c, err := nftables.New(room)
 	if err != nil {
@@ -161,13 +162,14 @@ func replaceTable(t *nftables.Table, all []rule) error {
 	return nil
 }
 
-// comments returns those of the rules in a table, as "chain comment", in order; nil if there is no such table.
+// comments returns the comments of the rules in a table, as "chain comment", in order, or nil if
+// there is no such table.
 func comments(t *nftables.Table) ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, unusable(err)
 	}
-	// Not ListChain, whose error does not tell whether there is none or something is wrong.
+	// ListChain is not used, because its error does not distinguish a missing chain from a failure.
 	found, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {
 		return nil, unusable(err)

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// port is where every place answers with the address that it sees the caller have.
+// port is where every place answers with the caller's address as it sees it.
 const port = "7"
 
-// unheard is how long nothing is heard before a packet is taken for dropped; what is not dropped
-// takes well under a millisecond here. Where an answer is expected, a busy machine may take its
-// time.
+// unheard is the time without an arrival after which a packet counts as dropped. Packets that are
+// not dropped arrive in well under a millisecond here. Where an answer is expected, a busy machine
+// may take longer.
 const (
 	unheard = 200 * time.Millisecond
 	timeout = 10 * time.Second
 )
 
-// answer lets this namespace answer callers.
+// answer makes this namespace answer callers.
 func answer() error {
 	l, err := net.Listen("tcp4", ":"+port)
 	if err != nil {
@@ -53,7 +53,7 @@ func call(address string, within time.Duration) (string, error) {
 	return string(seen), err
 }
 
-// reaches proves that packets come from the place to an address, where the place is seen as another.
+// reaches checks that packets from the place arrive at an address, with the given source address.
 func (p *place) reaches(t *testing.T, address, as string) {
 	t.Helper()
 	p.do(t, func() error {
@@ -65,7 +65,7 @@ func (p *place) reaches(t *testing.T, address, as string) {
 	})
 }
 
-// misses proves that packets do not come from the place to an address.
+// misses checks that packets from the place do not arrive at an address.
 func (p *place) misses(t *testing.T, addresses ...string) {
 	t.Helper()
 	var calls errgroup.Group
@@ -82,7 +82,7 @@ func (p *place) misses(t *testing.T, addresses ...string) {
 	must(t, calls.Wait())
 }
 
-// hears returns a function that gives the source of the next datagram that comes to the place.
+// hears returns a function that returns the source of the next datagram that arrives at the place.
 func (p *place) hears(t *testing.T) func() string {
 	t.Helper()
 	var c net.PacketConn
@@ -100,7 +100,7 @@ func (p *place) hears(t *testing.T) func() string {
 	}
 }
 
-// says sends a datagram, which needs no answer.
+// says sends a datagram, without expecting an answer.
 func (p *place) says(t *testing.T, address string) {
 	t.Helper()
 	p.do(t, func() error {

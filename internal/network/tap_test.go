@@ -38,20 +38,20 @@ func closeAll(open []*os.File) error {
 	return errors.Join(errs...)
 }
 
-// ofHere lets what /sys shows be the links of here.
+// ofHere makes /sys show the links of this network namespace.
 func ofHere(t *testing.T) {
 	t.Helper()
 	must(t, unix.Mount("sysfs", "/sys", "sysfs", 0, ""))
 }
 
-// asks has a machine ask by ARP for an address, as one that has another, and reports whether
-// somebody answers it.
+// asks makes a machine send an ARP request for an address, from a given address. It reports whether
+// there is an answer.
 func asks(t *testing.T, tap *os.File, from, address string) bool {
 	t.Helper()
 	mac, _ := net.ParseMAC("02:00:00:00:07:01")
 	all := net.HardwareAddr{255, 255, 255, 255, 255, 255}
 	question := frame{mac, all, nil, unix.ETH_P_ARP, arpOf(1, mac, from, address)}
-	header := make([]byte, 10) // of virtio
+	header := make([]byte, 10) // a virtio header
 	_, err := tap.Write(append(header, question.bytes()...))
 	must(t, err)
 	must(t, tap.SetReadDeadline(time.Now().Add(timeout/4)))
@@ -61,14 +61,14 @@ func asks(t *testing.T, tap *os.File, from, address string) bool {
 		if err != nil {
 			return false
 		}
-		// An answer: its kind, and who sends it.
+		// An answer: its type, and its sender.
 		if n >= 10+42 && bytes.Equal(b[22:24], []byte{8, 6}) && b[31] == 2 && bytes.Equal(b[38:42], sender[:]) {
 			return true
 		}
 	}
 }
 
-// TestTap: the link of a virtual machine is on its bridge and guarded as that of a container, moves
+// TestTap: the link of a virtual machine is on its bridge, guarded like that of a container, moves
 // with others, and outlives the machine.
 func TestTap(t *testing.T) {
 	if !sandboxOfRoot(t) {
@@ -106,7 +106,7 @@ func TestTap(t *testing.T) {
 	}
 	same(t, []spec.Network{closed, quarantined})
 
-	// The machine ends; another one has it again.
+	// The machine ends, and another one opens the tap again.
 	must(t, tap.Close())
 	again, err := ends.OpenTap(nic, site.Bridge, 0)
 	must(t, err)
@@ -137,8 +137,8 @@ func TestTap(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestTapOfRoutedNetwork: a machine reaches its gateway and all others of its network there, and
-// nobody when it speaks as another.
+// TestTapOfRoutedNetwork: a machine on a routed network reaches its gateway and all other nodes of
+// the network, and nothing when it uses another node's address.
 func TestTapOfRoutedNetwork(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -171,8 +171,8 @@ func TestTapOfRoutedNetwork(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestLay: the host's end of a link on a routed network answers for the gateway and passes packets
-// on, and nothing else.
+// TestLay: the host's end of a link on a routed network answers for the gateway, forwards packets,
+// and does nothing else.
 func TestLay(t *testing.T) {
 	if !sandbox(t) {
 		return

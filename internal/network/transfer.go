@@ -12,9 +12,9 @@ import (
 	"orrery/internal/network/ends"
 )
 
-// transfers are the addresses of which the host and each router have two between them (RFC 3021).
-// They are link-local ones, which no site has and hardly a host; those that the RFC of theirs
-// (3927) reserves, and where clouds tell of themselves, are left out.
+// transfers is the range of which the host and each router use two addresses between them (RFC
+// 3021). These are link-local addresses, which no site has and hardly any host. The parts reserved
+// by RFC 3927 are left out, and so is the range where clouds provide metadata.
 var transfers = netip.MustParsePrefix("169.254.0.0/16")
 
 var reserved = []netip.Prefix{
@@ -30,8 +30,9 @@ func newPair(p netip.Prefix) pair {
 	return pair{p, netip.PrefixFrom(p.Addr().Next(), p.Bits())}
 }
 
-// choosePair returns the pair that a link has, or one that is free on this host. Where the search
-// begins follows from the link's name, so that a router that is made again mostly has the same.
+// choosePair returns the pair that a link has, or one that is free on this host. The search starts
+// at a position derived from the link's name, so a router that is made again usually gets the same
+// pair.
 func choosePair(link netlink.Link) (pair, error) {
 	taken, err := takenTransfers(link.Attrs().Index)
 	if err != nil {
@@ -54,7 +55,7 @@ func choosePair(link netlink.Link) (pair, error) {
 	return pair{}, errors.New("no two addresses of " + transfers.String() + " are free")
 }
 
-// pairOf returns the pair of which a link has the host's address, and no other address.
+// pairOf returns the pair of a link, if the link has the host's address of it and no other.
 func pairOf(link netlink.Link) (pair, bool) {
 	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil || len(addresses) != 1 {
@@ -67,8 +68,8 @@ func pairOf(link netlink.Link) (pair, bool) {
 	return newPair(p), true
 }
 
-// takenTransfers returns what of transfers the host uses otherwise than by a link. A route to all
-// of transfers, as zeroconf makes one, leads only to where no other does.
+// takenTransfers returns the parts of transfers that the host uses, except on one link. A route to
+// all of transfers, as zeroconf makes, does not count, since more specific routes take precedence.
 func takenTransfers(link int) ([]netip.Prefix, error) {
 	taken := slices.Clone(reserved)
 	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
@@ -92,14 +93,14 @@ func takenTransfers(link int) ([]netip.Prefix, error) {
 	return taken, nil
 }
 
-// A way is a route of the host's.
+// A way is a route of the host.
 type way struct {
 	to   netip.Prefix
-	link int // index; 0: several
+	link int // index, or 0 if there are several
 }
 
-// hostRoutes returns the host's routes but for the default ones. Not only the main table's: that of
-// a VPN may come before it (ip-rule(8)).
+// hostRoutes returns the host's routes except the default ones. It reads all tables, since that of
+// a VPN may come before the main one (ip-rule(8)).
 func hostRoutes() ([]way, error) {
 	unicast := netlink.Route{Type: unix.RTN_UNICAST}
 	routes, err := ends.Whole(func() ([]netlink.Route, error) {
@@ -113,7 +114,8 @@ func hostRoutes() ([]way, error) {
 		if r.Dst == nil {
 			continue
 		}
-		// 0.0.0.0/0, and the halves of it by which VPNs come before it, lead to where nothing more special does.
+		// 0.0.0.0/0, and the two halves of it by which VPNs override it, apply only where no more
+		// specific route does.
 		if to, err := netip.ParsePrefix(r.Dst.String()); err == nil && to.Bits() > 1 {
 			all = append(all, way{to, r.LinkIndex})
 		}

@@ -27,15 +27,15 @@ func twinOf(twin string, n spec.Network) spec.Network {
 	return declared("karoo."+twin, n.Name, n.Subnet, "", false)
 }
 
-// routerOf returns a network that may reach the world, as a twin has it.
+// routerOf returns a twin's network that may reach the outside.
 func routerOf(twin string, n spec.Network) spec.Network {
 	o := declared("karoo."+twin, n.Name, n.Subnet, n.Gateway, true)
 	o.Router, o.Host = true, ""
 	return o
 }
 
-// newNode adds a node to a network, with a default route by the network's gateway or, if it has none, by that
-// of its original.
+// newNode adds a node to a network. Its default route leads to the network's gateway or, if it has
+// none, to that of its original.
 func newNode(t *testing.T, n spec.Network, link, address string) *place {
 	t.Helper()
 	by, _, _ := strings.Cut(cmp.Or(n.Gateway, cam.Gateway), "/")
@@ -45,7 +45,7 @@ func newNode(t *testing.T, n spec.Network, link, address string) *place {
 	return p
 }
 
-// world adds an outside to this host and returns it.
+// world adds an outside machine to this host and returns it.
 func world(t *testing.T) *place {
 	t.Helper()
 	setting(t, "net.ipv4.ip_forward", "1")
@@ -58,13 +58,13 @@ func world(t *testing.T) *place {
 	must(t, netlink.AddrAdd(uplink, address))
 	by, err := netlink.ParseAddr("192.0.2.2/32")
 	must(t, err)
-	must(t, netlink.RouteAdd(&netlink.Route{Gw: by.IP})) // what the host does not know goes out
+	must(t, netlink.RouteAdd(&netlink.Route{Gw: by.IP})) // the host's default route
 	must(t, answer())
 	return outside
 }
 
-// capture reads the frames that come to a link or go by it, until the function that it returns is
-// called, which gives all of them.
+// capture reads the frames that pass a link, until the returned function is called, which returns
+// all of them.
 func capture(t *testing.T, link string) func() [][]byte {
 	t.Helper()
 	l, err := netlink.LinkByName(link)
@@ -101,7 +101,7 @@ func (p *place) mac(t *testing.T) (mac net.HardwareAddr) {
 	return mac
 }
 
-// knows adds a neighbour to a place, so that it need not ask for the address.
+// knows adds a neighbour entry to a place, so that it need not ask for the address.
 func (p *place) knows(t *testing.T, address string, mac net.HardwareAddr) {
 	t.Helper()
 	p.do(t, func() error {
@@ -115,28 +115,28 @@ func (p *place) knows(t *testing.T, address string, mac net.HardwareAddr) {
 	})
 }
 
-// TestClosedTwins has production and two twins of it at the same addresses.
+// TestClosedTwins: production and two twins of it have the same addresses.
 func TestClosedTwins(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
 	outside := world(t)
 	dev1, dev2 := twinOf("dev1", cam), twinOf("dev2", cam)
-	makeAll(t, dev1, cam, data, dev2, twinOf("dev1", data), quarantined) // before production and after it
+	makeAll(t, dev1, cam, data, dev2, twinOf("dev1", data), quarantined) // before and after production
 	prod11, prod12 := newNode(t, cam, "orv1", "10.8.67.11/24"), newNode(t, cam, "orv2", "10.8.67.12/24")
 	one11, one31 := newNode(t, dev1, "orv3", "10.8.67.11/24"), newNode(t, dev1, "orv4", "10.8.67.31/24")
 	two11, two32 := newNode(t, dev2, "orv5", "10.8.67.11/24"), newNode(t, dev2, "orv6", "10.8.67.32/24")
 	newNode(t, data, "orv7", "10.8.68.11/24")
 	frames := capture(t, cam.Bridge)
 
-	// Each is whole by itself.
+	// Each works on its own.
 	prod12.reaches(t, "10.8.67.11", "10.8.67.12")
 	prod11.reaches(t, "10.8.67.1", "10.8.67.11")
 	prod11.reaches(t, "192.0.2.2", "192.0.2.1")
 	one31.reaches(t, "10.8.67.11", "10.8.67.31")
 	one11.reaches(t, "10.8.67.31", "10.8.67.11")
 	two32.reaches(t, "10.8.67.11", "10.8.67.32")
-	// And none reaches another, its gateway, the host or the world.
+	// None reaches another, its gateway, the host or the outside.
 	one31.misses(t, "10.8.67.1", "10.8.67.12", "10.8.67.32", "10.8.68.1", "10.8.68.11", "192.0.2.1", "192.0.2.2")
 	two32.misses(t, "10.8.67.1", "10.8.67.12", "10.8.67.31", "10.8.68.1", "10.8.68.11", "192.0.2.1", "192.0.2.2")
 	prod12.misses(t, "10.8.67.31", "10.8.67.32")
@@ -144,7 +144,7 @@ func TestClosedTwins(t *testing.T) {
 	if _, err := call("10.8.67.31", unheard); err == nil {
 		t.Error("the host reaches a node of a twin")
 	}
-	// Not even if they know how to address the host.
+	// Not even with knowledge of the host's addresses.
 	for _, p := range []*place{one31, two32, one11} {
 		bridge := map[*place]string{one31: dev1.Bridge, one11: dev1.Bridge, two32: dev2.Bridge}[p]
 		p.knows(t, "10.8.67.1", bridgeMAC(bridge))
@@ -177,7 +177,7 @@ func TestClosedTwins(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestRouters has twins that reach the world by the gateway's address that production's bridge has.
+// TestRouters: twins reach the outside by a gateway address that production's bridge also has.
 func TestRouters(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -199,8 +199,8 @@ func TestRouters(t *testing.T) {
 	}
 	one31.reaches(t, "10.8.67.11", "10.8.67.31")
 	prod11.reaches(t, "10.8.67.1", "10.8.67.11")
-	// Neither production nor another site, nor the host, nor another network of its own, is reached;
-	// nor is the twin.
+	// Production, other sites, the host and other networks of the twin are not reached, and neither
+	// is the twin.
 	for _, p := range []*place{one31, two11} {
 		p.misses(t, "10.8.67.12", "10.8.67.1", "10.8.68.1", "10.8.68.12", "10.8.69.11", "10.99.67.1", "10.99.67.11",
 			"192.0.2.1")
@@ -223,7 +223,8 @@ func TestRouters(t *testing.T) {
 		t.Errorf("routers share addresses: %v", pairs)
 	}
 	outside.misses(t, "10.8.67.31")
-	// What it sends to its own networks' addresses by the gateway does not go to others who have them.
+	// Packets to addresses of its own networks that are sent to the gateway do not reach others
+	// with these addresses.
 	next := outside.hears(t)
 	one31.says(t, "10.8.69.9")
 	one31.says(t, "192.0.2.2")
@@ -379,7 +380,7 @@ func TestChoosePair(t *testing.T) {
 	if after := pairNow(); after != before {
 		t.Errorf("changed from %v to %v", before, after)
 	}
-	// Somebody else has come to use it.
+	// Another program has started to use it.
 	lo, err := netlink.LinkByName("lo")
 	must(t, err)
 	must(t, netlink.AddrAdd(lo, &netlink.Addr{IPNet: mustNet(before.router.Addr().String() + "/32")}))

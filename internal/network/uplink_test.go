@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// wires makes a host's bridge br0 with an address and a card, and a card w0 with an end w1
-// somewhere else; it gives what shows that they are as they were.
+// wires makes a host's bridge br0 with an address and a card, and a card w0 whose other end w1 is
+// in another place. It returns a function that describes them.
 func wires(t *testing.T) func() string {
 	t.Helper()
 	for _, line := range []string{
@@ -33,9 +33,9 @@ func wires(t *testing.T) func() string {
 	}
 }
 
-// TestUplink: a network is joined with a VLAN of an interface, or with a bridge of the host, and
-// these are as they were when it has gone. Who is on the wire reaches its nodes; the host is there
-// for its own nodes only.
+// TestUplink: a network is joined with a VLAN of an interface or with a bridge of the host. These
+// are unchanged after the network is removed. Machines on the wire reach the network's nodes, and
+// the host is reachable only for its own nodes.
 func TestUplink(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -49,7 +49,7 @@ func TestUplink(t *testing.T) {
 			"link set there up"} {
 			must(t, exec.Command("ip", strings.Fields(line)...).Run())
 		}
-	} else { // scenarios/metal shows it
+	} else { // scenarios/metal tests it
 		t.Run("VLAN", func(t *testing.T) { t.Skip("this kernel has no VLANs") })
 	}
 	before := state()

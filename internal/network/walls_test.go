@@ -26,13 +26,13 @@ import (
 	"orrery/test/need"
 )
 
-// shut returns a network that opens nothing of the host.
+// shut returns a network without opened ports.
 func shut(n spec.Network) spec.Network {
 	n.Host = ""
 	return n
 }
 
-// forge has a place send datagrams of UDP whose addresses and ports it may choose at will.
+// forge makes a place send UDP datagrams with arbitrary addresses and ports.
 func (p *place) forge(t *testing.T, send func(datagram func(from, to string)) error) {
 	t.Helper()
 	p.do(t, func() error {
@@ -43,12 +43,12 @@ func (p *place) forge(t *testing.T, send func(datagram func(from, to string)) er
 		defer unix.Close(fd)
 		return send(func(from, to string) {
 			packet, dest := udpPacket(netip.MustParseAddrPort(from), netip.MustParseAddrPort(to))
-			_ = unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Addr: dest}) // what a full queue loses is sent by the next one
+			_ = unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Addr: dest}) // packets lost by a full queue are sent again
 		})
 	})
 }
 
-// udpPacket returns a packet of IPv4 with a datagram "forged", and where it goes.
+// udpPacket returns an IPv4 packet with a datagram "forged", and its destination.
 func udpPacket(from, to netip.AddrPort) ([]byte, [4]byte) {
 	const text = "forged"
 	b := make([]byte, 28, 28+len(text))
@@ -59,12 +59,12 @@ func udpPacket(from, to netip.AddrPort) ([]byte, [4]byte) {
 	copy(b[16:], dest[:])
 	binary.BigEndian.PutUint16(b[20:], from.Port())
 	binary.BigEndian.PutUint16(b[22:], to.Port())
-	binary.BigEndian.PutUint16(b[24:], uint16(8+len(text))) // no checksum, which for UDP is allowed
+	binary.BigEndian.PutUint16(b[24:], uint16(8+len(text))) // no checksum, which UDP allows
 	binary.BigEndian.PutUint16(b[10:], frames.Checksum(b[:20]))
 	return append(b, text...), dest
 }
 
-// pings reports whether something answers a place's echo request.
+// pings reports whether a place's echo request is answered.
 func (p *place) pings(address string) bool {
 	return p.in(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", address).Run() }) == nil
 }
@@ -79,7 +79,7 @@ func tracked(t *testing.T) []*netlink.ConntrackFlow {
 	return flows
 }
 
-// TestNodesReachOfTheHostWhatIsOpen has something listen at all addresses of the host, as sshd does.
+// TestNodesReachOfTheHostWhatIsOpen: a service listens at all addresses of the host, as sshd does.
 func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -94,7 +94,7 @@ func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	hidden := newPlace(t, site.RoutedName("karoo", "karoo", "q", "quiet"), "10.8.72.11/24", "10.8.72.1")
 	hidden.route(t, quiet, "10.8.72.11")
 
-	// By default only whether the gateway is there.
+	// By default, nodes can only ping the gateway.
 	cam11.misses(t, "10.8.67.1", "192.0.2.1", "10.8.68.1")
 	data11.misses(t, "10.8.68.1", "192.0.2.1")
 	routed.misses(t, "10.8.71.1", "192.0.2.1")
@@ -114,7 +114,8 @@ func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	cam11.reaches(t, "192.0.2.2", "192.0.2.1")
 	routed.reaches(t, "192.0.2.2", "192.0.2.1")
 
-	// What is open is so at the gateway and, where a way leads out, at the host's other addresses.
+	// An opened port is open at the gateway and, if there is a way out, at the host's other
+	// addresses.
 	makeAll(t, cam, data)
 	cam11.reaches(t, "10.8.67.1", "10.8.67.11")
 	cam11.reaches(t, "192.0.2.1", "10.8.67.11")
@@ -132,7 +133,7 @@ func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	}
 }
 
-// TestAnswersCannotBeForged has the host wait for an answer from outside, and nodes that know of it.
+// TestAnswersCannotBeForged: the host waits for an answer from outside, and nodes know of it.
 func TestAnswersCannotBeForged(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -142,7 +143,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 		setting(t, "net.ipv4.conf."+name+".rp_filter", "0")
 	}
 	makeAll(t, cam, data, quiet)
-	setting(t, "net.ipv4.conf.all.rp_filter", "2") // loose, as systemd makes it for links: then it is up to the rules
+	setting(t, "net.ipv4.conf.all.rp_filter", "2") // loose, as systemd sets it for links, so that only the rules decide
 	cam11, data11 := newNode(t, cam, "orv1", "10.8.67.11/24"), newNode(t, data, "orv2", "10.8.68.11/24")
 	hidden := newPlace(t, site.RoutedName("karoo", "karoo", "q", "quiet"), "10.8.72.11/24", "10.8.72.1")
 	hidden.route(t, quiet, "10.8.72.11")
@@ -158,7 +159,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 		must(t, err)
 		for _, p := range []*place{cam11, data11, hidden} {
 			if whom == "a node" && p == cam11 {
-				continue // on one network it is the rules of the bridge that keep nodes apart
+				continue // on one network, the rules of the bridge isolate nodes
 			}
 			p.forge(t, func(datagram func(from, to string)) error {
 				for range 3 {
@@ -175,8 +176,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded has nodes send as much as they can to as many ports as there are, from
-// all addresses that they think of.
+// TestConnectionsAreBounded: nodes send as much as they can to all ports, from many addresses.
 func TestConnectionsAreBounded(t *testing.T) {
 	need.Integration(t) // it takes too long for a quick run
 	if !sandbox(t) {
@@ -225,7 +225,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLoopbackIsNotTracked has a site with nat, and then somebody else who translates addresses.
+// TestLoopbackIsNotTracked: a host with a site that has nat, and later also with another program
+// that uses NAT.
 func TestLoopbackIsNotTracked(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -238,7 +239,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 			must(t, err)
 		}
 		flows := slices.DeleteFunc(tracked(t), func(f *netlink.ConntrackFlow) bool {
-			return !f.Forward.SrcIP.IsLoopback() // the kernel sends packets of its own over new bridges
+			return !f.Forward.SrcIP.IsLoopback() // the kernel sends its own packets over new bridges
 		})
 		return len(flows)
 	}
@@ -284,7 +285,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestMarkOfWalls checks that what a network opens is read back from its mark.
+// TestMarkOfWalls checks that the opened ports of a network are read back from its mark.
 func TestMarkOfWalls(t *testing.T) {
 	n := venet
 	n.Host, n.Spoof, n.Metadata, n.Protocols = "tcp/1-65535,udp/53", true, true, "0x88a4,0x88f7"

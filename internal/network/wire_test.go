@@ -41,8 +41,8 @@ func (p *place) reachesOverIPv6(t *testing.T) bool {
 	}) == nil
 }
 
-// TestHostOnItsBridge: on a network that is joined with a bridge on which the host has its
-// addresses, a node reaches of the host what it would reach at a gateway.
+// TestHostOnItsBridge: on a network that is joined with a bridge where the host has its addresses,
+// a node reaches the same ports of the host as at a gateway.
 func TestHostOnItsBridge(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -83,15 +83,15 @@ func TestHostOnItsBridge(t *testing.T) {
 			t.Errorf("%s: the host does not reach its node: %v", why, err)
 		}
 	}
-	time.Sleep(2 * time.Second) // until IPv6 addresses have been found to be nobody else's
+	time.Sleep(2 * time.Second) // until duplicate address detection is over
 	closed("new")
 	if !beyond.reachesOverIPv6(t) {
 		t.Error("who is on the wire does not reach the host over IPv6: the test shows nothing")
 	}
 	beyond.reaches(t, "203.0.113.2", "192.0.2.12")
 
-	// Two sites are on the bridge. What one opens is not open to the nodes of the other, and is not
-	// closed by that.
+	// Two sites are on the bridge. A port that one of them opens is not open to nodes of the other,
+	// and that site does not close it.
 	open, other := n, onBridge("karoo")
 	if vxlan.Mark(n) == vxlan.Mark(other) {
 		t.Fatal("both networks have one mark: choose other names")

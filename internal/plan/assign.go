@@ -6,17 +6,18 @@ import (
 	"orrery/internal/site/cycles"
 )
 
-// An assignment puts nodes into batches such that none waits for a node of a later one: for its
-// health, its address or the network that it leaves. Nodes that wait for one another in a circle
-// change together: it goes through the knots of the steps, with those of one node taken as one.
+// An assignment puts nodes into batches so that no node waits for a node of a later batch: for its
+// health, its address or the network that it leaves. Nodes that wait for one another in a cycle
+// change together. For this it visits the strongly connected components of the steps, in which the
+// steps of one node count as one.
 type assignment struct {
 	all     []*Step
 	batches int
-	chainOf map[int]*chain // the first of the steps that are taken as one -> their node
-	as      []int          // step -> the first of those with which it is taken as one
-	parts   map[int][]int  // that -> all of them
+	chainOf map[int]*chain // first of a node's united steps -> the node
+	as      []int          // step -> the first of the steps united with it
+	parts   map[int][]int  // first step -> all steps united with it
 
-	earliest []int // batch before which the nodes of a closed step cannot be
+	earliest []int // step -> first batch in which a node that needs it can be
 }
 
 func assign(all []*Step, rolled, away []*chain) *assignment {
@@ -41,7 +42,7 @@ func assign(all []*Step, rolled, away []*chain) *assignment {
 	return a
 }
 
-// unite lets steps of a node be taken as one.
+// unite makes several steps of a node count as one.
 func (a *assignment) unite(c *chain, steps []int) {
 	for _, n := range steps {
 		a.as[n] = steps[0]
@@ -49,7 +50,7 @@ func (a *assignment) unite(c *chain, steps []int) {
 	a.chainOf[steps[0]], a.parts[steps[0]] = c, steps
 }
 
-// needs returns what a step, or those taken as one with it, need.
+// needs returns what a step needs, or what all steps united with it need.
 func (a *assignment) needs(first int) []int {
 	parts := a.parts[first]
 	if parts == nil {
@@ -66,7 +67,7 @@ func (a *assignment) needs(first int) []int {
 	return needs
 }
 
-// close puts the nodes of a circle of steps, mostly of a single one, into a batch.
+// close puts the nodes of a cycle of steps into a batch. Most cycles are a single step.
 func (a *assignment) close(circle []int) {
 	batch := 0
 	var nodes []*chain
@@ -89,8 +90,8 @@ func (a *assignment) close(circle []int) {
 	}
 }
 
-// place finds the earliest batch that has room for nodes which change together; more of them than
-// any has room for have one that is empty yet.
+// place returns the earliest batch that has room for nodes that change together. If they are more
+// than any batch may have, they get an empty batch.
 func (a *assignment) place(nodes []*chain, batch int) int {
 	wanted := map[*bound]int{}
 	for _, c := range nodes {

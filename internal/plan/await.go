@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// await makes the configuration of each waiting node need the last steps of the nodes that must be
+// await makes the configure step of each waiting node need the last steps of the nodes that must be
 // healthy before it.
 func (d *siteDraft) await(all []waiting) error {
 	a := &awaiter{siteDraft: d, configured: map[string]bool{}, known: map[string][]int{}}
@@ -24,7 +24,7 @@ func (d *siteDraft) await(all []waiting) error {
 	return nil
 }
 
-// An awaiter finds out which steps must be done before a node is configured.
+// An awaiter determines which steps must be done before a node is configured.
 type awaiter struct {
 	*siteDraft
 	configured map[string]bool // nodes that wait themselves
@@ -33,13 +33,13 @@ type awaiter struct {
 }
 
 // before returns the last steps of the nodes that must be healthy before a node. A peer that is not
-// configured in this run does not wait for its own peers, so the node waits for these in its place:
+// configured in this run does not wait for its own peers. The node waits for these instead, since
 // the peer works only as well as they do.
 func (a *awaiter) before(n *site.Node) ([]int, error) {
 	if steps, ok := a.known[n.Name]; ok {
 		return steps, nil
 	}
-	a.known[n.Name] = nil // ends a circle, which two releases of one site may form together
+	a.known[n.Name] = nil // ends a cycle, which two releases of one site may form together
 	peers, err := a.peers.Of(a.site, n, a.makerOf(n).Site.RolesOf(n))
 	if err != nil {
 		return nil, err

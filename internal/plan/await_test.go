@@ -9,7 +9,7 @@ import (
 )
 
 // TestAwaitThroughPeers: a node waits for the peers of a peer that the run does not configure,
-// because nothing else does.
+// because no other step waits for them.
 func TestAwaitThroughPeers(t *testing.T) {
 	chain := func() *site.Site {
 		s := observatory()

@@ -8,17 +8,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A basis is what a plan is made from: the site, what was seen of its hosts, and the goal. No step changes it.
+// A basis is the input of a plan: the site, the observed hosts and the goal. No step changes it.
 type basis struct {
 	site   *site.Site
 	goal   Goal
 	hosts  map[string]*observe.Host
-	maker  *spec.Maker         // of the site,
-	makers map[int]*spec.Maker // and of its releases, see makerOf
-	blind  bool                // of some host nothing is known; then
-	there  map[string][]string // the others that have a node
-	homes  map[string]string   // hosts of nodes before, by their names: what is there was made by that
-	stuck  map[string]bool     // nodes of which nobody can know where they are, since a move was cut short
+	maker  *spec.Maker         // of the site
+	makers map[int]*spec.Maker // of its releases, see makerOf
+	blind  bool                // some host is unknown; only then is there set
+	there  map[string][]string // node -> the known hosts that have it
+	homes  map[string]string   // node -> its current host, for which it was made
+	stuck  map[string]bool     // nodes whose place is unknown, because a move was interrupted
 }
 
 func newBasis(s *site.Site, hosts []observe.Host, goal Goal) *basis {
@@ -40,7 +40,7 @@ func byName(hosts []observe.Host) map[string]*observe.Host {
 	return all
 }
 
-// makerOf returns the Maker that knows the roles of a node.
+// makerOf returns the Maker for the release that a node belongs to.
 func (b *basis) makerOf(n *site.Node) *spec.Maker {
 	of, ok := b.goal.Releases[n.Release]
 	if n.Release == 0 || b.site.Stage != 0 || !ok {
@@ -53,15 +53,15 @@ func (b *basis) makerOf(n *site.Node) *spec.Maker {
 	return b.makers[n.Release]
 }
 
-// unknown reports whether nothing is known of a host.
+// unknown reports whether a host could not be observed.
 func (b *basis) unknown(host string) bool {
 	h, ok := b.hosts[host]
 	return ok && h.Unknown
 }
 
-// certain reports whether it is known where a node is. As long as nothing is known of some host,
-// that is so only of what is there on another, or was until a restore took it down: whatever is not
-// may be on that host, and must not be made a second time, since its addresses and volumes have one
+// certain reports whether it is known where a node is. While some host is unknown, that holds only
+// for a node that is on another host, or was until a restore destroyed it. Any other node may be on
+// the unknown host. It must not be made a second time, since its addresses and volumes have one
 // holder.
 func (b *basis) certain(n *site.Node) bool {
 	if b.unknown(n.Host) || b.stuck[n.Name] {
@@ -70,7 +70,7 @@ func (b *basis) certain(n *site.Node) bool {
 	return !b.blind || len(b.there[n.Name]) > 0 || b.hosts[n.Host].Restored(n.Name, b.hosts)
 }
 
-// concerned returns the names of the nodes concerned for which something holds, in the order of the site.
+// concerned returns the names of the selected nodes that satisfy which, in the site's order.
 func (b *basis) concerned(which func(*site.Node) bool) (names []string) {
 	for i := range b.site.Nodes {
 		if n := &b.site.Nodes[i]; b.goal.concerns(n.Name) && which(n) {
@@ -80,14 +80,14 @@ func (b *basis) concerned(which func(*site.Node) bool) (names []string) {
 	return names
 }
 
-// drained reports whether nodes are kept away from a host.
+// drained reports whether a host takes no new nodes.
 func (b *basis) drained(host string) bool {
 	h, ok := b.hosts[host]
 	return ok && h.Drained != nil
 }
 
-// barred reports whether a node cannot be where it is declared, since its host is drained. What is
-// there stays until it is moved.
+// barred reports whether a node cannot be made on its declared host, because that host is drained.
+// A node that is already there stays until it is moved.
 func (b *basis) barred(n *site.Node) bool {
 	if !b.drained(n.Host) {
 		return false

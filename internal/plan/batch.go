@@ -9,34 +9,36 @@ import (
 	"orrery/internal/site"
 )
 
-// A chain is the steps of one node that is there.
+// A chain is the steps of one existing node.
 type chain struct {
 	node   string
 	steps  []int // in order
-	rolls  bool  // it runs, and is disturbed
+	rolls  bool  // the node runs and is disturbed
 	bounds []*bound
-	batch  int // 0: before the first
+	batch  int // 0: before the first batch
 }
 
-// gate returns where the chain waits for the batches before: at the first step that disturbs its node.
+// gate returns the index of the first step that disturbs the node. There the chain waits for
+// earlier batches.
 func (c *chain) gate(steps []*Step) int {
 	return slices.IndexFunc(c.steps, func(n int) bool { return len(steps[n].Disturbs) > 0 })
 }
 
 func (c *chain) last() int { return c.steps[len(c.steps)-1] }
 
-// A bound holds for some nodes together: no batch has more of them.
+// A bound limits how many of a set of nodes may be in one batch.
 type bound struct {
 	most int
-	in   map[int]int // batch -> how many of them are in it
-	full int         // all batches up to this one are
+	in   map[int]int // batch -> how many of the nodes are in it
+	full int         // all batches up to this one are full
 }
 
-// roll puts the running nodes that a plan disturbs into batches, if anything bounds how many of
-// them may be away at once. Each batch begins when all nodes of those before have come to the end
-// of their steps, which is a check of their health; so the first failure leaves later batches
-// untouched. The first begins when every layer is built, and when the nodes of which there are
-// bounds and that are away already are back. It reports whether there are batches.
+// roll puts the running nodes that a plan disturbs into batches, if a bound limits how many of them
+// may be away at once. It reports whether there are batches.
+//
+// Each batch begins when all nodes of earlier batches have finished their steps. The last step
+// checks their health, so the first failure leaves later batches untouched. The first batch begins
+// when every layer is built, and when the bounded nodes that are already away are back.
 func roll(d *draft) bool {
 	if d.site.Stage != 0 || !bounded(d.site, d.goal) {
 		return false
@@ -53,7 +55,7 @@ func roll(d *draft) bool {
 	for _, c := range rolled {
 		d.Batches[c.batch-1] = append(d.Batches[c.batch-1], c.node)
 	}
-	begin := make([]int, a.batches+1) // batch -> the step with which it begins
+	begin := make([]int, a.batches+1) // batch -> its BeginBatch step
 	for batch := 1; batch <= a.batches; batch++ {
 		begin[batch] = beginBatch(d, batch, rolled, away)
 	}
@@ -67,7 +69,7 @@ func roll(d *draft) bool {
 	return true
 }
 
-// bounded reports whether a bound is declared or asked for.
+// bounded reports whether the goal or a group limits the nodes of a batch.
 func bounded(s *site.Site, goal Goal) bool {
 	if goal.Batch != (site.Batch{}) {
 		return goal.Batch.Bounds()
@@ -75,9 +77,9 @@ func bounded(s *site.Site, goal Goal) bool {
 	return slices.ContainsFunc(s.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
 }
 
-// chains returns the nodes that batches are made of, and those of which there are bounds and that
-// are away, or not known to be healthy, already. Among the former those come first that are not
-// known to be healthy: what failed before fails again before another node is touched.
+// chains returns two groups of nodes: rolled, which are put into batches, and away, which have
+// bounds and are already away or not known to be healthy. Nodes of rolled that are not known to be
+// healthy come first, so that what failed before fails again before another node is touched.
 func chains(d *draft) (rolled, away []*chain) {
 	nodes := map[string]*observe.Node{}
 	for _, h := range d.hosts {
@@ -122,8 +124,8 @@ func chains(d *draft) (rolled, away []*chain) {
 	return rolled, away
 }
 
-// bind sets the bounds of chains: that of the goal for all of them, else those of their groups. A share is
-// one of the nodes that are disturbed, or of the nodes of the group.
+// bind sets the bounds of chains: the goal's bound for all of them, or else the bounds of their
+// groups. A share counts the disturbed nodes for the goal, and the nodes of the group for a group.
 func bind(s *site.Site, goal Goal, all map[string]*chain, disturbed int) {
 	if goal.Batch.Bounds() {
 		b := &bound{most: goal.Batch.Of(disturbed), in: map[int]int{}}
@@ -145,7 +147,7 @@ func bind(s *site.Site, goal Goal, all map[string]*chain, disturbed int) {
 	}
 }
 
-// beginBatch adds the step for which the nodes of a batch wait.
+// beginBatch adds the BeginBatch step for which the nodes of a batch wait.
 func beginBatch(d *draft, batch int, rolled, away []*chain) int {
 	s := Step{
 		Kind: BeginBatch, Host: d.Steps[rolled[0].steps[0]].Host, Subject: fmt.Sprintf("%d of %d", batch, len(d.Batches)),
@@ -165,14 +167,14 @@ func beginBatch(d *draft, batch int, rolled, away []*chain) int {
 	return d.add(s)
 }
 
-// crowded reports whether a batch has more nodes than it shall have.
+// crowded reports whether a batch has more nodes than a bound allows.
 func crowded(rolled []*chain, batch int) bool {
 	return slices.ContainsFunc(rolled, func(c *chain) bool {
 		return c.batch == batch && slices.ContainsFunc(c.bounds, func(b *bound) bool { return b.in[batch] > b.most })
 	})
 }
 
-// layersUnder returns the steps that build or fetch what a node is to stand on.
+// layersUnder returns the steps that build or fetch the layers of a node.
 func layersUnder(steps []*Step, c *chain) []int {
 	var layers []int
 	for _, n := range c.steps {

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bounds adds to a random site groups of which so many nodes may be disturbed at once, and returns
-// a goal that may have such a bound as well.
+// bounds adds groups with limits on the number of disturbed nodes to a random site. It returns a
+// goal that may have such a limit as well.
 func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	batch := func(name string) site.Batch {
 		if rapid.Bool().Draw(t, name+" in percent") {
@@ -43,7 +43,7 @@ func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	return plan.Goal{}
 }
 
-// disturbed returns the nodes that run and that a plan disturbs.
+// disturbed returns the running nodes that a plan disturbs.
 func disturbed(p *plan.Plan, s *site.Site, hosts []observe.Host) map[string]bool {
 	all := map[string]bool{}
 	for _, step := range p.Steps {
@@ -79,7 +79,7 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 	if len(p.Batches) > 0 && len(in) != len(rolls) {
 		t.Fatalf("%d nodes are in batches, of %d that are disturbed:\n%s", len(in), len(rolls), text(p))
 	}
-	together := map[int]bool{} // batches that say that they are too large
+	together := map[int]bool{} // batches that are reported as too large
 	for _, step := range p.Steps {
 		if step.Kind == plan.BeginBatch && strings.HasSuffix(step.Reason, "without one another") {
 			var n int
@@ -164,7 +164,8 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 	}
 }
 
-// bundled returns, for each node that a plan without batches changes, those that must change together with it.
+// bundled returns, for each node that a plan without batches changes, the nodes that must change
+// together with it.
 func bundled(t *rapid.T, s *site.Site, hosts []observe.Host) map[string]map[string]bool {
 	t.Helper()
 	p, err := plan.Up(s, hosts, plan.Goal{Batch: site.Batch{Percent: 100}})
@@ -218,7 +219,7 @@ func closure(p *plan.Plan) []map[int]bool {
 	return before
 }
 
-// sick is what a node is said to be that fails its check.
+// sick is the state reported for a node that fails its check.
 var errSick = errors.New("sick")
 
 func TestBatches(t *testing.T) {
@@ -240,7 +241,7 @@ func TestBatches(t *testing.T) {
 		if len(p.Batches) == 0 {
 			return
 		}
-		for _, name := range slices.Concat(p.Batches...) { // one of them, perhaps
+		for _, name := range slices.Concat(p.Batches...) { // one of them at most
 			if rapid.Bool().Draw(t, "stays healthy") {
 				continue
 			}
@@ -279,7 +280,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A run that is killed at any moment is brought to its end in batches, too.
+// A run that is killed at any moment is also finished in batches.
 func TestBatchesAfterKill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, g := begun(t)

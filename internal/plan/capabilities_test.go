@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestCapabilities: what an engine cannot do to a node that runs is not planned: the node is
-// stopped and started, or made anew, and the plan says why.
+// TestCapabilities: a plan contains nothing that an engine cannot do to a running node. The node is
+// stopped and started or recreated instead, and the plan gives the reason.
 func TestCapabilities(t *testing.T) {
 	limited := func(s *site.Site) { s.Nodes[1].Limits = site.Limits{Memory: 1 << 30} }
 	image := func(s *site.Site) { s.Roles[1].Apt = []string{"python3", "vim"} }
@@ -49,7 +49,7 @@ func TestCapabilities(t *testing.T) {
 			f := newFleet("sv1")
 			alone := func() *site.Site {
 				s := observatory()
-				s.Nodes = s.Nodes[:2] // of which the second is changed
+				s.Nodes = s.Nodes[:2] // the second of them is changed
 				s.Roles[3].NeedsHealthy = nil
 				return s
 			}
@@ -71,8 +71,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestDriftedNetwork: what of a network is not as it was made, and no field of its spec tells, has
-// it made as it was, with that as the reason.
+// TestDriftedNetwork: if a network has drifted in a way that no field of its spec shows, it is made
+// again, with the drift as the reason.
 func TestDriftedNetwork(t *testing.T) {
 	f := newFleet("sv1")
 	f.reach(t, observatory())

@@ -10,15 +10,16 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A change is from a node as it is to the node as it shall be.
+// A change is the difference between an existing node and the desired one.
 type change struct {
 	host   *observe.Host
 	node   *site.Node
 	wanted *spec.Node
-	has    *observe.Node // nil: it is not there
+	has    *observe.Node // nil if the node does not exist
 }
 
-// unfit says why a node that is there cannot become the wanted one, so that it has to go first; "" if it can.
+// unfit returns why an existing node cannot become the desired one and must be removed first, or ""
+// if it can.
 func (c *change) unfit() string {
 	current, wanted := c.has, c.wanted
 	switch {
@@ -34,12 +35,13 @@ func (c *change) unfit() string {
 	return ""
 }
 
-// can tells what the engine of the node that is there can do.
+// can returns the capabilities of the existing node's engine.
 func (c *change) can() observe.Capabilities { return c.host.Engines[c.has.Engine] }
 
 func (c *change) replaceReason() string { return stand.LayerChange(&c.has.Node, c.wanted) }
 
-// replug says how the disks of a machine change while it runs; "": they do not, or it has to be started anew.
+// replug describes how the disks of a machine change while it runs. It returns "" if they do not
+// change or the machine must be restarted for it.
 func (c *change) replug() string {
 	current, wanted := c.has.VM, c.wanted.VM
 	if c.has.State != observe.Running || !c.can().PlugDisk || spec.Digest(current.Fixed()) != spec.Digest(wanted.Fixed()) {
@@ -51,8 +53,8 @@ func (c *change) replug() string {
 	return ""
 }
 
-// rewire says how the interfaces of a machine change while it runs; not at all, if it has to be
-// started anew for that.
+// rewire returns how the interfaces of a machine change while it runs, or the zero value if the
+// machine must be restarted for it.
 func (c *change) rewire() (none spec.Rewire) {
 	if c.has.State != observe.Running || !c.can().PlugNIC {
 		return none
@@ -69,7 +71,8 @@ func (c *change) misplaced(wires spec.Rewire) bool {
 	return !slices.Equal(stay(&c.has.Node), stay(c.wanted))
 }
 
-// linked leaves out on which bridge links are, where that can be changed while the node runs.
+// linked returns the interfaces to compare. It leaves out the bridges if the engine can move links
+// while the node runs.
 func (c *change) linked(n *spec.Node) []spec.NIC {
 	if c.has.State != observe.Running || !c.can().MoveNIC {
 		return n.NICs

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A claim is what only one node of a host can have at a time: an id, an address on a network; or, on no host in
-// particular, to be the node of a name.
+// A claim is something that only one node can have at a time: on a host, an id or an address on a
+// network; on all hosts together, a node's name.
 type claim struct{ host, what string }
 
 func idClaim(host string, n *spec.Node) claim    { return claim{host, "id " + strconv.Itoa(n.ID)} }
@@ -23,13 +23,14 @@ func addressClaim(host string, nic spec.NIC) claim {
 func interfaceClaim(host, name string) claim { return claim{host, "interface " + name} }
 func networkClaim(host, name string) claim   { return claim{host, "network " + name} }
 
-// freed has the step that sets free what others may claim.
+// freed maps each claim to the step that frees it.
 type freed map[claim]int
 
-// node notes what a node sets free when it stops.
+// node records what a node frees when it stops.
 func (f freed) node(h *observe.Host, n *spec.Node, step int) { f.links(h, n, n.NICs, step) }
 
-// links notes what a node sets free when some of its interfaces go, with its place on their networks.
+// links records what a node frees when some of its interfaces are removed, and its place on their
+// networks.
 func (f freed) links(h *observe.Host, n *spec.Node, nics []spec.NIC, step int) {
 	f[placeClaim(h.Name, n)] = step
 	for _, c := range linkClaims(h.Name, n, nics) {
@@ -37,7 +38,7 @@ func (f freed) links(h *observe.Host, n *spec.Node, nics []spec.NIC, step int) {
 	}
 }
 
-// network notes what a network sets free when it is removed.
+// network records what a network frees when it is removed.
 func (f freed) network(h *observe.Host, n *spec.Network, step int) {
 	f[networkClaim(h.Name, n.Name)] = step
 	if n.Parent != "" {
@@ -45,16 +46,16 @@ func (f freed) network(h *observe.Host, n *spec.Network, step int) {
 	}
 }
 
-// settle lets steps wait for those that set free what they claim: a node's creation for the end of
-// one with its id, its start for the stop of one with its address, the end of a network for the
-// stop of those that were on it.
+// settle makes steps wait for those that free what they claim. A node is created after one with its
+// id is destroyed, and started after one with its address is stopped. A network is removed after
+// the nodes on it are stopped.
 func settle(d *draft) {
 	for n, s := range d.Steps {
 		d.claim(n, claimsOf(s, d.hosts[s.Host])...)
 	}
 }
 
-// claim lets a step wait for those that set free what it claims.
+// claim makes a step wait for the steps that free what it claims.
 func (d *draft) claim(n int, all ...claim) {
 	for _, c := range all {
 		if step, ok := d.frees[c]; ok && step != n {
@@ -70,7 +71,7 @@ func claimsOf(s *Step, h *observe.Host) (all []claim) {
 		return []claim{idClaim(s.Host, s.Node), nameClaim(s.Node)}
 	case StartNode:
 		return linkClaims(s.Host, s.Node, s.Node.NICs)
-	case LimitNode: // of which an interface may come
+	case LimitNode: // which may add an interface
 		return linkClaims(s.Host, s.Node, spec.Without(s.Node.NICs, s.Was.NICs))
 	case MakeNetwork:
 		if s.Network.Kind == spec.VethPair && s.WasNetwork == nil {
@@ -81,7 +82,7 @@ func claimsOf(s *Step, h *observe.Host) (all []claim) {
 		}
 	case RemoveNetwork:
 		all = placeClaims(h, s.Network)
-		for _, other := range h.Networks { // what is on a veth pair goes first
+		for _, other := range h.Networks { // networks on a veth pair are removed before the pair
 			if s.Network.Joins(other.Parent) {
 				all = append(all, networkClaim(s.Host, other.Name))
 			}
@@ -90,7 +91,7 @@ func claimsOf(s *Step, h *observe.Host) (all []claim) {
 	return all
 }
 
-// linkClaims returns what interfaces of a node need.
+// linkClaims returns what interfaces of a node claim.
 func linkClaims(host string, n *spec.Node, nics []spec.NIC) []claim {
 	all := make([]claim, 0, 2*len(nics))
 	for _, nic := range nics {
@@ -102,7 +103,7 @@ func linkClaims(host string, n *spec.Node, nics []spec.NIC) []claim {
 	return all
 }
 
-// placeClaims returns the places of the nodes that were on a network: they have to stand still.
+// placeClaims returns the places of the nodes that were on a network. They must be stopped.
 func placeClaims(h *observe.Host, on *spec.Network) (all []claim) {
 	for i := range h.Nodes {
 		if node := &h.Nodes[i].Node; stands(node, on) {
@@ -112,7 +113,7 @@ func placeClaims(h *observe.Host, on *spec.Network) (all []claim) {
 	return all
 }
 
-// overlap reports whether two networks would answer at the same addresses, or have the same interface.
+// overlap reports whether two networks have overlapping subnets or share an interface.
 func overlap(a, b *spec.Network) bool {
 	if a.Parent != "" && a.Parent == b.Parent || a.Joins(b.Ends[0]) || a.Joins(b.Ends[1]) {
 		return true

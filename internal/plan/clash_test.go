@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestNetworkRefused: what keeps a network from being made is said by the plan, on which host and
-// with what it collides.
+// TestNetworkRefused: the plan reports what prevents a network, with the host and the colliding
+// object.
 func TestNetworkRefused(t *testing.T) {
 	other := spec.Network{Site: "former", Name: "lan", Bridge: "orbformer", Subnet: "10.1.0.0/16", Gateway: "10.1.0.1/16"}
 	isolated := other
@@ -24,7 +24,7 @@ func TestNetworkRefused(t *testing.T) {
 	for _, c := range []struct {
 		site   *site.Site
 		around observe.Around
-		want   string // "": it is not refused
+		want   string // "" if it is not refused
 	}{
 		{observatory(), observe.Around{Networks: []spec.Network{other}}, "overlaps 10.1.0.0/16, network lan of site former"},
 		{observatory(), observe.Around{Networks: []spec.Network{isolated}}, ""},
@@ -60,8 +60,8 @@ func TestNetworkRefused(t *testing.T) {
 	}
 }
 
-// TestEndRefused: an interface that is named like an end of a veth pair is refused, but not the end
-// of one that the host has, whatever a node has made of it.
+// TestEndRefused: an interface with the name of a veth pair's end is refused, but not the end of an
+// existing pair, whatever a node has made of it.
 func TestEndRefused(t *testing.T) {
 	s := observatory()
 	s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"w0", "w1"}}}

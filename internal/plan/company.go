@@ -12,15 +12,15 @@ import (
 	"orrery/internal/site"
 )
 
-// A companion is what of another release stands beside a node, in quarantine, and goes with it: a
-// release that is staged, or the former one. So a switch, or the way back, finds both on one host.
+// A companion is a node of another release in quarantine that moves along with the live node: a
+// staged release, or the former one. After the move, a switch or rollback finds both on one host.
 type companion struct {
 	journey
 	*stand.Edition
 	came int // the step that receives it
 }
 
-// companions returns those of nodes that are asked to be on a host and are on others, as the hosts are.
+// companions returns the companions of nodes that move, and checks that each can move.
 func companions(
 	b *basis, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string,
 ) (all []*companion, err error) {
@@ -41,7 +41,7 @@ func companions(
 	return all, nil
 }
 
-// check refuses one that cannot go along, and with it the move.
+// check returns an error if a companion cannot move, which prevents the whole move.
 func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (err error) {
 	release := site.ReleaseName(c.has.Release)
 	no := func(cure, format string, args ...any) error {
@@ -82,8 +82,8 @@ func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (er
 	return place.Fits(b.site.Key(), c.Of, b.hosts[c.to])
 }
 
-// bring plans that companions come, before what is live goes after them: if one of them fails, that
-// has not been disturbed. They stand still then, as after a boot of their host.
+// bring plans the move of companions, before the live nodes follow. If one of them fails, the live
+// nodes have not been disturbed. Afterwards companions are stopped, as after a boot of their host.
 func (m *mover) bring(all []*companion) {
 	left := map[string][]int{} // host -> the steps after which companions have left it
 	for _, c := range all {

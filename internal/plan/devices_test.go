@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestEquipped: hardware that a host does not have, or not to spare, is told before anything is
-// done, with figures and the cure.
+// TestEquipped: hardware that a host lacks or has no more of is reported before anything is done,
+// with numbers and a cure.
 func TestEquipped(t *testing.T) {
 	with := func(edit func(*site.Node)) func(*site.Node) {
 		return func(n *site.Node) { virtual(n); edit(n) }
@@ -101,7 +101,7 @@ func TestEquipped(t *testing.T) {
 	}
 }
 
-// TestPagesOfItsOwn: pages that a machine has are no less its own while it runs.
+// TestPagesOfItsOwn: pages that a running machine uses count as available to it.
 func TestPagesOfItsOwn(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -117,7 +117,8 @@ func TestPagesOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestPagesOfNoSize: a host that reports pages of no size has none, and nothing is divided by that.
+// TestPagesOfNoSize: a host that reports pages of size 0 has none, and no division by the size
+// occurs.
 func TestPagesOfNoSize(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -129,7 +130,7 @@ func TestPagesOfNoSize(t *testing.T) {
 	}
 }
 
-// TestPagesElsewhere: pages that a machine has on one node of a host's memory do not help it on another.
+// TestPagesElsewhere: pages that a machine uses on one NUMA node do not help it on another.
 func TestPagesElsewhere(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -151,8 +152,8 @@ func TestPagesElsewhere(t *testing.T) {
 	}
 }
 
-// TestOtherDevices: other hardware needs the machine stopped; drivers for a function of the host's
-// are in another kernel, and so in another node.
+// TestOtherDevices: a change of hardware needs the machine stopped. Drivers for a PCI function of
+// the host are in another kernel, so the node is recreated.
 func TestOtherDevices(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -180,8 +181,8 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestDataShutsDown: a machine whose data outlives it shuts down in order before it is removed, and
-// one with disks before it is replaced, as undo gives those back.
+// TestDataShutsDown: a machine whose data outlives it shuts down in order before it is removed. A
+// machine with disks also does before it is replaced, since undo restores them.
 func TestDataShutsDown(t *testing.T) {
 	drive := func(disk string) func(*site.VM) {
 		return func(vm *site.VM) { vm.Disks = []site.Drive{{Name: "data", Disk: disk}} }
@@ -225,8 +226,8 @@ func TestDataShutsDown(t *testing.T) {
 	}
 }
 
-// TestSmallerDisk: a disk that is to have less room than its node's record says is refused before
-// anything is done, unless the node's disks are made anew.
+// TestSmallerDisk: a disk that would become smaller than in its node's record is refused before
+// anything is done, unless the node's disks are recreated.
 func TestSmallerDisk(t *testing.T) {
 	portal := func(s *site.Site) *site.Node { return &s.Nodes[3] }
 	withDisks := func() *site.Site {

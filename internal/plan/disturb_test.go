@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestConfigureDisturbs: a node counts as disturbed if services of it restart. A file says which
-// do, if that is not all.
+// TestConfigureDisturbs: a node counts as disturbed if services of it restart. A file can declare
+// which services restart.
 func TestConfigureDisturbs(t *testing.T) {
 	declared := func() *site.Site {
 		s := observatory()

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Down plans the end of nodes; when all are meant, of everything else of the site too, and with goal.Volumes of
-// its persistent data.
+// Down plans the removal of nodes. If all nodes are selected, it also removes everything else of
+// the site. With goal.Volumes, it removes persistent data too.
 func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	cut := settling(s, hosts, goal)
 	hosts = cut.After
@@ -26,7 +26,7 @@ func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	return d.sorted()
 }
 
-// dropArrivals plans the end of what has come of nodes that are on no host.
+// dropArrivals plans the removal of data received for nodes that are on no host.
 func dropArrivals(d *draft, h *observe.Host) {
 	for _, a := range h.Arrivals {
 		if d.goal.concerns(a.Name) {
@@ -60,7 +60,7 @@ func downHost(d *draft, h *observe.Host) {
 		return
 	}
 	last := gone
-	for _, vethPairs := range []bool{false, true} { // what is on a veth pair goes first
+	for _, vethPairs := range []bool{false, true} { // networks on a veth pair are removed before the pair
 		needs := last
 		for i := range h.Networks {
 			if n := &h.Networks[i].Network; (n.Kind == spec.VethPair) == vethPairs {
@@ -73,7 +73,7 @@ func downHost(d *draft, h *observe.Host) {
 	}
 	live := slices.Collect(maps.Values(h.Releases.Resting()))
 	for _, release := range h.Releases.Staged {
-		if !slices.Contains(live, release) { // what was live comes again with the next up
+		if !slices.Contains(live, release) { // the next up makes the live releases again
 			last = append(last, d.add(Step{
 				Kind: ForgetRelease, Host: h.Name, Subject: strconv.Itoa(release), Reason: "asked for", Needs: gone,
 				Release: release,
@@ -85,7 +85,7 @@ func downHost(d *draft, h *observe.Host) {
 	}
 }
 
-// Stop plans that nodes stand still, with all that is theirs kept.
+// Stop plans that nodes are stopped and keep everything they have.
 func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	p, _ := power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
 		if n.Runs() {
@@ -96,9 +96,9 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	return p
 }
 
-// Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
-// A machine that stands still because its host had no room goes on. One that is of no use starts
-// anew.
+// Start plans that existing nodes run as they are. It builds, changes and configures nothing. It
+// resumes a machine that was paused because its host had no room, and restarts a node whose state
+// is unusable.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
 		if why := n.Ruined(); why != "" {
@@ -111,7 +111,7 @@ func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	})
 }
 
-// Restart plans that nodes that are there start anew, as they are: those that run end first.
+// Restart plans that existing nodes start again as they are. Running nodes are stopped first.
 func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
 		if n.State == observe.Broken {
@@ -125,7 +125,7 @@ func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	})
 }
 
-// power plans that nodes that are there are switched on or off, each as set plans it.
+// power plans that existing nodes are started or stopped, each as set plans it.
 func power(s *site.Site, hosts []observe.Host, goal Goal,
 	set func(*draft, *observe.Host, *observe.Node) error) (*Plan, error) {
 	hosts = scoped(s, hosts)
@@ -144,7 +144,7 @@ func power(s *site.Site, hosts []observe.Host, goal Goal,
 	return d.sorted(), nil
 }
 
-// start plans that a node that does not run, or not any more then, runs as it is, and is healthy.
+// start plans that a stopped node, or one that an earlier step stops, runs as it is and is healthy.
 func start(d *draft, h *observe.Host, n *observe.Node, needs []int) error {
 	if err := place.Able(h, n.Name, n.Engine); err != nil {
 		return err
@@ -163,8 +163,9 @@ func start(d *draft, h *observe.Host, n *observe.Node, needs []int) error {
 	return nil
 }
 
-// lostNetwork returns a network whose bridge a node needs and the host does not have; "": it has
-// all. A link that is on no bridge, or was deleted, is put on that of its network by the start.
+// lostNetwork returns a network whose bridge a node needs and the host lacks, or "" if none is
+// missing. The start of the node puts a link that is on no bridge, or was deleted, on the bridge of
+// its network.
 func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).HasHostEnds() && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {

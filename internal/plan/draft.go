@@ -7,14 +7,14 @@ import (
 	"orrery/internal/site"
 )
 
-// A draft is a plan in the making: the steps so far, in the order in which they were added, and
-// what they set free.
+// A draft is an unfinished plan: the steps so far, in the order in which they were added, and the
+// claims that they free.
 type draft struct {
 	*basis
 	Plan
 	frees    freed
-	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
-	arrivals map[string][]int // host -> the steps by which nodes come to it from others
+	settled  map[string][]int // node -> the steps that finish its interrupted move
+	arrivals map[string][]int // host -> the steps by which nodes arrive from other hosts
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
@@ -24,16 +24,16 @@ func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	}
 }
 
-// add puts a step at the end and returns its number.
+// add appends a step and returns its number.
 func (d *draft) add(s Step) int {
 	s.N = len(d.Steps)
-	s.Needs = slices.Clone(s.Needs) // steps may be given the same list, and sorted writes to it
+	s.Needs = slices.Clone(s.Needs) // callers may share a list between steps, and sorted writes to it
 	d.Steps = append(d.Steps, &s)
 	return s.N
 }
 
-// sorted returns the plan in an order in which every step comes after those that it needs,
-// otherwise as drafted.
+// sorted returns the plan in an order in which every step comes after those that it needs.
+// Otherwise the order in which the steps were added is kept.
 func (d *draft) sorted() *Plan {
 	place := make([]int, len(d.Steps))
 	for i := range place {
@@ -62,7 +62,7 @@ func (d *draft) sorted() *Plan {
 		}
 		slices.Sort(s.Needs)
 		s.Needs = slices.Compact(s.Needs)
-		// A cycle, which check refuses, is cut here: nobody could begin it.
+		// A cycle, which package check refuses, is cut here. Otherwise no step of it could begin.
 		s.Needs = slices.DeleteFunc(s.Needs, func(need int) bool { return need >= n })
 	}
 	d.Steps = ordered

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestDrainedHost: what is on a drained host goes on there; what is not comes to another, or is
-// left alone where it is declared there.
+// TestDrainedHost: nodes on a drained host continue there. Other nodes are placed elsewhere, or
+// left alone if they are declared for that host.
 func TestDrainedHost(t *testing.T) {
 	s, observed := onTwo(t, bare("a", "sv2"), bare("ab", ""), bare("new", ""), bare("fixed", "sv2"),
 		bare("to-move", "sv2"))

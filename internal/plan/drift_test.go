@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// drifting returns a fleet on which the observatory is up, and a way to let its nodes drift.
+// drifting returns a fleet on which the observatory is up, and a function that makes its nodes
+// drift.
 func drifting(t *testing.T) (*fleet, func(node string, all ...observe.Drift)) {
 	t.Helper()
 	f := newFleet("sv1")
@@ -39,8 +40,8 @@ var (
 		Want: "passed", Found: "failing"}
 )
 
-// TestMend: what has drifted of a node, if somebody has looked, is mended, and its health proven;
-// only what has to restart services disturbs.
+// TestMend: observed drift of a node is repaired, and its health is proven. The repair disturbs the
+// node only if services must restart.
 func TestMend(t *testing.T) {
 	f, drift := drifting(t)
 	s := observatory()
@@ -69,7 +70,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// TestMendOther: what is made anew need not be mended, and what nobody has asked for is not.
+// TestMendOther: recreated nodes need no repair, and unselected nodes get none.
 func TestMendOther(t *testing.T) {
 	f, drift := drifting(t)
 	drift("receptor1", goneProgram)
@@ -85,15 +86,15 @@ func TestMendOther(t *testing.T) {
 		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
 		"node receptor1: check: prove health")
 
-	s = observatory() // a role has been changed as well
+	s = observatory() // a role has changed as well
 	s.Roles[1].Files[0].Content = []byte("{{.Node.ID}}\n")
 	wantLines(t, f.up(t, s, plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
 		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
 		"node receptor1: configure: receptor: file /etc/receptor.json changed", "node receptor1: check: prove health")
 }
 
-// TestMendInBatches: what disturbs is mended in batches, those first that are not healthy now,
-// whatever is on record.
+// TestMendInBatches: repairs that disturb are done in batches, beginning with nodes that are
+// unhealthy now, whatever is recorded.
 func TestMendInBatches(t *testing.T) {
 	f, drift := drifting(t)
 	drift("receptor1", editedFile)

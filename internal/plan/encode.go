@@ -13,17 +13,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// version is that of the encoding: who gets another one cannot know what is meant.
+// version is the version of the encoding. A host cannot decode any other version.
 const version = 1
 
-// A parcel is a step on its way to whoever does it.
+// A parcel is an encoded step, for the host that does it.
 type parcel struct {
 	Version int `json:"version"`
 	*Step
-	Load json.RawMessage `json:"load"` // what steps of its kind have
+	Load json.RawMessage `json:"load"` // fields that only steps of this kind have
 }
 
-// Encode returns a step as bytes, with all that is in it. No value of a secret is.
+// Encode encodes a step and everything in it. It contains no value of a secret.
 func Encode(s *Step) ([]byte, error) {
 	load, known := loadOf(s)
 	if !known {
@@ -36,11 +36,12 @@ func Encode(s *Step) ([]byte, error) {
 	return json.Marshal(parcel{version, s, text})
 }
 
-// Decode returns a step that was encoded. What this version does not know is an error and not left out.
+// Decode returns an encoded step. It returns an error if the step has a field or kind that this
+// version does not know.
 func Decode(text []byte) (*Step, error) {
 	p := parcel{Step: &Step{}}
 	err := strictly(text, &p)
-	if p.Version != version && p.Version != 0 { // which stands first
+	if p.Version != version && p.Version != 0 { // the version comes first
 		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", p.Version,
 			version).
 			Try("install the same orrery on all hosts")
@@ -67,7 +68,8 @@ func strictly(text []byte, into any) error {
 	return nil
 }
 
-// What steps of a kind have beside what all have: where it is in the step, for reading and for writing.
+// The fields that steps of some kinds have in addition. The pointers refer to the fields of Step,
+// for encoding and decoding.
 type (
 	networkLoad struct {
 		Network **spec.Network `json:"network"`
@@ -119,13 +121,13 @@ type (
 	}
 )
 
-// loadOf returns what a step of its kind has.
+// loadOf returns the additional fields of a step of its kind.
 func loadOf(s *Step) (load any, known bool) {
 	node := nodeLoad{&s.Node, &s.Was}
 	roles := rolesLoad{node, &s.Duties}
 	switch s.Kind {
 	case PrepareHost, RestoreHost, BeginBatch, ForgetNames, ForgetRelease:
-		return &struct{}{}, true // all of it is shown to users, too
+		return &struct{}{}, true // every field is in the JSON that users see
 	case BuildLayer, FetchLayer:
 		return &layerLoad{&s.Layer}, true
 	case MakeNetwork, RemoveNetwork:

@@ -14,8 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// travelled returns a step as it is after a way on which it was bytes, and sees to it that nothing
-// of it was lost.
+// travelled returns a step after encoding and decoding, and checks that nothing of it was lost.
 func travelled(t failer, s *plan.Step) *plan.Step {
 	t.Helper()
 	text, err := plan.Encode(s)
@@ -27,7 +26,7 @@ func travelled(t failer, s *plan.Step) *plan.Step {
 		t.Fatalf("%s: %v\n%s", s, err, text)
 	}
 	before, now := reflect.ValueOf(*s), reflect.ValueOf(*decoded)
-	for i := range before.NumField() { // those, too, that are left out where a plan is shown
+	for i := range before.NumField() { // including those left out when a plan is shown
 		a, _ := json.Marshal(before.Field(i).Interface())
 		b, _ := json.Marshal(now.Field(i).Interface())
 		if string(a) != string(b) {
@@ -37,7 +36,7 @@ func travelled(t failer, s *plan.Step) *plan.Step {
 	return decoded
 }
 
-// TestStepsTravel: whatever steps a plan has, there or back, they are the same after they were encoded.
+// TestStepsTravel: all steps of plans and undo plans are the same after encoding and decoding.
 func TestStepsTravel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, g := begun(t)
@@ -61,7 +60,7 @@ func TestStepsTravel(t *testing.T) {
 	})
 }
 
-// TestDecodeIsStrict: what is not known is not left out.
+// TestDecodeIsStrict: unknown fields are an error.
 func TestDecodeIsStrict(t *testing.T) {
 	text, err := plan.Encode(&plan.Step{Kind: plan.RemoveVolume, Host: "sv1", Subject: "x", Path: "/x"})
 	if err != nil {
@@ -83,8 +82,8 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// TestNoSecretTravels: a step has with it where the values of secrets belong, and neither these nor
-// a text with one in it.
+// TestNoSecretTravels: a step contains the places of secrets, but neither their values nor a text
+// with a value in it.
 func TestNoSecretTravels(t *testing.T) {
 	s := drawnSecret()
 	packer := pack.New(s, nil)

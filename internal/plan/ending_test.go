@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestEnding: nodes end in the way that the goal says, whatever the plan ends them for, and the host is told.
+// TestEnding: nodes end in the way that the goal specifies, for whatever reason the plan ends them,
+// and the step contains it.
 func TestEnding(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
@@ -21,7 +22,7 @@ func TestEnding(t *testing.T) {
 	} {
 		goal := plan.Goal{Nodes: map[string]bool{"portal": true, "db": true}, Ending: ending}
 		hosts := f.observe()
-		for i := range hosts[0].Nodes { // so that each of them saves something when the site goes down
+		for i := range hosts[0].Nodes { // so that each of them has data to save when the site is destroyed
 			hosts[0].Nodes[i].Mounts = []spec.Mount{{Volume: "rows", Path: "/srv"}}
 		}
 		restart, err := plan.Restart(s, hosts, goal)

@@ -11,11 +11,11 @@ import (
 	"orrery/internal/site"
 )
 
-// virtual makes a virtual machine of a node, as a site file without a word about it does.
+// virtual makes a node a virtual machine, with the defaults of a site file.
 func virtual(n *site.Node) { n.Engine, n.Limits = site.KVM, site.Limits{Memory: site.DefaultVMMemory} }
 
-// TestOtherEngine: a node that becomes a virtual machine, or a container again, is made anew, and
-// the plan says why. What is on its volume stays.
+// TestOtherEngine: a node that becomes a virtual machine, or a container again, is recreated, and
+// the plan gives the reason. Its volume is kept.
 func TestOtherEngine(t *testing.T) {
 	f := newFleet("sv1")
 	f.reach(t, observatory())
@@ -50,7 +50,7 @@ func TestOtherEngine(t *testing.T) {
 	f.wantReached(t, observatory())
 }
 
-// TestMachineLimits: the limits of a virtual machine are those of its hardware, and need it stopped.
+// TestMachineLimits: limits of a virtual machine are part of its hardware, so it must be stopped.
 func TestMachineLimits(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -64,8 +64,8 @@ func TestMachineLimits(t *testing.T) {
 		"node portal: start: after the change", "node portal: check: prove health")
 }
 
-// TestUnable: what keeps a node from running on its host is told before anything is done, with the
-// cure, and only of nodes that there are.
+// TestUnable: if a node cannot run on its host, this is reported with a cure before anything is
+// done, and only for selected nodes.
 func TestUnable(t *testing.T) {
 	lacks := observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed",
 		Cure: "apt-get install qemu-system-x86"}}
@@ -107,8 +107,8 @@ func wantUp(t *testing.T, name string, s *site.Site, hosts []observe.Host, goal 
 	}
 }
 
-// TestPooled: a Dom0 knows its own memory; what guests of Xen can have is Xen's. What those that
-// run have is theirs, and no other engine's nodes need any of it.
+// TestPooled: a Dom0 knows only its own memory, and Xen manages the memory of guests. Memory of
+// running guests counts as available to them, and nodes of other engines need none of it.
 func TestPooled(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -141,7 +141,8 @@ func TestPooled(t *testing.T) {
 	}
 }
 
-// TestStartUnable: a node whose engine has lost what it needs is not begun to be started; it can be taken down.
+// TestStartUnable: a start is refused if the node's engine lacks something, but the node can be
+// destroyed.
 func TestStartUnable(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -161,8 +162,8 @@ func TestStartUnable(t *testing.T) {
 	}
 }
 
-// TestEmulated: a plan warns once for each host of virtual machines that are emulated there,
-// whether there is something to do or not.
+// TestEmulated: a plan warns once for each host with emulated virtual machines, even if there is
+// nothing to do.
 func TestEmulated(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -178,8 +179,8 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// TestKernelBesideRoles: the kernel's layer stands on the base only, as the first role layer does;
-// a machine waits for both, a container does not wait for a kernel.
+// TestKernelBesideRoles: the kernel's layer is directly above the base, like the first role layer.
+// A machine waits for both, and a container does not wait for a kernel.
 func TestKernelBesideRoles(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -215,8 +216,8 @@ func TestKernelBesideRoles(t *testing.T) {
 	}
 }
 
-// TestPlug: a disk comes to a machine that runs where its engine can do that; what cannot be done
-// so, such as another cache, stops it.
+// TestPlug: a disk is added to a running machine if its engine can do that. Changes that it cannot
+// do, such as another cache mode, stop the machine.
 func TestPlug(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()

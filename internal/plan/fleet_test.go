@@ -20,7 +20,7 @@ import (
 	"orrery/test/need"
 )
 
-// failer is what tests need of testing.T and rapid.T.
+// A failer is what tests need of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -28,7 +28,7 @@ type failer interface {
 
 func TestMain(m *testing.M) { need.RandomSites(m) }
 
-// fleet is the hosts of a site, in memory.
+// A fleet is the hosts of a site, in memory.
 type fleet struct {
 	hosts  []*memory.Host
 	faults *fake.Faults // of all hosts together
@@ -54,7 +54,7 @@ func (f *fleet) observe() []observe.Host {
 	return all
 }
 
-// ended keeps the order in which steps began and ended.
+// ended records the order in which steps began and ended.
 type ended struct {
 	sync.Mutex
 	began, done []*plan.Step
@@ -84,7 +84,7 @@ func (f *fleet) run(p *plan.Plan, parallel int) *apply.Result {
 	return result
 }
 
-// settle drops what was kept to undo a run that has succeeded.
+// settle removes the undo data of a run that has succeeded.
 func (f *fleet) settle(t failer, p *plan.Plan) {
 	t.Helper()
 	for _, h := range f.hosts {
@@ -159,10 +159,10 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 				t.Fatalf("node %s is not on host %s", n.Name, h.Name)
 			}
 			if !wanted.Autostart && current.State == observe.Stopped {
-				current.Config = wanted.Config // it is brought up to date when it runs
+				current.Config = wanted.Config // it is updated when the node runs
 			}
 			if wanted.Config.Health == "" {
-				current.Config.Health = "" // that nothing is to be checked any more is not worth a step
+				current.Config.Health = "" // a removed health check needs no step
 			}
 			if got, want := spec.Digest(current.Node), spec.Digest(wanted); got != want {
 				t.Fatalf("node %s is\n%+v, not\n%+v", n.Name, current.Node, *wanted)
@@ -208,7 +208,7 @@ func text(p *plan.Plan) string {
 	return string(b)
 }
 
-// joint returns what joins a network's bridge on a host of the fleet with those on others.
+// joint returns how a network's bridge on a host of the fleet is joined with other hosts.
 func joint(placed *site.Site, f *fleet, n spec.Network, on string) spec.VXLAN {
 	joint := spec.VXLAN{ID: site.VNI(n.Site, n.Name)}
 	var peers []spec.Peer

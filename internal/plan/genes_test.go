@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// genes are what a random site is built from. Two sites that share most of their genes are a site
-// before and after an edit.
+// genes describe a random site. Two sites that share most of their genes are like a site before and
+// after an edit.
 type genes struct {
 	hosts     int
 	networks  [4]*networkGenes
@@ -23,36 +23,36 @@ type genes struct {
 }
 
 type networkGenes struct {
-	subnet int // one network may come to that which another leaves
+	subnet int // a network may take over the subnet that another gives up
 	nat    bool
 	mtu    int
 	kind   int
 	parent int // of macvlan
 }
 
-// vethPairGenes say what a veth pair is: either may come to have ends that the other had.
+// vethPairGenes describe a veth pair. Two pairs may exchange their ends.
 type vethPairGenes struct{ ends int }
 
-// interfaceNames are those of the machines, and ends of veth pairs.
+// interfaceNames are the interfaces of the machines, and the ends of veth pairs.
 var interfaceNames = []string{"enp1", "enp2", "w0", "w1", "w2", "w3"}
 
 type roleGenes struct {
-	apt, template, step, service, health, env, pip int // versions; 0: none
+	apt, template, step, service, health, env, pip int // versions, or 0 for none
 	volume                                         int
 	needs                                          []int // earlier roles on the same node
-	healthy                                        []int // roles of nodes that are healthy before
+	healthy                                        []int // roles whose nodes must be healthy before
 }
 
 type nodeGenes struct {
 	id, address  int
-	host         int // 0: placed
+	host         int // 0: not declared
 	roles        []int
 	networks     []int
-	takes        int // the first interface that it takes
+	takes        int // index of the first interface that it takes
 	cpus, memory int
 	privileged   bool
 	virtual      bool
-	sleeper      bool // not started by itself
+	sleeper      bool // no autostart
 	requirements int
 }
 
@@ -123,12 +123,12 @@ func drawGenes(t *rapid.T) *genes {
 	return g
 }
 
-// edited returns other genes for the same hosts: a few edits, rarely all at once.
+// edited returns changed genes for the same hosts: a few edits, and rarely all genes.
 func (g *genes) edited(t *rapid.T) *genes {
 	e := *g
 	for range 1 + small(t, 5, "edits") {
 		switch small(t, 6, "edit") {
-		case 6: // nothing but the limits
+		case 6: // only the limits
 			i := small(t, len(e.nodes)-1, "of")
 			if old := e.nodes[i]; old != nil {
 				n := *old
@@ -156,7 +156,7 @@ func (g *genes) edited(t *rapid.T) *genes {
 
 var hostNames = []string{"sv1", "sv2", "sv3"}
 
-// site builds a site in which check would find no mistake.
+// site builds a site in which package check would find no mistake.
 func (g *genes) site() *site.Site {
 	s := &site.Site{
 		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm",
@@ -165,7 +165,7 @@ func (g *genes) site() *site.Site {
 	}
 	for i := range g.hosts {
 		h := site.Host{Name: hostNames[i]}
-		if i > 0 { // that of the first follows from the others'
+		if i > 0 { // the first host's address is derived from the others'
 			h.Underlay = netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)})
 		}
 		s.Hosts = append(s.Hosts, h)
@@ -193,7 +193,7 @@ func (g *genes) site() *site.Site {
 	return s
 }
 
-// addVethPairs declares the veth pairs; of two with a common end only the first.
+// addVethPairs declares the veth pairs. If two share an end, only the first is declared.
 func (g *genes) addVethPairs(s *site.Site) {
 	for i, c := range g.vethPairs {
 		if c == nil {
@@ -208,7 +208,7 @@ func (g *genes) addVethPairs(s *site.Site) {
 	}
 }
 
-// vethPairOf returns the veth pair of which an interface is an end.
+// vethPairOf returns the veth pair that has an interface as an end.
 func vethPairOf(s *site.Site, end string) (site.VethPair, bool) {
 	i := slices.IndexFunc(s.VethPairs, func(veth site.VethPair) bool { return slices.Contains(veth.Ends[:], end) })
 	if i < 0 {
@@ -223,7 +223,7 @@ func usable(s *site.Site, name string) bool {
 	return end || name[0] == 'e'
 }
 
-// become makes a network one of its kind, if it can be.
+// become gives a network a kind, if the network can have it.
 func (n *networkGenes) become(s *site.Site, made *site.Network, parents map[string]bool) {
 	switch parent := interfaceNames[n.parent]; {
 	case n.kind == 1:
@@ -236,7 +236,7 @@ func (n *networkGenes) become(s *site.Site, made *site.Network, parents map[stri
 	}
 }
 
-// taking returns the first interface from one on that nobody has taken.
+// taking returns the first interface, starting from one, that is not taken.
 func (n *nodeGenes) taking(s *site.Site, taken map[string]bool) (string, bool) {
 	for i := range interfaceNames {
 		name := interfaceNames[(n.takes+i)%len(interfaceNames)]
@@ -333,8 +333,8 @@ func (g *genes) addNodes(s *site.Site) {
 	slices.SortFunc(s.Nodes, func(a, b site.Node) int { return a.ID - b.ID })
 }
 
-// addHealthy adds to roles their needs of healthy nodes, except those by which nodes would wait for one
-// another in a circle.
+// addHealthy adds the nodes that must be healthy before a role is applied, except those that would
+// cause a cycle.
 func (g *genes) addHealthy(s *site.Site) {
 	for i, r := range g.roles {
 		for _, j := range r.healthy {
@@ -373,7 +373,7 @@ func awaited(s *site.Site) (map[string][]string, error) {
 func circular(s *site.Site) bool {
 	waits, err := awaited(s)
 	if err != nil {
-		return true // nobody has the role
+		return true // no node has the role
 	}
 	const open, closed = 1, 2
 	state := map[string]int{}

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// wired returns a site with a veth pair of which one end carries a macvlan network, and nodes take both ends
-// of another.
+// wired returns a site with two veth pairs: one end of the first carries a macvlan network, and
+// nodes take both ends of the second.
 func wired() *site.Site {
 	network := func(name, kind, subnet string) site.Network {
 		return site.Network{Name: name, Kind: kind, Subnet: netip.MustParsePrefix(subnet), MTU: 1500}
@@ -53,7 +53,7 @@ func TestVethPairsComeFirstAndGoLast(t *testing.T) {
 	}
 	before(p, "network vethpair.one: network", "network mac: network")
 	before(p, "network vethpair.two: network", "node a: start")
-	if again := f.up(t, wired(), plan.Goal{}); !again.Empty() { // although neither end of veth pair two is to be seen
+	if again := f.up(t, wired(), plan.Goal{}); !again.Empty() { // although neither end of veth pair two is visible
 		t.Errorf("the second plan is not empty:\n%s", text(again))
 	}
 	down := plan.Down(wired(), f.observe(), plan.Goal{})

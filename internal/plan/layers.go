@@ -11,13 +11,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// layerDraft plans the layers that nodes stand on.
+// A layerDraft plans the layers of nodes.
 type layerDraft struct {
 	*draft
-	steps   map[string]int            // host and digest -> step that builds it, or fetches it
-	fetched map[string]string         // digest -> the last host that is planned to fetch it
-	origins map[string]*place.Origin  // of layers, by their digests
-	needed  map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
+	steps   map[string]int            // host and digest -> step that builds or fetches it
+	fetched map[string]string         // digest -> last host that is planned to fetch it
+	origins map[string]*place.Origin  // digest -> where the layer comes from
+	needed  map[string]map[string]int // digest -> host -> number of nodes that need it, or nil if not counted yet
 }
 
 func newLayerDraft(d *draft) *layerDraft {
@@ -26,13 +26,13 @@ func newLayerDraft(d *draft) *layerDraft {
 	}
 }
 
-// under plans the layers that a node needs, each once a host and after those that it stands on. It
+// under plans the layers that a node needs, each once on a host and after the layers below it. It
 // returns the steps to wait for.
 func (d *layerDraft) under(h *observe.Host, n *site.Node) []int {
 	return d.make(h, d.makerOf(n).Layers(n))
 }
 
-// make plans some layers on a host, of which each comes after those that it stands on.
+// make plans layers on a host, each after the layers below it.
 func (d *layerDraft) make(h *observe.Host, layers []*spec.Layer) []int {
 	awaited := map[string]int{} // the topmost steps, by layer
 	for i, l := range layers {
@@ -51,8 +51,8 @@ func (d *layerDraft) make(h *observe.Host, layers []*spec.Layer) []int {
 	return slices.Sorted(maps.Values(awaited))
 }
 
-// provide plans that a host has a layer: it fetches it from the hosts that have it, or from the one
-// that builds it for all, or is that one. Those before it are what it may stand on.
+// provide plans that a host gets a layer. The host fetches it from hosts that have it or from the
+// one that builds it for all, or it builds the layer itself. The layers in before may be below it.
 func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
 	if h.Layers[l.Digest] {
 		return 0, false
@@ -79,8 +79,8 @@ func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Laye
 	return step, true
 }
 
-// sources returns the hosts that have a layer. If there are none, builder is the one that builds
-// it. If nobody else needs it, that is the host itself.
+// sources returns the hosts that have a layer. If there are none, builder is the host that builds
+// it, which is itself if no other host needs the layer.
 func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
 	if len(d.hosts) < 2 {
 		return nil, itself
@@ -89,7 +89,7 @@ func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string,
 		d.countNeeds()
 	}
 	from, known := d.origins[l.Digest]
-	if !known { // it is the same for all hosts: of many, each would look at all
+	if !known { // the same for all hosts: computed once, not by each of many hosts
 		from = place.OriginOf(l, d.site, d.hosts, d.needed[l.Digest])
 		d.origins[l.Digest] = from
 	}
@@ -99,7 +99,7 @@ func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string,
 	return nil, from.For(itself)
 }
 
-// countNeeds counts, for each layer and host, the nodes there that stand on it, or will.
+// countNeeds counts, for each layer and host, the nodes there that need it or will.
 func (d *layerDraft) countNeeds() {
 	d.needed = map[string]map[string]int{}
 	for i := range d.site.Nodes {

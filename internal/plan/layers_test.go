@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestLayersOverHosts: a layer is built on one host alone, and on none if one has it; each host
-// that fetches it knows from whom, and who fetches it before.
+// TestLayersOverHosts: a layer is built on one host only, or on none if a host has it. Each host
+// that fetches it has its sources, and the host that fetches before it.
 func TestLayersOverHosts(t *testing.T) {
 	base := func(s *site.Site) string {
 		return newDraft(s, nil, Goal{}).makerOf(&s.Nodes[0]).Layers(&s.Nodes[0])[0].Digest
@@ -40,8 +40,8 @@ func TestLayersOverHosts(t *testing.T) {
 		"one alone": {func(s *site.Site, _ []observe.Host) { s.Nodes = s.Nodes[1:2] }, "sv2 builds"},
 		"what is not known of a host is none": {func(s *site.Site, hosts []observe.Host) {
 			for i := range 2 {
-				// a node that is nowhere else might be there, so that nothing is made; these are, and are made
-				// anew
+				// A node that is on no other host might be there, so it is not made. These nodes
+				// exist and are recreated.
 				hosts[i].Nodes = []observe.Node{{Node: *newNode(s, i), State: observe.Broken}}
 			}
 			hosts[2] = observe.Host{Name: "sv3", Unknown: true, Layers: map[string]bool{base(s): true}}
@@ -69,7 +69,8 @@ func newNode(s *site.Site, i int) *spec.Node {
 	return n
 }
 
-// layersIn says what a plan does about layers, and looks whether who shall give them has them by then.
+// layersIn describes the steps of a plan for layers, and checks that each source has the layer by
+// then.
 func layersIn(t *testing.T, p *Plan, hosts []observe.Host) string {
 	t.Helper()
 	var all []string

@@ -15,12 +15,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// MoveNodes plans that nodes go to other hosts with all that is theirs, and what of other releases
-// stands beside them; moves gives the host to which each goes. What they have written is copied
-// while they run; then they stop, the rest is copied, the host that they leave gives them away, the
-// other one receives them, and those start that ran. What the site declares of them and of the rest
-// is as it was: nothing else is changed. A move that was cut short is brought to its end first.
-// Nodes that are there already are left alone.
+// MoveNodes plans that nodes move to other hosts with everything they have. Their instances of
+// other releases move along. moves maps each node to its new host.
+//
+// What a node has written is copied while it runs. Then the node stops, the rest is copied, its
+// host gives it away, and the other host receives it. Nodes that ran start again. Nothing else is
+// changed. An interrupted move is finished first. Nodes that are already on their new host are left
+// alone.
 func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]string) (*Plan, error) {
 	goal.Nodes = map[string]bool{}
 	for name := range moves {
@@ -48,7 +49,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	m := &mover{
 		draft: up.draft, up: up, before: before, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
 	}
-	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
+	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy continues with the received data
 		return h.End == handover.Drop &&
 			slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
@@ -64,8 +65,8 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	return m.sorted(), nil
 }
 
-// MoveBack plans, after a run of such a plan that came to nothing half way, that each of its nodes
-// runs where it is now: where nothing was given, that is on the host that it was to leave.
+// MoveBack plans, after a failed run of a plan of MoveNodes, that each of its nodes runs on its
+// current host. If the node was not given away, that is the host that it should have left.
 func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Plan, error) {
 	moves := map[string]string{}
 	for _, step := range failed.Steps {
@@ -79,13 +80,13 @@ func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Pla
 // A journey is the move of one node.
 type journey struct {
 	node     string
-	has      observe.Node // as it is
+	has      observe.Node // current state
 	from, to string       // hosts
-	ran      bool         // it runs, or did until this move was cut short
+	ran      bool         // it runs, or ran until this move was interrupted
 }
 
-// journeys returns those of nodes that are not where they are to go, in the order in which the site
-// declares them.
+// journeys returns the journeys of nodes that are not on their new host, in the order in which the
+// site declares them.
 func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]journey, error) {
 	for _, name := range slices.Sorted(maps.Keys(moves)) {
 		if _, ok := s.Node(name); !ok {
@@ -110,7 +111,7 @@ func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]jo
 	return all, nil
 }
 
-// journeyOf returns that of a node, which may be there already.
+// journeyOf returns the journey of a node. Its hosts are the same if the node is already there.
 func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) {
 	var names []string
 	j, unknown := &journey{node: n.Name, to: to}, ""
@@ -124,7 +125,7 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 			j.has, j.from, j.ran = *current, h.Name, current.Runs() || current.Resume
 		}
 	}
-	if to == "" { // it goes on where it is
+	if to == "" { // it stays where it is
 		j.to = j.from
 		return j, nil
 	}
@@ -155,7 +156,7 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 	return j, nil
 }
 
-// moved returns the hosts as they are when the nodes have come to others, before they start there.
+// moved returns the hosts as they are when the nodes have arrived, before they start.
 func moved(hosts []observe.Host, all []journey) []observe.Host {
 	after := slices.Clone(hosts)
 	for i := range after {
@@ -174,26 +175,27 @@ func moved(hosts []observe.Host, all []journey) []observe.Host {
 	return after
 }
 
-// mover drafts moves.
+// A mover drafts moves.
 type mover struct {
 	*draft
 	up     *siteDraft
-	before map[string]*observe.Host // the hosts as they were seen
-	fixed  map[string]string        // hosts of the nodes of which the site says where they are
-	made   map[string][]laid        // what a host is given before anything stops
-	// what tells hosts where the nodes of a network are. It is done when those stand still that move
+	before map[string]*observe.Host // the hosts as observed
+	fixed  map[string]string        // node -> host that the site declares for it
+	made   map[string][]laid        // host -> steps that make its networks before any node stops
+	// The steps that tell hosts where a network's nodes are. They run when the moving nodes are
+	// stopped.
 	joins []laid
 	lefts []int            // the steps with which nodes have left their hosts
-	came  map[string][]int // node -> the steps that receive what stands beside it
+	came  map[string][]int // node -> steps that receive its companions
 }
 
-// A laid network is the step that makes it; the name "" is for all of them.
+// A laid network is the step that makes it. The name "" stands for all networks.
 type laid struct {
 	network string
 	step    int
 }
 
-// on returns the steps of networks on which a node is.
+// on returns the steps that make networks of a node.
 func on(n *site.Node, all []laid) (steps []int) {
 	for _, one := range all {
 		if one.network == "" || slices.Contains(n.Networks(), one.network) {
@@ -244,7 +246,7 @@ func (m *mover) move(all []journey, with []*companion) error {
 	return nil
 }
 
-// check refuses the move of a node that is tied to its host, or that the other one cannot have.
+// check returns an error if a node is tied to its host, or if the other host cannot have it.
 func (j *journey) check(b *basis, from *observe.Host) error {
 	n, _ := b.site.Node(j.node)
 	wanted, err := b.makerOf(n).Node(n)
@@ -282,8 +284,8 @@ func (j *journey) check(b *basis, from *observe.Host) error {
 	return place.Fits(b.site.Key(), n, to)
 }
 
-// ground plans the networks of a host: those that are not there before nodes stop, what changes of
-// the others when they stand still.
+// ground plans the networks of a host. Missing networks are made before nodes stop. Changes of
+// existing networks are done when the moving nodes are stopped.
 func (m *mover) ground(h *observe.Host) error {
 	if h.Unknown {
 		return nil
@@ -317,7 +319,7 @@ func (m *mover) ground(h *observe.Host) error {
 	return nil
 }
 
-// nodesOn returns the nodes of a host that a goal concerns, as the site is placed.
+// nodesOn returns the nodes of a host in a placed site that are selected.
 func nodesOn(s *site.Site, host string, goal Goal) (nodes []*site.Node) {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Host == host && goal.concerns(n.Name) {
@@ -357,9 +359,9 @@ func (m *mover) journey(j *journey) error {
 	return nil
 }
 
-// travel plans the way of a node to another host, which makes it as wanted. What it has written is
-// copied while it runs, and the rest once halt has stopped it. It returns the step that receives
-// the node.
+// travel plans the transfer of a node to another host, which makes it as wanted. Its data is copied
+// while it runs, and the rest once halt has stopped it. travel returns the step that receives the
+// node.
 func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, halt func(copied int) int) int {
 	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
 		return m.add(Step{
@@ -374,7 +376,7 @@ func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, h
 	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 }
 
-// resume lets a node run again whose move was cut short.
+// resume plans that a node whose move was interrupted runs again.
 func (m *mover) resume(name string) {
 	n, ok := m.site.Node(name)
 	if !ok {
@@ -396,7 +398,7 @@ func (m *mover) resume(name string) {
 	}
 }
 
-// resume plans that a node runs, and returns the last step, or another if there is none.
+// resume plans that a node runs. It returns the last step, or other if there is none.
 func (u *nodeDraft) resume(other int) int {
 	u.upNode()
 	if len(u.steps) == 0 {
@@ -405,8 +407,8 @@ func (u *nodeDraft) resume(other int) int {
 	return u.steps[len(u.steps)-1]
 }
 
-// arrived returns a node as it is when it has been received: made as it is declared, with what had
-// been done on it.
+// arrived returns a node in its state after it was received: made as declared, with the
+// configuration that it had.
 func arrived(wanted *spec.Node, old *observe.Node) *observe.Node {
 	node := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: old.Configured, Active: old.Active,
 		Resume: true}
@@ -414,7 +416,8 @@ func arrived(wanted *spec.Node, old *observe.Node) *observe.Node {
 	return node
 }
 
-// clear plans the end of networks for which a host has no use any more, as the nodes on them are elsewhere.
+// clear plans the removal of networks that a host no longer needs, since their nodes are on other
+// hosts.
 func (m *mover) clear(h *observe.Host) {
 	if h.Unknown {
 		return
@@ -443,8 +446,8 @@ func (m *mover) clear(h *observe.Host) {
 	}
 }
 
-// tell plans that the nodes of a host are told of those that have come, whose SSH host keys are
-// there now, and where others are.
+// tell plans to write the names on a host when nodes have arrived, whose SSH host keys are there
+// now, or when nodes are on other hosts than before.
 func (m *mover) tell(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
 	reason := "nodes have come"
@@ -454,7 +457,7 @@ func (m *mover) tell(h *observe.Host) {
 		}
 		reason, came = "nodes are on other hosts", slices.Concat(slices.Collect(maps.Values(m.arrivals))...)
 	}
-	for _, s := range m.Steps { // what they find at their start is written then
+	for _, s := range m.Steps { // these steps write the names of their nodes first
 		if s.Host == h.Name && s.ForNode() && slices.Contains([]Kind{StartNode, ConfigureNode, CheckNode}, s.Kind) {
 			came = append(came, s.N)
 		}

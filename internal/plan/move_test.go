@@ -13,14 +13,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// paper is hosts on which steps are done on paper. It is strict: what a host must not do is an error.
+// paper is a set of hosts that simulate steps. It is strict: a step that a host must not do is an
+// error.
 type paper struct {
 	hosts []observe.Host
-	came  map[string]bool // host and id: it has come there and has not run yet
+	came  map[string]bool // host and id: received there and not started yet
 	sent  int
 }
 
-// movable is the spanning site with nodes that are placed, up.
+// movable is the spanning site with placed nodes, up.
 func movable() (*site.Site, *paper) {
 	s, hosts := spanning()
 	for i := range s.Nodes {
@@ -47,7 +48,8 @@ func movable() (*site.Site, *paper) {
 	return s, f
 }
 
-// run does steps, of those that can be done now the one that is chosen, until -1 is.
+// run does steps until choose returns -1. Each time, choose picks one of the steps that can be
+// done.
 func (f *paper) run(p *Plan, choose func(ready []int) int) error {
 	done := map[int]bool{}
 	for {
@@ -79,7 +81,8 @@ func (f *paper) run(p *Plan, choose func(ready []int) int) error {
 	}
 }
 
-// beside lets a release of a node stand beside it in quarantine, and returns the site as the release makes it.
+// beside adds a release of a node in quarantine beside it, and returns the site as the release
+// declares it.
 func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
 	of := *s
 	of.Nodes = slices.Clone(s.Nodes)
@@ -245,8 +248,8 @@ func (f *paper) do(s *Step) error {
 	return f.one(id)
 }
 
-// one wants that a node has one holder: at most one host has it as its own, and while one does,
-// none has given it that could take it back.
+// one checks that a node has one holder: at most one host owns it, and while one does, no host has
+// given it away that could take it back.
 func (f *paper) one(id int) error {
 	var holders []string
 	for i := range f.hosts {
@@ -260,7 +263,7 @@ func (f *paper) one(id int) error {
 	return nil
 }
 
-// seen returns the hosts as they are looked at, without those of which nothing is known.
+// seen returns the hosts as observed, without the unknown ones.
 func (f *paper) seen(unknown ...string) []observe.Host {
 	all := slices.Clone(f.hosts)
 	for i := range all {
@@ -283,7 +286,7 @@ func told(p *Plan) string {
 	return b.String()
 }
 
-// TestMove: a node goes with what is its own, and all hosts on its networks know where it is.
+// TestMove: a node moves with its data, and all hosts on its networks know its new host.
 func TestMove(t *testing.T) {
 	s, f := movable()
 	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3"})
@@ -316,8 +319,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveGoesOn: what has come of a node stays if the node goes the same way again, and is removed
-// if it goes another.
+// TestMoveGoesOn: received data of a node is kept if the node moves to the same host again, and
+// removed if it moves to another.
 func TestMoveGoesOn(t *testing.T) {
 	s, f := movable()
 	f.hosts[2].Arrivals = []observe.Arrival{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
@@ -332,7 +335,7 @@ func TestMoveGoesOn(t *testing.T) {
 	}
 }
 
-// TestMoveRefused: what ties a node to its host keeps it there, and so does what is not known.
+// TestMoveRefused: a node that is tied to its host is not moved, nor one with unknown facts.
 func TestMoveRefused(t *testing.T) {
 	for want, change := range map[string]func(s *site.Site, f *paper) []observe.Host{
 		"is declared to be on host sv1": func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].Host = "sv1"; return nil },
@@ -391,9 +394,9 @@ func TestMoveRefused(t *testing.T) {
 	}
 }
 
-// TestMoveCompany: what of other releases stands beside a node goes before it, and stands still;
-// then the quarantine has no place on the first host any more. If only one of them is there, the
-// other one follows.
+// TestMoveCompany: instances of other releases move before their node, and are stopped afterwards.
+// The quarantine's networks are then removed from the first host. If only one of the two has moved,
+// the other one follows.
 func TestMoveCompany(t *testing.T) {
 	s, f := movable()
 	goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7), 8: f.beside(s, "a", 8)}}
@@ -465,9 +468,9 @@ func hold(s *site.Site, v site.Volume) {
 	s.Nodes[0].Roles = []string{"db"}
 }
 
-// TestMoveAfterKill: wherever a move is cut short, and what goes on from there as well, a node has
-// one holder at every moment, and the next run of the same, or of up, brings it to where it
-// belongs, running if it ran.
+// TestMoveAfterKill: wherever a move is interrupted, and its continuation as well, a node has one
+// holder at every moment. The next run of the move, or of up, brings it to the correct host,
+// running if it ran.
 func TestMoveAfterKill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, f := movable()
@@ -510,7 +513,7 @@ func TestMoveAfterKill(t *testing.T) {
 			unknown := rapid.SampledFrom([]string{"", "", "sv1", "sv2", "sv3"}).Draw(t, "unknown")
 			p, err := ways[way](f.seen(unknown))
 			if err != nil {
-				continue // refused, as something is not known
+				continue // refused, since a host is unknown
 			}
 			for _, step := range p.Steps {
 				if step.Host == unknown {

@@ -13,17 +13,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// networkDraft plans the networks that nodes are on.
+// A networkDraft plans the networks of nodes.
 type networkDraft struct {
 	*draft
 	all      []spec.Network // of the site
-	spans    overlay.Joints // those that are on several hosts
-	relinked map[claim]bool // those whose links are made anew
-	refused  problem.List   // those that hosts cannot have
+	spans    overlay.Joints // the networks that are on several hosts
+	relinked map[claim]bool // the networks whose links are recreated
+	refused  problem.List   // the networks that hosts cannot have
 }
 
-// newNetworkDraft works out how networks are joined over hosts. It comes before nodes are spelled
-// out, whose MTUs depend on that.
+// newNetworkDraft determines how networks are joined between hosts. It must be called before nodes
+// are made by the Maker, since their MTUs depend on that.
 func newNetworkDraft(d *draft, hosts []observe.Host) (*networkDraft, error) {
 	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
 	d.maker.MTUs = spans.MTUs()
@@ -31,7 +31,8 @@ func newNetworkDraft(d *draft, hosts []observe.Host) (*networkDraft, error) {
 	return &networkDraft{draft: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
 }
 
-// make plans the networks that nodes are on, and the veth pairs under these, and returns the steps by network.
+// make plans the networks that nodes are on, and the veth pairs below them. It returns the steps by
+// network.
 func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)
@@ -76,7 +77,7 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 			d.frees[freed] = steps[wanted.Name]
 		}
 	}
-	for _, step := range steps { // what only one network can have
+	for _, step := range steps { // subnets and interfaces that only one network can have
 		for i := range h.Networks {
 			if other := &h.Networks[i]; other.Name != d.Steps[step].Subject && overlap(&other.Network, d.Steps[step].Network) {
 				d.claim(step, networkClaim(h.Name, other.Name))
@@ -86,7 +87,8 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 	return steps, nil
 }
 
-// unlink plans the end of a network whose link has to become another, once those that are on it stand still.
+// unlink plans the removal of a network whose link must be replaced, after the nodes on it are
+// stopped.
 func (d *networkDraft) unlink(h *observe.Host, old *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, old) && !d.goal.concerns(n.Name) {
@@ -100,8 +102,8 @@ func (d *networkDraft) unlink(h *observe.Host, old *spec.Network, why string) (i
 	return step, nil
 }
 
-// uses returns the names of the networks that nodes are on, and of the veth pairs that these
-// networks or the nodes stand on.
+// uses returns the names of the networks that nodes are on, and of the veth pairs that the networks
+// or the nodes use.
 func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
@@ -122,8 +124,8 @@ func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	return used
 }
 
-// joined adds, of the networks of a host, those that are or were joined with others and that nodes
-// use which are concerned, wherever these are: each host has to know where all of them are.
+// joined adds networks of a host that are or were joined with other hosts and that selected nodes
+// use on any host. Each host must know where all of these nodes are.
 func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
 	if d.goal.Nodes == nil {
 		return // each network is either used or removed
@@ -137,8 +139,8 @@ func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
 	}
 }
 
-// vethPairUnder returns the step that makes the veth pair on which an interface is, and whether it
-// makes other ends than there were.
+// vethPairUnder returns the step that recreates the veth pair of an interface, or false if no step
+// does.
 func (d *networkDraft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
 		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
@@ -148,7 +150,7 @@ func (d *networkDraft) vethPairUnder(name string, steps map[string]int) (step in
 	return 0, false
 }
 
-// under returns the steps that make the networks on which a node is, and what these stand on.
+// under returns the steps that make the networks of a node and the veth pairs below them.
 func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
 	for _, nic := range n.NICs {
 		if step, ok := steps[nic.Network]; ok {
@@ -161,23 +163,23 @@ func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
 	return all
 }
 
-// relinks reports whether what nodes are on is another link when a network has been changed.
+// relinks reports whether changing a network replaces the link that nodes are attached to.
 func relinks(old *observe.Network, wanted *spec.Network) bool {
 	return old.Kind != wanted.Kind || old.Parent != wanted.Parent || old.Ends != wanted.Ends ||
 		wanted.Kind == spec.VethPair &&
 			len(old.Drift) > 0
 }
 
-// PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the
-// host, because nodes that run have taken them.
+// PassedThrough reports whether a veth pair is as desired, except that neither end is on the host
+// because running nodes have taken them.
 func PassedThrough(h *observe.Host, old *observe.Network, wanted *spec.Network) bool {
 	return wanted.Kind == spec.VethPair && old.Network == *wanted &&
 		slices.Equal(old.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
 		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && has(&n.Node, wanted) })
 }
 
-// stands reports whether a node is on a network or, if that is a veth pair, has taken an end of it
-// or is on one.
+// stands reports whether a node is on a network. On a veth pair, that includes nodes that have
+// taken an end of it or are on one.
 func stands(n *spec.Node, on *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 		return nic.Network == on.Name || on.Joins(nic.Parent) && n.KindOf(nic) == nic.Kind
@@ -189,7 +191,8 @@ func has(n *spec.Node, veth *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return veth.Joins(nic.Parent) && n.Takes(nic) })
 }
 
-// cutOff returns the running nodes that do not reach their gateway for a while when a network changes.
+// cutOff returns the running nodes that cannot reach their gateway for a while when a network
+// changes.
 func cutOff(h *observe.Host, old, wanted *spec.Network) []string {
 	if old.Gateway == wanted.Gateway {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// upNode plans what makes one node as declared. It returns the step that configures it, if there is
-// one. A node that does not start by itself is left standing still, unless it was asked for by
-// name, ran before, or its roles have yet to be applied.
+// upNode plans the steps that make one node match the site. It returns the step that configures the
+// node, if there is one. A stopped node without autostart is left stopped, unless the user selected
+// it by name, it ran before, or its roles have yet to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
 	wanted, current := u.wanted, u.has
 	wasOn := current != nil && (current.Runs() || current.Resume)
@@ -42,18 +42,18 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 	return configure, planned
 }
 
-// nodeDraft is the chain of steps of one node in the making.
+// A nodeDraft is the unfinished chain of steps of one node.
 type nodeDraft struct {
 	change
 	up     *siteDraft
-	before []int // steps before the first,
-	ground []int // and before the first that is no stop
+	before []int // needs of the first step
+	ground []int // needs of the first step that is not a stop
 	steps  []int
 	fresh  bool       // the private layer is new
-	less   *spec.Node // as it is when something was unplugged from it; nil: nothing is
+	less   *spec.Node // the node after interfaces were unplugged, or nil if none were
 }
 
-// step adds a step after those already there.
+// step appends a step to the chain.
 func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	needs := slices.Clone(u.before)
 	if len(u.steps) > 0 {
@@ -76,9 +76,9 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	return n
 }
 
-// restarts reports whether services of the node restart when it is configured while it runs. Of a
-// file that says which do (site.File.Restarts), only these do. Anything else may restart what its
-// role has, or roles that need it.
+// restarts reports whether configuring the running node restarts services. If only files with
+// site.File.Restarts changed, it checks just the services that these name. Any other change may
+// restart all services of its role and of roles that need it.
 func (u *nodeDraft) restarts() bool {
 	if u.has.State != observe.Running {
 		return false
@@ -101,8 +101,8 @@ func (u *nodeDraft) restarts() bool {
 	return false
 }
 
-// restartedBy returns the services that a changed part of a configuration restarts, or false if it
-// does not say.
+// restartedBy returns the services that a changed part of a configuration restarts, or false if the
+// site does not declare them.
 func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
 	if _, added := u.has.Config.Parts[part]; !added {
 		return nil, false
@@ -117,7 +117,7 @@ func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
 	return nil, false
 }
 
-// mend plans that what of a running node has drifted is put right, unless all of it is made anew.
+// mend plans the repair of a running node's drift, unless the node is recreated.
 func (u *nodeDraft) mend() {
 	if u.fresh || u.has == nil || len(u.has.Drift) == 0 {
 		return
@@ -129,15 +129,15 @@ func (u *nodeDraft) mend() {
 	}
 }
 
-// halt stops the node, if it does not stand still.
+// halt plans to stop the node if it runs.
 func (u *nodeDraft) halt(kind Kind, why string) {
 	if u.has.Runs() {
 		u.up.frees.node(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
 
-// shape plans that the node is there in the declared form, and reports whether it is left in the
-// state it was in.
+// shape plans that the node exists in its declared form. It reports whether the node keeps the
+// state that it was in.
 func (u *nodeDraft) shape() (undisturbed bool) {
 	if u.has == nil {
 		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
@@ -149,7 +149,8 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
 		kind := StopNode
 		if !u.has.KeepsData() && !u.has.WritesDisks() {
-			// undo gives the node back: its guest may hold back what belongs on a disk
+			// Undo restores the node. Its guest may not yet have written out data that belongs on a
+			// disk.
 			kind = KillNode
 		}
 		u.halt(kind, why)
@@ -206,8 +207,9 @@ func (u *nodeDraft) reshapeReason() string {
 	return cmp.Or(stand.ShapeChange(&old, u.wanted, u.linked), u.relinkReason())
 }
 
-// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those
-// that come: others may wait for the network or the address, and what comes may wait for those.
+// unplug plans to remove interfaces from a running machine. This is a step of its own, before new
+// interfaces are added. Other nodes may wait for the network or the address, and the new interfaces
+// may wait for those nodes.
 func (u *nodeDraft) unplug(nics []spec.NIC) {
 	if len(nics) == 0 {
 		return
@@ -223,8 +225,8 @@ func (u *nodeDraft) unplug(nics []spec.NIC) {
 	u.up.frees.links(u.host, &u.has.Node, nics, n)
 }
 
-// relinkReason says why a node that runs has to be started anew, although nothing of its own has
-// changed: for its links, or because it is of no use as it is.
+// relinkReason returns why a running node must be restarted although its declaration is unchanged:
+// because of its links, or because its state is unusable.
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
@@ -275,7 +277,8 @@ func (u *nodeDraft) configureReason() string {
 	case !u.has.Configured:
 		return "not finished before"
 	case !u.wanted.Staged && !u.has.Active && liveOnly(u.wanted):
-		return "not active" // a switch that came to nothing had retired it, and it did not run when that was made good
+		// A failed switch had retired it, and it did not run when the switch was undone.
+		return "not active"
 	}
 	if why := spec.Differences(u.has.Config.Parts, u.wanted.Config.Parts); why != "" {
 		return why
@@ -286,7 +289,7 @@ func (u *nodeDraft) configureReason() string {
 	return spec.Differences(u.has.Config.Active, u.wanted.Config.Active)
 }
 
-// liveOnly reports whether a node has or does something that is for live nodes only.
+// liveOnly reports whether a node has or does something that only live nodes may.
 func liveOnly(n *spec.Node) bool {
 	return len(n.Config.Active) > 0 || n.Exclusive()
 }

@@ -54,7 +54,7 @@ var ranks = map[plan.Kind]int{
 	plan.StartNode: 4, plan.ConfigureNode: 5, plan.CheckNode: 6,
 }
 
-// mustPrecede says what the words of the kinds mean for the order of two steps.
+// mustPrecede reports whether the kinds of two steps require an order.
 func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 	if a.ForNode() && b.ForNode() && a.Subject == b.Subject && ranks[a.Kind] < ranks[b.Kind] {
 		return true
@@ -102,8 +102,8 @@ func makesEnds(s *plan.Step) bool {
 	return s.Kind == plan.MakeNetwork && s.Network.Kind == spec.VethPair && s.WasNetwork == nil
 }
 
-// share reports whether a network that is removed has the subnet or the interface of one that is
-// made: only one network of a host can have it.
+// share reports whether a removed network has the subnet or the interface of a new one. Only one
+// network of a host can have it.
 func share(removed, made *plan.Step) bool {
 	before, after := removed.Network, made.Network
 	return before.Subnet != "" && before.Subnet == after.Subnet || before.Parent != "" && before.Parent == after.Parent
@@ -120,7 +120,7 @@ func onNetwork(s *plan.Step, network string) bool {
 
 func wasOnNetwork(s *plan.Step, network string) bool {
 	if s.Kind == plan.DestroyNode {
-		return false // by then it does not run
+		return false // it does not run by then
 	}
 	for _, nic := range s.Was.NICs {
 		if nic.Network == network {

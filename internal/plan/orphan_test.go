@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestOrphans: the plan says which volumes no node uses any more, and who seems to be meant to have them.
+// TestOrphans: the plan names the volumes that no node uses any more, and their probable heirs.
 func TestOrphans(t *testing.T) {
 	pgdata := func(node string) observe.Volume {
 		return observe.Volume{Name: "pgdata", Node: node, Path: "/v/pgdata/" + node}
@@ -20,7 +20,7 @@ func TestOrphans(t *testing.T) {
 		edit  func(s *site.Site)
 		there []observe.Volume
 		nodes []observe.Node
-		want  string // what the user reads; "": nothing
+		want  string // the text for the user, or "" for none
 	}{
 		"in use": {there: []observe.Volume{pgdata("db")}},
 		"the only one": {there: []observe.Volume{pgdata("old")},

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestPinned: a node that is pinned to processors that its host lacks is refused before anything is done.
+// TestPinned: a node that is pinned to processors that its host lacks is refused before anything is
+// done.
 func TestPinned(t *testing.T) {
 	for pin, want := range map[string]string{
 		"0-1": "", "4": "", "": "", "0-99": "node db is pinned to processors 0-99, but host sv1 has 0-1,4 only: it lacks 2-3,5-99",

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// PlacedAsLive returns the site as Released does, with a host for every node. Those that are named
-// are placed first.
+// PlacedAsLive returns the site as stand.Released does, with a host for every node. The nodes named
+// in first are placed first.
 func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, first ...string) (*site.Site,
 	error) {
 	released, err := stand.Released(s, hosts, releases)
@@ -18,7 +18,7 @@ func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Sit
 	return place.Place(released, hosts, first...)
 }
 
-// Build plans only the layers that nodes need and that their hosts do not have.
+// Build plans only the layers that nodes need and their hosts lack.
 func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	placed, err := PlacedAsLive(s, hosts, goal.Releases, goal.named()...)
 	if err != nil {

@@ -1,16 +1,18 @@
-// Package plan decides what to do: it is a pure function of the declared site and the observed hosts.
+// Package plan decides what to do, as a pure function of the site and the observed hosts.
 //
-// Call Up, Down, Start, Stop or Build with a site, what was observed and a Goal. You get a Plan:
-// steps in order, each with its reason, the steps that it needs, the nodes that it disturbs and how
-// to undo it. Show it, or give it to package apply. Package wayback plans how the steps of a plan
-// are taken back.
+// Call Up, Down, Start, Stop or Build with a site, the observed hosts and a Goal. They return a
+// Plan: steps in order, each with its reason, the steps that it needs, the nodes that it disturbs
+// and how it is undone. The caller shows the plan or passes it to package apply. Package wayback
+// plans how the steps of a plan are undone.
 //
-// The package does no I/O and reads no clock, so the preview is the run: apply carries out the
-// steps of a plan and nothing else, and a plan made afterwards is empty. Before a step travels to
-// its host, a Packer adds what it needs of the site, and Encode writes it down.
+// The package does no I/O and reads no clock, so a preview shows exactly what a run does. Package
+// apply executes the steps of a plan and nothing else, and a plan made afterwards is empty. Before
+// a step is sent to its host, a Packer adds the parts of the site that the step needs, and Encode
+// encodes the step.
 //
-// Inside, a basis is what a plan is made from, and a draft has the steps so far. networkDraft,
-// layerDraft and nodeDraft add the steps of their subject, siteDraft and mover put these together.
+// Inside the package, a basis holds the input of a plan, and a draft holds the steps so far.
+// networkDraft, layerDraft and nodeDraft add the steps for their subject. siteDraft and mover
+// combine them.
 package plan
 
 import (
@@ -22,40 +24,42 @@ import (
 	"orrery/internal/site"
 )
 
-// A Plan is what will be done, in an order in which it can be done.
+// A Plan is a list of steps in an order in which they can be done.
 type Plan struct {
 	Site  string  `json:"site"`
 	Steps []*Step `json:"steps"`
-	// Batches are the names of the nodes that are disturbed one batch after the other; none: they need not wait.
+	// Batches are the names of the nodes of each batch, which are disturbed one batch after the
+	// other. It is nil if no node waits for others.
 	Batches [][]string `json:"batches,omitempty"`
-	// Warnings are what whoever has it done should know before.
+	// Warnings are what the user should know before the plan runs.
 	Warnings []string `json:"warnings,omitempty"`
-	// Orphans are volumes that no node uses any more. No step is about them.
+	// Orphans are volumes that no node uses any more. No step of the plan touches them.
 	Orphans []orphan.Orphan `json:"orphans,omitempty"`
-	// Homes tells on which host each node is, or will be; nil: the plan is not about that.
+	// Homes maps each node to the host on which it is or will be, or is nil if the plan has no
+	// homes.
 	Homes map[string]string `json:"-"`
 }
 
-// A Goal says what a plan is to reach.
+// A Goal is what a plan must achieve.
 type Goal struct {
-	Nodes   map[string]bool // names of the nodes concerned; nil: all, and what is no longer declared is removed
+	Nodes   map[string]bool // names of the selected nodes; if nil, all nodes, and undeclared ones are removed
 	Volumes bool            // Down also removes persistent data
-	Batch   site.Batch      // so many nodes Up disturbs at once, whatever groups say; the zero one: as they say
-	// Releases are the sites as the releases that may be live make them, by number.
+	Batch   site.Batch      // how many nodes Up disturbs at once; if zero, the groups decide
+	// Releases maps the numbers of the releases that may be live to the site as each declares it.
 	Releases map[int]*site.Site
-	Ending   Ending // of nodes that run: for Down, Stop and Restart
+	Ending   Ending // how Down, Stop and Restart end running nodes
 }
 
-// An Ending says how nodes that run end.
+// An Ending is the way in which running nodes end.
 type Ending struct {
-	Hard    bool          // at once, as a power cut would: what they have not written is lost
-	Timeout time.Duration // for shutting down, after which they are killed, or 0 for DefaultStopTimeout
+	Hard    bool          // kill them at once, like a power cut: data not yet written is lost
+	Timeout time.Duration // for shutting down, before they are killed, or 0 for DefaultStopTimeout
 }
 
 // DefaultStopTimeout is how long a node has to shut down before it is killed.
 const DefaultStopTimeout = 90 * time.Second
 
-// Kind returns the kind of the steps that end nodes so.
+// Kind returns the kind of the steps that end nodes in this way.
 func (e Ending) Kind() Kind {
 	if e.Hard {
 		return KillNode
@@ -65,13 +69,13 @@ func (e Ending) Kind() Kind {
 
 func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }
 
-// named returns the names of the nodes concerned, unless all are.
+// named returns the names of the selected nodes, or nil if all are selected.
 func (g Goal) named() []string { return slices.Sorted(maps.Keys(g.Nodes)) }
 
 // Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
 
-// Counts tells how many steps of each kind there are.
+// Counts returns the number of steps of each kind.
 func (p *Plan) Counts() map[Kind]int {
 	counts := map[Kind]int{}
 	for _, s := range p.Steps {

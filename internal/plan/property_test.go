@@ -13,7 +13,7 @@ import (
 func begun(t *rapid.T) (*fleet, *genes) {
 	g := drawGenes(t)
 	f := newFleet(hostNames[:g.hosts]...)
-	for _, h := range f.hosts { // an engine that can do everything is one of those that it may be
+	for _, h := range f.hosts { // the engine may be one that can do everything
 		h.Can = observe.Capabilities{
 			LiveLimits: rapid.Bool().Draw(t, "live limits"), MoveNIC: rapid.Bool().
 					Draw(t, "moves interfaces"), Keep: rapid.Bool().Draw(t, "keeps"),
@@ -43,7 +43,7 @@ func TestUpReachesWhatIsDeclared(t *testing.T) {
 	})
 }
 
-// stumble orders a failure of a random step of a plan.
+// stumble makes a random step of a plan fail.
 func stumble(t *rapid.T, f *fleet, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
@@ -89,7 +89,7 @@ func TestUpAfterFailure(t *testing.T) {
 	})
 }
 
-// A run that is killed at any moment, and the next one too, leave what a third brings to the end.
+// If a run is killed at any moment, and the next one too, a third one completes the work.
 func TestUpAfterKill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, g := begun(t)

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site"
 )
 
-// observatory is a small site: two receptors, a database with a volume, a portal that needs both.
+// observatory is a small site: two receptors, a database with a volume, and a portal that needs
+// both.
 func observatory() *site.Site {
 	s := &site.Site{
 		Name: "rapid", Hosts: []site.Host{{Name: "sv1"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
@@ -75,10 +76,10 @@ func wantLines(t *testing.T, p *plan.Plan, want ...string) {
 
 const anew = "; its private layer is made anew"
 
-// replacement is how a node gets another layer.
+// replacement describes how a node gets another layer.
 func replacement(node, why string, health bool) []string {
 	halt := "kill"
-	if node == "db" { // its volume has something to save
+	if node == "db" { // its volume has data to save
 		halt = "stop"
 	}
 	all := []string{

@@ -5,8 +5,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// removeNode plans the end of a node and returns the last step. One whose data outlives it shuts
-// down in order first; all that another has written goes with it, so it is not waited for.
+// removeNode plans the removal of a node and returns the last step. A node whose data outlives it
+// shuts down in order first. Any other node's data is removed with it, so it is not shut down
+// first.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	saves := n.Runs() && n.KeepsData()
 	needs = append(needs, d.settled[n.Name]...)
@@ -24,7 +25,7 @@ func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs .
 	return destroy
 }
 
-// stop plans the end of a running node, in the way that the goal asks for.
+// stop plans the end of a running node, in the way that the goal's Ending asks for.
 func (d *draft) stop(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	step := d.add(Step{
 		Kind: d.goal.Ending.Kind(), Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs,
@@ -41,7 +42,7 @@ func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, need
 	})
 }
 
-// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
+// forgetNames plans to remove a host's names file, after the host's last node is removed.
 func (d *draft) forgetNames(h *observe.Host, why string, needs []int) int {
 	return d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: why, Needs: needs})
 }

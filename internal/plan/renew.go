@@ -7,14 +7,15 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Renew plans that virtual machines which run go on in the programs that their hosts have now,
-// without booting: those that are chosen or, if that is nil, all whose programs were replaced.
+// Renew plans that running virtual machines switch to the programs that their hosts have now,
+// without a reboot. It plans this for the selected machines or, if none are selected, for all whose
+// programs were replaced.
 func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
 	for i := range hosts {
 		h := &hosts[i]
-		var before []int // one at a time: each takes its memory twice
+		var before []int // one at a time: each needs its memory twice
 		for j := range h.Nodes {
 			n := &h.Nodes[j]
 			if !goal.concerns(n.Name) || goal.Nodes == nil && len(n.Outdated) == 0 {
@@ -30,7 +31,7 @@ func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return d.sorted(), nil
 }
 
-// renewable wants that a node can be renewed.
+// renewable returns an error if a node cannot be renewed.
 func renewable(h *observe.Host, n *observe.Node) error {
 	can := h.Engines[n.Engine]
 	switch {

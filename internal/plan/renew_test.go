@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestRenew: without more, machines are renewed whose programs were replaced; of those that are
-// chosen, all; and what cannot be, is said.
+// TestRenew: by default, machines whose programs were replaced are renewed. With a selection, all
+// selected machines are. Impossible requests are reported.
 func TestRenew(t *testing.T) {
 	at := func(name string, outdated ...string) observe.Node {
 		return observe.Node{Node: spec.Node{Site: "karoo", Name: name, Engine: "kvm"}, State: observe.Running,

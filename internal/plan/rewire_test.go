@@ -9,16 +9,17 @@ import (
 	"orrery/internal/site"
 )
 
-// onData puts a node of the observatory on one more network, which is there if any node is on it.
+// onData puts a node of the observatory on an additional network, which exists if any node is on
+// it.
 func onData(s *site.Site, node int, name string) {
 	s.Networks = append(s.Networks, site.Network{Name: name, Subnet: netip.MustParsePrefix("10.2.0.0/24")})
 	n := &s.Nodes[node]
 	n.NICs = append(n.NICs, site.NIC{Network: name, Address: netip.AddrFrom4([4]byte{10, 2, 0, byte(n.ID)})})
 }
 
-// TestRewire: a network comes to a machine that runs, and leaves it, without a restart: after it
-// was made, and before it is removed. What others have in the same place comes after what goes, so
-// that a network can get another name.
+// TestRewire: a network is added to a running machine after it was made, and removed from it before
+// it is removed, without a restart. Additions to the same place come after removals, so a network
+// can be renamed.
 func TestRewire(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true
@@ -69,7 +70,7 @@ func wantSteps(t *testing.T, steps []*plan.Step, want ...string) {
 	}
 }
 
-// TestRewireOrder: steps wait for one another as networks and addresses need it.
+// TestRewireOrder: steps wait for one another as networks and addresses require.
 func TestRewireOrder(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true
@@ -103,8 +104,8 @@ func TestRewireOrder(t *testing.T) {
 	}
 }
 
-// TestNoRewire: what cannot be done while a machine runs stops it; what is in doubt goes, and comes
-// anew if it is wanted.
+// TestNoRewire: changes that a running machine does not support stop it. An interface in doubt is
+// removed, and added again if it is declared.
 func TestNoRewire(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -138,7 +139,7 @@ func TestNoRewire(t *testing.T) {
 		return []string{"node portal: stop: " + why, "node portal: reshape: " + why, "node portal: start: after the change",
 			check}
 	}
-	s.Nodes[3].NICs = []site.NIC{nics[1], nics[0]} // which are called otherwise then
+	s.Nodes[3].NICs = []site.NIC{nics[1], nics[0]} // their names change
 	wantSteps(t, named(up()), restart("network interfaces changed")...)
 	s.Nodes[3].NICs = nics[:1]
 	s.Nodes[3].VM.CPU = "max"
@@ -146,7 +147,7 @@ func TestNoRewire(t *testing.T) {
 		"network data: unnetwork: no node of this host is on it any more")...)
 }
 
-// named are the steps of a plan but for what nodes are told of one another, and what follows from that.
+// named returns the steps of a plan, without those for names and those that follow from them.
 func named(p *plan.Plan) (all []*plan.Step) {
 	for _, s := range p.Steps {
 		if s.Kind != plan.WriteNames {
@@ -156,8 +157,8 @@ func named(p *plan.Plan) (all []*plan.Step) {
 	return all
 }
 
-// TestRewireTaken: an interface of the host that a machine lets go of while it runs is another's
-// afterwards, no sooner.
+// TestRewireTaken: another node can have a host interface after a running machine has released it,
+// and not before.
 func TestRewireTaken(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// rolling returns the observatory on a fleet, and as it is after an edit of what the receptors'
+// rolling returns the observatory on a fleet, and the site after an edit of what the receptors'
 // layer is built from.
 func rolling(t *testing.T, batch site.Batch) (*fleet, *site.Site) {
 	t.Helper()
@@ -43,7 +43,7 @@ func TestGroupRolls(t *testing.T) {
 	}
 }
 
-// What is asked for comes before what groups say, and without a bound all nodes are disturbed at once.
+// The goal's limit overrides those of groups, and without a limit all nodes are disturbed at once.
 func TestWhoSaysHowManyRoll(t *testing.T) {
 	for _, c := range []struct {
 		group, goal site.Batch
@@ -69,7 +69,7 @@ func TestWhoSaysHowManyRoll(t *testing.T) {
 	}
 }
 
-// A database is away, and comes back, before those that need it healthy.
+// A database that is down is back before the nodes that need it healthy are disturbed.
 func TestBatchesKeepTheOrderOfHealth(t *testing.T) {
 	f, s := rolling(t, site.Batch{})
 	s.Roles[0].Apt = []string{"jq"} // of the database too
@@ -81,7 +81,8 @@ func TestBatchesKeepTheOrderOfHealth(t *testing.T) {
 	wantOrder(t, p, s)
 }
 
-// The batch that fails is put back, the next is untouched, and a mended site is reached by the same command.
+// The failed batch is restored, the next is untouched, and after a fix of the site, the same
+// command completes the work.
 func TestFailedBatchIsPutBack(t *testing.T) {
 	f, s := rolling(t, site.Batch{Nodes: 1})
 	before := f.observe()
@@ -114,7 +115,7 @@ func TestFailedBatchIsPutBack(t *testing.T) {
 	f.wantReached(t, s)
 }
 
-// A node that is away already is back before another is disturbed.
+// A node that is already down is back before another is disturbed.
 func TestWhatIsAwayIsBackFirst(t *testing.T) {
 	f, s := rolling(t, site.Batch{Nodes: 1})
 	if r := f.run(plan.Stop(s, f.observe(), plan.Goal{Nodes: map[string]bool{"receptor2": true}}), 1); !r.OK() {

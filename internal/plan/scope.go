@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// scoped returns hosts with only those nodes and networks that a plan for the site is about: the live ones
-// or, for the quarantine of a release, those in it. The plan does not touch the others beside them.
+// scoped returns the hosts with only the nodes and networks of the site's stage: the live ones, or
+// those in the quarantine of one release. The plan does not touch the others.
 func scoped(s *site.Site, hosts []observe.Host) []observe.Host {
 	networks := s.Key()
 	if s.Stage != 0 {

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestBuild: only layers are planned, of nodes that are concerned and on hosts of which something is known.
+// TestBuild: only layers are planned, of selected nodes and on known hosts.
 func TestBuild(t *testing.T) {
 	s, hosts := spanning()
 	s.Images = append(s.Images, site.Image{Name: "other", Suite: "trixie"})
@@ -29,7 +29,7 @@ func TestBuild(t *testing.T) {
 		"one is built": {change: func() {
 			hosts[1].Layers = map[string]bool{spec.NewMaker(s).Layers(&s.Nodes[1])[0].Digest: true}
 		}, want: "build debian on sv1, fetch debian on sv3"},
-		// nobody knows what it needs
+		// Its needs are unknown.
 		"one is unknown": {change: func() { hosts[1] = observe.Host{Name: "sv2", Unknown: true} },
 			want: "build debian on sv1, build debian on sv3"},
 	} {
@@ -57,15 +57,15 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestMoveBack: after a move that failed before a node was given away, that runs again on the host
-// that it was to leave.
+// TestMoveBack: after a move that failed before a node was given away, the node runs again on its
+// old host.
 func TestMoveBack(t *testing.T) {
 	s, f := movable()
 	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3", "b": "sv3"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	given := func(ready []int) int { // the steps of a up to its stop, and all of b
+	given := func(ready []int) int { // the steps of node a up to its stop, and all steps of node b
 		for i, n := range ready {
 			if step := p.Steps[n]; step.Subject != "a" || step.Kind == CopyNode || step.Kind == StopNode {
 				return i
@@ -90,8 +90,8 @@ func TestMoveBack(t *testing.T) {
 	}
 }
 
-// TestMoveNowhere: a move to a host to which nodes do not come, or of a node that there is not, is
-// refused; so is one of a node that is not as it is declared.
+// TestMoveNowhere: a move to a host that accepts no nodes, of a node that does not exist, or of a
+// node that differs from its declaration is refused.
 func TestMoveNowhere(t *testing.T) {
 	for want, c := range map[string]struct {
 		change func(s *site.Site, f *paper)
@@ -123,13 +123,14 @@ func TestMoveNowhere(t *testing.T) {
 	}
 }
 
-// disks adds to the first node a disk that has one size and is declared with another.
+// disks adds a disk to the first node, whose declared size differs from the existing one.
 func disks(s *site.Site, f *paper, current, declared int64) {
 	of := func(size int64) []site.Drive { return []site.Drive{{Name: "data", Disk: site.RawFile, Size: size}} }
 	s.Nodes[0].VM.Disks, f.hosts[0].Nodes[0].VM.Disks = of(declared), of(current)
 }
 
-// TestMoveFrames: nodes that stay on a network which takes other frames once it is on several hosts are named.
+// TestMoveFrames: nodes that stay on a network whose MTU changes because it now spans hosts are
+// named.
 func TestMoveFrames(t *testing.T) {
 	s, f := movable()
 	for i := range s.Networks {
@@ -165,9 +166,9 @@ func TestMoveFrames(t *testing.T) {
 	}
 }
 
-// TestCompanyRefused: what stands beside a node keeps it where it is if it cannot come along, and
-// the cure is for what it is: a release on trial, a switch that was cut short, or what rollback
-// returns to.
+// TestCompanyRefused: an instance of another release that cannot move prevents the move of its
+// node. The cure depends on the instance: a release on trial, an interrupted switch, or a release
+// that rollback returns to.
 func TestCompanyRefused(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(h *observe.Host, beside *observe.Node)
@@ -207,8 +208,8 @@ func TestCompanyRefused(t *testing.T) {
 	}
 }
 
-// TestSpanUnheard: where nothing is known of what hosts take, a network over them takes what is
-// usual, or what it took.
+// TestSpanUnheard: if the MTUs of hosts are unknown, a network across them gets the usual MTU, or
+// keeps its former one.
 func TestSpanUnheard(t *testing.T) {
 	for what, c := range map[string]struct{ was, want int }{
 		"it was nowhere":       {0, 1450},
@@ -233,8 +234,8 @@ func TestSpanUnheard(t *testing.T) {
 	}
 }
 
-// TestSpanHalfHeard: where one host is not heard, a network takes no more than is usual, however
-// much the others take.
+// TestSpanHalfHeard: if the MTU of one host is unknown, a network gets at most the usual MTU,
+// however large those of the others are.
 func TestSpanHalfHeard(t *testing.T) {
 	s, hosts := spanning()
 	for i := range hosts {
@@ -247,7 +248,7 @@ func TestSpanHalfHeard(t *testing.T) {
 	}
 }
 
-// TestWays: of hosts with networks in common each two have one way, for the largest packets.
+// TestWays: each pair of hosts with common networks has one path, for the largest packets.
 func TestWays(t *testing.T) {
 	s, hosts := spanning()
 	s.Networks[1].MTU = 1400
@@ -265,8 +266,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestStuckNode: a node of which nobody knows whose it is has nothing done to it, and is not made a
-// second time.
+// TestStuckNode: a node with an unknown owner is not changed, and is not made a second time.
 func TestStuckNode(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(f *paper)

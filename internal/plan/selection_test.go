@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A plan for some nodes leaves all others, and hosts on which none of them is, as they are.
+// A plan for some nodes does not change other nodes, or hosts that have none of them.
 func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, g := begun(t)
@@ -55,7 +55,7 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 			ids[declared[name]] = true
 		}
 		p, err := plan.Up(s, f.observe(), plan.Goal{Nodes: chosen})
-		if err != nil { // what is not chosen is on a network that would become another
+		if err != nil { // an unselected node is on a network that would change its kind
 			if !strings.Contains(err.Error(), "cannot be made anew while node") {
 				t.Fatalf("plan.Up: %v", err)
 			}
@@ -94,7 +94,7 @@ func TestSelectionReaches(t *testing.T) {
 	}
 }
 
-// Asked for by name, a node is started although it does not start by itself.
+// A node that is selected by name is started even without autostart.
 func TestSelectionStartsSleepers(t *testing.T) {
 	s := observatory()
 	s.Nodes[0].Autostart = false
@@ -108,7 +108,7 @@ func TestSelectionStartsSleepers(t *testing.T) {
 		"node db: start: not running", "node db: check: prove health")
 }
 
-// A node that runs goes on running after it was changed, although it does not start by itself.
+// A running node without autostart keeps running after a change.
 func TestChangedSleeperRunsAgain(t *testing.T) {
 	s := observatory()
 	s.Nodes[0].Autostart = false
@@ -120,7 +120,7 @@ func TestChangedSleeperRunsAgain(t *testing.T) {
 	}
 }
 
-// Limits and mounts of what stands still are changed, and it is left standing still.
+// Limits and mounts of a stopped node are changed, and it stays stopped.
 func TestSleeperIsLeftAlone(t *testing.T) {
 	s := observatory()
 	s.Nodes[0].Autostart = false
@@ -180,7 +180,7 @@ func TestDownOfSome(t *testing.T) {
 	}
 }
 
-// Two nodes that change places: each is stopped before the other takes its address.
+// Two nodes exchange their places: each is stopped before the other takes its address.
 func TestAddressesChangeHands(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
@@ -195,8 +195,8 @@ func TestAddressesChangeHands(t *testing.T) {
 	f.wantReached(t, s)
 }
 
-// Networks that change places wait for each other in a circle, which the plan has to cut: nothing
-// may be left out.
+// Networks that change places wait for each other in a cycle. The plan must cut it without leaving
+// out a step.
 func TestSubnetsChangeHands(t *testing.T) {
 	s := observatory()
 	s.Networks = append(s.Networks, site.Network{Name: "data", Subnet: netip.MustParsePrefix("10.2.0.0/24")})
@@ -224,12 +224,12 @@ func TestSubnetsChangeHands(t *testing.T) {
 	}
 }
 
-// A node that moves is gone from the one host before it is made on the other.
+// A node that moves is removed from the old host before it is made on the new one.
 func TestMove(t *testing.T) {
 	s := observatory()
 	s.Hosts = append(s.Hosts, site.Host{Name: "sv2", Address: "10.8.1.2"})
 	for i := range s.Networks {
-		s.Networks[i].MTU = 1450 // which fits between hosts
+		s.Networks[i].MTU = 1450 // small enough to fit between hosts
 	}
 	f := newFleet("sv1", "sv2")
 	f.reach(t, s)

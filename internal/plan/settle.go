@@ -11,15 +11,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// settling decides what becomes of moves that were cut short, of the nodes that are concerned. The
-// site is as it is live.
+// settling decides how interrupted moves of the selected nodes are finished. The site must be the
+// one that is live.
 func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 	if s.Stage != 0 {
 		return &handover.Ends{After: hosts}
 	}
 	b := newBasis(s, hosts, goal)
 	b.homes = observe.Homes(hosts, 0)
-	receivable := func(to *observe.Host, g *observe.Given) bool { // of one that is declared, the host has the layers
+	receivable := func(to *observe.Host, g *observe.Given) bool { // the host has the layers of a declared node
 		n := receives(b, g)
 		return n != nil && !slices.ContainsFunc(n.Layers(), func(digest string) bool { return !to.Layers[digest] })
 	}
@@ -28,9 +28,9 @@ func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 	return ends
 }
 
-// receives returns the node that is made of what has come of one that was given: it is declared,
-// and stands on the layers on which it stood. Of one that is not, what its host says of it is all
-// that is known, and no other host makes a node by that: nil.
+// receives returns the node that can be made from the received data of a given node, or nil. The
+// site must declare the node with the same id, engine and layers. An undeclared node is known only
+// from its own host's records, and another host makes no node from those.
 func receives(b *basis, g *observe.Given) *spec.Node {
 	if g.Staged {
 		e, why, err := spell(b, &g.Node.Node)
@@ -50,8 +50,8 @@ func receives(b *basis, g *observe.Given) *spec.Node {
 	return wanted
 }
 
-// spell spells out a node in quarantine as its release made it where it is, or was before it was
-// given to another host.
+// spell returns a node in quarantine as its release made it on its current host, or on the host
+// that gave it away.
 func spell(b *basis, current *spec.Node) (e *stand.Edition, why string, err error) {
 	of := b.goal.Releases[current.Release]
 	if of != nil {
@@ -60,7 +60,7 @@ func spell(b *basis, current *spec.Node) (e *stand.Edition, why string, err erro
 	return stand.Spell(current, of, b.maker.MTUs)
 }
 
-// settleMoves plans the end of moves that were cut short. What is done to a node afterwards waits for that.
+// settleMoves plans how interrupted moves are finished. Later steps for these nodes wait for that.
 func settleMoves(d *draft, m *handover.Ends) {
 	d.homes = m.Homes
 	for _, u := range m.Stuck {
@@ -106,7 +106,7 @@ func settleMove(d *draft, h *handover.Handover) {
 	}
 }
 
-// leave plans the end of what is kept of a node on the host that it has left.
+// leave plans to remove what a host keeps of a node that has left it.
 func leave(d *draft, from, to string, n *spec.Node, needs ...int) int {
 	return d.add(Step{Kind: LeaveNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to,
 		Needs: needs})

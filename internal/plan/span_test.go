@@ -15,8 +15,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// spanning is a site with a node on each of three hosts, on a network that is on all of them and on
-// one that is on the first two.
+// spanning is a site with a node on each of three hosts, on one network that spans all of them and
+// one that spans the first two.
 func spanning() (*site.Site, []observe.Host) {
 	s := &site.Site{
 		Name: "toykat",
@@ -64,7 +64,7 @@ func made(t *testing.T, s *site.Site, hosts []observe.Host, goal Goal) map[strin
 	return all
 }
 
-// TestSpan: every host that a network is on is told of the nodes on the others, and of no more.
+// TestSpan: every host of a network is told of the nodes on its other hosts, and of no others.
 func TestSpan(t *testing.T) {
 	s, hosts := spanning()
 	all := made(t, s, hosts, Goal{})
@@ -84,7 +84,8 @@ func TestSpan(t *testing.T) {
 		t.Errorf("%d networks are made", len(all))
 	}
 
-	// A node that comes to a host that has the network already is news for the others, whoever is named.
+	// If a node is added on a host that already has the network, the other hosts are updated,
+	// whichever nodes are selected.
 	for i := range hosts {
 		for where, n := range all {
 			if strings.HasPrefix(where, hosts[i].Name) {
@@ -100,7 +101,7 @@ func TestSpan(t *testing.T) {
 		t.Errorf("of a new node are told %v", news)
 	}
 
-	// A node that is not concerned and has what fitted before is warned of.
+	// An unselected node with the former MTU causes a warning.
 	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake",
 		NICs: []spec.NIC{{Network: "lan", MTU: 1500}}}}}
 	if p, err := Up(s, hosts, Goal{Nodes: map[string]bool{"d": true}}); err != nil || len(p.Warnings) != 1 ||
@@ -109,15 +110,15 @@ func TestSpan(t *testing.T) {
 	}
 	hosts[0].Nodes = nil
 
-	// What is on one host only is joined with nothing.
+	// Networks on one host only are not joined.
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(n site.Node) bool { return n.Host != "sv1" })
 	if alone := made(t, s, hosts, Goal{}); alone["sv1 lan"].VXLAN != (spec.VXLAN{}) || alone["sv1 lan"].MTU != 1500 {
 		t.Errorf("a network on one host is %v", alone["sv1 lan"])
 	}
 }
 
-// TestSpanMTU: between hosts, frames have to fit into what these take, the smallest of them, with
-// what is put before.
+// TestSpanMTU: frames between hosts must fit into the smallest MTU of these, with the headers in
+// front of them.
 func TestSpanMTU(t *testing.T) {
 	for what, c := range map[string]struct {
 		declared, takes int
@@ -151,9 +152,9 @@ func TestSpanMTU(t *testing.T) {
 				s.Hosts[i].Underlay, _ = netip.ParseAddr("2001:db8::" + string(rune('1'+i)))
 			}
 		}
-		if c.unknown { // what it took before is gone by
+		if c.unknown { // the former MTU applies
 			hosts[2] = observe.Host{Name: "sv3", Unknown: true}
-			for i, mtu := range []int{1300, 1400} { // the other has not heard of it
+			for i, mtu := range []int{1300, 1400} { // the other host has not been updated yet
 				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: mtu,
 					VXLAN: spec.VXLAN{ID: 1}}}}
 			}
@@ -179,14 +180,14 @@ func TestSpanMTU(t *testing.T) {
 	}
 }
 
-// TestUnderlay: by which address others reach a host is said, or follows; where it does not, or
-// cannot be so, that is told.
+// TestUnderlay: the address at which others reach a host is declared or derived. If it is unclear
+// or impossible, this is reported.
 func TestUnderlay(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *site.Site, hosts []observe.Host)
 		wrong  string
 	}{
-		// as the only one beside others
+		// Derived, as the only address on a subnet of the others.
 		"a host by its name": {func(s *site.Site, _ []observe.Host) { s.Hosts[2].Underlay = netip.Addr{} }, ""},
 		"several addresses beside them": {func(_ *site.Site, hosts []observe.Host) {
 			hosts[0].Addresses[0].Prefix = "10.8.1.101/24"
@@ -226,8 +227,8 @@ func TestUnderlay(t *testing.T) {
 	}
 }
 
-// TestUnderlayWas: by which address a host is reached that does not answer, and of which the site
-// does not say it, is known to the others if all of them have the same on record.
+// TestUnderlayWas: if a host does not answer and the site does not declare its address, the others'
+// records determine it, if they all agree.
 func TestUnderlayWas(t *testing.T) {
 	s, hosts := spanning()
 	s.Hosts[2].Underlay = netip.Addr{}
@@ -252,9 +253,9 @@ func TestUnderlayWas(t *testing.T) {
 	}
 }
 
-// TestEncrypt: of an encrypted network, each host is told the keys of the others and where these
-// are; it has addresses of its own within, and room for what is put before. A key that is not
-// known, is none, or is another host's is told.
+// TestEncrypt: on an encrypted network, each host is told the keys and addresses of the others. It
+// has an additional inner address, and the MTU leaves room for the headers. A key that is unknown,
+// invalid or that of another host is reported.
 func TestEncrypt(t *testing.T) {
 	s, hosts := spanning()
 	s.Networks[0].Encrypt = true
@@ -290,7 +291,7 @@ func TestEncrypt(t *testing.T) {
 		}
 	}
 
-	// Of a host that does not answer, the others know the key.
+	// The others have recorded the key of a host that does not answer.
 	unheard := slices.Clone(hosts)
 	for i := range unheard[:2] {
 		for where, n := range all {
@@ -314,7 +315,8 @@ func TestEncrypt(t *testing.T) {
 	}
 }
 
-// TestWireCut: a host that has lost its address with the wire goes on with what its networks had.
+// TestWireCut: a host that has lost its address together with the wire continues with the former
+// settings of its networks.
 func TestWireCut(t *testing.T) {
 	s, hosts := spanning()
 	all := made(t, s, hosts, Goal{})
@@ -339,8 +341,8 @@ func TestWireCut(t *testing.T) {
 	}
 }
 
-// TestSpanQuarantine: a network that is on interfaces of the hosts is on bridges in quarantine,
-// which are joined if what the wire takes fits; else that is told.
+// TestSpanQuarantine: a network on host interfaces is on bridges in quarantine. These are joined if
+// the wire's MTU leaves room, and otherwise this is reported.
 func TestSpanQuarantine(t *testing.T) {
 	for mtu, want := range map[int]string{0: "mtu 1500 does not fit between hosts sv1 and sv2 and sv3", 1450: "",
 		1451: "mtu 1451 does not fit"} {
@@ -368,7 +370,7 @@ func TestSpanQuarantine(t *testing.T) {
 	}
 }
 
-// TestNumbersClash: of two networks of which hosts could not tell what comes, that is told.
+// TestNumbersClash: two networks with the same VXLAN id are reported.
 func TestNumbersClash(t *testing.T) {
 	s, hosts := spanning()
 	d := newDraft(s, hosts, Goal{})

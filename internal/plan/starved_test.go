@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestStarved: a machine that stands still because its host had no room goes on when it is started.
-// One that a snapshot has frozen is the snapshot's.
+// TestStarved: a machine that was paused because its host had no room continues when it is started.
+// A machine frozen by a snapshot is left to the snapshot.
 func TestStarved(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
@@ -28,8 +28,8 @@ func TestStarved(t *testing.T) {
 	wantLines(t, start, "node db: start: asked for", "node db: check: prove health")
 }
 
-// withDB returns the host of a site that is up, whose node db is as edit makes it, and a goal that
-// concerns this node alone.
+// withDB returns the host of a running site whose node db is changed by edit, and a goal that
+// selects only this node.
 func withDB(t *testing.T, s *site.Site, edit func(*observe.Node)) ([]observe.Host, plan.Goal) {
 	t.Helper()
 	f := newFleet("sv1")
@@ -40,7 +40,8 @@ func withDB(t *testing.T, s *site.Site, edit func(*observe.Node)) ([]observe.Hos
 	return hosts, plan.Goal{Nodes: map[string]bool{"db": true}}
 }
 
-// TestPanicked: a machine whose kernel has panicked is started anew by start and by up, and says why.
+// TestPanicked: a machine with a kernel panic is restarted by start and by up, with that as the
+// reason.
 func TestPanicked(t *testing.T) {
 	s := observatory()
 	hosts, only := withDB(t, s, func(n *observe.Node) {
@@ -63,8 +64,8 @@ func TestPanicked(t *testing.T) {
 	}
 }
 
-// TestLostLink: a node whose link to a network was deleted gets it again by up and by restart. A
-// link that is there, and off its bridge, is moved back, and the node goes on.
+// TestLostLink: up and restart restore a node's deleted link to a network. A link that exists but
+// is off its bridge is moved back, and the node keeps running.
 func TestLostLink(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
@@ -99,8 +100,8 @@ func TestLostLink(t *testing.T) {
 	}
 }
 
-// TestRootless: a machine that runs without what shows it its root counts as running, so that it is
-// ended before it runs again, here or elsewhere.
+// TestRootless: a machine without the process that serves its root file system counts as running,
+// so it is stopped before it runs again, on this host or another.
 func TestRootless(t *testing.T) {
 	s := observatory()
 	hosts, only := withDB(t, s, func(n *observe.Node) { n.Rootless = true })

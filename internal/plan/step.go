@@ -9,120 +9,125 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Kind says what a step does.
+// A Kind is what a step does.
 type Kind string
 
-// The kinds of steps, in the order in which they come for one node.
+// The kinds of steps, in the order in which they occur for one node.
 const (
-	PrepareHost Kind = "prepare" // kernel settings that containers in number need
-	BuildLayer  Kind = "build"   // a base image or role layer into the host's store
-	FetchLayer  Kind = "fetch"   // one that other hosts have, from those
-	MakeNetwork Kind = "network" // a bridge with its address and rules
-	BeginBatch  Kind = "batch"   // nothing is done; nodes of the batch wait for it, and it for the batches before
-	// what nodes know of one another: hosts, inventory, host keys; the former ones are kept aside
-	// until the run has succeeded
+	PrepareHost Kind = "prepare" // set kernel settings that many containers need
+	BuildLayer  Kind = "build"   // put a base image or role layer into the host's store
+	FetchLayer  Kind = "fetch"   // copy a layer from hosts that have it
+	MakeNetwork Kind = "network" // make a bridge with its address and rules
+	BeginBatch  Kind = "batch"   // does nothing itself: the batch's nodes wait for it, and it waits for earlier batches
+	// Write what nodes know of one another: hosts, inventory and host keys. The former names are
+	// kept until the run has succeeded.
 	WriteNames Kind = "names"
-	CreateNode Kind = "create" // a node, stopped
-	// a node by one of the same identity with other layers; the old private layer is kept until the
-	// run has succeeded
+	CreateNode Kind = "create" // create a node, stopped
+	// Replace a node by one of the same identity with other layers. The old private layer is kept
+	// until the run has succeeded.
 	ReplaceNode   Kind = "replace"
-	ReshapeNode   Kind = "reshape"   // interfaces, mounts or privileges of a stopped node
-	LimitNode     Kind = "limit"     // limits, of a running node too
-	StartNode     Kind = "start"     // a node that is stopped
+	ReshapeNode   Kind = "reshape"   // change interfaces, mounts or privileges of a stopped node
+	LimitNode     Kind = "limit"     // change limits, even of a running node
+	StartNode     Kind = "start"     // start a stopped node
 	ConfigureNode Kind = "configure" // apply the roles on the node
-	MendNode      Kind = "mend"      // put right what of a running node has drifted
+	MendNode      Kind = "mend"      // repair the drift of a running node
 	CheckNode     Kind = "check"     // wait until the node's health checks pass
-	RenewNode     Kind = "renew"     // a running virtual machine goes on in the programs that the host has now
+	RenewNode     Kind = "renew"     // a running virtual machine switches to the programs that the host has now
 	StopNode      Kind = "stop"
-	KillNode      Kind = "kill" // a node that has nothing to save is not shut down in order
+	KillNode      Kind = "kill" // end a node that has nothing to save without shutting it down
 	DestroyNode   Kind = "destroy"
-	ForgetNames   Kind = "forget" // what WriteNames wrote
+	ForgetNames   Kind = "forget" // remove what WriteNames wrote
 	RemoveNetwork Kind = "unnetwork"
 	RemoveVolume  Kind = "unvolume"
-	RestoreHost   Kind = "restore" // what PrepareHost changed
+	RestoreHost   Kind = "restore" // undo PrepareHost
 	RestoreNode   Kind = "unreplace"
-	RestoreNames  Kind = "unnames"     // what WriteNames replaced is put back
-	RevertNode    Kind = "unconfigure" // the files of a node as they were before this run
+	RestoreNames  Kind = "unnames"     // put back the names that WriteNames replaced
+	RevertNode    Kind = "unconfigure" // put back the files that a node had before this run
 
 	// The steps of a switch from one release to another.
-	RetireNode Kind = "retire" // a live node stops what only a live node does and lets go of its exclusive volumes
-	// a node in quarantine stops the services of its exclusive volumes and takes these in place of
-	// their copies
+	RetireNode Kind = "retire" // a live node stops its live-only work and releases its exclusive volumes
+	// A node in quarantine stops the services of its exclusive volumes and uses the volumes instead
+	// of their copies.
 	TakeVolumes   Kind = "take"
-	ReturnVolumes Kind = "return" // and back
-	// the links of all nodes of the set, in one batch: to the live networks, or into quarantine
+	ReturnVolumes Kind = "return" // undo TakeVolumes
+	// Move the links of all nodes of the set in one batch, to the live networks or into quarantine.
 	MoveLinks Kind = "move"
-	// a node starts the services of its exclusive volumes and does what only a live node does
+	// A node starts the services of its exclusive volumes and its live-only work.
 	ActivateNode  Kind = "activate"
-	CommitSwitch  Kind = "commit" // the host takes down which releases are live
+	CommitSwitch  Kind = "commit" // the host records which releases are live
 	ForgetRelease Kind = "forget-release"
 
-	// The steps of a node's move from one host to another, the peer. Until GiveNode it is the node of
-	// the one that it leaves, afterwards of the one that is to receive it.
-	CopyNode    Kind = "copy"    // what it has written, while it runs; again and again, until little is left
-	SendNode    Kind = "send"    // the rest, when it stands still
-	GiveNode    Kind = "give"    // the host that it leaves takes down that it is another's, and starts it no more
-	ReceiveNode Kind = "receive" // what has come becomes the node, stopped
-	LeaveNode   Kind = "leave"   // what was kept of it on the host that it has left is removed
-	ReclaimNode Kind = "reclaim" // the host that has given it has it again: the other one has dropped it
-	DropNode    Kind = "drop"    // what has come of it is removed
+	// The steps that move a node from one host to another, the peer. The node belongs to the host
+	// that it leaves until GiveNode, and to the receiving host afterwards.
+	CopyNode    Kind = "copy"    // copy the node's data while it runs, repeatedly, until little is left
+	SendNode    Kind = "send"    // copy the rest while the node is stopped
+	GiveNode    Kind = "give"    // the host that it leaves records the new owner and never starts the node again
+	ReceiveNode Kind = "receive" // make the node from the received data, stopped
+	LeaveNode   Kind = "leave"   // remove what was kept on the host that the node has left
+	ReclaimNode Kind = "reclaim" // the host that gave the node owns it again, since the other host dropped it
+	DropNode    Kind = "drop"    // remove the received data
 )
 
-// A Step is one item of a plan: what is done, to what, why, and what it disturbs.
+// A Step is one item of a plan: what is done to what, why, and which nodes it disturbs.
 type Step struct {
-	N        int      `json:"n"` // its place in the plan
+	N        int      `json:"n"` // position in the plan
 	Kind     Kind     `json:"kind"`
 	Host     string   `json:"host"`
 	Subject  string   `json:"subject"` // the node, network, layer or volume
 	Reason   string   `json:"reason"`
-	Disturbs []string `json:"disturbs,omitempty"` // nodes that do not answer for a while, or lose what they wrote
-	Needs    []int    `json:"needs,omitempty"`    // steps that come before
-	Undo     string   `json:"undo"`               // how it is taken back; "": it cannot be, or need not be
-	Batch    int      `json:"batch,omitempty"`    // of Plan.Batches, in which its node is; 0: in none
+	Disturbs []string `json:"disturbs,omitempty"` // nodes that do not answer for a while or lose data
+	Needs    []int    `json:"needs,omitempty"`    // steps that must be done before
+	Undo     string   `json:"undo"`               // how it is undone, or "" if it cannot or need not be
+	Batch    int      `json:"batch,omitempty"`    // number in Plan.Batches of the batch of its node, or 0 if in none
 
-	// What follows is for those who do the step, and no part of what users are shown of a plan. Encode has it.
+	// The fields below are for the host that does the step. Users do not see them in a plan, except
+	// those with a JSON name. Encode includes them.
 
-	Node    *spec.Node    `json:"-"` // as it shall be
-	Was     *spec.Node    `json:"-"` // as it was
+	Node    *spec.Node    `json:"-"` // desired
+	Was     *spec.Node    `json:"-"` // current
 	Network *spec.Network `json:"-"`
 	Layer   *spec.Layer   `json:"-"`
 	Path    string        `json:"-"` // of a volume
 
-	// of FetchLayer: hosts that have it, or will when the steps are done that it needs
+	// Sources are the hosts from which FetchLayer fetches: they have the layer, or will after
+	// Needs.
 	Sources []string `json:"sources,omitempty"`
-	// of FetchLayer: a host that fetches it, too, and gives it on as it comes; "": none
+	// After is a host that fetches the same layer and forwards it as it arrives, or "". For
+	// FetchLayer.
 	After string `json:"after,omitempty"`
 
-	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
+	Settings map[string]string `json:"settings,omitempty"` // desired settings of the host's kernel
 
-	Drift []observe.Drift `json:"drift,omitempty"` // of MendNode
-	Moves []Move          `json:"-"`               // of MoveLinks
-	// of MoveLinks: when, by the clock of its host, as other hosts do the same then; zero: at once
+	Drift []observe.Drift `json:"drift,omitempty"` // for MendNode
+	Moves []Move          `json:"-"`               // for MoveLinks
+	// At is when MoveLinks moves the links, by the clock of its host, because other hosts do the
+	// same at that time. If zero, it moves them at once.
 	At          time.Time         `json:"-"`
-	Releases    *observe.Releases `json:"-"` // of CommitSwitch: as they shall be
+	Releases    *observe.Releases `json:"-"` // for CommitSwitch: desired
 	WasReleases *observe.Releases `json:"-"`
-	Release     int               `json:"release,omitempty"` // of ForgetRelease
+	Release     int               `json:"release,omitempty"` // for ForgetRelease
 
-	Restarts bool          `json:"-"` // of StopNode and KillNode: the plan starts the node again
-	Timeout  time.Duration `json:"-"` // of StopNode: for shutting down, or 0 for DefaultStopTimeout
+	Restarts bool          `json:"-"` // for StopNode and KillNode: the plan starts the node again
+	Timeout  time.Duration `json:"-"` // for StopNode: for shutting down, or 0 for DefaultStopTimeout
 
-	// of a move: the other host; of StopNode, too, if the node is to run there again
+	// Peer is the other host of a move. StopNode has it if the node will run there again.
 	Peer string `json:"peer,omitempty"`
-	// of what was sent, as the host says that has given it; "": it is asked when the step is done
+	// Sum is the checksum of the sent data, from the host that gave the node. If it is "", the host
+	// is asked when the step is done.
 	Sum        string `json:"-"`
-	Runs       bool   `json:"-"` // of ReceiveNode: the node ran before, and is to run again,
-	Configured bool   `json:"-"` // and how far it has come
+	Runs       bool   `json:"-"` // for ReceiveNode: the node ran before and will run again
+	Configured bool   `json:"-"` // for ReceiveNode: the node was configured
 	Active     bool   `json:"-"`
 
-	WasNetwork *spec.Network `json:"-"` // nil: there was none
-	Names      string        `json:"-"` // digest, as it shall be
-	WasNames   string        `json:"-"` // digest; "": there were none
+	WasNetwork *spec.Network `json:"-"` // nil if there was none
+	Names      string        `json:"-"` // desired digest
+	WasNames   string        `json:"-"` // former digest, or "" if there was none
 
-	// Packed are the parts of the site that doing the step takes; a Packer puts them in.
+	// Packed are the parts of the site that the step needs. A Packer adds them.
 	Packed `json:"-"`
 }
 
-// A Move takes the links of a node from where they were to where they shall be.
+// A Move takes the links of a node from their current networks to the desired ones.
 type Move struct{ Was, Is *spec.Node }
 
 // String returns the step on one line: "node receptor2: configure: role files changed".
@@ -130,7 +135,7 @@ func (s *Step) String() string {
 	return fmt.Sprintf("%s: %s: %s", s.Title(), s.Kind, s.Reason)
 }
 
-// Title names what the step is about.
+// Title returns the name of what the step is about: "host sv1", "node web".
 func (s *Step) Title() string {
 	switch s.Kind {
 	case PrepareHost, RestoreHost, WriteNames, RestoreNames, ForgetNames:
@@ -151,7 +156,7 @@ func (s *Step) Title() string {
 	return "node " + s.Subject
 }
 
-// doing says of each kind of step what is done, but for a batch, which says who is in it.
+// doing maps each kind of step, except BeginBatch, to a verb. A batch names its nodes instead.
 var doing = map[Kind]string{
 	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "making",
 	WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
@@ -170,7 +175,7 @@ var doing = map[Kind]string{
 	DropNode: "removing what came of",
 }
 
-// Doing says what is done while the step is under way: "building layer debian + portal".
+// Doing returns what the step does, for progress output: "building layer debian + portal".
 func (s *Step) Doing() string {
 	if s.Kind == BeginBatch {
 		return s.Title() + ": " + s.Reason
@@ -181,8 +186,8 @@ func (s *Step) Doing() string {
 // ForNode reports whether the step is about one node.
 func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }
 
-// Packed is what of the site a step has with it, so that whoever does it need not have the site.
+// Packed is the part of the site that a step carries, so that its host does not need the site.
 type Packed struct {
-	Duties *spec.Duties     // what the roles of the node do on it; nil: the node is not declared any more
-	Tell   *inventory.Names // what nodes are told of one another
+	Duties *spec.Duties     // what the node's roles do on it, or nil if the node is not declared any more
+	Tell   *inventory.Names // what nodes know of one another
 }

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// TestEveryKindIsTold: whatever a step does can be said while it is under way.
+// TestEveryKindIsTold: every kind of step has a text for progress output.
 func TestEveryKindIsTold(t *testing.T) {
 	text, err := os.ReadFile("step.go")
 	if err != nil {

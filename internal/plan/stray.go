@@ -7,9 +7,9 @@ import (
 	"orrery/internal/site"
 )
 
-// removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of
-// networks that no node is on that belongs here. With a selection it leaves alone what that does
-// not concern.
+// removeStrays plans the removal of nodes that are on a host but belong on another host or nowhere,
+// and of networks that none of the host's declared nodes uses. With a selection, it leaves
+// everything else alone.
 func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
@@ -22,7 +22,7 @@ func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[st
 		host, declared := home[n.Name]
 		switch {
 		case host == h.Name:
-		case declared && (d.unknown(host) || d.drained(host)): // it goes on here, until it can be there
+		case declared && (d.unknown(host) || d.drained(host)): // it stays here until that host can take it
 		case declared && d.goal.concerns(n.Name):
 			d.removeNode(h, n, "moves to host "+host)
 			d.Warnings = append(d.Warnings,

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// lasting is what an undo has to put back: all but layers and settings, which stay, and proofs of
-// health, which have to be given anew. Nodes that were destroyed, and the names of a host without
-// nodes, do not come back.
+// lasting is what undo must restore: everything except layers and settings, which stay, and proofs
+// of health, which must be repeated. Destroyed nodes, and the names file of a host without nodes,
+// are not restored.
 func lasting(all []observe.Host, lost map[string]bool) string {
 	type node struct {
 		Spec       spec.Node
@@ -24,7 +24,7 @@ func lasting(all []observe.Host, lost map[string]bool) string {
 	for _, h := range all {
 		words = append(words, h.Name)
 		for _, n := range h.Networks {
-			words = append(words, n.Network) // where the ends of a veth pair are is as nodes are
+			words = append(words, n.Network) // the ends of a veth pair depend on the nodes
 		}
 		if !lost[h.Name] {
 			words = append(words, h.Names)

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUnknownHost: a host of which nothing is known is not an empty one. No node is made that may
-// be there, none is moved there, and nobody is placed there.
+// TestUnknownHost: an unknown host is not treated as empty. No node is made that may be on it, and
+// no node is moved or placed there.
 func TestUnknownHost(t *testing.T) {
 	s, observed := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"),
 		bare("brand-new", "sv1"))
@@ -53,12 +53,12 @@ func TestUnknownHost(t *testing.T) {
 	}
 }
 
-// bare returns a node with nothing on it; "" for a host: it is placed.
+// bare returns a node without anything on it. If host is "", the node is not declared for one.
 func bare(name, host string) site.Node {
 	return site.Node{Name: name, ID: len(name), Engine: "lxc", Image: "debian", Host: host}
 }
 
-// onTwo returns a site of nodes on two hosts, and how each is observed that is there.
+// onTwo returns a site of nodes on two hosts, and the observed hosts with the nodes that exist.
 func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, observed func(name string) observe.Node) {
 	s = &site.Site{
 		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Up plans what makes the hosts as declared: every node there, running, configured and healthy, and
-// nothing that is no longer declared.
+// Up plans the steps that make the hosts match the site: every node exists, runs, is configured and
+// is healthy, and nothing remains that is not declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	released, err := stand.Released(s, hosts, goal.Releases)
 	if err != nil {
@@ -30,7 +30,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	settleMoves(d.draft, cut) // a node that has come is made for the networks as they are to be
+	settleMoves(d.draft, cut) // a received node is made for the networks as the site declares them
 	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
@@ -42,7 +42,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	d.Warnings = append(d.Warnings, warnUncertain(d.basis)...)
 	d.Warnings = append(d.Warnings, warnPlaces(d.basis, hosts)...)
 	d.Warnings = append(d.Warnings, warnLarge(d.basis, d.maker.MTUs)...)
-	for i := range hosts { // on all hosts, before any node that moves is made anew on another
+	for i := range hosts { // on all hosts, before a node is recreated on another host
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
 	var waiting []waiting
@@ -75,16 +75,16 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return p, nil
 }
 
-// siteDraft plans what brings nodes of a site up.
+// A siteDraft plans the steps that bring the nodes of a site up.
 type siteDraft struct {
 	*draft
 	networks *networkDraft
 	layers   *layerDraft
-	names    string         // digest of what nodes know of one another
+	names    string         // digest of the names file of the nodes
 	last     map[string]int // node -> its last step
 }
 
-// newSiteDraft begins with a site that has a host for every node.
+// newSiteDraft returns a draft for a site in which every node has a host.
 func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraft, error) {
 	d := newDraft(placed, hosts, goal)
 	d.Homes = placed.Homes()
@@ -94,13 +94,13 @@ func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraf
 	}, err
 }
 
-// waiting is a node whose configuration waits until other nodes are healthy.
+// A waiting node has a configure step that waits until other nodes are healthy.
 type waiting struct {
 	node *site.Node
 	step int
 }
 
-// upHost plans one host, with those of its nodes that are concerned.
+// upHost plans one host and the selected nodes on it.
 func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	existing := make(map[string]*observe.Node, len(h.Nodes))
 	for i := range h.Nodes {
@@ -146,7 +146,7 @@ func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, erro
 	return wait, nil
 }
 
-// prepare plans the kernel settings that a host needs to run nodes.
+// prepare plans the kernel settings that a host needs to run nodes, unless needed is false.
 func (d *siteDraft) prepare(h *observe.Host, needed bool) []int {
 	if !needed {
 		return nil
@@ -171,10 +171,10 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 	return some
 }
 
-// writeNames plans what nodes know of one another, where that has changed.
+// writeNames plans the step that updates what nodes know of one another, if that has changed.
 func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
-	// In quarantine, nodes are told of one another as they are made: the names on record are those of
-	// the live ones.
+	// In quarantine, nodes get the names of the others when they are made. The recorded names are
+	// those of the live nodes.
 	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
 		return 0, false
 	}
@@ -184,6 +184,6 @@ func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) 
 	}
 	return d.add(Step{
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
-		Needs: d.arrivals[h.Name], // they bring their SSH host keys along
+		Needs: d.arrivals[h.Name], // arriving nodes bring their SSH host keys
 	}), true
 }

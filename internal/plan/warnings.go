@@ -12,7 +12,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// warnUncertain names the nodes that are left alone because it is not known where they are.
+// warnUncertain names the nodes that are left alone because it is unknown where they are.
 func warnUncertain(b *basis) []string {
 	var hosts []string
 	for name, h := range b.hosts {
@@ -28,8 +28,8 @@ func warnUncertain(b *basis) []string {
 	return warning(why, 12, b.concerned(func(n *site.Node) bool { return !b.certain(n) }))
 }
 
-// warnPlaces names the nodes that are left alone because their hosts are drained, and the groups that are to be
-// spread and are not.
+// warnPlaces names the nodes that are left alone because their hosts are drained, and the groups
+// that must be spread over hosts but are not.
 func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 	for i := range hosts {
 		host := hosts[i].Name
@@ -50,7 +50,7 @@ func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 	return all
 }
 
-// warnLarge names the nodes that are not concerned and would send more at a time than fits between hosts.
+// warnLarge names the unselected nodes whose MTU is larger than what fits between hosts.
 func warnLarge(b *basis, mtus map[string]int) []string {
 	var names []string
 	for _, h := range b.hosts {
@@ -68,8 +68,8 @@ func warnLarge(b *basis, mtus map[string]int) []string {
 	return warning("on a network over hosts with a larger MTU than fits, until up is run for them", 12, names)
 }
 
-// warnFrames names the nodes that stay when others move, and whose networks take other frames,
-// since they come to another host or are on one host only then.
+// warnFrames names the nodes that stay when others move but whose networks change their MTU,
+// because the network then spans other hosts or only one.
 func warnFrames(b *basis) []string {
 	var names []string
 	for i := range b.site.Nodes {
@@ -92,8 +92,8 @@ func warnFrames(b *basis) []string {
 		names)
 }
 
-// warnMachines names virtual machines of a host that run, but not as their user may think:
-// emulated, or with more processors than the host has.
+// warnMachines names virtual machines of a host that run worse than the user may expect: emulated,
+// or with more processors than the host has.
 func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 	var slow, large []string
 	for _, n := range nodes {
@@ -111,7 +111,7 @@ func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 	return append(all, warning(why, 8, large)...)
 }
 
-// warning names those for whom a warning holds, so many of them, or returns nil if there are none.
+// warning returns why with at most `most` names, as the only warning, or nil if there are no names.
 func warning(why string, most int, names []string) []string {
 	if len(names) == 0 {
 		return nil
@@ -119,7 +119,7 @@ func warning(why string, most int, names []string) []string {
 	return []string{why + ": " + humanize.List(names, most)}
 }
 
-// Emulated warns of virtual machines of a host whose processors are emulated.
+// Emulated returns a warning about virtual machines of a host whose processors are emulated.
 func Emulated(host string, nodes []string) string {
 	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why",
 		host, humanize.List(nodes, 8))

@@ -15,16 +15,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Adoption is a directory of a volume that was one node's and is to be another's.
+// An Adoption is the transfer of a volume's directory from one node to another.
 type Adoption struct {
-	Volume string // as it was called
-	As     string // as the heir calls it
+	Volume string // its former name
+	As     string // its name for the new node
 	From   string
 	To     string
 }
 
-// Adoptions returns what a node is to take over from one that is called, or was called, otherwise:
-// the volumes that are named, as VOLUME or as WAS=IS, or all that both have.
+// Adoptions returns the volumes that a node can take over from a node with another name. named
+// selects volumes, as VOLUME or as WAS=IS. If it is empty, all volumes that both nodes have are
+// selected.
 func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string) ([]Adoption, error) {
 	if from == "" || strings.ContainsAny(from, "/@") || strings.HasPrefix(from, ".") {
 		return nil, problem.New(problem.Usage, "%q is not the name of a node", from)
@@ -42,7 +43,7 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 		}
 		then := m
 		if former != m.Volume {
-			then.Volume, then.Source = former, "" // of another volume, only what is with the host's state can be known
+			then.Volume, then.Source = former, "" // only data with the host's state can be found under another name
 		}
 		one := Adoption{former, m.Volume, Path(dirs, key, from, then), Path(dirs, key, heir.Name, m)}
 		if info, err := os.Lstat(one.From); err == nil && info.IsDir() && one.From != one.To {
@@ -57,9 +58,9 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 	return all, nil
 }
 
-// Adopt moves the directory to its new place. It sets aside what is in that place, if anything, and kept
-// tells where. If Adopt is killed at any moment, calling it again does the rest. No process may use either
-// directory.
+// Adopt moves the directory to its new place. If something is in that place, Adopt sets it aside
+// and returns its new path in kept. If Adopt is killed at any moment, calling it again completes
+// the work. No process may use either directory.
 func (a Adoption) Adopt() (kept string, err error) {
 	if err := os.MkdirAll(filepath.Dir(a.To), 0o700); err != nil {
 		return "", err
@@ -77,7 +78,7 @@ func (a Adoption) Adopt() (kept string, err error) {
 	return kept, os.Rename(a.From, a.To)
 }
 
-// aside returns a name for what was in the place of something: one that no node can have.
+// aside returns a new name for a directory that is set aside. No node can have that name.
 func aside(path string) string {
 	for i := 1; ; i++ {
 		name := path + ".before"

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestAdopt: data comes to its heir, what the heir had is kept, and what a kill left undone is done
-// by the same once more.
+// TestAdopt: the new node gets the data, its own former data is kept, and a repeated call completes
+// what a kill left unfinished.
 func TestAdopt(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	path := func(volume, node string) string { return filepath.Join(dirs.Volumes("karoo"), volume, node) }
@@ -54,7 +54,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%s gives %v", from, named)
 		}
 	}
-	// A run that was killed after it had set aside what the heir had.
+	// A run that was killed after it had set aside the new node's former data.
 	if err := os.Rename(path("log", "db"), path("log", "db.before")); err != nil {
 		t.Fatal(err)
 	}

@@ -11,25 +11,25 @@ import (
 	"orrery/internal/host"
 )
 
-// How says how a tree was cloned.
+// How is the way in which a tree was cloned.
 type How string
 
 // The ways to clone, the cheapest first.
 const (
-	Subvolume How = "subvolume" // a snapshot of a btrfs subvolume: at once, whatever its size
-	Reflink   How = "reflink"   // each file shares its blocks with the one that it was cloned from (FICLONE)
+	Subvolume How = "subvolume" // a snapshot of a btrfs subvolume: instant, whatever its size
+	Reflink   How = "reflink"   // each file shares its blocks with its original (FICLONE)
 	Copied    How = "copy"
 )
 
-// A Made clone is how it was cloned, and what is not in it, and why.
+// Made describes a clone: how it was made, and what was left out and why.
 type Made struct {
 	How  How
 	Left []string
 }
 
-// Clone makes a copy of a directory tree in which nobody writes, copy-on-write where the file
-// system can. It is whole, or not there at all; what a killed run left is replaced. The directory
-// above it must be there.
+// Clone copies a directory tree in which no process writes, copy-on-write if the file system can.
+// The copy is either complete or does not exist. Clone replaces what a killed run left. The parent
+// directory must exist.
 func Clone(ctx context.Context, from, to string) (m Made, err error) {
 	err = whole(from, to, func(fresh string) error {
 		if canSnapshot(from, filepath.Dir(fresh)) {
@@ -48,10 +48,11 @@ func Clone(ctx context.Context, from, to string) (m Made, err error) {
 	return m, err
 }
 
-// Still does something while all who write into a tree stand still, and lets them go on whatever becomes of it.
+// Still runs do while all writers of a tree are frozen, and lets them continue whatever happens.
 type Still func(ctx context.Context, do func(context.Context) error) error
 
-// CloneLive is Clone for a tree in which nodes write: they stand still only for what cannot be done before.
+// CloneLive is like Clone for a tree in which nodes write. The nodes are frozen only for the work
+// that cannot be done before.
 func CloneLive(ctx context.Context, from, to string, still Still) (m Made, err error) {
 	err = whole(from, to, func(fresh string) error {
 		c, err := Begin(ctx, from, fresh)
@@ -84,12 +85,12 @@ func whole(from, to string, make func(fresh string) error) error {
 	return nil
 }
 
-// freshName is the name under which a directory is made.
+// freshName returns the name under which a directory is made.
 func freshName(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-new")
 }
 
-// Sync waits until the file system of a directory is on disk.
+// Sync waits until the file system of a directory is written to disk.
 func Sync(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -102,7 +103,7 @@ func Sync(dir string) error {
 	return nil
 }
 
-// run runs a program of the host.
+// run runs a program on the host.
 func run(ctx context.Context, args ...string) error {
 	return host.Local{Name: "host"}.Run(ctx, host.Command{Args: args, Env: []string{"LC_ALL=C"}})
 }

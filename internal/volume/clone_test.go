@@ -18,7 +18,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestClone clones a tree with one of everything, on every file system that this machine can make.
+// TestClone clones a tree with every type of file, on every file system that this machine can make.
 func TestClone(t *testing.T) {
 	for name, dir := range places(t) {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCloneLive(t *testing.T) {
 	}
 }
 
-// TestFails: whatever goes wrong, nothing is there under the name.
+// TestFails: whatever goes wrong, no copy exists under the name.
 func TestFails(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -97,7 +97,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestCloneLinked: the operator may say by a link where a volume is.
+// TestCloneLinked: the path of a volume may be a symbolic link.
 func TestCloneLinked(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "disk", "x"), "x")
@@ -114,8 +114,8 @@ func TestCloneLinked(t *testing.T) {
 	}
 }
 
-// TestSameTick: a change that leaves size and time of a file as they were is seen, even in the tick
-// of the kernel's clock in which the file was looked at.
+// TestSameTick: a change that keeps size and mtime of a file is detected, even in the tick of the
+// kernel's clock in which the file was examined.
 func TestSameTick(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -139,9 +139,9 @@ func TestSameTick(t *testing.T) {
 	}
 }
 
-// TestMapped: so is a change through a page of memory that was written to before.
+// TestMapped: a change through a memory-mapped page that was written before is also detected.
 func TestMapped(t *testing.T) {
-	t.Setenv("TMPDIR", "/var/tmp") // a file system in memory does not tell of it
+	t.Setenv("TMPDIR", "/var/tmp") // a file system in memory does not report it
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	file := filepath.Join(from, "x")
@@ -167,10 +167,10 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// once does what is to be done while nobody writes.
+// once is a Still for a tree in which no process writes.
 func once(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
-// after does something before.
+// after returns a Still that runs a function first.
 func after(first func() error) Still {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := first(); err != nil {
@@ -180,7 +180,7 @@ func after(first func() error) Still {
 	}
 }
 
-// age waits until nothing of what was done is doubtful.
+// age waits until no change is doubtful any more.
 func age() { time.Sleep(2 * tick) }
 
 func write(t *testing.T, path, text string) {
@@ -190,7 +190,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// zoo makes a tree with one of everything that this user may make.
+// zoo makes a tree with every type of file that this user may make.
 func zoo(t *testing.T, dir string) {
 	t.Helper()
 	script := `set -eu; umask 022; mkdir -p "$1"; cd "$1"; chmod 750 .
@@ -236,7 +236,7 @@ setcap -r able; rm whiteout; mknod whiteout c 0 0; setfattr -n trusted.overlay.o
 	return nil
 }
 
-// same wants two trees to be the same in everything.
+// same checks that two trees are the same in every respect.
 func same(t *testing.T, a, b string) {
 	t.Helper()
 	x, y := describe(t, a), describe(t, b)
@@ -251,7 +251,7 @@ func same(t *testing.T, a, b string) {
 	}
 }
 
-// describe says all that there is to say of the files of a tree.
+// describe returns all metadata of the files of a tree.
 func describe(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all, names := map[string]string{}, map[uint64][]string{}
@@ -315,7 +315,7 @@ func attributes(path string) string {
 
 // places returns directories on several file systems: that of temporary files and, in integration
 // tests, some that are made for it. They are mounted in a namespace of this test alone, so that
-// nothing is left of them when it is killed.
+// nothing of them stays if it is killed.
 func places(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"here": t.TempDir()}

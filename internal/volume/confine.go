@@ -10,16 +10,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// A shut directory is one in which a program finds no way out, although it goes through it by path
-// and others write there: no link is followed, no device opens anything. Links can still be read,
-// and made.
+// A shut directory is one that a program cannot leave by path, even if other processes write there.
+// In it, links are not followed, and device files cannot be opened. Links can still be read and
+// made.
 type shut struct {
 	dir      string
 	readOnly bool
 }
 
-// confined does some work in a mount namespace of its own, in which directories are shut. Programs
-// that it starts are in there, too.
+// confined runs work in a mount namespace of its own, in which directories are shut. This includes
+// programs that work starts.
 func confined(dirs []shut, work func() error) error {
 	return host.Apart(func() error {
 		if err := apart(dirs); err != nil {
@@ -44,7 +44,7 @@ func apart(dirs []shut) error {
 	return nil
 }
 
-// close mounts the directory over itself, with all that is mounted in it.
+// close mounts the directory over itself, with all mounts below it.
 func (d shut) close() error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, d.dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {

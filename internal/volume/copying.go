@@ -13,45 +13,45 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Copying is a clone of a tree in which somebody writes, under way: most of it has been copied,
-// and when the writers stand still it is brought up to date.
+// A Copying is a clone in progress, of a tree in which processes write. Most of the tree is copied
+// first, and the clone is updated when the writers are frozen.
 //
-// What has changed is told by the time of the last change of each inode (ctime), which, other than
-// that of its content, no program can set back. Two things could hide a change from it, and are
-// seen to: times are only as fine as a tick of the kernel, so what changed just before it was
-// looked at is taken to have changed since; and a page that is mapped into memory gets a new time
-// only when it is first written after it was on disk, so all is written to disk first.
+// Changes are detected by the ctime of each inode, which no program can set back, unlike mtime. Two
+// things could hide a change, and both are handled. Times are only as fine as a tick of the kernel,
+// so a file that changed just before it was examined is assumed to have changed since. A page that
+// is mapped into memory updates the time only on the first write after it was written to disk. So
+// everything is written to disk first.
 type Copying struct {
-	// Left is what no copy can hold: devices, and trees beyond all bounds. A writer who makes some is
-	// no reason to copy nothing at all.
+	// Left lists what cannot be copied: devices, and trees beyond the limits. The rest is copied
+	// anyway, so that a process that makes such files cannot prevent a copy.
 	Made
 
 	from, to       string
 	source, copied *tree.Root
-	top            *known // what the copy holds
-	doubtful       int64  // what changed since then, may have changed after it was copied
+	top            *known // content of the copy
+	doubtful       int64  // files changed since then may have changed after they were copied
 	rounds         int
-	unshared       map[uint64]bool // devices of which files cannot share blocks with the copy
-	shared         bool            // a file does
+	unshared       map[uint64]bool // devices whose files cannot share blocks with the copy
+	shared         bool            // at least one file shares blocks
 }
 
-// tick is longer than those of any kernel.
+// tick is longer than a tick of any kernel.
 const tick = 20 * time.Millisecond
 
-// bounds are what is copied of a tree at most.
+// bounds limit what is copied of a tree.
 var bounds = tree.Ample
 
-// Begin copies what can be copied while it changes. The directory above `to` must be there, and
-// `to` not. Whoever begins also closes.
+// Begin copies what can be copied while the tree changes. The parent directory of `to` must
+// exist, and `to` must not. The caller must call Close.
 func Begin(ctx context.Context, from, to string) (*Copying, error) {
-	from, err := filepath.EvalSymlinks(from) // it is the operator's who says where a volume is
+	from, err := filepath.EvalSymlinks(from) // the user chooses where a volume is, so links are followed
 	if err != nil {
 		return nil, err
 	}
 	c := &Copying{from: from, to: to, unshared: map[uint64]bool{}}
 	if canSnapshot(from, filepath.Dir(to)) {
 		c.How = Subvolume
-		return c, Sync(from) // so that nothing is to be written while nodes stand still
+		return c, Sync(from) // so that little must be written while nodes are frozen
 	}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -70,7 +70,7 @@ func Begin(ctx context.Context, from, to string) (*Copying, error) {
 	return c, nil
 }
 
-// open opens the source and makes the copy, empty.
+// open opens the source and makes the empty copy.
 func (c *Copying) open() (err error) {
 	if c.source, err = tree.Open(c.from); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (c *Copying) open() (err error) {
 	return err
 }
 
-// Close lets go of the trees.
+// Close closes both trees.
 func (c *Copying) Close() error {
 	var err error
 	for _, root := range []*tree.Root{c.source, c.copied} {
@@ -94,7 +94,7 @@ func (c *Copying) Close() error {
 	return err
 }
 
-// live brings the copy up to date with a source that changes meanwhile, and returns how much had to be copied.
+// live updates the copy while the source changes, and returns how many bytes it copied.
 func (c *Copying) live(ctx context.Context) (int64, error) {
 	looked := time.Now().Add(-tick).UnixNano()
 	if err := Sync(c.from); err != nil {
@@ -105,7 +105,7 @@ func (c *Copying) live(ctx context.Context) (int64, error) {
 	return size, err
 }
 
-// Finish completes the clone. Nobody may write into the tree meanwhile.
+// Finish completes the clone. No process may write into the tree during the call.
 func (c *Copying) Finish(ctx context.Context) error {
 	if c.How == Subvolume {
 		return c.finishSubvolume(ctx)
@@ -113,15 +113,15 @@ func (c *Copying) Finish(ctx context.Context) error {
 	if err := c.there(); err != nil {
 		return err
 	}
-	// To share the blocks of a file that is not on disk yet takes as long as to write it, so small
-	// ones are rather copied.
+	// Sharing the blocks of a file that is not yet on disk takes as long as writing it. So small
+	// files are copied instead.
 	_, err := c.round(ctx, round{still: true, least: 1 << 20})
 	c.tell()
 	return err
 }
 
-// finishSubvolume makes the snapshot. It leaves out subvolumes inside, which the writers may have
-// made since it was seen that there are none.
+// finishSubvolume makes the snapshot. A snapshot leaves out nested subvolumes, which the writers
+// may have made since Begin checked that there were none.
 func (c *Copying) finishSubvolume(ctx context.Context) error {
 	if inside, ok := subvolumesIn(c.from); !ok || inside > 0 {
 		c.Left = append(c.Left, "subvolumes of btrfs that were made in it meanwhile")
@@ -129,7 +129,8 @@ func (c *Copying) finishSubvolume(ctx context.Context) error {
 	return snapshot(ctx, c.from, c.to)
 }
 
-// there wants the source to be where it was: what was removed is still there for those who have it open.
+// there returns an error if the source is no longer at its path. A removed tree still exists for
+// processes that have it open.
 func (c *Copying) there() error {
 	var current, opened unix.Stat_t
 	if err := unix.Fstat(c.source.Fd(), &opened); err != nil {
@@ -144,7 +145,7 @@ func (c *Copying) there() error {
 	return nil
 }
 
-// tell says how it was cloned.
+// tell records how the tree was cloned.
 func (c *Copying) tell() {
 	c.How = Copied
 	if c.shared {
@@ -152,7 +153,7 @@ func (c *Copying) tell() {
 	}
 }
 
-// leave notes what is not in the copy. Of many, the first are named.
+// leave records what is not in the copy. It names the first ones and counts the others.
 func (r *round) leave(at, why string) {
 	const most = 10
 	r.left++

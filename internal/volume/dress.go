@@ -11,7 +11,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// dress sets the owner, mode, attributes and times of an entry of an open directory of the copy to
+// dress sets the owner, mode, attributes and times of an entry in an open directory of the copy to
 // those of its source.
 func (r *round) dress(path string, dir int, name string, like *unix.Stat_t, attrs map[string][]byte) error {
 	m := tree.Made{
@@ -21,7 +21,8 @@ func (r *round) dress(path string, dir int, name string, like *unix.Stat_t, attr
 	return wrote(path, m.Dress(dir, name, func(attr string, err error) error { return r.attribute(path, attr, err) }))
 }
 
-// attribute judges how setting one went. Some file systems take none, or fewer than others.
+// attribute handles the result of setting one. Some file systems support none, or fewer than
+// others.
 func (r *round) attribute(path, attr string, err error) error {
 	none := errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.E2BIG) || errors.Is(err, unix.EPERM) && os.Geteuid() != 0
 	if none || errors.Is(err, unix.ENOSPC) && r.roomy() {
@@ -31,7 +32,8 @@ func (r *round) attribute(path, attr string, err error) error {
 	return wrote(path, err)
 }
 
-// undress lets a directory of the copy have no part in what is made in there: no ACL for that, and no group.
+// undress removes attributes from a directory of the copy that new files in it would inherit, such
+// as a default ACL or the group.
 func undress(fd int, bare bool) error {
 	if err := unix.Fchmod(fd, 0o700); err != nil || bare {
 		return err

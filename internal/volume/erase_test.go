@@ -9,13 +9,14 @@ import (
 	"orrery/internal/host"
 )
 
-// TestErase: what is removed goes at once by its name, and what a killed run left of it goes later.
+// TestErase: an erased tree disappears from its path at once, and the rest that a killed run left
+// is removed later.
 func TestErase(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	volume := filepath.Join(dirs.Volumes("karoo"), "data", "db")
 	copied := filepath.Join(dirs.Copies("karoo", 701), "data", "db")
 	for _, path := range []string{volume, copied} {
-		for _, dir := range []string{path, goneName(path)} { // the latter is what a killed run left
+		for _, dir := range []string{path, goneName(path)} { // the latter is what a killed run leaves
 			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "rows"), nil, 0o644)); err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// file makes what is no directory as it is in the source.
+// file copies an entry that is not a directory.
 func (r *round) file(e *tree.Entry, k *known, current state, same bool) error {
 	id := file{current.device, current.inode}
 	first := r.first[id]
@@ -30,7 +30,7 @@ func (r *round) file(e *tree.Entry, k *known, current state, same bool) error {
 	return r.fresh(e, k)
 }
 
-// fresh makes a file anew.
+// fresh makes the file again.
 func (r *round) fresh(e *tree.Entry, k *known) error {
 	if k != nil {
 		if err := r.drop(k); err != nil {
@@ -69,8 +69,8 @@ func (r *round) fresh(e *tree.Entry, k *known) error {
 	return nil
 }
 
-// failed judges why something could not be copied. What vanished is not to be in the copy, and what
-// the source keeps from us is told of; all else is an error.
+// failed handles an error of copying an entry. An entry that vanished is left out of the copy. An
+// entry that cannot be read is recorded as omitted. Everything else is an error.
 func (r *round) failed(e *tree.Entry, dir int, err error) error {
 	var inCopy *unwritten
 	gone := tree.Vanished(err)
@@ -88,7 +88,7 @@ func (r *round) failed(e *tree.Entry, dir int, err error) error {
 	return fmt.Errorf("%s: %w", tree.Shorten(e.Path), err)
 }
 
-// regular copies a regular file, and returns the state in which it was when it was opened.
+// regular copies a regular file, and returns the state that it had when it was opened.
 func (r *round) regular(e *tree.Entry, dir int) (state, error) {
 	from, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *round) regular(e *tree.Entry, dir int) (state, error) {
 	return stateOf(&st), r.dress(e.Path, dir, e.Name, &st, attrs)
 }
 
-// content makes a new file hold what another does: the same blocks, if it can be.
+// content copies the content of a file into a new one. It shares the blocks if possible.
 func (r *round) content(to, from int, st *unix.Stat_t) error {
 	if st.Size == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (r *round) content(to, from int, st *unix.Stat_t) error {
 			return nil
 		}
 		if !errors.Is(err, unix.ENOSPC) {
-			r.unshared[st.Dev] = !errors.Is(err, unix.EINVAL) // else it is of this file only
+			r.unshared[st.Dev] = !errors.Is(err, unix.EINVAL) // EINVAL concerns only this file
 		}
 	}
 	r.size += st.Size
@@ -139,7 +139,7 @@ func (r *round) content(to, from int, st *unix.Stat_t) error {
 	return wrote("", tree.CopyContent(r.ctx, to, from, st, nil))
 }
 
-// several notes the first copy of a file that has more names.
+// several records the first copy of a file that has other names.
 func (r *round) several(k *known, dir int) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, k.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -168,24 +168,25 @@ func (r *round) link(e *tree.Entry, k, first *known) error {
 		}
 	}
 	err = unix.Linkat(from, first.name, dir, e.Name, 0)
-	if errors.Is(err, unix.EMLINK) { // so many names a file cannot have here: it becomes another
+	if errors.Is(err, unix.EMLINK) { // the file cannot have more names here: make another file
 		return r.fresh(e, nil)
 	}
 	if err != nil {
 		return wrote(e.Name, err)
 	}
-	// It is in the state in which the first was: should that be another by now, both are copied again.
+	// The new name has the first one's state. If the file has changed since then, both are copied
+	// again.
 	r.keep(&known{name: e.Name, state: first.state, as: first.as})
 	return nil
 }
 
-// opened is a directory of the copy that is open.
+// opened is an open directory of the copy.
 type opened struct {
 	of *known
 	fd int
 }
 
-// open opens another directory of the copy, unless it is open.
+// open opens a directory of the copy and closes the previous one, unless it is the same.
 func (o *opened) open(copied *tree.Root, of *known) (int, error) {
 	if o.fd >= 0 && o.of == of {
 		return o.fd, nil
@@ -206,7 +207,7 @@ func (o *opened) close() {
 	}
 }
 
-// An unwritten is an error that was met in the copy, and not in the source.
+// An unwritten is an error in the copy, not in the source.
 type unwritten struct {
 	name string
 	err  error

@@ -19,8 +19,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestExchange: while a node lets a directory and a link to one of the host change places, no file
-// of the host comes into a copy.
+// TestExchange: a node continuously exchanges a directory with a link to a directory of the host.
+// No file of the host gets into a copy.
 func TestExchange(t *testing.T) {
 	dir := t.TempDir()
 	host, from := filepath.Join(dir, "host"), filepath.Join(dir, "from")
@@ -44,7 +44,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// exchange lets two paths change places again and again, until it is ended.
+// exchange exchanges two paths repeatedly, until it is stopped.
 func exchange(a, b string) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -75,7 +75,7 @@ func wantNone(t *testing.T, dir, text string) {
 	})
 }
 
-// dig makes directories one in another, and a file in the last.
+// dig makes nested directories, and a file in the last one.
 func dig(t *testing.T, top string, levels int, name string) {
 	t.Helper()
 	if err := os.MkdirAll(top, 0o755); err != nil {
@@ -96,7 +96,8 @@ func dig(t *testing.T, top string, levels int, name string) {
 	}
 }
 
-// leaves counts the files below a directory, however deep they are, and returns the length of the longest path.
+// leaves counts the files below a directory, however deep they are, and returns the length of the
+// longest path.
 func leaves(t *testing.T, dir string) (files, longest int) {
 	t.Helper()
 	root, err := tree.Open(dir)
@@ -116,8 +117,8 @@ func leaves(t *testing.T, dir string) (files, longest int) {
 	return files, longest
 }
 
-// TestDeep: a path that is longer than the kernel takes at once is copied like any other, a second
-// time, too, and is removed.
+// TestDeep: a path that is longer than the kernel accepts in one call is copied like any other,
+// even in a later round, and is removed.
 func TestDeep(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -146,7 +147,7 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// TestDeepLinks: names of one file that are far below are again those of one.
+// TestDeepLinks: hard links far below are copied as hard links.
 func TestDeepLinks(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -177,7 +178,7 @@ func TestDeepLinks(t *testing.T) {
 	}
 }
 
-// TestBeyond: what is beyond the bounds is left out and told of; the rest is whole.
+// TestBeyond: what exceeds the limits is left out and reported, and the rest is complete.
 func TestBeyond(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -204,7 +205,8 @@ func TestBeyond(t *testing.T) {
 	if s, err := SizeOf(t.Context(), from); err != nil || !s.Partial {
 		t.Errorf("its size is %+v (%v)", s, err)
 	}
-	// More than all that is taken, of which a round that comes later must not keep what an earlier one has copied.
+	// There is more than the total limit. A later round must not keep what an earlier one has copied
+	// beyond it.
 	bounds = tree.Bounds{Depth: 20, Names: 100, All: 70}
 	made, err = Clone(t.Context(), from, filepath.Join(dir, "all"))
 	if err != nil || len(made.Left) != 2 {
@@ -212,7 +214,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestMany: however much is left out, what is told of it is short.
+// TestMany: however much is left out, the report is short.
 func TestMany(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from")
@@ -227,7 +229,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestPipe: a named pipe or a socket is not waited for, and a socket is left out.
+// TestPipe: the copy does not wait for a named pipe or a socket, and a socket is left out.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -254,7 +256,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestDevices: a device goes into no copy, and that is told; a whiteout of overlayfs does.
+// TestDevices: devices are not copied, and this is reported. Whiteouts of overlayfs are copied.
 func TestDevices(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes devices")
@@ -278,8 +280,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestFull: a disk that fills up ends a copy with a clear problem, and nothing of it is left. Some
-// of the disk stays free for the nodes.
+// TestFull: if the disk fills up, the copy ends with a clear problem, and nothing of it is left.
+// Some space stays free for the nodes.
 func TestFull(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()
@@ -297,7 +299,7 @@ func TestFull(t *testing.T) {
 	if left, _ := os.ReadDir(small); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-	// It fills up while the nodes stand still.
+	// It fills up while the nodes are frozen.
 	sh(t, `cd "$1"; rm -f [2-6]?`, from)
 	still := func(ctx context.Context, do func(context.Context) error) error {
 		sh(t, `head -c 90000000 /dev/urandom > "$1/big"`, from)

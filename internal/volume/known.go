@@ -6,18 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A known is a path of the copy, and what its source was like when it was copied.
+// A known is a path of the copy, and the state of its source when it was copied.
 type known struct {
 	state
-	up     *known // the directory that it is in; nil: it is the top
+	up     *known // its directory, or nil for the top
 	name   string
-	inside map[string]*known // of a directory
-	met    int               // the last round that came to it
-	as     uint64            // of a file of several names: the inode of its copy
-	bare   bool              // of a directory: its copy has no extended attributes
+	inside map[string]*known // for directories
+	met    int               // the last round that reached it
+	as     uint64            // for a file with several names: the inode of its copy
+	bare   bool              // for directories: the copy has no extended attributes
 }
 
-// A state is what the kernel says of a file.
+// A state is a file's metadata from the kernel.
 type state struct {
 	device, inode   uint64
 	links           uint64
@@ -36,14 +36,14 @@ func stateOf(s *unix.Stat_t) state {
 		modified: s.Mtim.Nano(), since: s.Ctim.Nano(),
 	}
 	if !current.directory() {
-		current.size = s.Size // that of a directory tells nothing
+		current.size = s.Size // the size of a directory means nothing
 	}
 	return current
 }
 
 func (s state) directory() bool { return s.mode&unix.S_IFMT == unix.S_IFDIR }
 
-// several reports whether a file has names besides this one.
+// several reports whether a file has other names.
 func (s state) several() bool { return s.links > 1 && !s.directory() }
 
 // path returns the names from the top down to a known.

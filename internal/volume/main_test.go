@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestMain runs integration tests in a mount namespace of their own: the kernel unmounts what is
-// left when they are killed, and lets go of the loop devices.
+// TestMain runs integration tests in a separate mount namespace. If they are killed, the kernel
+// unmounts what is left and releases the loop devices.
 func TestMain(m *testing.M) {
 	if need.Asked() && os.Getenv("ORRERY_TEST_MOUNTS") == "" {
 		unshare, err := exec.LookPath("unshare")
@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(need.QuickInMemory(m))
 }
 
-// image makes a file system in a file and mounts it. Only the mount holds the file and the loop device.
+// image makes a file system in a file and mounts it. Only the mount keeps the file and the loop
+// device in use.
 func image(t *testing.T, kind string, mkfs ...string) string {
 	t.Helper()
 	dir := t.TempDir()

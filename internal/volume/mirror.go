@@ -18,15 +18,15 @@ import (
 // A Mirror is a directory of a volume and the place that it is copied to.
 type Mirror struct {
 	Volume string
-	Node   string // as its directory is called
+	Node   string // name of its directory
 	From   string
 	To     string // directory, or [user@]host:directory, reached over SSH
 	Every  time.Duration
 }
 
-// Mirrors returns what is mirrored of a site: the directories of the volumes that say so, each of a
-// node beneath the target. Nothing is of a twin: its data is a copy, and must not go over that of
-// the original.
+// Mirrors returns the mirrors of a site: for each volume with a mirror, the directory of each node,
+// copied to a directory below the target. A twin has no mirrors, since its data is a copy and must
+// not overwrite that of the original.
 func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
 	if s.Twin != "" {
 		return nil, nil
@@ -69,17 +69,17 @@ func absolute(target string) bool {
 	return strings.HasPrefix(target, "/")
 }
 
-// ssh never asks: nobody is there to answer. Host keys are judged as the user's configuration of SSH says.
+// ssh never prompts, since no user is there to answer. Host keys are checked according to the
+// user's SSH configuration.
 const ssh = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=20 -o ServerAliveCountMax=3"
 
-// rsyncTimeout is how long rsync waits for the other side to say or take anything.
+// rsyncTimeout is how long rsync waits for the other side to send or receive anything.
 const rsyncTimeout = 5 * time.Minute
 
-// arguments are those of rsync(1): all that a file can have is kept, and times are compared to the
-// nanosecond. Devices are left out: one that a node has made would open a disk of the place where
-// the mirror is. On the other side, whoever is not root there cannot give files to their owners,
-// and lets rsync note them beside the files instead, from where they come back with the same
-// option.
+// arguments returns the command line of rsync(1). It keeps all attributes of files, and compares
+// times to the nanosecond. Devices are left out, since a device file made by a node would open a
+// disk of the mirror's host. If the remote user is not root and so cannot set owners, rsync stores
+// them beside the files, and the same option restores them from there.
 func (m Mirror) arguments(more ...string) []string {
 	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--no-devices", "--modify-window=-1", "--mkpath",
 		"--timeout=" + strconv.Itoa(int(rsyncTimeout.Seconds()))}, more...)
@@ -92,12 +92,12 @@ func (m Mirror) arguments(more ...string) []string {
 	return append(args, "--", m.From+"/", m.To+"/")
 }
 
-// Run copies what is new or has changed. What is gone from the volume stays in the mirror: what an
-// archive holds is not lost because the original was.
+// Run copies new and changed files. Files removed from the volume stay in the mirror, so that an
+// archive does not lose them with the original.
 func (m Mirror) Run(ctx context.Context) (sent int64, err error) { return m.copy(ctx) }
 
-// Mend does so with all whose contents are not the same, whatever their sizes and times say: a file
-// that rots in the mirror keeps these. It reads all of both.
+// Mend copies all files whose contents differ, whatever their sizes and times. A file that decays
+// in the mirror keeps its size and time. Mend reads all data on both sides.
 func (m Mirror) Mend(ctx context.Context) (sent int64, err error) { return m.copy(ctx, "--checksum") }
 
 func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error) {
@@ -125,9 +125,10 @@ func (m Mirror) there() error {
 	return nil
 }
 
-// rsync runs rsync(1). It goes by path through what nodes write meanwhile, as root: it is shut in there.
+// rsync runs rsync(1). As root, it follows paths through a tree that nodes change meanwhile, so it
+// is confined to the directories of shut.
 func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
-	const most = 64 << 20 // names of files that differ
+	const most = 64 << 20 // for the names of files that differ
 	var out []byte
 	err := confined(m.shut(), func() (err error) {
 		out, err = host.Output(ctx, host.Local{Name: "host"},
@@ -140,7 +141,7 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	}
 	var ran *host.RunError
 	if errors.As(err, &ran) && ran.Status == 24 {
-		err = nil // files vanished while they were copied: the volume is in use
+		err = nil // files vanished while they were copied, because the volume is in use
 	}
 	if err != nil {
 		return "", problem.New(problem.Failed, "volume %s of %s was not reached at its mirror %s", m.Volume, m.Node, m.To).
@@ -149,8 +150,8 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	return string(out), nil
 }
 
-// shut returns the directories that rsync is shut in: the volume, and a mirror on this host, where
-// what nodes have written is, too.
+// shut returns the directories to which rsync is confined: the volume and, if it is on this host,
+// the mirror, which also contains what nodes have written.
 func (m Mirror) shut() []shut {
 	dirs := []shut{{dir: m.From, readOnly: true}}
 	if _, err := os.Stat(m.To); err == nil && m.local() {
@@ -169,13 +170,13 @@ func (m Mirror) cure(ran *host.RunError) string {
 		return "try again"
 	case ran.Status == -1:
 		return "apt-get install rsync openssh-client"
-	case remote && (ran.Status == 255 || ran.Status == 12): // whichever of ssh and rsync is noticed first to have ended
+	case remote && (ran.Status == 255 || ran.Status == 12): // whichever of ssh and rsync is noticed first to end
 		return "as root, ssh -o BatchMode=yes " + place + " true must work: by a key, of a host that is known"
 	}
 	return "rsync(1) tells what status " + strconv.Itoa(ran.Status) + " means"
 }
 
-// transferred finds in rsync's statistics how many bytes of files it has sent.
+// transferred returns the number of bytes of files sent, from rsync's statistics.
 func transferred(stats string) int64 {
 	for line := range strings.Lines(stats) {
 		if text, ok := strings.CutPrefix(line, "Total transferred file size: "); ok {

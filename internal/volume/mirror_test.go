@@ -66,7 +66,7 @@ func TestMirrorHere(t *testing.T) {
 	}
 }
 
-// tryMirror mirrors, changes and verifies; at is the mirror as seen from here.
+// tryMirror mirrors, changes and verifies. at is the mirror's path on this host.
 func tryMirror(t *testing.T, m Mirror, at string) {
 	t.Helper()
 	zoo(t, m.From)
@@ -82,7 +82,7 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 	if sent, err := m.Run(t.Context()); err != nil || sent != 0 {
 		t.Errorf("%d bytes were sent again (%v)", sent, err)
 	}
-	// A file that rots keeps its size and its time.
+	// A damaged file keeps its size and its time.
 	sh(t, `cd "$1"; touch -r a /tmp/.$$; printf TEXT | dd of=a conv=notrunc status=none; touch -r /tmp/.$$ a; rm /tmp/.$$; rm full/3`,
 		at)
 	sh(t, `cd "$1"; rm will-go/x; chmod 600 full/8`, m.From)
@@ -112,8 +112,8 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 	}
 }
 
-// TestMirrorExchange: while a node lets a directory and a link to one of the host change places,
-// rsync, which is root, takes no file of the host into a mirror.
+// TestMirrorExchange: a node continuously exchanges a directory with a link to a directory of the
+// host. rsync, which runs as root, copies no file of the host into a mirror.
 func TestMirrorExchange(t *testing.T) {
 	need.Program(t, "rsync")
 	needRoot(t)
@@ -129,13 +129,13 @@ func TestMirrorExchange(t *testing.T) {
 	defer exchange(filepath.Join(from, "turns"), filepath.Join(from, "link"))()
 	for i, end := 0, time.Now().Add(4*time.Second); time.Now().Before(end); i++ {
 		m := Mirror{Volume: "rows", Node: "db", From: from, To: filepath.Join(dir, fmt.Sprint("to", i))}
-		_, _ = m.Run(t.Context()) // files that are links meanwhile are an error of rsync's
+		_, _ = m.Run(t.Context()) // rsync reports files that became links
 		wantNone(t, m.To, "of the host")
 	}
 }
 
-// TestMirrorConfined: a program that follows links as old versions of rsync(1) did finds no way out
-// of the volume, nor of a mirror on this host.
+// TestMirrorConfined: a program that follows links, as old versions of rsync(1) did, cannot leave
+// the volume, nor a mirror on this host.
 func TestMirrorConfined(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()
@@ -170,8 +170,8 @@ exit 0`)
 	}
 }
 
-// TestMirrorOld: a link that an earlier mirror has brought leads nowhere when there are files below
-// its name later; and what devices there are does not come along.
+// TestMirrorOld: a link in the mirror from an earlier run is not followed when files below its name
+// are copied later. Devices are not copied.
 func TestMirrorOld(t *testing.T) {
 	need.Program(t, "rsync")
 	needRoot(t)
@@ -215,7 +215,7 @@ func TestMirrorSSH(t *testing.T) {
 	at := filepath.Join(dir, "archive", "db")
 	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: "root@127.0.0.1:" + at}
 	tryMirror(t, m, at)
-	// One whose key is not known is not asked for a password.
+	// A server with an unknown key causes no password prompt.
 	if err := os.Remove(filepath.Join(dir, "authorized")); err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +226,12 @@ func TestMirrorSSH(t *testing.T) {
 	}
 }
 
-// server runs sshd, and an ssh on PATH that knows it, without touching the configuration of this machine.
+// server runs sshd, and an ssh in PATH that knows it, without changing this machine's
+// configuration.
 func server(t *testing.T, dir string) {
 	t.Helper()
 	port := freePort(t)
-	if os.Mkdir("/run/sshd", 0o755) == nil { // in which sshd shuts itself up
+	if os.Mkdir("/run/sshd", 0o755) == nil { // the chroot directory of sshd
 		t.Cleanup(func() { os.Remove("/run/sshd") })
 	}
 	sh(t, `set -e; cd "$1"; mkdir bin; ssh-keygen -qt ed25519 -N '' -f host; ssh-keygen -qt ed25519 -N '' -f key; cp key.pub authorized
@@ -240,8 +241,8 @@ printf 'Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s
 		dir, port)
 	cmd := exec.Command("/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(dir, "config"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// which must not end before sshd: Pdeathsig is tied to it, and what is done on threads of its own
-	// ends them
+	// The thread must not end before sshd, since Pdeathsig is tied to it. Code that runs on
+	// separate threads ends them.
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	var said strings.Builder
@@ -278,10 +279,10 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestMirrorUser mirrors to a user who is not root there, and back: owners are kept.
+// TestMirrorUser mirrors to a user who is not root on the other host, and back. Owners are kept.
 func TestMirrorUser(t *testing.T) {
 	need.Integration(t)
-	dir, err := os.MkdirTemp("/var/tmp", "orrery-test-") // where another user may go
+	dir, err := os.MkdirTemp("/var/tmp", "orrery-test-") // where another user has access
 	if err != nil {
 		t.Fatal(err)
 	}

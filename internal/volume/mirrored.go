@@ -12,19 +12,19 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Mirrored says how copying a volume of a node to its mirror went the last time.
+// Mirrored is the result of the last copy of a node's volume to its mirror.
 type Mirrored struct {
 	Volume  string    `json:"volume"`
 	Node    string    `json:"node"`
 	To      string    `json:"to"`
-	At      time.Time `json:"at"` // when it began
+	At      time.Time `json:"at"` // start time
 	Seconds float64   `json:"seconds"`
-	Bytes   int64     `json:"bytes"`             // of files that were sent
-	Problem string    `json:"problem,omitempty"` // "": it succeeded
-	Good    time.Time `json:"good,omitzero"`     // when the last one began that succeeded
+	Bytes   int64     `json:"bytes"`             // bytes of the files that were sent
+	Problem string    `json:"problem,omitempty"` // error, or "" if it succeeded
+	Good    time.Time `json:"good,omitzero"`     // start time of the last copy that succeeded
 }
 
-// String says what was sent.
+// String describes what was sent.
 func (r Mirrored) String() string {
 	return fmt.Sprintf("%s of %s: %s sent to %s in %.1f s", r.Volume, r.Node, humanize.Bytes(r.Bytes), r.To, r.Seconds)
 }
@@ -33,7 +33,7 @@ func mirrorsPath(dirs host.Dirs, key string) string {
 	return filepath.Join(dirs.Site(key), "mirrors.json")
 }
 
-// ReadMirrored returns, for every mirror that was ever made, how the last time went.
+// ReadMirrored returns the last result of every mirror that was ever made.
 func ReadMirrored(dirs host.Dirs, key string) ([]Mirrored, error) {
 	all, err := host.ReadJSON[[]Mirrored](mirrorsPath(dirs, key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,11 +42,11 @@ func ReadMirrored(dirs host.Dirs, key string) ([]Mirrored, error) {
 	return all, err
 }
 
-// Note puts on record how one went. Only the holder of LockMirrors may call it.
+// Note records a result. The caller must hold LockMirrors.
 func (r Mirrored) Note(dirs host.Dirs, key string) error {
 	all, err := ReadMirrored(dirs, key)
 	if err != nil {
-		all = nil // it is damaged: what it said is not worth an end of mirroring
+		all = nil // damaged: its content is not worth ending all mirroring
 	}
 	if r.Problem == "" {
 		r.Good = r.At
@@ -62,8 +62,8 @@ func (r Mirrored) Note(dirs host.Dirs, key string) error {
 	return host.WriteJSON(mirrorsPath(dirs, key), 0o600, fresh)
 }
 
-// LockMirrors is held by whoever mirrors volumes of a site. The lock of the site itself is not: a
-// large archive takes hours.
+// LockMirrors takes the lock for mirroring volumes of a site. The lock of the site itself is not
+// taken, since a large archive takes hours.
 func LockMirrors(ctx context.Context, dirs host.Dirs, key string, h host.Holder) (*host.Lock, error) {
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "mirrors.lock"), h)
 }

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// cluster is a source that there is not: directories of a file system that all hosts have mounted.
+// cluster is a source that does not exist in Orrery: directories of a file system that all hosts
+// have mounted.
 type cluster struct {
 	onHost
 	dir string
@@ -27,9 +28,9 @@ func (c cluster) Mount(dirs host.Dirs, m spec.Mount) error {
 	return os.Mkdir(c.Root(dirs, "", m), 0o700)
 }
 
-// TestNewSource adds a source of volumes: what it is to one list, how a host gets at it to another.
-// In a change, its key is a field more of site.Remote, beside the list; here, an address that
-// begins so stands for it.
+// TestNewSource adds a source of volumes: its description to one list, its implementation to
+// another. A real change would also add a field for its key to site.Remote. Here, an address with a
+// prefix stands for that.
 func TestNewSource(t *testing.T) {
 	before := site.Sources
 	t.Cleanup(func() { site.Sources = before; delete(Sources, "cluster") })

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// nfs is an export of an NFS server, mounted once for all nodes of the host.
+// nfs is the source for exports of NFS servers. Each export is mounted once for all nodes of the
+// host.
 type nfs struct{}
 
 func (nfs) Root(dirs host.Dirs, _ string, m spec.Mount) string {
@@ -40,7 +41,8 @@ func (s nfs) Mount(dirs host.Dirs, m spec.Mount) error {
 	return nil
 }
 
-// mounted reports whether a directory is the root of a mount: its device is not that of the directory above.
+// mounted reports whether a directory is the root of a mount. Its device then differs from that of
+// its parent.
 func mounted(at string) bool {
 	var here, above unix.Stat_t
 	if unix.Stat(at, &here) != nil || unix.Stat(filepath.Dir(at), &above) != nil {

@@ -12,12 +12,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// making sees to it that a directory that several nodes share is made by one of them.
+// making ensures that a directory shared by several nodes is made by only one of them.
 var making singleflight.Group
 
-// ProvideCopy makes the copy of a volume that a node in quarantine uses, unless it is there: from
-// the volume itself while its nodes stand still, or empty where that is asked for or there is no
-// volume yet. How is "" if nothing was copied.
+// ProvideCopy makes the copy of a volume that a node in quarantine uses, if it does not exist. It
+// copies the volume itself while its nodes are frozen. The copy is empty if that is declared or the
+// volume does not exist yet. Made.How is "" if nothing was copied.
 func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account,
 	still Still) (Made, error) {
 	path := Path(dirs, key, node, m)
@@ -40,7 +40,7 @@ func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.M
 	return made.(Made), err
 }
 
-// Live returns the mount of a volume itself, of which another may be a copy.
+// Live returns the mount of the volume itself for a mount that may be a copy.
 func Live(m spec.Mount) spec.Mount {
 	m.Copy, m.Release = "", 0
 	return m

@@ -15,7 +15,7 @@ import (
 
 func me(string) (int, int, error) { return os.Getuid(), os.Getgid(), nil }
 
-// TestProvideCopy: a copy begins as the volume, or empty; and once it is there it is left alone.
+// TestProvideCopy: a copy starts as the volume or empty, and an existing copy is left alone.
 func TestProvideCopy(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o750}
@@ -64,7 +64,8 @@ func TestProvideCopy(t *testing.T) {
 	}
 }
 
-// TestProvideShared: what several nodes share is made once, although all of them ask for it at the same time.
+// TestProvideShared: a volume shared by several nodes is made once, even if all of them request it
+// at the same time.
 func TestProvideShared(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o700, Shared: true}

@@ -9,14 +9,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// A disk that is full is bad for all that runs, not only for a copy: so copying ends before.
+// A full disk harms everything that runs, not only a copy. So copying stops before the disk is
+// full.
 const (
-	spare    = 256 << 20 // bytes that stay free, but no more than a part of the disk
-	spareOf  = 50        // that part
-	askAfter = 16 << 20  // it is asked again after so many bytes
+	spare    = 256 << 20 // bytes that stay free, but at most a part of the disk
+	spareOf  = 50        // divisor for that part
+	askAfter = 16 << 20  // free space is checked again after this many bytes
 )
 
-// room wants so many bytes to be free where a file of the copy is.
+// room returns an error if too little is free for a number of bytes where a file of the copy is.
 func (r *round) room(fd int, size int64) error {
 	if r.unasked += size; r.unasked < askAfter && r.asked {
 		return nil
@@ -30,7 +31,7 @@ func (r *round) room(fd int, size int64) error {
 	return nil
 }
 
-// roomy reports whether there is room where the copy is.
+// roomy reports whether the copy's file system has free space.
 func (r *round) roomy() bool {
 	free, _, ok := freeOn(r.copied.Fd())
 	return ok && free > 1<<20
@@ -39,12 +40,12 @@ func (r *round) roomy() bool {
 func freeOn(fd int) (free, total int64, ok bool) {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil || st.Blocks == 0 {
-		return 0, 0, false // it has no end, or does not tell
+		return 0, 0, false // the size is unlimited or unknown
 	}
 	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, true
 }
 
-// Uncopied says that a tree cannot be copied, and what can be done about it.
+// Uncopied returns the problem that a tree cannot be copied, with what the user can do.
 func Uncopied(from string, err error) error {
 	var p *problem.Problem
 	switch {

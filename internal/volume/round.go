@@ -10,43 +10,43 @@ import (
 	"orrery/internal/tree"
 )
 
-// A round goes through the source once and makes the copy as the source is at that moment. All is
-// done from open directory to open directory, so that whatever is renamed meanwhile, and whatever
-// links say, nothing outside of the source comes into the copy.
+// A round walks the source once and makes the copy match it. All operations go from open directory
+// to open directory. So nothing outside of the source gets into the copy, whatever is renamed
+// meanwhile and wherever links point.
 type round struct {
 	*Copying
 	ctx   context.Context
-	still bool  // nobody writes: what changes is an error
-	least int64 // smallest size of a file that shares its blocks with its copy, if it can
+	still bool  // no process writes: a change is an error
+	least int64 // minimum size of a file that shares its blocks with its copy, if possible
 
 	stack   []*frame
-	first   map[file]*known // files of several names that it has come to
-	links   opened          // the directory of the copy in which one of them was found last
-	size    int64           // of what was copied
+	first   map[file]*known // files with several names seen so far
+	links   opened          // the directory of the copy that contains the last of them
+	size    int64           // bytes copied
 	left    int
-	unasked int64 // bytes written since it was asked how much room there is
+	unasked int64 // bytes written since free space was last checked
 	asked   bool
 }
 
-// A file is an inode, by whatever names.
+// A file identifies an inode, whatever its names.
 type file struct{ device, inode uint64 }
 
-// A frame is a directory that a round is in.
+// A frame is a directory that the round is in.
 type frame struct {
 	*known
-	fd int // of the copy; -1: it was not needed. What is open is dressed anew at the end
+	fd int // of the copy, or -1 if not needed so far; an open one gets its attributes again at the end
 }
 
 func (c *Copying) round(ctx context.Context, r round) (int64, error) {
 	c.rounds++
-	c.Left = nil // what is left out is found again
+	c.Left = nil // this round finds omissions again
 	r.Copying, r.ctx, r.first, r.links.fd = c, ctx, map[file]*known{}, -1
 	defer r.close()
 	err := c.source.WalkSteps(ctx, bounds, tree.Steps{Visit: r.visit, Leave: r.leaveDirectory, Beyond: r.beyond})
 	return r.size, err
 }
 
-// close closes what an error has left open.
+// close closes what an error left open.
 func (r *round) close() {
 	for _, f := range r.stack {
 		f.close()
@@ -56,7 +56,7 @@ func (r *round) close() {
 
 func (r *round) visit(e *tree.Entry) error {
 	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		return nil // it leads nowhere once its process has ended
+		return nil // useless after its process has ended
 	}
 	if tree.Device(&e.Stat) {
 		r.leave(e.Path, "a device")
@@ -79,7 +79,7 @@ func (r *round) visit(e *tree.Entry) error {
 // in returns the directory that the round is in.
 func (r *round) in() *frame { return r.stack[len(r.stack)-1] }
 
-// enter goes into a directory, which is made if it is not there.
+// enter enters a directory, and makes it if it does not exist.
 func (r *round) enter(e *tree.Entry, k *known, current state, same bool) error {
 	if k != nil && !k.directory() {
 		if err := r.drop(k); err != nil {
@@ -104,7 +104,7 @@ func (r *round) enter(e *tree.Entry, k *known, current state, same bool) error {
 
 func (r *round) makeDirectory(k *known) error {
 	if len(r.stack) == 0 {
-		r.top = k // Begin has made it
+		r.top = k // Begin made it
 		return nil
 	}
 	dir, err := r.here()
@@ -118,18 +118,18 @@ func (r *round) makeDirectory(k *known) error {
 	return nil
 }
 
-// keep notes that something is in the copy, in the directory that the round is in.
+// keep records that something is in the copy, in the current directory of the round.
 func (r *round) keep(k *known) {
 	k.up, k.met = r.in().known, r.rounds
 	k.up.inside[k.name] = k
 }
 
-// here opens the directory of the copy that the round is in.
+// here opens the copy's directory that the round is in.
 func (r *round) here() (int, error) { return r.open(len(r.stack) - 1) }
 
-// open opens a directory of the copy that the round is in, and lets nothing of it have a part in
-// what is made in there: an ACL for what is made anew, for instance. It is dressed again when it is
-// left.
+// open opens a directory of the copy that the round is in. It removes the attributes that new files
+// in the directory would inherit, such as a default ACL. They are set again when the round leaves
+// the directory.
 func (r *round) open(i int) (int, error) {
 	f := r.stack[i]
 	if f.fd >= 0 {
@@ -162,8 +162,8 @@ func (f *frame) close() {
 	}
 }
 
-// leaveDirectory removes from a directory of the copy what is in the source no more, and gives it
-// all that its source has.
+// leaveDirectory removes from a directory of the copy what is no longer in the source, and sets the
+// attributes of its source.
 func (r *round) leaveDirectory(e *tree.Entry) error {
 	f := r.in()
 	for _, k := range f.inside {
@@ -186,7 +186,7 @@ func (r *round) leaveDirectory(e *tree.Entry) error {
 	return r.dress(e.Path, f.fd, ".", &e.Stat, attrs)
 }
 
-// drop removes what is known from the copy.
+// drop removes a known path from the copy.
 func (r *round) drop(k *known) error {
 	dir, err := r.here()
 	if err == nil {
@@ -199,18 +199,18 @@ func (r *round) drop(k *known) error {
 	return nil
 }
 
-// beyond notes a directory whose content is not in the copy.
+// beyond records a directory whose content is not in the copy.
 func (r *round) beyond(e *tree.Entry, why error) error {
 	r.leave(e.Path, why.Error())
 	return nil
 }
 
-// changed is of a file that changes although its writers stand still.
+// changed returns the error for a file that changes although its writers are frozen.
 func changed() error {
 	return problem.New(problem.Failed, "somebody wrote into it who was to stand still")
 }
 
-// wrote says of an error that it was met in the copy.
+// wrote marks an error as one of the copy, not of the source.
 func wrote(name string, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) {

@@ -12,15 +12,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Size is how much a tree is.
+// A Size is the size of a tree.
 type Size struct {
 	Apparent int64 `json:"apparent"` // bytes in its files
-	Disk     int64 `json:"disk"`     // bytes that they take; those that are shared with clones are counted for each
+	Disk     int64 `json:"disk"`     // bytes on disk; blocks shared with clones count for each clone
 	Files    int   `json:"files"`
-	Partial  bool  `json:"partial,omitempty"` // there is more, beyond the bounds of what is looked at
+	Partial  bool  `json:"partial,omitempty"` // the tree exceeds the limits and was measured only in part
 }
 
-// SizeOf measures a tree. A file of several names counts once.
+// SizeOf measures a tree. A file with several names counts once.
 func SizeOf(ctx context.Context, dir string) (s Size, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return s, err
@@ -56,8 +56,8 @@ func SizeOf(ctx context.Context, dir string) (s Size, err error) {
 	return s, err
 }
 
-// SizeOfOwn measures the volumes of a node that are its alone and kept with the state of this host.
-// What cannot be read is left out.
+// SizeOfOwn measures the volumes that only this node uses and that are stored with the host's
+// state. It leaves out what cannot be read.
 func SizeOfOwn(ctx context.Context, dirs host.Dirs, n *observe.Node) (all Size) {
 	for _, m := range n.Mounts {
 		if m.Shared || !m.From().WithState || m.Copy == spec.NoCopy {

@@ -9,28 +9,29 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Source is how a host gets at volumes of one source (site.VolumeSource).
+// A Source is how a host accesses volumes of one source (site.VolumeSource).
 type Source interface {
-	// Root returns the directory of the host in which each node has its directory of a volume; of a
-	// volume that nodes share, that directory.
+	// Root returns the directory on the host that contains each node's directory of a volume. For a
+	// shared volume, it is the directory of the volume itself.
 	Root(dirs host.Dirs, key string, m spec.Mount) string
-	// Mount makes the data reachable there.
+	// Mount makes the data available at the root.
 	Mount(dirs host.Dirs, m spec.Mount) error
-	// Release ends that for data that no node uses any more.
+	// Release unmounts data that no node uses any more.
 	Release(dirs host.Dirs) error
 }
 
-// Sources are all sources, by the keys that site.Sources have.
+// Sources maps the keys of site.Sources to all sources.
 var Sources = map[string]Source{
 	"":     withState{},
 	"path": atPath{},
 	"nfs":  nfs{},
 }
 
-// sourceOf returns the source of a volume; there is one for each that a record can name (TestSourcesMatch).
+// sourceOf returns the source of a volume. There is one for each key that a record can contain
+// (TestSourcesMatch).
 func sourceOf(m spec.Mount) Source { return Sources[m.From().Key] }
 
-// onHost is of a source whose data is on the host.
+// onHost implements Mount and Release for sources whose data is on the host.
 type onHost struct{}
 
 func (onHost) Mount(host.Dirs, spec.Mount) error { return nil }
@@ -47,7 +48,8 @@ type atPath struct{ onHost }
 
 func (atPath) Root(_ host.Dirs, _ string, m spec.Mount) string { return m.Source }
 
-// among returns the root of a volume in a directory that has those of single nodes, too.
+// among returns the root of a volume in a directory that also contains the directories of single
+// nodes.
 func among(dir string, m spec.Mount) string {
 	if m.Shared {
 		return filepath.Join(dir, ForAll)
@@ -55,7 +57,7 @@ func among(dir string, m spec.Mount) string {
 	return dir
 }
 
-// Release unmounts all that no node uses any more; what is in use stays.
+// Release unmounts everything that no node uses any more. It leaves mounts that are in use.
 func Release(dirs host.Dirs) error {
 	var err error
 	for _, s := range site.Sources {

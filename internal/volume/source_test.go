@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestSourcesMatch: each source of a volume that a site can have is one that a host has, and keeps
-// data where it says.
+// TestSourcesMatch: each source that a site can declare has an implementation, which stores data
+// where its description says.
 func TestSourcesMatch(t *testing.T) {
 	if len(Sources) != len(site.Sources) {
 		t.Errorf("there are %d sources here; a site has %d", len(Sources), len(site.Sources))

@@ -15,10 +15,11 @@ import (
 	"orrery/internal/tree"
 )
 
-// rootInode is the number of the root directory of every subvolume of btrfs (BTRFS_FIRST_FREE_OBJECTID).
+// rootInode is the number of the root directory of every btrfs subvolume
+// (BTRFS_FIRST_FREE_OBJECTID).
 const rootInode = 256
 
-// isSubvolume reports whether a directory is the root of a subvolume of btrfs.
+// isSubvolume reports whether a directory is the root of a btrfs subvolume.
 func isSubvolume(dir string) bool {
 	var s unix.Stat_t
 	return onBtrfs(dir) && unix.Lstat(dir, &s) == nil && s.Ino == rootInode
@@ -29,8 +30,8 @@ func onBtrfs(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && s.Type == unix.BTRFS_SUPER_MAGIC
 }
 
-// canSnapshot reports whether a tree can be snapshotted into a directory. A snapshot leaves out
-// subvolumes that are inside the one that is snapshotted, so there must be none.
+// canSnapshot reports whether a snapshot of a tree can be made in a directory. A snapshot leaves
+// out nested subvolumes, so there must be none.
 func canSnapshot(from, dir string) bool {
 	if _, err := exec.LookPath("btrfs"); err != nil || !isSubvolume(from) || !onBtrfs(dir) {
 		return false
@@ -41,7 +42,8 @@ func canSnapshot(from, dir string) bool {
 	return ok1 && ok2 && ok3 && here == target && inside == 0
 }
 
-// fileSystem returns the UUID of a file system of btrfs (struct btrfs_ioctl_fs_info_args of linux/btrfs.h).
+// fileSystem returns the UUID of a btrfs file system (struct btrfs_ioctl_fs_info_args of
+// linux/btrfs.h).
 func fileSystem(dir string) (uuid [16]byte, ok bool) {
 	var info struct {
 		maxID, devices uint64
@@ -80,8 +82,8 @@ func snapshot(ctx context.Context, from, to string) error {
 	return run(ctx, "btrfs", "subvolume", "snapshot", from, to)
 }
 
-// makeDirectory makes a directory in which much may be kept: where that is possible a subvolume, of
-// which a snapshot costs nothing.
+// makeDirectory makes a directory for large data. If possible, it makes a subvolume, whose snapshot
+// costs nothing.
 func makeDirectory(path string, above string) error {
 	if onBtrfs(above) && run(context.Background(), "btrfs", "subvolume", "create", path) == nil {
 		return os.Chmod(path, 0o700)
@@ -89,9 +91,9 @@ func makeDirectory(path string, above string) error {
 	return os.Mkdir(path, 0o700)
 }
 
-// Erase removes a tree, or a subvolume, for good. One that is not there is no error. It goes by
-// another name first, so that whoever is killed meanwhile leaves it whole or not at all: what lacks
-// files must not be taken for what it was.
+// Erase removes a tree or a subvolume. It does nothing if the tree does not exist. It renames the
+// tree first, so that a killed process leaves it complete or not there at all. A tree that lacks
+// files must not be mistaken for a complete one.
 func Erase(path string) error {
 	if strings.HasPrefix(filepath.Base(path), ".") {
 		return empty(path)
@@ -101,12 +103,12 @@ func Erase(path string) error {
 		return err
 	}
 	if err := os.Rename(path, gone); err != nil {
-		return empty(path) // it is not there, or something is mounted there
+		return empty(path) // it does not exist, or something is mounted there
 	}
 	return empty(gone)
 }
 
-// Sweep removes what Erase has left of volumes of a site, and of copies of them, when it was killed.
+// Sweep removes what a killed Erase left of a site's volumes and of copies of them.
 func Sweep(dirs host.Dirs, key string) error {
 	var err error
 	for _, root := range []string{dirs.Volumes(key),
@@ -119,14 +121,14 @@ func Sweep(dirs host.Dirs, key string) error {
 	return err
 }
 
-// goneName is the name under which a directory is removed.
+// goneName returns the name to which a directory is renamed before it is removed.
 func goneName(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".gone")
 }
 
 func empty(path string) error {
 	if isSubvolume(path) {
-		_ = run(context.Background(), "btrfs", "subvolume", "delete", path) // else it is emptied, which takes longer
+		_ = run(context.Background(), "btrfs", "subvolume", "delete", path) // otherwise RemoveAll takes longer
 	}
 	return tree.RemoveAll(path)
 }

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Users returns those of some nodes that write into any of these directories: because it is that of
-// a volume of theirs, or inside of one, or around it.
+// Users returns the nodes that write into any of these directories, because one of their volumes is
+// that directory, is inside of it, or contains it.
 func Users(dirs host.Dirs, site string, nodes []*spec.Node, paths ...string) []*spec.Node {
 	var users []*spec.Node
 	for _, n := range nodes {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUsers: whoever writes into a directory is found, by whatever mount.
+// TestUsers: all nodes that write into a directory are found, whichever mount they use.
 func TestUsers(t *testing.T) {
 	dirs := host.Dirs{State: "/s", Run: "/r"}
 	node := func(name string, m ...spec.Mount) *spec.Node { return &spec.Node{Name: name, Mounts: m} }

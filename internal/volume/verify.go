@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A Deviation is a file of a volume whose mirror is not the same.
+// A Deviation is a file of a volume that differs from its mirror.
 type Deviation struct {
 	Path string `json:"path"`
-	What string `json:"what"` // "missing", or what differs of it
+	What string `json:"what"` // "missing", or what differs
 }
 
-// Verify compares a volume with its mirror, by the contents of all files. Files that are only in
-// the mirror are not told: they are kept there.
+// Verify compares a volume with its mirror, by the contents of all files. It does not report files
+// that are only in the mirror, since they are kept there.
 func (m Mirror) Verify(ctx context.Context) ([]Deviation, error) {
 	if err := m.there(); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (m Mirror) Verify(ctx context.Context) ([]Deviation, error) {
 	return all, nil
 }
 
-// deviates puts rsync's itemized list of changes, such as ">fc.t......", into words.
+// deviates describes rsync's itemized change code, such as ">fc.t......".
 func deviates(code string) string {
 	if strings.HasSuffix(code, "+++") {
 		return "missing"

@@ -1,5 +1,5 @@
-// Package volume keeps the persistent data of nodes: directories of the host, or of an NFS export,
-// that outlive the nodes.
+// Package volume stores the persistent data of nodes: directories that outlive the nodes. They are
+// on the host or on an NFS export.
 package volume
 
 import (
@@ -15,10 +15,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Account returns numeric ids for the "user:group" of a node.
+// An Account returns the numeric ids of a "user:group" of a node.
 type Account func(owner string) (uid, gid int, err error)
 
-// Path returns the directory of the host that holds a node's volume.
+// Path returns the directory on the host that contains a node's volume.
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	var root string
 	if m.Copy != "" {
@@ -32,12 +32,12 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	return filepath.Join(root, node)
 }
 
-// ForAll is the directory of a volume that all nodes share, where those of single nodes would be.
-// No node can be called so.
+// ForAll is the directory of a volume that all nodes share, beside the directories of single nodes.
+// No node can have this name.
 const ForAll = "@all"
 
-// Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts
-// the export that it is on.
+// Provide makes the directory of a volume with its owner and mode, if it does not exist. It mounts
+// the export of the volume first.
 func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
 	if m.Copy == "" {
 		if err := sourceOf(m).Mount(dirs, m); err != nil {
@@ -59,11 +59,12 @@ func provide(path, node string, m spec.Mount, account Account) error {
 			Because(err).
 			Try("a package or build step of the role must make that user")
 	}
-	// The owners in a volume are those of the node: no user of the host who has the same number may get at it.
+	// The owners in a volume are those of the node. A user of the host with the same number must
+	// not have access.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// Made under another name, so that a directory that is there has its owner.
+	// The directory is made under another name, so that an existing one always has its owner.
 	fresh := freshName(path)
 	if err := Erase(fresh); err != nil {
 		return err
@@ -80,7 +81,7 @@ func provide(path, node string, m spec.Mount, account Account) error {
 	return os.Rename(fresh, path)
 }
 
-// List returns the volumes kept with the host's state for a site.
+// List returns the volumes of a site that are stored with the host's state.
 func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 	root := dirs.Volumes(site)
 	names, err := os.ReadDir(root)
@@ -98,7 +99,7 @@ func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 		}
 		for _, node := range nodes {
 			if strings.HasPrefix(node.Name(), ".") {
-				continue // half made, by a run that was killed
+				continue // incomplete, left by a run that was killed
 			}
 			v := observe.Volume{Name: name.Name(), Node: node.Name(), Path: filepath.Join(root, name.Name(), node.Name())}
 			if v.Node == ForAll {

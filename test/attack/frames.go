@@ -13,8 +13,8 @@ import (
 	"orrery/test/frames"
 )
 
-// sendFrames sends a frame of each kind, or of those that are named, by an interface: args are its
-// name, the MAC and the IPv4 address of a neighbour to pose as and to speak to, and names of kinds.
+// sendFrames sends a frame of each kind, or of the named kinds. args are the interface, the MAC and
+// IPv4 address of a neighbour to pose as and to address, and names of kinds.
 func sendFrames(args []string) error {
 	if len(args) < 3 {
 		return errors.New("frames INTERFACE MAC ADDRESS [KIND...]")
@@ -59,7 +59,7 @@ func party(mac, address string) (p frames.Party, err error) {
 	return p, err
 }
 
-// self returns the MAC and the IPv4 address of an interface, and its index.
+// self returns the MAC, the IPv4 address and the index of an interface.
 func self(name string) (frames.Party, int, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -77,9 +77,9 @@ func self(name string) (frames.Party, int, error) {
 	return frames.Party{}, 0, fmt.Errorf("interface %s has no IPv4 address", name)
 }
 
-// hearFrames prints the kind of each frame that comes to an interface and that sendFrames has made,
-// until it has been silent for some time, or for ten times as long before the first frame: args are
-// its name, that time, and the MAC and the IPv4 address of the sender. It says "listening" first.
+// hearFrames prints the kind of each frame from sendFrames that arrives at an interface. It ends
+// after a time of silence, or after ten times as long before the first frame. args are the
+// interface, that time, and the MAC and IPv4 address of the sender. It prints "listening" first.
 func hearFrames(args []string) error {
 	if len(args) != 4 {
 		return errors.New("listen INTERFACE DURATION MAC ADDRESS")
@@ -96,7 +96,7 @@ func hearFrames(args []string) error {
 	if err != nil {
 		return err
 	}
-	const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00 // in the order of the network
+	const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00 // in network byte order
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
 	if err != nil {
 		return err
@@ -129,7 +129,8 @@ func hearFrames(args []string) error {
 	}
 }
 
-// reachServices tries to connect to services by TCP, each as host:port, and prints those that it reaches.
+// reachServices tries to connect to TCP services, each given as host:port, and prints those that it
+// reaches.
 func reachServices(args []string) error {
 	type answer struct {
 		service string

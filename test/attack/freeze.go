@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// freezeProcess puts a process into a control group of its own and freezes it: version 1 does not
-// let it die of SIGKILL then. With "again" it freezes it whenever it is thawed, until this program
-// is killed.
+// freezeProcess puts a process into a new control group and freezes it. In version 1, the process
+// then cannot die of SIGKILL. With "again", it freezes the process whenever it is thawed, until
+// this program is killed.
 func freezeProcess(args []string) error {
 	if len(args) == 0 {
 		return errors.New("freeze PID [again]")
@@ -19,7 +19,7 @@ func freezeProcess(args []string) error {
 	if _, err := os.Stat(filepath.Dir(group)); err != nil {
 		group, list, state, frozen = "/sys/fs/cgroup/ice", "cgroup.procs", "cgroup.freeze", "1"
 	}
-	inside := filepath.Join(group, "floe") // which is frozen as well
+	inside := filepath.Join(group, "floe") // frozen as well
 	if err := os.MkdirAll(inside, 0o755); err != nil {
 		return err
 	}

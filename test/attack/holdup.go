@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keys of a terminal (termios(3)).
+// Control keys of a terminal (termios(3)).
 const (
 	ctrlS = 0x13
 	ctrlZ = 0x1a
 )
 
-// pressKey runs a command from a shell on a terminal, presses a key after some milliseconds, and
-// leaves it at that.
+// pressKey runs a command from a shell on a terminal and presses a key after some milliseconds. It
+// does nothing further.
 func pressKey(key byte) func([]string) error {
 	return func(args []string) error {
 		after, command, err := timed(args)
 		if err != nil {
 			return err
 		}
-		// A shell that controls its jobs: where there is none, nobody could let go on what has been
-		// stopped, and nothing stops.
+		// The shell has job control. Without it, the kernel stops nothing, since no process could
+		// continue stopped jobs.
 		terminal, err := pty.Start(exec.Command("/bin/sh", "-im"))
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func pressKey(key byte) func([]string) error {
 	}
 }
 
-// leaveUnread runs a command whose output goes to a pipe that is full, and that nobody reads.
+// leaveUnread runs a command whose output goes to a full pipe that no process reads.
 func leaveUnread(args []string) error {
 	_, full, err := os.Pipe()
 	if err != nil {
@@ -71,8 +71,8 @@ func leaveUnread(args []string) error {
 	return startAndStay(command)
 }
 
-// freezeRun runs a command and freezes the control group, in which it is with it, after some
-// milliseconds: it writes a value to a file of the group's, as "FROZEN" to freezer.state.
+// freezeRun runs a command and, after some milliseconds, freezes the control group that contains
+// both of them. It writes a value to a file of the group, such as "FROZEN" to freezer.state.
 func freezeRun(args []string) error {
 	file, value := args[0], args[1]
 	after, command, err := timed(args[2:])
@@ -83,10 +83,10 @@ func freezeRun(args []string) error {
 		return err
 	}
 	time.Sleep(after)
-	return os.WriteFile(file, []byte(value), 0) // which freezes this program, too
+	return os.WriteFile(file, []byte(value), 0) // this freezes this program, too
 }
 
-// timed parts arguments that begin with a number of milliseconds.
+// timed splits off a leading argument that is a number of milliseconds.
 func timed(args []string) (time.Duration, *exec.Cmd, error) {
 	if len(args) < 2 {
 		return 0, nil, errors.New("usage: MILLISECONDS COMMAND…")
@@ -99,7 +99,8 @@ func commandOf(args []string) *exec.Cmd {
 	return exec.Command(args[0], args[1:]...)
 } //nolint:gosec // it is what a test says
 
-// startAndStay keeps what the command has been given for as long as somebody may wait for it.
+// startAndStay starts the command and stays alive, so that its open files last as long as another
+// process may wait for them.
 func startAndStay(command *exec.Cmd) error {
 	if err := command.Start(); err != nil {
 		return err

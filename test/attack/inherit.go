@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a caller has that is none of a node's business.
+// The properties of a caller that must not reach a node.
 const (
 	keyName  = "orrery-attack"
 	keyValue = "TICKET-OF-THE-CALLER"
 	oddLimit = 777
 )
 
-// inherit runs a program as a careless caller would: with a file and a directory of the host open,
-// a key in the session keyring, a real-time class, one processor, and limits of its own.
+// inherit runs a program as a careless caller would: with an open file and directory of the host, a
+// key in the session keyring, a real-time class, one processor, and special limits.
 func inherit(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: inherit PROGRAM [ARGUMENT...]")
@@ -40,7 +40,7 @@ func inherit(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.KeyctlSetperm(key, 0x3f3f3f3f); err != nil { // to whoever possesses it or not
+	if err := unix.KeyctlSetperm(key, 0x3f3f3f3f); err != nil { // to processes that do not possess it, too
 		return err
 	}
 	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 5},
@@ -63,13 +63,13 @@ func inherit(args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// opensItself are the files that the runtime of Go opens in every program.
+// opensItself are the files that the Go runtime opens in every program.
 var opensItself = map[string]bool{
 	"anon_inode:[eventpoll]": true, "anon_inode:[eventfd]": true,
 	"cpu.cfs_quota_us": true, "cpu.cfs_period_us": true, "cpu.max": true,
 }
 
-// inherited prints, a line each, what this program has of such a caller's.
+// inherited prints, one per line, what this program has inherited from such a caller.
 func inherited([]string) error {
 	if err := printDescriptors(); err != nil {
 		return err
@@ -103,8 +103,8 @@ func inherited([]string) error {
 	return nil
 }
 
-// printDescriptors prints each descriptor above standard error that this program was born with, and
-// where it leads.
+// printDescriptors prints each descriptor above standard error that this program was started with,
+// and what it refers to.
 func printDescriptors() error {
 	const dir = "/proc/self/fd"
 	own, err := os.Open(dir)

@@ -1,5 +1,5 @@
-// Command attack does what an attacker would do to Orrery: from inside a node, as a user of the
-// host without rights, as a member, or as root of one host among several. Tests build it
+// Command attack does what an attacker would do to Orrery. It acts from inside a node, as an
+// unprivileged user of the host, as a member, or as root of one host among several. Tests build it
 // (need.Attack), put it where the attacker is, and check that it fails. Each attack is a file, and
 // a line in the list below.
 package main
@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// attacks are all that this program can do, by the name that a test calls them by.
+// attacks maps the names that tests use to all attacks.
 var attacks = map[string]attack{
 	"inherit": {"call a program with open files, keys, a class and limits that are none of a node's business",
 		inherit},
@@ -33,7 +33,7 @@ var attacks = map[string]attack{
 
 // An attack is one way of doing harm.
 type attack struct {
-	tries string // what it tries, in a line
+	tries string // what it tries, in one line
 	run   func(args []string) error
 }
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meddle runs a command, and after some milliseconds tries whatever one process can do to another
-// to each process that came of it. It prints what was possible.
+// meddle runs a command and, after some milliseconds, tries everything that one process can do to
+// another on each process that descends from the command. It prints what was possible.
 func meddle(args []string) error {
 	after, command, err := timed(args)
 	if err != nil {
@@ -22,9 +22,9 @@ func meddle(args []string) error {
 		return err
 	}
 	time.Sleep(after)
-	// sudo itself has the user id of its caller, who may stop and kill it
+	// sudo itself has the user id of its caller, who may stop and kill it.
 	all := descendants(command.Process.Pid)
-	for began := time.Now(); len(all) < 3 && time.Since(began) < 30*time.Second; { // it begins slowly on a busy machine
+	for began := time.Now(); len(all) < 3 && time.Since(began) < 30*time.Second; { // it starts slowly on a busy machine
 		time.Sleep(10 * time.Millisecond)
 		all = descendants(command.Process.Pid)
 	}
@@ -90,7 +90,7 @@ func enter(groups string) func(int) error {
 	}
 }
 
-// descendants returns the processes that came of one, which is not among them.
+// descendants returns the descendants of a process, without itself.
 func descendants(of int) (all []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {

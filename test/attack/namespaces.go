@@ -16,8 +16,8 @@ var spaceFlags = map[string]int{
 	"uts": unix.CLONE_NEWUTS, "cgroup": unix.CLONE_NEWCGROUP,
 }
 
-// makeNamespaces makes namespaces of a kind, and prints how many the kernel allowed. Each costs the
-// host memory that is not charged to the node. It raises the limits of its user namespace first.
+// makeNamespaces makes namespaces of a kind, and prints how many the kernel allowed. Each uses host
+// memory that is not charged to the node. It first raises the limits of its user namespace.
 func makeNamespaces(args []string) error {
 	if len(args) != 2 || spaceFlags[args[0]] == 0 {
 		return errors.New("namespaces net|mnt|ipc|uts|cgroup COUNT")
@@ -34,7 +34,7 @@ func makeNamespaces(args []string) error {
 	all := 0
 	for ; all < count; all++ {
 		go func() {
-			runtime.LockOSThread() // it ends with the program
+			runtime.LockOSThread() // the thread ends with the program
 			made <- unix.Unshare(spaceFlags[kind])
 			select {}
 		}()

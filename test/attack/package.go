@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A target is what a hostile package looks for. What is empty or 0 is not tried.
+// A target is what a hostile package looks for. Empty or zero fields are not tried.
 type target struct {
-	file    string // of the host, which only its root may read
-	word    string // in that file, and in the environment of whoever builds
+	file    string // of the host, readable only by its root
+	word    string // in that file, and in the environment of the build's caller
 	disk    uint64 // device number of a disk of the host
-	process int    // of the host
-	key     string // in the session keyring of whoever builds
-	address string // at which a service of the host listens
+	process int    // process id on the host
+	key     string // in the session keyring of the build's caller
+	address string // of a listening service on the host
 }
 
-// setUp is the script of a hostile package: it tries to reach the host from where its image is
+// setUp is the script of a hostile package. It tries to reach the host from where its image is
 // built, and prints what it has reached. It ends in another root than it began in.
 func setUp(args []string) error {
 	if len(args) != 6 {
@@ -58,14 +58,14 @@ func setUp(args []string) error {
 	return nil
 }
 
-// ids reports whether root is that of the host: if it is, it has as many ids as there are.
+// ids reports whether root is that of the host. The host's root has as many ids as there are.
 func (t target) ids() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	fields := strings.Fields(string(text))
 	return err == nil && len(fields) >= 3 && (fields[2] == "4294967295" || len(fields) > 3)
 }
 
-// seccomp reports whether all system calls are open.
+// seccomp reports whether all system calls are allowed.
 func (t target) seccomp() bool {
 	text, err := os.ReadFile("/proc/self/status")
 	return err == nil && bytes.Contains(text, []byte("\nSeccomp:\t0\n"))
@@ -74,7 +74,7 @@ func (t target) seccomp() bool {
 // makeDisk makes a device file of the disk.
 func (t target) makeDisk() bool { return unix.Mknod("disk", unix.S_IFBLK|0o600, int(t.disk)) == nil }
 
-// mountDevices mounts the host's own device files, in which the disk is found.
+// mountDevices mounts the host's own device files, where the disk is found.
 func (t target) mountDevices() bool {
 	if os.Mkdir("devices", 0o700) != nil || unix.Mount("x", "devices", "devtmpfs", 0, "") != nil {
 		return false
@@ -93,8 +93,8 @@ func (t target) mountDevices() bool {
 	return false
 }
 
-// kernel mounts a proc(5) that can be written to, and opens what the host's kernel runs as root
-// when a program crashes.
+// kernel mounts a writable proc(5), and opens the file that names the program which the host's
+// kernel runs as root when a program crashes.
 func (t target) kernel() bool {
 	const setting = "sys/kernel/core_pattern"
 	dir := "/proc"
@@ -110,7 +110,7 @@ func (t target) kernel() bool {
 	return true
 }
 
-// signal asks whether a process of the host could be killed.
+// signal reports whether a process of the host could be killed.
 func (t target) signal() bool { return t.process > 0 && syscall.Kill(t.process, 0) == nil }
 
 // connect connects to a service of the host.
@@ -123,7 +123,7 @@ func (t target) connect() bool {
 	return true
 }
 
-// environment looks for what the caller has in its environment, in all processes.
+// environment looks for the caller's environment in all processes.
 func (t target) environment() bool {
 	return anywhere("/proc/[0-9]*/environ", func(name string) bool {
 		text, err := os.ReadFile(name)
@@ -141,8 +141,9 @@ func (t target) keyring() bool {
 	return err == nil
 }
 
-// descriptors looks for the file, and for a directory above it, in what any process has open. It
-// takes descriptors out of others, as opening the file again by /proc would ask for its mode.
+// descriptors looks for the file, or a directory above it, among the open files of all processes.
+// It copies descriptors from other processes, since opening the file again through /proc would
+// check its mode.
 func (t target) descriptors() bool {
 	return anywhere("/proc/[0-9]*/fd/*", func(name string) bool {
 		var pid, fd int
@@ -171,7 +172,7 @@ func (t target) roots() bool {
 	return t.holds(t.file) || anywhere("/proc/[0-9]*/root", t.below) || anywhere("/proc/[0-9]*/cwd", t.below)
 }
 
-// leave leaves its root by a second one, which its working directory is not in.
+// leave escapes from its root by entering a second one that does not contain its working directory.
 func (t target) leave() bool {
 	if os.Mkdir("root", 0o700) != nil || unix.Chroot("root") != nil {
 		return false
@@ -201,7 +202,7 @@ func (t target) holds(name string) bool {
 	return err == nil && string(text) == t.word
 }
 
-// anywhere reports whether one of the files that a pattern finds is what is looked for.
+// anywhere reports whether one of the files that match a pattern is the one that is looked for.
 func anywhere(pattern string, found func(name string) bool) bool {
 	names, err := filepath.Glob(pattern)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// squat binds the abstract name of a container's command socket, as LXC's monitor would, and takes
-// connections without an answer, until its standard input ends. It prints a line when it is ready.
+// squat binds the abstract name of a container's command socket, as LXC's monitor would. It accepts
+// connections without answering, until its standard input ends. It prints a line when it is ready.
 func squat(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: squat NAME")
@@ -19,7 +19,7 @@ func squat(args []string) error {
 	}
 	fmt.Println("ready")
 	go func() {
-		var held []net.Conn // so that nobody sees them close
+		var held []net.Conn // kept, so that clients do not see them close
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -30,6 +30,6 @@ func squat(args []string) error {
 		}
 	}()
 	_, err = os.Stdin.Read(make([]byte, 1))
-	_ = err // the end of the input is the end of this
+	_ = err // the end of the input ends this program
 	return nil
 }

@@ -27,9 +27,9 @@ const (
 	outNode    = 2  // the file, below the directory 1
 )
 
-// swallow serves a file system on a directory with one file, called "out". Whoever writes to that
-// cannot be killed before this program ends: the kernel has sent the write here, and waits for the
-// answer. On most hosts every user may do this (fusermount3).
+// swallow serves a file system on a directory with one file called "out". A process that writes to
+// this file cannot be killed before this program ends, since the kernel has sent the write here and
+// waits for the answer. On most hosts every user may do this (fusermount3).
 func swallow(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: DIRECTORY")
@@ -85,13 +85,13 @@ func answerTo(request []byte) []byte {
 		return said(request, 0, append(make([]byte, 16), attributes(node)...))
 	case fuseOpen, fuseOpendir:
 		body := make([]byte, 16)
-		order.PutUint32(body[8:], 1) // no cache: each write comes here
+		order.PutUint32(body[8:], 1) // no cache, so that each write arrives here
 		return said(request, 0, body)
 	}
 	return said(request, unix.ENOSYS, nil)
 }
 
-// attributes are those of a file that everybody may write to.
+// attributes are those of a file that every user may write to.
 func attributes(node uint64) []byte {
 	attr := make([]byte, 88)
 	order := binary.LittleEndian
@@ -111,6 +111,6 @@ func said(to []byte, errno unix.Errno, body []byte) []byte {
 	order := binary.LittleEndian
 	order.PutUint32(answer, uint32(16+len(body)))
 	order.PutUint32(answer[4:], uint32(-int32(errno)))
-	copy(answer[8:], to[8:16]) // which request
+	copy(answer[8:], to[8:16]) // id of the request
 	return append(answer, body...)
 }

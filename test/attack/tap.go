@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// useTap tries what leaves a tap on the host for ever, lets other users have it, or makes the
-// host's end of it another. The program is handed the tap open, as QEMU is: it needs no privilege
-// and no other file. It prints what the kernel allowed.
+// useTap tries what would leave a tap on the host forever, give it to other users, or rename the
+// host's end. The program receives the open tap, like QEMU, and needs no privilege and no other
+// file. It prints what the kernel allowed.
 func useTap(args []string) error {
 	if len(args) != 1 {
 		return errors.New("tap DESCRIPTOR")
@@ -23,7 +23,7 @@ func useTap(args []string) error {
 	if err != nil {
 		return err
 	}
-	// What QEMU does itself has to work, or all else would fail for other reasons.
+	// What QEMU does itself must work, or everything else would fail for other reasons.
 	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, 12); err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// int80 makes a system call as programs of i386 do (vsock_amd64.s). Pointers must lie below 4 GiB.
+// int80 makes a system call as i386 programs do (vsock_amd64.s). Pointers must be below 4 GiB.
 func int80(number, a, b, c uintptr) uintptr
 
-// vsock tries each way to a socket of the family AF_VSOCK, and prints for each how it ended.
+// vsock tries each way to get a socket of the family AF_VSOCK, and prints the result of each.
 func vsock([]string) error {
 	for _, way := range []struct {
 		name string

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// What a frame carries (EtherType).
+// Contents of a frame (EtherType).
 const (
 	typeIPv4 = 0x0800
 	typeARP  = 0x0806
 	typeIPv6 = 0x86dd
 )
 
-// What an IP packet carries. The IPv6 headers that may come before it are among them.
+// Contents of an IP packet, including the IPv6 headers that may come first.
 const (
 	hopByHop = 0
 	igmp     = 2
@@ -28,7 +28,7 @@ const (
 
 var (
 	everybody   = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	bridges     = net.HardwareAddr{0x01, 0x80, 0xc2, 0, 0, 0} // to whom BPDUs go
+	bridges     = net.HardwareAddr{0x01, 0x80, 0xc2, 0, 0, 0} // destination of BPDUs
 	unspecified = netip.IPv6Unspecified()
 	allNodes    = netip.MustParseAddr("ff02::1")
 	allRouters  = netip.MustParseAddr("ff02::2")
@@ -40,7 +40,7 @@ func ethernet(to, from net.HardwareAddr, proto uint16, payload []byte) []byte {
 	return slices.Concat(to, from, binary.BigEndian.AppendUint16(nil, proto), payload)
 }
 
-// tagged puts VLAN tags before what a frame carries.
+// tagged puts VLAN tags before the contents of a frame.
 func tagged(frame []byte, tags ...uint16) []byte {
 	b := slices.Clone(frame[:12])
 	for i, tag := range tags {
@@ -50,25 +50,25 @@ func tagged(frame []byte, tags ...uint16) []byte {
 	return append(b, frame[12:]...)
 }
 
-// group returns the MAC of a multicast group of IPv6.
+// group returns the MAC of an IPv6 multicast group.
 func group(a netip.Addr) net.HardwareAddr {
 	b := a.As16()
 	return net.HardwareAddr{0x33, 0x33, b[12], b[13], b[14], b[15]}
 }
 
-// solicited returns the group in which whoever has an address is asked for (RFC 4291).
+// solicited returns the solicited-node multicast group of an address (RFC 4291).
 func solicited(a netip.Addr) netip.Addr {
 	b := a.As16()
 	return netip.AddrFrom16([16]byte{0: 0xff, 1: 2, 11: 1, 12: 0xff, 13: b[13], 14: b[14], 15: b[15]})
 }
 
-// arp returns a message of ARP: mac says that it has address and speaks about target.
+// arp returns an ARP message: mac claims to have address and asks about or answers target.
 func arp(op byte, mac net.HardwareAddr, address, target netip.Addr) []byte {
 	layout := []byte{0, 1, 8, 0, 6, 4, 0, op}
 	return slices.Concat(layout, mac, address.AsSlice(), make([]byte, 6), target.AsSlice())
 }
 
-// ipv4 returns a packet. The offset is that of a fragment, in units of 8 bytes.
+// ipv4 returns a packet. The offset is the fragment offset in units of 8 bytes.
 func ipv4(from, to netip.Addr, proto byte, offset uint16, payload []byte) []byte {
 	b := make([]byte, 20)
 	b[0], b[8], b[9] = 0x45, 64, proto
@@ -81,7 +81,7 @@ func ipv4(from, to netip.Addr, proto byte, offset uint16, payload []byte) []byte
 	return append(b, payload...)
 }
 
-// datagram returns one of UDP, without a checksum: IPv4 allows that, and rules do not look at it.
+// datagram returns a UDP datagram without a checksum. IPv4 allows that, and rules do not check it.
 func datagram(from, to uint16) []byte {
 	b := make([]byte, 8, 16)
 	binary.BigEndian.PutUint16(b, from)
@@ -90,7 +90,7 @@ func datagram(from, to uint16) []byte {
 	return append(b, "datagram"...)
 }
 
-// segment returns one of TCP that asks for a connection.
+// segment returns a TCP segment that opens a connection.
 func segment() []byte {
 	b := make([]byte, 20)
 	binary.BigEndian.PutUint16(b, 40000)
@@ -106,12 +106,13 @@ func ipv6(from, to netip.Addr, next byte, payload []byte) []byte {
 	return slices.Concat(b, from.AsSlice(), to.AsSlice(), payload)
 }
 
-// options returns a header of options that do nothing, hop-by-hop ones or others, before what is next.
+// options returns a header of options without effect, hop-by-hop or others, before next.
 func options(next byte, payload []byte) []byte {
 	return append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, payload...)
 }
 
-// fragmented returns the header of a fragment with a part of what is fragmented. The offset is in bytes.
+// fragmented returns a fragment header with a part of the fragmented payload. The offset is in
+// bytes.
 func fragmented(next byte, offset uint16, more bool, part []byte) []byte {
 	b := []byte{next, 0, 0, 0, 0, 0, 0, 7}
 	if more {
@@ -121,7 +122,7 @@ func fragmented(next byte, offset uint16, more bool, part []byte) []byte {
 	return append(b, part...)
 }
 
-// message returns one of ICMPv6 with its checksum, which the body follows.
+// message returns an ICMPv6 message with its checksum and body.
 func message(from, to netip.Addr, kind byte, body []byte) []byte {
 	b := slices.Concat([]byte{kind, 0, 0, 0}, body)
 	length := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
@@ -130,7 +131,7 @@ func message(from, to netip.Addr, kind byte, body []byte) []byte {
 	return b
 }
 
-// about returns the body of a message about neighbours: flags, a target and an option with a MAC.
+// about returns the body of a neighbour message: flags, a target and an option with a MAC.
 func about(flags byte, target netip.Addr, option byte, mac net.HardwareAddr) []byte {
 	body := append([]byte{flags, 0, 0, 0}, target.AsSlice()...)
 	if mac != nil {
@@ -139,7 +140,7 @@ func about(flags byte, target netip.Addr, option byte, mac net.HardwareAddr) []b
 	return body
 }
 
-// Checksum returns that of IP, UDP, ICMP and their like (RFC 1071).
+// Checksum returns the checksum of IP, UDP, ICMP and similar protocols (RFC 1071).
 func Checksum(b []byte) uint16 {
 	if len(b)%2 == 1 {
 		b = append(slices.Clone(b), 0)

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// All returns all kinds. Of IPv6, a node has only the link-local address that follows from its MAC.
+// All returns all kinds. The only IPv6 address of a node is the link-local one derived from its
+// MAC.
 func All() []Kind {
 	return slices.Concat(fourKinds(), resolutionKinds(), sixKinds(), icmpKinds(), oddKinds())
 }
@@ -19,13 +20,13 @@ var (
 )
 
 func fourKinds() []Kind {
-	// send makes a frame for the other.
+	// send makes a frame to the other node.
 	send := func(proto byte, payload []byte) maker {
 		return func(me, other Party) []byte {
 			return ethernet(other.MAC, me.MAC, typeIPv4, ipv4(me.IPv4, other.IPv4, proto, 0, payload))
 		}
 	}
-	// shout makes one of UDP for all, from an address; the zero Addr is that of me.
+	// shout makes a UDP broadcast from an address, or from that of me for the zero Addr.
 	shout := func(from netip.Addr, payload []byte) maker {
 		return func(me, _ Party) []byte {
 			address := from
@@ -41,7 +42,7 @@ func fourKinds() []Kind {
 			return ethernet(net.HardwareAddr{1, 0, 0x5e, 0, 0, 1}, me.MAC, typeIPv4, ipv4(me.IPv4, all, proto, 0, payload))
 		}
 	}
-	// with sends a packet of me's under another MAC, or to one.
+	// with makes a packet of me with another source MAC, or to another destination MAC.
 	with := func(from, to net.HardwareAddr) maker {
 		return func(me, other Party) []byte {
 			mac, next := from, to
@@ -63,7 +64,7 @@ func fourKinds() []Kind {
 			return ethernet(other.MAC, me.MAC, typeIPv4, ipv4(me.IPv4, other.IPv4, udp, 3, datagram(67, 68)))
 		}},
 		{"dhcp-question", true, shout(nobody4, datagram(68, 67))},
-		{"ipv4-to-bridges", true, with(nil, bridges)}, // only a wire is kept from them: they are harmless to a node
+		{"ipv4-to-bridges", true, with(nil, bridges)}, // only blocked on the way to a wire: it is harmless to a node
 		{"dhcp-renewal", true, send(udp, datagram(68, 67))},
 		{"igmp-report", true, toGroup(igmp, 0x16, 0, 0, 0, 239, 1, 2, 3)},
 		{"igmp-report-3", true, toGroup(igmp, 0x22, 0, 0, 0, 0, 0, 0, 0)},
@@ -89,7 +90,7 @@ func fourKinds() []Kind {
 }
 
 func resolutionKinds() []Kind {
-	// say makes a message to all that tells who has the MAC and the address, about a target.
+	// say makes a broadcast ARP message with a sender MAC, a sender address and a target.
 	say := func(op byte, build func(me, other Party) (tells, target Party)) maker {
 		return func(me, other Party) []byte {
 			tells, target := build(me, other)
@@ -117,13 +118,13 @@ func resolutionKinds() []Kind {
 		{"arp-reverse", false, say(reverse, own)},
 		{"arp-of-other-lengths", false, func(me, other Party) []byte {
 			b := arp(reply, me.MAC, me.IPv4, other.IPv4)
-			b[4] = 8 // of a MAC
+			b[4] = 8 // length of a MAC
 			return ethernet(everybody, me.MAC, typeARP, b)
 		}},
 	}
 }
 
-// A whose returns an address of IPv6.
+// A whose returns an IPv6 address.
 type whose func(me, other Party) netip.Addr
 
 func own(me, _ Party) netip.Addr        { return me.LinkLocal() }
@@ -159,20 +160,21 @@ func sixKinds() []Kind {
 		{"dhcpv6-answer-in-a-fragment", false,
 			packet(own, fragment, fragmented(udp, 0, true, datagram(547, 546)))},
 		{"ipv6-pim-hello", false, packet(own, pim, []byte{0x20, 0, 0, 0})},
-		// What the packet is would only be seen in the next fragment, which nobody can tell from others.
+		// The payload's type would only be in the next fragment, which cannot be told from those of
+		// other packets.
 		{"ipv6-fragment-of-headers", false,
 			packet(own, fragment, fragmented(destOpts, 0, true, []byte{icmpv6, 1, 1, 12, 0, 0, 0, 0}))},
 		{"ipv6-headers-without-end", false, packet(own, hopByHop, []byte{destOpts, 9, 1, 4, 0, 0, 0, 0})},
 	}
 }
 
-// A wrapper puts headers before a message of ICMPv6, and returns what the first of them is.
+// A wrapper puts headers before an ICMPv6 message, and returns the type of the first header.
 type wrapper func([]byte) (next byte, payload []byte)
 
 func icmpKinds() []Kind {
 	const router, solicitation, advertisement, redirect = 134, 135, 136, 137
-	// send makes a frame of a message to a group or, if to is the zero Addr, to the other. wrap puts
-	// headers before the message.
+	// send makes a frame with a message to a group, or to the other node if to is the zero Addr.
+	// wrap puts headers before the message.
 	send := func(kind byte, from whose, to netip.Addr, body maker, wrap ...wrapper) maker {
 		return func(me, other Party) []byte {
 			at, mac := to, group
@@ -196,7 +198,7 @@ func icmpKinds() []Kind {
 			if option == 0 {
 				return about(0, whose(me, other), 0, nil)
 			}
-			return about(0x20, whose(me, other), option, me.MAC) // an advertisement that overrides what is known
+			return about(0x20, whose(me, other), option, me.MAC) // an advertisement that overrides existing entries
 		}
 	}
 	const sourceMAC, targetMAC = 1, 2
@@ -246,8 +248,8 @@ func icmpKinds() []Kind {
 		{"ping6-as-another", false, send(128, another, none, zeros(12))},
 		{"ping6-from-nobody", false, send(128, unknown, none, zeros(12))},
 	}
-	// Renumbering, node information, inverse discovery, mobile prefixes, certification paths and the words of
-	// multicast routers: what routers say, or nobody on a network of Orrery's.
+	// Renumbering, node information, inverse discovery, mobile prefixes, certification paths and
+	// messages of multicast routers. Only routers send these, or no host on Orrery's networks.
 	for _, kind := range []byte{138, 139, 140, 141, 142, 147, 148, 149, 151, 152, 153, 155, 200} {
 		name := "icmp6-" + string([]byte{'0' + kind/100, '0' + kind/10%10, '0' + kind%10})
 		all = append(all, Kind{name, false, send(kind, own, allNodes, zeros(24))})
@@ -267,7 +269,8 @@ func oddKinds() []Kind {
 	}
 	cisco := net.HardwareAddr{0x01, 0x00, 0x0c, 0xcc, 0xcc, 0xcd}
 	at := func(last byte) net.HardwareAddr { return net.HardwareAddr{0x01, 0x80, 0xc2, 0, 0, last} }
-	// A configuration message of a bridge that would be the root: priority 0, and timers of 0, 20, 2 and 15 s.
+	// A configuration message of a bridge that would be the root: priority 0, and timers of 0, 20,
+	// 2 and 15 s.
 	bpdu := func(me, _ Party) []byte {
 		id := append([]byte{0, 0}, me.MAC...)
 		llc, cost, timers := []byte{0x42, 0x42, 3, 0, 0, 0, 0, 0}, make([]byte, 4), []byte{0, 0, 20, 0, 2, 0, 15, 0}

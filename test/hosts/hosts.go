@@ -1,5 +1,5 @@
-// Package hosts gives tests several hosts on this machine (package rehearsal): sv1, sv2 and so on,
-// at 10.8.1.1 and so on.
+// Package hosts provides tests with several hosts on this machine (package rehearsal). They are
+// sv1, sv2 and so on, at 10.8.1.1 and so on.
 package hosts
 
 import (
@@ -13,31 +13,31 @@ import (
 	"orrery/test/need"
 )
 
-// Options say what hosts there shall be.
+// Options describes the hosts.
 type Options struct {
 	Count    int
-	Name     string            // of them all; "": one that nobody else has
-	Programs map[string]string // what every host has in /usr/local/bin: by name, files of this machine
-	// a store of layers of this machine: every host has those that are whole, and cannot write to
-	// them; "": none
+	Name     string            // of the set of hosts, or "" for a unique one
+	Programs map[string]string // programs in /usr/local/bin of every host: name -> file of this machine
+	// Store is a layer store of this machine, or "" for none. Every host has its complete layers,
+	// read-only.
 	Store string
-	Disk  int64 // bytes of each host's disk, of which only what is written is taken; 0: 16 GiB
+	Disk  int64 // size of each host's disk in bytes, allocated as written, or 0 for 16 GiB
 }
 
-// Host is one of them.
+// Host is one of the hosts.
 type Host = rehearsal.Host
 
-// A Way is one of a link.
+// A Way is a direction of a link.
 type Way = rehearsal.Way
 
-// The ways of a link that can be cut.
+// The directions in which a link can be cut.
 const (
 	Both = rehearsal.Both
 	To   = rehearsal.To
 	From = rehearsal.From
 )
 
-// Up returns the hosts of a test, which end with it.
+// Up starts the hosts of a test and stops them when the test ends.
 func Up(t testing.TB, o Options) *rehearsal.Hosts {
 	t.Helper()
 	need.Integration(t)
@@ -55,7 +55,7 @@ func Up(t testing.TB, o Options) *rehearsal.Hosts {
 	return h
 }
 
-// Start brings hosts up, and returns when their SSH servers answer.
+// Start starts hosts, and returns when their SSH servers answer.
 func Start(o Options) (*rehearsal.Hosts, error) {
 	all := rehearsal.Options{State: State(), Name: o.Name, Programs: o.Programs, Store: o.Store, Disk: o.Disk}
 	for i := 1; i <= o.Count; i++ {
@@ -65,16 +65,17 @@ func Start(o Options) (*rehearsal.Hosts, error) {
 	return rehearsal.Start(all)
 }
 
-// Attach returns the hosts that some other process keeps up.
+// Attach returns hosts that another process keeps running.
 func Attach(name string) (*rehearsal.Hosts, error) {
 	return rehearsal.Attach(rehearsal.Socket(State(), name))
 }
 
-// State is where hosts have what is not in their namespaces: a directory for each set of them.
+// State is the directory for files of hosts outside of their namespaces, with a subdirectory for
+// each set of hosts.
 func State() string { return filepath.Clean(need.State()) + "-hosts" }
 
-// NameOf says how a host is called by the others.
+// NameOf returns the name of a host for the other hosts.
 func NameOf(host int) string { return "sv" + strconv.Itoa(host) }
 
-// AddressOf returns its address on the switch.
+// AddressOf returns a host's address on the switch.
 func AddressOf(host int) string { return "10.8.1." + strconv.Itoa(host) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A test is one test of a package, with what it runs of the package that is mutated.
+// A test is one test of a package, with the parts of the mutated package that it runs.
 type test struct {
 	suite  suite
 	name   string
@@ -22,7 +22,7 @@ type test struct {
 // A suite is the tests of one package.
 type suite struct{ path, dir string }
 
-// A block is a part of a file that is always run as a whole.
+// A block is a part of a file that always runs as a whole.
 type block struct {
 	file                             string
 	fromLine, fromCol, toLine, toCol int
@@ -40,7 +40,8 @@ func (t test) runs(m mutation) bool {
 	return false
 }
 
-// inPackage returns a file with the directory that it is in: the same for its path and for that of its import.
+// inPackage returns a file's name with its last directory. The result is the same for its path and
+// for its import path.
 func inPackage(file string) string { return path.Join(path.Base(path.Dir(file)), path.Base(file)) }
 
 // readCoverage reads the blocks that were run from a directory of "go test -test.gocoverdir". All

@@ -1,6 +1,6 @@
-// Command mutate makes small faults in one package, one at a time, and prints those that no
-// hermetic test notices. It changes no file of the worktree: the compiler reads the mutated file
-// instead of the original ("go test -overlay").
+// Command mutate finds small faults in one package that no hermetic test notices. It makes one
+// fault at a time and prints those that survive all tests. It changes no file of the worktree: the
+// compiler reads the mutated file instead of the original ("go test -overlay").
 package main
 
 import (
@@ -94,7 +94,7 @@ func mutate(pkg string, others []string, places *regexp.Regexp, n int, seed uint
 	return nil
 }
 
-// A lab has what all mutations of one run share.
+// A lab is the state shared by all mutations of one run.
 type lab struct {
 	scratch string
 	tests   []test // the quickest first
@@ -121,7 +121,7 @@ func (l *lab) find(pkg string) ([]mutation, error) {
 	return all, nil
 }
 
-// measure runs each test alone, to see how long it takes and what of the package it runs.
+// measure runs each test alone, to measure how long it takes and what of the package it runs.
 func (l *lab) measure(pkg string, paths []string) error {
 	out, err := exec.Command("go",
 		append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, paths...)...).
@@ -150,11 +150,11 @@ func (l *lab) measure(pkg string, paths []string) error {
 	return nil
 }
 
-// measureOne keeps a test that passes and runs something of the package.
+// measureOne adds a test if it passes and runs something of the package.
 func (l *lab) measureOne(t test, program string) {
 	data := filepath.Join(l.scratch, "coverage")
-	// The test may start its own program again, as another user of a namespace of its own
-	// (need.Covered), or without the option.
+	// The test may start its own program again, either as another user in a separate namespace
+	// (need.Covered), or without the coverage option.
 	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777), os.Setenv("GOCOVERDIR", data))
 	start := time.Now()
 	var out string
@@ -173,7 +173,7 @@ func (l *lab) measureOne(t test, program string) {
 	}
 }
 
-// A result is what became of a mutation.
+// A result is the outcome of a mutation.
 type result int
 
 const (
@@ -208,7 +208,7 @@ func (l *lab) try(m mutation) (result, error) {
 		program, ok := built[t.suite.path]
 		if !ok {
 			if program, err = l.build(t.suite, "-overlay", overlay); err != nil {
-				return invalid, nil // all of it compiled without the mutation
+				return invalid, nil // the package compiled without the mutation
 			}
 			built[t.suite.path] = program
 		}
@@ -223,11 +223,11 @@ func (l *lab) try(m mutation) (result, error) {
 	return survived, nil
 }
 
-// print says what a mutation that survived changes.
+// print prints what a mutation that survived changes.
 func (l *lab) print(m mutation, r result) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
-		return // it was read a moment ago
+		return // the file was read a moment ago
 	}
 	before := strings.Split(string(source), "\n")
 	after := strings.Split(string(m.apply(source)), "\n")

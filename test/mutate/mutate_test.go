@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMutations shows all mutations of a small file.
+// TestMutations: all mutations of a small file are found.
 func TestMutations(t *testing.T) {
 	const source = `package p
 
@@ -41,7 +41,7 @@ func second() error { return do() }
 	}
 }
 
-// TestRuns says which places a test runs.
+// TestRuns: a test runs the places that its coverage contains.
 func TestRuns(t *testing.T) {
 	tested := test{blocks: []block{{"dir/p.go", 3, 10, 5, 2}}}
 	for _, c := range []struct {
@@ -58,7 +58,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestCases: the condition of a case runs when its switch does, and what the case does runs by itself.
+// TestCases: the condition of a case runs when its switch does, and the body of the case runs on
+// its own.
 func TestCases(t *testing.T) {
 	const source = `package p
 
@@ -84,8 +85,8 @@ func f(n int) int {
 	}
 }
 
-// TestLiterals: what of a statement comes after a function literal runs when the statement does,
-// and what is in the literal runs by itself.
+// TestLiterals: the part of a statement after a function literal runs when the statement does, and
+// the body of the literal runs on its own.
 func TestLiterals(t *testing.T) {
 	const source = `package p
 

@@ -10,13 +10,13 @@ import (
 	"strconv"
 )
 
-// A mutation replaces a part of one file with text that makes the program wrong in one small way.
+// A mutation replaces a part of one file with text that introduces one small fault.
 type mutation struct {
 	file string
 	kind string
 	at   token.Position
-	// what runs whenever the mutated part does: at, or what that is in no block of the coverage
-	// without
+	// reach is a position that runs whenever the mutated part does: the same as at, unless at is in
+	// no block of the coverage.
 	reach      token.Position
 	start, end int
 	text       string
@@ -27,8 +27,8 @@ func (m mutation) apply(source []byte) []byte {
 	return slices.Concat(source[:m.start], []byte(m.text), source[m.end:])
 }
 
-// opposites are operators that programmers confuse. Those without a number of operands that suits
-// the types, such as "-" for strings, do not compile and are left out then.
+// opposites are operators that programmers confuse. Combinations that the types do not support,
+// such as "-" for strings, do not compile and are then left out.
 var opposites = map[token.Token][]string{
 	token.EQL: {"!="}, token.NEQ: {"=="}, token.LAND: {"||"}, token.LOR: {"&&"},
 	token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"}, token.GTR: {">=", "<="}, token.GEQ: {">", "<"},
@@ -62,10 +62,11 @@ type finder struct {
 	found     []mutation
 }
 
-// A span is a part of a function that is in no block of the coverage. It counts as run when another place does.
+// A span is a part of a function that is in no block of the coverage. It counts as run when the
+// place reach does.
 type span struct{ from, to, reach token.Pos }
 
-// add records that the source from a position to another is replaced with text.
+// add records that the source between two positions is replaced with text.
 func (f *finder) add(kind string, from, to token.Pos, text string) {
 	at, reach := f.positions.Position(from), from
 	for _, s := range f.outside {
@@ -77,7 +78,7 @@ func (f *finder) add(kind string, from, to token.Pos, text string) {
 		f.positions.Position(to).Offset, text})
 }
 
-// between returns the source from a position to another.
+// between returns the source between two positions.
 func (f *finder) between(from, to token.Pos) string {
 	return string(f.source[f.positions.Position(from).Offset:f.positions.Position(to).Offset])
 }
@@ -121,7 +122,8 @@ func (f *finder) walk(body ast.Node, results *ast.FieldList) {
 	})
 }
 
-// conditions notes where the conditions of the cases of a switch are, which run when it does.
+// conditions records the positions of the case conditions of a switch, which run when the switch
+// does.
 func (f *finder) conditions(s *ast.SwitchStmt) {
 	for _, clause := range s.Body.List {
 		for _, e := range clause.(*ast.CaseClause).List {
@@ -130,8 +132,9 @@ func (f *finder) conditions(s *ast.SwitchStmt) {
 	}
 }
 
-// afterLiterals notes what of a statement comes after function literals in it and runs when it
-// does: the block in which it begins ends where the body of the first one does.
+// afterLiterals records the parts of a statement that come after function literals and run when the
+// statement does. The block in which the statement begins ends at the end of the first literal's
+// body.
 func (f *finder) afterLiterals(s ast.Stmt) {
 	end := s.End()
 	switch s := s.(type) {
@@ -164,7 +167,8 @@ func (f *finder) afterLiterals(s ast.Stmt) {
 	}
 }
 
-// drop collects the statements that can be left out. A declaration cannot: what uses it would not compile.
+// drop collects the statements that can be left out. Declarations cannot, since code that uses them
+// would not compile.
 func (f *finder) drop(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -180,8 +184,8 @@ func (f *finder) drop(list []ast.Stmt) {
 	}
 }
 
-// returns collects a return whose error is dropped. Of the call in "return f()" everything is
-// dropped but its effect.
+// returns collects a return whose error is dropped. For "return f()", the call stays but its
+// results are dropped.
 func (f *finder) returns(s *ast.ReturnStmt, results *ast.FieldList) {
 	if results == nil || len(s.Results) != results.NumFields() {
 		return

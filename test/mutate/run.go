@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// memoryLimit is what one process of a mutated test may allocate, in bytes. An unmutated one needs
-// a quarter of it.
+// memoryLimit is the maximum memory in bytes of one process of a mutated test. An unmutated one
+// needs a quarter of it.
 const memoryLimit = "2147483648"
 
 // build builds the test program of a package.
@@ -27,9 +27,9 @@ func (l *lab) build(s suite, options ...string) (string, error) {
 	return program, nil
 }
 
-// run runs a test program within bounds of time and memory, and returns its output. A mutation may
-// do anything: root runs it as a user without rights, in a process namespace whose processes all
-// end with the first.
+// run runs a test program with limits on time and memory, and returns its output. A mutation may do
+// anything, so root runs it as an unprivileged user, in a process namespace whose processes all end
+// with the first.
 func run(s suite, limit time.Duration, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -61,7 +61,7 @@ func run(s suite, limit time.Duration, program string, args ...string) (string, 
 	return out.String(), err
 }
 
-// explain adds what a command wrote about its failure.
+// explain adds a command's error output to its error.
 func explain(err error) error {
 	if failure := (*exec.ExitError)(nil); errors.As(err, &failure) {
 		return fmt.Errorf("%w: %s", err, failure.Stderr)

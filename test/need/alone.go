@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Alone reports whether a test runs in namespaces of its own, where nobody else sees what it mounts
-// and makes. If not, it runs the test there, in those that the options of unshare(1) name. Who is
-// not root is root there, if this machine lets him.
+// Alone reports whether a test runs in its own namespaces, where its mounts and other objects are
+// invisible to other processes. If not, it runs the test there, in the namespaces given as options
+// of unshare(1). A user other than root is root there, if this machine allows it.
 func Alone(t *testing.T, options ...string) bool {
 	t.Helper()
 	const again = "ORRERY_TEST_ALONE"

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Apart makes a state directory below that of all integration tests, with their layers and nothing
-// else of theirs: what is done there to all sites is done to no other test's.
+// Apart makes a state directory below that of all integration tests, with their layers but without
+// their sites. Commands there that affect all sites affect no other test.
 func Apart(t testing.TB, state string) {
 	t.Helper()
 	Integration(t)
@@ -17,7 +17,7 @@ func Apart(t testing.TB, state string) {
 		t.Fatal(err)
 	}
 	for dir := state; strings.HasPrefix(dir, State()+"/"); dir = filepath.Dir(dir) {
-		// whatever root's umask is, nodes must be able to come up
+		// Nodes must be able to start, whatever root's umask is.
 		if err := os.Chmod(dir, 0o711); err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Attack builds the program of the attackers (test/attack) and returns its path. It is static, so
-// that it runs in any node, and every user of the host may run it.
+// Attack builds the attack program (test/attack) and returns its path. It is static, so that it
+// runs in any node, and every user of the host may run it.
 func Attack(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "orrery-attack-")

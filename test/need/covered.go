@@ -2,8 +2,8 @@ package need
 
 import "flag"
 
-// Covered returns the options with which a test starts its own program again, so that what that
-// runs counts as run by the test: none unless the data of coverage are written to a directory
+// Covered returns the options with which a test starts its own program again, so that code run
+// there counts as run by the test. It returns none unless coverage data is written to a directory
 // ("-test.gocoverdir").
 func Covered() []string {
 	f := flag.Lookup("test.gocoverdir")

@@ -2,8 +2,8 @@ package need
 
 import "testing"
 
-// Given skips a test where the machine gives an error instead of something that the test needs. In
-// make test that is a failure: nothing is skipped there that CI's machine can do.
+// Given skips a test if the machine returns an error for something that the test needs. In make
+// test, the test fails instead, since CI's machine must support everything.
 func Given(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Guest puts orrery-guest, which make test builds, beside the program of the test, where an engine
-// of virtual machines finds it.
+// Guest puts orrery-guest, which make test builds, beside the test program, where an engine for
+// virtual machines finds it.
 func Guest(t testing.TB) {
 	t.Helper()
 	self, err := os.Executable()

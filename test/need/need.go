@@ -1,4 +1,4 @@
-// Package need says what a test needs of the machine that it runs on.
+// Package need declares what a test needs of the machine that it runs on.
 package need
 
 import (
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Integration skips a test that makes containers, networks or mounts, unless that was asked for:
-// `go test ./...` is quick and changes nothing on the machine.
+// Integration skips a test that makes containers, networks or mounts, unless integration tests were
+// requested. So `go test ./...` is quick and changes nothing on the machine.
 func Integration(t testing.TB) {
 	t.Helper()
 	if !Asked() {
@@ -19,7 +19,7 @@ func Integration(t testing.TB) {
 }
 
 // SameIDs skips a test in which the ids of a node begin with this user's, if its group has another
-// number: a node's root has both at once.
+// number. A node's root has both ids with the same number.
 func SameIDs(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != os.Getegid() {
@@ -27,11 +27,11 @@ func SameIDs(t testing.TB) {
 	}
 }
 
-// Asked reports whether integration tests shall run.
+// Asked reports whether integration tests were requested.
 func Asked() bool { return os.Getenv("ORRERY_INTEGRATION") == "1" && os.Geteuid() == 0 }
 
-// Times returns how often a test with random or large input tries: a few times in the quick run of
-// `go test ./...`, the whole of it in make test.
+// Times returns how often a test with random or large input repeats: few in the quick run of `go
+// test ./...`, and whole in make test.
 func Times(few, whole int) int {
 	if Asked() {
 		return whole
@@ -39,8 +39,8 @@ func Times(few, whole int) int {
 	return few
 }
 
-// Kills returns how often a test kills what it has begun: enough to see what has broken in make
-// test, and as often as it takes to find what nobody has thought of in make test-chaos.
+// Kills returns how often a test kills what it has started. In make test this is enough to notice a
+// regression, and in make test-chaos as much as it takes to find unforeseen cases.
 func Kills(some, many int) int {
 	if os.Getenv("ORRERY_TEST_LONG") == "1" {
 		return many
@@ -57,8 +57,8 @@ func State() string {
 	return "/var/cache/orrery-test"
 }
 
-// Run is where integration tests keep what is not to outlive a reboot. Two runs of them at once
-// need two of both.
+// Run is where integration tests keep what must not outlive a reboot. Two simultaneous runs need
+// separate State and Run directories.
 func Run() string {
 	if dir := os.Getenv("ORRERY_TEST_RUN"); dir != "" {
 		return dir

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Program returns a program of the host that a test needs, even one that only root has in its PATH. In make
-// test it must be there: packaging/packages has installed it.
+// Program returns the path of a host program that a test needs, even if only root has it in PATH.
+// In make test the program must exist, since packaging/packages has installed it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	for _, dir := range append(strings.Split(os.Getenv("PATH"), ":"), "/usr/sbin", "/sbin") {

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// NewQEMU lets a test find a QEMU and a virtiofsd that can do what those of Debian 12 cannot, such
+// NewQEMU lets a test find a QEMU and a virtiofsd with features that those of Debian 12 lack, such
 // as moving a running machine with its root. It unpacks them the first time.
 func NewQEMU(t testing.TB) {
 	t.Helper()
 	Integration(t)
-	at := filepath.Clean(State()) + "-qemu" // beside the state of hosts, in which there is nothing that strangers may read
+	at := filepath.Clean(State()) + "-qemu" // beside the state of hosts, which strangers may not read
 	if out, err := exec.Command(filepath.Join(top(t), "packaging/qemu-new"), at).CombinedOutput(); err != nil {
 		t.Fatalf("packaging/qemu-new: %v\n%s", err, out)
 	}
 	t.Setenv("PATH", filepath.Join(at, "bin")+":"+os.Getenv("PATH"))
 }
 
-// top returns the top of the repository.
+// top returns the top directory of the repository.
 func top(t testing.TB) string {
 	t.Helper()
 	dir, _, err := place()
@@ -30,9 +30,9 @@ func top(t testing.TB) string {
 	return dir
 }
 
-// place returns the top of the repository, and the directory of the package below it.
+// place returns the top directory of the repository, and the package's directory below it.
 func place() (top, pkg string, err error) {
-	dir, err := os.Getwd() // as go test starts it
+	dir, err := os.Getwd() // where go test started it
 	if err != nil {
 		return "", "", err
 	}

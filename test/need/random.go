@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// scratch is where hosts in memory have their files.
+// scratch is where hosts in memory store their files.
 var scratch string
 
-// RandomSites runs the tests of a package that bring up many random sites, whose hosts are in
-// memory, with the real worker: fewer of them in the quick run.
+// RandomSites runs the tests of a package that start many random sites with the real worker, on
+// hosts in memory. The quick run has fewer sites.
 func RandomSites(m *testing.M) {
 	if err := flag.Set("rapid.checks", strconv.Itoa(Times(12, 100))); err != nil {
-		// the real worker does each step of each
+		// The real worker does each step of each site.
 		panic(err)
 	}
 	scratch = inMemory()
@@ -23,7 +23,8 @@ func RandomSites(m *testing.M) {
 	os.Exit(code)
 }
 
-// QuickInMemory is InMemory, except in make test: there what the package is about is on a disk, as with users.
+// QuickInMemory is like InMemory, except in make test, where the package's data is on a disk, as it
+// is for users.
 func QuickInMemory(m *testing.M) int {
 	if Asked() {
 		return m.Run()
@@ -31,8 +32,8 @@ func QuickInMemory(m *testing.M) int {
 	return InMemory(m)
 }
 
-// InMemory runs the tests of a package that write much with their temporary directories in memory,
-// where nothing waits for a disk.
+// InMemory runs the tests of a package that write much, with their temporary directories in memory,
+// so that they need not wait for a disk.
 func InMemory(m *testing.M) int {
 	dir := inMemory()
 	defer os.RemoveAll(dir) //nolint:errcheck // it goes with the machine
@@ -42,7 +43,7 @@ func InMemory(m *testing.M) int {
 	return m.Run()
 }
 
-// inMemory returns an empty directory in memory, if there is such a place.
+// inMemory returns an empty directory in memory, or "" if there is none.
 func inMemory() string {
 	below := ""
 	if _, err := os.Stat("/dev/shm"); err == nil {
@@ -50,7 +51,7 @@ func inMemory() string {
 	}
 	dir, err := os.MkdirTemp(below, "orrery-test-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // as the usual one, it is no wall
+		err = os.Chmod(dir, 0o755) // like the usual one, other users may enter it
 	}
 	if err != nil {
 		panic(err)
@@ -58,7 +59,7 @@ func inMemory() string {
 	return dir
 }
 
-// Scratch returns an empty directory, which goes with the others when RandomSites ends.
+// Scratch returns an empty directory, which is removed with the others when RandomSites ends.
 func Scratch() string {
 	dir, err := os.MkdirTemp(scratch, "")
 	if err != nil {

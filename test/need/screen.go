@@ -11,7 +11,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// OnScreen returns what a terminal is sent by some work. Where there are no terminals, it skips the test.
+// OnScreen returns what some work writes to a terminal. It skips the test if there are no
+// terminals.
 func OnScreen(t testing.TB, work func(terminal *os.File)) string {
 	t.Helper()
 	ours, theirs, err := pty.Open()

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is the variable of the environment that tells what a test starts again of itself that its
-// package has its turn.
+// held is the environment variable that tells a process which a test starts of its own program that
+// its package has its turn.
 const held = "ORRERY_TEST_TURN"
 
 // TakeTurn waits until no other process runs the integration tests of this package with the same
-// state: they have the same sites, and one would clear away what the other has up. The turn is over
-// when this process has ended.
+// state. Such processes use the same sites, and each would remove those of the other. The turn ends
+// when this process ends.
 func TakeTurn() error { return turn() }
 
 var turn = sync.OnceValue(func() error {

@@ -9,25 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Packet is what rules see of a packet and of the host that it comes to.
+// A Packet is what rules see of a packet and of the host that receives it.
 type Packet struct {
-	In, Out     string // links; "": none
+	In, Out     string // links, or "" for none
 	InIndex     uint32
-	Frame       []byte // with its header of Ethernet
+	Frame       []byte // with its Ethernet header
 	Mark        uint32
-	User        *uint32 // who sends it; nil: no user does
+	User        *uint32 // its sender, or nil for none
 	Local       bool    // its destination is an address of this host
-	WayBack     uint32  // the link by which its source is reached; 0: not by that by which it came
-	Established bool    // it is of a connection that is there, or about one; else of a new one
-	Connections uint32  // how many the connection limit has seen
+	WayBack     uint32  // the link by which its source is reached, or 0 if not the incoming one
+	Established bool    // it belongs to an existing connection, or is about one
+	Connections uint32  // how many the connection limit has counted
 }
 
 const ethernetHeader = 14
 
-// native returns a number as the kernel keeps those that are not of packets.
+// native returns a number in the kernel's byte order, used for values not read from packets.
 func native(n uint32) []byte { return binaryutil.NativeEndian.PutUint32(n) }
 
-// meta returns what the kernel knows of a packet besides its bytes.
+// meta returns the kernel's metadata of a packet.
 func (p *Packet) meta(key expr.MetaKey) (data []byte, ok bool) {
 	name := func(s string) ([]byte, bool) { return append([]byte(s), make([]byte, unix.IFNAMSIZ-len(s))...), true }
 	switch key {
@@ -74,7 +74,7 @@ func (p *Packet) part(at, length int) (data []byte, ok bool) {
 	return p.Frame[at : at+length], true
 }
 
-// fragment returns a part of the fragment header of IPv6, if there is one.
+// fragment returns a part of the IPv6 fragment header, if there is one.
 func (p *Packet) fragment(offset, length uint32) (data []byte, ok bool) {
 	h := p.headers()
 	if h.fragment == 0 {
@@ -83,7 +83,7 @@ func (p *Packet) fragment(offset, length uint32) (data []byte, ok bool) {
 	return p.part(h.fragment+int(offset), int(length))
 }
 
-// fib returns what the routes say: of the destination its kind, of the source the way.
+// fib returns the result of a route lookup: the type of the destination, or the link to the source.
 func (p *Packet) fib(i *expr.Fib) []byte {
 	switch {
 	case i.FlagDADDR && i.ResultADDRTYPE && p.Local:
@@ -111,13 +111,13 @@ func (p *Packet) protocol() uint16 {
 	return binary.BigEndian.Uint16(b)
 }
 
-// headers says where the headers behind that of Ethernet are.
+// headers are the positions of the headers after the Ethernet header.
 type headers struct {
-	known     bool // the packet is of IP, as far as the kernel reads it
-	inner     byte // protocol, behind all extension headers
-	transport int  // where its header is
-	later     bool // it is a fragment, and not the first one, so that it has no such header
-	fragment  int  // where the fragment header of IPv6 is; 0: there is none
+	known     bool // it is an IP packet, as far as the kernel parses it
+	inner     byte // protocol after all extension headers
+	transport int  // position of its header
+	later     bool // it is a fragment other than the first, without such a header
+	fragment  int  // position of the IPv6 fragment header, or 0 if there is none
 }
 
 func (p *Packet) headers() (h headers) {
@@ -133,8 +133,8 @@ func (p *Packet) headers() (h headers) {
 	return h
 }
 
-// skipExtensions goes on behind extension headers, as ipv6_find_hdr does, and reports whether all
-// of them are there.
+// skipExtensions skips extension headers, as ipv6_find_hdr does, and reports whether all of them
+// are complete.
 func (p *Packet) skipExtensions(h *headers) bool {
 	for {
 		b, ok := p.part(h.transport, 8)

@@ -1,6 +1,6 @@
-// Package nftest evaluates rules of nftables in memory, as the kernel would, so that a hermetic
-// test can send packets through them. It knows the instructions that Orrery uses and panics at any
-// other.
+// Package nftest evaluates rules of nftables in memory, as the kernel would. A hermetic test can
+// send packets through them. The package supports the instructions that Orrery uses, and panics at
+// any other.
 package nftest
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// A Table is chains of rules, and the sets that these look up.
+// A Table is chains of rules, and the sets that they look up.
 type Table struct {
 	Chains map[string][][]expr.Any
 	Sets   map[string]map[string]bool // keys
 }
 
-// A Fate is what becomes of a packet.
+// A Fate is the result of a packet.
 type Fate struct {
 	Verdict    string // "accept", "drop", or "" if no rule decides
 	Untracked  bool
@@ -57,7 +57,7 @@ func (t *Table) run(chain string, p *Packet, f *Fate) bool {
 	return false
 }
 
-// An evaluation is that of one rule.
+// An evaluation is the evaluation of one rule.
 type evaluation struct {
 	table     *Table
 	packet    *Packet
@@ -66,8 +66,8 @@ type evaluation struct {
 	verdict   *expr.Verdict
 }
 
-// register returns the bytes from a register on. 1 to 4 have 16 bytes each, and those from 8 on are
-// the words of these.
+// register returns the bytes starting at a register. Registers 1 to 4 have 16 bytes each, and those
+// from 8 on are their words.
 func (e *evaluation) register(number uint32) []byte {
 	if number < 8 {
 		return e.registers[16*number:]
@@ -75,8 +75,8 @@ func (e *evaluation) register(number uint32) []byte {
 	return e.registers[16+4*(number-8):]
 }
 
-// load puts data into a register, with zeroes up to the end of its last word. Without data the rule
-// does not match.
+// load loads data into a register, padded with zeroes to the end of its last word. Without data the
+// rule does not match.
 func (e *evaluation) load(register uint32, data []byte, ok bool) bool {
 	if ok {
 		clear(e.register(register)[:(len(data)+3)/4*4])
@@ -85,7 +85,7 @@ func (e *evaluation) load(register uint32, data []byte, ok bool) bool {
 	return ok
 }
 
-// do executes an instruction, and reports whether the rule goes on.
+// do executes an instruction, and reports whether the rule continues.
 func (e *evaluation) do(instruction expr.Any) bool {
 	switch i := instruction.(type) {
 	case *expr.Meta:
@@ -126,7 +126,7 @@ func (e *evaluation) do(instruction expr.Any) bool {
 	return true
 }
 
-// contains reports whether the set has the registers from the source register on.
+// contains reports whether the set contains the value in the registers from the source register on.
 func (e *evaluation) contains(l *expr.Lookup) bool {
 	set, ok := e.table.Sets[l.SetName]
 	if !ok {
@@ -140,7 +140,7 @@ func (e *evaluation) contains(l *expr.Lookup) bool {
 	return false
 }
 
-// compare reports whether an order is what an operator wants.
+// compare reports whether an ordering satisfies an operator.
 func compare(op expr.CmpOp, order int) bool {
 	switch op {
 	case expr.CmpOpEq:

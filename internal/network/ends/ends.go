@@ -1,6 +1,6 @@
-// Package ends names the host's ends of links: those to nodes, whose names follow from
-// the node and the network (spec.NIC.HostEnd), and those of routers and veth pairs. It makes those
-// that no container engine makes, and tells where each is.
+// Package ends names and makes the host's ends of links. These are links to nodes, whose names are
+// derived from the node and the network (spec.NIC.HostEnd), and links of routers and veth pairs.
+// The package makes the ends that no container engine makes, and finds where each end is.
 package ends
 
 import (
@@ -14,10 +14,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// RouterPrefix begins the names of the host's ends of the links of routers.
+// RouterPrefix begins the names of the host's ends of routers' links.
 const RouterPrefix = "oro"
 
-// BridgeOf returns the bridge that a link of the host is on; "" if it is on none, or not there.
+// BridgeOf returns the bridge that a link of the host is on, or "" if it is on none or does not
+// exist.
 func BridgeOf(link string) string {
 	master, err := os.Readlink(filepath.Join("/sys/class/net", link, "master"))
 	if err != nil {
@@ -26,9 +27,10 @@ func BridgeOf(link string) string {
 	return filepath.Base(master)
 }
 
-// Whereabouts returns the bridge where the host's end of a link to a node is: as recorded, if it
-// stands by itself as those of routed networks do; "" if it is not there. A switch that was cut
-// short may have moved it before it could write that down, and somebody may have removed it.
+// Whereabouts returns the bridge of the host's end of a link to a node, or "" if the link does not
+// exist. For a routed network, whose links are on no bridge, it returns the recorded one. The
+// actual bridge may differ from the record, since an interrupted switch may have moved the link
+// before recording it, or the link may have been removed by hand.
 func Whereabouts(nic spec.NIC, kind string) string {
 	on := BridgeOf(nic.HostEnd)
 	if !site.KindOf(kind).Routed || on != "" || !Exists(nic.HostEnd) {
@@ -43,8 +45,8 @@ func Exists(link string) bool {
 	return err == nil
 }
 
-// DisableIPv6 keeps the host from taking addresses and routes from router advertisements of nodes
-// on a link: networks have IPv4 subnets only. Between nodes IPv6 works all the same.
+// DisableIPv6 stops the host from taking addresses and routes from router advertisements of nodes
+// on a link, since networks have only IPv4 subnets. IPv6 between nodes still works.
 func DisableIPv6(link string) error {
 	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+link+"/disable_ipv6", []byte("1"), 0o644)
 	if errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
@@ -53,8 +55,8 @@ func DisableIPv6(link string) error {
 	return err
 }
 
-// MAC returns the hardware address of a link: locally administered, unicast, and the same whenever
-// the link is made again.
+// MAC returns the hardware address of a link. It is locally administered and unicast, and the same
+// each time the link is made.
 func MAC(name string) net.HardwareAddr {
 	d := sha256.Sum256([]byte("link\x00" + name))
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}

@@ -14,9 +14,9 @@ import (
 )
 
 // laid are the settings, below /proc/sys/net, of the host's end of a link on a routed network. The
-// host answers for the gateway and, by proxy ARP (proxy_arp of ip-sysctl), for every other address
-// of the subnet, and at once; it takes from the link nothing but what comes from the node's address
-// (rp_filter), so that rules which go by links hold for addresses, too.
+// host answers without delay for the gateway and, by proxy ARP (proxy_arp of ip-sysctl), for every
+// other address of the subnet. From the link it accepts only packets from the node's address
+// (rp_filter), so rules that match links also match addresses.
 var laid = []struct {
 	file, value string
 	mayLack     bool // a kernel without IPv6

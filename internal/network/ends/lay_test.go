@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestNoTap: a machine is on no network whose interfaces containers take or stand on.
+// TestNoTap: a machine cannot be on a network whose interfaces containers take or whose links are
+// on an interface.
 func TestNoTap(t *testing.T) {
 	for _, kind := range []string{site.Macvlan, site.Exclusive} {
 		if _, err := OpenTap(spec.NIC{Name: "eth0", HostEnd: "orv1"}, kind, 1); problem.Exit(err) != int(problem.Unable) {
@@ -17,7 +18,7 @@ func TestNoTap(t *testing.T) {
 	}
 }
 
-// TestWhereabouts: a link that is not there is nowhere, whatever is on record.
+// TestWhereabouts: a link that does not exist is nowhere, whatever is recorded.
 func TestWhereabouts(t *testing.T) {
 	nic := spec.NIC{HostEnd: "orvnotthere", Bridge: "orb1"}
 	for _, kind := range []string{site.Bridge, site.Routed} {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Own reports whether an interface of the host is Orrery's own, for one of its networks: site has
-// how they are called.
+// Own reports whether an interface of the host is Orrery's, for one of its networks. Package site
+// defines the names.
 func Own(name string) bool {
 	if len(name) < 10 {
 		return false
@@ -22,10 +22,10 @@ func Own(name string) bool {
 	return false
 }
 
-// Missing reports whether an error says that there is no such link.
+// Missing reports whether an error means that there is no such link.
 func Missing(err error) bool { return errors.As(err, &netlink.LinkNotFoundError{}) }
 
-// Whole asks the kernel for a list until it comes in one piece: it says so when something changed
+// Whole calls list until it returns a consistent list. The kernel reports if something changed
 // while it listed.
 func Whole[T any](list func() ([]T, error)) ([]T, error) {
 	for try := 1; ; try++ {
@@ -48,7 +48,7 @@ func NameOf(index int) string {
 	return link.Attrs().Name
 }
 
-// Remove removes a link, if it is there.
+// Remove removes a link, if it exists.
 func Remove(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err == nil {
@@ -60,8 +60,8 @@ func Remove(name string) error {
 	return nil
 }
 
-// Gone reports whether an error says that a link went while it was changed, as one does when its
-// node's end goes.
+// Gone reports whether an error means that a link was removed while it was changed. This happens
+// when the node's end is removed.
 func Gone(err error) bool { return errors.Is(err, unix.ENODEV) }
 
 // IsUp reports whether a link is up.

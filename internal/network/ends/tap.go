@@ -11,11 +11,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// OpenTap makes a tap device, unless it is there, for the host's end of a node's interface, puts it
-// where that belongs, and opens it: once for each of the queues by which a virtual machine sends
-// and receives at once. It outlives who has it open, until network.RemoveLinks removes it, and only
-// root may open it again: the machine is handed it open. Its port is to be guarded before
-// (network.Guard).
+// OpenTap makes a tap device for the host's end of a node's interface, unless it exists, and puts
+// it on its network. It opens the device once for each queue by which a virtual machine sends and
+// receives in parallel. The device outlives the process that has it open, until network.RemoveLinks
+// removes it. Only root may open it again, and the machine receives it open. The caller must guard
+// its port before (network.Guard).
 func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
 	if !site.KindOf(kind).HasHostEnds() {
 		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s",
@@ -53,9 +53,9 @@ func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error)
 	return tap.Fds, place(link, nic, kind)
 }
 
-// Adopt makes a link that somebody else has made, and that a virtual machine has the other end of,
-// the host's end of a node's interface: it gets its name, and is put where it belongs. Its port is
-// to be guarded before (network.Guard).
+// Adopt makes an existing link, whose other end a virtual machine has, the host's end of a node's
+// interface. It renames the link and puts it on its network. The caller must guard its port before
+// (network.Guard).
 func Adopt(name string, nic spec.NIC, kind string) error {
 	err := adopt(name, nic, kind)
 	if err != nil {
@@ -80,7 +80,7 @@ func adopt(name string, nic spec.NIC, kind string) error {
 	return place(link, nic, kind)
 }
 
-// place puts the host's end of a link where it belongs, and raises it.
+// place puts the host's end of a link on its network and sets it up.
 func place(link netlink.Link, nic spec.NIC, kind string) error {
 	if err := DisableIPv6(nic.HostEnd); err != nil {
 		return err
@@ -101,8 +101,8 @@ func place(link netlink.Link, nic spec.NIC, kind string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// newTap returns a tap that is not there yet, root's. Each packet has a header by which the machine
-// leaves checksums to the host.
+// newTap returns a new tap, not yet added, that belongs to root. Each packet has a header with
+// which the machine leaves checksums to the host.
 func newTap(name string, queues int) *netlink.Tuntap {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name

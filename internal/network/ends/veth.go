@@ -9,12 +9,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// MakePair makes a pair of virtual interfaces: the inner end, under some name, in a network
-// namespace, and the host's end where it belongs on a network of a kind.
+// MakePair makes a pair of virtual interfaces. The inner end gets the given name in a network
+// namespace, and the host's end is put on a network of a kind.
 func MakePair(nic spec.NIC, kind, inner string, space *os.File) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = nic.HostEnd, nic.MTU, MAC(nic.HostEnd)
-	attrs.HardwareAddr[0] = 0xfe // high, as a bridge without an address of its own takes the lowest of its ports
+	attrs.HardwareAddr[0] = 0xfe // high, since a bridge without a fixed address takes the lowest of its ports
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: inner, PeerNamespace: netlink.NsFd(int(space.Fd()))}
 	if err := netlink.LinkAdd(pair); err != nil {
 		return err
@@ -26,8 +26,8 @@ func MakePair(nic spec.NIC, kind, inner string, space *os.File) error {
 	return place(link, nic, kind)
 }
 
-// TakeBack moves an exclusive interface from a network namespace to this host's, if it is still
-// there. A virtual interface would else end with the namespace.
+// TakeBack moves an exclusive interface from a network namespace to the host's, if it is still
+// there. A virtual interface would otherwise be removed with the namespace.
 func TakeBack(nic spec.NIC, space *os.File) error {
 	here, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {

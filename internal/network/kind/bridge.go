@@ -12,13 +12,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bridge is what other kinds are, too, where they do not say otherwise.
+// A bridge is the default kind. Other kinds embed it and override what differs.
 type bridge struct{}
 
 func (bridge) HasNodes() bool { return true }
 
 func (bridge) Check(n spec.Network) error {
-	if n.Kind == site.Bridge { // which is never written: marks of such networks would be two
+	if n.Kind == site.Bridge { // never written explicitly, since one network would then have two possible marks
 		return unknown{}.Check(n)
 	}
 	return nil
@@ -34,8 +34,8 @@ func (bridge) Refuse(n spec.Network, marked []spec.Network) error {
 func (bridge) LinkType() string { return "bridge" }
 
 func (bridge) NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link {
-	// A bridge takes the smallest MTU of its ports until its own has once been changed, as it is
-	// before it is set up.
+	// A bridge takes the smallest MTU of its ports until its own MTU is changed once. So it starts
+	// with another value, and is changed before it is set up.
 	attrs.MTU = n.MTU - 1
 	return &netlink.Bridge{LinkAttrs: attrs}
 }

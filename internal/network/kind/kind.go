@@ -11,35 +11,36 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Kind is how networks of a kind are made. The caller holds the lock of the host's networks.
+// A Kind makes the networks of one kind. The caller holds the lock of the host's networks.
 type Kind interface {
-	// HasNodes reports whether nodes can be on such a network. If not, it has no subnet, and no rules
-	// are about it.
+	// HasNodes reports whether nodes can be on such a network. If not, it has no subnet and no
+	// rules.
 	HasNodes() bool
-	// Check finds what would make no network, before anything is touched.
+	// Check returns an error if no network can be made from the spec, before anything is changed.
 	Check(n spec.Network) error
-	// Refuse says why this host cannot have a network beside those that are marked.
+	// Refuse returns an error if this host cannot have the network in addition to the marked ones.
 	Refuse(n spec.Network, marked []spec.Network) error
-	// LinkType is what netlink calls the link of a network.
+	// LinkType returns netlink's name for the type of the network's link.
 	LinkType() string
-	// NewLink returns the link of a network, to be added.
+	// NewLink returns the link of a network, not yet added.
 	NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link
-	// IsOn reports whether such a link is on what its network is to be on.
+	// IsOn reports whether the network's link is on the correct parent interface.
 	IsOn(link netlink.Link, n spec.Network) bool
-	// Make makes what a network has besides its link, which is there and marked, and its rules. A
-	// later call completes what a killed one has begun.
+	// Make makes everything of a network except its link and its rules. The link exists and is
+	// marked. A later call completes what a killed one began.
 	Make(n spec.Network) error
-	// Remove removes that.
+	// Remove removes what Make made.
 	Remove(n spec.Network) error
-	// Observe notes what is not as it was made.
+	// Observe records what differs from what Make made.
 	Observe(n *observe.Network, link netlink.Link)
-	// Users counts the links of nodes on a network whose own link has so many ports.
+	// Users returns how many nodes' links are on a network whose own link has the given number of
+	// ports.
 	Users(n spec.Network, ports int) (int, error)
-	// Attach makes the link of a container's interface; see the function of that name.
+	// Attach makes the link of a container's interface, see the function Attach.
 	Attach(nic spec.NIC, inner string, space *os.File) error
 }
 
-// Kinds are all kinds, by the names that site.Kinds have, and veth pairs.
+// Kinds maps the names of site.Kinds and veth pairs to their kinds.
 var Kinds = map[string]Kind{
 	site.Bridge:    bridge{},
 	site.Routed:    routed{},
@@ -48,8 +49,8 @@ var Kinds = map[string]Kind{
 	spec.VethPair:  vethPair{},
 }
 
-// Of returns the kind with a name, where "" is the usual one. One that does not exist has no
-// networks: Check says so.
+// Of returns the kind with a name, where "" is the default kind. For an unknown name, it returns a
+// kind whose Check fails.
 func Of(name string) Kind {
 	if k, ok := Kinds[site.KindOf(name).Name]; ok {
 		return k
@@ -63,7 +64,7 @@ func (unknown) Check(n spec.Network) error {
 	return problem.New(problem.Unable, "network %s: kind %q is not known", n.Name, n.Kind)
 }
 
-// IsLinkType reports whether the link of some network can be of a type.
+// IsLinkType reports whether the link of some kind of network can be of a type.
 func IsLinkType(name string) bool {
 	for _, k := range Kinds {
 		if k.LinkType() == name {
@@ -73,10 +74,11 @@ func IsLinkType(name string) bool {
 	return false
 }
 
-// Attach makes the link of a container's interface: the inner end, under some name, in a network
-// namespace in which nothing else is, from where the engine moves it into the container; the host's
-// end, if the kind has one, where it belongs. An interface of the host that the node takes is moved
-// there itself and keeps its name. The port is to be guarded before (network.Guard).
+// Attach makes the link of a container's interface. The inner end gets the given name in an
+// otherwise empty network namespace, from which the engine moves it into the container. The host's
+// end, if the kind has one, is put on its network. An interface of the host that the node takes is
+// moved into the namespace itself and keeps its name. The caller must guard the port before
+// (network.Guard).
 func Attach(nic spec.NIC, name, inner string, space *os.File) error {
 	err := Of(name).Attach(nic, inner, space)
 	if err != nil {

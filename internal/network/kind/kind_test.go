@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestKindsMatch: each kind of a site file is made by one kind here, which requires of a network
-// what that says of itself.
+// TestKindsMatch: each kind of a site file has an implementation here, which requires of a network
+// what the site's description says.
 func TestKindsMatch(t *testing.T) {
 	if len(Kinds) != len(site.Kinds)+1 {
 		t.Errorf("%d kinds are made; a site file names %d, and there are veth pairs", len(Kinds), len(site.Kinds))

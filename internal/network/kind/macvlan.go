@@ -38,7 +38,7 @@ func (m macvlan) Refuse(n spec.Network, marked []spec.Network) error {
 	return refuseParent(n, parent)
 }
 
-// refuseParent says why an interface cannot carry the macvlans of a network.
+// refuseParent returns an error if an interface cannot carry the macvlans of a network.
 func refuseParent(n spec.Network, parent netlink.Link) error {
 	attrs := parent.Attrs()
 	switch {
@@ -64,7 +64,7 @@ func (macvlan) LinkType() string { return "macvlan" }
 
 func (macvlan) NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link {
 	attrs.MTU = n.MTU
-	if parent, err := netlink.LinkByName(n.Parent); err == nil { // otherwise the kernel refuses it, and says why
+	if parent, err := netlink.LinkByName(n.Parent); err == nil { // otherwise the kernel returns the error
 		attrs.ParentIndex = parent.Attrs().Index
 	}
 	return &netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}
@@ -75,7 +75,7 @@ func (macvlan) IsOn(link netlink.Link, n spec.Network) bool {
 	return err == nil && p.Attrs().Index == link.Attrs().ParentIndex
 }
 
-// Make sets the interface of the network up, if it is the end of a veth pair: those are Orrery's.
+// Make sets the network's interface up if it is an end of a veth pair, since those are Orrery's.
 func (macvlan) Make(n spec.Network) error {
 	if err := raiseParent(n); err != nil {
 		return problem.New(problem.Failed, "network %s: set its interface up", n.Name).Because(err)

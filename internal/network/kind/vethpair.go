@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A vethPair is a veth pair whose ends stand in for interfaces of the host. Its own link carries
-// its mark, and nothing else.
+// A vethPair is a veth pair whose ends stand in for interfaces of the host. Its separate link
+// carries only its mark.
 type vethPair struct{ bridge }
 
 func (vethPair) HasNodes() bool { return false }
@@ -27,22 +27,23 @@ func (vethPair) Check(n spec.Network) error {
 	return nil
 }
 
-// Each end of a veth pair has a hardware address that follows from its name: by that it is known for ours.
+// The hardware address of each end of a veth pair is derived from its name. This identifies the end
+// as Orrery's.
 
-// NewVethPair returns a veth pair that is not there yet, between two ends on the host.
+// NewVethPair returns a new veth pair, not yet added, between two ends on the host.
 func NewVethPair(near, far string, mtu int) *netlink.Veth {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, ends.MAC(near), mtu
 	return &netlink.Veth{LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: ends.MAC(far), PeerMTU: uint32(mtu)}
 }
 
-// IsVethEnd reports whether a link is the end of a veth pair: it has the hardware address that such
-// a one was made with.
+// IsVethEnd reports whether a link is an end of a veth pair made by NewVethPair. It checks the
+// hardware address.
 func IsVethEnd(link netlink.Link) bool {
 	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, ends.MAC(link.Attrs().Name))
 }
 
-// RemoveVethPair removes a veth pair by one of its ends, if it is there and ours.
+// RemoveVethPair removes a veth pair by one of its ends, if it exists and is Orrery's.
 func RemoveVethPair(name string) error {
 	link, err := netlink.LinkByName(name)
 	if ends.Missing(err) || err == nil && !IsVethEnd(link) {
@@ -54,9 +55,9 @@ func RemoveVethPair(name string) error {
 	return ends.Remove(name)
 }
 
-// Make makes a veth pair. The mark, which is on a link of its own, is there already: so what a
-// killed run leaves is found by it. An end that a node has taken is not here to be seen; that it
-// has is for the plan to know.
+// Make makes a veth pair. The mark, which is on a separate link, already exists, so later calls
+// find what a killed run left. Make cannot see an end that a node has taken. The plan checks that
+// case.
 func (vethPair) Make(n spec.Network) error {
 	if err := makeVethPair(n); err != nil {
 		return problem.New(problem.Failed, "network %s: make it", n.Name).Because(err)
@@ -67,7 +68,7 @@ func (vethPair) Make(n spec.Network) error {
 func makeVethPair(n spec.Network) error {
 	here := 0
 	for _, name := range n.Ends {
-		_, err := netlink.LinkByName(name) // ours, if it is there, as Refuse has seen
+		_, err := netlink.LinkByName(name) // Refuse has checked that an existing one is Orrery's
 		if err == nil {
 			here++
 		} else if !ends.Missing(err) {
@@ -82,7 +83,7 @@ func makeVethPair(n spec.Network) error {
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
 		if ends.Missing(err) && here == 1 {
-			continue // it is in a node
+			continue // the other end is in a node
 		}
 		if err != nil {
 			return err
@@ -107,16 +108,17 @@ func raiseEnd(n spec.Network, link netlink.Link) error {
 	return netlink.LinkSetUp(link)
 }
 
-// VethPairAlias says whose the ends of a veth pair are.
+// VethPairAlias returns the alias of the ends of a veth pair, which names its network.
 func VethPairAlias(n spec.Network) string { return "orrery vethpair " + n.Site + " " + n.Name }
 
-// isAliasOf reports whether the alias of an end says that it is of a veth pair; those made before
-// the word was vethpair say cable.
+// isAliasOf reports whether an end's alias is that of a network's veth pair. Former versions wrote
+// "cable" instead of "vethpair".
 func isAliasOf(n spec.Network, alias string) bool {
 	return alias == VethPairAlias(n) || alias == "orrery cable "+n.Site+" cable"+strings.TrimPrefix(n.Name, spec.VethPair)
 }
 
-// Remove removes a veth pair, by whichever end is here. If a node has both, it goes when that ends.
+// Remove removes a veth pair by any end on the host. If nodes have both ends, the pair is removed
+// when they end.
 func (vethPair) Remove(n spec.Network) error {
 	for _, name := range n.Ends {
 		if err := RemoveVethPair(name); err != nil {
@@ -126,7 +128,7 @@ func (vethPair) Remove(n spec.Network) error {
 	return nil
 }
 
-// Refuse says why a veth pair must not be made on this host: the name of an end is taken.
+// Refuse returns an error if the name of an end of a veth pair is taken on this host.
 func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
@@ -148,7 +150,8 @@ func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
 	return nil
 }
 
-// Observe notes what is not as Make left it. That both ends are gone may be because nodes have taken them.
+// Observe records what differs from what Make made. Both ends may also be missing because nodes
+// have taken them.
 func (vethPair) Observe(n *observe.Network, _ netlink.Link) {
 	if drift := driftOf(n.Network); drift != "" {
 		n.Drifted(drift)

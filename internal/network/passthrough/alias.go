@@ -17,18 +17,18 @@ import (
 )
 
 // Taken begins the alias of an interface of the host that a node has taken: "orrery passthrough
-// NODE INTERFACE up|down MAC SEAL", and behind that the alias that it had before. The alias goes
-// where the interface goes: it says whose it is when a node was killed and the kernel has put its
-// interface back on the host under the name that it had in the node.
+// NODE INTERFACE up|down MAC SEAL", followed by the alias that it had before. The alias moves with
+// the interface. It identifies the interface after a node was killed, when the kernel has returned
+// the interface to the host under the name that it had in the node.
 const (
 	Taken       = "orrery passthrough "
-	FormerTaken = "orrery lent " // of a node that was started by an Orrery that said so
+	FormerTaken = "orrery lent " // of a node started by a former version
 )
 
-// maxAlias is how long an alias can be: IFALIASZ of linux/if.h, less the final 0.
+// maxAlias is how long an alias can be: IFALIASZ of linux/if.h, minus the final 0.
 const maxAlias = 255
 
-// A mark says what the host had before a node took an interface.
+// A mark records an interface's state before a node took it.
 type mark struct {
 	node  string // SITE/ID
 	name  string
@@ -46,8 +46,8 @@ func markOf(link netlink.Link, node string) mark {
 		alias: Alias(link)}
 }
 
-// text returns the alias that says it. The seal is there because the node's root can give its
-// interface any alias: it must not pass for another one of the host's, or for another node's.
+// text returns the alias for the mark. It has a seal because root in the node can give its
+// interface any alias. Such an alias must not pass for that of another interface or another node.
 func (p mark) text(link netlink.Link) (string, error) {
 	key, err := sealKey()
 	if err != nil {
@@ -57,7 +57,7 @@ func (p mark) text(link netlink.Link) (string, error) {
 		" ")), nil
 }
 
-// seal binds what a passthrough says to the card, by the address that is burnt into it.
+// seal binds the mark to the network card, by its permanent hardware address.
 func (p mark) seal(link netlink.Link, key []byte) string {
 	m := hmac.New(sha256.New, key)
 	for _, part := range []string{p.node, p.name, p.state, p.mac, p.alias, link.Attrs().PermHWAddr.String()} {
@@ -66,7 +66,7 @@ func (p mark) seal(link netlink.Link, key []byte) string {
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
-// readMark returns what the alias of an interface says, if it is Orrery that says it.
+// readMark returns the mark in the alias of an interface, if its seal is valid.
 func readMark(link netlink.Link) (mark, bool) {
 	rest, ok := cutTaken(link)
 	words := strings.SplitN(rest, " ", 6)
@@ -92,7 +92,7 @@ func Alias(link netlink.Link) string {
 	return link.Attrs().Alias
 }
 
-// cutTaken returns what an alias says behind the words with which that of a taken interface begins.
+// cutTaken returns the alias without the prefix that marks a taken interface.
 func cutTaken(link netlink.Link) (rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(link.Attrs().Alias, FormerTaken); ok {
 		return rest, true
@@ -100,12 +100,12 @@ func cutTaken(link netlink.Link) (rest string, ok bool) {
 	return strings.CutPrefix(link.Attrs().Alias, Taken)
 }
 
-// sealPath is lost when the host is booted, and so is every passthrough. Its name is that of
-// before: what it has sealed must stay so.
+// sealPath is lost when the host boots, and so is every passthrough. Its name comes from a former
+// version, so that existing seals stay valid.
 var sealPath = "/run/orrery/loans.key"
 
-// sealKey returns the key of this host's seals; the first time it is made. The caller holds the
-// lock, or finds no passthroughs yet.
+// sealKey returns the key of this host's seals, and makes it the first time. The caller holds the
+// lock, or there are no passthroughs yet.
 func sealKey() ([]byte, error) {
 	key, err := os.ReadFile(sealPath)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(key) != sha256.Size {

@@ -1,6 +1,6 @@
-// Package passthrough lends interfaces of the host to nodes, and restores them afterwards: the
-// former state is recorded in the interface's alias, which moves with the interface. Whoever calls
-// it holds the lock of the host's networks.
+// Package passthrough lends interfaces of the host to nodes, and restores them afterwards. The
+// former state is recorded in the interface's alias, which moves with the interface. The caller
+// must hold the lock of the host's networks.
 package passthrough
 
 import (
@@ -13,8 +13,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Take prepares an interface of the host for being taken by a node, which is given as SITE/ID. It
-// refuses one that the host itself needs: it must not cut the host off.
+// Take prepares an interface of the host for a node, given as SITE/ID, to take. It refuses an
+// interface that the host itself needs, since this would cut the host off.
 func Take(name, node string) error {
 	if err := Reclaim(name, node); err != nil {
 		return err
@@ -41,7 +41,8 @@ func Take(name, node string) error {
 	return netlink.LinkSetAlias(link, alias)
 }
 
-// Reclaim restores the name and all settings of an interface that a node took, if it is on the host.
+// Reclaim restores the name and all settings of an interface that a node took, if it is on the
+// host.
 func Reclaim(name, node string) error {
 	if err := reclaim(name, node); err != nil {
 		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
@@ -62,7 +63,7 @@ func reclaim(name, node string) error {
 	return nil
 }
 
-// end makes an interface that is on the host again what it was.
+// end restores the former settings of an interface that is on the host.
 func (p mark) end(link netlink.Link) error {
 	attrs := link.Attrs()
 	if attrs.Name != p.name || attrs.HardwareAddr.String() != p.mac {
@@ -88,7 +89,7 @@ func (p mark) end(link netlink.Link) error {
 	return netlink.LinkSetAlias(link, p.alias)
 }
 
-// refuse says why a node cannot take an interface: the host uses it.
+// refuse returns an error if a node cannot take an interface, because the host uses it.
 func refuse(link netlink.Link, node string) error {
 	attrs := link.Attrs()
 	used := func(how string, args ...any) *problem.Problem {
@@ -129,7 +130,7 @@ func refuse(link netlink.Link, node string) error {
 	return nil
 }
 
-// routeBy returns where a route of the host leads that goes through a link; "": none does.
+// routeBy returns the destination of a route through a link, or "" if there is none.
 func routeBy(link netlink.Link) (string, error) {
 	by := netlink.Route{LinkIndex: link.Attrs().Index, Type: unix.RTN_UNICAST}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {

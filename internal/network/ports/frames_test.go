@@ -14,7 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// The two nodes of the tests: ports orv1 and orv2 on one bridge, whose other ends are node1 and node2.
+// The two nodes of the tests: ports orv1 and orv2 on one bridge, with the other ends in node1 and
+// node2.
 var (
 	first  = frames.Party{MAC: net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}, IPv4: netip.MustParseAddr("10.8.69.11")}
 	second = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, IPv4: netip.AddrFrom4([4]byte{10, 8, 69, 12})}
@@ -27,8 +28,8 @@ func run(t *testing.T, line string) {
 	}
 }
 
-// bridged makes the bridge and the nodes in a network namespace of the test's own, and reports
-// whether it is there.
+// bridged makes the bridge and the nodes in a separate network namespace, and reports whether this
+// process is in it.
 func bridged(t *testing.T) bool {
 	t.Helper()
 	if !need.Alone(t, "--net") {
@@ -41,7 +42,7 @@ func bridged(t *testing.T) bool {
 // build makes the bridge and the nodes.
 func build(t *testing.T) {
 	t.Helper()
-	// What is for a group goes to all ports: else whether a frame comes through depends on who asked for it.
+	// Group frames go to all ports. Otherwise group membership would decide which frames arrive.
 	for _, line := range []string{
 		"ip link add name br0 type bridge mcast_snooping 0", "ip link set br0 up",
 		"ip link add orv1 type veth peer name node1", "ip link add orv2 type veth peer name node2",
@@ -50,19 +51,20 @@ func build(t *testing.T) {
 		run(t, line)
 	}
 	for _, name := range []string{"br0", "orv1", "orv2", "node1", "node2"} {
-		// The kernel sends nothing of its own there. A kernel without IPv6 does so in any case.
+		// The kernel sends nothing of its own there. A kernel without IPv6 never does.
 		_ = exec.Command("sysctl", "-q", "net.ipv6.conf."+name+".disable_ipv6=1").Run()
 		run(t, "ip link set "+name+" up")
 	}
-	// Frames that come from where their sender is not teach the bridge nothing, so that all others come through.
+	// The bridge learns nothing from frames with a sender elsewhere, so that all later frames
+	// arrive.
 	for _, port := range []string{"orv1", "orv2"} {
 		run(t, "ip link set "+port+" type bridge_slave learning off")
 	}
-	// br_netfilter looks whether packets are well-formed, which is not what is tried here.
+	// br_netfilter would check whether packets are well-formed, which is not tested here.
 	_ = exec.Command("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-*; do echo 0 >$f; done").Run()
 }
 
-// at returns addresses.
+// at returns addresses as prefixes.
 func at(texts ...string) (all []netip.Prefix) {
 	for _, text := range texts {
 		all = append(all, netip.MustParsePrefix(text))
@@ -70,12 +72,12 @@ func at(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// node returns what a party has.
+// node returns the node for a party.
 func node(p frames.Party) Node {
 	return Node{MAC: p.MAC.String(), Addresses: []netip.Prefix{netip.PrefixFrom(p.IPv4, 24)}}
 }
 
-// hold has the table hold a port to what a node may send as.
+// hold adds a port with a node's identity to the table.
 func hold(t *testing.T, port string, n Node) {
 	t.Helper()
 	table, err := Open()
@@ -90,7 +92,7 @@ func hold(t *testing.T, port string, n Node) {
 	}
 }
 
-// socket returns one of the link layer, at a link.
+// socket returns a link-layer socket on a link.
 func socket(t *testing.T, link string, protocol uint16) (fd, index int) {
 	t.Helper()
 	l, err := netlink.LinkByName(link)
@@ -108,7 +110,7 @@ func socket(t *testing.T, link string, protocol uint16) (fd, index int) {
 	return fd, index
 }
 
-// heard sends frames of some kinds from node1 and returns the kinds that come to node2.
+// heard sends frames of some kinds from node1 and returns the kinds that arrive at node2.
 func heard(t *testing.T, kinds []frames.Kind) []string {
 	t.Helper()
 	in, _ := socket(t, "node2", unix.ETH_P_ALL)
@@ -137,7 +139,8 @@ func heard(t *testing.T, kinds []frames.Kind) []string {
 	}
 }
 
-// expect fails the test for each kind of frame that passes and should not, or does not and should.
+// expect fails the test for each kind of frame that passes and should not, or does not pass and
+// should.
 func expect(t *testing.T, kinds []frames.Kind, allowed func(frames.Kind) bool) {
 	t.Helper()
 	got := heard(t, kinds)
@@ -148,10 +151,11 @@ func expect(t *testing.T, kinds []frames.Kind, allowed func(frames.Kind) bool) {
 	}
 }
 
-// unbridged are the kinds that no bridge passes on: they are for the next bridge alone (802.1D).
+// unbridged are the kinds that no bridge forwards, since they are for the next bridge only
+// (802.1D).
 var unbridged = []string{"lldp", "eapol"}
 
-// TestFrames has a node send a frame of each kind.
+// TestFrames: a node sends a frame of each kind.
 func TestFrames(t *testing.T) {
 	if !bridged(t) {
 		return
@@ -161,7 +165,7 @@ func TestFrames(t *testing.T) {
 	expect(t, frames.All(), func(k frames.Kind) bool { return k.Allowed })
 }
 
-// TestFramesOfThoseNotHeld: a port that nobody holds may send anything, beside one that is held.
+// TestFramesOfThoseNotHeld: a port that is not in the table may send anything, beside one that is.
 func TestFramesOfThoseNotHeld(t *testing.T) {
 	if !bridged(t) {
 		return
@@ -170,8 +174,8 @@ func TestFramesOfThoseNotHeld(t *testing.T) {
 	expect(t, frames.All(), func(k frames.Kind) bool { return !slices.Contains(unbridged, k.Name) })
 }
 
-// TestFramesDeclared: a port lets pass the addresses and protocols that are declared of its node,
-// and of no other.
+// TestFramesDeclared: a port accepts the addresses and protocols that are declared for its node,
+// and not those of another.
 func TestFramesDeclared(t *testing.T) {
 	if !bridged(t) {
 		return
@@ -185,7 +189,7 @@ func TestFramesDeclared(t *testing.T) {
 		return k.Allowed || slices.Contains([]string{"ipv6-global", "ptp", "experimental"}, k.Name)
 	})
 
-	// What is read from the kernel is what was written, also when another port changes.
+	// Entries are read from the kernel as written, even after another port changes.
 	table, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +212,7 @@ func TestFramesDeclared(t *testing.T) {
 	expect(t, frames.All(), func(k frames.Kind) bool { return k.Allowed })
 }
 
-// TestIdentify refuses what no table could hold.
+// TestIdentify refuses identities that no table could contain.
 func TestIdentify(t *testing.T) {
 	for what, n := range map[string]Node{
 		"no MAC":          {Addresses: at("10.8.69.11/24")},

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxReads is how often the table is read for one that nobody changed meanwhile.
+// maxReads is how often the table is read to get a version that did not change during the read.
 const maxReads = 50
 
-// unchanging reads something of nftables until nothing of it was changed meanwhile, by whomever.
-// What takes several questions to the kernel is else of several moments: a set with a port, and one
+// unchanging calls read until no program changed nftables during the call. Otherwise a result that
+// takes several requests to the kernel could mix several states: a set with a port, and another
 // from before the port.
 func unchanging(read func() (*Table, error)) (*Table, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
@@ -37,12 +37,12 @@ func unchanging(read func() (*Table, error)) (*Table, error) {
 	}
 }
 
-// generation returns the number of the last transaction of nftables in this network namespace
+// generation returns the number of the last nftables transaction in this network namespace
 // (NFT_MSG_GETGEN, include/uapi/linux/netfilter/nf_tables.h).
 func generation(c *netlink.Conn) (uint32, error) {
 	answers, err := c.Execute(netlink.Message{
 		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN, Flags: netlink.Request},
-		Data:   make([]byte, nfgenmsgLength), // of no family
+		Data:   make([]byte, nfgenmsgLength), // no specific family
 	})
 	if err != nil {
 		return 0, err
@@ -65,5 +65,6 @@ func generation(c *netlink.Conn) (uint32, error) {
 	return 0, errors.New("the kernel tells no generation of nftables")
 }
 
-// nfgenmsgLength is the length of what precedes the attributes of a message of nftables (struct nfgenmsg).
+// nfgenmsgLength is the length of the header before the attributes of an nftables message (struct
+// nfgenmsg).
 const nfgenmsgLength = 4

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold holds ports to identities, and wants others not to be held. It adds elements to the table
-// and reads none but those of these ports, so it costs the same however many ports the host has. It
-// returns false, and has changed nothing, if that does not do: the table is not whole, or it says
-// something else of one of the ports.
+// Hold adds ports with their identities to the table, and checks that the free ports are not in it.
+// It reads only the elements of these ports, so its cost does not depend on the number of ports on
+// the host. It returns false without a change if this is not sufficient: the table is incomplete,
+// or has other identities for one of the ports.
 func Hold(some map[string]Identity, free []string) (bool, error) {
 	c, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(enlarge))
 	if err != nil {
@@ -43,7 +43,7 @@ func Hold(some map[string]Identity, free []string) (bool, error) {
 	return true, nil
 }
 
-// agrees reports whether the table says nothing else of these ports.
+// agrees reports whether the table has no conflicting entries for these ports.
 func agrees(some map[string]Identity, free []string) (bool, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Node is what a node has on a port, as spec.NIC and spec.Network say it.
+// A Node is the identity of a node on a port, in the format of spec.NIC and spec.Network.
 type Node struct {
-	Site      string // its key
+	Site      string // the site's key
 	MAC       string
-	Addresses []netip.Prefix // besides the one of IPv6 that follows from the MAC
+	Addresses []netip.Prefix // in addition to the IPv6 address derived from the MAC
 	Protocols string         // site.FormatProtocols
 }
 
-// An Identity is what a node may send as on a port, as the elements of sets have it.
+// An Identity is what a node may send as on a port, in the format of set elements.
 type Identity struct {
-	site      string   // digest of its key
+	site      string   // digest of the site's key
 	mac       string   // six bytes
-	addresses []string // of four bytes
-	sixes     []string // addresses of sixteen bytes
-	protocols []string // EtherTypes of two bytes
+	addresses []string // four bytes each
+	sixes     []string // IPv6, sixteen bytes each
+	protocols []string // EtherTypes, two bytes each
 }
 
 // Identify returns what a node may send as on a port.
@@ -48,7 +48,7 @@ func Identify(port string, n Node) (Identity, error) {
 	return i.Allow(n.Protocols)
 }
 
-// Allow returns the identity with other protocols that the node may send besides IP and ARP.
+// Allow returns the identity with other protocols that the node may send in addition to IP and ARP.
 func (i Identity) Allow(protocols string) (Identity, error) {
 	all, err := site.ParseProtocols(words(protocols))
 	i.protocols = nil
@@ -58,7 +58,7 @@ func (i Identity) Allow(protocols string) (Identity, error) {
 	return i, err
 }
 
-// Allows reports whether the node may send these protocols besides IP and ARP, and no others.
+// Allows reports whether the node may send exactly these protocols in addition to IP and ARP.
 func (i Identity) Allows(protocols string) bool {
 	want, err := i.Allow(protocols)
 	got := slices.Sorted(slices.Values(i.protocols))
@@ -70,11 +70,11 @@ func (i Identity) IsOf(site string) bool { return i.site == siteDigest(site) }
 
 func siteDigest(key string) string { return spec.DigestBytes([]byte(key)) }
 
-// keys returns the keys of the elements that say this of a port, by set.
+// keys returns, by set, the keys of the elements that describe a port.
 func (i Identity) keys(port string) map[string][]string {
 	all := map[string][]string{held.name: {portKey(port)}}
 	if i.mac == "" || len(i.addresses) == 0 {
-		return all // another program has changed the sets: the port stays shut until it is guarded again
+		return all // another program has changed the sets: the port stays blocked until it is guarded again
 	}
 	add := func(s set, with ...string) { all[s.name] = append(all[s.name], portKey(port, with...)) }
 	add(macs, i.mac)
@@ -92,9 +92,9 @@ func (i Identity) keys(port string) map[string][]string {
 	return all
 }
 
-// comment is that of the port's element in the set held: whose it is, and a digest of all that the
-// sets say of it. By that, Hold sees whether a port is held to something else without reading all
-// elements.
+// comment returns the comment of the port's element in the set held: the site's digest, and a
+// digest of everything that the sets list for the port. With it, Hold detects other entries without
+// reading all elements.
 func (i Identity) comment(port string) string {
 	var all []string
 	for name, keys := range i.keys(port) {
@@ -106,7 +106,7 @@ func (i Identity) comment(port string) string {
 	return i.site + " " + spec.DigestBytes([]byte(strings.Join(slices.Compact(all), "\n")))
 }
 
-// words returns those of a list; of "" there are none.
+// words returns the words of a comma-separated list, or nil for "".
 func words(list string) []string {
 	if list == "" {
 		return nil
@@ -114,7 +114,8 @@ func words(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// linkLocal returns the IPv6 address that every node makes of its MAC (EUI-64, RFC 4291).
+// linkLocal returns the IPv6 link-local address that every node derives from its MAC (EUI-64, RFC
+// 4291).
 func (i Identity) linkLocal() string {
 	m := i.mac
 	return "\xfe\x80\x00\x00\x00\x00\x00\x00" + string([]byte{m[0] ^ 2}) + m[1:3] + "\xff\xfe" + m[3:]

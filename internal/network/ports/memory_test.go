@@ -9,7 +9,7 @@ import (
 	"orrery/test/nftest"
 )
 
-// inMemory returns the table that holds ports to what nodes may send as, for package nftest.
+// inMemory returns the table with nodes' identities for package nftest.
 func inMemory(t *testing.T, nodes map[string]Node) *nftest.Table {
 	t.Helper()
 	table := &Table{Held: map[string]Identity{}}
@@ -35,8 +35,8 @@ func inMemory(t *testing.T, nodes map[string]Node) *nftest.Table {
 	return all
 }
 
-// TestFramesInMemory sends a frame of each kind through the rules, on any machine; TestFrames shows
-// that the kernel does the same with them.
+// TestFramesInMemory sends a frame of each kind through the rules, on any machine. TestFrames
+// checks that the kernel does the same.
 func TestFramesInMemory(t *testing.T) {
 	declared := node(first)
 	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...),

@@ -2,16 +2,17 @@ package ports
 
 import "orrery/internal/network/vxlan"
 
-// This file says, as data, what a node may send on its port. What it does not allow is dropped.
-// rules.go writes it in the instructions of the kernel, and TestFrames sends a frame of each kind.
+// This file defines, as data, what a node may send on its port. Everything else is dropped.
+// rules.go compiles it to kernel instructions, and TestFrames sends a frame of each kind.
 
-// What is in a frame. If a frame has no such header, it meets no condition, not even that the field is not
-// something: so what cannot be read is dropped with all else that no rule accepts. But of a later fragment of a
-// packet, some kernels read what is inside as if it began there.
+// The fields of a frame. If a frame lacks the header of a field, it matches no condition on that
+// field, not even a negated one. So frames that cannot be parsed are dropped, like everything that
+// no rule accepts. For later fragments of a packet, however, some kernels read the payload as if it
+// began with the header.
 var (
 	port      = field{name: "iifname", kind: portName}
 	from      = field{name: "ether saddr", kind: inFrame, at: 6, size: 6}
-	protocol  = field{name: "ether type", kind: inFrame, at: 12, size: 2} // of what is tagged, the tag's
+	protocol  = field{name: "ether type", kind: inFrame, at: 12, size: 2} // of a tagged frame, the type of the tag
 	arpLayout = field{name: "@nh,0,48", kind: inPacket, at: 0, size: 6}   // kinds and lengths of the addresses
 	arpAsks   = field{name: "arp operation", kind: inPacket, at: 6, size: 2}
 	arpMAC    = field{name: "arp saddr ether", kind: inPacket, at: 8, size: 6}
@@ -22,15 +23,15 @@ var (
 	ipFrom    = field{name: "ip saddr", kind: inPacket, at: 12, size: 4}
 	ipTo      = field{name: "ip daddr", kind: inPacket, at: 16, size: 4}
 	ip6From   = field{name: "ip6 saddr", kind: inPacket, at: 8, size: 16}
-	ip6Inner  = field{name: "meta l4proto", kind: innerProtocol} // behind all extension headers
+	ip6Inner  = field{name: "meta l4proto", kind: innerProtocol} // after all extension headers
 	ip6Offset = field{name: "frag frag-off", kind: inFragment, at: 2, size: 2, mask: []byte{0xff, 0xf8}}
 	innerType = field{name: "@th,0,8", kind: inSegment, at: 0, size: 1}  // of ICMPv6 and IGMP
 	fromPort  = field{name: "th sport", kind: inSegment, at: 0, size: 2} // of UDP
 	toPort    = field{name: "th dport", kind: inSegment, at: 2, size: 2}
-	ndTarget  = field{name: "@th,64,128", kind: inSegment, at: 8, size: 16} // whom neighbours speak about
+	ndTarget  = field{name: "@th,64,128", kind: inSegment, at: 8, size: 16} // address that a neighbour message is about
 )
 
-// Values that these have.
+// Values of the fields.
 const (
 	typeIPv4 = 0x0800
 	typeARP  = 0x0806
@@ -43,13 +44,13 @@ const (
 	pim    = 103
 )
 
-// The sets say for each port what its node may send as. Table fills them.
+// The sets list for each port what its node may send as. Table fills them.
 var (
-	held      = set{"held", []field{port}} // ports that are held to what the other sets say of them
+	held      = set{"held", []field{port}} // ports that are restricted by the other sets
 	macs      = set{"macs", []field{port, from}}
 	addresses = set{"addresses", []field{port, ipFrom}}
-	own       = set{"own", []field{port, from, ipFrom}} // both in one, for the rule that nearly all frames meet
-	own6      = set{"own6", []field{port, ip6From}}     // the link-local one of the MAC among them
+	own       = set{"own", []field{port, from, ipFrom}} // all in one, for the rule that nearly all frames meet
+	own6      = set{"own6", []field{port, ip6From}}     // including the link-local address of the MAC
 	protocols = set{"protocols", []field{port, protocol}}
 	sets      = []set{held, macs, addresses, own, own6, protocols}
 )
@@ -65,8 +66,8 @@ const (
 // nowhere is the unspecified address of IPv6.
 var nowhere = make([]byte, 16)
 
-// chains are the rules, in order, of each chain. The first one sees every frame on every bridge, so what comes
-// before "IPv4 of its own" costs all that nodes say to one another.
+// chains are the rules of each chain, in order. The first chain sees every frame on every bridge,
+// so each rule before "IPv4 of its own" adds cost to all traffic between nodes.
 var chains = []chain{
 	{prerouting, []rule{
 		{"other hosts", when(begins(port, vxlan.Prefix)), accept},
@@ -116,8 +117,8 @@ var chains = []chain{
 		{"asks who another is", when(is(innerType, 135), in(own6, port, ip6From)), accept},
 		{"looks whether its address is taken", when(is(innerType, 135), is(ip6From, nowhere...),
 			in(own6, port, ndTarget)), accept},
-		// Errors, pings, the members of groups, and the question for a router. Not what routers say
-		// (advertisements, redirects, queries), nor anything that a later standard adds.
+		// Errors, pings, group membership and router solicitations are allowed. Messages of routers
+		// (advertisements, redirects, queries) and anything that a later standard adds are not.
 		{"word of a router", when(isNot(innerType, 1, 2, 3, 4, 128, 129, 131, 132, 133, 143)), drop},
 		{"ICMPv6 of its own", when(in(own6, port, ip6From)), accept},
 		{"before it has an address", when(is(ip6From, nowhere...),

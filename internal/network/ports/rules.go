@@ -12,69 +12,70 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A chain is a list of rules. The first rule whose conditions a frame meets, and that decides, wins.
+// A chain is a list of rules. The first rule that a frame matches and that has a final verdict
+// decides.
 type chain struct {
 	name  string
 	rules []rule
 }
 
-// A rule says what becomes of frames that meet all of its conditions.
+// A rule is the verdict for frames that meet all of its conditions.
 type rule struct {
 	why  string
 	when []condition
-	then string // accept, drop, or a chain to go on with
+	then string // accept, drop, or a chain to continue with
 }
 
 const (
 	accept = "accept"
 	drop   = "drop"
-	jump   = "jump " // and a chain, and back if that does not decide
-	goTo   = "goto " // and a chain
+	jump   = "jump " // followed by a chain, which returns here if it does not decide
+	goTo   = "goto " // followed by a chain
 )
 
-// A field is something of a frame that can be compared.
+// A field is a part of a frame that can be compared.
 type field struct {
 	name     string // as nft(8) calls it
 	kind     fieldKind
-	at, size uint32 // of those that have a place: in bytes
-	mask     []byte // the bits that count; nil: all
+	at, size uint32 // offset and size in bytes, for kinds that have a position
+	mask     []byte // the bits that count, or nil for all
 }
 
 type fieldKind int
 
 const (
-	portName      fieldKind = iota // by which the frame came
-	inFrame                        // in the header of Ethernet
-	inPacket                       // in that of IP or ARP
-	inSegment                      // in what IP carries
-	innerProtocol                  // what that is
+	portName      fieldKind = iota // port on which the frame arrived
+	inFrame                        // in the Ethernet header
+	inPacket                       // in the IP or ARP header
+	inSegment                      // in the payload of IP
+	innerProtocol                  // protocol of the payload of IP
 	inFragment                     // in the header of an IPv6 fragment
 )
 
-// A set has elements of which each says something of one port.
+// A set has elements, each of which describes one port.
 type set struct {
 	name   string
 	fields []field
 }
 
-// A condition compares fields: with values or, joined, with the elements of a set.
+// A condition compares fields with values or, concatenated, with the elements of a set.
 type condition struct {
 	fields []field
-	set    string // its name; "": compare with the values
+	set    string // name of the set, or "" to compare with the values
 	values [][]byte
-	not    bool // if none of the values is met, or nothing in the set
+	not    bool // if none of the values, or no element of the set, matches
 }
 
 func when(all ...condition) []condition { return all }
 
-// is wants the bytes of a field to be these.
+// is matches if a field has these bytes.
 func is(f field, value ...byte) condition {
 	return condition{fields: []field{f}, values: [][]byte{value}}
 }
 
 func is16(f field, value uint16) condition { return is(f, binaryutil.BigEndian.PutUint16(value)...) }
 
-// isNot wants a field of one byte to be none of these.
+// isNot matches if a field of one byte has none of these values.
 func isNot(f field, values ...byte) condition {
 	c := condition{fields: []field{f}, not: true}
 	for _, v := range values {
@@ -91,12 +92,12 @@ func isNot16(f field, values ...uint16) condition {
 	return c
 }
 
-// isNotAll wants the bytes of a field not to be these.
+// isNotAll matches if a field does not have these bytes.
 func isNotAll(f field, value ...byte) condition {
 	return condition{fields: []field{f}, values: [][]byte{value}, not: true}
 }
 
-// begins wants a name to begin with a word.
+// begins matches if a name begins with a word.
 func begins(f field, word string) condition { return is(f, []byte(word)...) }
 
 func in(s set, fields ...field) condition { return condition{fields: fields, set: s.name} }
@@ -105,7 +106,7 @@ func notIn(s set, fields ...field) condition {
 	return condition{fields: fields, set: s.name, not: true}
 }
 
-// String returns the condition much as nft(8) shows it.
+// String returns the condition in a syntax close to that of nft(8).
 func (c condition) String() string {
 	var words []string
 	for _, f := range c.fields {
@@ -128,7 +129,7 @@ func (c condition) String() string {
 	return text + " { " + strings.Join(words, ", ") + " }"
 }
 
-// String returns the rule much as nft(8) shows it.
+// String returns the rule in a syntax close to that of nft(8).
 func (r rule) String() string {
 	var words []string
 	for _, c := range r.when {
@@ -137,13 +138,13 @@ func (r rule) String() string {
 	return strings.Join(append(words, r.then), " ")
 }
 
-// comment goes with the rule into the kernel. By its digest, Open sees whether it is the rule that
-// belongs there, in a table whose sets are those of this version.
+// comment returns the comment that the kernel stores with the rule. By its digest, Open checks that
+// the rule is the expected one, in a table whose sets are of this version.
 func (r rule) comment() string {
 	return fmt.Sprintf("%s (%s)", r.why, spec.DigestBytes(fmt.Append(nil, r, maxElements))[:8])
 }
 
-// exprs returns the rule in the instructions of the kernel's nf_tables.
+// exprs returns the rule as instructions of the kernel's nf_tables.
 func (r rule) exprs() []expr.Any {
 	var all []expr.Any
 	for _, c := range r.when {
@@ -162,7 +163,7 @@ func (r rule) exprs() []expr.Any {
 	return append(all, &expr.Verdict{Kind: expr.VerdictAccept})
 }
 
-// exprs loads the fields into registers, each at the beginning of a word of four bytes, and compares them.
+// exprs loads the fields into registers, each aligned to a word of four bytes, and compares them.
 func (c condition) exprs() []expr.Any {
 	var all []expr.Any
 	register := uint32(unix.NFT_REG32_00)
@@ -213,7 +214,7 @@ func (f field) load(register uint32) []expr.Any {
 	}}
 }
 
-// bytes returns how many a field takes.
+// bytes returns the size of a field in bytes.
 func (f field) bytes() uint32 {
 	if f.kind == portName {
 		return unix.IFNAMSIZ
@@ -221,7 +222,7 @@ func (f field) bytes() uint32 {
 	return f.size
 }
 
-// keyType returns the type of a set's elements, by which nft(8) shows them.
+// keyType returns the type of a set's elements, which nft(8) uses to display them.
 func (s set) keyType() nftables.SetDatatype {
 	var all []nftables.SetDatatype
 	for _, f := range s.fields {

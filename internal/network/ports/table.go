@@ -17,20 +17,20 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Table is the table of this host, as it was when it was opened and as Commit will make it.
+// A Table is this host's table, as it was when it was opened and as Commit will write it.
 type Table struct {
-	Held     map[string]Identity // ports that are held to what they may send as
-	Existing bool                // the table
-	Whole    bool                // and all that shall be in it
-	was      map[string]elements // what is in the table, by set
+	Held     map[string]Identity // ports that are restricted to their identities
+	Existing bool                // whether the table exists
+	Whole    bool                // whether the table has all its rules and elements
+	was      map[string]elements // elements in the kernel's table, by set
 }
 
-// elements are those of a set: the comment of each by its key.
+// elements maps the key of each element of a set to its comment.
 type elements map[string]string
 
-// maxElements bounds each set. The kernel keeps a set that says how large it may become in a table
-// of fixed size, which it lists as it is. One without bounds grows and is rearranged later, and
-// what is listed meanwhile lacks elements and repeats others (nft_rhash and nft_hash,
+// maxElements limits each set. The kernel stores a set with a declared size in a hash table of
+// fixed size, and lists it consistently. A set without a size grows and is rehashed later. A list
+// made during a rehash lacks some elements and repeats others (nft_rhash and nft_hash,
 // net/netfilter/nft_set_hash.c).
 const maxElements = 16384
 
@@ -38,7 +38,7 @@ var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBr
 
 const prerouting = "prerouting"
 
-// kernelChain returns a chain as the kernel has it. Only the first one is called by the kernel itself.
+// kernelChain returns a chain in the kernel's form. Only the first chain is attached to a hook.
 func (c chain) kernelChain() *nftables.Chain {
 	k := &nftables.Chain{Name: c.name, Table: table}
 	if c.name == prerouting {
@@ -52,16 +52,16 @@ func (c chain) kernelChain() *nftables.Chain {
 func (s set) kernelSet() *nftables.Set {
 	return &nftables.Set{
 		Table: table, Name: s.name, Concatenation: len(s.fields) > 1, KeyType: s.keyType(),
-		KeyByteOrder: binaryutil.NativeEndian, // by which nft(8) shows names
+		KeyByteOrder: binaryutil.NativeEndian, // nft(8) displays names by it
 		Size:         maxElements,
 	}
 }
 
-// Open reads the table, which need not be there.
+// Open reads the table, which need not exist.
 func Open() (*Table, error) { return unchanging(readOnce) }
 
 func readOnce() (*Table, error) {
-	c, err := nftables.New(nftables.AsLasting()) // one socket for all questions
+	c, err := nftables.New(nftables.AsLasting()) // one socket for all requests
 	if err != nil {
 		return nil, unusable(err)
 	}
@@ -79,7 +79,7 @@ func readOnce() (*Table, error) {
 	for _, s := range sets {
 		found, err := c.GetSetElements(s.kernelSet())
 		if err != nil {
-			g.Whole = false // somebody has taken it away, or a former version has made the table
+			g.Whole = false // the set was removed, or a former version made the table
 			continue
 		}
 		g.was[s.name] = elements{}
@@ -99,7 +99,7 @@ func readOnce() (*Table, error) {
 	return g, nil
 }
 
-// allComments returns those that the rules shall have, each behind its chain.
+// allComments returns the comments that the rules must have, each with its chain.
 var allComments = sync.OnceValue(func() []string {
 	var all []string
 	for _, c := range chains {
@@ -110,7 +110,8 @@ var allComments = sync.OnceValue(func() []string {
 	return all
 })
 
-// comments returns those of the rules that are there, or nil if a chain is not, or goes while we look.
+// comments returns the comments of the existing rules. It returns nil if a chain is missing or is
+// removed in between.
 func comments(c *nftables.Conn) []string {
 	existing, err := c.ListChainsOfTableFamily(table.Family)
 	if err != nil {
@@ -136,7 +137,7 @@ func comments(c *nftables.Conn) []string {
 	return all
 }
 
-// read adds what an element of a set says to what is held. The set own says nothing that others do not.
+// read adds an element of a set to Held. The set own contains nothing that other sets do not.
 func (g *Table) read(s set, e nftables.SetElement) {
 	if len(e.Key) < unix.IFNAMSIZ {
 		return
@@ -158,7 +159,7 @@ func (g *Table) read(s set, e nftables.SetElement) {
 	g.Held[port] = as
 }
 
-// keys returns what the sets must have.
+// keys returns the elements that the sets must have.
 func (g *Table) keys() map[string]elements {
 	all := map[string]elements{}
 	for _, s := range sets {
@@ -175,7 +176,8 @@ func (g *Table) keys() map[string]elements {
 	return all
 }
 
-// Commit brings the table, in one transaction, to what is held. Where there is nobody to hold there is none.
+// Commit updates the kernel's table to match Held, in one transaction. If Held is empty, it removes
+// the table.
 func (g *Table) Commit() error {
 	if len(g.Held) == 0 && !g.Existing {
 		return nil
@@ -211,10 +213,11 @@ func (g *Table) Commit() error {
 	return nil
 }
 
-// enlarge lets a transaction be as large as all ports of a host need: the kernel takes it in one message.
+// enlarge sets a send buffer for a transaction with all ports of a host, which the kernel takes in
+// one message.
 func enlarge(c *netlink.Conn) error { return c.SetWriteBuffer(16 << 20) }
 
-// create makes the table anew, with empty sets.
+// create makes the table with empty sets.
 func create(c *nftables.Conn) error {
 	c.AddTable(table)
 	for _, s := range sets {
@@ -236,8 +239,8 @@ func create(c *nftables.Conn) error {
 	return nil
 }
 
-// change does something with the elements of one set that another does not have, as many at a time
-// as one message takes.
+// change calls what with the elements of `in` that notIn lacks or has with another comment, as many
+// at a time as fit into one message.
 func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nftables.SetElement) error) error {
 	var some []nftables.SetElement
 	for key, comment := range in {
@@ -253,8 +256,8 @@ func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nfta
 	return nil
 }
 
-// portKey returns the key of an element: the name of a port and what it is joined with, each in
-// whole words of four bytes.
+// portKey returns the key of an element: the name of a port and the joined values, each padded to
+// words of four bytes.
 func portKey(port string, with ...string) string {
 	key := make([]byte, unix.IFNAMSIZ)
 	copy(key, port)

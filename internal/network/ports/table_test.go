@@ -9,7 +9,7 @@ import (
 	"orrery/test/need"
 )
 
-// many returns what so many ports may send as.
+// many returns identities for a number of ports.
 func many(t *testing.T, count int) map[string]Identity {
 	t.Helper()
 	all := map[string]Identity{}
@@ -41,7 +41,8 @@ func commit(t *testing.T, g *Table) {
 	}
 }
 
-// TestFormerTable: a table of a former version, whose sets say less of ports, is replaced with what it holds.
+// TestFormerTable: a table of a former version, with less information about ports, is replaced and
+// keeps its ports.
 func TestFormerTable(t *testing.T) {
 	if !need.Alone(t, "--net") {
 		return
@@ -69,7 +70,8 @@ func TestFormerTable(t *testing.T) {
 	}
 }
 
-// TestManyPorts: the table is read as it was written, however often it grows, and can be made anew as a whole.
+// TestManyPorts: the table is read as it was written, however often it grows, and can be rewritten
+// as a whole.
 func TestManyPorts(t *testing.T) {
 	need.Integration(t) // only root can send that much in one message
 	if !need.Alone(t, "--net") {
@@ -96,7 +98,7 @@ func TestManyPorts(t *testing.T) {
 	}
 }
 
-// TestHold adds ports to the table, whose other ports it neither reads nor changes.
+// TestHold adds ports to the table, and neither reads nor changes other ports.
 func TestHold(t *testing.T) {
 	if !need.Alone(t, "--net") {
 		return

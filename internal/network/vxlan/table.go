@@ -12,18 +12,18 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A table tells a device where to send frames: those for a node to its host, and those for all
-// (flood) to every host.
+// A table is the forwarding table of a device: the host of each node, and the hosts to which
+// broadcast frames are flooded.
 type table struct {
 	nodes map[string]netip.Addr // by hardware address
 	flood map[netip.Addr]bool
 }
 
-// toAll is the hardware address under which the kernel has where to send what is for all, or for
-// somebody it does not know.
+// toAll is the hardware address under which the kernel stores the destinations of broadcast frames
+// and of frames for unknown addresses.
 var toAll = net.HardwareAddr{0, 0, 0, 0, 0, 0}
 
-// newTable returns the table that a device shall have.
+// newTable returns the table that a device must have.
 func newTable(v spec.VXLAN) (table, error) {
 	t := table{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
 	peers, err := v.ReadPeers()
@@ -36,8 +36,8 @@ func newTable(v spec.VXLAN) (table, error) {
 	return t, err
 }
 
-// peers returns the hosts of a table, with the nodes that are on each. A node on a host to which
-// nothing is flooded is on one all the same: so it is seen that something is missing.
+// peers returns the hosts of a table with their nodes. A host that has nodes but receives no
+// broadcasts is returned with the additional node "unflooded", so that the difference shows.
 func (t table) peers() []spec.Peer {
 	at := map[netip.Addr][]string{}
 	for host := range t.flood {
@@ -56,7 +56,7 @@ func (t table) peers() []spec.Peer {
 	return all
 }
 
-// tables reads the tables of all devices, by their indices.
+// tables reads the tables of all devices, by their indexes.
 func tables() (map[int]table, error) {
 	entries, err := list()
 	if err != nil {
@@ -92,8 +92,8 @@ func list() ([]netlink.Neigh, error) {
 	}
 }
 
-// setTable brings the table of a device to what it shall be, and leaves alone what is so already:
-// traffic goes on.
+// setTable updates the table of a device. It changes only the entries that differ, so that traffic
+// continues.
 func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 	shall, err := newTable(v)
 	if err != nil {

@@ -15,11 +15,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// What the host has stays as it is: a VLAN is a device of our own on top of the interface, and of a
-// bridge only a port is our own. That has a hardware address so high that the bridge does not take
-// it for its own, and the MTU of the bridge, which would become smaller with it.
+// Existing links of the host stay unchanged. A VLAN is a device of Orrery's own on top of the
+// interface, and on a bridge only one port is its own. The hardware address of that port is so high
+// that the bridge does not use it as its own. Its MTU is that of the bridge, since the bridge's MTU
+// would otherwise shrink.
 
-// plug is the end of the link that is a port of the host's bridge.
+// plug returns the name of the link's end that is a port of the host's bridge.
 func plug(n spec.Network) string { return "orl" + Name(n)[3:] }
 
 func checkUplink(n spec.Network) error {
@@ -35,7 +36,7 @@ func checkUplink(n spec.Network) error {
 	return nil
 }
 
-// refuseUplink says why a network cannot be joined with what the host has.
+// refuseUplink returns an error if a network cannot be joined with the link of the host.
 func refuseUplink(n spec.Network) error {
 	u := n.Uplink
 	if u == (spec.Uplink{}) {
@@ -83,7 +84,7 @@ func refuseUplink(n spec.Network) error {
 	return nil
 }
 
-// uplink returns the device that joins a network with what the host has.
+// uplink returns the device that joins a network with a link of the host.
 func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
 	if n.Uplink.Bridge == "" {
 		parent, err := netlink.LinkByName(n.Uplink.Interface)
@@ -103,8 +104,8 @@ func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
 		PeerMTU: uint32(bridge.Attrs().MTU)}, nil
 }
 
-// plugIn makes the other end of the link a port of the host's bridge. That is the last of it:
-// nobody was on the network before.
+// plugIn makes the other end of the link a port of the host's bridge. This is the last step, so no
+// traffic passes before.
 func plugIn(n spec.Network) error {
 	if n.Uplink.Bridge == "" {
 		return nil
@@ -132,8 +133,8 @@ func plugIn(n spec.Network) error {
 		return nil
 	}
 	for range 200 {
-		// the kernel notices a little later that both ends are up, and the delay of the bridge would
-		// begin then
+		// The kernel notices only some time later that both ends are up, and then the forwarding
+		// delay of the bridge would begin.
 		if end, err = netlink.LinkByName(plug(n)); err != nil || end.Attrs().OperState == netlink.OperUp {
 			break
 		}
@@ -149,8 +150,9 @@ func plugIn(n spec.Network) error {
 	return nil
 }
 
-// forwardAtOnce lets a port of the host's bridge forward without the delay of the bridge: behind it
-// is one bridge that has no way to another. Where the spanning tree protocol runs, that decides.
+// forwardAtOnce makes a port of the host's bridge forward without the bridge's delay. Behind the
+// port is a single bridge without another path, so there is no loop. If the spanning tree protocol
+// runs, it decides.
 func forwardAtOnce(port netlink.Link) {
 	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_BRIDGE)
@@ -162,7 +164,7 @@ func forwardAtOnce(port netlink.Link) {
 	_, _ = request.Execute(unix.NETLINK_ROUTE, 0)
 }
 
-// pluggedIn reports whether it is one.
+// pluggedIn reports whether the other end of the link is a port of the host's bridge and up.
 func pluggedIn(n spec.Network) bool {
 	if n.Uplink.Bridge == "" {
 		return true
@@ -171,7 +173,7 @@ func pluggedIn(n spec.Network) bool {
 	return err == nil && end.Attrs().MasterIndex != 0 && end.Attrs().Flags&net.FlagUp != 0
 }
 
-// uplinkOf returns what a device joins.
+// uplinkOf returns what a device joins the network with.
 func uplinkOf(link netlink.Link) spec.Uplink {
 	switch l := link.(type) {
 	case *netlink.Vlan:
@@ -194,8 +196,8 @@ func uplinkOf(link netlink.Link) spec.Uplink {
 	return spec.Uplink{}
 }
 
-// unplug takes the other end of a link out of the host's bridge before it goes, so that nothing
-// more comes by it.
+// unplug removes the other end of a link from the host's bridge before the link is removed, so that
+// no more packets arrive.
 func unplug(n spec.Network) error {
 	end, err := find(plug(n))
 	if err != nil || end == nil || end.Type() != "veth" {

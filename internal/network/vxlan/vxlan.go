@@ -19,7 +19,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Port is the UDP port at which hosts hear one another (IANA: vxlan).
+// Port is the UDP port on which hosts receive VXLAN packets (IANA: vxlan).
 const Port = 4789
 
 // Prefix begins the names of the devices of all networks (site.VXLANName).
@@ -28,7 +28,7 @@ const Prefix = "orx"
 // Name returns the name of a network's device.
 func Name(n spec.Network) string { return site.VXLANName(n.Site, n.Name) }
 
-// Check finds what would make no device, before anything is touched.
+// Check returns an error if no device can be made from the spec, before anything is changed.
 func Check(n spec.Network) error {
 	if err := checkUplink(n); err != nil {
 		return err
@@ -62,8 +62,8 @@ func Check(n spec.Network) error {
 	return nil
 }
 
-// Make joins a network's bridge with those on other hosts as specified, or takes away what has
-// joined it. The walls come first.
+// Make joins a network's bridge with the bridges on other hosts as specified, or removes the
+// existing connection if none is specified. The walls are built first.
 func Make(n spec.Network, bridge netlink.Link) error {
 	if n.VXLAN == (spec.VXLAN{}) && n.Uplink == (spec.Uplink{}) {
 		return Remove(n)
@@ -105,7 +105,7 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	return plugIn(n)
 }
 
-// Remove takes away what has joined a network's bridge with others, if anything has.
+// Remove removes the connection of a network's bridge to other hosts, if there is one.
 func Remove(n spec.Network) error {
 	link, err := find(Name(n))
 	if err == nil && link != nil && ours(link, n) {
@@ -122,7 +122,7 @@ func Remove(n spec.Network) error {
 	return removeWall(n)
 }
 
-// open returns the device of a network, marked; it makes it unless it is there.
+// open returns the device of a network, marked, and makes it if it does not exist.
 func open(n spec.Network) (netlink.Link, error) {
 	link, err := find(Name(n))
 	if err != nil {
@@ -167,7 +167,8 @@ func device(n spec.Network) (netlink.Link, error) {
 		UDPCSum: true}, nil
 }
 
-// fits reports whether a device is one that only has to be told of other hosts and nodes.
+// fits reports whether a device can be kept, so that only its table of hosts and nodes must be
+// updated.
 func fits(link netlink.Link, n spec.Network) bool {
 	if n.Uplink != (spec.Uplink{}) {
 		return uplinkOf(link) == n.Uplink
@@ -183,18 +184,18 @@ func addressOf(l *netlink.Vxlan) string {
 	return at.Unmap().String()
 }
 
-// mark says, in the alias of a device, what it was made for.
+// mark returns the alias of a device, which describes what it was made for.
 func mark(n spec.Network) string { return "orrery vxlan " + n.Site + " " + n.Name }
 
-// ours reports whether a device is one that Orrery made for a network: by its mark or, if it was
-// killed before it could make that, by the hardware address.
+// ours reports whether Orrery made a device for a network. It checks the mark or, if the maker was
+// killed before setting it, the hardware address.
 func ours(link netlink.Link, n spec.Network) bool {
 	attrs := link.Attrs()
 	return slices.Contains([]string{"vxlan", "vlan", "veth"}, link.Type()) &&
 		(attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
 }
 
-// refused says why the kernel does not make a device.
+// refused explains an error of the kernel when it makes a device.
 func refused(n spec.Network, err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) && n.Uplink.VLAN != 0:
@@ -228,8 +229,8 @@ func find(name string) (netlink.Link, error) {
 	return link, err
 }
 
-// Observe returns what joins networks with other hosts, by the links of the host: how each is, and
-// what of it is not as Make left it.
+// Observe returns how networks are joined with other hosts, from the links of the host, and what of
+// it differs from what Make made.
 func Observe(links []netlink.Link) (*Seen, error) {
 	s, err := Joints(links)
 	if err == nil {
@@ -238,7 +239,7 @@ func Observe(links []netlink.Link) (*Seen, error) {
 	return s, err
 }
 
-// Joints returns what joins networks with other hosts, without a look at the walls.
+// Joints is like Observe, but does not read the walls.
 func Joints(links []netlink.Link) (s *Seen, err error) {
 	s = &Seen{links: map[string]netlink.Link{}}
 	for _, link := range links {
@@ -251,7 +252,7 @@ func Joints(links []netlink.Link) (s *Seen, err error) {
 	return s, err
 }
 
-// Seen is what joins networks of a host with other hosts.
+// Seen is how the networks of a host are joined with other hosts.
 type Seen struct {
 	some   bool
 	links  map[string]netlink.Link
@@ -259,13 +260,15 @@ type Seen struct {
 	walls  map[string][]string
 }
 
-// Joined returns a network with what joins it with other hosts now, or without if nothing does.
+// Joined returns a network with its current connection to other hosts, or without one if there is
+// none.
 func (s *Seen) Joined(n spec.Network) spec.Network {
 	n, _, _ = s.joined(n)
 	return n
 }
 
-// joined also gives the device, nil if there is none, and whether what encrypts the network is as Make left it.
+// joined also returns the device, or nil if there is none, and whether its encryption is as Make
+// left it.
 func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whole bool) {
 	n.VXLAN, n.Uplink = spec.VXLAN{}, spec.Uplink{}
 	link := s.links[Name(n)]
@@ -279,7 +282,7 @@ func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whol
 	}
 	key, hosts, whole := wireguard.Read(n, s.links)
 	if n.VXLAN.Key = key; key != "" {
-		peers, _ := n.VXLAN.ReadPeers() // they were written just now
+		peers, _ := n.VXLAN.ReadPeers() // they were formatted just above
 		for i, p := range peers {
 			host := hosts[p.Address]
 			peers[i].Endpoint, peers[i].Key = host.Endpoint, host.Key
@@ -291,7 +294,7 @@ func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whol
 	return n, link, whole
 }
 
-// Of returns a network with what joins it with other hosts, and how that has drifted.
+// Of returns a network with its current connection to other hosts, and the drift of that.
 func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
 	n, link, whole := s.joined(n)
 	if link == nil {

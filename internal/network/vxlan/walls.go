@@ -29,8 +29,8 @@ func tableOf(n spec.Network) *nftables.Table {
 
 func tableName(n spec.Network) string { return TablePrefix + Name(n) }
 
-// A rule is one of the wall at the port of the bridge. What is no match goes on to the next; after
-// the last, a frame passes.
+// A rule is a rule of the wall at the port of the bridge. A frame that does not match goes on to
+// the next rule, and is accepted after the last one.
 type rule struct {
 	chain string
 	why   string
@@ -38,7 +38,7 @@ type rule struct {
 	then  expr.VerdictKind
 }
 
-// The chains, with what they see.
+// The chains, named after the hooks at which they see frames.
 const (
 	input   = "input"
 	forward = "forward"
@@ -48,10 +48,10 @@ const (
 var hooks = map[string]*nftables.ChainHook{input: nftables.ChainHookInput, forward: nftables.ChainHookForward,
 	output: nftables.ChainHookOutput}
 
-// wall returns the rules at the port of the bridge, by their chains. Of a VXLAN, what keeps the
-// gateway on its host is said of the packets between hosts, which have to meet rules in any case: a
-// chain that looks at all that nodes say to one another would cost each frame as much as any of
-// them.
+// wall returns the rules at the port of the bridge, with their chains. For a VXLAN, the rules that
+// keep the gateway's ARP on its host match the packets between hosts instead, which must meet rules
+// in any case. A chain here would see all traffic between nodes, and would cost each frame as much
+// as any other chain.
 func wall(n spec.Network) []rule {
 	device := make([]byte, unix.IFNAMSIZ)
 	copy(device, Name(n))
@@ -62,15 +62,15 @@ func wall(n spec.Network) []rule {
 	all := []rule{drop(input, "nodes of another host", in), drop(output, "this host", out)}
 	all = append(all, plugRules(n)...)
 	if n.Uplink != (spec.Uplink{}) && !n.Spoof {
-		// A switch may close its port for what is addressed to bridges, whatever it is. A bridge of our
-		// own passes it on.
+		// A switch may close its port for frames that are addressed to bridges, whatever they are.
+		// Orrery's own bridges forward such frames.
 		all = append(all, drop(forward, "for bridges alone", out, toBridges))
 	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
 	if err != nil || !gateway.Addr().Is4() || n.VXLAN != (spec.VXLAN{}) && !n.Router {
 		return all
 	}
-	if n.Router { // which has the gateway's address instead of the host: each host has one, for its own nodes
+	if n.Router { // it has the gateway's address instead of the host, and each host has one for its nodes
 		router := equal([]byte(ends.RouterPrefix))
 		all = append(all, drop(forward, "its router", meta(expr.MetaKeyIIFNAME, router), out),
 			drop(forward, "nodes of another host, to its router", in, meta(expr.MetaKeyOIFNAME, router)))
@@ -84,9 +84,9 @@ func wall(n spec.Network) []rule {
 		drop(forward, "gateway of another host", in, sender, gatewayMatch))
 }
 
-// plugRules are for what comes to the host itself from the port of a network on a bridge of the
-// host, where it may have addresses. The bridge does not tell the host by which port a packet came,
-// so IPv4 gets a mark by which the site's table decides (network.wireRules).
+// plugRules are for packets to the host itself from the port of a network on a bridge of the host,
+// where the host may have addresses. The bridge does not tell the host by which port a packet came.
+// So IPv4 packets get a mark, which the site's table checks (network.wireRules).
 func plugRules(n spec.Network) []rule {
 	if n.Uplink.Bridge == "" {
 		return nil
@@ -109,21 +109,21 @@ func plugRules(n spec.Network) []rule {
 	}
 }
 
-// Mark returns the mark of what nodes of a network send to the host over the host's own bridge. It
-// is in the highest byte, which the marks of other programs (Kubernetes, Tailscale, WireGuard)
-// leave free. If two networks on one bridge have the same, what one opens of the host may stay
-// closed.
+// Mark returns the mark of packets that nodes of a network send to the host over the host's own
+// bridge. It uses the highest byte, which the marks of other programs (Kubernetes, Tailscale,
+// WireGuard) leave free. If two networks on one bridge have the same mark, the ports that one of
+// them opens may stay closed.
 func Mark(n spec.Network) uint32 {
 	d := sha256.Sum256([]byte("mark\x00" + n.Site + "\x00" + n.Name))
 	return (uint32(d[0])%255 + 1) << 24
 }
 
-// toBridges matches frames to 01:80:c2:00:00:00 and what follows it, which no bridge should pass on
-// (IEEE 802.1D).
+// toBridges matches frames to 01:80:c2:00:00:00 and the following addresses, which no bridge should
+// forward (IEEE 802.1D).
 var toBridges = append([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 0, Len: 5}},
 	equal([]byte{0x01, 0x80, 0xc2, 0, 0})...)
 
-// address loads an address of ARP.
+// address loads an address of an ARP packet.
 func address(offset uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}}
 }
@@ -140,8 +140,8 @@ func unlike(data []byte) []expr.Any {
 	return []expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: data}}
 }
 
-// comment goes with a rule into the kernel: it is known by it again, with a digest of all that the
-// rules follow from.
+// comment returns the comment that the kernel stores with a rule. It identifies the rule, with a
+// digest of everything that the rules depend on.
 func (r rule) comment(n spec.Network) string {
 	digest := spec.Digest([]any{n.VXLAN.ID, n.Uplink, n.Gateway, n.Router, n.Spoof})[:8]
 	return fmt.Sprintf("%s: %s %s (%s)", n.Name, r.chain, r.why, digest)
@@ -155,7 +155,7 @@ func buildWall(n spec.Network) error {
 	}
 	forget(c, n)
 	t := c.AddTable(tableOf(n))
-	// before Orrery's other rules, which need not look at what is dropped here
+	// The priority is before Orrery's other rules, which then need not see packets dropped here.
 	early, open := nftables.ChainPriority(-20), nftables.ChainPolicyAccept
 	chains := map[string]*nftables.Chain{}
 	for _, r := range wall(n) {
@@ -178,7 +178,8 @@ func buildWall(n spec.Network) error {
 	return nil
 }
 
-// forget takes the tables of a network away: former versions had one that is now part of the site's.
+// forget deletes the tables of a network. Former versions also had a table that is now part of the
+// site's.
 func forget(c *nftables.Conn, n spec.Network) {
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyBridge, nftables.TableFamilyINet} {
 		t := &nftables.Table{Name: tableName(n), Family: family}
@@ -187,7 +188,7 @@ func forget(c *nftables.Conn, n spec.Network) {
 	}
 }
 
-// removeWall takes the wall of a network away.
+// removeWall removes the wall of a network.
 func removeWall(n spec.Network) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -196,15 +197,15 @@ func removeWall(n spec.Network) error {
 	forget(c, n)
 	switch err := c.Flush(); {
 	case err == nil, errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT):
-		// where nftables cannot be used there is none
+		// If nftables cannot be used, there is no wall.
 		return nil
 	default:
 		return unusable(err)
 	}
 }
 
-// walls returns the comments of the rules of all walls that are there, by the names of the tables.
-// A table of a former version is one that nobody wants.
+// walls returns the comments of the rules of all existing walls, by the names of the tables. Tables
+// of former versions are included, and count as a difference.
 func walls() (map[string][]string, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -214,7 +215,7 @@ func walls() (map[string][]string, error) {
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyBridge, nftables.TableFamilyINet} {
 		tables, err := c.ListTablesOfFamily(family)
 		if err != nil {
-			continue // this kernel has none
+			continue // the kernel does not have this family
 		}
 		tables = slices.DeleteFunc(tables, func(t *nftables.Table) bool { return !strings.HasPrefix(t.Name, TablePrefix) })
 		if len(tables) == 0 {
@@ -233,7 +234,7 @@ func walls() (map[string][]string, error) {
 			}
 			rules, err := c.GetRules(chain.Table, chain)
 			if err != nil {
-				continue // it went while we looked
+				continue // the chain was removed in between
 			}
 			for _, r := range rules {
 				text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
@@ -244,7 +245,7 @@ func walls() (map[string][]string, error) {
 	return all, nil
 }
 
-// familyName stands before the comments of a table's rules.
+// familyName is the first element of the comments of a table, before those of its rules.
 var familyName = map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet", nftables.TableFamilyBridge: "bridge"}
 
 // stands reports whether the wall of a network is as it was built.

@@ -1,10 +1,10 @@
-// Package wireguard encrypts the traffic of a network between hosts: a WireGuard device on each
-// host, for this network alone, carries the network's VXLAN.
+// Package wireguard encrypts the traffic of a network between hosts. Each host has a WireGuard
+// device, for one network alone, that carries the network's VXLAN.
 //
-// The private key of a host stays there, in a file that only root reads and in the kernel. The
-// public ones are in what the plan has written of the network, as its hosts are. Only what came
-// from a host of the network is let through by the device, from the address that is that host's
-// there; the walls of the VXLAN see to it that nothing comes or goes past it.
+// The private key of a host stays there, in a file that only root can read and in the kernel. The
+// plan writes the public keys into the network's spec, as its hosts report them. The device accepts
+// packets only from hosts of the network, each only with its own address inside the tunnel. The
+// walls of the VXLAN ensure that no packet bypasses the device.
 package wireguard
 
 import (
@@ -29,13 +29,14 @@ import (
 // Name returns the name of a network's device.
 func Name(n spec.Network) string { return "orw" + site.VXLANName(n.Site, n.Name)[3:] }
 
-// Port returns the UDP port at which hosts hear one another for a network.
+// Port returns the UDP port on which hosts receive a network's packets.
 func Port(n spec.Network) int { return 20000 + n.VXLAN.ID%10000 }
 
-// inVXLAN is what a VXLAN puts before each frame, with IPv6.
+// inVXLAN is the size of the headers that a VXLAN puts before each frame, with IPv6.
 const inVXLAN = 14 + 8 + 8 + 40
 
-// Supported returns an Unable problem if the kernel has no WireGuard. It loads it, if it can.
+// Supported returns an Unable problem if the kernel has no WireGuard. It loads the module if
+// possible.
 func Supported() error {
 	c, err := genetlink.Dial(nil)
 	if err == nil {
@@ -50,7 +51,7 @@ func Supported() error {
 	return nil
 }
 
-// Prime makes the device of a network, if it is not there, and gives it the host's private key.
+// Prime makes the device of a network, if it does not exist, and sets the host's private key.
 func Prime(n spec.Network, private string) error {
 	key, err := wgtypes.ParseKey(private)
 	if err != nil {
@@ -136,7 +137,7 @@ func refused(n spec.Network, err error) error {
 	return err
 }
 
-// setPeers changes what has to change, so that traffic goes on.
+// setPeers changes only the peers that differ, so that traffic continues.
 func setPeers(n spec.Network) error {
 	c, err := wgctrl.New()
 	if err != nil {
@@ -203,7 +204,7 @@ func setAddress(link netlink.Link, only string) error {
 	if err != nil {
 		return err
 	}
-	shall, err := netlink.ParseAddr(only + "/64") // which is the way to the others, too
+	shall, err := netlink.ParseAddr(only + "/64") // the /64 is also the route to the other hosts
 	if err != nil {
 		return err
 	}
@@ -214,11 +215,11 @@ func setAddress(link netlink.Link, only string) error {
 			}
 		}
 	}
-	shall.Flags = unix.IFA_F_NODAD // nobody else can have it
+	shall.Flags = unix.IFA_F_NODAD // no other host can have the address
 	return netlink.AddrReplace(link, shall)
 }
 
-// Remove takes the device of a network away, if there is one.
+// Remove removes the device of a network, if there is one.
 func Remove(n spec.Network) error {
 	link, err := find(Name(n))
 	if err == nil && link != nil && ours(link, n) {
@@ -230,8 +231,9 @@ func Remove(n spec.Network) error {
 	return err
 }
 
-// Read returns the key of this host, and the peers by their addresses, of a network's device among
-// links; "": it is not encrypted. Whole tells whether the device is as Make left it.
+// Read returns the public key of this host and the peers, by their addresses, of a network's device
+// among links. The key is "" if the network is not encrypted. whole reports whether the device is
+// as Make left it.
 func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[netip.Addr]spec.Peer, whole bool) {
 	link, ok := links[Name(n)]
 	if !ok || !ours(link, n) {
@@ -261,11 +263,11 @@ func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[
 	return device.PublicKey.String(), peers, whole
 }
 
-// mark says, in the alias of a device, what it was made for.
+// mark returns the alias of a device, which describes what it was made for.
 func mark(n spec.Network) string { return "orrery wireguard " + n.Site + " " + n.Name }
 
-// ours reports whether a device is one that Orrery made for a network; it has no mark yet if that
-// was killed just after it.
+// ours reports whether Orrery made a device for a network. A device without an alias counts, since
+// its maker may have been killed before it set the mark.
 func ours(link netlink.Link, n spec.Network) bool {
 	return link.Type() == "wireguard" && (link.Attrs().Alias == mark(n) || link.Attrs().Alias == "")
 }

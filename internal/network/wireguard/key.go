@@ -11,11 +11,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// Key returns the private key of this host, which is in a file. If there is none, it makes one at
-// random and writes it.
+// Key returns the private key of this host from a file. If the file does not exist, Key makes a
+// random key and writes it.
 func Key(path string, write func(text []byte) error) (private string, err error) {
 	text, err := os.ReadFile(path)
-	if err == nil && len(text) > 0 { // a power cut may leave an empty file of one that was never on disk
+	if err == nil && len(text) > 0 { // a power cut may leave an empty file, whose key was never on disk
 		private := strings.TrimSpace(string(text))
 		if _, err := Public(private); err != nil {
 			return "", problem.New(problem.Failed, "the key with which this host encrypts networks cannot be read").At(path).
@@ -33,7 +33,7 @@ func Key(path string, write func(text []byte) error) (private string, err error)
 	return private, write([]byte(private + "\n"))
 }
 
-// NewKey makes a private key.
+// NewKey returns a new private key.
 func NewKey() (string, error) {
 	key, err := wgtypes.GeneratePrivateKey()
 	return key.String(), err

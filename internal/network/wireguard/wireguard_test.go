@@ -35,7 +35,7 @@ func encrypted(t *testing.T) (spec.Network, string) {
 	return n, private
 }
 
-// TestPeers: a peer is let speak for its own address only, and one without a key is none.
+// TestPeers: a peer may use only its own address, and a peer without a key is refused.
 func TestPeers(t *testing.T) {
 	n, _ := encrypted(t)
 	peers, err := peersOf(n)
@@ -66,7 +66,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestOtherKey: a key that is not the one of the plan is not put to use, nor one that is none; what
+// TestOtherKey: a key that differs from the plan's, or is invalid, is not used, and a device that
 // is not Orrery's is not taken.
 func TestOtherKey(t *testing.T) {
 	n, private := encrypted(t)

@@ -12,10 +12,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Plan plans what each host would do after a reboot with what it has now: it makes the networks
-// that it has, tells names, and starts the live nodes that start by themselves, as they are.
-// Nothing comes, goes or changes. Of nodes whose roles have not been applied in full, nothing is
-// planned: that takes an up.
+// Plan plans what each host does after a reboot with what it has now. It makes the host's networks,
+// writes the names, and starts the live nodes with autostart, as they are. It creates, removes and
+// changes nothing. It skips nodes whose roles have not been applied completely, since those need an
+// up.
 func Plan(s *site.Site, hosts []observe.Host) *plan.Plan {
 	p := &plan.Plan{Site: s.Key()}
 	for i := range hosts {
@@ -55,12 +55,12 @@ func onHost(p *plan.Plan, key string, h *observe.Host) {
 	}
 }
 
-// Starts reports whether a node starts by itself after a reboot of its host.
+// Starts reports whether a node starts automatically after a reboot of its host.
 func Starts(n *observe.Node) bool {
 	return !n.Staged && n.Autostart && n.Configured && n.State != observe.Broken
 }
 
-// ordered returns networks with the veth pairs first, on which others may stand.
+// ordered returns networks with the veth pairs first, since other networks may use them.
 func ordered(all []observe.Network) []observe.Network {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b observe.Network) int { return rank(&a) - rank(&b) })
@@ -74,12 +74,12 @@ func rank(n *observe.Network) int {
 	return 1
 }
 
-// prepared is the number of the step that sets the kernel, which no plan has.
+// prepared is the number of the step that sets the kernel settings, which no plan contains.
 const prepared = -1
 
-// Now returns those of a host's steps that are still right and can be done with what is on it, in their
-// order. A node starts only if it has not changed. Others are the names of those that may have changed in a
-// run that was cut short.
+// Now returns the steps of a host that are still correct and possible, in their order. A node
+// starts only if it has not changed. others are the names of nodes that may have changed in an
+// interrupted run.
 func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []string) {
 	nodes := map[int]*observe.Node{}
 	for i := range h.Nodes {

@@ -28,8 +28,8 @@ func words(steps []*plan.Step) string {
 	return strings.Join(all, ", ")
 }
 
-// TestNow: what a host does after a reboot is what it had, as far as that is still so, in an order
-// in which it can be done.
+// TestNow: after a reboot, a host does the steps that are still correct, in an order in which they
+// are possible.
 func TestNow(t *testing.T) {
 	lan := observe.Network{Network: spec.Network{Site: "karoo", Name: "lan", NAT: true}}
 	wire := observe.Network{Network: spec.Network{Site: "karoo", Name: "wire", Kind: spec.VethPair}}
@@ -72,7 +72,7 @@ func TestNow(t *testing.T) {
 		t.Errorf("the first node needs %v", todo[4].Needs)
 	}
 
-	after.Nodes[0].Limits.Memory++ // in a run that was cut short
+	after.Nodes[0].Limits.Memory++ // in an interrupted run
 	after.Networks = []observe.Network{lan, wire}
 	after.Networks[0].Drift = []observe.NetworkDrift{observe.LinkMissing}
 	after.Names, after.Settings = "n", nil

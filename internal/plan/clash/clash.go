@@ -1,6 +1,6 @@
-// Package clash finds what prevents a network on a host: a network of another site, or an interface
-// or a route of the host. Plans ask before anything is done; package network asks again when it
-// makes the network, because the host may have changed.
+// Package clash finds what prevents a network on a host. That is a network of another site, or an
+// interface or a route of the host. Plans check before anything is done. Package network checks
+// again when it makes the network, because the host may have changed.
 package clash
 
 import (
@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Planned returns why a plan must not make a network on a host, or nil. The networks of the site
-// are those that the plan wants.
+// Planned returns why a plan must not make a network on a host, or nil. ofSite are the networks
+// that the plan wants.
 func Planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
 	p := planned(h, n, ofSite)
 	if p == nil {
@@ -48,9 +48,8 @@ func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.P
 	return Subnet(n, &h.Around)
 }
 
-// comes reports whether an interface that is not on the host may be there once the network is made:
-// it is, or will be, an end of a veth pair of the site, or a node has it, which may be about to
-// return it.
+// comes reports whether a missing interface may exist once the network is made. It is, or will be,
+// an end of a veth pair of the site, or a node has taken it and may be about to return it.
 func comes(h *observe.Host, name string, ofSite []spec.Network) bool {
 	joins := func(n spec.Network) bool { return n.Joins(name) }
 	return slices.ContainsFunc(ofSite, joins) || wasMade(h, name) ||
@@ -59,31 +58,33 @@ func comes(h *observe.Host, name string, ofSite []spec.Network) bool {
 		})
 }
 
-// wasMade reports whether a veth pair of the site on the host has such an end. What a node has made
-// of an end that it had, whoever makes the network sees, who can restore it.
+// wasMade reports whether a veth pair of the site on the host has an interface as an end. A node
+// may have renamed or changed an end that it had. The code that makes the network checks that and
+// can restore the end.
 func wasMade(h *observe.Host, end string) bool {
 	return slices.ContainsFunc(h.Networks, func(n observe.Network) bool { return n.Joins(end) })
 }
 
-// Named says that the name of a network's bridge is taken.
+// Named returns the problem that the name of a network's bridge is taken.
 func Named(n *spec.Network) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, n.Bridge).
 		Try("rename it or remove it: ip link delete %s", n.Bridge)
 }
 
-// End says that the name of an end of a veth pair is taken.
+// End returns the problem that the name of an end of a veth pair is taken.
 func End(n *spec.Network, end string) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, end).
 		Try("give the end another name; ip link lists those that are taken")
 }
 
-// Parent says that the interface of a macvlan network is missing.
+// Parent returns the problem that the interface of a macvlan network is missing.
 func Parent(n *spec.Network) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, n.Parent).
 		Try("ip link lists those that it has")
 }
 
-// Kind returns why a network cannot be beside other networks of the host, whatever its subnet, or nil.
+// Kind returns why a network cannot exist beside other networks of the host, whatever its subnet,
+// or nil.
 func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 	for i := range others {
 		o := &others[i]
@@ -103,14 +104,14 @@ func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 	return nil
 }
 
-// Subnet returns with what of the host the subnet of a network overlaps, or nil.
+// Subnet returns the problem that a network's subnet overlaps one of the host, or nil.
 //
-// Where the host has no address it has no route either. Such a network may have any addresses, even
-// those of production: that of a twin or a quarantine has.
+// If the host has no address on the network, it has no route either. Such a network may have any
+// addresses, even those of production, as the networks of a twin or a quarantine do.
 func Subnet(n *spec.Network, around *observe.Around) *problem.Problem {
 	subnet, err := netip.ParsePrefix(n.Subnet)
 	if err != nil || n.HostAddress() == "" {
-		return nil // the subnet is checked elsewhere
+		return nil // package check has checked the subnet
 	}
 	overlaps := func(text string) bool {
 		other, err := netip.ParsePrefix(text)

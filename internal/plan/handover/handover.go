@@ -12,37 +12,37 @@ type End int
 
 // The ends of moves.
 const (
-	Receive End = iota // the other host makes the node of what has come
-	Leave              // it has: what the first one has kept goes
-	Reclaim            // the first one has the node again
-	Drop               // what has come goes; nobody has given the node
+	Receive End = iota // the other host makes the node from the received data
+	Leave              // the other host has made the node: the first one removes what it kept
+	Reclaim            // the first host owns the node again
+	Drop               // the received data is removed, since no host has given the node
 )
 
-// A Handover is a move that comes to its end.
+// A Handover is how an interrupted move is finished.
 type Handover struct {
 	End
 	Node     string
 	ID       int
-	Given    *observe.Given // nil: nobody has given it
+	Given    *observe.Given // nil if no host has given the node
 	From, To string         // hosts
-	Drops    bool           // what has come of it goes first
+	Drops    bool           // the received data is removed first
 }
 
-// A Stuck node has to wait: nobody can know whose it is.
+// A Stuck node must wait, since its owner cannot be determined.
 type Stuck struct{ Node, Why string }
 
-// Ends are those of all moves of nodes that are concerned.
+// Ends are how all interrupted moves of the selected nodes are finished.
 type Ends struct {
 	All   []Handover
 	Stuck []Stuck
-	After []observe.Host    // the hosts as they are then
-	Homes map[string]string // hosts of nodes before, by their names
+	After []observe.Host    // the hosts afterwards
+	Homes map[string]string // node -> its host before
 
 	hosts []observe.Host
 }
 
-// Settle decides what becomes of moves that were cut short, of nodes that are concerned. Fits tells
-// whether a host can make a node of what has come.
+// Settle decides how interrupted moves of the selected nodes are finished. fits reports whether a
+// host can make a node from the received data.
 func Settle(hosts []observe.Host, concerns func(node string) bool,
 	fits func(to *observe.Host, g *observe.Given) bool) *Ends {
 	e := &Ends{After: hosts, hosts: hosts}
@@ -82,12 +82,12 @@ func named(hosts []observe.Host, name string) *observe.Host {
 	return nil
 }
 
-// given decides whose a node is that was given.
+// given decides which host owns a node that was given.
 func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe.Host, g *observe.Given) bool) {
 	h := Handover{End: Reclaim, Node: g.Name, ID: g.ID, Given: g, From: from.Name, To: g.To}
 	to := named(e.hosts, g.To)
 	switch {
-	case to == nil: // whoever takes a host out of the site says that nothing of it is there any more
+	case to == nil: // removing a host from the site declares that nothing is left on it
 		h.To = ""
 	case to.Unknown:
 		after := named(e.After, from.Name)
@@ -116,7 +116,7 @@ func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe
 	}
 }
 
-// has reports whether a host has a node that was given: it, or what is live of that name.
+// has reports whether a host has a given node, or another live node of that name.
 func has(h *observe.Host, g *observe.Given) bool {
 	return slices.ContainsFunc(h.Nodes, func(n observe.Node) bool {
 		return n.ID == g.ID || n.Name == g.Name &&
@@ -124,15 +124,15 @@ func has(h *observe.Host, g *observe.Given) bool {
 	})
 }
 
-// arrival decides what becomes of what has come of a node that nobody has given.
+// arrival decides what happens to the received data of a node that no host has given.
 func (e *Ends) arrival(at int, a *observe.Arrival) {
 	host := &e.hosts[at]
 	if _, ok := host.Has(a.ID); ok {
-		return // it has become that, and is removed by the next who sweeps
+		return // the node was made from it, and the next sweep removes it
 	}
 	for _, h := range e.hosts {
 		if slices.ContainsFunc(h.Given, func(g observe.Given) bool { return g.ID == a.ID && g.To == host.Name }) {
-			return // that has been settled
+			return // given has handled it
 		}
 	}
 	if why := e.stays(a); why != "" {
@@ -143,7 +143,8 @@ func (e *Ends) arrival(at int, a *observe.Arrival) {
 	e.All = append(e.All, Handover{End: Drop, Node: a.Name, ID: a.ID, From: a.From, To: host.Name, Drops: true})
 }
 
-// stays says why what has come of a node that nobody has given must not go; "": it may.
+// stays returns why the received data of a node that no host has given must be kept, or "" if it
+// can be removed.
 func (e *Ends) stays(a *observe.Arrival) string {
 	from := named(e.hosts, a.From)
 	unknown := from != nil && from.Unknown

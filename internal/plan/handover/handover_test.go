@@ -14,9 +14,9 @@ func node(name string, id int) observe.Node {
 	return observe.Node{Node: spec.Node{Name: name, ID: id}, State: observe.Running, Proven: "h"}
 }
 
-// TestSettle: a node whose move was cut short is of one host afterwards: of the other one if that
-// has it, or if it was given and all of it has come there; else of the one that it was to leave.
-// What nobody can know has to wait.
+// TestSettle: a node with an interrupted move has one owner afterwards. That is the receiving host
+// if it has the node, or if the node was given away and has arrived completely. Otherwise it is the
+// old host. If the owner cannot be determined, the node waits.
 func TestSettle(t *testing.T) {
 	given := observe.Given{Node: node("db", 1), To: "sv2", Sum: "s"}
 	came := func(sum string, whole bool) observe.Arrival {
@@ -24,13 +24,13 @@ func TestSettle(t *testing.T) {
 	}
 	const receive, leave, reclaim, drop = "receive", "leave", "reclaim", "drop"
 	for what, c := range map[string]struct {
-		a, b   observe.Host // sv1, which is left, and sv2
-		out    bool         // sv2 is out of the site
+		a, b   observe.Host // sv1, the old host, and sv2
+		out    bool         // sv2 is not in the site
 		unfit  bool
-		others bool   // the run is about other nodes
-		want   string // ends of the move, each with what is dropped first
+		others bool   // other nodes are selected
+		want   string // ends of the move, each with the data removed first
 		stuck  string
-		after  string // hosts that have it then
+		after  string // hosts that have the node afterwards
 	}{
 		"no move": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}}, after: "sv1"},
 		"all has come": {a: observe.Host{Given: []observe.Given{given}},
@@ -108,7 +108,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleAll: what is on its way of nodes that the run is not about stays as it is.
+// TestSettleAll: interrupted moves of unselected nodes stay as they are.
 func TestSettleAll(t *testing.T) {
 	hosts := []observe.Host{
 		{Name: "sv1", Given: []observe.Given{{Node: node("db", 1), To: "sv2", Sum: "s"},

@@ -11,23 +11,24 @@ import (
 
 const forwarding = "net.ipv4.ip_forward"
 
-// Settings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts
-// all users of a node against one, its root, and 128 instances are soon taken by systemd and its
-// services; what is privileged counts against the host's root; neighbours are kept for all networks
-// together; forwarding is needed to masquerade.
+// Settings are the kernel settings (sysctl.d(5)) of a host that runs many nodes. inotify(7) counts
+// all users of a node against one, its root, and systemd and its services soon use up 128
+// instances. Privileged nodes count against the host's root. The neighbour table is shared by all
+// networks. Forwarding is needed to masquerade.
 var Settings = map[string]string{
 	"fs.inotify.max_user_instances": "8192",
 	"fs.inotify.max_user_watches":   "524288",
 	"kernel.keys.maxbytes":          "2000000", // keyrings(7): systemd makes one for each service
 	"kernel.keys.maxkeys":           "2000",
-	// what systemd sets; else four nodes can take all process ids of the host
+	// The value that systemd sets. With less, four nodes could use up all process ids of the host.
 	"kernel.pid_max":                    "4194304",
 	"kernel.pty.max":                    "8192",
 	"net.ipv4.neigh.default.gc_thresh3": "8192",
 	forwarding:                          "1",
 }
 
-// enough reports whether a setting is at least what is wanted; one that the kernel does not have is no lack.
+// enough reports whether a setting is at least the wanted value. A setting that the kernel does not
+// have is not needed.
 func enough(current, wants string) bool {
 	if current == "" {
 		return true
@@ -40,7 +41,8 @@ func enough(current, wants string) bool {
 	return h >= w
 }
 
-// Lacking returns the kernel settings, with the values they shall have, that a host must be given first.
+// Lacking returns the kernel settings that must be set on a host first, with the desired values.
+// Forwarding is included only if forward is true.
 func Lacking(settings map[string]string, forward bool) spec.Parts {
 	lacks := spec.Parts{}
 	for _, key := range slices.Sorted(maps.Keys(Settings)) {

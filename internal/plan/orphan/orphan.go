@@ -12,22 +12,23 @@ import (
 )
 
 // An Orphan is the directory of a volume that no node uses any more, because its node or the volume
-// is called otherwise now, or is gone. What is in it is kept.
+// was renamed or removed. Its data is kept.
 type Orphan struct {
 	Host   string `json:"host"`
 	Volume string `json:"volume"`
-	Node   string `json:"node,omitempty"` // "": it was shared by all
+	Node   string `json:"node,omitempty"` // "" if all nodes shared it
 	Path   string `json:"path,omitempty"`
-	// Heir is the node that looks as if it were to have the data, and As the volume as which it has
-	// it; "": none does.
+	// Heir is the node that probably should have the data, and As is the name of its volume. Both
+	// are "" if no node qualifies.
 	Heir string `json:"heir,omitempty"`
 	As   string `json:"as,omitempty"`
 }
 
-// Unexpected reports whether nobody has set it aside: what volume adopt has is called as no node can be.
+// Unexpected reports whether the orphan was not set aside by volume adopt, which uses names that no
+// node can have.
 func (o Orphan) Unexpected() bool { return !strings.Contains(o.Node, ".") }
 
-// String says what a user can do about it.
+// String describes the orphan and what the user can do about it.
 func (o Orphan) String() string {
 	if o.Node == "" {
 		return fmt.Sprintf("volume %s, which nodes shared, is used by no node any more: it is kept at %s", o.Volume, o.Path)
@@ -43,8 +44,8 @@ func (o Orphan) String() string {
 	return what + ", and " + o.Heir + " looks like its heir: " + adopt + " gives it the data"
 }
 
-// All returns the volumes on a host that no node of the site uses, neither as it is declared nor as
-// a release of it that is kept makes it.
+// All returns the volumes on a host that no node of the site uses, neither as declared now nor in a
+// kept release.
 func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 	existing := volumesOn(h)
 	if len(existing) == 0 || s.Stage != 0 {
@@ -69,7 +70,7 @@ func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 	return orphans
 }
 
-// A use is a volume as a node uses it; of one that nodes share, the node is "".
+// A use is a volume and the node that uses it. The node is "" if nodes share the volume.
 type use struct{ volume, node string }
 
 func usesOf(s *site.Site) map[use]bool {
@@ -88,8 +89,8 @@ func usesOf(s *site.Site) map[use]bool {
 	return uses
 }
 
-// volumesOn returns the volumes that are on a host: with its state, or elsewhere as far as nodes
-// that are there have them. What is on NFS is not on the host.
+// volumesOn returns the volumes on a host: those with its state, and those at other paths that
+// existing nodes mount. Volumes on NFS are not on the host.
 func volumesOn(h *observe.Host) []observe.Volume {
 	all := slices.Clone(h.Volumes)
 	for _, n := range h.Nodes {
@@ -103,9 +104,9 @@ func volumesOn(h *observe.Host) []observe.Volume {
 	return all
 }
 
-// heir tells to which node the data of an orphan seems to belong: to the one that has the id of the
-// node that had it, else to the one that has nothing yet where it would be, else to the same node
-// under another volume's name.
+// heir returns the node and volume that probably should have the data of an orphan. That is the
+// node with the id of the former node, or else a node that has no data yet for the same volume.
+// Otherwise it is the same node under another volume's name.
 func heir(s *site.Site, h *observe.Host, uses map[use]bool, existing []observe.Volume, o Orphan) (node, as string) {
 	if former, ok := h.Node(o.Node); ok {
 		for i := range s.Nodes {

@@ -1,5 +1,5 @@
-// Package overlay works out what joins the networks of a site that have nodes on several hosts: VXLANs between
-// their bridges, with addresses, sizes of frames and keys.
+// Package overlay determines how networks with nodes on several hosts are joined. Their bridges are
+// joined by VXLANs, with addresses, MTUs and keys.
 package overlay
 
 import (
@@ -24,33 +24,33 @@ type span struct {
 	id    int
 	peers map[string]spec.Peer // by host
 	mtu   int
-	over  int // what is put before each frame, in bytes
+	over  int // bytes of encapsulation before each frame
 }
 
-// What a VXLAN puts before each frame: Ethernet, VXLAN and UDP headers, and that of IPv4 or IPv6.
+// The headers that a VXLAN puts before each frame: Ethernet, VXLAN and UDP, and IPv4 or IPv6.
 const (
 	overIPv4 = 14 + 8 + 8 + 20
 	overIPv6 = 14 + 8 + 8 + 40
 
-	// What WireGuard puts before and behind that: its own, and the headers of UDP and IPv6.
+	// What WireGuard adds before and after that: its own data, and the headers of UDP and IPv6.
 	encrypted = 32 + 8 + 40
 )
 
-// LeastMTU is that of a network: what every host must be able to receive (RFC 791); maxMTU what a
-// packet can have: some interfaces say that they take more.
+// LeastMTU is the smallest MTU of a network: what every host must be able to receive (RFC 791).
+// maxMTU is the largest possible packet size, since some interfaces report an MTU above it.
 const (
 	LeastMTU = 576
 	maxMTU   = 65535
 )
 
-// Spanning returns the networks of a site whose nodes are on several hosts, with these. What is on
-// an interface of the hosts themselves is joined by the wire.
+// Spanning returns the networks of a site whose nodes are on several hosts, with these hosts.
+// Networks on an interface of the host are left out, since the wire joins them.
 func Spanning(s *site.Site, homes map[string]string) map[string][]string {
 	return spread(s, s.Key(), homes)
 }
 
-// spread does that for networks that are kept under a key. What is in quarantine is on bridges,
-// whatever it is on when it is live.
+// spread is like Spanning, for networks recorded under a key. A network in quarantine is on
+// bridges, even if it is on an interface of the host when it is live.
 func spread(s *site.Site, key string, homes map[string]string) map[string][]string {
 	apart := s.Stage != 0 || key != s.Key()
 	on := map[string]map[string]bool{}
@@ -76,23 +76,23 @@ func spread(s *site.Site, key string, homes map[string]string) map[string][]stri
 	return spanning
 }
 
-// Joints are what joins the networks of a site that are on several hosts, by network.
+// Joints are the spans of a site's networks that are on several hosts, by network.
 type Joints map[string]*span
 
-// joiner works them out.
+// A joiner determines the Joints of a site.
 type joiner struct {
 	site  *site.Site
-	key   string // what hosts keep the networks under
+	key   string // key under which hosts record the networks
 	homes map[string]string
 	hosts map[string]*observe.Host
 
 	warnings []string
 }
 
-// Join works out what joins the bridges of networks that are on several hosts, with these nodes on
-// them. The networks are the site's, or of a quarantine of it: key says which. Every host that has
-// a network is told of all nodes on it, whether they run or not: so what a host has to know changes
-// only if the site does. It returns what the user should know, too.
+// Join determines how the bridges of networks on several hosts are joined. The networks are the
+// site's, or those of its quarantine, as key says. Every host that has a network is told of all
+// nodes on it, whether they run or not, so its configuration changes only if the site does. Join
+// also returns warnings for the user.
 func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, []string, error) {
 	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
 	for i := range hosts {
@@ -102,7 +102,8 @@ func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]strin
 	return joints, j.warnings, err
 }
 
-// JoinLive does it for the live networks of a site, with its nodes where they are or would be placed.
+// JoinLive is like Join for the live networks of a site, with its nodes where they are or would be
+// placed.
 func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
 	placed, err := place.Place(s, hosts)
 	if err != nil {
@@ -112,7 +113,7 @@ func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
 	return joints, err
 }
 
-// On returns a network as a host has it.
+// On returns a network as a host has it, with its VXLAN.
 func (all Joints) On(host string, n spec.Network) spec.Network {
 	if s := all[n.Name]; s != nil {
 		n.VXLAN = s.on(host)
@@ -120,7 +121,7 @@ func (all Joints) On(host string, n spec.Network) spec.Network {
 	return n
 }
 
-// MTUs returns those of the networks, for what spells out nodes on them.
+// MTUs returns the MTUs of the networks, for a spec.Maker.
 func (all Joints) MTUs() map[string]int {
 	mtus := map[string]int{}
 	for name, s := range all {
@@ -129,17 +130,18 @@ func (all Joints) MTUs() map[string]int {
 	return mtus
 }
 
-// A Way is one between two hosts that have networks in common, for packets of the size that the
-// largest of these send.
+// A Way is the path between two hosts that have networks in common. Its packets have the size that
+// the network with the largest packets sends.
 type Way struct {
-	Network   string     // that one
+	Network   string     // network with the largest packets
 	From, To  string     // hosts
 	At, There netip.Addr // their addresses
-	Size      int        // bytes, the header of IP included
-	Over      int        // of these, what is not of the network
+	Size      int        // bytes, including the IP header
+	Over      int        // bytes of these that are encapsulation
 }
 
-// Ways returns those between hosts, each one once. Of many hosts on one network, each has a way to some others.
+// Ways returns the paths between hosts, each one once. If a network has many hosts, each host has
+// paths to some of the others only.
 func (all Joints) Ways() []Way {
 	found := map[[2]string]Way{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -165,7 +167,8 @@ func (all Joints) Ways() []Way {
 // at returns the address at which a host is reached.
 func at(p spec.Peer) netip.Addr { return cmp.Or(p.Endpoint, p.Address) }
 
-// maxWays is to how many hosts before it and after it, in the order of names, a host has ways.
+// maxWays is the number of hosts before and after it, in the order of names, to which a host has
+// paths.
 const maxWays = 16
 
 func (j *joiner) join() (Joints, error) {
@@ -174,7 +177,7 @@ func (j *joiner) join() (Joints, error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		n, _ := j.site.Network(name)
 		if site.KindOf(n.Kind).Routed {
-			continue // nothing joins those
+			continue // routed networks are not joined
 		}
 		s, err := j.spanOf(n, all[name])
 		if err != nil && n.Wired() {
@@ -198,7 +201,7 @@ func (j *joiner) join() (Joints, error) {
 }
 
 func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
-	if n.Wired() { // what is on the wire afterwards takes what that takes
+	if n.Wired() { // once live, it uses the wire and the wire's MTU
 		same := *n
 		same.MTU = cmp.Or(n.MTU, spec.UsualMTU)
 		n = &same
@@ -230,7 +233,7 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 			least = takes
 		}
 	}
-	if n.Encrypt { // within, all is IPv6
+	if n.Encrypt { // the inner packets are always IPv6
 		over = overIPv6 + encrypted
 	}
 	switch fits := least - over; {
@@ -246,7 +249,7 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		s.mtu = n.MTU
 	case least == 0:
 		s.mtu = j.mtuWas(n.Name, spec.UsualMTU-over)
-	case !known: // what it took before, it may take again, and maybe no more
+	case !known: // the previous MTU may be right again, but a larger one may not
 		s.mtu = j.mtuWas(n.Name, min(fits, spec.UsualMTU-over))
 	default:
 		s.mtu = min(fits, spec.UsualMTU)
@@ -263,7 +266,7 @@ func overheadAt(at netip.Addr) int {
 	return overIPv6
 }
 
-// addNodes notes which nodes are where.
+// addNodes records which nodes are on which host.
 func (j *joiner) addNodes(s *span, network string) {
 	for i := range j.site.Nodes {
 		n := &j.site.Nodes[i]
@@ -274,7 +277,7 @@ func (j *joiner) addNodes(s *span, network string) {
 	}
 }
 
-// peer returns a host as the other hosts on a network see it, which reach it at an address.
+// peer returns a host as the other hosts on a network see it. They reach it at an address.
 func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
 	if !n.Encrypt {
 		return spec.Peer{Address: at}, nil
@@ -287,7 +290,7 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 	}
 	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 ||
 		base64.StdEncoding.EncodeToString(text) != p.Key {
-		// decoding passes over ends of lines
+		// DecodeString ignores line breaks.
 		return p, problem.New(problem.Unable, "network %s is encrypted, and the key of host %s is not known", n.Name, name).
 			Try("orrery host check tells what is wrong with it; or leave encrypt out")
 	}
@@ -302,8 +305,8 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 	return p, nil
 }
 
-// keyWas returns the key of a host that does not answer, by what is on record of it; "": there is
-// none, or hosts disagree.
+// keyWas returns the recorded key of a host that does not answer, or "" if there is none or the
+// other hosts' records differ.
 func (j *joiner) keyWas(at netip.Addr) string {
 	found := map[string]bool{}
 	for p := range j.peers {
@@ -314,11 +317,11 @@ func (j *joiner) keyWas(at netip.Addr) string {
 	return only(found)
 }
 
-// peers yields what is on record at any host of others on its networks.
+// peers yields the peers that any host has recorded for its networks.
 func (j *joiner) peers(yield func(spec.Peer) bool) {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
+			peers, _ := h.Networks[i].VXLAN.ReadPeers() // an unreadable record is ignored
 			for _, p := range peers {
 				if !yield(p) {
 					return
@@ -328,8 +331,8 @@ func (j *joiner) peers(yield func(spec.Peer) bool) {
 	}
 }
 
-// on returns what joins the network's bridge on a host with those on the others; nothing does if it
-// is on that alone, or not there.
+// on returns the VXLAN that joins the network's bridge on a host with the other hosts. It returns
+// the zero value if the network is not on the host.
 func (s *span) on(host string) spec.VXLAN {
 	here, ok := s.peers[host]
 	if !ok {
@@ -344,8 +347,8 @@ func (s *span) on(host string) spec.VXLAN {
 	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others), Key: here.Key}
 }
 
-// mtuWas returns the least MTU that a network has where it is joined already, if no more than
-// another fits; that, if it is nowhere.
+// mtuWas returns the smallest MTU that the network has on a host where it is joined already, or
+// fits if that is smaller or the network is joined nowhere.
 func (j *joiner) mtuWas(name string, fits int) int {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
@@ -357,8 +360,8 @@ func (j *joiner) mtuWas(name string, fits int) int {
 	return fits
 }
 
-// underlay returns the address by which other hosts reach a host, and how many bytes at a time its
-// interface takes; 0: nobody knows.
+// underlay returns the address at which other hosts reach a host, and the MTU of its interface, or
+// 0 if unknown.
 func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
 	h, _ := j.site.Host(name)
 	if h == nil {
@@ -389,7 +392,7 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		return existing.Site == j.key && existing.Name == n.Name &&
 			(existing.VXLAN.Local == at.String() || existing.VXLAN.Local == site.Inner(j.key, n.Name, at).String())
 	}) {
-		return at, 0, nil // it had the address: with a wire that is cut, the host may have lost it for a while
+		return at, 0, nil // the host had the address before, and may have lost it while a wire is cut
 	}
 	return at, 0, problem.New(problem.Mistake,
 		"network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, those(hosts), name,
@@ -397,8 +400,8 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
-// underlayWas returns the address by which others reach a host that does not answer, by what is on
-// record of its nodes there; the zero Addr: there is none, or they disagree.
+// underlayWas returns the address at which others reach a host that does not answer, from their
+// records of its nodes. It returns the zero Addr if there is none or the records differ.
 func (j *joiner) underlayWas(name string) netip.Addr {
 	theirs := map[string]bool{}
 	for i := range j.site.Nodes {
@@ -417,7 +420,7 @@ func (j *joiner) underlayWas(name string) netip.Addr {
 	return only(found)
 }
 
-// only returns what alone is in a set, or the zero value.
+// only returns the only element of a set, or the zero value.
 func only[K comparable](found map[K]bool) (alone K) {
 	if len(found) == 1 {
 		for alone = range found {
@@ -426,8 +429,8 @@ func only[K comparable](found map[K]bool) (alone K) {
 	return alone
 }
 
-// beside returns the only address of a host on a subnet on which others are by what the site says;
-// the zero Addr: there is none, or more than one.
+// beside returns the only address of a host on a subnet that contains the declared address of
+// another host. It returns the zero Addr if there is none or more than one.
 func (j *joiner) beside(addrs []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for _, other := range hosts {
@@ -445,7 +448,7 @@ func (j *joiner) beside(addrs []address, name string, hosts []string) netip.Addr
 	return only(found)
 }
 
-// An address is one that a host says it has.
+// An address is an address that a host reports.
 type address struct {
 	prefix netip.Prefix
 	mtu    int
@@ -467,7 +470,7 @@ func addresses(h *observe.Host) []address {
 // maxHosts is how many hosts a message names.
 const maxHosts = 4
 
-// those names the hosts of a network in a message.
+// those returns the names of a network's hosts for a message.
 func those(hosts []string) string {
 	if len(hosts) > maxHosts {
 		return humanize.List(hosts, maxHosts)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestManyWays: of very many hosts on a network, each has ways to those near it.
+// TestManyWays: if a network has very many hosts, each has paths to its neighbours only.
 func TestManyWays(t *testing.T) {
 	many := &span{peers: map[string]spec.Peer{}, mtu: 1450, over: overIPv4}
 	for i := range 50 {

@@ -2,8 +2,8 @@ package pack
 
 import "orrery/internal/plan"
 
-// Alone returns some steps of a plan as one of their own: numbered anew, in their order. What they
-// need besides one another is taken for done.
+// Alone returns some steps of a plan as a plan of their own, renumbered, in their order. It assumes
+// that all other steps that they need are done.
 func Alone(some []*plan.Step) []*plan.Step {
 	numbers := map[int]int{}
 	all := make([]*plan.Step, len(some))

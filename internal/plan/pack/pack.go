@@ -1,4 +1,4 @@
-// Package pack completes the steps of a plan: it adds what they need of the site.
+// Package pack completes the steps of a plan: it adds the parts of the site that they need.
 package pack
 
 import (
@@ -17,9 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Packer makes steps whole: what doing them takes of the site is put in. That is done just
-// before, since what nodes are told depends on which releases are live then, and since only those
-// steps are worth it that are done. It may be used by several goroutines.
+// A Packer completes steps with the parts of the site that they need. This happens just before a
+// step runs, since the names of nodes depend on which releases are live then, and since most work
+// would be wasted on steps that never run. A Packer may be used by several goroutines.
 type Packer struct {
 	site     *site.Site
 	releases map[int]*site.Site // see Releases
@@ -27,13 +27,13 @@ type Packer struct {
 	mu      sync.Mutex
 	homes   map[string]string         // see Place
 	seen    map[string]string         // see Saw
-	sites   map[*site.Site]*site.Site // placed
+	sites   map[*site.Site]*site.Site // sites with their nodes placed
 	makers  map[*site.Site]*spec.Maker
 	tellers map[*site.Site]*inventory.Teller
 	duties  map[*site.Node]*spec.Duties
 }
 
-// New returns a Packer for a site and, by number, the site as releases make it.
+// New returns a Packer for a site and for the site as each release declares it, by number.
 func New(s *site.Site, releases map[int]*site.Site) *Packer {
 	return &Packer{site: s, releases: releases}
 }
@@ -41,13 +41,13 @@ func New(s *site.Site, releases map[int]*site.Site) *Packer {
 // Site returns the site.
 func (p *Packer) Site() *site.Site { return p.site }
 
-// Releases returns, by number, the site as a release that is or may become live makes it.
+// Releases returns, by number, the site as each release declares it that is or may become live.
 func (p *Packer) Releases() map[int]*site.Site { return p.releases }
 
-// Use puts another site in the place of the site.
+// Use replaces the site.
 func (p *Packer) Use(s *site.Site) { p.site = s }
 
-// Add adds the site as a release makes it.
+// Add adds the site as a release declares it.
 func (p *Packer) Add(release int, s *site.Site) {
 	if p.releases == nil {
 		p.releases = map[int]*site.Site{}
@@ -55,7 +55,7 @@ func (p *Packer) Add(release int, s *site.Site) {
 	p.releases[release] = s
 }
 
-// SiteOf returns the site as a release makes it.
+// SiteOf returns the site as a release declares it.
 func (p *Packer) SiteOf(release int) *site.Site {
 	if s, ok := p.releases[release]; ok && p.site.Stage != release {
 		return p.placed(s)
@@ -63,8 +63,8 @@ func (p *Packer) SiteOf(release int) *site.Site {
 	return p.placed(p.site)
 }
 
-// Place says on which hosts nodes are, or will be, of which the site does not say so; nil: nobody
-// knows, and all of them may be anywhere. It is called before steps are packed.
+// Place sets the hosts of nodes for which the site declares none. If homes is nil, the hosts are
+// unknown and the nodes may be anywhere. It must be called before steps are packed.
 func (p *Packer) Place(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Packer) Place(homes map[string]string) {
 	p.forget()
 }
 
-// Saw says on which hosts nodes were seen. Nodes are placed by that as long as no plan places them.
+// Saw sets the hosts on which nodes were observed. They are used until Place is called with homes.
 func (p *Packer) Saw(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,10 +82,10 @@ func (p *Packer) Saw(homes map[string]string) {
 	}
 }
 
-// forget forgets what was made of sites with nodes in other places.
+// forget clears the caches, which depend on where nodes are placed.
 func (p *Packer) forget() { p.sites, p.makers, p.tellers, p.duties = nil, nil, nil, nil }
 
-// Afresh returns a Packer that has made nothing yet.
+// Afresh returns a copy of the Packer with empty caches.
 func (p *Packer) Afresh() *Packer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *Packer) placed(s *site.Site) *site.Site {
 	return p.sites[s]
 }
 
-// Live returns the site with every node as the release makes it that is live.
+// Live returns the site with every node as its live release declares it.
 func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	if p.site.Stage != 0 {
 		return p.site, nil
@@ -117,8 +117,8 @@ func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	return stand.Released(p.site, []observe.Host{{Releases: r}}, p.releases)
 }
 
-// Pack returns a step with all that doing it takes. live is asked, if it need be known, for the
-// site as it is live.
+// Pack returns a step with all that its host needs. It calls live for the live site only if the
+// step needs it.
 func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
 	packed := *s
 	switch s.Kind {
@@ -141,7 +141,8 @@ func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step
 	return &packed, nil
 }
 
-// packNode puts in what the roles of a node do and, if they are put there anew, the names that it is told.
+// packNode adds what the roles of a node do. For steps that write the names anew, it adds these
+// too.
 func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	of, n, err := p.declared(s.Node)
 	if err != nil {
@@ -165,8 +166,8 @@ func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	return nil
 }
 
-// Wanted returns what a node that is there shall be, and what its roles do on it; nil, nil: it is
-// not declared any more.
+// Wanted returns the desired form of an existing node and what its roles do on it, or nil and nil
+// if the node is not declared any more.
 func (p *Packer) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
 	of, n, err := p.declared(current)
 	if undeclared(err) {
@@ -185,7 +186,7 @@ func (p *Packer) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
 	return wanted, d, err
 }
 
-// SecretText renders a file that a step has only the place of.
+// SecretText renders a file of which a step has only the location.
 func (p *Packer) SecretText(ctx context.Context, t spec.SecretText,
 	value func(context.Context, string) (string, error)) ([]byte, error) {
 	of := p.SiteOf(t.Release)
@@ -199,7 +200,7 @@ func (p *Packer) SecretText(ctx context.Context, t spec.SecretText,
 	return p.maker(of).SecretText(n, t.Role, t.Path, secrets)
 }
 
-// DutiesOf returns what the roles of a node do on it, as its release makes them.
+// DutiesOf returns what the roles of a node do on it, as its release declares them.
 func (p *Packer) DutiesOf(n *site.Node) (*spec.Duties, error) {
 	return p.dutiesOf(p.SiteOf(n.Release), n)
 }
@@ -221,7 +222,7 @@ func (p *Packer) dutiesOf(s *site.Site, n *site.Node) (*spec.Duties, error) {
 	return d, nil
 }
 
-// maker returns the maker of a site. Whoever calls it holds the lock as long as they use it.
+// maker returns the maker of a site. The caller must hold the lock while it uses the maker.
 func (p *Packer) maker(s *site.Site) *spec.Maker {
 	if p.makers == nil {
 		p.makers = map[*site.Site]*spec.Maker{}
@@ -232,7 +233,7 @@ func (p *Packer) maker(s *site.Site) *spec.Maker {
 	return p.makers[s]
 }
 
-// tellAll returns what all nodes of a site on a host are told.
+// tellAll returns the names for all nodes of a site on a host.
 func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 	var here []*site.Node
 	for i := range s.Nodes {
@@ -243,11 +244,11 @@ func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 	return p.tell(s, host, here...)
 }
 
-// home returns the host of a node; "": that is not known.
+// home returns the host of a node, or "" if unknown.
 func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.homes[n.Name]) }
 
-// tell returns what nodes of a host are told. Each host has the SSH host keys of its own nodes, and
-// those of others are not for it to make.
+// tell returns the names for nodes of a host. Each host has the SSH host keys of its own nodes and
+// must not make keys for nodes of other hosts.
 func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory.Names {
 	placed := p.placed(s)
 	p.mu.Lock()
@@ -268,7 +269,7 @@ func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory
 	return names
 }
 
-// declared returns the declaration of a node that is there, and the site that it is in.
+// declared returns the declaration of an existing node, and the site that contains it.
 func (p *Packer) declared(n *spec.Node) (*site.Site, *site.Node, error) {
 	s := p.SiteOf(n.Release)
 	if declared, ok := s.Node(n.Name); ok && declared.Release == n.Release {
@@ -277,7 +278,7 @@ func (p *Packer) declared(n *spec.Node) (*site.Site, *site.Node, error) {
 	return nil, nil, &undeclaredError{n.Name}
 }
 
-// An undeclaredError tells of a node that is there and that the site no longer declares.
+// An undeclaredError is returned for an existing node that the site no longer declares.
 type undeclaredError struct{ node string }
 
 func (e *undeclaredError) Error() string { return "node " + e.node + " is not declared" }

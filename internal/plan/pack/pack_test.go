@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// declared is a site of two nodes on two hosts and one that is placed, as a release makes it.
+// declared is a site of two nodes on two hosts and one without a host, as a release declares it.
 func declared(number int) *site.Site {
 	s := &site.Site{
 		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},
@@ -46,20 +46,20 @@ func spelt(t *testing.T, s *site.Site, name string) *spec.Node {
 	return made
 }
 
-// asLive returns a site as the one that is live.
+// asLive returns a function that returns a site as the live one.
 func asLive(s *site.Site) func() (*site.Site, error) {
 	return func() (*site.Site, error) { return s, nil }
 }
 
-// TestWanted: a node that is there is to be as its release declares it; what is not declared any
-// more is to be nothing.
+// TestWanted: an existing node must be as its release declares it. If it is not declared any more,
+// nothing is wanted.
 func TestWanted(t *testing.T) {
 	s := declared(0)
 	p := pack.New(s, nil)
 	p.Add(700, declared(700))
 	for what, c := range map[string]struct {
 		has  *spec.Node
-		want int // its id; 0: it is to be nothing
+		want int // id of the wanted node, or 0 if nothing is wanted
 	}{
 		"declared":                       {spelt(t, s, "web"), 12},
 		"declared by a release":          {spelt(t, declared(700), "web"), site.FullID(700, 12)},
@@ -80,7 +80,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestPack: a step has with it what doing it takes of the site, as what is live, and no more.
+// TestPack: a packed step has the parts of the live site that its host needs, and no more.
 func TestPack(t *testing.T) {
 	s, of := declared(0), declared(700)
 	p := pack.New(s, nil)
@@ -100,7 +100,7 @@ func TestPack(t *testing.T) {
 		step   plan.Step
 		live   func() (*site.Site, error)
 		duties bool
-		told   []int // ids of the nodes that are told of others
+		told   []int // ids of the nodes whose names are written
 		wrong  string
 	}{
 		"a start": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, s, "web")},
@@ -142,7 +142,7 @@ func TestPack(t *testing.T) {
 		if got.Tell == nil || got.Node != nil && got.Node.Staged {
 			continue
 		}
-		for _, peer := range got.Tell.Peers { // the SSH host keys of the others are not for this host to make
+		for _, peer := range got.Tell.Peers { // this host must not make SSH host keys for nodes of other hosts
 			if home := map[string]string{"db": "sv1", "web": "sv2", "anywhere": "sv2"}[peer.Node]; home != c.step.Host {
 				t.Errorf("%s: host %s is told of the keys of node %s", what, c.step.Host, peer.Node)
 			}
@@ -153,8 +153,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestPlaces: nodes that the site does not place are where a plan places them or, without a plan,
-// where they were seen.
+// TestPlaces: nodes without a declared host are where a plan places them or, without a plan, where
+// they were observed.
 func TestPlaces(t *testing.T) {
 	p := pack.New(declared(0), nil)
 	at := func() string {
@@ -185,8 +185,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestLivePacked: in a quarantine, what is live is the quarantine; else each node is of the release
-// that is live.
+// TestLivePacked: in a quarantine, the live site is the quarantine. Otherwise each node is of its
+// live release.
 func TestLivePacked(t *testing.T) {
 	p := pack.New(declared(0), nil)
 	p.Add(700, declared(700))
@@ -213,8 +213,7 @@ func TestLivePacked(t *testing.T) {
 	}
 }
 
-// TestSecretText: a file with secrets is rendered for a node that is declared, with the values that
-// it is given.
+// TestSecretText: a file with secrets is rendered for a declared node, with the given values.
 func TestSecretText(t *testing.T) {
 	p := pack.New(declared(0), nil)
 	value := func(_ context.Context, name string) (string, error) { return "the " + name, nil }

@@ -7,9 +7,9 @@ type instance struct {
 	id   int
 }
 
-// NoteRestarts notes at each stop of a node whether the plan starts it again on the same host: that
-// host makes sure before the stop that it can. A plan that undoes another has no such notes: it
-// goes on, whatever comes of it.
+// NoteRestarts marks each step that stops a node which the plan starts again on the same host. The
+// host then checks before the stop that it can start the node. Plans that undo another plan are not
+// marked, since they continue in any case.
 func NoteRestarts(p *plan.Plan) {
 	starts := map[instance]bool{}
 	for _, s := range p.Steps {

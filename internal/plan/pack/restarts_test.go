@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestNoteRestarts: a stop tells whether the same host starts the node again, and one that undoes a
-// start never does.
+// TestNoteRestarts: a stop is marked if the same host starts the node again. A stop that undoes a
+// start never is.
 func TestNoteRestarts(t *testing.T) {
 	db, web := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "web", ID: 2}
 	p := &plan.Plan{Steps: []*plan.Step{

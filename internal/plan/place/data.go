@@ -7,9 +7,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Data returns the hosts that have volumes of nodes which may be on none, by node: those that were
-// taken down, and those of a twin that are still to be made. Of a node whose volumes are on several
-// hosts, nobody knows which it would want; and to a host that is drained none goes.
+// Data returns the host of each node that may exist nowhere but has volumes on exactly one host:
+// nodes that were taken down, and nodes of a twin that are yet to be made. If the volumes are on
+// several hosts, it is unknown which one the node should be on. Drained hosts are left out.
 func Data(s *site.Site, hosts []observe.Host) map[string]string {
 	own, shared := map[string][]string{}, map[string][]string{}
 	for i := range hosts {

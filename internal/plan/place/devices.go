@@ -11,9 +11,10 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// equipped wants that a host has the hardware that a virtual machine is to have of it: what check cannot know.
+// equipped returns an error if a host lacks the hardware that a virtual machine needs. Package
+// check cannot know this.
 func equipped(key string, n *site.Node, h *observe.Host) error {
-	if h.Engines == nil { // nobody has asked
+	if h.Engines == nil { // the host was not asked
 		return nil
 	}
 	for _, lacks := range []func() error{
@@ -28,10 +29,10 @@ func equipped(key string, n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// hostModel is what QEMU calls the host's own processors, which only KVM can give to guests.
+// hostModel is QEMU's name for the host's own processors, which only KVM can give to guests.
 const hostModel = "host"
 
-// modelled wants that the engine knows the model of a machine's processors, and can give it.
+// modelled returns an error if the engine cannot provide a machine's processor model.
 func modelled(n *site.Node, h *observe.Host) error {
 	models, model := h.Engines[n.Engine].Models, n.VM.CPU
 	if model == hostModel && h.Engines[n.Engine].Accel == observe.TCG {
@@ -47,8 +48,8 @@ func modelled(n *site.Node, h *observe.Host) error {
 		Try("%s", problem.NearestOr(model, models, "`qemu-system-x86_64 -cpu help` lists them"))
 }
 
-// beside wants that there is the node of a host's memory that a machine is to be on, with the
-// processors that it is pinned to.
+// beside returns an error if the host lacks the NUMA node that a machine must be on, or if that
+// node lacks the processors to which the machine is pinned.
 func beside(n *site.Node, h *observe.Host) error {
 	if n.VM.Numa == nil || len(h.Numa) == 0 {
 		return nil
@@ -71,8 +72,8 @@ func beside(n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// free wants that the PCI functions of a node are there, and that nobody else has them or reaches
-// the same memory by them.
+// free returns an error if a PCI function of a node does not exist, is used by another node, or
+// shares an IOMMU group with a device of the host.
 func free(key string, n *site.Node, h *observe.Host) error {
 	holder := fmt.Sprintf("%s/%d", key, n.FullID())
 	for _, address := range n.VM.PCI {
@@ -105,8 +106,8 @@ func free(key string, n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// companions are the functions in the group of another that some driver of the host has, and that
-// the node does not get with it.
+// companions returns the functions in another function's IOMMU group that a driver of the host uses
+// and that the node does not get.
 func companions(h *observe.Host, of observe.Function, got []string) (all []string) {
 	for _, f := range h.Functions {
 		if f.Group != of.Group || f.Bridge || f.Driver == "" || f.Driver == "vfio-pci" && f.Holder == of.Holder ||
@@ -118,8 +119,8 @@ func companions(h *observe.Host, of observe.Function, got []string) (all []strin
 	return all
 }
 
-// paged wants that a host has the large pages free that its machines are to be in, of the node of
-// its memory that they are to be on before those anywhere.
+// paged returns an error if a host has too few free hugepages for its machines. It checks the NUMA
+// nodes before the whole host.
 func paged(h *observe.Host, nodes []*site.Node) error {
 	for _, m := range h.Numa {
 		for _, pages := range m.Hugepages {
@@ -137,19 +138,20 @@ func paged(h *observe.Host, nodes []*site.Node) error {
 	return nil
 }
 
-// pool is large pages of one size: those of a node of a host's memory or, if numa is nil, all that it has.
+// A pool is the hugepages of one size on a NUMA node or, if numa is nil, on the whole host.
 type pool struct {
 	observe.Hugepages
 	numa *int
 	of   string
 }
 
-// serves reports whether the memory of a machine has to be in these pages.
+// serves reports whether a machine's memory must be in these pages.
 func (p pool) serves(v *site.VM) bool {
 	return p.Size > 0 && v.Hugepages == p.Size && (p.numa == nil || v.Numa != nil && *v.Numa == *p.numa)
 }
 
-// holds wants that these pages are enough for machines. Those that they are in already are theirs.
+// holds returns an error if the pages are not enough for machines. The pages that running machines
+// use already count as available to them.
 func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
 	free, wants, short := p.Free, int64(0), ""
 	for _, n := range nodes {
@@ -174,7 +176,8 @@ func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
 		Try("%s", p.cure(p.Total+wants-free))
 }
 
-// cure is how an operator sets so many pages aside. The smaller ones, the kernel finds while it runs.
+// cure returns how the user can reserve a number of pages. The kernel can allocate the smaller ones
+// while it runs.
 func (p pool) cure(total int64) string {
 	switch small := p.Size == 2<<20; {
 	case small && p.numa == nil:

@@ -10,11 +10,11 @@ import (
 	"orrery/internal/site"
 )
 
-// Able wants that the engine of a node can run it on its host: what check cannot know.
+// Able returns an error if a node's engine cannot run it on a host. Package check cannot know this.
 func Able(h *observe.Host, node, engine string) error {
 	can, known := h.Engines[engine]
 	switch {
-	case h.Engines == nil: // nobody has asked
+	case h.Engines == nil: // the host was not asked
 	case !known:
 		return problem.New(problem.Unable, "node %s wants the engine %q, which host %s does not have", node, engine, h.Name).
 			Try("write another engine, or put the node on another host")
@@ -25,7 +25,8 @@ func Able(h *observe.Host, node, engine string) error {
 	return nil
 }
 
-// roomy wants that a host has the memory of a virtual machine, which gets all of it.
+// roomy returns an error if a virtual machine has more memory than its host. A machine gets all of
+// its memory.
 func roomy(n *site.Node, h *observe.Host) error {
 	if n.Virtual() && h.Engines[n.Engine].Pool == nil && h.Memory > 0 && n.Limits.Memory > h.Memory {
 		return problem.New(problem.Mistake, "node %s is a virtual machine with %d MiB of memory, but host %s has %d MiB",
@@ -35,8 +36,8 @@ func roomy(n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// pooled wants that a pool of memory, such as Xen has, is enough for all nodes of an engine. What
-// those that run have already is theirs.
+// pooled returns an error if an engine's memory pool, as Xen has one, is too small for all nodes of
+// the engine. The memory of running nodes counts as available to them.
 func pooled(h *observe.Host, nodes []*site.Node) error {
 	for _, engine := range slices.Sorted(maps.Keys(h.Engines)) {
 		pool := h.Engines[engine].Pool
@@ -66,12 +67,13 @@ func pooled(h *observe.Host, nodes []*site.Node) error {
 	return nil
 }
 
-// Fits wants that a host has what a node is to have of it: what check cannot know.
+// Fits returns an error if a host lacks a resource that a node needs. Package check cannot know
+// this.
 func Fits(key string, n *site.Node, h *observe.Host) error {
 	return cmp.Or(Able(h, n.Name, n.Engine), roomy(n, h), pinned(n, h), equipped(key, n, h))
 }
 
-// FitTogether wants that what nodes share of a host is enough for all of them.
+// FitTogether returns an error if a host has too little of what nodes share.
 func FitTogether(nodes []*site.Node, h *observe.Host) error {
 	return cmp.Or(paged(h, nodes), pooled(h, nodes))
 }

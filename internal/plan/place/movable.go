@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Bound tells what of a node of a site is a matter of the host that it is on, and keeps it from
-// going to another; "": nothing is.
+// Bound returns what ties a node to its host so that it cannot move to another, or "" if nothing
+// does.
 func Bound(s *site.Site, n *site.Node) (why, cure string) {
 	if why, cure = tied(n, false); why != "" {
 		return why, cure
@@ -37,8 +37,8 @@ func Bound(s *site.Site, n *site.Node) (why, cure string) {
 	return "", ""
 }
 
-// Come refuses nodes that come to a host without room for them, unless the site says that they are
-// to be there. The site is placed: they are there already on paper.
+// Come returns an error if nodes move to a host without room for them, unless the site fixes them
+// to that host. In the site, the nodes are already placed on their new hosts.
 func Come(s *site.Site, hosts []observe.Host, names []string, fixed func(node string) bool) error {
 	room := newRooms(s, hosts)
 	var come []*site.Node

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Move is that of a node to another host, and why.
+// A Move is the move of a node to another host, and why.
 type Move struct {
 	Node string `json:"node"`
 	From string `json:"from"`
@@ -20,13 +20,14 @@ type Move struct {
 	Why  string `json:"why"`
 }
 
-// Moves are those that are proposed, and the nodes that would go and cannot.
+// Moves are proposed moves, and the nodes that should move but cannot.
 type Moves struct {
 	Moves []Move     `json:"moves"`
 	Stuck []Homeless `json:"stuck"`
 }
 
-// Leave returns where the nodes of a host go, for whom it is to be empty. The site is as it is live.
+// Leave returns where the nodes of a host go when it is drained. The site must be the one that is
+// live.
 func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
 	i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == from })
@@ -41,7 +42,7 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	l := lose(s, placed, hosts, []int{i})
 	for _, m := range l.Moved {
 		if slices.ContainsFunc(hosts[i].Nodes, func(n observe.Node) bool { return n.Name == m.Node && !n.Staged }) {
-			// else it is yet to be made
+			// otherwise the node does not exist yet
 			all.Moves = append(all.Moves, Move{m.Node, from, m.Host, "host " + from + " is drained"})
 		}
 	}
@@ -62,13 +63,14 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	return all, nil
 }
 
-// level is how far apart what is taken of hosts may be: to move nodes for less is not worth the stop.
+// level is how much the load of two hosts may differ. A smaller difference is not worth stopping a
+// node.
 const level = 0.1
 
-// Rebalance proposes moves after which groups are spread again that are to be, and hosts are about
-// as full as one another. They are few: those that bring most come first, each node moves once, and
-// what is nearly level is left alone. It is the same for the same hosts, and after these moves it
-// proposes none.
+// Rebalance proposes moves after which groups are spread over hosts again, and hosts are about
+// equally full. It proposes few moves: those with the most effect come first, each node moves at
+// most once, and nearly equal hosts are left alone. The result is the same for the same hosts, and
+// after these moves Rebalance proposes none.
 func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
 	if name := anyUnknown(hosts); name != "" {
@@ -99,14 +101,14 @@ func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 	return all, nil
 }
 
-// A balance is hosts with their nodes, of which some are moved.
+// A balance is the hosts with their nodes while nodes are moved between them.
 type balance struct {
 	*rooms
-	on    map[*room][]*site.Node // those that can move and have not yet, the smallest first
+	on    map[*room][]*site.Node // nodes that can move and have not moved yet, the smallest first
 	moves []Move
 }
 
-// move moves a node.
+// move moves a node and records why.
 func (b *balance) move(n *site.Node, from, to *room, why string) {
 	b.change(n, from, -1)
 	b.change(n, to, 1)
@@ -114,13 +116,13 @@ func (b *balance) move(n *site.Node, from, to *room, why string) {
 	b.moves = append(b.moves, Move{n.Name, from.host.Name, to.host.Name, why})
 }
 
-// takes reports whether a node may go from one host to another.
+// takes reports whether a node may move from one host to another.
 func (b *balance) takes(n *site.Node, from, to *room) bool {
 	return from != to && b.able(n, to) && to.holds(n)
 }
 
-// spreads moves one node of a group that is to be spread from a host with many of them to one with
-// few. It must not crowd another group for that.
+// spreads moves one node of a group that must be spread from a host with many of its nodes to one
+// with few. It does not crowd another group by that. It reports whether it moved a node.
 func (b *balance) spreads() bool {
 	for _, g := range b.groups() {
 		var found *site.Node
@@ -149,7 +151,7 @@ func (b *balance) spreads() bool {
 	return false
 }
 
-// groups returns the groups that are to be spread over hosts, by name.
+// groups returns the names of the groups that must be spread over hosts, sorted.
 func (r *rooms) groups() (all []string) {
 	for _, of := range r.spread {
 		all = append(all, of...)
@@ -158,13 +160,14 @@ func (r *rooms) groups() (all []string) {
 	return slices.Compact(all)
 }
 
-// taken returns the share of a host that its nodes take, of what is scarcest.
+// taken returns the used share of a host's scarcest resource, after the given change.
 func (h *room) taken(cpus, memory int64) float64 {
 	return 1 - min(h.cpus.share(cpus), h.memory.share(memory))
 }
 
-// levels moves the node from the fullest host to another for which the fuller of the two is then
-// the least full; where that is the same, to the emptiest.
+// levels moves a node from the fullest host to another. It chooses the move after which the fuller
+// of the two is the least full, and among equal moves the one to the emptiest host. It reports
+// whether it moved a node.
 func (b *balance) levels() bool {
 	fullest := slices.Clone(b.open)
 	slices.SortStableFunc(fullest, func(x, y *room) int { return cmp.Compare(y.taken(0, 0), x.taken(0, 0)) })
@@ -197,13 +200,13 @@ func (b *balance) levels() bool {
 	return false
 }
 
-// crowds reports whether a group that is to be spread would be less so.
+// crowds reports whether a move would worsen the spread of a group that must be spread.
 func (b *balance) crowds(n *site.Node, from, to *room) bool {
 	return slices.ContainsFunc(b.spread[n.Name], func(g string) bool { return to.groups[g] >= from.groups[g] })
 }
 
-// evens moves a node without limits from the host with most of them to the one with fewest, if that
-// has not three quarters of as many.
+// evens moves a node without limits from the host with the most of them to the host with the
+// fewest, if that has less than three quarters as many. It reports whether it moved a node.
 func (b *balance) evens() bool {
 	for _, a := range b.open {
 		for _, c := range b.open {

@@ -32,7 +32,7 @@ func moved(t interface{ Fatalf(string, ...any) }, hosts []observe.Host, moves []
 	return all
 }
 
-// fullest returns the largest share that is taken of a host to which nodes may come.
+// fullest returns the largest used share of the hosts that accept nodes.
 func fullest(s *site.Site, hosts []observe.Host) (most float64) {
 	for _, h := range hosts {
 		if h.Drained != nil {
@@ -50,13 +50,13 @@ func fullest(s *site.Site, hosts []observe.Host) (most float64) {
 	return most
 }
 
-// TestMovesProperties: whatever is proposed can be; no node moves twice; the same is proposed in
-// any order of declaration; afterwards nothing more is; no host is fuller than the fullest was, and
-// no group more crowded.
+// TestMovesProperties: all proposed moves are possible, no node moves twice, and the order of
+// declaration has no effect. Afterwards no more moves are proposed, no host is fuller than the
+// fullest was, and no group is more crowded.
 func TestMovesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, hosts := drawn(t)
-		for i := range s.Nodes { // anywhere, as after hosts came and went
+		for i := range s.Nodes { // on random hosts, as after hosts were added and removed
 			h := &hosts[rapid.IntRange(0, len(hosts)-1).Draw(t, "on")]
 			if s.Nodes[i].Host != "" {
 				h = &hosts[slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == s.Nodes[i].Host })]

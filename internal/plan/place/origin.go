@@ -17,11 +17,11 @@ type Origin struct {
 	layer   *spec.Layer
 	site    *site.Site
 	needs   map[string]int
-	builder *observe.Host // of those that need it; nil: none is known to
+	builder *observe.Host // the best of the hosts that need it, or nil if none is known
 }
 
-// OriginOf looks at all hosts for those that have a layer and, if there are none, for the one that
-// is to build it. Needs says of each host that needs it how many nodes there stand on it.
+// OriginOf finds the hosts that have a layer and, if there are none, the host that should build it.
+// needs maps each host that needs the layer to the number of its nodes that use it.
 func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs map[string]int) *Origin {
 	o := &Origin{layer: l, site: s, needs: needs}
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
@@ -37,8 +37,8 @@ func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs
 	return o
 }
 
-// For returns the host that builds the layer, which some host needs: that one, if no other one is
-// known to need it that is better at it.
+// For returns the host that builds the layer for host h: h itself, unless another host that needs
+// the layer is known to be better.
 func (o *Origin) For(h *observe.Host) *observe.Host {
 	if o.builder == nil || o.prefers(h, o.builder) {
 		return h
@@ -46,9 +46,9 @@ func (o *Origin) For(h *observe.Host) *observe.Host {
 	return o.builder
 }
 
-// prefers reports whether a host builds the layer rather than another one: the one that has most of
-// the layers below it, of those the one with most of the nodes that need it, and of those the first
-// in the site.
+// prefers reports whether a host should build the layer rather than another one. It prefers the
+// host with the most of the layers below, then the one with the most nodes that need the layer, and
+// then the first in the site.
 func (o *Origin) prefers(h, other *observe.Host) bool {
 	below := func(h *observe.Host) (n int) {
 		for _, lower := range o.layer.Lower() {

@@ -6,7 +6,8 @@ import (
 	"orrery/internal/site"
 )
 
-// pinned wants that a node is pinned to processors that its host has: what check cannot know.
+// pinned returns an error if a node is pinned to processors that its host lacks. Package check
+// cannot know this.
 func pinned(n *site.Node, h *observe.Host) error {
 	if h.Online == "" {
 		return nil

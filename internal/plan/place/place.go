@@ -11,26 +11,27 @@ import (
 	"orrery/internal/site"
 )
 
-// Place returns a copy of the site in which every node has a host: the declared one, else the one it is
-// already on, else the one that has its volumes, else the one with the fewest nodes from which it must be
-// apart and, of these, with the largest share of processors and memory still free. If nothing is known of a
-// host, a node that is on none of the others may be there, and is taken to be.
+// Place returns a copy of the site in which every node has a host. It chooses the declared host, or
+// else the one that the node is already on, or else the one that has its volumes. Other nodes get
+// the host with the fewest nodes from which they must be apart. Among such hosts, Place chooses the
+// one with the largest free share of processors and memory. If a host is unknown, a node that is on
+// no other host may be there, and Place assumes that it is.
 //
-// Nodes are placed in the order of their ids, those first that are named: whoever makes only these
-// finds all others where they were the next time.
+// Nodes are placed in the order of their ids, after the nodes named in first. Placing a subset
+// first keeps all other placements stable.
 func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, error) {
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
 	locations, unknown := observe.Whereabouts(hosts, s.Stage), anyUnknown(hosts)
 	for i := range hosts {
-		for _, g := range hosts[i].Given { // it has no other place until it is settled whose it is
+		for _, g := range hosts[i].Given { // it has no other place until the move is finished
 			if to := g.To; !g.Staged && len(locations[g.Name]) == 0 &&
 				slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
 				locations[g.Name] = []string{to}
 			}
 		}
-		if r := hosts[i].Restoring; r != nil { // what it had waits for it there
+		if r := hosts[i].Restoring; r != nil { // its volumes are there and wait for it
 			for _, name := range r.Nodes {
 				if len(locations[name]) == 0 {
 					locations[name] = []string{hosts[i].Name}
@@ -88,7 +89,7 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	return &placed, nil
 }
 
-// anyUnknown returns the first host, by name, of which nothing is known; "": there is none.
+// anyUnknown returns the first unknown host by name, or "" if there is none.
 func anyUnknown(hosts []observe.Host) (name string) {
 	for i := range hosts {
 		if hosts[i].Unknown && (name == "" || hosts[i].Name < name) {
@@ -98,7 +99,7 @@ func anyUnknown(hosts []observe.Host) (name string) {
 	return name
 }
 
-// Crowds returns the groups of a site that are to be spread over hosts and are not, as its nodes are placed.
+// Crowds returns the groups of a placed site that must be spread over hosts but are not.
 func Crowds(placed *site.Site, hosts []observe.Host) []Crowd {
 	room := newRooms(placed, hosts)
 	for i := range placed.Nodes {

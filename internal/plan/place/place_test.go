@@ -34,7 +34,7 @@ func crowd(n int, limits site.Limits) *site.Site {
 	return s
 }
 
-// homes returns how many nodes each host has.
+// homes returns the number of nodes on each host.
 func homes(t *testing.T, s *site.Site, seen []observe.Host) map[string]int {
 	t.Helper()
 	placed, err := place.Place(s, seen)
@@ -61,8 +61,8 @@ func TestPlaceSpreads(t *testing.T) {
 	}
 }
 
-// TestPlaceOnTwo: a host that says it has a node of another takes nothing from that: not if the
-// site says where the node belongs, and else nobody guesses.
+// TestPlaceOnTwo: a host that reports a node of another gets no advantage from that. The declared
+// host is used and, if there is none, Place returns an error.
 func TestPlaceOnTwo(t *testing.T) {
 	s, seen := crowd(2, site.Limits{Cpus: 1, Memory: gib}), machines(8, 8)
 	for i := range seen {
@@ -129,7 +129,7 @@ func TestPlaceOnUnknownHost(t *testing.T) {
 	}
 }
 
-// drawn is a random site on random hosts, with groups that are spread; some hosts are drained.
+// drawn is a random site on random hosts, with groups to be spread and some drained hosts.
 func drawn(t *rapid.T) (*site.Site, []observe.Host) {
 	var hosts []observe.Host
 	s := &site.Site{Name: "rapid"}
@@ -163,7 +163,7 @@ func drawn(t *rapid.T) (*site.Site, []observe.Host) {
 	return s, hosts
 }
 
-// settled returns the hosts with those nodes on them that are placed there.
+// settled returns the hosts with the nodes that are placed on them.
 func settled(placed *site.Site, hosts []observe.Host, which func(string) bool) []observe.Host {
 	all := slices.Clone(hosts)
 	for i := range all {
@@ -193,9 +193,8 @@ func shuffled(t *rapid.T, s *site.Site, hosts []observe.Host) (*site.Site, []obs
 	return &other, rapid.Permutation(hosts).Draw(t, "seen")
 }
 
-// TestPlaceStable: where nodes are placed does not depend on the order in which anything is
-// declared; what is there stays, also when only some are; and nobody comes to a host that is
-// drained.
+// TestPlaceStable: placements do not depend on the order of declaration. Existing nodes stay where
+// they are, even if only some exist, and no node is placed on a drained host.
 func TestPlaceStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, hosts := drawn(t)
@@ -238,8 +237,8 @@ func TestPlaceStable(t *testing.T) {
 	})
 }
 
-// TestPlaceSpreadsGroups: nodes of a group are apart as far as hosts have room, though another host
-// has more of it.
+// TestPlaceSpreadsGroups: nodes of a group are spread as far as hosts have room, even if another
+// host has more free.
 func TestPlaceSpreadsGroups(t *testing.T) {
 	s := crowd(6, site.Limits{Cpus: 1})
 	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node2", "node4"}}}
@@ -264,7 +263,7 @@ func TestPlaceSpreadsGroups(t *testing.T) {
 	}
 }
 
-// TestPlaceOversubscribed: processors are given away more than once, memory is not.
+// TestPlaceOversubscribed: processors can be oversubscribed, and memory cannot.
 func TestPlaceOversubscribed(t *testing.T) {
 	s := crowd(16, site.Limits{Cpus: 1, Memory: gib})
 	s.Hosts[0].Oversubscribe = 2
@@ -278,8 +277,8 @@ func TestPlaceOversubscribed(t *testing.T) {
 	}
 }
 
-// TestPlaceByDisk: a machine with a disk of its own goes where there is room for it; what is on a
-// disk already needs no room there.
+// TestPlaceByDisk: a machine with a disk of its own is placed where there is room for it. A disk
+// that already exists needs no more room.
 func TestPlaceByDisk(t *testing.T) {
 	s := crowd(2, site.Limits{Cpus: 1})
 	for i := range s.Nodes {
@@ -302,7 +301,8 @@ func TestPlaceByDisk(t *testing.T) {
 	}
 }
 
-// TestPlaceByEngine: a node goes to a host that can run it, and takes an interface that nobody has.
+// TestPlaceByEngine: a node is placed on a host that can run it, and takes an interface that is
+// free.
 func TestPlaceByEngine(t *testing.T) {
 	s := crowd(3, site.Limits{})
 	for i := range s.Nodes {
@@ -320,8 +320,8 @@ func TestPlaceByEngine(t *testing.T) {
 	}
 }
 
-// TestPlaceAtData: a node that is nowhere comes to the host that has its volumes, unless there are
-// several, or one of which nothing is known, where it may be.
+// TestPlaceAtData: a node that exists nowhere is placed on the host that has its volumes, unless
+// several hosts have them, or a host is unknown and the node may be there.
 func TestPlaceAtData(t *testing.T) {
 	seen := machines(8, 8)
 	for i := range 6 {
@@ -346,14 +346,14 @@ func TestPlaceAtData(t *testing.T) {
 	}
 }
 
-// TestPlaceOnTheWay: a node that was given to a host, or whose restore waits on one, has its place
-// there, unless it is somewhere.
+// TestPlaceOnTheWay: a node that was given to a host, or whose restore waits on one, is placed
+// there, unless it exists somewhere.
 func TestPlaceOnTheWay(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(seen []observe.Host)
 		want   string
 	}{
-		"nothing":                    {func([]observe.Host) {}, "sv1"}, // which has the most room
+		"nothing":                    {func([]observe.Host) {}, "sv1"}, // it has the most room
 		"it was given":               {func(seen []observe.Host) { given(seen, "sv2", false) }, "sv2"},
 		"a release of it was":        {func(seen []observe.Host) { given(seen, "sv2", true) }, "sv1"},
 		"to a host that is gone":     {func(seen []observe.Host) { given(seen, "sv9", false) }, "sv1"},
@@ -378,7 +378,7 @@ func TestPlaceOnTheWay(t *testing.T) {
 	}
 }
 
-// given lets the first host have given the first node away.
+// given makes the first host have given the first node away.
 func given(seen []observe.Host, to string, staged bool) {
 	seen[0].Given = []observe.Given{{Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to}}
 }
@@ -387,7 +387,7 @@ func there(seen []observe.Host, i int) {
 	seen[i].Nodes = []observe.Node{{Node: spec.Node{Name: "node0"}, State: observe.Running}}
 }
 
-// TestNoPlace: where a node has no place at all, neither moves nor what would be lost can be told.
+// TestNoPlace: if a node cannot be placed at all, moves and losses cannot be computed.
 func TestNoPlace(t *testing.T) {
 	s, seen := crowd(1, site.Limits{Cpus: 99}), machines(8, 8)
 	for what, of := range map[string]func() error{

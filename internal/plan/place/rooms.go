@@ -11,24 +11,24 @@ import (
 	"orrery/internal/site"
 )
 
-// A room is what is free of a host. All is counted in whole numbers: so it does not matter in which
-// order nodes come.
+// A room is the free resources of a host. All amounts are integers, so that the result does not
+// depend on the order in which nodes are added.
 type room struct {
 	host   *observe.Host
 	cpus   amount // in millionths of a processor
 	memory amount
-	disk   int64           // bytes free; negative: nobody knows
-	alone  map[string]bool // interfaces, each of which one node can have
-	groups map[string]int  // how many nodes of groups that are spread are on it
-	shares map[string]int  // how many of those that share a volume are on it, by volume
+	disk   int64           // bytes free, or negative if unknown
+	alone  map[string]bool // interfaces, each for one node only, that are taken
+	groups map[string]int  // group to be spread -> number of its nodes on the host
+	shares map[string]int  // shared volume -> number of its nodes on the host
 
-	boundless int // nodes on it without limits
+	boundless int // number of nodes on it without limits
 }
 
-// An amount is how much there is of something, and how much of that nobody has.
+// An amount is the total and the free amount of a resource.
 type amount struct{ all, free int64 }
 
-// share returns how much of it is free after somebody has taken some.
+// share returns the free share after some has been taken.
 func (a amount) share(taken int64) float64 {
 	if a.all <= 0 {
 		return 0
@@ -36,21 +36,21 @@ func (a amount) share(taken int64) float64 {
 	return float64(a.free-taken) / float64(a.all)
 }
 
-// boundlessShare is how much of a host a node without limits counts for when the next one is
-// placed: such nodes shall not all come to the same host.
+// boundlessShare is the share of a host that a node without limits counts for when the next node is
+// placed. Without it, all such nodes would go to the same host.
 const boundlessShare = 0.01
 
-// free returns the share of the host that is free, of what is scarcest, once somebody has taken some.
+// free returns the free share of the host's scarcest resource, after some has been taken.
 func (h *room) free(cpus, memory int64) float64 {
 	return min(h.cpus.share(cpus), h.memory.share(memory)) - boundlessShare*float64(h.boundless)
 }
 
-// rooms are the hosts of a site.
+// rooms are the rooms of all hosts of a site.
 type rooms struct {
-	open   []*room // of the hosts to which nodes may come, by name
+	open   []*room // hosts that accept nodes, by name
 	byName map[string]*room
-	spread map[string][]string // groups that are spread over hosts, by node
-	shared map[string][]string // volumes of one host that it shares with others, by node
+	spread map[string][]string // node -> groups to be spread over hosts
+	shared map[string][]string // node -> host-local volumes that it shares with others
 }
 
 func newRooms(s *site.Site, hosts []observe.Host) *rooms {
@@ -73,7 +73,7 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 func (r *rooms) add(s *site.Site, o *observe.Host) {
 	to := &room{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}, shares: map[string]int{}}
 	r.byName[o.Name] = to
-	if o.Unknown { // nobody goes there who does not say so
+	if o.Unknown { // no node is placed there unless it is declared for the host
 		return
 	}
 	cpus, memory := float64(o.Cpus), o.Memory
@@ -91,7 +91,8 @@ func (r *rooms) add(s *site.Site, o *observe.Host) {
 
 func millionths(cpus float64) int64 { return int64(math.Round(cpus * 1e6)) }
 
-// take puts a node on a host. What it has on the disk of the host it is on is not free any more.
+// take puts a node on a host. If the node already exists on the host, its disk space is not counted
+// again.
 func (r *rooms) take(n *site.Node, host string) { r.change(n, r.byName[host], 1) }
 
 func (r *rooms) change(n *site.Node, h *room, by int) {
@@ -118,7 +119,8 @@ func (r *rooms) change(n *site.Node, h *room, by int) {
 
 func boundless(n *site.Node) bool { return n.Limits.Cpus == 0 && n.Limits.Memory == 0 }
 
-// Disk returns how much of a host's disk a node may come to need by what it says: its own disks that are files.
+// Disk returns how many bytes of a host's disk a node may need: the sizes of its disks that are
+// files.
 func Disk(n *site.Node) (bytes int64) {
 	for _, d := range n.VM.Drives() {
 		if !d.IsDevice() {
@@ -128,14 +130,14 @@ func Disk(n *site.Node) (bytes int64) {
 	return bytes
 }
 
-// able reports whether a host has the engine of a node and what it shares with others, and the
-// interfaces that it takes are nobody's.
+// able reports whether a host can run a node. It must have the node's engine and the volumes that
+// it shares with others, and the interfaces that the node takes must be free.
 func (r *rooms) able(n *site.Node, h *room) bool {
 	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) && !r.parted(n, h) &&
 		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
 }
 
-// parted reports whether a node would be parted on a host from others with which it shares a volume.
+// parted reports whether a host would separate a node from others with which it shares a volume.
 func (r *rooms) parted(n *site.Node, h *room) bool {
 	return slices.ContainsFunc(r.shared[n.Name], func(v string) bool {
 		if h.shares[v] > 0 {
@@ -150,7 +152,7 @@ func (r *rooms) parted(n *site.Node, h *room) bool {
 	})
 }
 
-// Sharers returns, by node, the volumes of one host that it shares with others of the site.
+// Sharers returns, by node, the host-local volumes that it shares with other nodes of the site.
 func Sharers(s *site.Site) map[string][]string {
 	local := map[string]bool{}
 	for i := range s.Volumes {
@@ -183,7 +185,7 @@ func (h *room) holds(n *site.Node) bool {
 		(disk == 0 || h.disk < 0 || h.disk >= disk)
 }
 
-// company is how many nodes of groups a host has.
+// company returns the number of nodes of groups that are on a host.
 func (h *room) company(spread []string) (all int) {
 	for _, g := range spread {
 		all += h.groups[g]
@@ -191,10 +193,10 @@ func (h *room) company(spread []string) (all int) {
 	return all
 }
 
-// best returns, of the hosts that take a node, the one with the fewest of those nodes from which it must be
-// apart. Of several such hosts it returns the one with the most left of what is scarcest there. Most hosts
-// are no better than the best so far, and are not asked whether they take the node: sites have thousands of
-// nodes and hundreds of hosts.
+// best returns the host that should take a node. It chooses the host with the fewest nodes from
+// which the node must be apart, and among such hosts the one with the most left of its scarcest
+// resource. Most hosts are no better than the best so far, so best skips the costly checks for
+// them: sites have thousands of nodes and hundreds of hosts.
 func (r *rooms) best(n *site.Node) (string, bool) {
 	var best *room
 	fewest, most := 0, 0.0
@@ -212,7 +214,7 @@ func (r *rooms) best(n *site.Node) (string, bool) {
 	return best.host.Name, true
 }
 
-// why tells why no host takes a node.
+// why returns why no host can take a node.
 func (r *rooms) why(n *site.Node) (why, cure string) {
 	var candidates []string
 	for _, h := range r.open {
@@ -228,7 +230,7 @@ func (r *rooms) why(n *site.Node) (why, cure string) {
 		"lower limits, or declare another [host.…]"
 }
 
-// needs says how much room a node needs.
+// needs describes the resources that a node needs.
 func needs(n *site.Node) string {
 	text := fmt.Sprintf("%.3g cpus and %d MiB", n.Limits.Cpus, n.Limits.Memory>>20)
 	if disk := Disk(n); disk > 0 {
@@ -237,12 +239,12 @@ func needs(n *site.Node) string {
 	return text
 }
 
-// A Crowd is nodes of a group that are on one host more than on some other that could have some of them.
+// A Crowd is a group with more nodes on one host than on another that could take some of them.
 type Crowd struct {
 	Group string `json:"group"`
 	Host  string `json:"host"`
 	Nodes int    `json:"nodes"`
-	Least string `json:"least"` // the host with the fewest
+	Least string `json:"least"` // host with the fewest
 	Few   int    `json:"few"`
 }
 
@@ -251,7 +253,7 @@ func (c Crowd) String() string {
 		c.Host, c.Few, c.Least)
 }
 
-// crowded returns the groups that are to be spread over hosts and are not, by name.
+// crowded returns the groups that must be spread over hosts but are not, by name.
 func (r *rooms) crowded() (all []Crowd) {
 	for _, g := range r.groups() {
 		c := Crowd{Group: g, Few: math.MaxInt}

@@ -11,12 +11,12 @@ import (
 	"orrery/internal/site"
 )
 
-// A Loss is that of some hosts at once, and what comes of it.
+// A Loss is the simultaneous loss of some hosts, and its effects.
 type Loss struct {
 	Hosts   []string   `json:"hosts"`
-	Moved   []Refuge   `json:"moved"`   // nodes that find room elsewhere
+	Moved   []Refuge   `json:"moved"`   // nodes that find room on other hosts
 	Lost    []Homeless `json:"lost"`    // nodes that do not
-	Crowded []Crowd    `json:"crowded"` // groups that are to be spread over hosts, and are not then
+	Crowded []Crowd    `json:"crowded"` // groups that must be spread over hosts and no longer are
 }
 
 // A Refuge is the host on which a node finds room.
@@ -25,20 +25,20 @@ type Refuge struct {
 	Host string `json:"host"`
 }
 
-// A Homeless node finds no room, and why.
+// A Homeless node finds no room. Why and Cure explain it.
 type Homeless struct {
 	Node string `json:"node"`
 	Why  string `json:"why"`
 	Cure string `json:"cure"`
 }
 
-// Well reports whether all of the site is as it is to be after the loss.
+// Well reports whether the whole site is as declared after the loss.
 func (l *Loss) Well() bool { return len(l.Lost) == 0 && len(l.Crowded) == 0 }
 
-// Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on
-// the others, placed as Place would: by processors, memory, disk, engines, what they take of a
-// host, and from which others they are to be apart. The site is as it is live. A host of which
-// nothing is known proves nothing, so there must be none.
+// Survive returns, for each way of losing a number of hosts at once, which nodes find room on the
+// other hosts. It places them as Place would: by processors, memory, disk, engines, the host
+// interfaces that they take, and the nodes from which they must be apart. The site must be the one
+// that is live. An unknown host proves nothing, so Survive returns an error if there is one.
 func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	if len(hosts) < 2 {
 		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").
@@ -68,7 +68,8 @@ func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	return all, nil
 }
 
-// lose places the nodes of some hosts on the others, the largest first: so more of them find room.
+// lose places the nodes of lost hosts on the other hosts, the largest first, so that more of them
+// find room.
 func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
 	l := Loss{Moved: []Refuge{}, Lost: []Homeless{}, Crowded: []Crowd{}}
 	var left []observe.Host
@@ -110,13 +111,13 @@ func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
 	return l
 }
 
-// larger puts nodes that need more of a host first.
+// larger compares nodes so that those that need more of a host come first.
 func larger(a, b *site.Node) int {
 	return cmp.Or(cmp.Compare(b.Limits.Memory, a.Limits.Memory), cmp.Compare(b.Limits.Cpus, a.Limits.Cpus),
 		cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
 }
 
-// tied tells what ties a node to its host.
+// tied returns what ties a node to its host, or "" if nothing does.
 func tied(n *site.Node, fixed bool) (why, cure string) {
 	switch {
 	case fixed:
@@ -134,7 +135,7 @@ func tied(n *site.Node, fixed bool) (why, cure string) {
 
 const maxChoices = 5000
 
-// choices returns each way of taking k of n things, in order, or nil if there are too many.
+// choices returns each way of taking k of n items, in order, or nil if there are too many.
 func choices(n, k int) (all [][]int) {
 	var take func(from int, have []int) bool
 	take = func(from int, have []int) bool {

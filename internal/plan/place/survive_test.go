@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// over is a site of hosts with nodes of one size.
+// over returns a site of hosts with nodes of one size.
 func over(hosts []observe.Host, nodes int, limits site.Limits) *site.Site {
 	s := crowd(nodes, limits)
 	s.Hosts = nil
@@ -30,7 +30,8 @@ func survived(t *testing.T, s *site.Site, hosts []observe.Host, lost int) []plac
 	return all
 }
 
-// TestSurvive: whichever host is lost, its nodes find room on the others, or it is said which do not.
+// TestSurvive: whichever host is lost, its nodes find room on the others, or those without room are
+// named.
 func TestSurvive(t *testing.T) {
 	hosts, limits := machines(4, 4, 4), site.Limits{Cpus: 1, Memory: gib}
 	all := survived(t, over(hosts, 8, limits), hosts, 1)
@@ -86,8 +87,8 @@ func TestSurviveTied(t *testing.T) {
 	}
 }
 
-// TestSurviveCrowded: a group that would not be spread any more is named; a host that is drained
-// takes nobody in.
+// TestSurviveCrowded: a group that would no longer be spread is named, and a drained host accepts
+// no nodes.
 func TestSurviveCrowded(t *testing.T) {
 	hosts := machines(8, 8, 4)
 	s := over(hosts, 6, site.Limits{Cpus: 1})
@@ -104,7 +105,7 @@ func TestSurviveCrowded(t *testing.T) {
 			t.Errorf("without %v: %+v", l.Hosts, l)
 		}
 	}
-	hosts[2].Cpus = 2 // and is full
+	hosts[2].Cpus = 2 // it is full
 	l := survived(t, s, hosts, 1)[0]
 	if len(l.Lost) > 0 || len(l.Crowded) != 1 || l.Crowded[0].Group != "web" || l.Crowded[0].Nodes != 3 || l.Well() {
 		t.Errorf("without %v: %+v", l.Hosts, l)

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// commit plans that all hosts take down what is live: each has the same of the whole site on record.
+// commit plans that all hosts record what is live. Each host records this for the whole site.
 func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 	var needs []int
 	for _, m := range d.order {
@@ -54,7 +54,7 @@ func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 	return nil
 }
 
-// record returns what a host has on record when all of it is done.
+// record returns a host's record after the switch.
 func (d *draft) record(h *observe.Host) observe.Releases {
 	record := h.Releases
 	record.Active, record.Former = maps.Clone(record.Active), maps.Clone(record.Former)
@@ -72,17 +72,17 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 		switch {
 		case d.goal.Back:
 			delete(record.Former, m.name)
-		case d.goal.Recover && record.Former[m.name] == m.to.Release: // it had come further
+		case d.goal.Recover && record.Former[m.name] == m.to.Release: // the switch had come further
 			delete(record.Former, m.name)
-		case d.goal.Recover: // the switch came to nothing, and what rollback returns to is as it was
+		case d.goal.Recover: // the switch failed, and rollback returns to the same as before
 		case known && previous != m.to.Release && m.there(previous):
 			record.Former[m.name] = previous
-		case known && previous != m.to.Release: // it ended when the site was taken down: there is no way back to it
+		case known && previous != m.to.Release: // it ended when the site was taken down, so no rollback to it
 			delete(record.Former, m.name)
 		}
 		record.Active[m.name] = m.to.Release
 	}
-	for name, release := range d.goal.To { // somebody has ended it since; up makes it anew
+	for name, release := range d.goal.To { // the user has destroyed the node since, and up recreates it
 		if d.members[name] == nil {
 			record.Active[name] = release
 			delete(record.Former, name)
@@ -101,7 +101,7 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 	return record
 }
 
-// names plans that nodes are told of one another as they are after the switch: a release may give
+// names plans to update what nodes know of one another after the switch, since a release may give
 // them other roles.
 func (d *draft) names(h *observe.Host, then []observe.Host, committed []int) error {
 	placed, err := plan.PlacedAsLive(d.site, then, d.goal.Releases)
@@ -135,7 +135,7 @@ func title(set []*member) string {
 	return fmt.Sprintf("%d nodes", len(set))
 }
 
-// releases names the releases that a set goes to.
+// releases returns the names of the releases to which a set switches.
 func releases(set []*member) string {
 	var all []string
 	for _, m := range set {

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestBackAndForth: what was staged once can be switched to for as long as it is there, also when
-// it was live before and has let go of its volumes, and when the host was booted in between.
+// TestBackAndForth: a release that was staged once can be switched to while it exists, even if it
+// was live before and has released its volumes, and even after a boot of the host.
 func TestBackAndForth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, all := stagedTwice(t)
@@ -45,9 +45,9 @@ func TestBackAndForth(t *testing.T) {
 	})
 }
 
-// TestProofsAskNobodyRetired: whatever parts of a site go forward and back, in whatever order, an
-// instance is proven in quarantine only if all nodes that it needs answer there. Those that were
-// live have let go of their volumes, and others are live.
+// TestProofsAskNobodyRetired: whichever parts of a site go forward and back in any order, an
+// instance is proven in quarantine only if all nodes that it needs answer there. Retired nodes have
+// released their volumes, and other nodes are live.
 func TestProofsAskNobodyRetired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, at := stagedTwice(t)
@@ -63,7 +63,7 @@ func TestProofsAskNobodyRetired(t *testing.T) {
 				w.wantPeersFirst(p, merged(at, to))
 			}
 			w.must(p, err)
-			w.host.Healthy = nil // what starts after a boot asks until its peers have started, too
+			w.host.Healthy = nil // after a boot, health checks fail until the peers have started, too
 			w.must(w.up())       // names may have changed
 			at = merged(at, to)
 			w.want(at)
@@ -71,8 +71,7 @@ func TestProofsAskNobodyRetired(t *testing.T) {
 	})
 }
 
-// TestProvenWhatCanBe: nothing but a peer that does not answer keeps an instance from being proven
-// in quarantine.
+// TestProvenWhatCanBe: an instance is proven in quarantine, unless a peer does not answer there.
 func TestProvenWhatCanBe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := stagedTwice(t)
@@ -107,8 +106,9 @@ func TestProvenWhatCanBe(t *testing.T) {
 	})
 }
 
-// TestStageSparesTheWayBack: what rollback returns to stays as it was live, however often it is
-// staged; it is staged anew when it is no longer whole, or when the way back is given up.
+// TestStageSparesTheWayBack: the release that rollback returns to stays as it was live, however
+// often it is staged. It is staged again only if it is no longer complete, or the rollback is given
+// up.
 func TestStageSparesTheWayBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -146,7 +146,7 @@ func TestStageSparesTheWayBack(t *testing.T) {
 			t.Fatalf("other: %t, but %v", other, err)
 		}
 		first := w.site.Nodes[0].Name
-		for _, n := range w.observe()[0].Nodes { // a stage that was killed, or whatever else, has left it half done
+		for _, n := range w.observe()[0].Nodes { // a killed stage, for example, has left it incomplete
 			if n.Name == first && n.Release == 701 {
 				if err := w.host.Mark(context.Background(), engine.RefOf(&n.Node), engine.Mark{Config: n.Config}); err != nil {
 					t.Fatal(err)

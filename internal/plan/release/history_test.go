@@ -13,9 +13,8 @@ import (
 	"orrery/internal/plan/release"
 )
 
-// TestHistory: in random histories of switches and rollbacks, some of them killed, and of boots of
-// the host, each next recovery ends with the set at one release, and nothing else is left live in
-// any way.
+// TestHistory: in random histories of switches, rollbacks, kills and boots of the host, each
+// recovery ends with the set at one release, and nothing else stays live in any respect.
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, at := stagedTwice(t)
@@ -27,7 +26,7 @@ func TestHistory(t *testing.T) {
 			}
 			p, err := w.turn(goal)
 			if err != nil && strings.Contains(err.Error(), "(orrery stage ") {
-				// a kill has left an instance half way: what it says helps
+				// A kill has left an instance incomplete, and the error names the cure.
 				for _, number := range goal.To {
 					w.stage(number)
 					break
@@ -83,8 +82,8 @@ func (w *world) wantOneLive() {
 	}
 }
 
-// TestCutShort: an instance that a killed switch left half way, before it had ever done what only a
-// live node does, does that once it is switched to.
+// TestCutShort: an instance that a killed switch left incomplete, before it had ever done live-only
+// work, starts that work once it is switched to.
 func TestCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

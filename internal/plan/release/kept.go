@@ -15,13 +15,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// from returns the site of which nodes of a release are made, in quarantine: is, as the site
-// directory declares it now, or was, as the release was staged from before (nil: it was not, or
-// that cannot be read).
+// from returns the site from which nodes of a release are made in quarantine. declared is the
+// release as the site directory declares it now. kept is the site from which it was staged before,
+// or nil if it was not staged or that site cannot be read.
 //
-// One copy of the site directory is kept for a release, and nodes of it that are live follow that
-// copy. So as long as some are live, or may be again, it stays, and more nodes can be staged only
-// if both directories make the same of the release.
+// A release has one copy of the site directory, and its live nodes are made from that copy. The
+// copy stays while nodes of the release are live or may be again. During that time, more nodes can
+// be staged only if both directories make the same nodes of the release.
 func from(declared, kept *site.Site, hosts []observe.Host) (*site.Site, error) {
 	bound := bound(hosts, declared.Stage)
 	if len(bound) == 0 {
@@ -42,7 +42,8 @@ func from(declared, kept *site.Site, hosts []observe.Host) (*site.Site, error) {
 	return nil, p
 }
 
-// bound returns the nodes, sorted, of which a release is live or may be so again without being staged.
+// bound returns the nodes, sorted, for which a release is live or may be again without being
+// staged.
 func bound(hosts []observe.Host, release int) []string {
 	all := map[string]bool{}
 	for i := range hosts {
@@ -57,7 +58,8 @@ func bound(hosts []observe.Host, release int) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// bindings give, by node, the releases that are live or may be so again without being staged.
+// bindings returns maps from nodes to the releases that are live or may be again without being
+// staged.
 func bindings(r *observe.Releases) []map[string]int {
 	groups := []map[string]int{r.Active, r.Former}
 	if r.Trial != nil {
@@ -69,7 +71,7 @@ func bindings(r *observe.Releases) []map[string]int {
 	return groups
 }
 
-// returned reports whether a release is bound by nothing but that rollback returns to it.
+// returned reports whether a release is bound only because rollback returns to it.
 func returned(hosts []observe.Host, release int) bool {
 	given := slices.Clone(hosts)
 	for i := range given {
@@ -78,9 +80,9 @@ func returned(hosts []observe.Host, release int) bool {
 	return len(bound(given, release)) == 0
 }
 
-// Difference says in words how the nodes differ that two site directories make of a release, in
-// quarantine and when it is live; "": in nothing. Networks, which are no release's, count as far as
-// they reach nodes.
+// Difference describes how the nodes differ that two site directories make of a release, in
+// quarantine and live. It returns "" if they do not. Networks belong to no release and count only
+// as far as they affect nodes.
 func Difference(former, current *site.Site) (string, error) {
 	for _, stage := range []int{current.Stage, 0} {
 		before, after := *former, *current
@@ -116,10 +118,10 @@ func difference(former, current *site.Site) (string, error) {
 	return "", nil
 }
 
-// same compares by what would be on record.
+// same compares by the digests that would be recorded.
 func same(a, b any) bool { return spec.Digest(a) == spec.Digest(b) }
 
-// parts says which of the parts of a node differ, if it is in these.
+// parts describes which parts of a node differ, or returns "" if no part does.
 func parts(old, wanted *spec.Node) string {
 	var words []string
 	for _, text := range []string{spec.Differences(old.Parts, wanted.Parts),
@@ -131,15 +133,15 @@ func parts(old, wanted *spec.Node) string {
 	return strings.Join(words, ", ")
 }
 
-// makers spell out the nodes of releases in quarantine, placed as stage places them.
+// makers make the nodes of releases in quarantine, placed as stage places them.
 type makers struct {
 	spans *spans
 	by    map[int]*spec.Maker // release
 }
 
-// outdated says how an instance differs from what its release declares; "": in nothing. The release
-// may have been staged anew, from another site directory, and the run ended before it came to this
-// node.
+// outdated describes how an instance differs from what its release declares, or returns "" if it
+// does not. The release may have been staged again from another site directory, in a run that ended
+// before it reached this node.
 func (all makers) outdated(m *member) string {
 	maker := all.of(m.site, m.to.Release)
 	declared, _ := maker.Site.Node(m.name)

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// edited returns a site as somebody has changed it, and whether that changes what release 701 is.
+// edited returns a site after a user's edit, and whether the edit changes release 701.
 func edited(t *rapid.T, s *site.Site) (*site.Site, bool) {
 	e := *s
 	e.Roles, e.Nodes, e.Releases, e.Networks = slices.Clone(s.Roles), slices.Clone(s.Nodes), slices.Clone(s.Releases),
@@ -68,8 +68,8 @@ func (w *world) wantQuiet() {
 	}
 }
 
-// TestStageAgain: however the site directory changes while a release of it is staged and switched
-// in parts, what is live follows what it was staged from, and up leaves it alone.
+// TestStageAgain: however the site directory changes while a release is staged and switched to in
+// parts, live nodes follow the copy from which they were staged, and up leaves them alone.
 func TestStageAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -125,8 +125,8 @@ func releasesOf(w *world) []int {
 	return all
 }
 
-// TestStageTellsWhat: who stages more of a release that is live, from another site directory, is
-// told what differs.
+// TestStageTellsWhat: staging more of a live release from a changed site directory reports the
+// difference.
 func TestStageTellsWhat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// gone reports whether nothing of a node is there that may be live, wholly or in part: somebody has
-// ended it since.
+// gone reports whether no instance of a node exists that is live or partly live. The user has
+// destroyed it in the meantime.
 func gone(hosts []observe.Host, name string) bool {
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
@@ -26,36 +26,36 @@ func gone(hosts []observe.Host, name string) bool {
 	return true
 }
 
-// standing reports whether an instance is live, or half so.
+// standing reports whether an instance is live or partly live.
 func standing(n *observe.Node) bool {
 	retired := stand.Retired(n.Node)
 	return active(n) || n.Holds() || elsewhere(n, &retired)
 }
 
-// active reports whether an instance does what only a live node does. One that stands still does
-// nothing, and before it starts in quarantine it is made to do nothing of that.
+// active reports whether an instance does live-only work. A stopped instance does none, and before
+// it starts in quarantine this work is turned off.
 func active(n *observe.Node) bool { return n.Runs() && n.Active }
 
 // A member is a node of the set that is switched.
 type member struct {
 	name  string
 	host  *observe.Host
-	to    *observe.Node   // that shall be live
-	live  spec.Node       // it, then
-	olds  []*observe.Node // that are live, or half so
+	to    *observe.Node   // the instance that must be live
+	live  spec.Node       // to as it is when live
+	olds  []*observe.Node // other instances that are live or partly live
 	node  *site.Node      // as its release declares it
-	site  *site.Site      // as its release makes it
-	peers []*member       // that must be healthy before it
+	site  *site.Site      // as its release declares it
+	peers []*member       // members that must be healthy before it
 
 	postponed bool // it is proven only when it is live
 
-	wake, ready, start int   // its steps; -1: none
-	retire             []int // of each that is live, or half so
-	answers            []int // after which it answers in quarantine
-	done               []int // after which it is healthy where it is live
+	wake, ready, start int   // its steps, or -1 if none
+	retire             []int // steps that retire olds
+	answers            []int // steps after which it answers in quarantine
+	done               []int // steps after which it is healthy where it is live
 }
 
-// find finds the members on a host.
+// find adds the members on a host to the draft.
 func (d *draft) find(h *observe.Host) error {
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
@@ -86,7 +86,7 @@ func (d *draft) find(h *observe.Host) error {
 	return nil
 }
 
-// waits finds out who waits for whom, and orders the members by it.
+// waits determines which members wait for which others, and sorts the members accordingly.
 func (d *draft) waits(hosts []observe.Host) error {
 	staying := map[string][]*site.Site{}
 	for i := range hosts {
@@ -122,7 +122,7 @@ func (d *draft) waits(hosts []observe.Host) error {
 	return nil
 }
 
-// changed returns the member of a name for which something has to be done, or nil.
+// changed returns the member of a name if it must change, or nil.
 func (d *draft) changed(name string) *member {
 	if m := d.members[name]; m != nil && d.goal.changing(m) {
 		return m
@@ -130,17 +130,17 @@ func (d *draft) changed(name string) *member {
 	return nil
 }
 
-// A finder finds the members for which one member waits, also through nodes that stay as they are:
-// those work only as well as what they need does.
+// A finder finds the members for which one member waits. It also looks through nodes that do not
+// change, since they work only as well as the nodes that they need.
 type finder struct {
 	*draft
-	// by node that stays, be it a member: the site as each of its live instances declares it
+	// node that does not change -> the sites of its live instances
 	staying map[string][]*site.Site
 	seen    map[*site.Node]bool
 	found   []*member
 }
 
-// through finds them among the nodes that a node of a site needs.
+// through adds the members among the nodes that a node of a site needs.
 func (f *finder) through(s *site.Site, n *site.Node) error {
 	if f.seen[n] {
 		return nil
@@ -171,22 +171,22 @@ func (f *finder) through(s *site.Site, n *site.Node) error {
 	return nil
 }
 
-// staged reports whether the member's instance is wholly in quarantine.
+// staged reports whether the member's instance is completely in quarantine.
 func (m *member) staged() bool { return m.to.Staged && !active(m.to) && !m.to.Holds() }
 
-// changes reports whether anything has to be done for the member.
+// changes reports whether the member must change.
 func (m *member) changes() bool {
 	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
 
-// changing reports whether something has to be done for a member, be it that its instance is only
-// configured anew.
+// changing reports whether a member must change, even if its instance must only be configured
+// again.
 func (g Goal) changing(m *member) bool { return m.changes() || g.cutShort(m) }
 
 // cutShort reports whether a switch was killed while it stopped or started services of the member's
-// instance, so that it has to be configured anew.
+// instance. The instance must then be configured again.
 func (g Goal) cutShort(m *member) bool {
-	if g.Recover { // what does not run is left to up
+	if g.Recover { // up starts and configures what does not run
 		return m.to.Runs() && !m.to.Configured
 	}
 	return m.served() && !m.to.Configured
@@ -203,16 +203,16 @@ func (m *member) former() bool {
 	return known && release == m.to.Release
 }
 
-// served reports whether the member's instance was live before, and need not be proven in
-// quarantine: it has proven itself, and may lack the volumes that others have now. What is of no
-// release is in quarantine for no other reason.
+// served reports whether the member's instance was live before. Such an instance has proven itself,
+// and it may lack volumes that other nodes have now, so it is not proven in quarantine. An instance
+// without a release is in quarantine only because it was live before.
 func (m *member) served() bool { return m.former() || bereft(&m.to.Node) || m.to.Release == 0 }
 
 // runs reports whether the member's instance runs, or will.
 func (m *member) runs() bool { return m.to.Runs() || m.wake >= 0 }
 
-// fit says why an instance cannot be made live now. One that stands still, as after a boot of the
-// host, is woken first.
+// fit returns an error if an instance cannot be made live now. A stopped instance, as after a boot
+// of the host, is started first.
 func (d *draft) fit(m *member) error {
 	if d.goal.Recover || !m.to.Staged {
 		return nil
@@ -256,7 +256,7 @@ func (g Goal) doesOnlyLive(n *observe.Node) bool {
 	return ok && liveOnly(s, node)
 }
 
-// moves returns where the links of a member's instances go.
+// moves returns where the links of a member's instances move.
 func (m *member) moves() []plan.Move {
 	var all []plan.Move
 	for _, old := range m.olds {

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestMixedSet: containers and virtual machines switch together without standing still, as far as
-// each of their engines can.
+// TestMixedSet: containers and virtual machines switch together without being stopped, as far as
+// their engines support it.
 func TestMixedSet(t *testing.T) {
 	node := func(engine string, mounts ...spec.Mount) *observe.Node {
 		return &observe.Node{Node: spec.Node{Name: engine, Engine: engine, Mounts: mounts,

@@ -15,12 +15,12 @@ type wiring struct {
 	*plan.Plan
 	spans *spans
 	host  *observe.Host
-	steps []int // that make them
+	steps []int // steps that make the networks
 }
 
-// networks plans those that a set needs.
+// networks plans the networks that a set needs.
 func (w *wiring) networks(set []*member) error {
-	live, apart := map[string]bool{}, map[int]map[string]bool{} // names of networks; of quarantines, by release
+	live, apart := map[string]bool{}, map[int]map[string]bool{} // network names: live, and by release
 	use := func(n spec.Node) {
 		names := live
 		if n.Staged {
@@ -66,7 +66,7 @@ func (w *wiring) networks(set []*member) error {
 	return nil
 }
 
-// network adds the step that makes a network, if it is not there as it shall be.
+// network adds the step that makes a network, unless the network is as desired.
 func (w *wiring) network(wanted spec.Network) {
 	h := w.host
 	s := plan.Step{
@@ -81,7 +81,7 @@ func (w *wiring) network(wanted spec.Network) {
 		return
 	case i >= 0 && len(h.Networks[i].Drift) == 0:
 		old := &h.Networks[i].Network
-		if wanted.VXLAN == old.VXLAN || len(w.spans.hosts) < 2 { // whatever else the site says now is for up
+		if wanted.VXLAN == old.VXLAN || len(w.spans.hosts) < 2 { // up makes all other changes
 			return
 		}
 		updated := *old
@@ -89,7 +89,7 @@ func (w *wiring) network(wanted spec.Network) {
 		s.Network, s.WasNetwork, s.Reason, s.Undo = &updated, old, "hosts or nodes on other hosts changed",
 			"make network "+wanted.Name+" as it was"
 	case i >= 0:
-		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
+		s.WasNetwork, s.Undo = &wanted, "" // another program has damaged it, and undo leaves it repaired
 	}
 	for _, step := range w.steps {
 		if w.Steps[step].Network.Joins(wanted.Parent) {

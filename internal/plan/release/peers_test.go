@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// askPeers is a health check that asks all nodes that a node needs, and these ask those that they need.
+// askPeers is a health check that asks all nodes that a node needs, which in turn ask those that
+// they need.
 func (w *world) askPeers(n *spec.Node) error {
 	for _, peer := range w.peers(n) {
 		instance := w.instance(peer, n.Release)
@@ -18,7 +19,7 @@ func (w *world) askPeers(n *spec.Node) error {
 			instance = w.liveInstance(peer)
 		}
 		switch {
-		case instance == nil: // never staged
+		case instance == nil: // it was never staged
 			continue
 		case instance.State != observe.Running:
 			return fmt.Errorf("node %s of release %d does not run", peer, instance.Release)
@@ -55,12 +56,12 @@ func (w *world) peers(n *spec.Node) (names []string) {
 	return names
 }
 
-// instance returns the instance of a node of a release, or nil.
+// instance returns the instance of a node in a release, or nil.
 func (w *world) instance(name string, release int) *observe.Node {
 	return w.find(func(n *observe.Node) bool { return n.Name == name && n.Release == release })
 }
 
-// liveInstance returns the instance of a node that is live, or nil.
+// liveInstance returns the live instance of a node, or nil.
 func (w *world) liveInstance(name string) *observe.Node {
 	return w.find(func(n *observe.Node) bool { return n.Name == name && !n.Staged })
 }

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// prove plans that instances are healthy in quarantine, before anything is disturbed. One that was
-// woken there is configured first, and each is checked after those that it needs.
+// prove plans health checks of instances in quarantine, before anything is disturbed. An instance
+// that was started there is configured first. Each instance is checked after those that it needs.
 func (d *draft) prove() {
 	if d.goal.Recover {
 		return
@@ -24,7 +24,7 @@ func (d *draft) prove() {
 	}
 }
 
-// proof plans that one instance is healthy that runs in quarantine, or will.
+// proof plans the health check of an instance that runs in quarantine, or will.
 func (d *draft) proof(m *member, woken bool) {
 	s := plan.Step{
 		Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine",

@@ -10,8 +10,8 @@ import (
 type quarantines map[int]*quarantine
 
 // postpone finds the members that cannot be healthy in quarantine, because a node that they need,
-// directly or through others, does not answer there: it was live and has let go of its volumes, it
-// is live, or it does not run. Such members are proven when they are live.
+// directly or indirectly, does not answer there. That node was live and has released its volumes,
+// or it is live, or it does not run. Such members are proven when they are live.
 func (d *draft) postpone() error {
 	d.quarantines = quarantines{}
 	if d.goal.Recover {
@@ -41,26 +41,28 @@ func (d *draft) postpone() error {
 	return nil
 }
 
-// proves reports whether the member's instance is proven in quarantine, and not only when it is live.
+// proves reports whether the member's instance is proven in quarantine, and not only when it is
+// live.
 func (m *member) proves() bool { return !m.served() && !m.postponed }
 
-// asked reports whether a proof depends on the member's instance, so that it has to answer in quarantine.
+// asked reports whether a proof depends on the member's instance, so that it must answer in
+// quarantine.
 func (all quarantines) asked(m *member) bool {
 	q := all[m.to.Release]
 	return q != nil && q.asked[m.name]
 }
 
-// A quarantine is what proofs depend on of one release.
+// A quarantine is what the proofs of one release depend on.
 type quarantine struct {
 	site   *site.Site
 	peers  *selector.Peers
 	silent map[string]bool // nodes whose instance does not answer there
-	known  map[string]bool // by node: whether it needs one of them
+	known  map[string]bool // node -> whether it needs a silent one
 	asked  map[string]bool // nodes on which proofs depend
 }
 
-// silent finds the instances of a release that do not answer. One that was never staged is none of
-// them: what was staged without it was proven without it.
+// silent returns the nodes of a release whose instances do not answer. Nodes that were never staged
+// are not included: everything was proven without them.
 func silent(hosts []observe.Host, release int, members map[string]*member) map[string]bool {
 	all := map[string]bool{}
 	for i := range hosts {
@@ -73,8 +75,8 @@ func silent(hosts []observe.Host, release int, members map[string]*member) map[s
 	return all
 }
 
-// answers reports whether an instance runs in quarantine with all that it had when it was staged,
-// or is woken there.
+// answers reports whether an instance runs in quarantine with all the volumes that it had when it
+// was staged, or will be started there.
 func answers(n *observe.Node, m *member) bool {
 	if !n.Staged || active(n) || n.Holds() || bereft(&n.Node) {
 		return false
@@ -82,12 +84,12 @@ func answers(n *observe.Node, m *member) bool {
 	return n.Runs() || m != nil && m.to == n
 }
 
-// needsSilent reports whether a node needs, directly or through others, one that does not answer.
+// needsSilent reports whether a node needs a silent one, directly or indirectly.
 func (q *quarantine) needsSilent(n *site.Node) (bool, error) {
 	if known, ok := q.known[n.Name]; ok || len(q.silent) == 0 {
 		return known, nil
 	}
-	q.known[n.Name] = false // a circle, which check refuses, is cut here
+	q.known[n.Name] = false // cuts a cycle, which package check refuses
 	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
 	if err != nil {
 		return false, err
@@ -104,7 +106,7 @@ func (q *quarantine) needsSilent(n *site.Node) (bool, error) {
 	return needs, nil
 }
 
-// ask takes down the nodes that a node needs, directly or through others: its proof depends on them.
+// ask records the nodes that a node needs, directly or indirectly, since its proof depends on them.
 func (q *quarantine) ask(n *site.Node) error {
 	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Stage plans that nodes of a release are built, boot and are proven in quarantine, and returns the
-// site of the quarantine (as twin.Quarantine does) that they are made of: is, as the release is
-// declared now, or was, as it was staged before (nil: it was not). Nodes to which rollback returns
-// are not touched, see Spared.
+// Stage plans that nodes of a release are built, booted and proven in quarantine. It also returns
+// the site of the quarantine from which they are made, as twin.Quarantine does. declared is the
+// release as the site directory declares it now. kept is the release as it was staged before, or
+// nil if it was not. Nodes to which rollback returns are not touched, see Spared.
 func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
 		for _, n := range declared.Nodes {
@@ -40,8 +40,8 @@ func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*pl
 
 func concerns(goal plan.Goal, node string) bool { return goal.Nodes == nil || goal.Nodes[node] }
 
-// Spared returns the nodes of a release, sorted, to which rollback returns and which are there for
-// that, as they were when they were live: to stage them anew might leave nothing to return to.
+// Spared returns the nodes of a release, sorted, that exist for a rollback in the state in which
+// they were live. If they were staged again, rollback might have nothing to return to.
 func Spared(staged *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	var all []string
 	for i := range hosts {
@@ -58,7 +58,8 @@ func Spared(staged *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	return all
 }
 
-// intact reports whether an instance in quarantine is whole, and can be switched to as it is.
+// intact reports whether an instance in quarantine is complete, so that a switch can use it as it
+// is.
 func intact(n *observe.Node) bool {
 	return n.Staged && n.Configured && sound(n)
 }
@@ -66,7 +67,7 @@ func intact(n *observe.Node) bool {
 // sound reports whether an instance is neither half made nor frozen.
 func sound(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Stopped }
 
-// without returns the nodes of a goal less some.
+// without returns the nodes of a goal except some.
 func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
 	left := map[string]bool{}
 	for _, n := range s.Nodes {
@@ -75,16 +76,16 @@ func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
 	return left
 }
 
-// GiveUp returns what is on record of releases when rollback no longer returns to one, for nodes
-// that a goal concerns.
+// GiveUp returns the records of releases after rollback to one of them is given up for the selected
+// nodes.
 func GiveUp(r observe.Releases, number int, goal plan.Goal) observe.Releases {
 	r.Former = maps.Clone(r.Former)
 	maps.DeleteFunc(r.Former, func(name string, former int) bool { return former == number && concerns(goal, name) })
 	return r
 }
 
-// withStaged adds to chosen nodes (nil: all) those that are in the quarantine of the release
-// already: the copy of the site directory is of all of them.
+// withStaged adds to the selected nodes, or nil for all, those that are already in the release's
+// quarantine. The copy of the site directory is for all of them.
 func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[string]bool {
 	if chosen == nil {
 		return nil
@@ -100,7 +101,7 @@ func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[st
 	return all
 }
 
-// Former returns, for nodes, the release that was live before the one that is.
+// Former returns for each node the release that was live before the current one.
 func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	to := map[string]int{}
 	for _, name := range nodes {
@@ -114,8 +115,8 @@ func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	return to, nil
 }
 
-// Kept returns the releases that must not be removed: those that are live, that rollback or the end
-// of a trial returns to, and the one that has proven itself last.
+// Kept returns the releases that must not be removed: those that are live, those to which rollback
+// or the end of a trial returns, and the last confirmed one.
 func Kept(r observe.Releases) map[int]bool {
 	kept := map[int]bool{}
 	for _, group := range bindings(&r) {
@@ -129,7 +130,8 @@ func Kept(r observe.Releases) map[int]bool {
 	return kept
 }
 
-// Prune plans the end of all releases but those that must be kept and the newest of the others.
+// Prune plans the removal of all releases except those that must be kept and the newest of the
+// others.
 func Prune(s *site.Site, hosts []observe.Host, newest int) *plan.Plan {
 	p := &plan.Plan{Site: s.Name}
 	for i := range hosts {
@@ -158,7 +160,7 @@ func Prune(s *site.Site, hosts []observe.Host, newest int) *plan.Plan {
 	return p
 }
 
-// remove plans the end of one release on a host.
+// remove plans the removal of one release from a host.
 func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	const why = "no longer kept"
 	var gone []int
@@ -181,7 +183,7 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	}
 }
 
-// add puts a step at the end of a plan and gives its number.
+// add appends a step to a plan and returns its number.
 func add(p *plan.Plan, s plan.Step) int {
 	s.N = len(p.Steps)
 	s.Needs = slices.Clone(s.Needs)

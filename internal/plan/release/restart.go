@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// immovable says why the set must be stopped and started; "": it need not be.
+// immovable returns why the set must be stopped and started, or "" if it need not be.
 func immovable(h *observe.Host, set []*member) string {
 	networks := map[string]string{}
 	for _, m := range set {
@@ -36,18 +36,18 @@ func immovable(h *observe.Host, set []*member) string {
 	return ""
 }
 
-// fixed says why the volumes of a node cannot be changed while it runs; "": they can.
+// fixed returns why the volumes of a node cannot be changed while it runs, or "" if they can.
 func fixed(h *observe.Host, n *observe.Node) string {
 	switch {
 	case !h.Engines[n.Engine].Remount:
 		return "engine " + n.Engine + " cannot change the volumes of running nodes"
-	case n.VM.Disk != "": // its guest has mounted them above that as it booted
+	case n.VM.Disk != "": // its guest mounted them when it booted
 		return "node " + n.Name + " keeps what it writes on a disk (vm.disk), so its volumes cannot be changed while it runs"
 	}
 	return ""
 }
 
-// halts plans that nodes stand still whose links cannot be moved while they run.
+// halts plans to stop nodes whose links cannot be moved while they run.
 func (d *draft) halts(p *part) {
 	p.why += ": stopped and started"
 	var still []int
@@ -64,7 +64,7 @@ func (d *draft) halts(p *part) {
 	p.ground = slices.Concat(p.networks, still)
 }
 
-// starts plans that they start again.
+// starts plans that the stopped nodes start again.
 func (d *draft) starts(p *part, ground, moved []int) {
 	for _, m := range p.changing {
 		live := m.live
@@ -75,7 +75,7 @@ func (d *draft) starts(p *part, ground, moved []int) {
 	}
 }
 
-// halt plans that an instance stands still and is put in its place; it returns the last step.
+// halt plans that an instance is stopped and put in its place. It returns the last step.
 func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
 	needs := slices.Concat(d.proofs, m.retire)
 	if n.Runs() || n == m.to && m.wake >= 0 {

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// spans are the networks that are on several hosts: those that are live, and those of quarantines.
+// spans are the networks that are on several hosts, live and in quarantines.
 type spans struct {
 	site  *site.Site
 	of    map[int]*site.Site // by release
@@ -17,8 +17,8 @@ type spans struct {
 	apart map[int]overlay.Joints // by release
 }
 
-// span works out the live networks that are on several hosts. A switch moves no node to another
-// host: so they are the same before it and after, but for what was live nowhere.
+// span determines the live networks that are on several hosts. A switch moves no node to another
+// host, so they are the same before and after it, except for nodes that were not live before.
 func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[string]*member) (*spans, error) {
 	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]overlay.Joints{}}
 	if len(hosts) < 2 {
@@ -29,8 +29,8 @@ func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[str
 	return all, err
 }
 
-// quarantine returns those of a release's quarantine. They are as stage would make them: of all
-// nodes of the release, with numbers of their own.
+// quarantine returns the spanning networks of a release's quarantine. They are as stage would make
+// them: with all nodes of the release, and with their own VXLAN ids.
 func (all *spans) quarantine(release int) (overlay.Joints, error) {
 	if joints, known := all.apart[release]; known || len(all.hosts) < 2 {
 		return joints, nil
@@ -45,8 +45,9 @@ func (all *spans) quarantine(release int) (overlay.Joints, error) {
 	return joints, err
 }
 
-// join joins the networks of a site with the nodes where they are: where the set is; else where an
-// instance is that counts, or else any. Only what is nowhere is where up would place it.
+// join joins the networks of a site, with each node on its host. That is the host of the set's
+// member, or else of an instance that counts, or else of any instance. Only a node without
+// instances is assumed to be where up would place it.
 func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (overlay.Joints, error) {
 	placed, err := place.Place(s, all.hosts)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestSpan: networks over hosts that a switch makes, live ones and quarantines, are joined, each by
-// a number of its own; and what is mended stays so.
+// TestSpan: networks across hosts that a switch makes, live ones and quarantines, are joined, each
+// with its own VXLAN id. Repaired networks stay as they are.
 func TestSpan(t *testing.T) {
 	s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
 		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
@@ -67,8 +67,8 @@ func TestSpan(t *testing.T) {
 		t.Errorf("made are %v", all)
 	}
 
-	// What is there is left alone; what somebody has damaged, or was made when there were other hosts,
-	// is made as it shall be.
+	// Existing networks are left alone. A network that was damaged, or made for other hosts, is
+	// made as desired.
 	for i, name := range []string{"sv1", "sv2"} {
 		for where, n := range all {
 			if strings.HasPrefix(where, name) {
@@ -90,7 +90,7 @@ func TestSpan(t *testing.T) {
 		t.Errorf("%d networks are mended", n)
 	}
 
-	// A node that is not concerned is where it is, whatever the site says by now.
+	// An unselected node counts where it is, wherever the site declares it now.
 	for i, name := range []string{"sv1", "sv2"} {
 		hosts[i].Networks = nil
 		for where, n := range all {
@@ -112,8 +112,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestSpanOfSet: of a node of which several releases are in quarantine on several hosts, and none
-// is live, that counts which is to be live.
+// TestSpanOfSet: if a node has releases in quarantine on several hosts and none is live, the host
+// of the instance that must become live counts.
 func TestSpanOfSet(t *testing.T) {
 	for to, at := range map[int]string{700: "sv1", 701: "sv3"} {
 		s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},

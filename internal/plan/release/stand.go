@@ -8,18 +8,19 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mounting returns a node as it is, with the volumes of another.
+// mounting returns a node with the volumes of another.
 func mounting(n spec.Node, as spec.Node) spec.Node {
 	n.Mounts = as.Mounts
 	return n
 }
 
-// bereft reports whether a node lacks volumes that are not for two: it was live, and others have them now.
+// bereft reports whether a node lacks volumes that only one node can have. It was live before, and
+// another node has them now.
 func bereft(n *spec.Node) bool {
 	return slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy })
 }
 
-// elsewhere reports whether a link of a node is not where it shall be.
+// elsewhere reports whether a link of a node is not where it must be.
 func elsewhere(current *observe.Node, shall *spec.Node) bool {
 	return current.Staged != shall.Staged || !slices.Equal(current.NICs, shall.NICs)
 }

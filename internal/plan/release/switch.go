@@ -13,24 +13,25 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Goal says which releases shall be live.
+// A Goal is which releases must be live after a switch.
 type Goal struct {
-	To       map[string]int     // node -> release; 0: none
-	Releases map[int]*site.Site // the site as each release that is concerned makes it live; 0: as it is without
-	Trial    *observe.Trial     // begins with the switch; nil: what is live then has proven itself
-	// Holds: what is on record of the switch stays, because more is to be done before it is over.
+	To       map[string]int     // node -> release, or 0 for no release
+	Releases map[int]*site.Site // release -> the site with it live, or without any release for 0
+	Trial    *observe.Trial     // the trial that begins with the switch, or nil if none does
+	// Holds means that the record of the switch stays, because more must be done before it is over.
 	Holds bool
-	// Back: the set returns to what was live before. There is nothing then to which rollback could return.
+	// Back means that the set returns to what was live before. Afterwards there is nothing to which
+	// rollback could return.
 	Back  bool
-	Ended *observe.TrialEnd // how the trial ends that is over with it; nil: none is
-	// Recover: a switch that was interrupted is brought to its end. What does not run is put in its
+	Ended *observe.TrialEnd // how the trial ends that is over with this switch, or nil
+	// Recover means that an interrupted switch is finished. Nodes that do not run are put in their
 	// place and left to up.
 	Recover bool
 }
 
-// Switch plans that for each node the instance of the wanted release is live, and no other. All of
-// them are proven in quarantine before anything is disturbed; all links move in one step; and if a
-// step fails, wayback.Undo gives the way back.
+// Switch plans that for each node the instance of the wanted release is live, and no other. All
+// instances are proven in quarantine before anything is disturbed, and all links move in one step.
+// If a step fails, wayback.Undo plans the way back.
 func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}}
 	for i := range hosts {
@@ -65,8 +66,8 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	return d.Plan, d.refuse(hosts)
 }
 
-// refuse returns what keeps the plan's networks from being made. A way back, and the end of a
-// switch that was interrupted, are not refused: they do what they can.
+// refuse returns an error if a network of the plan cannot be made. It does not refuse a way back or
+// the end of an interrupted switch, which do what they can.
 func (d *draft) refuse(hosts []observe.Host) error {
 	if d.goal.Back || d.goal.Recover {
 		return nil
@@ -85,7 +86,8 @@ func (d *draft) refuse(hosts []observe.Host) error {
 	return refused.OrNil()
 }
 
-// stay refuses that a node of a set is live on another host than before, of which its volumes and links are.
+// stay returns an error if a node of the set would be live on another host than before, since its
+// volumes and links are on that host.
 func stay(set map[string]*member, hosts []observe.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
@@ -110,8 +112,8 @@ type draft struct {
 	site    *site.Site
 	goal    Goal
 	members map[string]*member
-	order   []*member // those that others wait for come first
-	proofs  []int     // steps after which all of the set is proven
+	order   []*member // members that others wait for come first
+	proofs  []int     // steps after which the whole set is proven
 	makers  makers
 	peers   selector.Peers
 	spans   *spans
@@ -122,16 +124,16 @@ type draft struct {
 // A part is what is done on one host.
 type part struct {
 	host     *observe.Host
-	set      []*member // on it
-	changing []*member // those for which something has to be done
-	why      string    // they are stopped and started; "": they are not
-	networks []int     // steps that make them
-	ground   []int     // steps after which links can move, or nodes start
+	set      []*member // members on the host
+	changing []*member // members that must change
+	why      string    // why they are stopped and started, or "" if they are not
+	networks []int     // steps that make the networks
+	ground   []int     // steps after which links can move or nodes can start
 	moves    []plan.Move
 }
 
-// all plans what is done on all hosts, each thing on all of them before the next: what has to be
-// proven, then what disturbs, then the links, and then what goes on record.
+// all plans the steps on all hosts. Each phase is planned on all hosts before the next: proofs,
+// then what disturbs, then the links, and then the records.
 func (d *draft) all(hosts []observe.Host) error {
 	var parts []*part
 	for i := range hosts {
@@ -157,7 +159,7 @@ func (d *draft) all(hosts []observe.Host) error {
 		}
 	}
 	d.prove()
-	for _, m := range slices.Backward(d.order) { // those that wait for others let go first
+	for _, m := range slices.Backward(d.order) { // members that wait for others are retired first
 		if d.goal.changing(m) {
 			d.retire(m)
 		}
@@ -171,7 +173,7 @@ func (d *draft) all(hosts []observe.Host) error {
 	return d.commit(hosts, parts)
 }
 
-// ready plans what disturbs nobody.
+// ready plans the steps that disturb no node.
 func (d *draft) ready(p *part) error {
 	if len(p.set) == 0 {
 		return nil
@@ -189,7 +191,7 @@ func (d *draft) ready(p *part) error {
 	return nil
 }
 
-// disturb plans that what is live lets go.
+// disturb plans that live instances release what they hold.
 func (d *draft) disturb(p *part) {
 	if p.why == "" {
 		d.warm(p)
@@ -198,7 +200,8 @@ func (d *draft) disturb(p *part) {
 	}
 }
 
-// move plans that the links of all hosts move, and that what is live then does what only that does.
+// move plans that the links of all hosts move, and that the new live instances start their
+// live-only work.
 func (d *draft) move(parts []*part, ground []int) {
 	moved := slices.Clone(d.proofs)
 	for _, p := range parts {
@@ -210,7 +213,7 @@ func (d *draft) move(parts []*part, ground []int) {
 			}))
 		}
 	}
-	after := map[*member][]int{} // of those that run then
+	after := map[*member][]int{} // the members that run then
 	for _, p := range parts {
 		if p.why != "" {
 			d.starts(p, ground, moved)

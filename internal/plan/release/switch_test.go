@@ -73,7 +73,7 @@ func TestSwitchReaches(t *testing.T) {
 	})
 }
 
-// before returns the steps without which a step does not begin.
+// before returns the steps that must be done before a step begins.
 func before(p *plan.Plan, s *plan.Step) map[int]bool {
 	all := map[int]bool{}
 	var collect func(s *plan.Step)
@@ -112,14 +112,15 @@ func wantProofs(t *rapid.T, p *plan.Plan) {
 	}
 }
 
-// methods are those of the engine by which a step is done.
+// methods are the methods of the engine that a step calls.
 var methods = map[plan.Kind][]string{
 	plan.CheckNode: {"Mark"}, plan.RetireNode: {"Remount", "Mark"}, plan.TakeVolumes: {"Remount"},
 	plan.ActivateNode: {"Remount", "Mark"},
 	plan.StopNode:     {"Stop"}, plan.StartNode: {"Start"}, plan.ReshapeNode: {"Change"},
 }
 
-// TestSwitchTakenBack: whichever step fails, what was live before is live, and everything is as it was.
+// TestSwitchTakenBack: whichever step fails, the former release is live, and everything is as it
+// was before.
 func TestSwitchTakenBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)
@@ -142,7 +143,7 @@ func TestSwitchTakenBack(t *testing.T) {
 		result := w.run(p)
 		w.host.Revive()
 		if result.OK() {
-			return // the step has not come to that method
+			return // the step did not reach that method
 		}
 		done := result.Done
 		for _, f := range result.Failed {
@@ -155,7 +156,7 @@ func TestSwitchTakenBack(t *testing.T) {
 		if now := w.now(); !maps.Equal(now, before) {
 			t.Fatalf("was\n%v\nis\n%v\nafter\n%s\nand\n%s", before, now, text(p), text(back))
 		}
-		w.must(w.up()) // a node that was stopped and started is proven again
+		w.must(w.up()) // a node that was restarted is proven again
 		w.want(live)
 	})
 }
@@ -182,7 +183,7 @@ func TestSwitchKilled(t *testing.T) {
 		w.host.KillAt(1 + rapid.IntRange(0, 60).Draw(t, "killed at"))
 		w.run(p)
 		w.host.Revive()
-		if w.observe()[0].Releases.Switch == nil { // it was over before, but perhaps for the names
+		if w.observe()[0].Releases.Switch == nil { // the switch was over before, except perhaps the names
 			w.must(w.up())
 			w.want(merged(live, to))
 			return
@@ -202,7 +203,8 @@ func TestSwitchKilled(t *testing.T) {
 	})
 }
 
-// TestPrune: what is live, former or confirmed last is never removed, and all that is removed is gone.
+// TestPrune: the live, former and last confirmed releases are never removed, and removed ones leave
+// nothing behind.
 func TestPrune(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)

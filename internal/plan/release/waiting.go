@@ -15,12 +15,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// maxEdits is how many different edits of one release are named.
+// maxEdits is how many different edits of one release a warning names.
 const maxEdits = 6
 
-// Waiting says, for each release that is live, which edits of the site directory do not reach its
-// nodes: those are made from the copy that was taken when the release was staged. Declared returns
-// a release as the site directory makes it now, and homes are the hosts of nodes.
+// Waiting returns warnings about edits of the site directory that do not reach nodes of live
+// releases. Such nodes are made from the copy that was taken when the release was staged. declared
+// returns a release as the site directory declares it now. homes maps nodes to hosts.
 func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[string]string,
 	declared func(number int) (*site.Site, error)) []string {
 	live, err := stand.Released(s, hosts, goal.Releases)
@@ -48,13 +48,13 @@ func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[strin
 	return warnings
 }
 
-// edits are what the site directory changes of a live release. Nil: it does not declare the
-// release, so there is nothing to compare.
+// edits are the changes that the site directory makes to a live release. A nil edits means that the
+// site directory does not declare the release, so there is nothing to compare.
 type edits struct {
 	before, after *spec.Maker
 	was, is       map[string]*site.Node
-	words         []string            // what is edited, in the order in which it was found
-	nodes         map[string][]string // by that
+	words         []string            // descriptions of edits, in the order in which they were found
+	nodes         map[string][]string // description -> nodes
 }
 
 func newEdits(old *site.Site, homes map[string]string, declared func() (*site.Site, error)) *edits {
@@ -67,7 +67,8 @@ func newEdits(old *site.Site, homes map[string]string, declared func() (*site.Si
 		nodes: map[string][]string{}}
 }
 
-// look compares a node, if both have it: one that is not in the release is made as the site directory says.
+// look compares a node if both versions have it. A node that is not in the release is made as the
+// site directory declares it.
 func (e *edits) look(name string) {
 	if e == nil {
 		return
@@ -78,7 +79,7 @@ func (e *edits) look(name string) {
 	}
 	what, err := change(e.before, e.after, old, current)
 	if err != nil {
-		what = err.Error() // the edit is a mistake, which keeps nothing from being done that does not need it
+		what = err.Error() // the edit is invalid, which does not block work that does not need it
 	}
 	if what == "" {
 		return
@@ -103,7 +104,7 @@ func (e *edits) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// change says in words how a node differs that two makers make; "": in nothing.
+// change describes how a node differs between two makers, or returns "" if it does not.
 func change(before, after *spec.Maker, old, current *site.Node) (string, error) {
 	b, err := before.Node(old)
 	if err != nil {
@@ -116,8 +117,8 @@ func change(before, after *spec.Maker, old, current *site.Node) (string, error) 
 	return cmp.Or(parts(b, a), stand.Outdated(b, a), "it is made otherwise"), nil
 }
 
-// Returning says which releases come up with a site of which no node is there: they were live when
-// it was taken down.
+// Returning warns of the releases that come up with a site of which no node exists, because they
+// were live when the site was taken down.
 func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	if s.Stage != 0 || slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Unknown || len(h.Nodes) > 0 }) {
 		return nil
@@ -140,8 +141,8 @@ func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	return warnings
 }
 
-// Down plans what plan.Down does, and warns of the releases that the next up brings up again when a
-// whole site ends.
+// Down plans what plan.Down does. When a whole site is taken down, it warns of the releases that
+// the next up brings up again.
 func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
 	p := plan.Down(s, hosts, goal)
 	if goal.Nodes != nil || p.Empty() {

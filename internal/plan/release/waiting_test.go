@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// threeNodes is a site of three nodes, as a release makes it.
+// threeNodes returns a site of three nodes, as a release declares it.
 func threeNodes(number int) *site.Site {
 	s := &site.Site{
 		Name: "karoo", Hosts: []site.Host{{Name: host}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
@@ -27,13 +27,13 @@ func threeNodes(number int) *site.Site {
 	return s
 }
 
-// live are hosts on which these releases are live.
+// live returns hosts on which these releases are live.
 func live(at map[string]int) []observe.Host {
 	return []observe.Host{{Name: host, Releases: observe.Releases{Active: at}}}
 }
 
 // TestWaiting: edits of the site directory that do not reach live nodes, because these are of a
-// release, are told with the nodes; edits of others, and of nodes that are not concerned, are not.
+// release, are reported with the nodes. Edits of other or unselected nodes are not.
 func TestWaiting(t *testing.T) {
 	all := map[string]int{"db": 700, "web1": 700, "web2": 700}
 	memory := func(names ...string) func(*site.Site) {
@@ -131,8 +131,8 @@ func TestWaitingMany(t *testing.T) {
 	}
 }
 
-// TestReturning: a site of which nothing is there comes up with the releases that were live; that
-// is said once for each.
+// TestReturning: a site without any nodes comes up with the releases that were live, and each is
+// reported once.
 func TestReturning(t *testing.T) {
 	for what, c := range map[string]struct {
 		hosts []observe.Host
@@ -165,7 +165,7 @@ func TestReturning(t *testing.T) {
 	}
 }
 
-// TestDownWarns: whoever takes a whole site down is told of the releases that come up with it again.
+// TestDownWarns: taking down a whole site reports the releases that come up with it again.
 func TestDownWarns(t *testing.T) {
 	hosts := live(map[string]int{"db": 700, "web1": 701, "web2": 0})
 	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "db", ID: 700011, Release: 700}, State: observe.Running}}

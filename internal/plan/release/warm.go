@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// warm plans what goes before links move, where no node is stopped.
+// warm plans the steps before the links move, if no node is stopped.
 func (d *draft) warm(p *part) {
 	p.ground = slices.Concat(p.networks, d.proofs)
 	for _, m := range p.changing {
@@ -19,7 +19,7 @@ func (d *draft) warm(p *part) {
 	}
 }
 
-// wake plans that an instance which stands still runs, in quarantine, before anything is disturbed.
+// wake plans to start a stopped instance in quarantine, before anything is disturbed.
 func (d *draft) wake(m *member, networks []int) {
 	if d.goal.Recover || m.to.Runs() || !m.staged() {
 		return
@@ -32,7 +32,7 @@ func (d *draft) wake(m *member, networks []int) {
 	d.proofs = append(d.proofs, m.wake)
 }
 
-// retire plans that what is live stops what must not run twice and lets go of its volumes.
+// retire plans that live instances stop what must not run twice and release their volumes.
 func (d *draft) retire(m *member) {
 	for _, old := range m.olds {
 		if !old.Runs() {
@@ -48,7 +48,7 @@ func (d *draft) retire(m *member) {
 			continue
 		}
 		retired := old.Node
-		if fixed(m.host, old) == "" { // else it lets go of its volumes as it stands still
+		if fixed(m.host, old) == "" { // otherwise it releases its volumes while it is stopped
 			retired = mounting(old.Node, stand.Retired(old.Node))
 		}
 		needs := slices.Clone(d.proofs)
@@ -65,10 +65,10 @@ func (d *draft) retire(m *member) {
 	}
 }
 
-// take plans that an instance has its volumes in place of their copies.
+// take plans that an instance uses its volumes instead of their copies.
 func (d *draft) take(m *member) {
 	needs := slices.Clone(d.proofs)
-	for _, other := range d.order { // a volume may be shared by all of the set
+	for _, other := range d.order { // all of the set may share a volume
 		needs = append(needs, other.retire...)
 	}
 	s := plan.Step{
@@ -88,7 +88,7 @@ func (d *draft) take(m *member) {
 	m.ready = add(d.Plan, s)
 }
 
-// activate plans that an instance does what only a live node does, and is healthy with it.
+// activate plans that an instance starts its live-only work and is healthy afterwards.
 func (d *draft) activate(m *member, moved []int) {
 	live := m.live
 	needs := slices.Clone(moved)

@@ -29,12 +29,12 @@ const host = "sv1"
 
 func TestMain(m *testing.M) { need.RandomSites(m) }
 
-// A world is a random site with releases, and a host in memory that runs it.
+// A world is a random site with releases, and an in-memory host that runs it.
 type world struct {
 	t    *rapid.T
 	site *site.Site
 	host *memory.Host
-	cold bool // the host was booted: only what is live has started again
+	cold bool // after a boot of the host: only live nodes have started again
 }
 
 func newWorld(t *rapid.T) *world {
@@ -53,8 +53,8 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// stagedTwice returns a world that is up without a release, with 700 and 701 staged beside it, and
-// at which release its nodes are.
+// stagedTwice returns a world that is up without a release, with 700 and 701 staged, and the
+// releases of its nodes.
 func stagedTwice(t *rapid.T) (*world, map[string]int) {
 	w := newWorld(t)
 	at := map[string]int{}
@@ -67,8 +67,8 @@ func stagedTwice(t *rapid.T) (*world, map[string]int) {
 	return w, at
 }
 
-// drawSite returns a site whose nodes have volumes for one and for many, do things when they are
-// live, and wait for one another.
+// drawSite returns a site whose nodes have exclusive and shared volumes and live-only work, and
+// wait for one another.
 func drawSite(t *rapid.T) *site.Site {
 	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	s := &site.Site{
@@ -119,7 +119,7 @@ func drawSite(t *rapid.T) *site.Site {
 				n.VM.Disk = site.QCow2
 			}
 		}
-		// one each, so that nobody waits in a circle
+		// one each, so that there is no cycle
 		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))}
 		for j := range s.Networks {
 			if j == 0 || yes("second network") {
@@ -183,7 +183,8 @@ func (w *world) stage(number int) {
 	}
 }
 
-// stageOf stages nodes (nil: all) of a release as a site directory declares it. The run may be cut short.
+// stageOf stages nodes, or all for nil, of a release as a site directory declares it. The run may
+// be interrupted.
 func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut bool) error {
 	w.t.Helper()
 	staged, err := twin.Quarantine(s, number)
@@ -217,14 +218,14 @@ func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut boo
 	return nil
 }
 
-// reboot lets all nodes stand still, as a host's boot does, and those that are live start again.
+// reboot stops all nodes, as a host's boot does, and starts the live ones again.
 func (w *world) reboot() {
 	w.t.Helper()
 	w.stop()
 	w.must(w.up())
 }
 
-// stop lets all nodes stand still.
+// stop stops all nodes.
 func (w *world) stop() {
 	w.t.Helper()
 	for _, n := range w.observe()[0].Nodes {
@@ -235,7 +236,7 @@ func (w *world) stop() {
 	w.cold = true
 }
 
-// set draws nodes and returns the release that they are to go to.
+// set draws nodes and returns their new releases.
 func (w *world) set(number int) map[string]int {
 	to := map[string]int{}
 	for i, n := range w.site.Nodes {
@@ -251,14 +252,14 @@ func (w *world) turn(g release.Goal) (*plan.Plan, error) {
 	return release.Switch(w.site, w.observe(), g)
 }
 
-// intend takes down what the switch is to come to, as the verb does before it begins.
+// intend records the goal of the switch, as the command does before it begins.
 func (w *world) intend(to, end map[string]int) {
 	r := w.observe()[0].Releases
 	r.Switch = &observe.Switch{To: to, End: end}
 	w.record(r)
 }
 
-// record takes down what is live and under way, as is done beside the steps of a plan.
+// record writes the record of live releases and of the switch, as the command does beside the plan.
 func (w *world) record(r observe.Releases) {
 	w.t.Helper()
 	if err := w.host.Worker.Releases.Write(w.t.Context(), r); err != nil {
@@ -266,7 +267,7 @@ func (w *world) record(r observe.Releases) {
 	}
 }
 
-// live returns, by node, the releases of those instances that are live in whatever way.
+// live returns, by node, the releases of the instances that are live in any respect.
 func (w *world) live() map[string][]int {
 	all := map[string][]int{}
 	for _, n := range w.observe()[0].Nodes {
@@ -300,7 +301,7 @@ func (w *world) want(releases map[string]int) {
 		}
 		switch {
 		case n.State != observe.Running && (!shall.Staged || moves && !w.cold && w.site.Networks[1].Kind == ""):
-			// which stands still when it is not live
+			// It is stopped when it is not live.
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)
@@ -315,7 +316,7 @@ func (w *world) want(releases map[string]int) {
 	}
 }
 
-// now is what there is of the nodes, less what may differ after something was done and taken back.
+// now returns the nodes' state, without what may differ after a step was done and undone.
 func (w *world) now() map[int]string {
 	all := map[int]string{}
 	for _, n := range w.observe()[0].Nodes {
@@ -332,7 +333,7 @@ func text(p *plan.Plan) string {
 	return b.String()
 }
 
-// merged returns releases with some of them others.
+// merged returns releases with some of them replaced.
 func merged(base, changes map[string]int) map[string]int {
 	all := maps.Clone(base)
 	maps.Copy(all, changes)

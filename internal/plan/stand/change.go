@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Outdated says why Up would do something to a node that runs and is configured, apart from what
-// depends on where its links are and on whether it is live; "": it is as it is declared.
+// Outdated returns why Up would change a running, configured node, or "" if the node is as
+// declared. It ignores the bridges of links and whether the node is live.
 func Outdated(old, wanted *spec.Node) string {
 	if why := cmp.Or(LayerChange(old, wanted), ShapeChange(old, wanted, spec.Linked)); why != "" {
 		return why
@@ -27,7 +27,7 @@ func Outdated(old, wanted *spec.Node) string {
 	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), spec.Differences(old.Config.Parts, wanted.Config.Parts))
 }
 
-// LayerChange says why a node needs a new private layer.
+// LayerChange returns why a node needs a new private layer, or "" if it does not.
 func LayerChange(old, wanted *spec.Node) string {
 	switch {
 	case old.Base != wanted.Base:
@@ -47,11 +47,11 @@ func LayerChange(old, wanted *spec.Node) string {
 	return "role layer changed"
 }
 
-// DiskChange refuses to make a disk smaller of a node whose private layer stays: its engine would
-// refuse it too, but only when the node has been stopped.
+// DiskChange returns an error if a disk of a node would shrink although its private layer stays.
+// The engine would also refuse this, but only after the node has been stopped.
 func DiskChange(old, wanted *spec.Node) error {
 	if LayerChange(old, wanted) != "" {
-		return nil // its disks are made anew
+		return nil // its disks are recreated
 	}
 	d, oldSize, found := old.VM.Smaller(wanted.VM)
 	if !found {
@@ -61,7 +61,8 @@ func DiskChange(old, wanted *spec.Node) error {
 	return problem.New(problem.Mistake, "%s", what).At("site.toml").Try("%s", cure)
 }
 
-// ShapeChange says why a node must be stopped to be changed. Of its interfaces, linked gives what is compared.
+// ShapeChange returns why a node must be stopped to be changed, or "" if it need not. linked
+// returns the interfaces to compare.
 func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) string {
 	switch {
 	case old.Privileged != wanted.Privileged:
@@ -82,7 +83,7 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 	return ""
 }
 
-// LimitsChange says which limits of a node differ; "": none do.
+// LimitsChange returns which limits of a node differ, or "" if none do.
 func LimitsChange(old, wanted site.Limits) string {
 	if site.SamePin(old.Pin, wanted.Pin) {
 		old.Pin = wanted.Pin

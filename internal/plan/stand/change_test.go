@@ -12,12 +12,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestChanges: what makes a node anew, stops it, or is done while it runs; what comes to the same is no change.
+// TestChanges: which changes recreate a node, stop it, or are done while it runs. Equivalent
+// declarations are no change.
 func TestChanges(t *testing.T) {
 	const layer, shape, limits, other = "layer", "shape", "limits", "other"
 	for what, c := range map[string]struct {
 		change func(*spec.Node)
-		does   string // "": nothing
+		does   string // "" for nothing
 		why    string
 	}{
 		"nothing":         {func(*spec.Node) {}, "", ""},
@@ -77,7 +78,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestDiskChange: no disk becomes smaller, unless all of the node is made anew.
+// TestDiskChange: no disk becomes smaller, unless the whole node is recreated.
 func TestDiskChange(t *testing.T) {
 	old := spec.Node{Name: "vm", Base: "base",
 		VM: site.VM{Disk: site.QCow2, Size: 8 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 4 << 30}}}}
@@ -101,8 +102,8 @@ func TestDiskChange(t *testing.T) {
 	}
 }
 
-// TestSpell: a node in quarantine is as its release declares it if it is what that would make,
-// whatever frames the networks of the quarantine take; else it is said how it differs.
+// TestSpell: a node in quarantine is returned as its release declares it if the declaration would
+// make the same, whatever the MTUs of the quarantine. Otherwise the difference is described.
 func TestSpell(t *testing.T) {
 	declared := func() *site.Site {
 		return &site.Site{

@@ -7,18 +7,18 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Edition is a node in quarantine, as its release declares it and not as its host says.
+// An Edition is a node in quarantine as its release declares it, not as its host reports it.
 type Edition struct {
 	Node   *spec.Node
-	Layers []*spec.Layer // each after those that it stands on
+	Layers []*spec.Layer // each after the layers below it
 	Of     *site.Node
-	Site   *site.Site // as the release makes it
+	Site   *site.Site // as the release declares it
 }
 
-// Spell spells out a node in quarantine as the site declares it that its release makes, with these
-// MTUs of the live networks (nil: they do not matter): with copies of volumes if it was never live,
-// else without those that are not for two. Why says how it differs from what is there; "": in
-// nothing.
+// Spell returns a node in quarantine as the site of its release declares it. The mtus are the MTUs
+// of the live networks, or nil if they do not matter. The node has copies of its volumes if it was
+// never live, and otherwise lacks the volumes that only one node can have. Spell returns in why how
+// the declaration differs from the existing node, or "" if it does not.
 func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, why string, err error) {
 	if of == nil {
 		return nil, "what it was staged from is not known", nil
@@ -58,7 +58,7 @@ func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, 
 		return nil, "its engine changed", nil
 	}
 	normalized := Live(*current)
-	for i := range normalized.NICs { // the networks of a quarantine may take frames of another size
+	for i := range normalized.NICs { // the networks of a quarantine may have another MTU
 		if i < len(wanted.NICs) {
 			normalized.NICs[i].MTU = wanted.NICs[i].MTU
 		}

@@ -8,8 +8,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Released returns a copy of the site in which every node is of the release that is live on its host. The
-// sites of the releases say how it is made. A node without a known live release is as the site says.
+// Released returns a copy of the site in which every node is of the release that is live on its
+// host, as the site of that release declares it. A node without a known live release is as the site
+// declares it.
 func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (*site.Site, error) {
 	whole := *s
 	whole.Nodes = slices.Clone(s.Nodes)
@@ -47,7 +48,7 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 	return &whole, nil
 }
 
-// A LostError says that the site is not known as a live release makes it.
+// A LostError is returned if the site of a live release is not known.
 type LostError struct {
 	Release int
 	problem *problem.Problem

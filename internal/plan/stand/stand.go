@@ -1,5 +1,4 @@
-// Package stand tells whether a node is live or in quarantine, and what must be done to make it as
-// declared. It is pure.
+// Package stand returns how nodes differ from their declaration, live or in quarantine. It is pure.
 package stand
 
 import (
@@ -23,8 +22,8 @@ func Live(n spec.Node) spec.Node {
 	return n
 }
 
-// Retired returns a node as it is when it was live and is so no more: in quarantine, without the
-// volumes that are not for two.
+// Retired returns a node as it is when it is no longer live: in quarantine, without the volumes
+// that only one node can have.
 func Retired(n spec.Node) spec.Node {
 	n.Staged = true
 	n.NICs = slices.Clone(n.NICs)
@@ -40,8 +39,8 @@ func Retired(n spec.Node) spec.Node {
 	return n
 }
 
-// once returns volumes with each of them once. A run that was killed while it exchanged them has
-// left on record those that the node had and, after them, those that it was to have.
+// once returns volumes with duplicates removed. A run that was killed while it exchanged volumes
+// has recorded the node's old volumes and, after them, the new ones. The later entry is kept.
 func once(mounts []spec.Mount) []spec.Mount {
 	var all []spec.Mount
 	for i, m := range mounts {

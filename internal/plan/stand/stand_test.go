@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestVolumesOnce: an exchange of volumes that was killed half way has both on record, and what is
-// made of it has each once, as it was declared.
+// TestVolumesOnce: an interrupted exchange of volumes has recorded both versions. The resulting
+// node has each volume once, as it was declared.
 func TestVolumesOnce(t *testing.T) {
 	data, shared := spec.Mount{Volume: "data", Path: "/a", Exclusive: true}, spec.Mount{Volume: "shared", Path: "/b"}
 	none, copied := data, data
@@ -38,8 +38,8 @@ func TestVolumesOnce(t *testing.T) {
 	}
 }
 
-// TestReleased: each node is as the release makes it that is live, on the host on which the site
-// has it; a release that nobody knows any more is told with its number.
+// TestReleased: each node is as its live release declares it, on the host that the site declares. A
+// live release that is unknown is reported with its number.
 func TestReleased(t *testing.T) {
 	nodes := func(release int, memory int64) []site.Node {
 		return []site.Node{{Name: "db", Host: "sv1", Release: release, Limits: site.Limits{Memory: memory}},
@@ -56,7 +56,7 @@ func TestReleased(t *testing.T) {
 		"nothing is live":  {},
 		"a release is":     {live: map[string]int{"db": 700}, db: 700},
 		"of none":          {live: map[string]int{"db": 0}},
-		"of another node":  {live: map[string]int{"web": 700}}, // which the release has not
+		"of another node":  {live: map[string]int{"web": 700}}, // the release does not have it
 		"one that is gone": {live: map[string]int{"db": 701}, lost: 701},
 		"in quarantine":    {live: map[string]int{"db": 701}, stage: 701},
 	} {

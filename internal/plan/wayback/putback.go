@@ -6,10 +6,10 @@ import (
 	"orrery/internal/plan"
 )
 
-// PutBack plans, after a run in batches that failed, that nodes of the batch which failed are what
-// they were before: those that were disturbed and have not come to the end of their steps. What
-// they were is kept until the whole run has succeeded. Left are those of which nothing is kept, or
-// whose networks are not what they were.
+// PutBack plans, after a run in batches failed, how nodes of the failed batch are restored. These
+// are the nodes that were disturbed and did not finish their steps. What they were is kept until
+// the whole run has succeeded. left names the nodes that cannot be restored, because nothing of
+// them is kept or their networks have changed.
 func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []string) {
 	ended := map[int]bool{}
 	for _, s := range done {
@@ -45,7 +45,8 @@ func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []s
 	return Undo(p, steps), left
 }
 
-// keeps reports whether what the node was before a step can come back, with all else as the plan has made it.
+// keeps reports whether the node's state before a step can be restored while everything else stays
+// as the plan has made it.
 func keeps(s *plan.Step) bool {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode,

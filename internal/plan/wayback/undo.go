@@ -6,12 +6,12 @@ import (
 	"orrery/internal/plan"
 )
 
-// Undo plans how steps that have been done, or tried, are taken back: each after all those that
-// came after it. Steps that cannot be taken back, or leave nothing that disturbs (a layer in the
-// store), are passed over.
+// Undo plans how steps that were done or attempted are undone. Each step is undone after all steps
+// that came after it. Undo skips steps that cannot be undone, or that leave nothing harmful behind,
+// such as a layer in the store.
 func Undo(p *plan.Plan, done []*plan.Step) *plan.Plan {
 	back := &plan.Plan{Site: p.Site}
-	gone := map[string]bool{} // nodes that nothing brings back
+	gone := map[string]bool{} // nodes that cannot be restored
 	followers := map[int][]*plan.Step{}
 	for _, s := range done {
 		if s.Kind == plan.DestroyNode {
@@ -22,7 +22,7 @@ func Undo(p *plan.Plan, done []*plan.Step) *plan.Plan {
 		}
 	}
 	last := slices.SortedFunc(slices.Values(done), func(a, b *plan.Step) int { return b.N - a.N })
-	after := map[int][]int{} // step -> those of the way back that leave the place as it was after that step
+	after := map[int][]int{} // step -> steps of the result that restore the state after that step
 	for _, s := range last {
 		var needs []int
 		for _, follower := range followers[s.N] {
@@ -80,7 +80,7 @@ func inverseOf(s *plan.Step) (plan.Step, bool) {
 	return plan.Step{Kind: kind, Node: s.Was, Was: s.Node}, known
 }
 
-// opposite are the kinds of steps that make of a node again what it was.
+// opposite maps each kind of step to the kind that restores the node.
 var opposite = map[plan.Kind]plan.Kind{
 	plan.CreateNode: plan.DestroyNode, plan.ReplaceNode: plan.RestoreNode, plan.ReshapeNode: plan.ReshapeNode,
 	plan.LimitNode:  plan.LimitNode,

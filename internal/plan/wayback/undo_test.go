@@ -10,14 +10,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUndo: each kind of step is taken back by the one that makes what it found again; what leaves
-// nothing is passed over.
+// TestUndo: each kind of step is undone by the step that restores the former state. Steps that
+// leave nothing behind are skipped.
 func TestUndo(t *testing.T) {
 	old, changed := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "db", ID: 1, Privileged: true}
 	before, after := &spec.Network{Name: "lan", MTU: 1400}, &spec.Network{Name: "lan", MTU: 1500}
 	for what, c := range map[string]struct {
 		step plan.Step
-		want plan.Kind // "": nothing
+		want plan.Kind // "" for none
 		is   func(back *plan.Step) bool
 	}{
 		"a new network": {plan.Step{Kind: plan.MakeNetwork, Network: after}, plan.RemoveNetwork,
@@ -75,7 +75,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoMoves: links that were moved go back, the last first.
+// TestUndoMoves: moved links go back, the last first.
 func TestUndoMoves(t *testing.T) {
 	a, b, c, d := &spec.Node{ID: 1}, &spec.Node{ID: 2}, &spec.Node{ID: 3}, &spec.Node{ID: 4}
 	back := wayback.Undo(&plan.Plan{},
@@ -85,21 +85,21 @@ func TestUndoMoves(t *testing.T) {
 	}
 }
 
-// TestUndoOrder: a step is taken back after all that came after it, also where what is between
-// cannot be taken back; and nothing starts what has ended.
+// TestUndoOrder: a step is undone after all later ones, even if a step in between cannot be undone.
+// A destroyed node is not started.
 func TestUndoOrder(t *testing.T) {
 	n := &spec.Node{Name: "db"}
 	all := []*plan.Step{
 		{N: 0, Kind: plan.MakeNetwork, Subject: "lan", Network: &spec.Network{}},
 		{N: 1, Kind: plan.CreateNode, Subject: "db", Node: n, Needs: []int{0}},
-		{N: 2, Kind: plan.CheckNode, Subject: "db", Node: n, Needs: []int{1}}, // nothing to take back
+		{N: 2, Kind: plan.CheckNode, Subject: "db", Node: n, Needs: []int{1}}, // it cannot be undone
 		{N: 3, Kind: plan.StartNode, Subject: "db", Node: n, Needs: []int{2}},
 		{N: 4, Kind: plan.StopNode, Host: "sv1", Subject: "old", Was: n},
 		{N: 5, Kind: plan.DestroyNode, Host: "sv1", Subject: "old", Was: n, Needs: []int{4}},
 		{N: 6, Kind: plan.StopNode, Host: "sv2", Subject: "old", Was: n},
 	}
 	done := slices.Clone(all)
-	slices.Reverse(done) // in whatever order they ended
+	slices.Reverse(done) // the order in which they ended does not matter
 	back := wayback.Undo(&plan.Plan{Steps: all}, done)
 	at := map[string]int{}
 	var kinds []string
@@ -120,9 +120,8 @@ func TestUndoOrder(t *testing.T) {
 	}
 }
 
-// TestPutBack: of a batch that failed, nodes that were disturbed and are not at the end of their
-// steps become what they were, if that was kept; nodes that are at the end stay, and those that
-// were not begun are untouched.
+// TestPutBack: in a failed batch, nodes that were disturbed and are not finished are restored, if
+// their former state was kept. Finished nodes stay, and nodes that were not begun are untouched.
 func TestPutBack(t *testing.T) {
 	node := func(name string) *spec.Node { return &spec.Node{Name: name} }
 	moved := node("moved")
@@ -139,7 +138,7 @@ func TestPutBack(t *testing.T) {
 	whole := []*plan.Step{add(plan.StopNode, "whole", nil, 1), add(plan.StartNode, "whole", node("whole"), 1)}
 	half := []*plan.Step{add(plan.StopNode, "half", nil, 1), add(plan.ReplaceNode, "half", node("half"), 1)}
 	fails := add(plan.StartNode, "half", node("half"), 1)
-	other := add(plan.StopNode, "zulu", nil, 1) // it becomes another
+	other := add(plan.StopNode, "zulu", nil, 1) // its networks change
 	add(plan.ReshapeNode, "zulu", moved, 1)
 	ended := add(plan.DestroyNode, "gone", nil, 1)
 	add(plan.CreateNode, "gone", node("gone"), 1)
