@@ -130,13 +130,12 @@ func (b *balance) spreads() bool {
 		gain := 1
 		for _, a := range b.open {
 			for _, n := range b.on[a] {
-				spread := b.spread[n.Name]
-				if !slices.Contains(spread, g) {
+				if !slices.Contains(b.spread[n.Name], g) {
 					continue
 				}
 				for _, c := range b.open {
 					less := a.groups[g] - c.groups[g]
-					if less > gain && b.takes(n, a, c) && c.company(spread) < a.company(spread)-1 {
+					if less > gain && b.takes(n, a, c) && !b.crowds(n, a, c) {
 						found, from, to, gain = n, a, c, less
 					}
 				}

@@ -104,6 +104,30 @@ func TestMovesProperties(t *testing.T) {
 	})
 }
 
+// TestRebalanceTwoGroups: a node that is in two groups does not move to where one of them has more
+// nodes already, however much the other gains.
+func TestRebalanceTwoGroups(t *testing.T) {
+	hosts := machines(64, 64)
+	s := over(hosts, 6, site.Limits{Cpus: 1, Memory: gib})
+	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node1", "node2", "node3"}},
+		{Name: "db", Spread: site.OverHosts, Nodes: []string{"node0", "node4", "node5"}}}
+	all := *s
+	all.Nodes = slices.Clone(s.Nodes)
+	for i := range all.Nodes {
+		all.Nodes[i].Host = "sv1"
+		if i > 3 {
+			all.Nodes[i].Host = "sv2"
+		}
+	}
+	for i := range s.Nodes[1:] { // the others may not move
+		s.Nodes[1+i].Host = all.Nodes[1+i].Host
+	}
+	got, err := place.Rebalance(s, settled(&all, hosts, func(string) bool { return true }))
+	if err != nil || len(got.Moves) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestRebalance(t *testing.T) {
 	hosts, limits := machines(8, 8, 8), site.Limits{Cpus: 1, Memory: gib}
 	s := over(hosts, 7, limits)
