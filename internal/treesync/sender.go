@@ -51,8 +51,8 @@ type state struct {
 
 func stateOf(st *unix.Stat_t) state {
 	s := state{
-		ino: st.Ino, links: uint64(st.Nlink), mode: st.Mode, uid: st.Uid, gid: st.Gid, rdev: st.Rdev,
-		size:     st.Size, //nolint:unconvert // 32 bits on some machines
+		links: uint64(st.Nlink), //nolint:unconvert // 32 bits on some machines
+		ino:   st.Ino, mode: st.Mode, uid: st.Uid, gid: st.Gid, rdev: st.Rdev, size: st.Size,
 		modified: st.Mtim.Nano(), since: st.Ctim.Nano(),
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {

@@ -30,8 +30,8 @@ type state struct {
 
 func stateOf(s *unix.Stat_t) state {
 	current := state{
-		device: s.Dev, inode: s.Ino, links: uint64(s.Nlink), mode: s.Mode, uid: s.Uid,
-		gid:      s.Gid, //nolint:unconvert // 32 bits on some machines
+		links:  uint64(s.Nlink), //nolint:unconvert // 32 bits on some machines
+		device: s.Dev, inode: s.Ino, mode: s.Mode, uid: s.Uid, gid: s.Gid,
 		rdev:     s.Rdev,
 		modified: s.Mtim.Nano(), since: s.Ctim.Nano(),
 	}

@@ -115,7 +115,8 @@ func identity(program string) (known, error) {
 	if err := unix.Stat(program, &st); err != nil {
 		return known{}, &os.PathError{Op: "stat", Path: program, Err: err}
 	}
-	return known{Device: uint64(st.Dev), Inode: st.Ino, Bytes: st.Size,
-			Changed: st.Ctim.Nano()}, //nolint:unconvert // not on every architecture
+	return known{
+			Device: uint64(st.Dev), //nolint:unconvert // not on every architecture
+			Inode:  st.Ino, Bytes: st.Size, Changed: st.Ctim.Nano()},
 		nil
 }
