@@ -76,7 +76,7 @@ type farChaos struct {
 
 const farChaosName = "it-farchaos"
 
-// write gives every host the site directory, in which that host is the local one.
+// write hands every host the site directory, in which that host is the local one.
 func (c *farChaos) write() {
 	for at := range c.hosts {
 		var b strings.Builder
