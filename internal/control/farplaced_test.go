@@ -44,7 +44,7 @@ func placing(t *testing.T, disks bool) *placed {
 	return p
 }
 
-// tellWhere gives nodes of a role a template that shows the hosts of all nodes.
+// tellWhere adds a template to a role that shows the hosts of all nodes.
 func (d *desk) tellWhere(role string) {
 	d.write("roles/"+role+"/role.toml", "[[file]]\npath = \"/etc/where\"\ntemplate = \"where\"\n")
 	d.write("roles/"+role+"/where", "{{ .Node.Host }}:{{ range .Nodes }} {{ .Name }}@{{ .Host }}{{ end }}")

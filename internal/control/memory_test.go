@@ -112,7 +112,7 @@ func (m *machine) of(key string) *fake.Host {
 	return m.hosts[key]
 }
 
-// ofUser gives nodes the ids of this user, and starts no unit at boot.
+// ofUser assigns nodes the ids of this user, and starts no unit at boot.
 type ofUser struct{}
 
 func (ofUser) Idmap(engine.Ref) (int, error)                        { return os.Geteuid(), nil }

@@ -223,7 +223,7 @@ func usable(s *site.Site, name string) bool {
 	return end || name[0] == 'e'
 }
 
-// become gives a network a kind, if the network can have it.
+// become sets the kind of a network, if the network can have it.
 func (n *networkGenes) become(s *site.Site, made *site.Network, parents map[string]bool) {
 	switch parent := interfaceNames[n.parent]; {
 	case n.kind == 1:

@@ -33,7 +33,7 @@ func (c *Call) As(s *site.Site) *Call {
 	return &b
 }
 
-// Twins gives access to the twins of a site.
+// Twins are the twins of a site.
 type Twins struct{ call *Call }
 
 // Twins returns the twins of the site.
