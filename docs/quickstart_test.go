@@ -40,10 +40,10 @@ func TestQuickstart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := graph.Picture{Site: s, Host: "local", Seen: map[string]graph.Look{}}
+	p := graph.Picture{Site: s, Host: "local", Seen: map[string]graph.NodeState{}}
 	for i := range s.Nodes {
 		p.Nodes = append(p.Nodes, &s.Nodes[i])
-		p.Seen[s.Nodes[i].Name] = graph.Look{Health: graph.Good, Word: "healthy"}
+		p.Seen[s.Nodes[i].Name] = graph.NodeState{Health: graph.Good, Word: "healthy"}
 	}
 	drawn := graph.Draw(p)
 	if *update {

@@ -205,13 +205,13 @@ func (c *farChaos) befall(control int, verb []string) {
 		strike = quiet("pkill -9 -f [h]ost-helper") // of this host, since it has its own process namespace
 	case 2, 3, 4:
 		way := []hosts.Way{hosts.Both, hosts.To, hosts.From}[c.random.IntN(3)]
-		fault, strike, mend = "link cut: "+string(way), func() error { return victim.Cut(way) }, victim.Join
+		fault, strike, mend = "link cut: "+string(way), func() error { return victim.Disconnect(way) }, victim.Reconnect
 	case 5:
 		victim = far
 		fault, strike, mend = "host paused", far.Pause, far.Resume
 	case 6:
-		fault, strike, mend = "disk slow", func() error { return victim.SlowDisk(200_000) },
-			func() error { return victim.SlowDisk(0) }
+		fault, strike, mend = "disk slow", func() error { return victim.SetDiskRate(200_000) },
+			func() error { return victim.SetDiskRate(0) }
 		at = 0
 	case 7:
 		victim = far
@@ -319,7 +319,7 @@ func (c *farChaos) heal() {
 		if _, err := h.Init(); err != nil {
 			c.must(h.Boot())
 		}
-		c.must(h.Join())
+		c.must(h.Reconnect())
 	}
 	c.clocks = false
 }

@@ -43,7 +43,7 @@ func watchHolders(t *testing.T, key, network string, nodes []string, releases []
 		hosts: on, stop: make(chan struct{})}
 	for _, node := range nodes {
 		for _, r := range releases {
-			w.links[spec.HostEnd(key, r, node, network)] = node
+			w.links[spec.HostIfName(key, r, node, network)] = node
 		}
 	}
 	return w
@@ -164,7 +164,7 @@ mkdir -p $dir $group /srv/data
 nohup unshare -m sh -c "mount --bind $dir /srv/data; echo \$\$ >$group/cgroup.procs; exec sleep 600" >/dev/null 2>&1 &
 echo $! >/run/planted`, w.bridge, key)
 	plant := func(at hosts.Host, release, id int) {
-		if out, err := at.Command("/bin/sh", "-c", script, "sh", spec.HostEnd(key, release, "b", "lan"),
+		if out, err := at.Command("/bin/sh", "-c", script, "sh", spec.HostIfName(key, release, "b", "lan"),
 			fmt.Sprint(id)).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

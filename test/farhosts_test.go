@@ -56,7 +56,7 @@ func TestFarHosts(t *testing.T) {
 		what, seconds  string // each sleeps for a different time, since an unreachable host may sleep on
 		befalls, mends func() error
 	}{
-		{"silent", "1000", func() error { return far.Cut(hosts.From) }, far.Join},
+		{"silent", "1000", func() error { return far.Disconnect(hosts.From) }, far.Reconnect},
 		{"without power", "1001", far.Kill, far.Boot},
 	} {
 		befallen := make(chan time.Time, 1)

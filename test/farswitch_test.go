@@ -81,7 +81,7 @@ func TestFarSwitch(t *testing.T) {
 	says(2, "orrery confirm", "is confirmed", "status 0")
 	says(2, "orrery rollback", "2 nodes at release none", "status 0")
 	says(1, "orrery switch --release 700 --confirm-within 5s", "status 12")
-	if err := h.At(1).Cut(hosts.Both); err != nil {
+	if err := h.At(1).Disconnect(hosts.Both); err != nil {
 		t.Fatal(err)
 	}
 	for i := 1; i <= 2; i++ {
@@ -90,7 +90,7 @@ func TestFarSwitch(t *testing.T) {
 		says(i, "for i in $(seq 100); do grep reverted /tmp/page && break; sleep 0.1; done", `"event":"trial-ended"`,
 			`"host":"`+hosts.NameOf(i)+`"`, `"release":700`)
 	}
-	if err := h.At(1).Join(); err != nil {
+	if err := h.At(1).Reconnect(); err != nil {
 		t.Fatal(err)
 	}
 	says(2, "orrery plan", "nothing to do", "status 0")

@@ -89,7 +89,7 @@ func TestHosts(t *testing.T) {
 	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("the end of a keeper that was killed: %v", err)
 	}
-	if err := h.Gone(); err != nil {
+	if err := h.WaitGone(); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func TestMinimal(t *testing.T) {
 	need.Integration(t)
-	before := host.Settings(slices.Collect(maps.Keys(kernel.Settings)))
+	before := host.ReadSettings(slices.Collect(maps.Keys(kernel.Settings)))
 	s := newExample(t, "minimal", "it-minimal", "10.77.1.", "10.99.1.")
 	s.run("plan").want(10, "node one: new", `create`)
 	s.run("up", "--dry-run").want(10, "node one: new", `create`)
@@ -56,7 +56,7 @@ func TestMinimal(t *testing.T) {
 	if err := os.Rename(s.dir+"-moved", s.dir); err != nil {
 		t.Fatal(err)
 	}
-	if after := host.Settings(slices.Collect(maps.Keys(kernel.Settings))); others == 1 && bridges(t) == 0 &&
+	if after := host.ReadSettings(slices.Collect(maps.Keys(kernel.Settings))); others == 1 && bridges(t) == 0 &&
 		!maps.Equal(before, after) {
 		t.Errorf("kernel settings were %v and are %v", before, after)
 	}

@@ -182,11 +182,11 @@ END`, mine, others))
 
 	// A wire with a smaller MTU than the interfaces at its ends is detected.
 	says(1, "orrery host check || true", "sv3  ", "well")
-	if err := h.At(3).Narrow(1400); err != nil {
+	if err := h.At(3).SetMTU(1400); err != nil {
 		t.Fatal(err)
 	}
 	says(1, "orrery host check || true", "arrive at host sv3 (10.8.1.3), and no larger ones: network lan sends 1500")
-	if err := h.At(3).Narrow(1500); err != nil {
+	if err := h.At(3).SetMTU(1500); err != nil {
 		t.Fatal(err)
 	}
 
@@ -199,14 +199,14 @@ END`, mine, others))
 		"it-other: nothing to do")
 
 	// Without the others, each host is the gateway of its own nodes.
-	if err := h.At(1).Cut(hosts.Both); err != nil {
+	if err := h.At(1).Disconnect(hosts.Both); err != nil {
 		t.Fatal(err)
 	}
 	sh(1, "orrery exec a --without sv2 --without sv3 -- ip neigh flush all")
 	if got := reached("--without sv2 --without sv3", "a", tries, 1); got != "a 1" {
 		t.Errorf("a node reaches %q when its host is alone", got)
 	}
-	if err := h.At(1).Join(); err != nil {
+	if err := h.At(1).Reconnect(); err != nil {
 		t.Fatal(err)
 	}
 	says(1, "for i in $(seq 50); do orrery down && break; sleep 0.2; done; orrery -C /root/other down", "taken down")

@@ -52,8 +52,8 @@ func (s *site) wantUnwatched() {
 			return errors.New("processes still at work: " + strconv.Itoa(w[0]))
 		}
 		// A process that ends loses its command line before its locks.
-		if lock := filepath.Join(s.dirs.Site(s.name), "trial.lock"); host.Held(lock) {
-			return errors.New(lock + " is still held: " + host.HeldBy(lock))
+		if lock := filepath.Join(s.dirs.Site(s.name), "trial.lock"); host.IsLocked(lock) {
+			return errors.New(lock + " is still held: " + host.DescribeHolder(lock))
 		}
 		return nil
 	})

@@ -128,7 +128,7 @@ func tracepoint(t *testing.T) uint64 {
 	t.Helper()
 	dir := t.TempDir()
 	var text []byte
-	err := host.Apart(func() (err error) {
+	err := host.OnLockedThread(func() (err error) {
 		if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 			return os.NewSyscallError("unshare", err)
 		}

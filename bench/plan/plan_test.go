@@ -156,7 +156,7 @@ func observed(s *site.Site, up int) []observe.Host {
 	for i := range empty {
 		empty[i] = host(s, i).Observe()
 	}
-	placed, err := place.Place(s, empty)
+	placed, err := place.Assign(s, empty)
 	if err != nil {
 		panic(err)
 	}
@@ -164,7 +164,7 @@ func observed(s *site.Site, up int) []observe.Host {
 	if err != nil {
 		panic(err)
 	}
-	maker := spec.NewMaker(placed)
+	maker := spec.NewBuilder(placed)
 	maker.MTUs = map[string]int{}
 	networks := map[string][]spec.Network{} // by host: each has its own links to the others
 	for _, step := range fresh.Steps {
@@ -183,12 +183,12 @@ func observed(s *site.Site, up int) []observe.Host {
 		on[placed.Nodes[i].Host] = append(on[placed.Nodes[i].Host], n)
 		layers[n.Base], layers[n.Layer] = true, true
 	}
-	names := spec.Names(placed)
+	names := spec.NamesDigest(placed)
 	seen := make([]observe.Host, hosts)
 	for i := range seen {
 		h := host(s, i)
 		if up > 0 {
-			h.Present(networks[h.Name], layers, on[h.Name]...)
+			h.Populate(networks[h.Name], layers, on[h.Name]...)
 		}
 		if seen[i] = h.Observe(); up > 0 {
 			seen[i].Names = names

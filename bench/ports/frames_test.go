@@ -84,7 +84,7 @@ func BenchmarkFrames(b *testing.B) {
 	]}`, first.MAC, first.IPv4, second.MAC, second.IPv4), &node); err != nil {
 		b.Fatal(err)
 	}
-	if err := network.Guard(context.Background(), network.Ports(&node)); err != nil {
+	if err := network.AddAntiSpoof(context.Background(), network.Ports(&node)); err != nil {
 		b.Fatal(err)
 	}
 	measure("held")

@@ -17,7 +17,7 @@ import (
 
 func main() {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == record.Word: // on the host, as the first process of a PID namespace
+	case len(os.Args) == 2 && os.Args[1] == record.Command: // on the host, as the first process of a PID namespace
 		if err := record.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "orrery-guest: record:", err)
 			os.Exit(1)
@@ -25,9 +25,9 @@ func main() {
 	case os.Getpid() == 1:
 		boot.Run()
 	case len(os.Args) == 2 && os.Args[1] == "keep":
-		boot.Keep()
+		boot.SuperviseAgent()
 	case len(os.Args) == 2 && os.Args[1] == "agent":
-		if err := boot.Killable(); err != nil {
+		if err := boot.AllowOOMKill(); err != nil {
 			fmt.Fprintln(os.Stderr, "orrery-guest: agent:", err)
 		}
 		if err := agent.Serve(context.Background()); err != nil {

@@ -104,7 +104,7 @@ func (r *run) launch(n int) {
 		if s.Kind == plan.BeginBatch {
 			r.watch.Detail(s, s.Reason) // it does nothing: other steps wait for it
 		} else if w, ok := r.workers[s.Host]; ok {
-			ctx := waits.Telling(r.ctx, func(text string) { r.watch.Waits(s, text) })
+			ctx := waits.WithReporter(r.ctx, func(text string) { r.watch.Waits(s, text) })
 			err = w.Do(ctx, s, func(text string) { r.watch.Detail(s, text) })
 		} else {
 			err = problem.New(problem.Failed, "nobody works on host %q", s.Host)

@@ -19,8 +19,8 @@ type BackupHost interface {
 	Receive(ctx context.Context, way io.ReadWriter) error
 	// Restoring returns how far the host's part of a restore has come, or nil if no restore is
 	// under way.
-	Restoring(ctx context.Context) (*observe.Restoring, error)
-	// AdvanceRestore takes the restore to the step given by to (backup.ToGo and so on). At the last
+	Restoring(ctx context.Context) (*observe.RestoreProgress, error)
+	// AdvanceRestore takes the restore to the step given by to (backup.StepStart and so on). At the last
 	// step, it returns messages about what differs from the backup, such as nodes that the site no
 	// longer declares.
 	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
@@ -28,13 +28,13 @@ type BackupHost interface {
 
 // InterruptedRestore returns the part of an interrupted restore that has come farthest on any host,
 // or nil if there is none.
-func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, error) {
-	parts := make([]*observe.Restoring, len(f.All))
-	err := f.Each(func(i int, h *Steered) (err error) {
+func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.RestoreProgress, error) {
+	parts := make([]*observe.RestoreProgress, len(f.All))
+	err := f.Each(func(i int, h *HostClient) (err error) {
 		parts[i], err = h.Backups.Restoring(ctx)
 		return err
 	})
-	var one *observe.Restoring
+	var one *observe.RestoreProgress
 	for _, p := range parts {
 		// this restore was complete, and the next run removes what is left of it
 		if p == nil || p.Placed && len(p.Nodes) == 0 {
@@ -50,8 +50,8 @@ func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, erro
 // DropRestores removes what an interrupted restore left on the hosts. Nothing else of the site may
 // exist there any more.
 func DropRestores(ctx context.Context, f *Fleet) error {
-	return f.Each(func(_ int, h *Steered) error {
-		_, err := h.Backups.AdvanceRestore(ctx, "", backup.ToGiveUp)
+	return f.Each(func(_ int, h *HostClient) error {
+		_, err := h.Backups.AdvanceRestore(ctx, "", backup.StepAbort)
 		return err
 	})
 }

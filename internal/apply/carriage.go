@@ -10,10 +10,10 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// A carriage is a transfer from one host to one other over one connection. Both hosts report how it
+// A pairTransfer is a transfer from one host to one other over one connection. Both hosts report how it
 // ended.
-type carriage struct {
-	errand   Errand
+type pairTransfer struct {
+	errand   Transfer
 	from, to string
 	say      func(detail string)
 	moved    func(bytes int64) // or nil if the caller does not need it
@@ -23,7 +23,7 @@ type carriage struct {
 	cut   bool   // the connection between the hosts was cut, and neither knows the cause
 }
 
-func (c *carriage) carry(ctx context.Context, f *Fleet) error {
+func (c *pairTransfer) run(ctx context.Context, f *Fleet) error {
 	to, known := f.Host(c.to)
 	if _, both := f.Host(c.from); !known || !both {
 		return problem.New(problem.Failed, "nobody works on hosts %s and %s", c.from, c.to)
@@ -33,31 +33,31 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 		err error
 	}
 	ended := make(chan end, 1)
-	p, stop := newPassage(ctx, f, c.errand, to, []string{c.from})
+	p, stop := newTransferRun(ctx, f, c.errand, to, []string{c.from})
 	defer stop()
 	p.most, p.apart, p.said, p.moved = 1, c.apart, c.say, c.moved
 	p.given = func(sum string, err error) { ended <- end{sum, err} }
 	bad := to.Transfers.Receive(p.ctx, p.errand, p, c.say)
-	met, relayed := p.lanes()
+	met, relayed := p.contacted()
 	c.apart = c.apart || relayed
 	if !met {
-		return cmp.Or(bad, transfer.ErrCut)
+		return cmp.Or(bad, transfer.ErrConnectionLost)
 	}
 	var sent end
 	select {
 	case sent = <-ended:
 	case <-time.After(transfer.Timeout): // the receiver has ended, so the sender has no reason to go on
-		sent.err = transfer.ErrCut
+		sent.err = transfer.ErrConnectionLost
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	c.sum = sent.sum
 	switch { // the host whose connection was cut knows less than the host that cut it
-	case bad != nil && !errors.Is(bad, transfer.ErrCut):
+	case bad != nil && !errors.Is(bad, transfer.ErrConnectionLost):
 		return bad
 	case sent.err == nil && bad == nil:
 		return nil
-	case sent.err != nil && !errors.Is(sent.err, transfer.ErrCut):
+	case sent.err != nil && !errors.Is(sent.err, transfer.ErrConnectionLost):
 		return sent.err
 	}
 	c.cut = true
@@ -66,7 +66,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 }
 
 // CopyToNode copies a file or directory from a node of one host to a node of another one.
-func CopyToNode(ctx context.Context, f *Fleet, e CopyErrand, to string, moved func(bytes int64)) error {
-	c := carriage{errand: Errand{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
-	return c.carry(ctx, f)
+func CopyToNode(ctx context.Context, f *Fleet, e CopyTransfer, to string, moved func(bytes int64)) error {
+	c := pairTransfer{errand: Transfer{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
+	return c.run(ctx, f)
 }

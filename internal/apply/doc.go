@@ -8,10 +8,11 @@
 //
 // # Steps are whole
 //
-// A step is complete in itself. Just before it is done, a pack.Packer adds what it needs of the site:
-// spec.Duties (rendered files, steps, the environment, health checks) and inventory.Names (what nodes are
-// told about one another). plan.Encode and plan.Decode carry it, strictly, with a payload for each kind. A
-// step contains no secret, only the place of one: the host requests the value (Secrets).
+// A step is complete in itself. Just before it is done, a pack.Packer adds what it needs of the
+// site: spec.RoleActions (rendered files, steps, the environment, health checks) and
+// inventory.PeerInfo (what nodes are told about one another). plan.Encode and plan.Decode carry it,
+// strictly, with a payload for each kind. A step contains no secret, only the place of one: the
+// host requests the value (Secrets).
 //
 // # Hosts
 //

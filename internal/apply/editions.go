@@ -50,7 +50,7 @@ func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 	for _, i := range keepers {
 		came, err := es.fleet.All[i].CopyEdition(ctx, release, dir)
 		if err == nil && came != digest {
-			err = OtherEdition(es.fleet.All[i].Name, release)
+			err = EditionMismatch(es.fleet.All[i].Name, release)
 			err = errors.Join(err, removeCopy(dir))
 		}
 		if err == nil || ctx.Err() != nil {
@@ -63,7 +63,7 @@ func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 
 // CopyEdition stores the copy of a release that the host sends in dir, which must be empty, and
 // returns its digest. If the copy cannot be read, dir is empty again afterwards.
-func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
+func (h *HostClient) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
 	var silent error // the host's error, if it could not send
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) (err error) {
 		digest, err = sitearchive.Receive(ctx, rw, dir)
@@ -94,7 +94,7 @@ func removeCopy(dir string) error {
 // or "" for a copy that cannot be read.
 func (es Editions) Digests(ctx context.Context, of ...int) ([]map[int]string, error) {
 	all := make([]map[int]string, len(es.fleet.All))
-	return all, es.fleet.Each(func(i int, h *Steered) (err error) {
+	return all, es.fleet.Each(func(i int, h *HostClient) (err error) {
 		all[i], err = h.Releases.Editions(ctx, of)
 		return err
 	})
@@ -143,8 +143,8 @@ func (es Editions) unproven(all []map[int]string, release int, digest string) er
 		At(es.fleet.Lock.Path()).Try(update+"; or stage it again under another number", release)
 }
 
-// OtherEdition returns the error for a host that sent another copy than the one it reported.
-func OtherEdition(host string, release int) error {
+// EditionMismatch returns the error for a host that sent another copy than the one it reported.
+func EditionMismatch(host string, release int) error {
 	return problem.New(problem.Surprise,
 		"host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
 		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", release, host)
@@ -189,7 +189,7 @@ func (es Editions) spread(ctx context.Context, all []map[int]string, release int
 		if err := es.send(ctx, keepers, es.fleet.All[i], release, digest); err != nil {
 			left = errors.Join(left, err)
 		} else if all[i][release] != "" {
-			es.fleet.doubt("host %s kept something else of release %d than releases.lock says; it was replaced",
+			es.fleet.warn("host %s kept something else of release %d than releases.lock says; it was replaced",
 				es.fleet.All[i].Name, release)
 		}
 	}
@@ -197,9 +197,9 @@ func (es Editions) spread(ctx context.Context, all []map[int]string, release int
 }
 
 // send sends a copy to a host, from the first of the keepers that has the right one.
-func (es Editions) send(ctx context.Context, keepers []int, to *Steered, release int, digest string) (wrong error) {
+func (es Editions) send(ctx context.Context, keepers []int, to *HostClient, release int, digest string) (wrong error) {
 	for _, i := range keepers {
-		err := carry(ctx, es.fleet.All[i], to, release, digest)
+		err := copyEdition(ctx, es.fleet.All[i], to, release, digest)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (es Editions) send(ctx context.Context, keepers []int, to *Steered, release
 	return wrong
 }
 
-func carry(ctx context.Context, from, to *Steered, release int, digest string) error {
+func copyEdition(ctx context.Context, from, to *HostClient, release int, digest string) error {
 	return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return to.Releases.KeepEdition(ctx, release, digest, rw) },
 		func(rw io.ReadWriter) error { return from.Releases.SendEdition(ctx, release, rw) })
 }

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// traffic is the set of layers that the hosts of a fleet fetch in one run.
-type traffic struct {
+// layerFetches is the set of layers that the hosts of a fleet fetch in one run.
+type layerFetches struct {
 	mutex sync.Mutex
 	all   map[string]*fetch // by host and digest
 }
@@ -29,7 +29,7 @@ type fetch struct {
 }
 
 // of returns the state of a layer that a host fetches or will fetch.
-func (t *traffic) of(host, digest string) *fetch {
+func (t *layerFetches) of(host, digest string) *fetch {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	key := host + " " + digest
@@ -42,14 +42,14 @@ func (t *traffic) of(host, digest string) *fetch {
 	return t.all[key]
 }
 
-// shortly is how long a host waits for another host to start fetching a layer that it can pass on.
-const shortly = 3 * time.Second
+// fetchStartTimeout is how long a host waits for another host to start fetching a layer that it can pass on.
+const fetchStartTimeout = 3 * time.Second
 
 // underway reports whether the fetch has started and has not failed.
 func (t *fetch) underway(ctx context.Context) bool {
 	select {
 	case <-t.begun:
-	case <-time.After(shortly):
+	case <-time.After(fetchStartTimeout):
 		return false
 	case <-ctx.Done():
 		return false
@@ -64,14 +64,14 @@ func (t *fetch) underway(ctx context.Context) bool {
 
 // fetch makes the host fetch a layer from the hosts that have it. If none of them sends the right
 // content, the host builds the layer itself.
-func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (err error) {
+func (h *HostClient) fetch(ctx context.Context, s *plan.Step, say func(string)) (err error) {
 	mine := h.fleet.traffic.of(h.Name, s.Layer.Digest)
 	close(mine.begun)
 	defer func() {
 		mine.err = err
 		close(mine.ended)
 	}()
-	content, givers, err := h.word(ctx, s)
+	content, givers, err := h.trustedContent(ctx, s)
 	if err == nil {
 		names := make([]string, len(givers))
 		if s.After != "" && h.fleet.traffic.of(s.After, s.Layer.Digest).underway(ctx) {
@@ -80,16 +80,16 @@ func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (er
 				// layer need not send it to every other host
 				givers[i].Reserve = true
 			}
-			givers = slices.DeleteFunc(givers, func(g Giver) bool { return g.Host == s.After })
-			givers = append([]Giver{{Host: s.After}}, givers...)
+			givers = slices.DeleteFunc(givers, func(g LayerSource) bool { return g.Host == s.After })
+			givers = append([]LayerSource{{Host: s.After}}, givers...)
 			names = make([]string, len(givers))
 		}
 		for i, g := range givers {
 			names[i] = g.Host
 		}
-		err = h.fleet.Pass(ctx, Errand{Layer: &LayerErrand{s.Layer, content, givers}}, h, names, say)
+		err = h.fleet.RunTransfer(ctx, Transfer{Layer: &LayerTransfer{s.Layer, content, givers}}, h, names, say)
 	}
-	if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) || problem.Exit(err) == int(problem.Unable) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) || problem.ExitCode(err) == int(problem.Unable) {
 		return err
 	}
 	say("cannot be fetched, and is built here: " + err.Error())
@@ -97,23 +97,23 @@ func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (er
 	build.Kind = plan.BuildLayer
 	failed := h.build(ctx, &build, say)
 	if failed == nil {
-		h.fleet.doubt("host %s has built layer %s itself, as it could not be fetched: %v", h.Name, s.Layer.Title, err)
+		h.fleet.warn("host %s has built layer %s itself, as it could not be fetched: %v", h.Name, s.Layer.Title, err)
 	}
 	return failed
 }
 
-// Doubt notes that a host sent something else than it should, or nothing.
-func (p *passage) Doubt(text string) {
-	p.fleet.doubt("%s takes something from other hosts: %s", p.to.Name, tree.Shorten(text))
+// Warn notes that a host sent something else than it should, or nothing.
+func (p *transferRun) Warn(text string) {
+	p.fleet.warn("%s takes something from other hosts: %s", p.to.Name, tree.DisplayPath(text))
 }
 
-// word asks the hosts that have a layer for its content digest, and decides which digest is trusted
+// trustedContent asks the hosts that have a layer for its content digest, and decides which digest is trusted
 // (decision 42). It trusts the control host if it has the layer, else the majority, else the first
 // host in the site. Hosts that report another digest are noted and not asked to send.
-func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from []Giver, err error) {
+func (h *HostClient) trustedContent(ctx context.Context, s *plan.Step) (content string, from []LayerSource, err error) {
 	type said struct {
-		host  *Steered
-		word  image.Word
+		host  *HostClient
+		word  image.ContentInfo
 		wrong error
 	}
 	var all []*said
@@ -141,19 +141,19 @@ func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from 
 			words = append(words, one.word.Content)
 		}
 	}
-	content = image.Believed(words, own)
+	content = image.TrustedDigest(words, own)
 	var others []string
 	for _, one := range all {
 		switch {
 		case one.wrong != nil:
 		case one.word.Content == content:
-			from = append(from, Giver{Host: one.host.Name})
+			from = append(from, LayerSource{Host: one.host.Name})
 		default:
 			others = append(others, one.host.Name)
 		}
 	}
 	if len(others) > 0 {
-		h.fleet.doubt("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s",
+		h.fleet.warn("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s",
 			s.Layer.Title, humanize.List(hostsOf(from), 12), humanize.List(others, 12))
 	}
 	if len(from) == 0 {
@@ -163,7 +163,7 @@ func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from 
 	return content, from, nil
 }
 
-func hostsOf(all []Giver) (names []string) {
+func hostsOf(all []LayerSource) (names []string) {
 	for _, g := range all {
 		names = append(names, g.Host)
 	}

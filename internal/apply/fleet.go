@@ -18,8 +18,8 @@ import (
 
 // A Fleet is the hosts of a site.
 type Fleet struct {
-	All     []*Steered // in the order in which they are declared
-	Unknown []string   // hosts whose state is unknown, because they were left out
+	All     []*HostClient // in the order in which they are declared
+	Unknown []string      // hosts whose state is unknown, because they were left out
 
 	Reached *observe.Releases // the record when the hosts were reached, or nil if it was not read
 
@@ -28,17 +28,17 @@ type Fleet struct {
 
 	withheld map[int]error // why live releases are not used, by number
 
-	traffic traffic
+	traffic layerFetches
 	mutex   sync.Mutex
 	doubts  []string
 	origin  string // id of the site that hosts must have on record, or "" to keep what they have
 }
 
-// Alone returns the fleet of one host.
-func Alone(h *Steered) *Fleet { return &Fleet{All: []*Steered{h}} }
+// SingleHost returns the fleet of one host.
+func SingleHost(h *HostClient) *Fleet { return &Fleet{All: []*HostClient{h}} }
 
 // Each calls do for all hosts concurrently, and joins the errors.
-func (f *Fleet) Each(do func(i int, h *Steered) error) error {
+func (f *Fleet) Each(do func(i int, h *HostClient) error) error {
 	if len(f.All) == 1 {
 		return do(0, f.All[0]) // a goroutine would cost more than many of the calls on this host
 	}
@@ -52,17 +52,17 @@ func (f *Fleet) Each(do func(i int, h *Steered) error) error {
 }
 
 // Host returns the host called name, or false.
-func (f *Fleet) Host(name string) (*Steered, bool) {
-	i := slices.IndexFunc(f.All, func(h *Steered) bool { return h.Name == name })
+func (f *Fleet) Host(name string) (*HostClient, bool) {
+	i := slices.IndexFunc(f.All, func(h *HostClient) bool { return h.Name == name })
 	if i < 0 {
 		return nil, false
 	}
 	return f.All[i], true
 }
 
-// Hold takes the site's lock on all hosts. It goes through them in the order of their names, so
+// LockAll takes the site's lock on all hosts. It goes through them in the order of their names, so
 // that of two concurrent callers one gets all locks.
-func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+func (f *Fleet) LockAll(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	var held []func()
 	letGo = func() {
 		for _, one := range slices.Backward(held) {
@@ -70,7 +70,7 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 		}
 	}
 	for _, h := range slices.SortedFunc(slices.Values(f.All),
-		func(a, b *Steered) int { return strings.Compare(a.Name, b.Name) }) {
+		func(a, b *HostClient) int { return strings.Compare(a.Name, b.Name) }) {
 		one, err := h.Runs.Lock(ctx, by)
 		if err != nil {
 			letGo()
@@ -81,16 +81,16 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 	return letGo, nil
 }
 
-// ForgetLive makes all hosts read again which releases are live.
-func (f *Fleet) ForgetLive() {
+// InvalidateLive makes all hosts read again which releases are live.
+func (f *Fleet) InvalidateLive() {
 	for _, h := range f.All {
-		h.forgetLive()
+		h.invalidateLive()
 	}
 }
 
 // Sweep stops and removes on all hosts what killed runs left behind.
 func (f *Fleet) Sweep(ctx context.Context) error {
-	return f.Each(func(_ int, h *Steered) error { return h.Runs.Sweep(ctx) })
+	return f.Each(func(_ int, h *HostClient) error { return h.Runs.Sweep(ctx) })
 }
 
 // Observe returns what exists of the site on each host. Hosts that were left out are included and
@@ -101,16 +101,16 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	if len(f.All) > 0 {
 		engines = f.All[0].engines()
 	}
-	err := f.Each(func(i int, h *Steered) (err error) {
+	err := f.Each(func(i int, h *HostClient) (err error) {
 		hosts[i], err = h.State.Observe(ctx, engines)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // a host does not decide its own name
 		if err == nil && len(f.All)+len(f.Unknown) > 1 {
-			err = h.AskKey(ctx, &hosts[i])
+			err = h.FetchPublicKey(ctx, &hosts[i])
 		}
 		return err
 	})
 	if err == nil {
-		err = f.recognise(hosts)
+		err = f.checkOwner(hosts)
 	}
 	if err == nil {
 		err = f.Records().align(hosts)
@@ -118,27 +118,27 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
-	saw(f, hosts)
+	recordLocations(f, hosts)
 	return hosts, err
 }
 
-// saw records on which hosts nodes were seen.
-func saw(f *Fleet, hosts []observe.Host) {
+// recordLocations records on which hosts nodes were seen.
+func recordLocations(f *Fleet, hosts []observe.Host) {
 	if len(f.All) > 0 {
-		f.All[0].packer.Saw(observe.Homes(hosts, f.Site().Stage)) // all hosts share the packer
+		f.All[0].packer.SetObservedHomes(observe.HostByNode(hosts, f.Site().Stage)) // all hosts share the packer
 	}
 }
 
-// Settle removes what was kept for undoing these steps.
-func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
-	return f.Each(func(_ int, h *Steered) error {
+// DiscardUndo removes what was kept for undoing these steps.
+func (f *Fleet) DiscardUndo(ctx context.Context, done []*plan.Step) error {
+	return f.Each(func(_ int, h *HostClient) error {
 		return h.Runs.DiscardUndo(ctx, slices.DeleteFunc(slices.Clone(done),
 			func(s *plan.Step) bool { return s.Host != h.Name }))
 	})
 }
 
-// Took returns how long a similar step took last time, or 0 if unknown.
-func (f *Fleet) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
+// LastDuration returns how long a similar step took last time, or 0 if unknown.
+func (f *Fleet) LastDuration(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if h, ok := f.Host(s.Host); ok {
 		return h.Runs.LastDuration(ctx, s)
 	}
@@ -157,24 +157,24 @@ func (f *Fleet) Redact(text string) string {
 // hosts.
 func (f *Fleet) StartRun() map[string]Worker {
 	all := map[string]Worker{}
-	moving := &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
-	f.traffic = traffic{}
+	moving := &nodeMoves{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
+	f.traffic = layerFetches{}
 	for _, h := range f.All {
 		h.fleet = f
-		all[h.Name] = hauler{h, f, moving}
+		all[h.Name] = moveWorker{h, f, moving}
 	}
 	return all
 }
 
-// doubt notes something that the user should know although nothing has failed.
-func (f *Fleet) doubt(format string, args ...any) {
+// warn notes something that the user should know although nothing has failed.
+func (f *Fleet) warn(format string, args ...any) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
 }
 
-// Doubts returns what was noted since the last call.
-func (f *Fleet) Doubts() []string {
+// Warnings returns what was noted since the last call.
+func (f *Fleet) Warnings() []string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	all := f.doubts

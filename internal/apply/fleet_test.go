@@ -65,7 +65,7 @@ func TestEach(t *testing.T) {
 	f := fleetOf(&stub{}, &stub{}, &stub{})
 	var mutex sync.Mutex
 	var on []string
-	err := f.Each(func(i int, h *Steered) error {
+	err := f.Each(func(i int, h *HostClient) error {
 		mutex.Lock()
 		defer mutex.Unlock()
 		on = append(on, fmt.Sprint(i, h.Name))
@@ -89,7 +89,7 @@ func TestEach(t *testing.T) {
 func TestTook(t *testing.T) {
 	f := timedFleet(timed{stub: &stub{word: "one"}, took: time.Second}, timed{stub: &stub{word: "two"}, took: time.Minute})
 	for host, want := range map[string]time.Duration{"sv1": time.Second, "sv2": time.Minute, "sv3": 0} {
-		if took, err := f.Took(t.Context(), &plan.Step{Host: host}); took != want || err != nil {
+		if took, err := f.LastDuration(t.Context(), &plan.Step{Host: host}); took != want || err != nil {
 			t.Errorf("host %s: %s, %v", host, took, err)
 		}
 	}
@@ -103,30 +103,30 @@ func TestTook(t *testing.T) {
 // wait.
 func TestMeetClocks(t *testing.T) {
 	for what, c := range map[string]struct{ slowest, margin time.Duration }{
-		"in one room": {time.Microsecond, leastMargin},
+		"in one room": {time.Microsecond, minStartMargin},
 		"far away":    {100 * time.Millisecond, 400 * time.Millisecond},
 		"very far":    {time.Minute, time.Second},
 	} {
 		f := timedFleet(timed{stub: &stub{}, took: time.Nanosecond},
 			timed{stub: &stub{}, ahead: time.Hour, took: c.slowest}, timed{stub: &stub{}, ahead: -time.Hour})
-		if err := f.Meet(t.Context()); err != nil {
+		if err := f.MeasureClocks(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		before := time.Now()
-		at := f.All[0].Moment()
+		at := f.All[0].StartTime()
 		if late := at.Sub(before); late < c.margin || late > c.margin+10*time.Second {
 			t.Errorf("%s: they meet in %s", what, late)
 		}
-		if ahead := f.All[1].Moment(); !f.All[1].Ours(ahead).Equal(ahead.Add(-time.Hour)) {
-			t.Errorf("%s: the moment %s is %s here", what, ahead, f.All[1].Ours(ahead))
+		if ahead := f.All[1].StartTime(); !f.All[1].ToLocalTime(ahead).Equal(ahead.Add(-time.Hour)) {
+			t.Errorf("%s: the moment %s is %s here", what, ahead, f.All[1].ToLocalTime(ahead))
 		}
 	}
 	alone := timedFleet(timed{stub: &stub{failure: errors.New("it has no clock")}})
-	if err := alone.Meet(t.Context()); err != nil || !alone.All[0].Moment().IsZero() {
-		t.Errorf("one host meets at %s: %v", alone.All[0].Moment(), err)
+	if err := alone.MeasureClocks(t.Context()); err != nil || !alone.All[0].StartTime().IsZero() {
+		t.Errorf("one host meets at %s: %v", alone.All[0].StartTime(), err)
 	}
 	lost := timedFleet(timed{stub: &stub{}}, timed{stub: &stub{failure: errors.New("lost")}})
-	if err := lost.Meet(t.Context()); err == nil {
+	if err := lost.MeasureClocks(t.Context()); err == nil {
 		t.Error("a host that cannot tell the time meets others")
 	}
 }
@@ -134,25 +134,25 @@ func TestMeetClocks(t *testing.T) {
 // TestDoubts: each doubt is returned once.
 func TestDoubts(t *testing.T) {
 	f := fleetOf(&stub{})
-	f.doubt("%s is odd", "sv1")
-	f.doubt("so is %s", "sv2")
-	if all := f.Doubts(); strings.Join(all, ", ") != "sv1 is odd, so is sv2" {
+	f.warn("%s is odd", "sv1")
+	f.warn("so is %s", "sv2")
+	if all := f.Warnings(); strings.Join(all, ", ") != "sv1 is odd, so is sv2" {
 		t.Errorf("%q", all)
 	}
-	if again := f.Doubts(); len(again) > 0 {
+	if again := f.Warnings(); len(again) > 0 {
 		t.Errorf("again: %q", again)
 	}
 }
 
-// TestAsReached: AsReached returns the record that was read when the hosts were reached, if there
+// TestAsReached: AtConnect returns the record that was read when the hosts were reached, if there
 // is one.
 func TestAsReached(t *testing.T) {
 	f := fleetOf(&stub{releases: observe.Releases{ID: "now"}})
-	if r, err := f.Records().AsReached(t.Context()); err != nil || r.ID != "now" {
+	if r, err := f.Records().AtConnect(t.Context()); err != nil || r.ID != "now" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	f.Reached = &observe.Releases{ID: "then"}
-	if r, err := f.Records().AsReached(t.Context()); err != nil || r.ID != "then" {
+	if r, err := f.Records().AtConnect(t.Context()); err != nil || r.ID != "then" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -189,11 +189,11 @@ func TestMayNeed(t *testing.T) {
 		if c.of != "" {
 			of := *s
 			of.Roles = role(c.of)
-			f.All[0].packer.Add(700, &of)
-			f.All[1].packer.Add(700, &of)
+			f.All[0].packer.AddRelease(700, &of)
+			f.All[1].packer.AddRelease(700, &of)
 		}
 		for i, want := range []bool{c.sv1, c.sv2}[:c.hosts] {
-			if got := f.All[i].MayNeed(c.secret); got != want {
+			if got := f.All[i].MayNeedSecret(c.secret); got != want {
 				t.Errorf("%s: host %s may need it: %t", what, f.All[i].Name, got)
 			}
 		}
@@ -221,7 +221,7 @@ func TestExplain(t *testing.T) {
 func TestSites(t *testing.T) {
 	f := fleetOf(&stub{})
 	release := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Release: 700}}}
-	f.All[0].packer.Add(700, release)
+	f.All[0].packer.AddRelease(700, release)
 	if all := f.Views().Sites(); len(all) != 2 || all[0] != f.Site() || all[700] != release {
 		t.Errorf("%v", all)
 	}

@@ -14,15 +14,15 @@ import (
 // This file can be deleted when no host has plans of a former version any more. A host may reboot
 // after an update before the control host has written its plans again.
 
-// former lists the files in which a former version stored plans, and how to set the fields that
+// legacyPlans lists the files in which a former version stored plans, and how to set the fields that
 // they lack.
-var former = map[string]struct {
+var legacyPlans = map[string]struct {
 	file  string
 	adapt func(*UnattendedPlan)
 }{
-	AtBoot:  {"boot.json", func(*UnattendedPlan) {}},
-	OnTrial: {"wayback.json", func(p *UnattendedPlan) { p.Watch = true }},
-	OnMirror: {"mirroring.json", func(p *UnattendedPlan) {
+	TriggerBoot:  {"boot.json", func(*UnattendedPlan) {}},
+	TriggerTrial: {"wayback.json", func(p *UnattendedPlan) { p.Watch = true }},
+	TriggerMirror: {"mirroring.json", func(p *UnattendedPlan) {
 		p.Every = map[string]time.Duration{}
 		for _, d := range p.Of {
 			p.Every[d.Mount.Volume] = d.Every
@@ -30,15 +30,15 @@ var former = map[string]struct {
 	}},
 }
 
-func readFormer(dirs host.Dirs, key, trigger string) (p UnattendedPlan, err error) {
-	if trigger == AtExpiry { // a former version took the time from the record of the twin
+func readLegacyPlan(dirs host.Dirs, key, trigger string) (p UnattendedPlan, err error) {
+	if trigger == TriggerExpiry { // a former version took the time from the record of the twin
 		r, err := twins.Read(dirs, key)
 		if err == nil && r.Expires.IsZero() {
 			err = fs.ErrNotExist
 		}
 		return UnattendedPlan{Trigger: trigger, Host: "local", At: r.Expires}, err
 	}
-	f, ok := former[trigger]
+	f, ok := legacyPlans[trigger]
 	if !ok {
 		return p, fs.ErrNotExist
 	}
@@ -49,8 +49,8 @@ func readFormer(dirs host.Dirs, key, trigger string) (p UnattendedPlan, err erro
 	return p, err
 }
 
-func removeFormer(dirs host.Dirs, key, trigger string) error {
-	f, ok := former[trigger]
+func removeLegacyPlan(dirs host.Dirs, key, trigger string) error {
+	f, ok := legacyPlans[trigger]
 	if !ok {
 		return nil
 	}
@@ -60,16 +60,16 @@ func removeFormer(dirs host.Dirs, key, trigger string) error {
 	return nil
 }
 
-func findFormer(dirs host.Dirs, key string) (all []Planned) {
-	for trigger, f := range former {
+func findLegacyPlans(dirs host.Dirs, key string) (all []PlanID) {
+	for trigger, f := range legacyPlans {
 		paths, _ := filepath.Glob(filepath.Join(dirs.Site(key), f.file))
 		for _, path := range paths {
-			all = append(all, Planned{filepath.Base(filepath.Dir(path)), trigger})
+			all = append(all, PlanID{filepath.Base(filepath.Dir(path)), trigger})
 		}
 	}
-	for _, r := range twins.All(dirs) {
+	for _, r := range twins.List(dirs) {
 		if !r.Expires.IsZero() && (key == "*" || key == r.Key()) {
-			all = append(all, Planned{r.Key(), AtExpiry})
+			all = append(all, PlanID{r.Key(), TriggerExpiry})
 		}
 	}
 	return all

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// A haul is the state of the nodes that move in one run.
-type haul struct {
+// A nodeMoves is the state of the nodes that move in one run.
+type nodeMoves struct {
 	mutex sync.Mutex
 	sent  map[int]string // digests of what was sent of frozen nodes, by node id
 	given map[int]string // digests of nodes that were handed over, by node id
@@ -19,16 +19,16 @@ type haul struct {
 	apart map[[2]string]bool
 }
 
-// A hauler is a host that also does steps that involve a second host.
-type hauler struct {
-	*Steered
+// A moveWorker is a host that also does steps that involve a second host.
+type moveWorker struct {
+	*HostClient
 	fleet *Fleet
-	haul  *haul
+	haul  *nodeMoves
 }
 
 // Do does one step.
-func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
-	if err := h.fleet.mark(ctx, h.Steered); err != nil {
+func (h moveWorker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	if err := h.fleet.recordOwner(ctx, h.HostClient); err != nil {
 		return err
 	}
 	as := *s
@@ -39,9 +39,9 @@ func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 			put(h.haul, h.haul.sent, s.Was.ID, sum)
 		}
 		return err
-	case plan.GiveNode:
+	case plan.HandOverNode:
 		as.Sum = get(h.haul, h.haul.sent, s.Was.ID)
-		err := h.Steered.Do(ctx, &as, say)
+		err := h.HostClient.Do(ctx, &as, say)
 		if err == nil {
 			put(h.haul, h.haul.given, s.Was.ID, as.Sum)
 		}
@@ -52,18 +52,18 @@ func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 		if sum := get(h.haul, h.haul.given, s.Was.ID); sum != "" {
 			as.Sum = sum
 		}
-		return h.Steered.Do(ctx, &as, say)
+		return h.HostClient.Do(ctx, &as, say)
 	}
-	return h.Steered.Do(ctx, s, say)
+	return h.HostClient.Do(ctx, s, say)
 }
 
-func put[K comparable, V any](h *haul, into map[K]V, what K, value V) {
+func put[K comparable, V any](h *nodeMoves, into map[K]V, what K, value V) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	into[what] = value
 }
 
-func get[K comparable, V any](h *haul, from map[K]V, what K) V {
+func get[K comparable, V any](h *nodeMoves, from map[K]V, what K) V {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return from[what]
@@ -78,20 +78,20 @@ var transferPause = 2 * time.Second
 // send makes one host send another what a node has written. It returns the digest of all data that
 // the receiving host then has. If the connection is cut, the transfer continues from what has
 // arrived.
-func (h hauler) send(ctx context.Context, s *plan.Step, say func(string)) (string, error) {
+func (h moveWorker) send(ctx context.Context, s *plan.Step, say func(string)) (string, error) {
 	text, err := plan.Encode(s)
 	if err != nil {
 		return "", err
 	}
 	pair := [2]string{s.Peer, s.Host}
 	for n := 1; ; n++ {
-		c := carriage{errand: Errand{Node: &NodeErrand{Step: text}}, from: s.Peer, to: s.Host, say: say,
+		c := pairTransfer{errand: Transfer{Node: &NodeTransfer{Step: text}}, from: s.Peer, to: s.Host, say: say,
 			apart: get(h.haul, h.haul.apart, pair)}
-		err = c.carry(ctx, h.fleet)
+		err = c.run(ctx, h.fleet)
 		if c.apart {
 			put(h.haul, h.haul.apart, pair, true)
 		}
-		if !c.cut || n == maxTransfers || host.Pause(ctx, transferPause) != nil {
+		if !c.cut || n == maxTransfers || host.Sleep(ctx, transferPause) != nil {
 			return c.sum, err
 		}
 		say(err.Error() + "; goes on")

@@ -22,31 +22,32 @@ type cutting struct {
 
 func (c *cutting) next() error {
 	if c.begun++; c.begun <= c.cuts {
-		return transfer.ErrCut
+		return transfer.ErrConnectionLost
 	}
 	return c.failure
 }
 
-func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(transfer.Card) (transfer.Card, error),
+func (c *cutting) Send(_ context.Context, _ Transfer, _ ListenAddrs,
+	meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error),
 	_ func(string)) (string, error) {
-	end, err := transfer.Open(netip.Addr{})
+	end, err := transfer.Listen(netip.Addr{})
 	if err != nil {
 		return "", err
 	}
 	defer end.Close()
-	if _, err := meet(end.Card()); err != nil {
+	if _, err := meet(end.Info()); err != nil {
 		return "", err
 	}
 	return "sum", c.next()
 }
 
-func (c *cutting) Receive(ctx context.Context, _ Errand, with Meeting, _ func(string)) error {
-	end, err := transfer.Open(netip.Addr{})
+func (c *cutting) Receive(ctx context.Context, _ Transfer, with Coordinator, _ func(string)) error {
+	end, err := transfer.Listen(netip.Addr{})
 	if err != nil {
 		return err
 	}
 	defer end.Close()
-	if _, err := with.Meet(ctx, "sv1", end.Card()); err != nil {
+	if _, err := with.Meet(ctx, "sv1", end.Info()); err != nil {
 		return err
 	}
 	return c.next()
@@ -72,7 +73,7 @@ func TestTransferGoesOn(t *testing.T) {
 		from, to := &cutting{cuts: test.cuts, failure: test.failure}, &cutting{cuts: test.cuts, failure: test.failure}
 		f := fleetOf(&stub{}, &stub{})
 		f.All[0].Transfers, f.All[1].Transfers = from, to
-		h := hauler{f.All[1], f, &haul{apart: map[[2]string]bool{}}}
+		h := moveWorker{f.All[1], f, &nodeMoves{apart: map[[2]string]bool{}}}
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 		sum, err := h.send(t.Context(), &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n,
 			Was: n}, func(string) {})

@@ -105,11 +105,11 @@ type NodeHost interface {
 	// For an empty site key, it returns the nodes of all sites.
 	List(ctx context.Context) ([]observe.Node, error)
 	// WithOwner returns the nodes with the id of the site that owns them, for Fleet.Present.
-	WithOwner(ctx context.Context, look Look) (Present, error)
+	WithOwner(ctx context.Context, look InspectMode) (OwnedNodes, error)
 	// DetectDrift looks into the nodes for which wants gives a desired state, and stores in each
 	// what has drifted since its roles were applied. Changes that have not been applied yet are not
 	// drift, but left to the plan.
-	DetectDrift(ctx context.Context, nodes []observe.Node, wants []Want) error
+	DetectDrift(ctx context.Context, nodes []observe.Node, wants []DesiredNode) error
 	// ReadUsage returns the kernel's counters of nodes, in their order. Before holds earlier
 	// samples by node id. Unless it is nil, ReadUsage also returns what the nodes used since then.
 	// The processor usage of a node without an earlier sample is unknown.
@@ -154,7 +154,7 @@ type TwinHost interface {
 	// Fill fills the volumes of a new twin of the site. It copies the volumes of the site, whose
 	// writers are frozen during the copy, and the generated secrets. It returns what is missing in
 	// the copies.
-	Fill(ctx context.Context, name string, of []Share) (left []string, err error)
+	Fill(ctx context.Context, name string, of []VolumeCopy) (left []string, err error)
 	// Forget removes all that the host keeps of the site, which is a twin that has ended.
 	Forget(ctx context.Context) error
 }
@@ -165,10 +165,10 @@ type Reading struct {
 	Usage  *Usage      `json:"usage,omitempty"`
 }
 
-// A Want is the desired state of an existing node. For the zero Want, the node is not inspected.
-type Want struct {
+// A DesiredNode is the desired state of an existing node. For the zero Want, the node is not inspected.
+type DesiredNode struct {
 	Node   *spec.Node
-	Duties *spec.Duties
+	Duties *spec.RoleActions
 }
 
 // Secrets provides what steps refer to and do not contain: the values of secrets, and the files

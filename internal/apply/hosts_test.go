@@ -24,7 +24,7 @@ type stub struct {
 	local     bool
 	secret    string // or "" if it has none
 	failure   error
-	restoring *observe.Restoring
+	restoring *observe.RestoreProgress
 	snapshot  string
 	nodes     []string
 	word      string
@@ -78,7 +78,7 @@ func (s stubSecrets) Read(context.Context, string) (string, error) {
 	return s.secret, s.failure
 }
 
-func (s stubBackups) Restoring(context.Context) (*observe.Restoring, error) {
+func (s stubBackups) Restoring(context.Context) (*observe.RestoreProgress, error) {
 	return s.restoring, s.failure
 }
 
@@ -86,8 +86,8 @@ func (s stubSnapshots) Restoring(context.Context) (string, []string, error) {
 	return s.snapshot, s.nodes, s.failure
 }
 
-func (s stubLayers) Word(context.Context, string) (image.Word, error) {
-	return image.Word{Content: s.word}, s.failure
+func (s stubLayers) Word(context.Context, string) (image.ContentInfo, error) {
+	return image.ContentInfo{Content: s.word}, s.failure
 }
 
 func (s stubReleases) Read(context.Context) (observe.Releases, error) {
@@ -117,7 +117,7 @@ func fleetOf(stubs ...*stub) *Fleet {
 			address = "local"
 		}
 		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
-		f.All = append(f.All, &Steered{Host: one.host(), Name: name, packer: pack.New(s, nil), fleet: f})
+		f.All = append(f.All, &HostClient{Host: one.host(), Name: name, packer: pack.New(s, nil), fleet: f})
 	}
 	return f
 }
@@ -165,7 +165,7 @@ func TestGeneratedSecret(t *testing.T) {
 // that is complete does not count.
 func TestRestores(t *testing.T) {
 	part := func(id string, going, placed bool, nodes ...string) *stub {
-		return &stub{restoring: &observe.Restoring{ID: id, Going: going, Placed: placed, Nodes: nodes}}
+		return &stub{restoring: &observe.RestoreProgress{ID: id, Going: going, Placed: placed, Nodes: nodes}}
 	}
 	for what, c := range map[string]struct {
 		hosts []*stub
@@ -223,14 +223,14 @@ func TestWord(t *testing.T) {
 	} {
 		f := fleetOf(c.hosts...)
 		s := &plan.Step{Kind: plan.FetchLayer, Layer: &spec.Layer{Digest: "d", Title: "base"}, Sources: f.Names()}
-		content, from, err := f.All[0].word(t.Context(), s)
+		content, from, err := f.All[0].trustedContent(t.Context(), s)
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
 		}
-		doubts := strings.Join(f.Doubts(), "; ")
+		doubts := strings.Join(f.Warnings(), "; ")
 		if err != nil || content != c.want || !slices.Equal(hostsOf(from), c.from) ||
 			(c.doubt == "") != (doubts == "") || !strings.Contains(doubts, c.doubt) {
 			t.Errorf("%s: %q from %v, %q, %v", what, content, hostsOf(from), doubts, err)
@@ -238,7 +238,8 @@ func TestWord(t *testing.T) {
 	}
 	f := fleetOf(&stub{}, &stub{word: "x"}, &stub{word: "x"})
 	s := &plan.Step{Kind: plan.FetchLayer, Layer: &spec.Layer{Digest: "d", Title: "base"}, Sources: []string{"sv3"}}
-	if _, from, err := f.All[0].word(t.Context(), s); err != nil || !slices.Equal(hostsOf(from), []string{"sv3"}) {
+	if _, from, err := f.All[0].trustedContent(t.Context(), s); err != nil ||
+		!slices.Equal(hostsOf(from), []string{"sv3"}) {
 		t.Errorf("of one that is no source: %v, %v", hostsOf(from), err)
 	}
 }
@@ -249,7 +250,7 @@ func TestHoldAll(t *testing.T) {
 	one, two := &stub{word: "sv1", held: &did}, &stub{word: "sv2", held: &did}
 	f := fleetOf(one, two)
 	f.All[0], f.All[1] = f.All[1], f.All[0]
-	release, err := f.Hold(t.Context(), host.Holder{})
+	release, err := f.LockAll(t.Context(), host.Holder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestHoldAll(t *testing.T) {
 		t.Errorf("%v", did)
 	}
 	did, two.failure = nil, problem.New(problem.Locked, "another has it")
-	if _, err := f.Hold(t.Context(), host.Holder{}); !problem.Is(err, problem.Locked) ||
+	if _, err := f.LockAll(t.Context(), host.Holder{}); !problem.Is(err, problem.Locked) ||
 		!slices.Equal(did, []string{"lock sv1", "release sv1"}) {
 		t.Errorf("if one is locked: %v, %v", did, err)
 	}

@@ -19,12 +19,12 @@ import (
 
 // build makes the host build a layer. If the layer is that of an imported image, the file is on
 // this machine, and the host receives it first.
-func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) error {
+func (h *HostClient) build(ctx context.Context, s *plan.Step, say func(string)) error {
 	if !s.Layer.IsBase() || s.Layer.Image.Import == "" {
 		return h.Runs.Do(ctx, s, say)
 	}
 	img := s.Layer.Image
-	content := img.Content()
+	content := img.ContentDigest()
 	if content == "" {
 		if !slices.ContainsFunc(h.Site().Hosts, func(one site.Host) bool { return !one.Local() }) {
 			return h.Runs.Do(ctx, s, say)
@@ -53,8 +53,8 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 // fileOf returns the file on this machine from which an image is made. The file of a release is
 // named by the hosts that keep the release. They can obtain no other files of this machine than
 // those of the site's own images.
-func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
-	if own := img.File(); filepath.IsAbs(own) && !img.Told {
+func (h *HostClient) fileOf(img *site.Image, content string) (string, error) {
+	if own := img.SourceFile(); filepath.IsAbs(own) && !img.Told {
 		return own, nil
 	}
 	if file := h.Files[content]; file != "" {
@@ -67,29 +67,30 @@ func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
 }
 
 // send sends a file to the host.
-func (h *Steered) send(ctx context.Context, file, content string, say func(string)) error {
+func (h *HostClient) send(ctx context.Context, file, content string, say func(string)) error {
 	in, err := imported.Open(ctx, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return problem.New(problem.Mistake, "import %s: there is no such file", file).
 			Try("correct `import` of the image in site.toml")
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err))
+		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.PathErrorCause(err))
 	}
 	in.Close() //nolint:errcheck // it was not read
 	tell := func(n int64) { say("is sent " + filepath.Base(file) + ": " + humanize.Bytes(n)) }
 	tell(0)
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) error {
-		return imported.Send(ctx, file, &sent{ReadWriter: rw, say: tell})
+		return imported.Send(ctx, file, &progressWriter{ReadWriter: rw, say: tell})
 	}, func(rw io.ReadWriter) error { return h.Layers.Receive(ctx, content, rw) })
 	if err != nil && ctx.Err() == nil {
-		return problem.New(problem.Kind(problem.Exit(err)), "import %s: host %s has not got it", file, h.Name).Because(err).
-			Try("%s", cmp.Or(cure(err), "run the same command again"))
+		return problem.New(problem.Kind(problem.ExitCode(err)), "import %s: host %s has not got it", file, h.Name).
+			Because(err).
+			Try("%s", cmp.Or(hintOf(err), "run the same command again"))
 	}
 	return err
 }
 
-func cure(err error) string {
+func hintOf(err error) string {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		return p.Cure
@@ -97,14 +98,14 @@ func cure(err error) string {
 	return ""
 }
 
-// sent is a stream that reports how many bytes were sent.
-type sent struct {
+// progressWriter is a stream that reports how many bytes were sent.
+type progressWriter struct {
 	io.ReadWriter
 	say   func(int64)
 	n, at int64
 }
 
-func (s *sent) Write(p []byte) (int, error) {
+func (s *progressWriter) Write(p []byte) (int, error) {
 	n, err := s.ReadWriter.Write(p)
 	if s.n += int64(n); s.n-s.at >= 16<<20 {
 		s.at = s.n

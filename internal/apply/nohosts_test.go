@@ -12,12 +12,12 @@ func TestNoHosts(t *testing.T) {
 	if err != nil || len(seen) != 2 || !seen[0].Unknown || seen[1].Name != "sv2" {
 		t.Errorf("seen are %+v, %v", seen, err)
 	}
-	present, err := f.Present(t.Context(), Closely)
+	present, err := f.ListNodes(t.Context(), InspectFull)
 	if err != nil || len(present) > 0 {
 		t.Errorf("present are %v, %v", present, err)
 	}
-	f.Assembled()
-	f.Views().Place(map[string]string{"web": "sv1"})
+	f.UseHostSecrets()
+	f.Views().SetHomes(map[string]string{"web": "sv1"})
 	if s := f.Site(); s != nil || f.Views().Releases() != nil || len(f.StartRun()) > 0 {
 		t.Errorf("of the site it is known %+v", s)
 	}

@@ -17,11 +17,11 @@ import (
 // NewID returns a random id for a site.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }
 
-// recognise refuses hosts that have nodes of another site of the same name. Any machine can have a
+// checkOwner refuses hosts that have nodes of another site of the same name. Any machine can have a
 // copy of the site directory, so sites are told apart by their ids. The id is that in the site file
 // or, if there is none, the id that hosts recorded when the site was first applied there. Nodes
 // without a recorded owner count as the site's own.
-func (f *Fleet) recognise(hosts []observe.Host) error {
+func (f *Fleet) checkOwner(hosts []observe.Host) error {
 	if len(f.All) == 0 {
 		return nil
 	}
@@ -33,13 +33,13 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 		if h.Origin == "" {
 			continue
 		}
-		if !check.Label(h.Origin) {
+		if !check.ValidLabel(h.Origin) {
 			return problem.New(problem.Surprise, "host %s says that its nodes are of a site with the id %q, which is none",
-				h.Name, problem.Short(h.Origin, 80)).Try("--without %s leaves it out", h.Name)
+				h.Name, problem.Truncate(h.Origin, 80)).Try("--without %s leaves it out", h.Name)
 		}
 		f.All[i].marked = h.Origin
 		known = h.Origin
-		switch nodes := peopled(h); {
+		switch nodes := nodeNames(h); {
 		case len(nodes) == 0: // it has no nodes any more, so their owner does not matter
 		case s.ID != "" && h.Origin != s.ID:
 			return problem.New(problem.Surprise,
@@ -58,7 +58,7 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 	}
 	if first != nil {
 		theirs = first.Origin
-		if err := strangers(s, hosts, theirs); err != nil {
+		if err := checkForeignNodes(s, hosts, theirs); err != nil {
 			return err
 		}
 	}
@@ -74,16 +74,16 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 	return nil
 }
 
-// strangers refuses a site without an id that declares none of the nodes that the hosts have for a
+// checkForeignNodes refuses a site without an id that declares none of the nodes that the hosts have for a
 // site of its name. Most likely it is another site, and applying it would remove all those nodes.
-func strangers(s *site.Site, hosts []observe.Host, id string) error {
+func checkForeignNodes(s *site.Site, hosts []observe.Host, id string) error {
 	if s.ID != "" || s.Twin != "" || len(s.Nodes) == 0 ||
 		!slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() }) {
 		return nil
 	}
 	var at, nodes []string
 	for i := range hosts {
-		names := peopled(&hosts[i])
+		names := nodeNames(&hosts[i])
 		if slices.ContainsFunc(names, func(name string) bool { _, ours := s.Node(name); return ours }) {
 			return nil
 		}
@@ -97,9 +97,9 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 		id)
 }
 
-// peopled returns the names of the nodes that a host has completely or in part.
-func peopled(h *observe.Host) (names []string) {
-	add := func(name string) { names = append(names, problem.Short(sanitize.Line(name), 80)) }
+// nodeNames returns the names of the nodes that a host has completely or in part.
+func nodeNames(h *observe.Host) (names []string) {
+	add := func(name string) { names = append(names, problem.Truncate(sanitize.Line(name), 80)) }
 	for i := range h.Nodes {
 		add(h.Nodes[i].Name)
 	}
@@ -112,8 +112,8 @@ func peopled(h *observe.Host) (names []string) {
 	return names
 }
 
-// mark records on the host which site owns its nodes, before anything is done there.
-func (f *Fleet) mark(ctx context.Context, h *Steered) error {
+// recordOwner records on the host which site owns its nodes, before anything is done there.
+func (f *Fleet) recordOwner(ctx context.Context, h *HostClient) error {
 	f.mutex.Lock()
 	origin := f.origin
 	f.mutex.Unlock()

@@ -22,7 +22,7 @@ func TestRecognise(t *testing.T) {
 		return h
 	}
 	given := host("a1")
-	given.Given = []observe.Given{{Node: host("", "elsewhere").Nodes[0]}}
+	given.Given = []observe.OutgoingMove{{Node: host("", "elsewhere").Nodes[0]}}
 	const another = "another site that is called demo"
 	for what, c := range map[string]struct {
 		id       string
@@ -57,14 +57,14 @@ func TestRecognise(t *testing.T) {
 			Nodes: []site.Node{{Name: "db"}, {Name: "web"}}}
 		f := &Fleet{}
 		for i := range s.Hosts {
-			f.All = append(f.All, &Steered{Name: s.Hosts[i].Name, packer: pack.New(s, nil)})
+			f.All = append(f.All, &HostClient{Name: s.Hosts[i].Name, packer: pack.New(s, nil)})
 		}
 		if c.unknown {
 			f.Unknown = []string{"sv3"}
 		}
 		hosts := []observe.Host{c.a, c.b}
 		hosts[0].Name, hosts[1].Name = "sv1", "sv2"
-		err := f.recognise(hosts)
+		err := f.checkOwner(hosts)
 		switch {
 		case c.mistaken != "":
 			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.mistaken) ||
@@ -105,8 +105,8 @@ func TestRecogniseOneHost(t *testing.T) {
 	} {
 		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: c.address}},
 			Nodes: []site.Node{{Name: "web"}}}
-		f := &Fleet{All: []*Steered{{Name: "sv1", packer: pack.New(s, nil)}}}
-		err := f.recognise([]observe.Host{c.host})
+		f := &Fleet{All: []*HostClient{{Name: "sv1", packer: pack.New(s, nil)}}}
+		err := f.checkOwner([]observe.Host{c.host})
 		switch {
 		case c.mistaken != "":
 			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.mistaken) {

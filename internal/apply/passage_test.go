@@ -18,17 +18,18 @@ import (
 // An end is a host at one end of a transfer. It does what a test sets.
 type end struct {
 	TransferHost
-	gives func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error)
-	takes func(with Meeting) error
+	gives func(at ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error)
+	takes func(with Coordinator) error
 	did   []*plan.Step
 }
 
-func (e *end) Send(_ context.Context, _ Errand, at Spot, meet func(transfer.Card) (transfer.Card, error),
+func (e *end) Send(_ context.Context, _ Transfer, at ListenAddrs,
+	meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error),
 	_ func(string)) (string, error) {
 	return e.gives(at, meet)
 }
 
-func (e *end) Receive(_ context.Context, _ Errand, with Meeting, _ func(string)) error {
+func (e *end) Receive(_ context.Context, _ Transfer, with Coordinator, _ func(string)) error {
 	return e.takes(with)
 }
 
@@ -57,14 +58,14 @@ func ends(stubs ...*stub) (f *Fleet, giver, taker *end) {
 }
 
 // card returns the card of an end that listens until the test ends.
-func card(t *testing.T) transfer.Card {
+func card(t *testing.T) transfer.EndpointInfo {
 	t.Helper()
-	e, err := transfer.Open(netip.Addr{})
+	e, err := transfer.Listen(netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return e.Card()
+	return e.Info()
 }
 
 // TestMeet: no host can direct another one to a wrong address, or meet a host from which it must
@@ -75,8 +76,9 @@ func TestMeet(t *testing.T) {
 	elsewhere.At = netip.MustParseAddrPort("10.8.1.1:80")
 	outside.Back = netip.MustParseAddrPort("10.8.1.9:22")
 	lost := errors.New("lost")
-	says := func(cards ...transfer.Card) func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error) {
-		return func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (sum string, err error) {
+	says := func(cards ...transfer.EndpointInfo) func(ListenAddrs,
+		func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
+		return func(_ ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (sum string, err error) {
 			for _, c := range cards {
 				if _, err := meet(c); err != nil {
 					return "", err
@@ -87,8 +89,8 @@ func TestMeet(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		peer  string
-		mine  transfer.Card
-		gives func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error)
+		mine  transfer.EndpointInfo
+		gives func(ListenAddrs, func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error)
 		wrong string
 	}{
 		"as it should be":            {"sv1", good, says(another), ""},
@@ -98,29 +100,30 @@ func TestMeet(t *testing.T) {
 		"a place on another host": {"sv1", outside, says(another),
 			"host sv2 gives a card for a connection that cannot be"},
 		"an address of another":   {"sv1", elsewhere, says(another), "host sv2 gives a card"},
-		"no key":                  {"sv1", transfer.Card{Back: good.Back}, says(another), "host sv2 gives a card"},
+		"no key":                  {"sv1", transfer.EndpointInfo{Back: good.Back}, says(another), "host sv2 gives a card"},
 		"of the other, outside":   {"sv1", good, says(outside), "host sv1 gives a card"},
 		"of the other, twice":     {"sv1", good, says(another, another, another), "says more than one"},
 		"the other opens nothing": {"sv1", good, says(), "it has opened nothing"},
-		"the other fails": {"sv1", good, func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error) {
-			return "", lost
-		}, "lost"},
+		"the other fails": {"sv1", good,
+			func(ListenAddrs, func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
+				return "", lost
+			}, "lost"},
 	} {
 		f, giver, taker := ends(&stub{})
 		told := make(chan error, 1)
-		giver.gives = func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
+		giver.gives = func(at ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 			sum, err := c.gives(at, meet)
 			told <- err
 			return sum, err
 		}
-		taker.takes = func(with Meeting) error {
+		taker.takes = func(with Coordinator) error {
 			_, err := with.Meet(t.Context(), c.peer, c.mine)
 			if err == nil { // the error of the sender after that goes to the sender
 				err = <-told
 			}
 			return err
 		}
-		err := f.Pass(t.Context(), Errand{}, f.All[1], []string{"sv1"}, func(string) {})
+		err := f.RunTransfer(t.Context(), Transfer{}, f.All[1], []string{"sv1"}, func(string) {})
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -133,10 +136,10 @@ func TestMeet(t *testing.T) {
 func TestSpot(t *testing.T) {
 	for what, c := range map[string]struct {
 		local, apart bool
-		want         Spot
+		want         ListenAddrs
 	}{
-		"another host":            {want: Spot{Own: netip.MustParseAddr("10.8.1.1")}},
-		"this machine":            {local: true, want: Spot{Toward: netip.MustParseAddr("10.8.1.2")}},
+		"another host":            {want: ListenAddrs{Own: netip.MustParseAddr("10.8.1.1")}},
+		"this machine":            {local: true, want: ListenAddrs{Toward: netip.MustParseAddr("10.8.1.2")}},
 		"apart":                   {apart: true},
 		"apart from this machine": {local: true, apart: true},
 	} {
@@ -144,18 +147,18 @@ func TestSpot(t *testing.T) {
 		if c.local {
 			f.Site().Hosts[0].Address = "local"
 		}
-		var spot Spot
-		giver.gives = func(at Spot, _ func(transfer.Card) (transfer.Card, error)) (string, error) {
+		var spot ListenAddrs
+		giver.gives = func(at ListenAddrs, _ func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 			spot = at
 			return "", nil
 		}
 		mine := card(t)
-		taker.takes = func(with Meeting) error {
+		taker.takes = func(with Coordinator) error {
 			_, err := with.Meet(t.Context(), "sv1", mine)
 			return err
 		}
-		one := carriage{from: "sv1", to: "sv2", say: func(string) {}, apart: c.apart}
-		if err := one.carry(t.Context(), f); err == nil || spot != c.want {
+		one := pairTransfer{from: "sv1", to: "sv2", say: func(string) {}, apart: c.apart}
+		if err := one.run(t.Context(), f); err == nil || spot != c.want {
 			t.Errorf("%s: %+v instead of %+v (%v)", what, spot, c.want, err)
 		}
 	}
@@ -165,15 +168,15 @@ func TestSpot(t *testing.T) {
 // later transfers between them do not try a direct connection.
 func TestRelay(t *testing.T) {
 	f, giver, taker := ends()
-	var spots []Spot
-	giver.gives = func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
+	var spots []ListenAddrs
+	giver.gives = func(at ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 		spots = append(spots, at)
-		e, err := transfer.Open(netip.Addr{})
+		e, err := transfer.Listen(netip.Addr{})
 		if err != nil {
 			return "", err
 		}
 		defer e.Close()
-		theirs, err := meet(e.Card())
+		theirs, err := meet(e.Info())
 		if err != nil {
 			return "", err
 		}
@@ -186,18 +189,18 @@ func TestRelay(t *testing.T) {
 		return "sum", err
 	}
 	var came string
-	taker.takes = func(with Meeting) error {
+	taker.takes = func(with Coordinator) error {
 		if err := with.Relay(t.Context(), card(t)); err == nil || !strings.Contains(err.Error(), "nobody has met it") {
 			t.Errorf("for an end that has met nobody: %v", err)
 		}
-		return From(t.Context(), with, "sv1", func(c net.Conn) error {
+		return ReceiveFrom(t.Context(), with, "sv1", func(c net.Conn) error {
 			text, err := io.ReadAll(c)
 			came = string(text)
 			with.Moved(int64(len(text)))
 			return err
 		})
 	}
-	h := hauler{f.All[1], f, &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}}
+	h := moveWorker{f.All[1], f, &nodeMoves{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}}
 	n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 	for range 2 {
 		step := &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}
@@ -206,7 +209,8 @@ func TestRelay(t *testing.T) {
 		}
 		came = ""
 	}
-	if own := (Spot{Own: netip.MustParseAddr("10.8.1.1")}); len(spots) != 2 || spots[0] != own || spots[1] != (Spot{}) {
+	if own := (ListenAddrs{Own: netip.MustParseAddr("10.8.1.1")}); len(spots) != 2 || spots[0] != own ||
+		spots[1] != (ListenAddrs{}) {
 		t.Errorf("the host that gives was to listen at %+v", spots)
 	}
 }
@@ -224,23 +228,23 @@ func TestCarry(t *testing.T) {
 		"the one that takes fails":      {taken: full, want: full},
 		"both fail":                     {taken: full, given: broken, want: full},
 		"the one that gives fails":      {given: broken, want: broken},
-		"and the other is cut off":      {given: broken, taken: transfer.ErrCut, want: broken},
-		"the one that takes is cut off": {taken: transfer.ErrCut, cut: true},
-		"the one that gives is cut off": {given: transfer.ErrCut, cut: true},
-		"both are":                      {taken: transfer.ErrCut, given: transfer.ErrCut, cut: true},
-		"cut off, and the other fails":  {taken: full, given: transfer.ErrCut, want: full},
-		"they have not met":             {unmet: true, want: transfer.ErrCut},
+		"and the other is cut off":      {given: broken, taken: transfer.ErrConnectionLost, want: broken},
+		"the one that takes is cut off": {taken: transfer.ErrConnectionLost, cut: true},
+		"the one that gives is cut off": {given: transfer.ErrConnectionLost, cut: true},
+		"both are":                      {taken: transfer.ErrConnectionLost, given: transfer.ErrConnectionLost, cut: true},
+		"cut off, and the other fails":  {taken: full, given: transfer.ErrConnectionLost, want: full},
+		"they have not met":             {unmet: true, want: transfer.ErrConnectionLost},
 		"they have not met, and why":    {unmet: true, taken: full, want: full},
 	} {
 		f, giver, taker := ends()
 		mine, theirs := card(t), card(t)
-		giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
+		giver.gives = func(_ ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 			if _, err := meet(theirs); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			return "sum", c.given
 		}
-		taker.takes = func(with Meeting) error {
+		taker.takes = func(with Coordinator) error {
 			if !c.unmet {
 				if _, err := with.Meet(t.Context(), "sv1", mine); err != nil {
 					t.Errorf("%s: %v", what, err)
@@ -252,10 +256,10 @@ func TestCarry(t *testing.T) {
 			}
 			return c.taken
 		}
-		one := carriage{from: "sv1", to: "sv2", say: func(string) {}}
-		err := one.carry(t.Context(), f)
+		one := pairTransfer{from: "sv1", to: "sv2", say: func(string) {}}
+		err := one.run(t.Context(), f)
 		if c.cut {
-			if problem.Exit(err) != int(problem.Failed) || !one.cut ||
+			if problem.ExitCode(err) != int(problem.Failed) || !one.cut ||
 				!strings.Contains(err.Error(), "from host sv1 to host sv2 was cut") {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -266,8 +270,8 @@ func TestCarry(t *testing.T) {
 		}
 	}
 	f, _, _ := ends()
-	for _, c := range []carriage{{from: "sv1", to: "sv9"}, {from: "sv9", to: "sv1"}} {
-		if err := c.carry(t.Context(), f); err == nil || !strings.Contains(err.Error(), "nobody works on hosts") {
+	for _, c := range []pairTransfer{{from: "sv1", to: "sv9"}, {from: "sv9", to: "sv1"}} {
+		if err := c.run(t.Context(), f); err == nil || !strings.Contains(err.Error(), "nobody works on hosts") {
 			t.Errorf("from %s to %s: %v", c.from, c.to, err)
 		}
 	}
@@ -278,11 +282,11 @@ func TestCarry(t *testing.T) {
 func TestCopyMoved(t *testing.T) {
 	f, giver, taker := ends()
 	mine, theirs := card(t), card(t)
-	giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
+	giver.gives = func(_ ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 		_, err := meet(theirs)
 		return "", err
 	}
-	taker.takes = func(with Meeting) error {
+	taker.takes = func(with Coordinator) error {
 		for _, bytes := range []int64{5, 0, -7, 3} {
 			with.Moved(bytes)
 		}
@@ -290,20 +294,20 @@ func TestCopyMoved(t *testing.T) {
 		return err
 	}
 	moved := int64(0)
-	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2",
+	if err := CopyToNode(t.Context(), f, CopyTransfer{Host: "sv1"}, "sv2",
 		func(bytes int64) { moved += bytes }); err != nil || moved != 8 {
 		t.Errorf("%d bytes have come: %v", moved, err)
 	}
-	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2", nil); err != nil {
+	if err := CopyToNode(t.Context(), f, CopyTransfer{Host: "sv1"}, "sv2", nil); err != nil {
 		t.Errorf("if nobody asks: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
+	giver.gives = func(_ ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 		_, err := meet(theirs)
 		cancel()
 		return "", errors.Join(err, ctx.Err())
 	}
-	if err := CopyToNode(ctx, f, CopyErrand{Host: "sv1"}, "sv2", nil); !errors.Is(err, context.Canceled) {
+	if err := CopyToNode(ctx, f, CopyTransfer{Host: "sv1"}, "sv2", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -315,11 +319,11 @@ func TestHaul(t *testing.T) {
 	f, giver, taker := ends()
 	lost := errors.New("lost")
 	var failure error
-	giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
+	giver.gives = func(_ ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 		_, err := meet(card(t))
 		return "new", err
 	}
-	taker.takes = func(with Meeting) error {
+	taker.takes = func(with Coordinator) error {
 		_, err := with.Meet(t.Context(), "sv1", card(t))
 		return errors.Join(err, failure)
 	}
@@ -349,10 +353,10 @@ func TestHaul(t *testing.T) {
 	}
 	failure = nil
 	must(do(plan.CopyNode, "sv2", "")) // a running node changes: this is not the copy that is handed over
-	must(do(plan.GiveNode, "sv1", ""))
+	must(do(plan.HandOverNode, "sv1", ""))
 	want("nothing was sent of what stands still", giver, "")
 	must(do(plan.SendNode, "sv2", ""))
-	must(do(plan.GiveNode, "sv1", ""))
+	must(do(plan.HandOverNode, "sv1", ""))
 	want("given", giver, "new")
 	must(do(plan.ReceiveNode, "sv2", "seen"))
 	want("received", taker, "new")

@@ -17,34 +17,34 @@ func (f *Fleet) Records() Records { return Records{f} }
 // all returns the record of each host.
 func (rs Records) all(ctx context.Context) ([]observe.Releases, error) {
 	all := make([]observe.Releases, len(rs.fleet.All))
-	return all, rs.fleet.Each(func(i int, h *Steered) (err error) {
+	return all, rs.fleet.Each(func(i int, h *HostClient) (err error) {
 		all[i], err = h.Releases.Read(ctx)
 		return err
 	})
 }
 
 // agreed returns the record that is valid for all hosts.
-func (rs Records) agreed(ctx context.Context) (observe.Agreed, error) {
+func (rs Records) agreed(ctx context.Context) (observe.Agreement, error) {
 	all, err := rs.all(ctx)
 	if err != nil {
-		return observe.Agreed{}, err
+		return observe.Agreement{}, err
 	}
-	words := make([]observe.Word, len(all))
+	words := make([]observe.ReleaseReport, len(all))
 	for i := range all {
-		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: all[i]}
+		words[i] = observe.ReleaseReport{Host: rs.fleet.All[i].Name, Releases: all[i]}
 	}
-	if slices.ContainsFunc(words, func(w observe.Word) bool { return w.State() != words[0].State() }) {
+	if slices.ContainsFunc(words, func(w observe.ReleaseReport) bool { return w.State() != words[0].State() }) {
 		// the nodes matter only if the records differ
 		if err := rs.ask(ctx, words); err != nil {
-			return observe.Agreed{}, err
+			return observe.Agreement{}, err
 		}
 	}
 	return rs.agree(words)
 }
 
 // ask asks the hosts for what decides whose record is valid.
-func (rs Records) ask(ctx context.Context, words []observe.Word) error {
-	return rs.fleet.Each(func(i int, h *Steered) error {
+func (rs Records) ask(ctx context.Context, words []observe.ReleaseReport) error {
+	return rs.fleet.Each(func(i int, h *HostClient) error {
 		nodes, err := h.Nodes.List(ctx)
 		if err != nil {
 			return err
@@ -67,9 +67,9 @@ func live(nodes []observe.Node) map[string]int {
 	return all
 }
 
-func (rs Records) agree(words []observe.Word) (observe.Agreed, error) {
+func (rs Records) agree(words []observe.ReleaseReport) (observe.Agreement, error) {
 	if len(words) == 1 {
-		return observe.Agreed{Releases: words[0].Releases}, nil
+		return observe.Agreement{Releases: words[0].Releases}, nil
 	}
 	return observe.Agree(words, observe.OwnerOf(rs.fleet.Site().Nodes, words, len(rs.fleet.Unknown) > 0))
 }
@@ -93,13 +93,13 @@ func (rs Records) Write(ctx context.Context, r observe.Releases) error {
 	if err != nil {
 		return err
 	}
-	return rs.fleet.Each(func(_ int, h *Steered) error { return h.Releases.Copy(ctx, r) })
+	return rs.fleet.Each(func(_ int, h *HostClient) error { return h.Releases.Copy(ctx, r) })
 }
 
 // Name returns a record under the name that follows those on all hosts.
 func (rs Records) Name(ctx context.Context, r observe.Releases) (observe.Releases, error) {
 	all, err := rs.all(ctx)
-	return r.After(observe.Merged(all)), err
+	return r.SuccessorOf(observe.MergeIdentities(all)), err
 }
 
 // align puts the record that is valid for all hosts into the observed hosts. Sync will make it so
@@ -108,9 +108,9 @@ func (rs Records) align(hosts []observe.Host) error {
 	if len(rs.fleet.All) < 2 {
 		return nil
 	}
-	words := make([]observe.Word, len(rs.fleet.All))
+	words := make([]observe.ReleaseReport, len(rs.fleet.All))
 	for i := range words {
-		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: hosts[i].Releases, Live: live(hosts[i].Nodes),
+		words[i] = observe.ReleaseReport{Host: rs.fleet.All[i].Name, Releases: hosts[i].Releases, Live: live(hosts[i].Nodes),
 			Restoring: hosts[i].Restoring != nil && hosts[i].Restoring.Going}
 	}
 	agreed, err := rs.agree(words)
@@ -137,7 +137,7 @@ func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 		return nil, nil, err
 	}
 	for _, why := range agreed.Why {
-		rs.fleet.doubt("%s", why)
+		rs.fleet.warn("%s", why)
 	}
 	if agreed.New {
 		if err := rs.Write(ctx, agreed.Releases); err != nil {
@@ -155,10 +155,10 @@ func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 	return late, left, nil
 }
 
-// AsReached returns which releases are live according to the record when the hosts were reached. It
+// AtConnect returns which releases are live according to the record when the hosts were reached. It
 // saves one request to remote hosts. It is for callers that only display something right after
 // connecting.
-func (rs Records) AsReached(ctx context.Context) (observe.Releases, error) {
+func (rs Records) AtConnect(ctx context.Context) (observe.Releases, error) {
 	if rs.fleet.Reached != nil {
 		return *rs.fleet.Reached, nil
 	}

@@ -28,18 +28,18 @@ type SecretHost interface {
 // some.
 type secrets struct {
 	*secret.Keyring
-	host *Steered
+	host *HostClient
 }
 
 // Value returns the value of a secret. A generated secret is first stored on the host, so that the
 // host that uses it has a copy even if others are lost.
 func (s secrets) Value(ctx context.Context, name string) (string, error) {
-	if !s.host.MayNeed(name) { // whatever nodes the host claims to have
+	if !s.host.MayNeedSecret(name) { // whatever nodes the host claims to have
 		return "", problem.New(problem.Unable, "no node on host %s needs secret %s", s.host.Name, name)
 	}
 	v, err := s.Keyring.Value(ctx, name)
 	if err == nil && s.Generated(name) {
-		err = s.host.keep(ctx, name, v)
+		err = s.host.storeSecret(ctx, name, v)
 	}
 	return v, err
 }
@@ -49,8 +49,8 @@ func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
 	return s.host.packer.SecretText(ctx, t, s.Value)
 }
 
-// keep stores a copy of a generated secret on the host.
-func (h *Steered) keep(ctx context.Context, name, value string) error {
+// storeSecret stores a copy of a generated secret on the host.
+func (h *HostClient) storeSecret(ctx context.Context, name, value string) error {
 	h.keeping.Lock()
 	defer h.keeping.Unlock()
 	if h.told[name] {
@@ -66,9 +66,9 @@ func (h *Steered) keep(ctx context.Context, name, value string) error {
 	return err
 }
 
-// Assembled declares that the fleet has all hosts of the site. From then on, the values of
+// UseHostSecrets declares that the fleet has all hosts of the site. From then on, the values of
 // generated secrets come from the hosts.
-func (f *Fleet) Assembled() {
+func (f *Fleet) UseHostSecrets() {
 	if len(f.All) > 0 {
 		f.All[0].keys.Find = f.Generated // all hosts share this keyring
 	}
@@ -77,9 +77,9 @@ func (f *Fleet) Assembled() {
 // Generated returns the value of a generated secret from the hosts whose nodes need it or may need
 // it. If no host has it and all were asked, Generated makes a new value.
 func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
-	var may, others []*Steered
+	var may, others []*HostClient
 	for _, h := range f.All {
-		if h.MayNeed(s.Name) {
+		if h.MayNeedSecret(s.Name) {
 			may = append(may, h)
 		} else {
 			others = append(others, h)
@@ -107,9 +107,9 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 
 // agreed returns the value that all hosts with a copy agree on, and one of these hosts, or nil if
 // none has a copy.
-func agreed(ctx context.Context, name string, hosts []*Steered) (value string, who *Steered, err error) {
+func agreed(ctx context.Context, name string, hosts []*HostClient) (value string, who *HostClient, err error) {
 	values := make([]string, len(hosts))
-	err = (&Fleet{All: hosts}).Each(func(i int, h *Steered) (err error) {
+	err = (&Fleet{All: hosts}).Each(func(i int, h *HostClient) (err error) {
 		if values[i], err = h.Secrets.Read(ctx, name); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -133,8 +133,8 @@ func agreed(ctx context.Context, name string, hosts []*Steered) (value string, w
 	return value, who, nil
 }
 
-// MayNeed reports whether a node that needs a secret is on the host or may be placed there.
-func (h *Steered) MayNeed(name string) bool {
+// MayNeedSecret reports whether a node that needs a secret is on the host or may be placed there.
+func (h *HostClient) MayNeedSecret(name string) bool {
 	if len(h.Site().Hosts) < 2 {
 		return true
 	}

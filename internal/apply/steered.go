@@ -16,10 +16,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Steered is a host of a site, together with the site. The Host itself knows only the site's key.
-// Steered adds everything to a step before the host gets it, and resolves the secrets that steps
+// HostClient is a host of a site, together with the site. The Host itself knows only the site's key.
+// HostClient adds everything to a step before the host gets it, and resolves the secrets that steps
 // refer to.
-type Steered struct {
+type HostClient struct {
 	Host
 	packer *pack.Packer // shared by all hosts of the fleet, and changed only by the fleet
 	Name   string       // the name of the host in the site
@@ -34,76 +34,76 @@ type Steered struct {
 	marking sync.Mutex
 	marked  string // the recorded owner of the host's nodes, or "" if unknown
 
-	fleet *Fleet   // the fleet whose plan is carried out, or nil
-	meets *meeting // shared with the other hosts, or nil if there are none
+	fleet *Fleet       // the fleet whose plan is carried out, or nil
+	meets *sharedStart // shared with the other hosts, or nil if there are none
 	ahead time.Duration
 
 	lock  sync.Mutex
 	lives *site.Site // the result of Live, or nil if it must be computed again
 }
 
-// Steer combines a site with the host that it calls name. Open returns the host, which gets the
+// NewHostClient combines a site with the host that it calls name. Open returns the host, which gets the
 // values of secrets through its argument.
-func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
-	h := &Steered{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
-	connect(h, open)
-	Alone(h).Assembled()
+func NewHostClient(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *HostClient {
+	h := &HostClient{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
+	attach(h, open)
+	SingleHost(h).UseHostSecrets()
 	return h
 }
 
-// Beside returns another host of the same site. Both share the packer and the values of the site's
+// ForHost returns another host of the same site. Both share the packer and the values of the site's
 // secrets.
-func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
-	other := &Steered{packer: h.packer, Name: name, keys: h.keys}
-	connect(other, open)
+func (h *HostClient) ForHost(name string, open func(Secrets) Host) *HostClient {
+	other := &HostClient{packer: h.packer, Name: name, keys: h.keys}
+	attach(other, open)
 	return other
 }
 
-func connect(h *Steered, open func(Secrets) Host) {
+func attach(h *HostClient, open func(Secrets) Host) {
 	h.Host = open(secrets{h.keys, h})
-	h.Releases = recorded{h.Releases, h}
+	h.Releases = invalidatingReleases{h.Releases, h}
 }
 
-// recorded makes its host forget the result of Live when another record is written.
-type recorded struct {
+// invalidatingReleases makes its host forget the result of Live when another record is written.
+type invalidatingReleases struct {
 	ReleaseHost
-	of *Steered
+	of *HostClient
 }
 
-func (r recorded) Write(ctx context.Context, releases observe.Releases) error {
-	defer r.of.forgetLive()
+func (r invalidatingReleases) Write(ctx context.Context, releases observe.Releases) error {
+	defer r.of.invalidateLive()
 	return r.ReleaseHost.Write(ctx, releases)
 }
 
-func (r recorded) Copy(ctx context.Context, releases observe.Releases) error {
-	defer r.of.forgetLive()
+func (r invalidatingReleases) Copy(ctx context.Context, releases observe.Releases) error {
+	defer r.of.invalidateLive()
 	return r.ReleaseHost.Copy(ctx, releases)
 }
 
 // Site returns the site.
-func (h *Steered) Site() *site.Site { return h.packer.Site() }
+func (h *HostClient) Site() *site.Site { return h.packer.Site() }
 
 // Wanted returns the desired state of an existing node and what its roles do on it, or nil if it is
 // no longer declared.
-func (h *Steered) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
-	return h.packer.Wanted(current)
+func (h *HostClient) Wanted(current *spec.Node) (*spec.Node, *spec.RoleActions, error) {
+	return h.packer.Desired(current)
 }
 
 // DutiesOf returns what the roles of a declared node do on it.
-func (h *Steered) DutiesOf(n *site.Node) (*spec.Duties, error) { return h.packer.DutiesOf(n) }
+func (h *HostClient) DutiesOf(n *site.Node) (*spec.RoleActions, error) { return h.packer.DutiesOf(n) }
 
 // Pack returns a step with everything needed to do it (see pack.Packer).
-func (h *Steered) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
+func (h *HostClient) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
 	return h.packer.Pack(s, live)
 }
 
 // Observe returns what exists of the site on the host, and what the engines of its nodes can do.
-func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
+func (h *HostClient) Observe(ctx context.Context) (observe.Host, error) {
 	return h.State.Observe(ctx, h.engines())
 }
 
 // engines returns the engines of all nodes of the site and of its releases.
-func (h *Steered) engines() []string {
+func (h *HostClient) engines() []string {
 	engines := map[string]bool{}
 	for _, s := range append(slices.Collect(maps.Values(h.packer.Releases())), h.Site()) {
 		for i := range s.Nodes {
@@ -114,7 +114,7 @@ func (h *Steered) engines() []string {
 }
 
 // Do does one step.
-func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+func (h *HostClient) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if s.Kind == plan.FetchLayer && h.fleet != nil {
 		return h.fetch(ctx, s, say)
 	}
@@ -127,19 +127,19 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	}
 	if s.Kind == plan.MoveLinks && h.meets != nil {
 		at := *whole
-		at.At = h.meets.moment().Add(h.ahead)
+		at.At = h.meets.next().Add(h.ahead)
 		whole = &at
 	}
 	err = h.Runs.Do(ctx, whole, say)
 	if s.Kind == plan.CommitSwitch {
-		h.forgetLive()
+		h.invalidateLive()
 	}
 	return err
 }
 
 // Live returns the site with every node as its live release makes it. The result is cached, because
 // each node is told about all others.
-func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
+func (h *HostClient) Live(ctx context.Context) (*site.Site, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if h.lives != nil {
@@ -149,40 +149,40 @@ func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.lives, err = h.packer.Live(r)
+	h.lives, err = h.packer.LiveSite(r)
 	return h.lives, err
 }
 
-func (h *Steered) forgetLive() {
+func (h *HostClient) invalidateLive() {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.lives = nil
 }
 
 // SiteOf returns the site as the release of a declared node makes it.
-func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.packer.SiteOf(n.Release) }
+func (h *HostClient) SiteOf(n *site.Node) *site.Site { return h.packer.SiteOf(n.Release) }
 
-// Probe looks into the running live nodes called names, or all of them if names is nil. It stores
+// DetectDrift looks into the running live nodes called names, or all of them if names is nil. It stores
 // in each node what has drifted since its roles were applied. Changes that have not been applied
 // yet are not drift, but left to the plan.
-func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
-	packer := h.packer.Afresh()
-	wants := make([]Want, len(nodes))
+func (h *HostClient) DetectDrift(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
+	packer := h.packer.WithoutCaches()
+	wants := make([]DesiredNode, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
 		if n.State != observe.Running || n.Staged || names != nil && !names[n.Name] {
 			continue
 		}
 		var err error
-		if wants[i].Node, wants[i].Duties, err = packer.Wanted(&n.Node); err != nil { // nil if the node will be removed
+		if wants[i].Node, wants[i].Duties, err = packer.Desired(&n.Node); err != nil { // nil if the node will be removed
 			return err
 		}
 	}
 	return h.Nodes.DetectDrift(ctx, nodes, wants)
 }
 
-// AskKey stores the host's public key in seen if the site encrypts networks.
-func (h *Steered) AskKey(ctx context.Context, seen *observe.Host) (err error) {
+// FetchPublicKey stores the host's public key in seen if the site encrypts networks.
+func (h *HostClient) FetchPublicKey(ctx context.Context, seen *observe.Host) (err error) {
 	sites := slices.Collect(maps.Values(h.packer.Releases()))
 	for _, s := range append(sites, h.Site()) {
 		if slices.ContainsFunc(s.Networks, func(n site.Network) bool { return n.Encrypt }) {

@@ -24,10 +24,10 @@ import (
 
 // Triggers that packages below control/unattended use. That package lists all of them.
 const (
-	AtBoot   = "boot"
-	OnTrial  = "trial"
-	OnMirror = "mirror"
-	AtExpiry = "expiry"
+	TriggerBoot   = "boot"
+	TriggerTrial  = "trial"
+	TriggerMirror = "mirror"
+	TriggerExpiry = "expiry"
 )
 
 // An UnattendedPlan is what a host does for a site without the control host and without the site
@@ -46,9 +46,9 @@ type UnattendedPlan struct {
 	Steps  []json.RawMessage `json:"steps,omitempty"`  // each with everything needed to do it
 	Intent *observe.Switch   `json:"intent,omitempty"` // on record until the steps are done
 	// directories of volumes on any host; each host handles those of its own nodes
-	Of     []Directory `json:"of,omitempty"`
-	Checks []Want      `json:"checks,omitempty"` // conditions that this host checks
-	Hooks  []site.Hook `json:"hooks,omitempty"`  // notified by this host
+	Of     []Directory   `json:"of,omitempty"`
+	Checks []DesiredNode `json:"checks,omitempty"` // conditions that this host checks
+	Hooks  []site.Hook   `json:"hooks,omitempty"`  // notified by this host
 	// the site directory if this is the only host of the site, which then decides alone and has all
 	// secrets
 	Dir string `json:"dir,omitempty"`
@@ -104,14 +104,14 @@ func WatchLock(dirs host.Dirs, key, trigger string) string {
 func ReadUnattended(dirs host.Dirs, key, trigger string) (UnattendedPlan, error) {
 	p, err := host.ReadJSON[UnattendedPlan](UnattendedPath(dirs, key, trigger))
 	if errors.Is(err, fs.ErrNotExist) {
-		return readFormer(dirs, key, trigger)
+		return readLegacyPlan(dirs, key, trigger)
 	}
 	return p, err
 }
 
 // Write stores a plan, or removes the former one if this one is empty.
 func (p *UnattendedPlan) Write(dirs host.Dirs, key string) error {
-	if !check.Label(p.Trigger) {
+	if !check.ValidLabel(p.Trigger) {
 		return fmt.Errorf("%q is not the name of a trigger", p.Trigger)
 	}
 	path := UnattendedPath(dirs, key, p.Trigger)
@@ -122,21 +122,21 @@ func (p *UnattendedPlan) Write(dirs host.Dirs, key string) error {
 	} else if err := host.WriteJSON(path, 0o600, p); err != nil {
 		return err
 	}
-	return removeFormer(dirs, key, p.Trigger)
+	return removeLegacyPlan(dirs, key, p.Trigger)
 }
 
-// A Planned identifies a plan of a host by site key and trigger.
-type Planned struct{ Key, Trigger string }
+// A PlanID identifies a plan of a host by site key and trigger.
+type PlanID struct{ Key, Trigger string }
 
-// Unattended returns which plans this host has for a site, or for all sites if the key is "*".
-func Unattended(dirs host.Dirs, key string) (all []Planned) {
+// ListUnattended returns which plans this host has for a site, or for all sites if the key is "*".
+func ListUnattended(dirs host.Dirs, key string) (all []PlanID) {
 	paths, _ := filepath.Glob(UnattendedPath(dirs, key, "*"))
 	for _, path := range paths {
 		dir, name := filepath.Split(path)
-		all = append(all, Planned{filepath.Base(filepath.Dir(filepath.Clean(dir))), strings.TrimSuffix(name, ".json")})
+		all = append(all, PlanID{filepath.Base(filepath.Dir(filepath.Clean(dir))), strings.TrimSuffix(name, ".json")})
 	}
-	all = append(all, findFormer(dirs, key)...)
-	slices.SortFunc(all, func(a, b Planned) int {
+	all = append(all, findLegacyPlans(dirs, key)...)
+	slices.SortFunc(all, func(a, b PlanID) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Trigger, b.Trigger))
 	})
 	return slices.Compact(all)
@@ -144,11 +144,11 @@ func Unattended(dirs host.Dirs, key string) (all []Planned) {
 
 // StepsOn returns the steps of a plan that are on one host.
 func StepsOn(p *plan.Plan, name string) []*plan.Step {
-	return pack.Alone(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != name }))
+	return pack.Subplan(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != name }))
 }
 
-// Decoded decodes steps that plan.Encode has encoded.
-func Decoded(steps []json.RawMessage) (all []*plan.Step, err error) {
+// DecodeSteps decodes steps that plan.Encode has encoded.
+func DecodeSteps(steps []json.RawMessage) (all []*plan.Step, err error) {
 	for _, text := range steps {
 		s, err := plan.Decode(text)
 		if err != nil {

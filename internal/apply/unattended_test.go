@@ -19,9 +19,9 @@ import (
 
 // TestPlanDigest: an empty plan has no digest, and different plans have different digests.
 func TestPlanDigest(t *testing.T) {
-	one := UnattendedPlan{Trigger: AtBoot, Steps: []json.RawMessage{[]byte(`{}`)}}
-	two := UnattendedPlan{Trigger: AtBoot, Steps: []json.RawMessage{[]byte(`{}`), []byte(`{}`)}}
-	if none := (&UnattendedPlan{Trigger: AtBoot, Host: "sv1"}).Digest(); none != "" || one.Digest() == "" ||
+	one := UnattendedPlan{Trigger: TriggerBoot, Steps: []json.RawMessage{[]byte(`{}`)}}
+	two := UnattendedPlan{Trigger: TriggerBoot, Steps: []json.RawMessage{[]byte(`{}`), []byte(`{}`)}}
+	if none := (&UnattendedPlan{Trigger: TriggerBoot, Host: "sv1"}).Digest(); none != "" || one.Digest() == "" ||
 		one.Digest() == two.Digest() {
 		t.Errorf("%q, %q, %q", none, one.Digest(), two.Digest())
 	}
@@ -69,22 +69,22 @@ func TestPlansKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("toykat", UnattendedPlan{Trigger: OnTrial, Watch: true})
-	write("karoo", UnattendedPlan{Trigger: OnTrial, Watch: true})
-	write("karoo", UnattendedPlan{Trigger: AtBoot, Host: "sv1", Steps: []json.RawMessage{[]byte("{}")}})
-	write("karoo", UnattendedPlan{Trigger: OnMirror})
-	if all := Unattended(dirs, "*"); !slices.Equal(all,
-		[]Planned{{"karoo", AtBoot}, {"karoo", OnTrial}, {"toykat", OnTrial}}) {
+	write("toykat", UnattendedPlan{Trigger: TriggerTrial, Watch: true})
+	write("karoo", UnattendedPlan{Trigger: TriggerTrial, Watch: true})
+	write("karoo", UnattendedPlan{Trigger: TriggerBoot, Host: "sv1", Steps: []json.RawMessage{[]byte("{}")}})
+	write("karoo", UnattendedPlan{Trigger: TriggerMirror})
+	if all := ListUnattended(dirs, "*"); !slices.Equal(all,
+		[]PlanID{{"karoo", TriggerBoot}, {"karoo", TriggerTrial}, {"toykat", TriggerTrial}}) {
 		t.Errorf("plans are %v", all)
 	}
-	if p, err := ReadUnattended(dirs, "karoo", AtBoot); err != nil || p.Host != "sv1" || len(p.Steps) != 1 {
+	if p, err := ReadUnattended(dirs, "karoo", TriggerBoot); err != nil || p.Host != "sv1" || len(p.Steps) != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	write("karoo", UnattendedPlan{Trigger: AtBoot})
-	if _, err := ReadUnattended(dirs, "karoo", AtBoot); !errors.Is(err, fs.ErrNotExist) {
+	write("karoo", UnattendedPlan{Trigger: TriggerBoot})
+	if _, err := ReadUnattended(dirs, "karoo", TriggerBoot); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("ended: %v", err)
 	}
-	if all := Unattended(dirs, "karoo"); !slices.Equal(all, []Planned{{"karoo", OnTrial}}) {
+	if all := ListUnattended(dirs, "karoo"); !slices.Equal(all, []PlanID{{"karoo", TriggerTrial}}) {
 		t.Errorf("plans of one site are %v", all)
 	}
 	if err := (&UnattendedPlan{Trigger: "../boot", Watch: true}).Write(dirs, "karoo"); err == nil {
@@ -100,16 +100,16 @@ func TestFormerPlans(t *testing.T) {
 		file, text string
 		ok         func(p *UnattendedPlan) bool
 	}{
-		AtBoot: {"boot.json", `{"host": "sv1", "steps": [{}, {}]}`,
+		TriggerBoot: {"boot.json", `{"host": "sv1", "steps": [{}, {}]}`,
 			func(p *UnattendedPlan) bool { return len(p.Steps) == 2 && !p.Watch }},
-		OnTrial: {
+		TriggerTrial: {
 			"wayback.json", `{"host": "sv1", "intent": {"to": {"web": 700}, "alone": true}, "steps": [{}], "checks": [{"Node": {"name": "web"}}], "hooks": [{"name": "page"}]}`,
 			func(p *UnattendedPlan) bool {
 				return p.Watch && p.Intent.To["web"] == 700 && p.Intent.Alone && len(p.Steps) == 1 &&
 					p.Checks[0].Node.Name == "web" && len(p.Hooks) == 1
 			},
 		},
-		OnMirror: {"mirroring.json",
+		TriggerMirror: {"mirroring.json",
 			`{"host": "sv1", "of": [{"node": "web", "mount": {"volume": "data"}, "mirror": "/m/web", "every": 3600000000000}]}`,
 			func(p *UnattendedPlan) bool {
 				return p.Every["data"] == time.Hour && p.Of[0].Mirror == "/m/web"
@@ -126,7 +126,7 @@ func TestFormerPlans(t *testing.T) {
 		if err != nil || p.Trigger != trigger || p.Host != "sv1" || !c.ok(&p) {
 			t.Errorf("%s: %+v, %v", c.file, p, err)
 		}
-		if all := Unattended(dirs, "*"); !slices.Equal(all, []Planned{{"karoo", trigger}}) {
+		if all := ListUnattended(dirs, "*"); !slices.Equal(all, []PlanID{{"karoo", trigger}}) {
 			t.Errorf("%s: plans are %v", c.file, all)
 		}
 		if err := p.Write(dirs, "karoo"); err != nil {
@@ -138,7 +138,7 @@ func TestFormerPlans(t *testing.T) {
 		if again, err := ReadUnattended(dirs, "karoo", trigger); err != nil || again.Digest() != p.Digest() {
 			t.Errorf("%s: written anew, it is %+v, %v", c.file, again, err)
 		}
-		if err := (&UnattendedPlan{Trigger: trigger}).Write(dirs, "karoo"); err != nil || len(Unattended(dirs, "*")) > 0 {
+		if err := (&UnattendedPlan{Trigger: trigger}).Write(dirs, "karoo"); err != nil || len(ListUnattended(dirs, "*")) > 0 {
 			t.Errorf("%s: %v", c.file, err)
 		}
 	}
@@ -148,15 +148,15 @@ func TestFormerPlans(t *testing.T) {
 // its nodes.
 func TestPlanWhole(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
-	p := UnattendedPlan{Trigger: OnTrial, Watch: true, Intent: &observe.Switch{Alone: true},
-		Checks: []Want{{Node: &spec.Node{Name: "web"}, Duties: &spec.Duties{}}}}
+	p := UnattendedPlan{Trigger: TriggerTrial, Watch: true, Intent: &observe.Switch{Alone: true},
+		Checks: []DesiredNode{{Node: &spec.Node{Name: "web"}, Duties: &spec.RoleActions{}}}}
 	if err := p.Write(dirs, "karoo"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadUnattended(dirs, "karoo", OnTrial); err != nil || got.Digest() != p.Digest() {
+	if got, err := ReadUnattended(dirs, "karoo", TriggerTrial); err != nil || got.Digest() != p.Digest() {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if text, _ := os.ReadFile(UnattendedPath(dirs, "karoo", OnTrial)); !strings.Contains(string(text),
+	if text, _ := os.ReadFile(UnattendedPath(dirs, "karoo", TriggerTrial)); !strings.Contains(string(text),
 		`"trigger": "trial"`) {
 		t.Errorf("%s", text)
 	}

@@ -16,18 +16,18 @@ type Views struct{ fleet *Fleet }
 func (f *Fleet) Views() Views { return Views{f} }
 
 // Use replaces the site by another one, such as the quarantine of a release.
-func (v Views) Use(s *site.Site) { v.fleet.All[0].packer.Use(s) }
+func (v Views) Use(s *site.Site) { v.fleet.All[0].packer.SetSite(s) }
 
 // Add adds the site as a release makes it, with its secrets.
 func (v Views) Add(release int, s *site.Site) {
-	v.fleet.All[0].packer.Add(release, s)
-	v.fleet.All[0].keys.Also(s)
+	v.fleet.All[0].packer.AddRelease(release, s)
+	v.fleet.All[0].keys.AddSite(s)
 }
 
-// Place sets on which hosts nodes are, or will be, before steps are done.
-func (v Views) Place(homes map[string]string) {
+// SetHomes sets on which hosts nodes are, or will be, before steps are done.
+func (v Views) SetHomes(homes map[string]string) {
 	if len(v.fleet.All) > 0 {
-		v.fleet.All[0].packer.Place(homes)
+		v.fleet.All[0].packer.SetHomes(homes)
 	}
 }
 
@@ -71,9 +71,9 @@ func (v Views) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	return v.Released(s, []observe.Host{{Releases: r}})
 }
 
-// Shown is like Live, for commands that only display nodes. Nodes of a withheld release are shown
+// ForDisplay is like Live, for commands that only display nodes. Nodes of a withheld release are shown
 // as the site file declares them.
-func (v Views) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
+func (v Views) ForDisplay(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(v.fleet.withheld) == 0 {
 		return v.Live(ctx, s)
 	}

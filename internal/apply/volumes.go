@@ -14,18 +14,18 @@ import (
 // A VolumeHost has the directories of volumes.
 type VolumeHost interface {
 	// Describe returns the contents of directories, in the given order.
-	Describe(ctx context.Context, of []Directory) ([]Contents, error)
+	Describe(ctx context.Context, of []Directory) ([]VolumeStatus, error)
 	// Mirror updates the mirrors of directories. It calls each after every attempt, successful or
 	// not. The error joins the failures.
-	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
+	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.MirrorStatus)) error
 	// Verify compares directories with their mirrors.
-	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
+	Verify(ctx context.Context, of []Directory) ([][]volume.Difference, error)
 	// Adoptions returns the directories that a node would take over from another node. It returns a
 	// Usage problem if there are none.
-	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
+	Adoptions(ctx context.Context, of AdoptRequest) ([]Adoption, error)
 	// Adopt moves these directories to the node, unless a running node uses one of them. It returns
 	// what it moved, even if there is an error.
-	Adopt(ctx context.Context, of Heritage) ([]Adopted, error)
+	Adopt(ctx context.Context, of AdoptRequest) ([]AdoptResult, error)
 	// Receive stores what arrives over a stream (package treesync) as a volume of the site, which
 	// is a twin. A program on the control host made it for the twin.
 	Receive(ctx context.Context, of Directory, way io.ReadWriter) error
@@ -49,23 +49,23 @@ func (d Directory) At(dirs host.Dirs, key string) string {
 	return volume.Path(dirs, key, d.Node, d.Mount)
 }
 
-// Name returns the name of the node that owns the directory, or volume.ForAll if it is shared.
+// Name returns the name of the node that owns the directory, or volume.SharedDir if it is shared.
 func (d Directory) Name() string {
 	if d.Mount.Shared {
-		return volume.ForAll
+		return volume.SharedDir
 	}
 	return d.Node
 }
 
-// A Share is a volume of a node that is copied to the node's twin.
-type Share struct {
+// A VolumeCopy is a volume of a node that is copied to the node's twin.
+type VolumeCopy struct {
 	Node string     `json:"node"`
 	From spec.Mount `json:"from"`
 	To   spec.Mount `json:"to"` // the mount of the twin
 }
 
-// A Heritage is the data of a former node that another node will take over.
-type Heritage struct {
+// A AdoptRequest is the data of a former node that another node will take over.
+type AdoptRequest struct {
 	Former string    `json:"former"`
 	Heir   spec.Node `json:"heir"`
 	// volumes, as FORMER=NEW if their names differ, or none for all that the heir uses
@@ -85,20 +85,20 @@ func InUse(node, volume string) error {
 		Try("orrery stop %s", node)
 }
 
-// An Adopted is a directory that was taken over.
-type Adopted struct {
+// An AdoptResult is a directory that was taken over.
+type AdoptResult struct {
 	Volume string `json:"volume"` // of the former node
 	To     string `json:"to"`     // where it is now
 	Kept   string `json:"kept"`   // where the node's own former data is now, or "" if it had none
 }
 
-// Contents is what is in a directory of a volume.
-type Contents struct {
-	Path  string           `json:"path"`
-	Size  volume.Size      `json:"size"`
-	There bool             `json:"there,omitempty"`
-	Last  *volume.Mirrored `json:"last,omitempty"` // the last update of its mirror, or nil if there was none
-	Next  time.Time        `json:"next,omitzero"`  // the next automatic update
+// VolumeStatus is what is in a directory of a volume.
+type VolumeStatus struct {
+	Path  string               `json:"path"`
+	Size  volume.Size          `json:"size"`
+	There bool                 `json:"there,omitempty"`
+	Last  *volume.MirrorStatus `json:"last,omitempty"` // the last update of its mirror, or nil if there was none
+	Next  time.Time            `json:"next,omitzero"`  // the next automatic update
 	// why there is no automatic update although the site file asks for one
 	Idle string `json:"idle,omitempty"`
 }

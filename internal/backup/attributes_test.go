@@ -28,9 +28,9 @@ func TestAttributes(t *testing.T) {
 		false: func(a treesynctest.Attribute) bool { return a.Open },
 	} {
 		lacks := map[string][]byte{}
-		l := &layer{shut: shut, lacks: func(what string) { lacks[what] = nil }}
+		l := &treeStager{shut: shut, lacks: func(what string) { lacks[what] = nil }}
 		e := &vault.Entry{Entry: treesync.Entry{Attrs: treesynctest.Values()}}
-		treesynctest.Same(t, "what comes back", e.Made(l.policy(e)).Attrs, treesynctest.Attributes, passes)
+		treesynctest.Same(t, "what comes back", e.Header(l.policy(e)).Attrs, treesynctest.Attributes, passes)
 		treesynctest.Same(t, "what is lacking", lacks, treesynctest.Attributes,
 			func(a treesynctest.Attribute) bool { return !passes(a) })
 	}

@@ -15,10 +15,10 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A forest is the trees of a backup, by name, as they were when they were last read.
-type forest map[string]*taken
+// A treeIndex is the trees of a backup, by name, as they were when they were last read.
+type treeIndex map[string]*treeState
 
-type taken struct {
+type treeState struct {
 	source  Source
 	entries []vault.Entry
 	bytes   int64
@@ -26,10 +26,10 @@ type taken struct {
 }
 
 // pass walks directories, several at a time, and reads what has changed since it was last read.
-func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
+func (f treeIndex) pass(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(2, runtime.NumCPU()))
-	results := make([]*taken, len(sources))
+	results := make([]*treeState, len(sources))
 	for i := range sources {
 		former := map[treesync.Name]*vault.Entry{}
 		if old := f[sources[i].Tree.Name]; old != nil {
@@ -46,7 +46,7 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 				return fmt.Errorf("%s: %w", sources[i].Tree.Name, err)
 			}
 			if err == nil {
-				results[i] = &taken{sources[i], entries, w.bytes, w.left}
+				results[i] = &treeState{sources[i], entries, w.bytes, w.left}
 			}
 			return nil
 		})
@@ -64,10 +64,11 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 	return nil
 }
 
-// until reads again the directories to which nodes write, until a pass reads only a few new bytes.
-func (f forest) until(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
+// passUntilFew reads again the directories to which nodes write, until a pass reads only a few new bytes.
+func (f treeIndex) passUntilFew(ctx context.Context, sources []Source, into Adder, saw func(int64),
+	read *atomic.Int64) error {
 	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
-	for before, times := int64(0), 1; read.Load()-before > smallBytes && times < most; times++ {
+	for before, times := int64(0), 1; read.Load()-before > smallBytes && times < maxPasses; times++ {
 		before = read.Load()
 		if err := f.pass(ctx, moving, into, saw, read); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (f forest) until(ctx context.Context, sources []Source, into Adder, saw fun
 
 // again returns those of the current directories that must be read while the nodes are frozen. It
 // removes the trees of directories that do not exist any more.
-func (f forest) again(sources []Source) (again []Source) {
+func (f treeIndex) again(sources []Source) (again []Source) {
 	names := map[string]bool{}
 	for _, s := range sources {
 		names[s.Tree.Name] = true

@@ -100,7 +100,7 @@ func stage(t testing.TB, where, dir string) (*Restore, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { v.Close() })
-	id, m, err := vault.Choose(v, "")
+	id, m, err := vault.Resolve(v, "")
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func TestLayersOfStrangers(t *testing.T) {
 	if layers, err := r.Store.Layers(); err != nil || len(layers) > 0 {
 		t.Errorf("in the store are %v: %v", layers, err)
 	}
-	if got := r.Distrusted(); !slices.Equal(got, []string{"base image"}) {
+	if got := r.LayersToRebuild(); !slices.Equal(got, []string{"base image"}) {
 		t.Errorf("distrusted: %q", got)
 	}
 	intact()
@@ -353,7 +353,7 @@ func TestBombs(t *testing.T) {
 			if p := (*problem.Problem)(nil); err != nil && (!errors.As(err, &p) || len(err.Error()) > 2000) {
 				t.Errorf("%.3000q", err)
 			}
-			if _, err := os.Lstat(Aside(host.Dirs{State: filepath.Join(dir, "state")}, "s")); err == nil {
+			if _, err := os.Lstat(StagingDir(host.Dirs{State: filepath.Join(dir, "state")}, "s")); err == nil {
 				t.Error("something of it is left")
 			}
 			intact()
@@ -414,7 +414,7 @@ func TestHeadsOfStrangers(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil && problem.Exit(err) != int(problem.Failed) {
+		if err != nil && problem.ExitCode(err) != int(problem.Failed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -455,8 +455,8 @@ func TestWhatIsLaidDown(t *testing.T) {
 	r, err := stage(t, where, dir)
 	must(t, err)
 	intact()
-	for _, at := range []string{beside(r.SiteDir), r.aside("trees/volume/v")} {
-		site := at == beside(r.SiteDir)
+	for _, at := range []string{stagingPath(r.SiteDir), r.staged("trees/volume/v")} {
+		site := at == stagingPath(r.SiteDir)
 		info, err := os.Lstat(filepath.Join(at, "shell"))
 		must(t, err)
 		if setID := info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0; setID == site {
@@ -565,7 +565,7 @@ func TestSnapshotOfStrangers(t *testing.T) {
 	must(t, nodedir.Of(r.Dirs, "s",
 		1).Write(&nodedir.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def",
 		Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
-	must(t, r.FitSnapshots(nil))
+	must(t, r.PlaceSnapshots(nil))
 	s, err := readSnapshot(filepath.Join(r.Dirs.Snapshots("s"), "one"))
 	must(t, err)
 	if len(s.Nodes) != 1 || s.Nodes[0].Record.Privileged || s.Nodes[0].Record.Mounts[0].Source != "" ||
@@ -612,7 +612,7 @@ func TestCarryStaysInside(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(staged, "etc"), 0o755))
 	must(t, os.Symlink(outside, filepath.Join(staged, "etc/ssh")))
 	done := make(chan error, 1)
-	go func() { done <- carry(made, staged) }()
+	go func() { done <- copyHostFiles(made, staged) }()
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
@@ -622,7 +622,7 @@ func TestCarryStaysInside(t *testing.T) {
 		t.Errorf("outside there are %v", names)
 	}
 	must(t, os.Remove(filepath.Join(staged, "etc/ssh")))
-	must(t, carry(made, staged))
+	must(t, copyHostFiles(made, staged))
 	if text, err := os.ReadFile(filepath.Join(staged, "etc/ssh/ssh_host_ed25519_key")); string(text) != "key" {
 		t.Errorf("the key is %q: %v", text, err)
 	}
@@ -632,7 +632,7 @@ func TestPartIsNoLink(t *testing.T) {
 	path, mine := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "mine")
 	must(t, os.WriteFile(mine, []byte("of the host"), 0o600))
 	must(t, os.Symlink(mine, path+".part"))
-	if _, err := vault.WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
+	if _, err := vault.WriteArchive(path); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("written: %v", err)
 	}
 	if text, _ := os.ReadFile(mine); string(text) != "of the host" {

@@ -18,8 +18,8 @@ import (
 // Until everything is staged, nothing of the site has been changed, so the staged files can be
 // removed. From then on the backup is not needed any more: the staged files are complete.
 
-// manifestAside is the name of the manifest in the staging directory.
-const manifestAside = "manifest.json"
+// stagedManifest is the name of the manifest in the staging directory.
+const stagedManifest = "manifest.json"
 
 // TakeLock takes a lock that only one restore of a site can hold. The site's own lock need not be
 // held.
@@ -29,7 +29,7 @@ func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (
 
 // OpenPart returns the part of a restore that was started on this host, or nil if there is none.
 func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
-	at := Aside(dirs, key)
+	at := StagingDir(dirs, key)
 	if !tree.Exists(at) {
 		return nil, nil
 	}
@@ -41,11 +41,11 @@ func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 		ID: p.ID, Title: p.From, Without: p.Without, Replace: p.Replace, plan: p,
 	}
 	if err == nil && p.Staged {
-		r.Manifest, err = readManifest(r.aside(manifestAside))
+		r.Manifest, err = readManifest(r.staged(stagedManifest))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come",
-			key).At(at).Because(problem.Reason(err)).
+			key).At(at).Because(problem.PathErrorCause(err)).
 			Try("run the same orrery restore again, or orrery down --volumes to begin anew")
 	}
 	return r, nil
@@ -62,11 +62,11 @@ func readManifest(at string) (*vault.Manifest, error) {
 
 // readProgress reads how far a restore of a site has come.
 func readProgress(dirs host.Dirs, key string) (progress, error) {
-	return host.ReadJSON[progress](filepath.Join(Aside(dirs, key), "restore.json"))
+	return host.ReadJSON[progress](filepath.Join(StagingDir(dirs, key), "restore.json"))
 }
 
-// ToClear reports whether the former site must still be taken down.
-func (r *Part) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
+// MustClear reports whether the former site must still be taken down.
+func (r *Part) MustClear() bool { return r.plan.Was && !r.plan.Cleared }
 
 // Cleared records that the former site was taken down. What exists from then on was restored.
 func (r *Part) Cleared() error {
@@ -81,14 +81,14 @@ func (r *Part) Placed() bool {
 			return false
 		}
 	}
-	return r.plan.Staged && !r.ToClear()
+	return r.plan.Staged && !r.MustClear()
 }
 
 func (r *Part) note() error {
-	if err := host.WriteJSON(r.aside("restore.json"), 0o600, r.plan); err != nil {
+	if err := host.WriteJSON(r.staged("restore.json"), 0o600, r.plan); err != nil {
 		return err
 	}
-	dir, err := os.Open(r.aside())
+	dir, err := os.Open(r.staged())
 	if err != nil {
 		return err
 	}

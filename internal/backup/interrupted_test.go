@@ -36,7 +36,7 @@ func interruptible(t *testing.T, existed bool) *Restore {
 	v, _, err := vault.Open(where)
 	must(t, err)
 	t.Cleanup(func() { v.Close() })
-	id, m, err := vault.Choose(v, "")
+	id, m, err := vault.Resolve(v, "")
 	must(t, err)
 	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
 	r := &Restore{Contents: vault.NewPieces(v), Saw: func(int64) {}}
@@ -83,7 +83,7 @@ func TestInterruptedWhileLaidDown(t *testing.T) {
 				t.Errorf("after %d files, was %v: %+v", after, existed, found.plan)
 			}
 			must(t, found.Clear())
-			if again(t, &r.Part) != nil || tree.Exists(beside(r.SiteDir)) || tree.Exists(r.SiteDir) {
+			if again(t, &r.Part) != nil || tree.Exists(stagingPath(r.SiteDir)) || tree.Exists(r.SiteDir) {
 				t.Error("something of it is left")
 			}
 		}
@@ -105,16 +105,16 @@ func TestInterruptedAfterwards(t *testing.T) {
 	begun.plan.Apart = false // as a former version left it
 	must(t, begun.note())
 	r := again(t, &begun.Part)
-	if !r.State().Staged || !r.Going() || !r.ToClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" ||
+	if !r.State().Staged || !r.AllStaged() || !r.MustClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" ||
 		!r.Replace {
 		t.Fatalf("laid down: %+v", r)
 	}
 	must(t, r.Cleared())
 	r = again(t, r)
-	if r.ToClear() || r.Placed() {
+	if r.MustClear() || r.Placed() {
 		t.Fatalf("taken down: %+v", r)
 	}
-	must(t, r.plan.Moves[0].do(true)) // and is killed
+	must(t, r.plan.Moves[0].apply(true)) // and is killed
 	r = again(t, r)
 	if r.Placed() {
 		t.Fatalf("placed in part: %+v", r)
@@ -135,7 +135,7 @@ func TestInterruptedAfterwards(t *testing.T) {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
-	must(t, r.FitSnapshots(nil))
+	must(t, r.PlaceSnapshots(nil))
 	must(t, r.Clear())
 	if again(t, r) != nil {
 		t.Error("it has not come to its end")

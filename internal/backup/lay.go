@@ -16,9 +16,9 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A layer stages a tree in a directory that no other user can enter during that time. All names are
+// A treeStager stages a tree in a directory that no other user can enter during that time. All names are
 // resolved below that directory, whatever the list says.
-type layer struct {
+type treeStager struct {
 	ctx   context.Context
 	from  Contents
 	of    *vault.Tree
@@ -27,17 +27,18 @@ type layer struct {
 	lacks func(what string) // called for every attribute that is not restored
 }
 
-// lay stages a tree in a new directory. The parent of the directory must exist.
-func lay(ctx context.Context, from Contents, t *vault.Tree, dir string, saw func(int64), lacks func(string)) error {
+// stageTree stages a tree in a new directory. The parent of the directory must exist.
+func stageTree(ctx context.Context, from Contents, t *vault.Tree, dir string, saw func(int64),
+	lacks func(string)) error {
 	shut, err := closed(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}
-	return (&layer{ctx: ctx, from: from, of: t, shut: shut, saw: saw, lacks: lacks}).lay(dir)
+	return (&treeStager{ctx: ctx, from: from, of: t, shut: shut, saw: saw, lacks: lacks}).stage(dir)
 }
 
-func (l *layer) lay(dir string) error {
-	b, err := tree.Build(dir, l.lacks)
+func (l *treeStager) stage(dir string) error {
+	b, err := tree.NewBuilder(dir, l.lacks)
 	if err != nil {
 		return err
 	}
@@ -73,18 +74,18 @@ func closed(dir string) (bool, error) {
 	return false, err
 }
 
-func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
+func (l *treeStager) make(b *tree.Builder, e *vault.Entry) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}
-	keep, err := l.admits(e)
+	keep, err := l.accepts(e)
 	if err != nil {
-		return l.from.Damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), err)
+		return l.from.Damaged(l.of.Name+"/"+tree.DisplayPath(string(e.Name)), err)
 	}
 	if !keep {
 		return nil
 	}
-	made := e.Made(l.policy(e))
+	made := e.Header(l.policy(e))
 	const setID = unix.S_ISUID | unix.S_ISGID
 	if !l.shut && !e.IsDir() && made.Mode&setID != 0 {
 		made.Mode &^= setID
@@ -101,10 +102,10 @@ func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
 	return err
 }
 
-// admits reports whether an entry is restored, and returns an error for an entry that its kind of
+// accepts reports whether an entry is restored, and returns an error for an entry that its kind of
 // tree cannot have. Devices are left out: a node has the devices that its engine gives it, and the
 // meaning of a device number on this host is unknown.
-func (l *layer) admits(e *vault.Entry) (bool, error) {
+func (l *treeStager) accepts(e *vault.Entry) (bool, error) {
 	if !inPlace(l.of.Kind, e) {
 		return false, fmt.Errorf("%s does not belong there", tree.Kind(e.Mode))
 	}
@@ -151,13 +152,13 @@ func inPlace(kind string, e *vault.Entry) bool {
 }
 
 // policy returns which extended attributes are restored, and reports the others.
-func (l *layer) policy(e *vault.Entry) treesync.Policy {
-	policy := treesync.Open
+func (l *treeStager) policy(e *vault.Entry) treesync.Policy {
+	policy := treesync.UnprivilegedAttrs
 	if l.shut {
-		policy = treesync.Carried
+		policy = treesync.ContentAttrs
 	}
 	for name := range e.Attrs {
-		if !policy.Passes(name) {
+		if !policy.Includes(name) {
 			l.lacks(strings.ToValidUTF8(name, "?"))
 		}
 	}
@@ -165,7 +166,7 @@ func (l *layer) policy(e *vault.Entry) treesync.Policy {
 }
 
 // fill writes the parts of a file that are not holes.
-func (l *layer) fill(f *os.File, e *vault.Entry) error {
+func (l *treeStager) fill(f *os.File, e *vault.Entry) error {
 	if err := f.Truncate(e.Size); err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (l *layer) fill(f *os.File, e *vault.Entry) error {
 				return err
 			}
 			if int64(len(content)) != vault.Chunk(at, end) {
-				return l.from.Damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)),
+				return l.from.Damaged(l.of.Name+"/"+tree.DisplayPath(string(e.Name)),
 					errors.New("its parts are not as long as it says"))
 			}
 			if _, err := f.WriteAt(content, at); err != nil {

@@ -21,15 +21,15 @@ type Layout struct {
 	Twin    bool   // it is restored as a twin: volumes are in the host's state directory
 }
 
-// Aside returns the staging directory of a restore. While it exists, a restore is in progress or
+// StagingDir returns the staging directory of a restore. While it exists, a restore is in progress or
 // was interrupted.
-func Aside(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
+func StagingDir(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
 
-func (l Layout) aside(parts ...string) string {
-	return filepath.Join(append([]string{Aside(l.Dirs, l.Key)}, parts...)...)
+func (l Layout) staged(parts ...string) string {
+	return filepath.Join(append([]string{StagingDir(l.Dirs, l.Key)}, parts...)...)
 }
 
-func (l Layout) private(id int) string { return l.aside("private", strconv.Itoa(id)) }
+func (l Layout) private(id int) string { return l.staged("private", strconv.Itoa(id)) }
 
 // places returns where a tree is staged, and where it is then moved. Private layers have no second
 // path: they are moved when their nodes have been created.
@@ -41,10 +41,10 @@ func (l Layout) places(t *vault.Tree) (at, to string) {
 		if tree.Exists(l.SiteDir) && !empty(l.SiteDir) {
 			return "", "" // it has the same files
 		}
-		return beside(l.SiteDir), l.SiteDir
+		return stagingPath(l.SiteDir), l.SiteDir
 	case vault.VolumeTree:
 		if to = l.volume(t); t.Path != "" && !l.Twin {
-			return beside(to), to
+			return stagingPath(to), to
 		}
 	case vault.ReleaseTree:
 		to = l.Dirs.Release(l.Key, t.Number)
@@ -52,8 +52,8 @@ func (l Layout) places(t *vault.Tree) (at, to string) {
 		if l.Twin {
 			return "", "" // they contain paths of the original
 		}
-	} // a snapshot stays there until FitSnapshots
-	return l.aside("trees", t.Name), to
+	} // a snapshot stays there until PlaceSnapshots
+	return l.staged("trees", t.Name), to
 }
 
 // volume returns the path of a volume on this host.
@@ -65,21 +65,21 @@ func (l Layout) volume(t *vault.Tree) string {
 	return volume.Path(l.Dirs, l.Key, t.Node, m)
 }
 
-// beside returns a staging path on the same file system as path, from which a rename moves it to
+// stagingPath returns a staging path on the same file system as path, from which a rename moves it to
 // path.
-func beside(path string) string {
+func stagingPath(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-restore")
 }
 
 // Clear removes what an interrupted restore of a site has staged and not moved to its place.
 func (l Layout) Clear() error {
-	at := l.aside()
+	at := l.staged()
 	p, err := readProgress(l.Dirs, l.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	for _, m := range p.Moves {
-		if m.From == beside(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
+		if m.From == stagingPath(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
 			err = errors.Join(err, tree.RemoveAll(m.From))
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // the next run completes or undoes the restore if this one is killed. Layers, mounts and SSH host
 // keys stay those of this host. If a killed run has left a snapshot with this id, Snapshot returns
 // that one. All staged data is verified by its digests.
-func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, here *nodedir.Record,
+func (p *Extractor) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, here *nodedir.Record,
 	e engine.Engine) (*snapshot.Snapshot, error) {
 	then, err := p.node(here.Name)
 	if err != nil {
@@ -43,32 +43,32 @@ func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, her
 		return nil, problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", here.Name,
 			here.Engine)
 	}
-	s := snapshot.Fresh(dirs, key, id)
+	s := snapshot.NewEmpty(dirs, key, id)
 	s.Time, s.Who = p.Manifest.Time, p.Manifest.Who
 	err = p.fill(ctx, s, dirs, here, then)
 	if err == nil {
-		err = carry(layered.Private(engine.RefOf(&here.Node)), s.Private(here.ID))
+		err = copyHostFiles(layered.Private(engine.RefOf(&here.Node)), s.PrivateDir(here.ID))
 	}
 	if err == nil {
-		err = s.Keep()
+		err = s.Store()
 	}
 	if err == nil {
 		return s, nil
 	}
-	if err = unpicked(s.Dir, err); ctx.Err() != nil {
+	if err = extractProblem(s.Dir, err); ctx.Err() != nil {
 		err = problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(p.From.Where())
 	}
-	return nil, errors.Join(err, s.Drop())
+	return nil, errors.Join(err, s.Discard())
 }
 
 // fill stages the private layer of a node and its volumes.
-func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, here, then *nodedir.Record) error {
+func (p *Extractor) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, here, then *nodedir.Record) error {
 	t, ok := p.Manifest.Tree(privateName(then))
 	if !ok {
 		return problem.New(problem.Failed, "what node %s wrote is not in this backup", here.Name).At(p.From.Where()).
 			Try("orrery backup ls %s", p.From.Where())
 	}
-	if err := p.whole(ctx, t, s.Private(here.ID), s.Private(here.ID)); err != nil {
+	if err := p.stageWhole(ctx, t, s.PrivateDir(here.ID), s.PrivateDir(here.ID)); err != nil {
 		return err
 	}
 	now := *here
@@ -77,13 +77,13 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 	for i := range here.Mounts {
 		m := &here.Mounts[i]
 		t, found := p.Manifest.Tree(volumeName(here, m))
-		if why := leftAlone(m, found); why != "" {
+		if why := unchangedReason(m, found); why != "" {
 			s.Omitted = append(s.Omitted, m.Volume+": "+why)
 			continue
 		}
 		v := snapshot.Volume{Name: m.Volume, Node: here.Name, Path: volume.Path(dirs, s.Site, here.Name, *m),
 			How: volume.Copied}
-		if err := p.whole(ctx, t, s.Kept(v), v.Path); err != nil {
+		if err := p.stageWhole(ctx, t, s.VolumeDir(v), v.Path); err != nil {
 			return err
 		}
 		s.Volumes = append(s.Volumes, v)
@@ -91,8 +91,8 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 	return nil
 }
 
-// leftAlone returns why a volume stays as it is, or "" if it is restored.
-func leftAlone(m *spec.Mount, found bool) string {
+// unchangedReason returns why a volume stays as it is, or "" if it is restored.
+func unchangedReason(m *spec.Mount, found bool) string {
 	switch left := m.From().Left; {
 	case left != "":
 		return left
@@ -106,9 +106,9 @@ func leftAlone(m *spec.Mount, found bool) string {
 	return ""
 }
 
-// whole stages a complete tree in dir. The tree will be used in place, so that directory decides
+// stageWhole stages a complete tree in dir. The tree will be used in place, so that directory decides
 // whether users of the host can reach it.
-func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) error {
+func (p *Extractor) stageWhole(ctx context.Context, t *vault.Tree, dir, place string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) erro
 	if err != nil {
 		return err
 	}
-	l := layer{ctx: ctx, from: p.From, of: t, shut: shut, saw: p.Saw, lacks: func(what string) { p.Lacked[what]++ }}
-	return l.lay(dir)
+	l := treeStager{ctx: ctx, from: p.From, of: t, shut: shut, saw: p.Saw, lacks: func(what string) { p.Lacked[what]++ }}
+	return l.stage(dir)
 }
 
 // existing returns dir or, if it does not exist, its nearest existing parent.

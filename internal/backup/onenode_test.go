@@ -31,7 +31,7 @@ func (l layers) Private(ref engine.Ref) string        { return l.nodes().Private
 func (l layers) Fill(ref engine.Ref, at string) error { return l.nodes().Fill(ref, at) }
 
 // standing returns a node on this host with some data, and a backup in which it had other data.
-func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
+func standing(t *testing.T) (e layers, here *nodedir.Record, p *Extractor) {
 	t.Helper()
 	f := forgeArchive(t)
 	removed := vault.Entry{Entry: treesync.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}}
@@ -109,18 +109,18 @@ func TestNoSnapshotOfDamaged(t *testing.T) {
 	e, here, p := standing(t)
 	tree, _ := p.Manifest.Tree("volume/data/n")
 	tree.List[0][0] ^= 1
-	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e); problem.Exit(err) != int(problem.Failed) {
+	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e); problem.ExitCode(err) != int(problem.Failed) {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(e.dirs.Snapshots("s")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
 	here.Release = 701
-	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e); problem.Exit(err) != int(problem.Surprise) {
+	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("of another release: %v", err)
 	}
 	here.Name = "m"
-	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "m-then", here, e); problem.Exit(err) != int(problem.Usage) {
+	if _, err := p.Snapshot(t.Context(), e.dirs, "s", "m-then", here, e); problem.ExitCode(err) != int(problem.Usage) {
 		t.Error(err)
 	}
 }

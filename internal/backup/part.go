@@ -49,22 +49,22 @@ type Part struct {
 	plan progress
 }
 
-// Lies reports whether this part is completely staged and has the same trees and hosts as the
+// IsStaged reports whether this part is completely staged and has the same trees and hosts as the
 // restore.
-func (r *Part) Lies(of *Restore) bool {
+func (r *Part) IsStaged(of *Restore) bool {
 	same := func(a, b vault.Tree) bool { return a.Name == b.Name && slices.Equal(a.List, b.List) }
 	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == (of.Secrets != nil) &&
 		slices.Equal(r.Without, of.Without) && r.Manifest != nil &&
 		bytes.Equal(r.Manifest.Releases, of.Manifest.Releases) && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
 }
 
-// Going reports whether all hosts have staged their parts.
-func (r *Part) Going() bool { return r.plan.Going }
+// AllStaged reports whether all hosts have staged their parts.
+func (r *Part) AllStaged() bool { return r.plan.Going }
 
 // State returns how far a part has come.
-func (r *Part) State() *observe.Restoring {
-	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going,
-		Clears: r.ToClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
+func (r *Part) State() *observe.RestoreProgress {
+	s := &observe.RestoreProgress{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going,
+		Clears: r.MustClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
 	if r.Manifest == nil {
 		return s
 	}
@@ -76,13 +76,13 @@ func (r *Part) State() *observe.Restoring {
 	return s
 }
 
-// Over reports whether the part is complete.
-func (r *Part) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
+// IsComplete reports whether the part is complete.
+func (r *Part) IsComplete() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
 
-// End moves the snapshots of a part to their place, after its nodes were created, and removes what
+// Finish moves the snapshots of a part to their place, after its nodes were created, and removes what
 // is left of the part.
-func (r *Part) End(engines map[string]engine.Engine) error {
-	if err := r.FitSnapshots(engines); err != nil {
+func (r *Part) Finish(engines map[string]engine.Engine) error {
+	if err := r.PlaceSnapshots(engines); err != nil {
 		return err
 	}
 	return r.Clear()
@@ -90,45 +90,45 @@ func (r *Part) End(engines map[string]engine.Engine) error {
 
 // The steps of a part, in their order.
 const (
-	ToGo     = "go"      // all hosts have staged their parts
-	ToClear  = "cleared" // the former site was taken down
-	ToPlace  = "place"   // the staged files are moved to their place
-	ToFinish = "finish"  // the nodes have their data; the rest of the part is removed
-	ToDrop   = "drop"    // the part is dropped before ToGo
-	ToGiveUp = "give up" // the part is dropped at any time
+	StepStart  = "go"      // all hosts have staged their parts
+	StepClear  = "cleared" // the former site was taken down
+	StepPlace  = "place"   // the staged files are moved to their place
+	StepFinish = "finish"  // the nodes have their data; the rest of the part is removed
+	StepDrop   = "drop"    // the part is dropped before StepStart
+	StepAbort  = "give up" // the part is dropped at any time
 )
 
-// Advance does the next step. For ToFinish, it returns messages about what differs from the backup.
+// Advance does the next step. For StepFinish, it returns messages about what differs from the backup.
 func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
 	switch {
-	case to == ToDrop && r.plan.Going:
+	case to == StepDrop && r.plan.Going:
 		return nil, problem.New(problem.Surprise, "it goes on already")
-	case to == ToDrop, to == ToGiveUp:
+	case to == StepDrop, to == StepAbort:
 		return nil, r.Clear()
 	case !r.plan.Staged:
 		return nil, problem.New(problem.Surprise, "it is not laid down")
-	case to == ToGo:
+	case to == StepStart:
 		r.plan.Going = true
 		return nil, r.note()
 	case !r.plan.Going:
 		return nil, problem.New(problem.Surprise, "not all hosts have laid down their parts")
-	case to == ToClear:
+	case to == StepClear:
 		return nil, r.Cleared()
-	case r.ToClear():
+	case r.MustClear():
 		return nil, problem.New(problem.Surprise, "what was there before has not been taken down")
-	case to == ToPlace:
+	case to == StepPlace:
 		return nil, r.Place(ctx, engines)
-	case to == ToFinish && r.Placed():
-		if told, err = r.otherwise(); err != nil {
+	case to == StepFinish && r.Placed():
+		if told, err = r.differences(); err != nil {
 			return nil, err
 		}
-		return told, r.End(engines)
+		return told, r.Finish(engines)
 	}
 	return nil, errors.New("there is no such step: " + to)
 }
 
-// otherwise returns messages about what differs from the backup.
-func (r *Part) otherwise() (told []string, err error) {
+// differences returns messages about what differs from the backup.
+func (r *Part) differences() (told []string, err error) {
 	found, err := nodedir.All(r.Dirs, r.Key)
 	if err != nil {
 		return nil, err

@@ -26,10 +26,10 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Pick extracts single files or one node from a backup, and changes nothing of a site. It reads
+// A Extractor extracts single files or one node from a backup, and changes nothing of a site. It reads
 // and verifies only what it extracts, so it can extract intact files from a backup that is damaged
 // elsewhere.
-type Pick struct {
+type Extractor struct {
 	From     Contents
 	Manifest *vault.Manifest
 	Saw      func(bytes int64)
@@ -40,7 +40,7 @@ type Pick struct {
 
 // File extracts a file of a node, or a directory with its content, into a directory under its own
 // name. It returns the path.
-func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error) {
+func (p *Extractor) File(ctx context.Context, node, name, dir string) (string, error) {
 	n, err := p.node(node)
 	if err != nil {
 		return "", err
@@ -54,38 +54,38 @@ func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error)
 	if of.base == "/" {
 		of.base = node
 	}
-	return filepath.Join(dir, of.base), p.lay(ctx, of, dir)
+	return filepath.Join(dir, of.base), p.extractTo(ctx, of, dir)
 }
 
 // Node extracts everything of a node into a new directory: what it wrote outside volumes into
 // private, and its volumes into volumes/NAME. It returns the names of volumes that are not in the
 // backup.
-func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, err error) {
+func (p *Extractor) Node(ctx context.Context, node, dir string) (without []string, err error) {
 	n, err := p.node(node)
 	if err != nil {
 		return nil, err
 	}
-	at, err := newYard(filepath.Dir(dir))
+	at, err := newStagingDir(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
 	}
 	defer at.close()
 	if err := at.root.Mkdir(path.Join(at.name, "new"), 0o700); err != nil {
-		return nil, unpicked(dir, err)
+		return nil, extractProblem(dir, err)
 	}
 	if t, ok := p.Manifest.Tree(privateName(n)); ok {
-		if err := p.lay(ctx, part{t, ".", "private", node}, filepath.Join(at.path(), "new")); err != nil {
+		if err := p.extractTo(ctx, part{t, ".", "private", node}, filepath.Join(at.path(), "new")); err != nil {
 			return nil, err
 		}
 	}
 	for i := range n.Mounts {
 		m := &n.Mounts[i]
 		t, ok := p.Manifest.Tree(volumeName(n, m))
-		if !ok || !check.Word(m.Volume) {
+		if !ok || !check.ValidFileName(m.Volume) {
 			without = append(without, sanitize.Line(m.Volume))
 			continue
 		}
-		if err := p.lay(ctx, part{t, ".", m.Volume, node}, filepath.Join(at.path(), "new/volumes")); err != nil {
+		if err := p.extractTo(ctx, part{t, ".", m.Volume, node}, filepath.Join(at.path(), "new/volumes")); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, er
 }
 
 // node returns the record of a node. If there are several releases of it, it returns the live one.
-func (p *Pick) node(name string) (*nodedir.Record, error) {
+func (p *Extractor) node(name string) (*nodedir.Record, error) {
 	var found *nodedir.Record
 	for i := range p.Manifest.Nodes {
 		if n := &p.Manifest.Nodes[i]; n.Name == name && (found == nil || found.Staged) {
@@ -123,7 +123,7 @@ func volumeName(n *nodedir.Record, m *spec.Mount) string {
 }
 
 // where returns the tree that contains a path of a node, and the path in that tree.
-func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner string, err error) {
+func (p *Extractor) where(n *nodedir.Record, name string) (t *vault.Tree, inner string, err error) {
 	of, below := privateName(n), strings.TrimPrefix(name, "/")
 	longest := ""
 	for i := range n.Mounts {
@@ -171,16 +171,16 @@ func (p *part) named(name treesync.Name) (made treesync.Name, in bool) {
 	return "", false
 }
 
-// lay extracts a part into a directory that has no file of its name.
-func (p *Pick) lay(ctx context.Context, of part, dir string) error {
-	at, err := newYard(dir)
+// extractTo extracts a part into a directory that has no file of its name.
+func (p *Extractor) extractTo(ctx context.Context, of part, dir string) error {
+	at, err := newStagingDir(dir)
 	if err != nil {
 		return err
 	}
 	defer at.close()
 	shut, err := closed(at.root.Name())
 	if err != nil {
-		return unpicked(dir, err)
+		return extractProblem(dir, err)
 	}
 	if err := p.build(ctx, of, filepath.Join(at.path(), "new"), shut); err != nil {
 		if ctx.Err() != nil {
@@ -193,40 +193,40 @@ func (p *Pick) lay(ctx context.Context, of part, dir string) error {
 
 // build creates a tree that contains only the part. Shut says that users of the host cannot reach
 // its final place.
-func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error {
+func (p *Extractor) build(ctx context.Context, of part, top string, shut bool) error {
 	lacks := func(what string) { p.Lacked[what]++ }
-	b, err := tree.Build(top, lacks)
+	b, err := tree.NewBuilder(top, lacks)
 	if err != nil {
-		return unpicked(top, err)
+		return extractProblem(top, err)
 	}
 	defer b.Abandon()
-	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()},
+	if err := b.Add(&tree.Header{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()},
 		nil); err != nil {
-		return unpicked(top, err)
+		return extractProblem(top, err)
 	}
 	from := p.From
-	c := cutting{
-		layer: layer{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
-		part:  of, pick: p, tree: b, linked: map[treesync.Name]bool{}, outer: map[treesync.Name]*vault.Entry{},
+	c := extraction{
+		treeStager: treeStager{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
+		part:       of, pick: p, tree: b, linked: map[treesync.Name]bool{}, outer: map[treesync.Name]*vault.Entry{},
 		here: map[treesync.Name]treesync.Name{},
 	}
-	if err := from.Each(of.of, c.look); err != nil {
+	if err := from.Each(of.of, c.collect); err != nil {
 		return err
 	}
 	if !c.found {
 		return c.missing()
 	}
-	if err := from.Each(of.of, c.take); err != nil {
-		return unpicked(top, err)
+	if err := from.Each(of.of, c.extract); err != nil {
+		return extractProblem(top, err)
 	}
-	return unpicked(top, b.Close())
+	return extractProblem(top, b.Close())
 }
 
-// A cutting extracts a part from a tree.
-type cutting struct {
-	layer
+// A extraction extracts a part from a tree.
+type extraction struct {
+	treeStager
 	part   part
-	pick   *Pick
+	pick   *Extractor
 	tree   *tree.Builder
 	found  bool
 	gone   bool                            // the node had removed the path
@@ -236,8 +236,8 @@ type cutting struct {
 	here   map[treesync.Name]treesync.Name // output paths of these files, once they were created
 }
 
-// look finds out which other entries of the tree the part needs.
-func (c *cutting) look(e *vault.Entry) error {
+// collect finds out which other entries of the tree the part needs.
+func (c *extraction) collect(e *vault.Entry) error {
 	if e.Kind() == unix.S_IFLNK && strings.HasPrefix(c.part.inner, string(e.Name)+"/") {
 		c.link = string(e.Name)
 	}
@@ -255,7 +255,7 @@ func (c *cutting) look(e *vault.Entry) error {
 	return nil
 }
 
-func (c *cutting) missing() error {
+func (c *extraction) missing() error {
 	p := problem.New(problem.Failed, "there is no %s in this backup", c.part.title).At(c.pick.From.Where())
 	switch {
 	case c.gone:
@@ -267,8 +267,8 @@ func (c *cutting) missing() error {
 	return p.Try("what a node has from its image and roles, and has not changed, is in its layers")
 }
 
-// take creates one path of the part.
-func (c *cutting) take(e *vault.Entry) error {
+// extract creates one path of the part.
+func (c *extraction) extract(e *vault.Entry) error {
 	name, in := c.part.named(e.Name)
 	if !in {
 		if c.linked[e.Name] {
@@ -294,7 +294,7 @@ func (c *cutting) take(e *vault.Entry) error {
 	if here, ok := c.here[first]; ok {
 		made = vault.Entry{Entry: treesync.Entry{Name: name, Mode: e.Mode, Same: here}}
 	} else if made.Same != "" || !c.readable(&made) {
-		c.pick.Lost.add(c.part.of.Title() + ": " + tree.Shorten(string(e.Name)))
+		c.pick.Lost.add(c.part.of.Title() + ": " + tree.DisplayPath(string(e.Name)))
 		return nil
 	}
 	if c.linked[first] && made.Same == "" {
@@ -311,7 +311,7 @@ func plain(attrs treesync.Attrs) treesync.Attrs {
 }
 
 // readable reports whether a file is completely intact in the backup.
-func (c *cutting) readable(e *vault.Entry) bool {
+func (c *extraction) readable(e *vault.Entry) bool {
 	for _, x := range e.Data {
 		for _, d := range x.Pieces {
 			if _, err := c.from.Get(d); err != nil {
@@ -322,54 +322,54 @@ func (c *cutting) readable(e *vault.Entry) bool {
 	return true
 }
 
-// A buildingYard is a staging directory that is closed to other users, beside the final place.
-type buildingYard struct {
+// A stagingDir is a staging directory that is closed to other users, beside the final place.
+type stagingDir struct {
 	root *tree.Root
 	name string
 }
 
-func newYard(dir string) (*buildingYard, error) {
+func newStagingDir(dir string) (*stagingDir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, unpicked(dir, err)
+		return nil, extractProblem(dir, err)
 	}
 	root, err := vault.OpenDirectory(dir)
 	if err != nil {
-		return nil, unpicked(dir, err)
+		return nil, extractProblem(dir, err)
 	}
-	y := &buildingYard{root, ".orrery-" + rand.Text()[:12]}
+	y := &stagingDir{root, ".orrery-" + rand.Text()[:12]}
 	if err := root.Mkdir(y.name, 0o700); err != nil {
 		root.Close()
-		return nil, unpicked(dir, err)
+		return nil, extractProblem(dir, err)
 	}
 	return y, nil
 }
 
-func (y *buildingYard) path() string { return filepath.Join(y.root.Name(), y.name) }
+func (y *stagingDir) path() string { return filepath.Join(y.root.Name(), y.name) }
 
 // settle moves the result to its place, unless something exists there.
-func (y *buildingYard) settle(from, to string) error {
-	err := y.root.RenameFresh(path.Join(y.name, from), to)
+func (y *stagingDir) settle(from, to string) error {
+	err := y.root.RenameNoReplace(path.Join(y.name, from), to)
 	if errors.Is(err, fs.ErrExist) {
-		return inTheWay(filepath.Join(y.root.Name(), to))
+		return existsProblem(filepath.Join(y.root.Name(), to))
 	}
-	return unpicked(y.root.Name(), err)
+	return extractProblem(y.root.Name(), err)
 }
 
-func (y *buildingYard) close() {
+func (y *stagingDir) close() {
 	_ = y.root.RemoveAll(y.name) // ignore the error: it is in nobody's way
 	y.root.Close()
 }
 
-func inTheWay(at string) error {
+func existsProblem(at string) error {
 	return problem.New(problem.Refused, "there is something already; nothing was done").At(at).
 		Try("name another directory with --dir")
 }
 
-// unpicked returns the problem that something could not be extracted.
-func unpicked(at string, err error) error {
+// extractProblem returns the problem that something could not be extracted.
+func extractProblem(at string, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return problem.New(problem.OfWriting(err), "it cannot be laid down").At(at).Because(problem.Reason(err))
+	return problem.New(problem.KindOfWriteError(err), "it cannot be laid down").At(at).Because(problem.PathErrorCause(err))
 }

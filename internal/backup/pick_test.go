@@ -20,18 +20,18 @@ import (
 )
 
 // pickOf opens a backup to extract files. Its node n has two volumes and an NFS export.
-func pickOf(t *testing.T, where string) *Pick {
+func pickOf(t *testing.T, where string) *Extractor {
 	t.Helper()
 	v, _, err := vault.Open(where)
 	must(t, err)
 	t.Cleanup(func() { v.Close() })
-	_, m, err := vault.Choose(v, "")
+	_, m, err := vault.Resolve(v, "")
 	must(t, err)
 	m.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
 		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true},
 		{Volume: "far", Path: "/far", Remote: site.Remote{NFS: "server:/far"}},
 	}}}}
-	return &Pick{From: vault.NewPieces(v), Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
+	return &Extractor{From: vault.NewPieces(v), Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
 }
 
 // TestPickFile: a file or a directory is extracted unchanged and completely, and nothing else is.
@@ -77,7 +77,7 @@ func TestPickFile(t *testing.T) {
 	}
 	to := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(to, "text"), []byte("mine"), 0o600))
-	if _, err := p.File(t.Context(), "n", "/a/text", to); problem.Exit(err) != int(problem.Refused) {
+	if _, err := p.File(t.Context(), "n", "/a/text", to); problem.ExitCode(err) != int(problem.Refused) {
 		t.Errorf("over what is there: %v", err)
 	}
 	if text, _ := os.ReadFile(filepath.Join(to, "text")); string(text) != "mine" {
@@ -89,7 +89,7 @@ func TestPickFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.File(t.Context(), "m", "/a", to); problem.Exit(err) != int(problem.Usage) ||
+	if _, err := p.File(t.Context(), "m", "/a", to); problem.ExitCode(err) != int(problem.Usage) ||
 		!strings.Contains(err.Error(), "in it are n") {
 		t.Errorf("a node that is not in it: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestPickNode(t *testing.T) {
 	if got != "/private/etc=private /volumes/data/x=data /volumes/inner/x=shared " {
 		t.Error(got)
 	}
-	if _, err := p.Node(t.Context(), "n", to); problem.Exit(err) != int(problem.Refused) {
+	if _, err := p.Node(t.Context(), "n", to); problem.ExitCode(err) != int(problem.Refused) {
 		t.Errorf("again: %v", err)
 	}
 	for name, want := range map[string]string{"/etc": "private", "/srv/data/x": "data", "/srv/data/inner/x": "shared"} {

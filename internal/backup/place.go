@@ -19,8 +19,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// cut splits a path after its first element.
-func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
+// splitFirst splits a path after its first element.
+func splitFirst(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
 
 // Place moves everything except the private layers to its place. It skips what a killed run has
 // already moved.
@@ -29,29 +29,29 @@ func (r *Part) Place(ctx context.Context, engines map[string]engine.Engine) erro
 		if !tree.Exists(m.From) {
 			continue
 		}
-		if err := m.do(r.Replace || filepath.Dir(m.To) == r.Dirs.Releases(r.Key)); err != nil {
+		if err := m.apply(r.Replace || filepath.Dir(m.To) == r.Dirs.Releases(r.Key)); err != nil {
 			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).
-				Because(problem.Reason(err)).
+				Because(problem.PathErrorCause(err)).
 				Try("make room there and run the same command again, or clear with orrery down")
 		}
 	}
 	return r.removeUnfilled(ctx, engines)
 }
 
-// do moves it. It replaces an empty directory, and other existing files only if replace is set.
-func (m move) do(replace bool) error {
+// apply moves it. It replaces an empty directory, and other existing files only if replace is set.
+func (m move) apply(replace bool) error {
 	if err := os.MkdirAll(filepath.Dir(m.To), 0o700); err != nil {
 		return err
 	}
 	if !m.File && tree.Exists(m.To) {
-		if err := makeWay(m.To, replace); err != nil {
+		if err := removeExisting(m.To, replace); err != nil {
 			return err
 		}
 	}
 	return os.Rename(m.From, m.To)
 }
 
-func makeWay(path string, replace bool) error {
+func removeExisting(path string, replace bool) error {
 	if empty(path) {
 		return os.Remove(path)
 	}
@@ -97,7 +97,7 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	}
 	ref := engine.RefOf(n)
 	fresh := layered.Private(ref)
-	if err := carry(fresh, staged); err != nil {
+	if err := copyHostFiles(fresh, staged); err != nil {
 		return problem.New(problem.Failed, "node %s: its private layer cannot be put in place", n.Name).At(fresh).Because(err)
 	}
 	if record := r.record(n); record != nil {
@@ -108,7 +108,8 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 		// If secrets may be new, roles are applied again. This updates what they set up with the
 		// former secrets, such as the password of a database.
 		configured := record.Configured && (r.plan.Opened || !hasSecrets(n.Config))
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: configured, Config: config, Active: record.Active}); err != nil {
+		if err := e.Mark(ctx, ref, engine.Progress{Configured: configured, Config: config,
+			Active: record.Active}); err != nil {
 			return err
 		}
 	}
@@ -147,10 +148,10 @@ func (r *Part) record(n *spec.Node) *nodedir.Record {
 	return nil
 }
 
-// carry copies the files of this host, which are SSH host keys and name servers, from the private
+// copyHostFiles copies the files of this host, which are SSH host keys and name servers, from the private
 // layer that an engine has made. The node may be running, and the target was written by others, so
 // both are accessed through package tree.
-func carry(from, to string) error {
+func copyHostFiles(from, to string) error {
 	made, err := tree.Open(from)
 	if err != nil {
 		return err
@@ -169,14 +170,14 @@ func carry(from, to string) error {
 		}
 	}
 	for _, name := range names {
-		if err := carryFile(made, root, name); err != nil {
+		if err := copyHostFile(made, root, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func carryFile(from, to *tree.Root, name string) error {
+func copyHostFile(from, to *tree.Root, name string) error {
 	st, err := from.Lstat(name)
 	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil // the engine writes none
@@ -193,7 +194,7 @@ func carryFile(from, to *tree.Root, name string) error {
 	if err := to.Put(file, int(st.Uid), int(st.Gid)); err != nil || before != nil {
 		return err
 	}
-	return to.Stamp(path.Dir(name), above.Mtim)
+	return to.SetModTime(path.Dir(name), above.Mtim)
 }
 
 // rebuilt compares the current layers of the nodes with those in the backup. It returns the titles
@@ -210,7 +211,7 @@ func (r *Part) rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 			recipe = append(recipe, saved.Title)
 			continue
 		}
-		if held, err := r.Store.Portable(saved.Digest); err == nil && held.Content != saved.Content {
+		if held, err := r.Store.PortableRecord(saved.Digest); err == nil && held.Content != saved.Content {
 			content = append(content, saved.Title)
 		}
 	}

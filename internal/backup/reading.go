@@ -9,39 +9,39 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// A Reading is what a host reads for a backup. It reads everything while nodes run, and then what
+// A HostReader is what a host reads for a backup. It reads everything while nodes run, and then what
 // has changed while they are frozen.
-type Reading struct {
-	Set  *Set
+type HostReader struct {
+	Set  *Selection
 	Into Adder
 	Only map[string]bool // names of trees, or nil for all
 
-	trees forest
+	trees treeIndex
 	read  atomic.Int64
 }
 
-// Former sets the content of a tree in the last backup. The vault still has all of it.
-func (r *Reading) Former(tree string, entries []vault.Entry) {
+// SetFormer sets the content of a tree in the last backup. The vault still has all of it.
+func (r *HostReader) SetFormer(tree string, entries []vault.Entry) {
 	if r.trees == nil {
-		r.trees = forest{}
+		r.trees = treeIndex{}
 	}
-	r.trees[tree] = &taken{entries: entries}
+	r.trees[tree] = &treeState{entries: entries}
 }
 
-// First reads everything that has changed since the last backup.
-func (r *Reading) First(ctx context.Context) error {
+// ReadAll reads everything that has changed since the last backup.
+func (r *HostReader) ReadAll(ctx context.Context) error {
 	if r.trees == nil {
-		r.trees = forest{}
+		r.trees = treeIndex{}
 	}
 	return r.pass(ctx, r.trees.pass)
 }
 
-// Again reads what has changed since then, until that is little.
-func (r *Reading) Again(ctx context.Context) error { return r.pass(ctx, r.trees.until) }
+// ReadChanged reads what has changed since then, until that is little.
+func (r *HostReader) ReadChanged(ctx context.Context) error { return r.pass(ctx, r.trees.passUntilFew) }
 
 func noted(int64) {} // the data is counted at the other end
 
-func (r *Reading) pass(ctx context.Context,
+func (r *HostReader) pass(ctx context.Context,
 	read func(context.Context, []Source, Adder, func(int64), *atomic.Int64) error) error {
 	sources, _, _, err := r.Set.sources()
 	if err != nil {
@@ -53,9 +53,9 @@ func (r *Reading) pass(ctx context.Context,
 	return read(ctx, sources, r.Into, noted, &r.read)
 }
 
-// Last reads the rest while the nodes are frozen. It returns the records of the nodes, and what is
+// ReadFrozen reads the rest while the nodes are frozen. It returns the records of the nodes, and what is
 // not in the backup.
-func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
+func (r *HostReader) ReadFrozen(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
 	sources, nodes, left, err := r.Set.sources()
 	if err != nil {
 		return nil, nil, err
@@ -64,7 +64,7 @@ func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []stri
 }
 
 // Each calls do for each tree that was read.
-func (r *Reading) Each(do func(t vault.Tree, entries []vault.Entry, left []string) error) error {
+func (r *HostReader) Each(do func(t vault.Tree, entries []vault.Entry, left []string) error) error {
 	for _, t := range r.trees {
 		if err := do(t.source.Tree, t.entries, t.left); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 // digest, so it is exactly what was lost.
 type Repair struct {
 	Into *vault.Repository
-	Set  *Set          // the site, or nil; its directory and this machine's copies of releases are searched
+	Set  *Selection    // the site, or nil; its directory and this machine's copies of releases are searched
 	From []vault.Vault // other copies
 	Saw  func(bytes int64)
 	// Ask requests pieces from the hosts of the site.
@@ -31,12 +31,12 @@ type Repaired struct {
 	Blocks  int   // number of blocks that were read
 	Bytes   int64 // size of these blocks
 	Wrote   int64
-	Rotten  []vault.Rotten
-	Backups []Mended
+	Rotten  []vault.CorruptBlock
+	Backups []RepairedBackup
 }
 
-// A Mended is a backup, with what it lacked before and what it lacks now.
-type Mended struct {
+// A RepairedBackup is a backup, with what it lacked before and what it lacks now.
+type RepairedBackup struct {
 	ID   string
 	Site string // the site's key on its host, or "" if unknown
 	Was  Loss
@@ -60,7 +60,7 @@ func (l *Loss) add(what string) {
 func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	r := p.Into
 	done, err := &Repaired{}, error(nil)
-	if done.Blocks, done.Bytes, err = r.RereadAll(ctx, p.Saw); err != nil {
+	if done.Blocks, done.Bytes, err = r.VerifyAll(ctx, p.Saw); err != nil {
 		return nil, explain(ctx, r, err)
 	}
 	before, wanted, err := p.survey()
@@ -84,24 +84,24 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	if err := r.Settle(); err != nil {
 		return nil, err
 	}
-	if err := r.Retire(); err != nil {
+	if err := r.RemoveCorrupt(); err != nil {
 		return nil, err
 	}
 	done.Rotten = r.Checked().Rotten
 	for i := range before {
-		done.Backups = append(done.Backups, Mended{before[i].id, before[i].site(), before[i].loss, after[i].loss})
+		done.Backups = append(done.Backups, RepairedBackup{before[i].id, before[i].site(), before[i].loss, after[i].loss})
 	}
 	return done, nil
 }
 
-// A surveyed backup is one whose trees were walked.
-type surveyed struct {
+// A surveyedBackup backup is one whose trees were walked.
+type surveyedBackup struct {
 	id   string
 	m    *vault.Manifest // or nil if it is damaged
 	loss Loss
 }
 
-func (s *surveyed) site() string {
+func (s *surveyedBackup) site() string {
 	if s.m == nil {
 		return ""
 	}
@@ -109,15 +109,15 @@ func (s *surveyed) site() string {
 }
 
 // survey returns what each backup lacks, and the digests of the missing pieces.
-func (p *Repair) survey() ([]surveyed, map[vault.Digest]bool, error) {
+func (p *Repair) survey() ([]surveyedBackup, map[vault.Digest]bool, error) {
 	ids, err := p.Into.Backups()
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []surveyed
+	var all []surveyedBackup
 	wanted := map[vault.Digest]bool{}
 	for _, id := range ids {
-		s := surveyed{id: id}
+		s := surveyedBackup{id: id}
 		m, err := p.Into.Manifest(id)
 		if err != nil {
 			s.loss.add("its manifest")
@@ -154,7 +154,7 @@ func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool
 				lost = lacks(x.Pieces) || lost
 			}
 			if lost {
-				loss.add(t.Title() + ": " + tree.Shorten(string(e.Name)))
+				loss.add(t.Title() + ": " + tree.DisplayPath(string(e.Name)))
 			}
 			return nil
 		})
@@ -170,16 +170,16 @@ func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool
 
 // fetch searches for pieces in all places.
 func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool) (wrote int64, err error) {
-	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: forest{}}
+	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: treeIndex{}}
 	t.pack.Only = wanted
-	err = t.salvage()
+	err = t.recoverPieces()
 	for _, v := range p.From {
 		if err == nil {
 			err = t.copy(ctx, v)
 		}
 	}
 	if err == nil {
-		err = p.seek(ctx, t)
+		err = p.searchSite(ctx, t)
 	}
 	err = errors.Join(err, t.pack.Close())
 	return t.pack.Written(), err
@@ -203,9 +203,9 @@ func (t *Backup) copy(ctx context.Context, v vault.Vault) error {
 	return nil
 }
 
-// seek asks the hosts of the site, and searches this machine's part of it. It does not read files
+// searchSite asks the hosts of the site, and searches this machine's part of it. It does not read files
 // that are unchanged since the last backup and intact in it.
-func (p *Repair) seek(ctx context.Context, t *Backup) error {
+func (p *Repair) searchSite(ctx context.Context, t *Backup) error {
 	if p.seekIn != nil {
 		return p.seekIn(t)
 	}
@@ -215,12 +215,12 @@ func (p *Repair) seek(ctx context.Context, t *Backup) error {
 	if err := p.Ask(ctx, t.pack.Only, t.pack); err != nil {
 		return err
 	}
-	return t.seek(ctx, append(p.Set.releases(), p.Set.declares()))
+	return t.searchSources(ctx, append(p.Set.releases(), p.Set.siteDir()))
 }
 
-// seek reads what is not in the last backup of a site, and the lists of its trees.
-func (t *Backup) seek(ctx context.Context, sources []Source) error {
-	if _, err := t.formerly(ctx); err != nil {
+// searchSources reads what is not in the last backup of a site, and the lists of its trees.
+func (t *Backup) searchSources(ctx context.Context, sources []Source) error {
+	if _, err := t.readFormerLists(ctx); err != nil {
 		return err
 	}
 	var read atomic.Int64
@@ -239,8 +239,8 @@ func (t *Backup) seek(ctx context.Context, sources []Source) error {
 	return nil
 }
 
-// Whole reports whether nothing is lost.
-func (l *Loss) Whole() bool { return l.All == 0 }
+// IsEmpty reports whether nothing is lost.
+func (l *Loss) IsEmpty() bool { return l.All == 0 }
 
 // String returns the first losses and the number of the others.
 func (l *Loss) String() string {

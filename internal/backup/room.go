@@ -30,16 +30,16 @@ func SizeOf(ctx context.Context, from Contents, t *vault.Tree) (s Size, err erro
 	return s, err
 }
 
-// A need is the space needed on one file system.
-type need struct {
+// A spaceNeeded is the space needed on one file system.
+type spaceNeeded struct {
 	Size
 	at string // a directory on it
 }
 
-// room returns an error if there is not enough space for the staged files. It counts what the
+// checkSpace returns an error if there is not enough space for the staged files. It counts what the
 // backup claims to contain, which may be more than it really has.
-func (r *Restore) room() error {
-	needs := map[uint64]*need{}
+func (r *Restore) checkSpace() error {
+	needs := map[uint64]*spaceNeeded{}
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at := r.Dirs.State
@@ -49,7 +49,7 @@ func (r *Restore) room() error {
 		if at == "" || t.Kind == vault.LayerTree && !r.TrustLayers {
 			continue
 		}
-		n, err := needOf(needs, at)
+		n, err := spaceNeededAt(needs, at)
 		if err != nil {
 			return err
 		}
@@ -57,15 +57,15 @@ func (r *Restore) room() error {
 		n.Bytes, n.Paths = min(n.Bytes, math.MaxInt64-size.Bytes)+size.Bytes, n.Paths+size.Paths
 	}
 	for _, n := range needs {
-		if err := n.met(); err != nil {
+		if err := n.check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// needOf returns the need of the file system of a path.
-func needOf(all map[uint64]*need, path string) (*need, error) {
+// spaceNeededAt returns the need of the file system of a path.
+func spaceNeededAt(all map[uint64]*spaceNeeded, path string) (*spaceNeeded, error) {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)
 	for ; err != nil && path != "/"; err = unix.Stat(path, &st) {
@@ -75,12 +75,12 @@ func needOf(all map[uint64]*need, path string) (*need, error) {
 		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if all[st.Dev] == nil {
-		all[st.Dev] = &need{at: path}
+		all[st.Dev] = &spaceNeeded{at: path}
 	}
 	return all[st.Dev], nil
 }
 
-func (n *need) met() error {
+func (n *spaceNeeded) check() error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(n.at, &st); err != nil {
 		return nil // if space is missing, writing will fail

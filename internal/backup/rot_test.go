@@ -246,8 +246,8 @@ func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 	p := &Repair{Into: w, From: from, Saw: func(int64) {}}
 	if dir != "" {
 		p.seekIn = func(tk *Backup) error {
-			tk.Set = &Set{Site: aSite}
-			return tk.seek(t.Context(),
+			tk.Set = &Selection{Site: aSite}
+			return tk.searchSources(t.Context(),
 				[]Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}})
 		}
 	}
@@ -269,7 +269,7 @@ func TestRepair(t *testing.T) {
 				spoil(t, filepath.Join(at, blockPath(block)))
 				done := repair(t, at, dir)
 				for _, b := range done.Backups {
-					if b.Was.Whole() || !b.Is.Whole() || b.Site != "s" {
+					if b.Was.IsEmpty() || !b.Is.IsEmpty() || b.Site != "s" {
 						t.Errorf("backup %s lacked %v, and lacks %v", b.ID, b.Was.String(), b.Is.String())
 					}
 				}
@@ -292,7 +292,7 @@ func TestRepairWritesWhatIsLacking(t *testing.T) {
 	rot["emptied"](t, filepath.Join(at, blockPath(block)))
 	before := len(blocksOfRepository(t, at))
 	done := repair(t, at, dir)
-	if len(done.Rotten) != 1 || !done.Backups[0].Is.Whole() || !done.Backups[1].Is.Whole() ||
+	if len(done.Rotten) != 1 || !done.Backups[0].Is.IsEmpty() || !done.Backups[1].Is.IsEmpty() ||
 		len(blocksOfRepository(t, at)) != before {
 		t.Errorf("%+v; %d blocks, then %d", done, before, len(blocksOfRepository(t, at)))
 	}
@@ -321,7 +321,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	// the file is noise, so the last byte of the block is in its last piece
 	rot["a flipped byte"](t, filepath.Join(at, blockPath(block)))
 	done := repair(t, at, "")
-	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.Whole() ||
+	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.IsEmpty() ||
 		done.Backups[1].ID != second.ID {
 		t.Errorf("%+v", done.Backups)
 	}
@@ -331,7 +331,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	other, err := vault.OpenRepository(whole)
 	must(t, err)
 	defer other.Close()
-	if done := repair(t, at, "", other); done.Wrote == 0 || !done.Backups[0].Is.Whole() {
+	if done := repair(t, at, "", other); done.Wrote == 0 || !done.Backups[0].Is.IsEmpty() {
 		t.Errorf("with a copy: %+v", done.Backups)
 	}
 	wantVerified(t, at)

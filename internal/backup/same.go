@@ -10,9 +10,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// different returns the first path in which a directory differs from a tree, or "" if they are the
+// firstDifference returns the first path in which a directory differs from a tree, or "" if they are the
 // same.
-func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string) (string, error) {
+func firstDifference(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string) (string, error) {
 	here, err := vault.OpenDirectory(dir)
 	if err != nil {
 		return "", err
@@ -27,9 +27,9 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.IsFile() && e.IsFirst() && !holds(here, e, from) {
-			why = sanitize.Line(tree.Shorten(string(e.Name)))
-			return vault.ErrFound
+		if e.IsFile() && e.IsFirst() && !sameContent(here, e, from) {
+			why = sanitize.Line(tree.DisplayPath(string(e.Name)))
+			return vault.ErrStop
 		}
 		return nil
 	})
@@ -39,13 +39,13 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 	if why != "" {
 		return why, nil
 	}
-	err = here.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+	err = here.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
 		switch {
 		case e.Path == ".git":
 			return tree.SkipDir
 		case !e.IsDir() && !listed[e.Path]:
-			why = sanitize.Line(tree.Shorten(e.Path)) + " is not in the backup"
-			return vault.ErrFound
+			why = sanitize.Line(tree.DisplayPath(e.Path)) + " is not in the backup"
+			return vault.ErrStop
 		}
 		return nil
 	})
@@ -55,8 +55,8 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 	return "", err
 }
 
-// holds reports whether the local file has the same content as the entry.
-func holds(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
+// sameContent reports whether the local file has the same content as the entry.
+func sameContent(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
 	f, err := here.OpenFile(string(e.Name))
 	if err != nil {
 		return false
@@ -68,7 +68,7 @@ func holds(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
 	}
 	at := int64(0)
 	for _, x := range e.Data {
-		if !hole(f, at, x.At) {
+		if !isHole(f, at, x.At) {
 			return false
 		}
 		at = x.At
@@ -84,11 +84,11 @@ func holds(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
 			at += int64(len(content))
 		}
 	}
-	return hole(f, at, e.Size)
+	return isHole(f, at, e.Size)
 }
 
-// hole reports whether a part of a file is zero.
-func hole(f *os.File, from, to int64) bool {
+// isHole reports whether a part of a file is zero.
+func isHole(f *os.File, from, to int64) bool {
 	b := make([]byte, 64<<10)
 	for ; from < to; from += int64(len(b)) {
 		b = b[:min(int64(cap(b)), to-from)]

@@ -36,8 +36,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Set selects the parts of a site on this host to back up.
-type Set struct {
+// A Selection selects the parts of a site on this host to back up.
+type Selection struct {
 	Site    *site.Site
 	Dir     string // the site directory, if this machine has the vault
 	Dirs    host.Dirs
@@ -60,11 +60,11 @@ type Source struct {
 	Moving bool                   // nodes write there
 }
 
-// siteBound limits the size of a site directory. It may contain an image to import, but not data.
-const siteBound = 1 << 30
+// maxSiteDirBytes limits the size of a site directory. It may contain an image to import, but not data.
+const maxSiteDirBytes = 1 << 30
 
 // sources returns all directories to back up, the records of the nodes, and what is left out.
-func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, err error) {
+func (s *Selection) sources() (all []Source, nodes []nodedir.Record, left []string, err error) {
 	key := s.Site.Key()
 	if nodes, left, err = s.records(); err != nil {
 		return nil, nil, nil, err
@@ -88,7 +88,8 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
-				Tree: vault.Tree{Name: "snapshot/" + filepath.Base(dir), Kind: vault.SnapshotTree}, Dir: dir, Skip: notOfSnapshot,
+				Tree: vault.Tree{Name: "snapshot/" + filepath.Base(dir), Kind: vault.SnapshotTree}, Dir: dir,
+				Skip: omittedFromSnapshot,
 			})
 		}
 	}
@@ -104,13 +105,14 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	return all, nodes, left, nil
 }
 
-// declares returns the site directory as a source.
-func (s *Set) declares() Source {
-	return Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound}
+// siteDir returns the site directory as a source.
+func (s *Selection) siteDir() Source {
+	return Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.omitted(),
+		Bound: maxSiteDirBytes}
 }
 
 // records returns the records of the nodes.
-func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
+func (s *Selection) records() (nodes []nodedir.Record, left []string, err error) {
 	found, err := nodedir.All(s.Dirs, s.Site.Key())
 	if err != nil {
 		return nil, nil, err
@@ -127,7 +129,7 @@ func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
 	return nodes, left, nil
 }
 
-func (s *Set) private(r *nodedir.Record) (string, error) {
+func (s *Selection) private(r *nodedir.Record) (string, error) {
 	layered, ok := s.Engines[r.Engine].(engine.Layered)
 	if !ok {
 		return "", problem.New(problem.Unable, "node %s: the engine %q does not tell where the node has what it wrote",
@@ -141,17 +143,17 @@ func (s *Set) private(r *nodedir.Record) (string, error) {
 // are stored encrypted or generated again.
 func hostKey(path string) bool { return strings.HasPrefix(path, "etc/ssh/ssh_host_") }
 
-// notOfSnapshot reports whether a path of a snapshot is left out: host keys, and the memory of
+// omittedFromSnapshot reports whether a path of a snapshot is left out: host keys, and the memory of
 // machines, which can be used only by the same machines on the same host.
-func notOfSnapshot(path string) bool {
+func omittedFromSnapshot(path string) bool {
 	memory, _ := filepath.Match("nodes/*/memory", path)
 	return memory || strings.Contains(path, "/upper/etc/ssh/ssh_host_")
 }
 
-// unkept returns a function that reports whether a path of the site directory is left out: version
+// omitted returns a function that reports whether a path of the site directory is left out: version
 // control data and the backup itself. Package sitefile makes sure that the directory has no
 // secrets.
-func (s *Set) unkept() func(string) bool {
+func (s *Selection) omitted() func(string) bool {
 	target, err := filepath.Rel(s.Dir, s.Target)
 	if err != nil || target == "." {
 		target = ""
@@ -163,7 +165,7 @@ func (s *Set) unkept() func(string) bool {
 
 // volumes returns the directories of the nodes' volumes, and those that the host keeps for nodes
 // that do not exist now.
-func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
+func (s *Selection) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
 	seen := map[string]bool{}
 	add := func(name, node, dir, path string) {
 		if seen[dir] || !tree.Exists(dir) {
@@ -222,7 +224,7 @@ func Release(number int, dir string) Source {
 }
 
 // releases returns the copies of releases on this machine.
-func (s *Set) releases() (all []Source) {
+func (s *Selection) releases() (all []Source) {
 	for _, dir := range below(s.Dirs.Releases(s.Site.Key())) {
 		if number, err := strconv.Atoi(filepath.Base(dir)); err == nil {
 			all = append(all, Release(number, dir))
@@ -232,7 +234,7 @@ func (s *Set) releases() (all []Source) {
 }
 
 // Secrets returns the secrets of the site.
-func (s *Set) Secrets() (vault.Secrets, error) {
+func (s *Selection) Secrets() (vault.Secrets, error) {
 	all := vault.Secrets{}
 	key := s.Site.Key()
 	if err := collect(all, "secrets", s.Dirs.Secrets(key)); err != nil {

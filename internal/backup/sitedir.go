@@ -20,21 +20,21 @@ type SiteDir struct {
 	Path     string
 }
 
-// Lay stages the site directory beside its place, unless something is there, and returns the
+// Stage stages the site directory beside its place, unless something is there, and returns the
 // directory that can be read. Place then moves it as a whole. Until then it is not in its place,
 // because any process that finds it there may bring the site up.
-func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
+func (s *SiteDir) Stage(ctx context.Context) (at string, err error) {
 	t, ok := s.Manifest.Tree("site")
 	if !ok || tree.Exists(s.Path) && !empty(s.Path) {
 		return s.Path, nil
 	}
-	aside := beside(s.Path)
-	n, err := needOf(map[uint64]*need{}, aside)
+	aside := stagingPath(s.Path)
+	n, err := spaceNeededAt(map[uint64]*spaceNeeded{}, aside)
 	if err == nil {
 		n.Size, err = SizeOf(ctx, vault.NewPieces(s.From), t)
 	}
 	if err == nil {
-		err = n.met()
+		err = n.check()
 	}
 	if err != nil {
 		return "", err
@@ -45,14 +45,14 @@ func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
 	if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
 		return "", err
 	}
-	if err := Lay(ctx, s.From, t, aside); err != nil {
+	if err := ExtractTree(ctx, s.From, t, aside); err != nil {
 		return "", errors.Join(err, tree.RemoveAll(aside))
 	}
 	return aside, nil
 }
 
 // Place moves the staged site directory to its place.
-func (s *SiteDir) Place() error { return move{From: beside(s.Path), To: s.Path}.do(false) }
+func (s *SiteDir) Place() error { return move{From: stagingPath(s.Path), To: s.Path}.apply(false) }
 
 // Check returns an error unless the site directory is missing, empty, or has the same files as the
 // backup.
@@ -65,7 +65,7 @@ func (s *SiteDir) Check(ctx context.Context) error {
 		if t.Kind != vault.SiteTree {
 			continue
 		}
-		why, err := different(ctx, vault.NewPieces(s.From), t, s.Path)
+		why, err := firstDifference(ctx, vault.NewPieces(s.From), t, s.Path)
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,9 @@ func (s *SiteDir) Check(ctx context.Context) error {
 	return nil
 }
 
-// Lay extracts a tree into a new directory.
-func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {
-	return lay(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
+// ExtractTree extracts a tree into a new directory.
+func ExtractTree(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {
+	return stageTree(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
 }
 
 // OpenSecrets decrypts the secrets in a backup. It returns nil if with is empty.

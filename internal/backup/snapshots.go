@@ -36,7 +36,7 @@ func (r *Part) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) 
 		}
 		s, err := readSnapshot(at)
 		if err == nil {
-			err = WellFormed(s, t.SnapshotName(), r.Key)
+			err = ValidateSnapshot(s, t.SnapshotName(), r.Key)
 		}
 		if err != nil {
 			return r.damaged(t.Name, err)
@@ -62,24 +62,24 @@ func readSnapshot(dir string) (*snapshot.Snapshot, error) {
 	return s, json.Unmarshal(text, s)
 }
 
-// WellFormed returns an error if a snapshot contains invalid names.
-func WellFormed(s *snapshot.Snapshot, id, key string) error {
+// ValidateSnapshot returns an error if a snapshot contains invalid names.
+func ValidateSnapshot(s *snapshot.Snapshot, id, key string) error {
 	if s.ID != id || s.Site != key {
 		return fmt.Errorf("it says that it is %q of %q", s.ID, s.Site)
 	}
 	for _, n := range s.Nodes {
-		if n.Record == nil || !check.Label(n.Record.Name) || n.Record.ID <= 0 {
+		if n.Record == nil || !check.ValidLabel(n.Record.Name) || n.Record.ID <= 0 {
 			return errors.New("a node in it has no name")
 		}
 	}
 	for _, v := range s.Volumes {
-		if !check.Word(v.Name) || v.Node != volume.ForAll && !check.Label(v.Node) {
-			return vault.Illegal("volume", v.Name)
+		if !check.ValidFileName(v.Name) || v.Node != volume.SharedDir && !check.ValidLabel(v.Node) {
+			return vault.InvalidName("volume", v.Name)
 		}
 	}
 	for _, text := range append([]string{s.Who}, s.Omitted...) {
 		if sanitize.Line(text) != text {
-			return vault.Illegal("text", text)
+			return vault.InvalidName("text", text)
 		}
 	}
 	return nil
@@ -96,22 +96,22 @@ func (r *Restore) snapshots() error {
 	})
 }
 
-// FitSnapshots moves snapshots to their place. Everything specific to a host is replaced by that of
+// PlaceSnapshots moves snapshots to their place. Everything specific to a host is replaced by that of
 // this host, as in the nodes that were just created. Nodes that were not restored are removed from
 // them.
-func (r *Part) FitSnapshots(engines map[string]engine.Engine) error {
+func (r *Part) PlaceSnapshots(engines map[string]engine.Engine) error {
 	return r.eachSnapshot(func(staged string, s *snapshot.Snapshot) error {
-		if err := r.fit(s, engines); err != nil {
+		if err := r.adaptSnapshot(s, engines); err != nil {
 			return err
 		}
 		if err := host.WriteJSON(filepath.Join(staged, "snapshot.json"), 0o600, s); err != nil {
 			return err
 		}
-		return move{From: staged, To: filepath.Join(r.Dirs.Snapshots(r.Key), s.ID)}.do(r.Replace)
+		return move{From: staged, To: filepath.Join(r.Dirs.Snapshots(r.Key), s.ID)}.apply(r.Replace)
 	})
 }
 
-func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
+func (l Layout) adaptSnapshot(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
 	var nodes []snapshot.Node
 	used := map[string]string{} // paths of volumes on this host, by their directories in the snapshot
 	for _, n := range s.Nodes {
@@ -126,17 +126,17 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 			if m.From().Left == "" && m.Copy == "" {
 				kept := snapshot.Volume{Name: m.Volume, Node: here.Name}
 				if m.Shared {
-					kept.Node = volume.ForAll
+					kept.Node = volume.SharedDir
 				}
-				used[s.Kept(kept)] = volume.Path(l.Dirs, l.Key, here.Name, m)
+				used[s.VolumeDir(kept)] = volume.Path(l.Dirs, l.Key, here.Name, m)
 			}
 		}
-		if layered, ok := engines[here.Engine].(engine.Layered); ok && tree.Exists(s.Private(here.ID)) {
-			if err := carry(layered.Private(engine.RefOf(&here.Node)), s.Private(here.ID)); err != nil {
+		if layered, ok := engines[here.Engine].(engine.Layered); ok && tree.Exists(s.PrivateDir(here.ID)) {
+			if err := copyHostFiles(layered.Private(engine.RefOf(&here.Node)), s.PrivateDir(here.ID)); err != nil {
 				return err
 			}
 		}
-		n.Record, n.Memory = asThen(here, n.Record), false
+		n.Record, n.Memory = asInSnapshot(here, n.Record), false
 		nodes = append(nodes, n)
 	}
 	s.Nodes = nodes
@@ -145,7 +145,7 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 	}
 	var volumes []snapshot.Volume
 	for _, v := range s.Volumes {
-		if at, ok := used[s.Kept(v)]; ok {
+		if at, ok := used[s.VolumeDir(v)]; ok {
 			v.Path = at
 			volumes = append(volumes, v)
 		}
@@ -154,9 +154,9 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 	return nil
 }
 
-// asThen returns a node as the site file makes it here, with the layers and configuration that it
+// asInSnapshot returns a node as the site file makes it here, with the layers and configuration that it
 // had in the snapshot.
-func asThen(here, then *nodedir.Record) *nodedir.Record {
+func asInSnapshot(here, then *nodedir.Record) *nodedir.Record {
 	r := *here
 	r.Base, r.Layer, r.Parts, r.Config = then.Base, then.Layer, then.Parts, then.Config
 	r.Configured, r.Active = then.Configured, then.Active

@@ -64,13 +64,13 @@ func (r *Restore) Stage(ctx context.Context) error {
 	}
 	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.Secrets != nil, SiteDir: r.SiteDir, Twin: r.Twin,
 		Replace: r.Replace, Was: r.Was, Apart: true, Without: r.Without}
-	if err := os.MkdirAll(r.aside(), 0o700); err != nil {
+	if err := os.MkdirAll(r.staged(), 0o700); err != nil {
 		return err
 	}
 	if err := r.note(); err != nil {
 		return err
 	}
-	if err := r.room(); err != nil {
+	if err := r.checkSpace(); err != nil {
 		return errors.Join(err, r.Clear())
 	}
 	for i := range r.Manifest.Trees {
@@ -90,7 +90,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 	if err := r.releases(); err != nil {
 		return err
 	}
-	return r.settle()
+	return r.finishStaging()
 }
 
 // explain returns the problem that the backup could not be staged. The caller removes the staged
@@ -103,7 +103,8 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 	if errors.As(err, &p) {
 		return p
 	}
-	return problem.New(problem.OfWriting(err), "the backup cannot be laid down; nothing was put in place").At(r.aside()).
+	return problem.New(problem.KindOfWriteError(err), "the backup cannot be laid down; nothing was put in place").
+		At(r.staged()).
 		Because(err)
 }
 
@@ -116,7 +117,7 @@ func (r *Restore) tree(ctx context.Context, t *vault.Tree) error {
 		}
 		for i := range r.Manifest.Layers {
 			if l := &r.Manifest.Layers[i]; l.Digest == t.Layer {
-				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, r.Contents, t, tree, r.Saw, lacks) })
+				return r.Store.Adopt(ctx, l, func(tree string) error { return stageTree(ctx, r.Contents, t, tree, r.Saw, lacks) })
 			}
 		}
 		return r.damaged("layer "+t.Layer, vault.ErrMissing)
@@ -142,13 +143,13 @@ func (r *Restore) tree(ctx context.Context, t *vault.Tree) error {
 			return err
 		}
 	}
-	return lay(ctx, r.Contents, t, at, r.Saw, lacks)
+	return stageTree(ctx, r.Contents, t, at, r.Saw, lacks)
 }
 
 // secret stages a secret.
 func (r *Restore) secret(name string, content []byte) error {
-	at, to := r.aside("secret", name), ""
-	switch part, rest, _ := cut(name); part {
+	at, to := r.staged("secret", name), ""
+	switch part, rest, _ := splitFirst(name); part {
 	case "secrets":
 		to = filepath.Join(r.Dirs.Secrets(r.Key), rest)
 	case "keys":
@@ -176,25 +177,25 @@ func (r *Restore) releases() error {
 		return r.damaged("what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
-	at := r.aside("releases.json")
+	at := r.staged("releases.json")
 	r.plan.Moves = append(r.plan.Moves, move{at, filepath.Join(r.Dirs.Site(r.Key), "releases.json"), true})
 	return host.WriteJSON(at, 0o644, known)
 }
 
-// settle brings everything to disk and records that it is staged.
-func (r *Restore) settle() error {
-	if err := host.WriteJSON(r.aside(manifestAside), 0o600, r.Manifest); err != nil {
+// finishStaging brings everything to disk and records that it is staged.
+func (r *Restore) finishStaging() error {
+	if err := host.WriteJSON(r.staged(stagedManifest), 0o600, r.Manifest); err != nil {
 		return err
 	}
-	if err := volume.Sync(r.aside()); err != nil {
+	if err := volume.Sync(r.staged()); err != nil {
 		return err
 	}
 	r.plan.Staged = true
 	return r.note()
 }
 
-// InTheWay returns existing directories outside the site's state directory that would be replaced.
-func (r *Restore) InTheWay() []string {
+// Conflicts returns existing directories outside the site's state directory that would be replaced.
+func (r *Restore) Conflicts() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
@@ -208,9 +209,9 @@ func (r *Restore) InTheWay() []string {
 	return all
 }
 
-// Distrusted returns the titles of layers that are in the backup, but will be built from their
+// LayersToRebuild returns the titles of layers that are in the backup, but will be built from their
 // recipes.
-func (r *Restore) Distrusted() []string {
+func (r *Restore) LayersToRebuild() []string {
 	var all []string
 	for i := range r.Manifest.Layers {
 		l := &r.Manifest.Layers[i]

@@ -25,7 +25,7 @@ import (
 // has changed since is read. So the backup shows all nodes at one moment, and they are frozen only
 // briefly, on any file system and whatever the size of the volumes.
 type Backup struct {
-	Set  *Set
+	Set  *Selection
 	Into vault.Vault
 	To   []age.Recipient // the recipients of encrypted secrets, or none to leave secrets out
 	By   string          // version of the program
@@ -33,7 +33,7 @@ type Backup struct {
 	Saw  func(bytes int64) // called with the number of bytes read
 
 	pack       *vault.Packer
-	trees      forest
+	trees      treeIndex
 	incomplete bool // the last backup lacks something
 }
 
@@ -41,7 +41,7 @@ type Backup struct {
 // passes are made to get below that.
 const (
 	smallBytes = 32 << 20
-	most       = 3
+	maxPasses  = 3
 )
 
 // A Report is the result of a backup.
@@ -53,15 +53,15 @@ type Report struct {
 	Checked  vault.Checked
 }
 
-// recall finds out what of the last backup of the site is still intact in the vault. It verifies
+// loadFormer finds out what of the last backup of the site is still intact in the vault. It verifies
 // some of the blocks that will be reused.
-func (t *Backup) recall(ctx context.Context) error {
-	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
-	used, err := t.formerly(ctx)
+func (t *Backup) loadFormer(ctx context.Context) error {
+	t.pack, t.trees = vault.NewPacker(t.Into), treeIndex{}
+	used, err := t.readFormerLists(ctx)
 	if r, ok := t.Into.(*vault.Repository); ok && err == nil {
 		err = r.Sample(ctx, used)
 	}
-	t.forget()
+	t.dropIncomplete()
 	return err
 }
 
@@ -79,7 +79,7 @@ func (t *Backup) manifest() *vault.Manifest {
 // end writes the manifest, unless something has failed.
 func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *atomic.Int64) (*Report, error) {
 	if err == nil {
-		err = t.salvage()
+		err = t.recoverPieces()
 	}
 	err = errors.Join(err, t.pack.Close())
 	if err != nil {
@@ -93,14 +93,14 @@ func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *at
 	return report, err
 }
 
-// salvage stores the intact pieces of rotten blocks again, because older backups may need them.
-func (t *Backup) salvage() error {
+// recoverPieces stores the intact pieces of rotten blocks again, because older backups may need them.
+func (t *Backup) recoverPieces() error {
 	r, ok := t.Into.(*vault.Repository)
 	if !ok {
 		return nil
 	}
 	for _, rotten := range r.Checked().Rotten {
-		if err := r.Salvage(&rotten, func(content []byte) error { _, err := t.pack.Add(content); return err }); err != nil {
+		if err := r.Recover(&rotten, func(content []byte) error { _, err := t.pack.Add(content); return err }); err != nil {
 			return err
 		}
 	}
@@ -119,8 +119,8 @@ func explain(ctx context.Context, v vault.Vault, err error) error {
 	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
 }
 
-// Stands returns the records of the layers that the current nodes use.
-func (s *Set) Stands() ([]image.Record, error) {
+// CurrentLayers returns the records of the layers that the current nodes use.
+func (s *Selection) CurrentLayers() ([]image.Record, error) {
 	nodes, _, err := s.records()
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *Set) Stands() ([]image.Record, error) {
 }
 
 // Recipes returns the records of the layers that nodes use, and of those that only this host sends.
-func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
+func (s *Selection) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	var all []image.Record
 	digests := layersOf(nodes)
 	for digest := range s.Layers {
@@ -138,10 +138,10 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 		}
 	}
 	for _, digest := range digests {
-		r, err := s.Store.Portable(digest)
+		r, err := s.Store.PortableRecord(digest)
 		if err != nil {
 			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).
-				At(s.Store.Dir).Because(problem.Reason(err)).
+				At(s.Store.Dir).Because(problem.PathErrorCause(err)).
 				Try("orrery image verify, then orrery up")
 		}
 		all = append(all, *r)
@@ -149,9 +149,9 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	return all, nil
 }
 
-// formerly reads the lists of the last backup of this site in the vault, and returns the blocks
+// readFormerLists reads the lists of the last backup of this site in the vault, and returns the blocks
 // that will be reused.
-func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) {
+func (t *Backup) readFormerLists(ctx context.Context) (used []vault.Digest, err error) {
 	r, ok := t.Into.(*vault.Repository)
 	if !ok {
 		return nil, nil
@@ -173,7 +173,7 @@ func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) 
 		}
 		for i := range m.Trees {
 			if t.trees[m.Trees[i].Name] == nil {
-				t.former(from, &m.Trees[i], blocks)
+				t.readFormerTree(from, &m.Trees[i], blocks)
 			}
 		}
 		if !m.Partial {
@@ -182,27 +182,27 @@ func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) 
 	}
 	used = slices.Collect(maps.Keys(blocks))
 	err = vault.EachBlock(ctx, used, func(block vault.Digest) error {
-		r.Sound(block) // damaged blocks are condemned
+		r.IsIntact(block) // damaged blocks are condemned
 		return nil
 	})
-	t.forget()
+	t.dropIncomplete()
 	return used, err
 }
 
-// forget removes entries of which the vault lacks something, so that they are read and stored
+// dropIncomplete removes entries of which the vault lacks something, so that they are read and stored
 // again.
-func (t *Backup) forget() {
+func (t *Backup) dropIncomplete() {
 	r, ok := t.Into.(*vault.Repository)
-	if !ok || !t.incomplete && !r.Rots() {
+	if !ok || !t.incomplete && !r.HasCorrupt() {
 		return
 	}
 	for _, tree := range t.trees {
-		tree.entries = slices.DeleteFunc(tree.entries, func(e vault.Entry) bool { return t.lacks(&e) })
+		tree.entries = slices.DeleteFunc(tree.entries, func(e vault.Entry) bool { return t.isIncomplete(&e) })
 	}
 }
 
-// former reads the list of a tree, and adds the blocks of the list and of its content to used.
-func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Digest]bool) {
+// readFormerTree reads the list of a tree, and adds the blocks of the list and of its content to used.
+func (t *Backup) readFormerTree(from *vault.Pieces, tree *vault.Tree, used map[vault.Digest]bool) {
 	note := func(pieces []vault.Digest) {
 		for _, d := range pieces {
 			if block, ok := t.pack.Block(d); ok {
@@ -215,7 +215,7 @@ func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Dig
 	var entries []vault.Entry
 	err := from.Each(tree, func(e *vault.Entry) error { entries = append(entries, *e); return nil })
 	if err != nil { // the tree will be read again
-		from.Doubt(tree.List)
+		from.VerifyAgain(tree.List)
 		return
 	}
 	note(tree.List)
@@ -224,11 +224,11 @@ func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Dig
 			note(x.Pieces)
 		}
 	}
-	t.trees[tree.Name] = &taken{source: Source{Tree: vault.Tree{Host: tree.Host}}, entries: entries}
+	t.trees[tree.Name] = &treeState{source: Source{Tree: vault.Tree{Host: tree.Host}}, entries: entries}
 }
 
-// lacks reports whether the vault lacks a piece of an entry.
-func (t *Backup) lacks(e *vault.Entry) bool {
+// isIncomplete reports whether the vault lacks a piece of an entry.
+func (t *Backup) isIncomplete(e *vault.Entry) bool {
 	for _, x := range e.Data {
 		if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.pack.Has(d) }) {
 			return true
@@ -240,7 +240,7 @@ func (t *Backup) lacks(e *vault.Entry) bool {
 // lists stores the lists of the trees that were read here.
 func (t *Backup) lists(m *vault.Manifest) error {
 	// separate blocks for the lists, so that they can name the files of damaged content
-	t.pack.Cut()
+	t.pack.FinishBlock()
 	for _, tree := range t.trees {
 		text, err := vault.WriteList(tree.entries)
 		if err != nil {
@@ -261,8 +261,8 @@ func (t *Backup) lists(m *vault.Manifest) error {
 	return nil
 }
 
-// keep stores the secrets, encrypted.
-func (t *Backup) keep(secrets vault.Secrets, m *vault.Manifest) error {
+// storeSecrets stores the secrets, encrypted.
+func (t *Backup) storeSecrets(secrets vault.Secrets, m *vault.Manifest) error {
 	if len(t.To) == 0 {
 		m.Left = append(m.Left, "secrets and SSH host keys: nothing was given to encrypt them with")
 		return nil

@@ -12,9 +12,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Together is a backup of a site on its hosts. Each host reads and sends its part. The machine with
+// MultiHostBackup is a backup of a site on its hosts. Each host reads and sends its part. The machine with
 // the vault stores the parts, and reads the site directory itself.
-type Together struct {
+type MultiHostBackup struct {
 	*Backup
 	Manifest *vault.Manifest
 	Secrets  vault.Secrets // of all hosts
@@ -26,9 +26,9 @@ type Together struct {
 }
 
 // Begin starts a backup. It finds out what of the last backup is still intact in the vault.
-func (t *Backup) Begin(ctx context.Context) (*Together, error) {
-	all := &Together{Backup: t, Manifest: t.manifest(), Secrets: vault.Secrets{}}
-	if err := t.recall(ctx); err != nil {
+func (t *Backup) Begin(ctx context.Context) (*MultiHostBackup, error) {
+	all := &MultiHostBackup{Backup: t, Manifest: t.manifest(), Secrets: vault.Secrets{}}
+	if err := t.loadFormer(ctx); err != nil {
 		err = explain(ctx, t.Into, err)
 		return nil, errors.Join(err, t.pack.Close())
 	}
@@ -36,7 +36,7 @@ func (t *Backup) Begin(ctx context.Context) (*Together, error) {
 }
 
 // Former returns the trees that a host sent for the last backup. The vault has all their pieces.
-func (t *Together) Former(host string) map[string][]vault.Entry {
+func (t *MultiHostBackup) Former(host string) map[string][]vault.Entry {
 	all := map[string][]vault.Entry{}
 	for name, old := range t.trees {
 		if old.source.Tree.Host == host {
@@ -46,8 +46,8 @@ func (t *Together) Former(host string) map[string][]vault.Entry {
 	return all
 }
 
-// Gave returns the host that sent a tree for the last backup, or "".
-func (t *Together) Gave(tree string) string {
+// FormerHost returns the host that sent a tree for the last backup, or "".
+func (t *MultiHostBackup) FormerHost(tree string) string {
 	if old := t.trees[tree]; old != nil {
 		return old.source.Tree.Host
 	}
@@ -55,34 +55,34 @@ func (t *Together) Gave(tree string) string {
 }
 
 // Add stores a piece that a host sends.
-func (t *Together) Add(content []byte) (vault.Digest, error) {
+func (t *MultiHostBackup) Add(content []byte) (vault.Digest, error) {
 	t.read.Add(int64(len(content)))
 	t.Saw(int64(len(content)))
 	return t.pack.Add(content)
 }
 
 // AddList stores a part of a list.
-func (t *Together) AddList(text []byte) ([]vault.Digest, error) { return t.pack.AddAll(text) }
+func (t *MultiHostBackup) AddList(text []byte) ([]vault.Digest, error) { return t.pack.AddAll(text) }
 
-// Cut starts a new block for the lists that follow. Separate blocks can still name the files of
+// FinishBlock starts a new block for the lists that follow. Separate blocks can still name the files of
 // damaged content.
-func (t *Together) Cut() { t.pack.Cut() }
+func (t *MultiHostBackup) FinishBlock() { t.pack.FinishBlock() }
 
 // Tree records a tree whose list was stored. A host may still have the former volume of a node that
 // has moved to another host; settle then uses the volume of the node's host.
-func (t *Together) Tree(tree vault.Tree) {
+func (t *MultiHostBackup) Tree(tree vault.Tree) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.fresh = append(t.fresh, tree)
 }
 
-// Some reports whether hosts have sent a tree.
-func (t *Together) Some() bool { return len(t.fresh) > 0 }
+// HasTrees reports whether hosts have sent a tree.
+func (t *MultiHostBackup) HasTrees() bool { return len(t.fresh) > 0 }
 
 // Finish reads the site directory and writes the manifest, if all hosts have sent their parts.
 // Otherwise failed is the reason, and Finish returns an error.
-func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
-	own := append([]Source{t.Set.declares()}, t.Also...)
+func (t *MultiHostBackup) Finish(ctx context.Context, failed error) (*Report, error) {
+	own := append([]Source{t.Set.siteDir()}, t.Also...)
 	t.trees.again(own)
 	err := failed
 	if err == nil {
@@ -95,7 +95,7 @@ func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
 		err = t.lists(t.Manifest)
 	}
 	if err == nil {
-		err = t.keep(t.Secrets, t.Manifest)
+		err = t.storeSecrets(t.Secrets, t.Manifest)
 	}
 	if err == nil {
 		if wrong := t.Manifest.Check(); wrong != nil {
@@ -106,7 +106,7 @@ func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
 }
 
 // settle adds the trees of all hosts to the manifest, each once.
-func (t *Together) settle() error {
+func (t *MultiHostBackup) settle() error {
 	m := t.Manifest
 	home := map[string]string{} // hosts of nodes
 	for i := range t.fresh {

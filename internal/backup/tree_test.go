@@ -65,11 +65,11 @@ func must(t *testing.T, err error) {
 // kept backs up one directory.
 func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
-	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Set{}}
+	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Selection{}}
 	backup.Set.Site = aSite
 	m := &vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: at}
 	var read atomic.Int64
-	err := backup.recall(t.Context())
+	err := backup.loadFormer(t.Context())
 	if err == nil {
 		from := []Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}}
 		err = backup.trees.pass(t.Context(), from, backup.pack, backup.Saw, &read)
@@ -78,7 +78,7 @@ func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, er
 		err = backup.lists(m)
 	}
 	if err == nil {
-		err = backup.salvage()
+		err = backup.recoverPieces()
 	}
 	if err = errors.Join(err, backup.pack.Close()); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func back(t *testing.T, v vault.Vault, id string) string {
 	m, err := v.Manifest(id)
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "back") // closed to other users, so that it may contain set-user-ID programs
-	must(t, lay(t.Context(), vault.NewPieces(v), &m.Trees[0], dir, func(int64) {}, func(string) {}))
+	must(t, stageTree(t.Context(), vault.NewPieces(v), &m.Trees[0], dir, func(int64) {}, func(string) {}))
 	return dir
 }
 
@@ -248,8 +248,8 @@ func TestDamageNamesFile(t *testing.T) {
 			!strings.Contains(err.Error(), "which holds private/1/") {
 			t.Errorf("%s%s: %v", where, id, err)
 		}
-		if problem.Exit(err) != int(problem.Failed) {
-			t.Errorf("exit status %d", problem.Exit(err))
+		if problem.ExitCode(err) != int(problem.Failed) {
+			t.Errorf("exit status %d", problem.ExitCode(err))
 		}
 		must(t, v.Close())
 	}
@@ -310,7 +310,7 @@ func TestResume(t *testing.T) {
 	must(t, err)
 	must(t, again.Verify(t.Context(), r.ID, func(int64) {}))
 	wantSame(t, dir, back(t, again, r.ID))
-	if _, err := vault.WriteArchive(path); problem.Exit(err) != int(problem.Usage) {
+	if _, err := vault.WriteArchive(path); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("an archive that is there: %v", err)
 	}
 }
@@ -332,7 +332,7 @@ func TestLinkInTheWay(t *testing.T) {
 	tree := &vault.Tree{Name: "t", Kind: vault.PrivateTree}
 	tree.List, err = pack.AddAll(list)
 	must(t, errors.Join(err, pack.Close()))
-	if err := lay(t.Context(), vault.NewPieces(v), tree, filepath.Join(t.TempDir(), "to"), func(int64) {},
+	if err := stageTree(t.Context(), vault.NewPieces(v), tree, filepath.Join(t.TempDir(), "to"), func(int64) {},
 		func(string) {}); err == nil {
 		t.Error("it was laid down")
 	}

@@ -45,7 +45,8 @@ type file struct{ dev, ino uint64 }
 const minAge = 50 * time.Millisecond
 
 // bounds limit a tree. All of its paths are in memory, and in one text.
-var bounds = tree.Bounds{Depth: tree.Ample.Depth, Names: tree.Ample.Names, All: tree.Ample.All, Text: 1 << 30}
+var bounds = tree.Bounds{Depth: tree.DefaultBounds.Depth, Names: tree.DefaultBounds.Names,
+	All: tree.DefaultBounds.All, Text: 1 << 30}
 
 // run walks the tree. It does not read files that are unchanged since the last time.
 func (w *walk) run() ([]vault.Entry, error) {
@@ -63,7 +64,7 @@ func (w *walk) run() ([]vault.Entry, error) {
 	defer root.Close()
 	w.first = map[file]treesync.Name{}
 	err = root.WalkSteps(w.ctx, bounds, tree.Steps{Visit: w.visit, Beyond: func(e *tree.Entry, why error) error {
-		w.leave(e.Path, why.Error())
+		w.recordSkipped(e.Path, why.Error())
 		return nil
 	}})
 	return w.entries, err
@@ -76,22 +77,22 @@ func (w *walk) visit(e *tree.Entry) error {
 	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
 		return nil // no process will listen on it after a restore
 	}
-	if tree.Device(&e.Stat) {
-		w.leave(e.Path, "a device")
+	if tree.IsDevice(&e.Stat) {
+		w.recordSkipped(e.Path, "a device")
 		return nil
 	}
 	err := w.add(e)
-	if tree.Vanished(err) {
+	if tree.IsGone(err) {
 		return tree.ErrGone
 	}
 	return err
 }
 
-// leave records what is not in the list. It names only the first few.
-func (w *walk) leave(at, why string) {
+// recordSkipped records what is not in the list. It names only the first few.
+func (w *walk) recordSkipped(at, why string) {
 	const most = 10
 	if len(w.left) < most {
-		w.left = append(w.left, fmt.Sprintf("%s: %s", tree.Shorten(at), why))
+		w.left = append(w.left, fmt.Sprintf("%s: %s", tree.DisplayPath(at), why))
 	} else if len(w.left) == most {
 		w.left = append(w.left, "and more")
 	}
@@ -100,7 +101,7 @@ func (w *walk) leave(at, why string) {
 // add adds one path.
 func (w *walk) add(at *tree.Entry) error {
 	st := &at.Stat
-	e := vault.Entry{Entry: treesync.EntryOf(at), Ino: st.Ino, Changed: st.Ctim.Nano()}
+	e := vault.Entry{Entry: treesync.NewEntry(at), Ino: st.Ino, Changed: st.Ctim.Nano()}
 	id := file{st.Dev, st.Ino}
 	if st.Nlink > 1 && !e.IsDir() {
 		if first, ok := w.first[id]; ok {
@@ -121,11 +122,11 @@ func (w *walk) add(at *tree.Entry) error {
 	if old := w.former[e.Name]; old != nil && unchanged(old, &e) {
 		kept := *old
 		e = kept
-	} else if err := w.fresh(at, &e); err != nil {
+	} else if err := w.readEntry(at, &e); err != nil {
 		return err
 	}
-	if why := e.TooMuch(); why != "" {
-		w.leave(at.Path, why)
+	if why := e.ExceedsLimit(); why != "" {
+		w.recordSkipped(at.Path, why)
 		if e.IsDir() {
 			return tree.SkipDir
 		}
@@ -147,15 +148,15 @@ func unchanged(old, current *vault.Entry) bool {
 		old.Time == current.Time && old.Uid == current.Uid && old.Gid == current.Gid
 }
 
-// fresh reads everything of an entry that stat(2) does not return.
-func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
+// readEntry reads everything of an entry that stat(2) does not return.
+func (w *walk) readEntry(at *tree.Entry, e *vault.Entry) error {
 	begun := time.Now()
 	if e.IsFile() {
 		if err := w.file(at.Dir, at.Name, e); err != nil {
 			return err
 		}
 	}
-	if err := e.Read(at, treesync.Lasting); err != nil {
+	if err := e.Read(at, treesync.PersistentAttrs); err != nil {
 		return err
 	}
 	if e.Changed > begun.Add(-minAge).UnixNano() {

@@ -43,7 +43,7 @@ func TestDeep(t *testing.T) {
 	must(t, tree.RemoveAll(again))
 
 	bounds.Depth = 100
-	defer func() { bounds.Depth = tree.Ample.Depth }()
+	defer func() { bounds.Depth = tree.DefaultBounds.Depth }()
 	r, err = kept(t, into, dir, time.Now())
 	must(t, err)
 	if len(r.Manifest.Left) != 1 || !strings.Contains(r.Manifest.Left[0], "more than 100 directories") ||

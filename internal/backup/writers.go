@@ -13,7 +13,7 @@ import (
 
 // Writers returns the running nodes that write to what is backed up: the nodes of the set, and all
 // that share a volume with one of them.
-func (s *Set) Writers(ctx context.Context) ([]*spec.Node, error) {
+func (s *Selection) Writers(ctx context.Context) ([]*spec.Node, error) {
 	sources, nodes, _, err := s.sources()
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (s *Set) Writers(ctx context.Context) ([]*spec.Node, error) {
 			dirs = append(dirs, source.Dir)
 		}
 	}
-	users := volume.Users(s.Dirs, s.Site.Key(), running, dirs...)
+	users := volume.Writers(s.Dirs, s.Site.Key(), running, dirs...)
 	for _, n := range running {
 		kept := slices.ContainsFunc(nodes, func(r nodedir.Record) bool { return r.ID == n.ID })
 		if kept && !slices.Contains(users, n) {

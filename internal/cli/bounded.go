@@ -17,12 +17,12 @@ type bound struct {
 	memory uint64 // bytes
 }
 
-// ample is far more than the largest site needs.
-var ample = bound{2 * time.Minute, 3 << 30}
+// siteBound is far more than the largest site needs.
+var siteBound = bound{2 * time.Minute, 3 << 30}
 
-// around returns a verb that fails if it exceeds the bound. It may have printed something by then,
+// wrap returns a verb that fails if it exceeds the bound. It may have printed something by then,
 // and its goroutine continues until the program ends.
-func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+func (b bound) wrap(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)
 		go func() { done <- run(c, args) }()
@@ -37,7 +37,7 @@ func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Comm
 				return problem.New(problem.Mistake, "reading the site directory takes more than %v: no site needs that", b.time).
 					Try("look at what is in it, or make several sites")
 			case <-look.C:
-				if inUse() > b.memory {
+				if memoryInUse() > b.memory {
 					return problem.New(problem.Mistake,
 						"reading the site directory takes more than %d MiB of memory: no site needs that", b.memory>>20).
 						Try("look at what is in it, or make several sites")
@@ -47,8 +47,8 @@ func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Comm
 	}
 }
 
-// inUse returns how much memory this program uses, in bytes.
-func inUse() uint64 {
+// memoryInUse returns how much memory this program uses, in bytes.
+func memoryInUse() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()

@@ -23,18 +23,18 @@ func TestBound(t *testing.T) {
 		run   func() error
 		want  string
 	}{
-		"honest": {ample, func() error { return own }, "its own"},
+		"honest": {siteBound, func() error { return own }, "its own"},
 		"no end": {bound{50 * time.Millisecond, 1 << 40}, func() error { <-release; return nil },
 			"reading the site directory takes more than 50ms"},
-		"all memory": {bound{time.Minute, inUse() + 64<<20},
+		"all memory": {bound{time.Minute, memoryInUse() + 64<<20},
 			func() error { keep(make([][]byte, 1<<10), release); return nil }, "MiB of memory: no site needs that"},
 	} {
-		err := c.bound.around(func(*cobra.Command, []string) error { return c.run() })(nil, nil)
+		err := c.bound.wrap(func(*cobra.Command, []string) error { return c.run() })(nil, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err != own && problem.Exit(err) != int(problem.Mistake) {
-			t.Errorf("%s: exit status %d", name, problem.Exit(err))
+		if err != own && problem.ExitCode(err) != int(problem.Mistake) {
+			t.Errorf("%s: exit status %d", name, problem.ExitCode(err))
 		}
 	}
 }

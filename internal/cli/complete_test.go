@@ -98,7 +98,7 @@ func TestPlaces(t *testing.T) {
 		seen[verb] = true
 		_, takes, _ := strings.Cut(c.Use, " ")
 		if takes != "" && !strings.HasPrefix(takes, "--") && !c.Hidden && !strings.HasPrefix(verb, "spead ") &&
-			completion.Places[verb] == nil {
+			completion.Arguments[verb] == nil {
 			t.Errorf("orrery %s takes %s, of which the shell offers nothing", verb, takes)
 		}
 		for _, inner := range c.Commands() {
@@ -106,7 +106,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	each(root)
-	for verb := range completion.Places {
+	for verb := range completion.Arguments {
 		if !seen[verb] {
 			t.Errorf("%s is no verb", verb)
 		}

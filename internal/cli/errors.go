@@ -9,11 +9,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// unforeseen adds a cure to errors of the system for which no other package has one. For example, a
+// unexpected adds a cure to errors of the system for which no other package has one. For example, a
 // full disk can affect everything that writes. It also turns errors caused by Ctrl-C into an
 // Interrupted problem, whatever was under way.
-func unforeseen(ctx context.Context, err error) error {
-	if ctx.Err() != nil && problem.Exit(err) == int(problem.Failed) &&
+func unexpected(ctx context.Context, err error) error {
+	if ctx.Err() != nil && problem.ExitCode(err) == int(problem.Failed) &&
 		(errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		return problem.New(problem.Interrupted, "interrupted").Because(err).Try("run the same command again")
 	}

@@ -22,20 +22,20 @@ const (
 	ofMember = "of-member"
 )
 
-// relayed runs a member's call in a process behind a relay.
-func relayed(args []string, errs io.Writer) int {
+// runRelayed runs a member's call in a process behind a relay.
+func runRelayed(args []string, errs io.Writer) int {
 	status, err := members.Relay(append([]string{ofMember}, args...))
 	if err != nil {
 		verb.PrintError(errs, err)
-		return problem.Exit(err)
+		return problem.ExitCode(err)
 	}
 	return status
 }
 
-// unshared returns a member's input. If it is a file that the member may serve, this process reads
+// isolateInput returns a member's input. If it is a file that the member may serve, this process reads
 // it, and no program in a node does. A process that reads such a file cannot be killed until the
 // member lets it.
-func unshared(in io.Reader) io.Reader {
+func isolateInput(in io.Reader) io.Reader {
 	f, ok := in.(*os.File)
 	if !ok || host.Killable(f) {
 		return in
@@ -43,8 +43,8 @@ func unshared(in io.Reader) io.Reader {
 	return struct{ io.Reader }{in}
 }
 
-// mayCall returns an error if a member may not call the verb. It runs before every verb.
-func mayCall(session *control.Session, c *cobra.Command, args []string) error {
+// checkMayCall returns an error if a member may not call the verb. It runs before every verb.
+func checkMayCall(session *control.Session, c *cobra.Command, args []string) error {
 	if session.Member == nil {
 		return nil
 	}

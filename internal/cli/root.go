@@ -40,7 +40,7 @@ var Version = "development"
 
 // newCall returns the call for a command line.
 func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
-	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live,
+	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.KnownTwins{}, Release: control.Live,
 		Version: Version,
 		Links:   &hosts.Links{}, Overdue: overdue.Work{}, Command: commandLine(args)}
 	return verb.New(session, in, out, errs)
@@ -52,7 +52,7 @@ func commandLine(args []string) string { return "orrery " + strings.Join(args, "
 // Run runs the command line and returns the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 1 && args[0] == asMember {
-		return relayed(args[1:], errs)
+		return runRelayed(args[1:], errs)
 	}
 	syscall.Umask(0o022) // what nodes must be able to reach must not depend on the user's umask
 	ctx, stop := interruptible()
@@ -60,22 +60,22 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	member := len(args) > 1 && args[0] == ofMember
 	if member {
 		var flush func()
-		in = unshared(in)
+		in = isolateInput(in)
 		out, errs, flush = backlog.Streams(ctx, out, errs)
 		defer flush()
 	}
-	output := screen.Check(out)
-	out, errs = screen.Shown(output), screen.Shown(errs)
+	output := screen.TrackErrors(out)
+	out, errs = screen.Escaped(output), screen.Escaped(errs)
 	defer screen.Flush(out)
 	defer screen.Flush(errs)
 	var r *reply.Reply
-	if reply.Asked(args) {
-		r = reply.To(out, errs)
+	if reply.IsRequested(args) {
+		r = reply.New(out, errs)
 		out = r
 	}
 	call := newCall(in, out, errs, args)
 	defer call.Session.Links.Close()
-	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", sanitize.Line(text)) })
+	ctx = waits.WithReporter(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", sanitize.Line(text)) })
 	if member {
 		file := args[1]
 		args = args[2:]
@@ -83,28 +83,28 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		if err := members.Enter(ctx, call.Session, file); err != nil {
 			verb.PrintError(errs, err)
 			r.Finish(err)
-			return problem.Exit(err)
+			return problem.ExitCode(err)
 		}
 	}
 	root := newRoot(call)
-	if completion.Asked(args) { // it takes longer than everything else before a verb
+	if completion.IsRequest(args) { // it takes longer than everything else before a verb
 		completion.Add(root, call.Session)
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := unforeseen(ctx, screen.OrLost(root.ExecuteContext(ctx), output))
+	err := unexpected(ctx, screen.OrLostOutput(root.ExecuteContext(ctx), output))
 	var said problem.Status
 	if err != nil && !errors.As(err, &said) {
 		verb.PrintError(errs, err)
 	}
 	r.Finish(err)
-	if lost := screen.Lost(output); lost != nil && err == nil { // of the reply itself
+	if lost := screen.LostOutput(output); lost != nil && err == nil { // of the reply itself
 		verb.PrintError(errs, lost)
 		err = lost
 	}
-	return problem.Exit(err)
+	return problem.ExitCode(err)
 }
 
 // Verbs returns the root command with all verbs, for programs that describe them.
@@ -119,7 +119,7 @@ func newRoot(call *verb.Call) *cobra.Command {
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of system containers.
 Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: verb.SomeVerb,
+		Args: verb.RequireSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	verbose := false
@@ -130,7 +130,7 @@ Start with "orrery init", or with one of the examples.`,
 		if err := value.Exclusive(c); err != nil {
 			return err
 		}
-		return mayCall(call.Session, c, args)
+		return checkMayCall(call.Session, c, args)
 	}
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false,
 		"log on standard error which programs are run, where, and how long that takes")
@@ -161,7 +161,7 @@ Start with "orrery init", or with one of the examples.`,
 		siteverb.SSHConfig(call),
 		siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
-		c.RunE = ample.around(c.RunE)
+		c.RunE = siteBound.wrap(c.RunE)
 	}
 	add("site", siteverb.Init(call))
 	add("site", reading...)
@@ -177,7 +177,7 @@ Start with "orrery init", or with one of the examples.`,
 		dataverb.Volume(call))
 	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
 		hostverb.Version(call), labverb.Lab(call), labverb.Spead(call), rehearse.Rehearse(call), rehearse.Witness(call))
-	add("host", hostverb.Inner(call)...)
+	add("host", hostverb.Internal(call)...)
 	return root
 }
 

@@ -36,7 +36,7 @@ func TestErrorsOnScreen(t *testing.T) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	verb.PrintError(screen.Shown(&out), errors.New(hostile))
+	verb.PrintError(screen.Escaped(&out), errors.New(hostile))
 	if !strings.Contains(out.String(), hostile) {
 		t.Errorf("a pipe is sent %q", out.String())
 	}

@@ -13,30 +13,30 @@ import (
 	"orrery/internal/site"
 )
 
-// An Account records one operation in a site's journals, one journal on each host.
-type Account struct {
-	books map[string]*book // by host name
-	run   string           // marks the entries of this operation
+// An JournalWriter records one operation in a site's journals, one journal on each host.
+type JournalWriter struct {
+	books map[string]*hostJournal // by host name
+	run   string                  // marks the entries of this operation
 	began time.Time
 }
 
-// A book is the journal on one host.
-type book struct {
+// A hostJournal is the journal on one host.
+type hostJournal struct {
 	apply.Journal
 	turn sync.Mutex
 }
 
-// now adds an entry with the current time. Steps end concurrently, so now takes the time under the
+// appendNow adds an entry with the current time. Steps end concurrently, so now takes the time under the
 // lock, which keeps the entries ordered by time.
-func (b *book) now(e journal.Entry) error {
+func (b *hostJournal) appendNow(e journal.Entry) error {
 	b.turn.Lock()
 	defer b.turn.Unlock()
 	e.Time = time.Now()
 	return b.Add(e)
 }
 
-// all adds an entry to the journals of all hosts.
-func (r *Account) all(e journal.Entry) error {
+// appendAll adds an entry to the journals of all hosts.
+func (r *JournalWriter) appendAll(e journal.Entry) error {
 	var err error
 	for _, j := range r.books {
 		err = errors.Join(err, j.Add(e))
@@ -45,15 +45,15 @@ func (r *Account) all(e journal.Entry) error {
 }
 
 // close closes the journals.
-func (r *Account) close() {
+func (r *JournalWriter) close() {
 	for _, j := range r.books {
 		_ = j.Close() // the entries have been written already
 	}
 }
 
-// begin opens the journals of a site on all its hosts and records that an operation begins.
-func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error) {
-	r := &Account{books: map[string]*book{}, began: time.Now()}
+// beginJournal opens the journals of a site on all its hosts and records that an operation begins.
+func beginJournal(ctx context.Context, f *apply.Fleet, command string) (*JournalWriter, error) {
+	r := &JournalWriter{books: map[string]*hostJournal{}, began: time.Now()}
 	r.run = fmt.Sprintf("%x", r.began.UnixNano())
 	for _, h := range f.All {
 		j, err := h.Runs.OpenJournal(ctx)
@@ -61,9 +61,10 @@ func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error
 			r.close()
 			return nil, err
 		}
-		r.books[h.Name] = &book{Journal: j}
+		r.books[h.Name] = &hostJournal{Journal: j}
 	}
-	if err := r.all(journal.Entry{Time: r.began, Run: r.run, Kind: "begin", Who: Who(), Command: command}); err != nil {
+	if err := r.appendAll(journal.Entry{Time: r.began, Run: r.run, Kind: "begin", Who: UserName(),
+		Command: command}); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -71,9 +72,9 @@ func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error
 }
 
 // end records the result of the operation and closes the journals.
-func (r *Account) end(result string) error {
+func (r *JournalWriter) end(result string) error {
 	defer r.close()
-	return r.all(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result,
+	return r.appendAll(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result,
 		Seconds: time.Since(r.began).Seconds()})
 }
 
@@ -87,27 +88,27 @@ func outcome(err error, redact func(string) string) string {
 
 // Note records in a site's journal something that was done outside a plan.
 func (c *Session) Note(s *site.Site, command, result string) error {
-	return noted(c, s, command, func() string { return result })
+	return journalResult(c, s, command, func() string { return result })
 }
 
-// noted runs do, which did something outside a plan, and records the command and the result in the
+// journalResult runs do, which did something outside a plan, and records the command and the result in the
 // journal.
-func noted(c *Session, s *site.Site, command string, do func() string) error {
-	ctx := context.Background()      // not the caller's, because the change is made
-	f, _, err := c.Call(s).Bare(ctx) // only the hosts that answer
+func journalResult(c *Session, s *site.Site, command string, do func() string) error {
+	ctx := context.Background()                             // not the caller's, because the change is made
+	f, _, err := c.Connector(s).ConnectWithoutReleases(ctx) // only the hosts that answer
 	if err != nil {
 		return err
 	}
-	record, err := begin(ctx, f, command)
+	record, err := beginJournal(ctx, f, command)
 	if err != nil {
 		return err
 	}
 	return record.end(do())
 }
 
-// journalled runs do, and records its beginning and its result in the journal.
-func journalled(ctx context.Context, c *Session, f *apply.Fleet, do func(*Account) error) error {
-	record, err := begin(ctx, f, c.Command)
+// runJournaled runs do, and records its beginning and its result in the journal.
+func runJournaled(ctx context.Context, c *Session, f *apply.Fleet, do func(*JournalWriter) error) error {
+	record, err := beginJournal(ctx, f, c.Command)
 	if err != nil {
 		return err
 	}
@@ -115,27 +116,28 @@ func journalled(ctx context.Context, c *Session, f *apply.Fleet, do func(*Accoun
 	return errors.Join(err, record.end(outcome(err, f.Redact)))
 }
 
-// tookTimeout is the time limit for looking up how long a similar step took last time.
-const tookTimeout = 10 * time.Second
+// lastDurationTimeout is the time limit for looking up how long a similar step took last time.
+const lastDurationTimeout = 10 * time.Second
 
 // carryOut carries out a plan, displays it, and records each step as an entry of the given kind on
 // its host.
-func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan,
+func (r *JournalWriter) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan,
 	parallel int) *apply.Result {
 	watch := show.Steps(p, func(s *plan.Step) time.Duration {
-		ctx, cancel := context.WithTimeout(ctx, tookTimeout)
+		ctx, cancel := context.WithTimeout(ctx, lastDurationTimeout)
 		defer cancel()
-		took, _ := f.Took(ctx, s) // if unknown, the step is shown without a duration
+		took, _ := f.LastDuration(ctx, s) // if unknown, the step is shown without a duration
 		return took
 	})
 	defer watch.Close()
-	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: f.Redact, began: map[int]time.Time{}}
+	noted := &journalingWatcher{StepWatcher: watch, JournalWriter: r, kind: kind, redact: f.Redact,
+		began: map[int]time.Time{}}
 	return apply.Run(ctx, p, f.StartRun(), noted, parallel)
 }
 
 // CarryOut carries out steps that already name their hosts, and returns the errors of the failed
 // steps. The caller holds the site's lock.
-func (r *Account) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, steps []*plan.Step) error {
+func (r *JournalWriter) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -154,27 +156,29 @@ func (r *Account) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, st
 	return err
 }
 
-// recorded is a StepWatcher that also records each step in the journal.
-type recorded struct {
+// journalingWatcher is a StepWatcher that also records each step in the journal.
+type journalingWatcher struct {
 	StepWatcher
-	*Account
+	*JournalWriter
 	kind   string // of the journal entries
 	redact func(string) string
 	mu     sync.Mutex
 	began  map[int]time.Time
 }
 
-func (r *recorded) Begin(s *plan.Step) {
+func (r *journalingWatcher) Begin(s *plan.Step) {
 	r.mu.Lock()
 	r.began[s.N] = time.Now()
 	r.mu.Unlock()
 	r.StepWatcher.Begin(s)
 }
 
-func (r *recorded) Detail(s *plan.Step, text string) { r.StepWatcher.Detail(s, r.redact(text)) }
-func (r *recorded) Waits(s *plan.Step, text string)  { r.StepWatcher.Waits(s, r.redact(text)) }
+func (r *journalingWatcher) Detail(s *plan.Step, text string) {
+	r.StepWatcher.Detail(s, r.redact(text))
+}
+func (r *journalingWatcher) Waits(s *plan.Step, text string) { r.StepWatcher.Waits(s, r.redact(text)) }
 
-func (r *recorded) End(s *plan.Step, err error) {
+func (r *journalingWatcher) End(s *plan.Step, err error) {
 	result := "done"
 	if err != nil {
 		result = r.redact(err.Error())
@@ -185,7 +189,7 @@ func (r *recorded) End(s *plan.Step, err error) {
 	// If the journal cannot be written, the run continues. Recording the end of the run will report
 	// the error.
 	if j, ok := r.books[s.Host]; ok {
-		_ = j.now(journal.Entry{Run: r.run, Kind: r.kind, Step: s.String(), Result: result,
+		_ = j.appendNow(journal.Entry{Run: r.run, Kind: r.kind, Step: s.String(), Result: result,
 			Seconds: time.Since(began).Seconds()})
 	}
 	r.StepWatcher.End(s, err)

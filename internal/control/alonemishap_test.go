@@ -46,7 +46,7 @@ func TestMishapAlone(t *testing.T) {
 		}
 	}
 	alone := func() error {
-		err := d.unattended(other).Run(t.Context(), apply.OnTrial, "")
+		err := d.unattended(other).Run(t.Context(), apply.TriggerTrial, "")
 		if problem.Is(err, problem.Reverted) {
 			return nil
 		}
@@ -69,7 +69,7 @@ func TestLiveInstance(t *testing.T) {
 	d.stage(700)
 	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
-	roll, err := way.Call(t.Context(), d.Session, d.site())
+	roll, err := way.NewDirectory(t.Context(), d.Session, d.site())
 	d.must(err)
 	for name, state := range map[string]observe.State{"db": observe.Running, "web1": observe.Running,
 		"web2": observe.Stopped} {
@@ -81,7 +81,7 @@ func TestLiveInstance(t *testing.T) {
 	}
 	_, err = sites.Down(t.Context(), d.Session, d.site(), []string{"web1"}, false)
 	d.must(err)
-	roll, err = way.Call(t.Context(), d.Session, d.site())
+	roll, err = way.NewDirectory(t.Context(), d.Session, d.site())
 	d.must(err)
 	if n, err := roll.Live(t.Context(), "web1"); !problem.Is(err, problem.Failed) || n != nil {
 		t.Errorf("of a node that is gone: %+v, %v", n, err)

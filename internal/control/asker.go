@@ -34,20 +34,20 @@ const (
 	Paths      Consent = "paths"      // volumes of a backup are restored to directories named in its site file
 )
 
-// Agreed is the Asker of a caller who agreed to everything in advance.
-type Agreed struct{}
+// AssumeYes is the Asker of a caller who agreed to everything in advance.
+type AssumeYes struct{}
 
 // Ask agrees.
-func (Agreed) Ask(Question) (bool, error) { return false, nil }
+func (AssumeYes) Ask(Question) (bool, error) { return false, nil }
 
-// outside is the Asker of a caller that holds a site's lock. It releases the lock before waiting
+// unlockingAsker is the Asker of a caller that holds a site's lock. It releases the lock before waiting
 // for an answer.
-type outside struct {
+type unlockingAsker struct {
 	Asker
 	letGo func()
 }
 
-func (o outside) Ask(q Question) (asked bool, err error) {
+func (o unlockingAsker) Ask(q Question) (asked bool, err error) {
 	q.LetGo = o.letGo
 	return o.Asker.Ask(q)
 }

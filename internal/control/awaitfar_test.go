@@ -72,7 +72,7 @@ func TestFarTrialFlickers(t *testing.T) {
 	over := make(chan error, 1)
 	go func() {
 		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).
-			Run(ctx, apply.OnTrial, "")
+			Run(ctx, apply.TriggerTrial, "")
 	}()
 	for <-rounds < 6 {
 	}
@@ -104,7 +104,7 @@ func TestAwaitReturn(t *testing.T) {
 			Alone: true}
 		d.must(f.Records().Write(t.Context(), returning))
 
-		letGo, err := f.Hold(t.Context(), host.NewHolder("root", "orrery host-run"))
+		letGo, err := f.LockAll(t.Context(), host.NewHolder("root", "orrery host-run"))
 		d.must(err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_, err = releases.AwaitTrial(ctx, d.Session, d.site())

@@ -88,7 +88,7 @@ func TestRestoreElsewhere(t *testing.T) {
 	if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
 		t.Errorf("an up after it: %+v, %v", r, err)
 	}
-	if _, err := os.Stat(backup.Aside(d.dirs, "toykat")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(backup.StagingDir(d.dirs, "toykat")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left is what was laid down: %v", err)
 	}
 }
@@ -159,7 +159,7 @@ func TestRestoreInPlace(t *testing.T) {
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Replace {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	d.Asker = control.Agreed{}
+	d.Asker = control.AssumeYes{}
 	d.wantSaid("db", book, "now")
 
 	made, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{To: "dev"})
@@ -267,7 +267,7 @@ func TestRestoreKilled(t *testing.T) {
 				before(d)
 				o := control.RestoreOptions{Dir: d.dir, Replace: true}
 				d.fault.KillAt(n)
-				ctx, cancel := d.fault.Dying(t.Context())
+				ctx, cancel := d.fault.KillContext(t.Context())
 				_, err := backups.Restore(ctx, d.Session, where, o)
 				cancel()
 				d.fault.Revive()
@@ -294,7 +294,7 @@ func TestRestoreKilled(t *testing.T) {
 					}
 				}
 				d.wantThen()
-				if left, _ := filepath.Glob(backup.Aside(d.dirs, "toykat")); left != nil {
+				if left, _ := filepath.Glob(backup.StagingDir(d.dirs, "toykat")); left != nil {
 					t.Errorf("left is %s", left)
 				}
 				if t.Failed() {
@@ -341,7 +341,7 @@ func TestRestoreUntouched(t *testing.T) {
 			d.up()
 		}
 		part := map[string]any{"id": "one", "from": "/srv/backups/@one", "apart": true, "was": existing}
-		d.must(host.WriteJSON(filepath.Join(backup.Aside(d.dirs, "toykat"), "restore.json"), 0o600, part))
+		d.must(host.WriteJSON(filepath.Join(backup.StagingDir(d.dirs, "toykat"), "restore.json"), 0o600, part))
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		if !existing {
 			d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery restore /srv/backups/@one")
@@ -351,7 +351,7 @@ func TestRestoreUntouched(t *testing.T) {
 		}
 		d.must(err)
 		d.noRestore("afterwards", d.machine)
-		d.must(os.MkdirAll(backup.Aside(d.dirs, "toykat"), 0o700)) // nothing was recorded yet
+		d.must(os.MkdirAll(backup.StagingDir(d.dirs, "toykat"), 0o700)) // nothing was recorded yet
 		d.up()
 		d.noRestore("up", d.machine)
 	}
@@ -405,7 +405,7 @@ func TestRestorePaths(t *testing.T) {
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Paths {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	d.Asker = control.Agreed{}
+	d.Asker = control.AssumeYes{}
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	d.wantSaid("db", book, "then")
@@ -420,7 +420,7 @@ func (d *desk) keepMemory(id string) {
 	s, err := snapshot.Open(d.dirs, "toykat", id)
 	d.must(err)
 	s.Nodes[0].Memory = true
-	d.must(os.WriteFile(s.Memory(s.Nodes[0].Record.ID), []byte("what it had in memory"), 0o600))
+	d.must(os.WriteFile(s.MemoryPath(s.Nodes[0].Record.ID), []byte("what it had in memory"), 0o600))
 	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s))
 }
 
@@ -432,7 +432,7 @@ func TestRestoreWithReleases(t *testing.T) {
 	source.stage(700)
 	source.turnTo(700)
 	source.say("db", motd, "then")
-	taken, err := snapshots.Take(t.Context(), source.Session, source.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), source.Session, source.site(), nil, snapshots.Extras{})
 	source.must(err)
 	source.keepMemory(taken.ID)
 	where := filepath.Join(t.TempDir(), "backups") + "/"
@@ -465,7 +465,7 @@ func TestReplaceNode(t *testing.T) {
 	d.Asker = &refuses{}
 	_, err := backups.ReplaceNode(t.Context(), d.Session, where, "db")
 	d.wantExit(err, problem.Refused)
-	d.Asker = control.Agreed{}
+	d.Asker = control.AssumeYes{}
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "nobody")
 	d.wantExit(err, problem.Usage, "has no node nobody")
 	d.fault.Fail("Start", "db", 1, nil)
@@ -498,8 +498,8 @@ func TestReplaceNode(t *testing.T) {
 func TestPickFromBackup(t *testing.T) {
 	d, where := keptDesk(t)
 	to := t.TempDir()
-	made, err := backups.Pick(t.Context(), d.Session, where,
-		backups.PickOptions{Files: []string{"db:" + motd, "db:" + book}, Dir: to})
+	made, err := backups.Extract(t.Context(), d.Session, where,
+		backups.ExtractOptions{Files: []string{"db:" + motd, "db:" + book}, Dir: to})
 	d.must(err)
 	if len(made.Paths) != 2 {
 		t.Fatalf("%+v", made)
@@ -510,7 +510,7 @@ func TestPickFromBackup(t *testing.T) {
 		}
 	}
 	to = filepath.Join(t.TempDir(), "db")
-	made, err = backups.Pick(t.Context(), d.Session, where, backups.PickOptions{Node: "db", Dir: to})
+	made, err = backups.Extract(t.Context(), d.Session, where, backups.ExtractOptions{Node: "db", Dir: to})
 	d.must(err)
 	if len(made.Paths) != 1 || made.Paths[0] != to || len(made.Without) > 0 {
 		t.Errorf("%+v", made)
@@ -545,7 +545,7 @@ func TestBackupWaits(t *testing.T) {
 	d, _ := keptDesk(t)
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), d.site(), f)
+	letGo, err := d.LockSite(t.Context(), d.site(), f)
 	d.must(err)
 	done := make(chan error)
 	go func() {
@@ -559,7 +559,7 @@ func TestBackupWaits(t *testing.T) {
 	}
 	letGo()
 	d.must(<-done)
-	if _, err := d.Bare(t.Context(), &site.Site{Name: "toykat"}); err != nil {
+	if _, err := d.HostsWithoutReleases(t.Context(), &site.Site{Name: "toykat"}); err != nil {
 		t.Error(err)
 	}
 }

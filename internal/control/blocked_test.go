@@ -70,7 +70,7 @@ func TestBlockedTrial(t *testing.T) {
 	d.up()
 	d.stage(700)
 	other := d.others["sv2"]
-	away := other.inTheWay(apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial), true)
+	away := other.inTheWay(apply.UnattendedPath(other.dirs, "toykat", apply.TriggerTrial), true)
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
 		releases.SwitchOptions{Release: 700, Within: time.Hour})
 	d.wantExit(err, problem.HalfWay, "its trial could not begin")

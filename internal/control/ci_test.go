@@ -25,7 +25,7 @@ type proofreader struct {
 	swept   []string
 }
 
-func (p *proofreader) Shown() string           { return p.text() }
+func (p *proofreader) TwinOutput() string      { return p.text() }
 func (p *proofreader) Tested(r testrun.Result) { p.results = append(p.results, r) }
 func (p *proofreader) Swept(twin string)       { p.swept = append(p.swept, twin) }
 
@@ -54,7 +54,7 @@ func proofDesk(t *testing.T) *desk {
 }
 
 // prove runs the tests in a twin. Commands with the argument "badly" fail in its nodes.
-func (d *desk) prove(o proof.Options) (*proof.Proof, *proofreader, error) {
+func (d *desk) prove(o proof.Options) (*proof.Runner, *proofreader, error) {
 	d.Helper()
 	w := &proofreader{told: d.watch}
 	o.Timeout = time.Minute

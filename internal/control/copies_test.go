@@ -43,7 +43,7 @@ func TestNoSuchEdition(t *testing.T) {
 	d := newDesk(t)
 	h := d.machine.Host("local", "toykat", nil)
 	for _, release := range []int{0, -1} {
-		if err := h.Releases.KeepEdition(t.Context(), release, "", nil); problem.Exit(err) != int(problem.Failed) {
+		if err := h.Releases.KeepEdition(t.Context(), release, "", nil); problem.ExitCode(err) != int(problem.Failed) {
 			t.Errorf("release %d: %v", release, err)
 		}
 	}

@@ -41,7 +41,7 @@ func (d *desk) looks() map[string]func() (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			return all.Nodes, errors.Join(all.Silent, overdue.UnderWay(ctx, d.Session, d.site()))
+			return all.Nodes, errors.Join(all.Silent, overdue.ReportPending(ctx, d.Session, d.site()))
 		},
 		"release ls":  func() (any, error) { return releases.List(ctx, d.Session, d.site()) },
 		"snapshot ls": func() (any, error) { return snapshots.List(ctx, d.Session, d.site()) },
@@ -62,7 +62,7 @@ func (d *desk) looks() map[string]func() (any, error) {
 		},
 		"host ls": func() (any, error) {
 			var all []string
-			for _, h := range d.Call(d.site()).Check(ctx) {
+			for _, h := range d.Connector(d.site()).Check(ctx) {
 				all = append(all, fmt.Sprint(h.Host, h.Nodes, h.Running, h.Drained, h.Wrong))
 			}
 			return all, nil
@@ -71,7 +71,7 @@ func (d *desk) looks() map[string]func() (any, error) {
 			all, silent, err := twins.List(ctx, d.Session)
 			return all, errors.Join(silent, err)
 		},
-		"rebalance?": func() (any, error) { return roster.Propose(ctx, d.Session, d.site()) },
+		"rebalance?": func() (any, error) { return roster.ProposeMoves(ctx, d.Session, d.site()) },
 	}
 }
 
@@ -94,7 +94,7 @@ func TestDamagedRecords(t *testing.T) {
 		d.up()
 		d.stage(700)
 		d.turnTo(700)
-		_, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+		_, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 		d.must(err)
 		f, err := d.Hosts(t.Context(), d.site())
 		d.must(err)

@@ -6,19 +6,19 @@ import (
 	"orrery/internal/site"
 )
 
-// Barred reports whether the caller may not enter a node.
-func Barred(c *Session, n *observe.Node) bool { return c.Member != nil && n.Privileged }
+// IsForbidden reports whether the caller may not enter a node.
+func IsForbidden(c *Session, n *observe.Node) bool { return c.Member != nil && n.Privileged }
 
-// Meant reports whether an instance of a node belongs to the release that the caller selected.
-func Meant(c *Session, n *observe.Node) bool {
+// InSelectedRelease reports whether an instance of a node belongs to the release that the caller selected.
+func InSelectedRelease(c *Session, n *observe.Node) bool {
 	if c.Release == Live {
 		return !n.Staged
 	}
 	return n.Release == c.Release
 }
 
-// Declared returns the node called name, or a Usage problem if the site file does not declare it.
-func Declared(s *site.Site, name string) (*site.Node, error) {
+// DeclaredNode returns the node called name, or a Usage problem if the site file does not declare it.
+func DeclaredNode(s *site.Site, name string) (*site.Node, error) {
 	if n, ok := s.Node(name); ok {
 		return n, nil
 	}
@@ -27,7 +27,7 @@ func Declared(s *site.Site, name string) (*site.Node, error) {
 		names = append(names, n.Name)
 	}
 	p := problem.New(problem.Usage, "no node is called %q", name)
-	if near := problem.Nearest(name, names); near != "" {
+	if near := problem.Suggest(name, names); near != "" {
 		return nil, p.Try("did you mean %s?", near)
 	}
 	return nil, p.Try("orrery query lists the nodes")

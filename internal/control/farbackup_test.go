@@ -111,7 +111,7 @@ func TestFarBackupKilled(t *testing.T) {
 	d.Patient = true // the helper may still hold the lock
 	for n := 1; ; n++ {
 		other.fault.KillAt(n)
-		ctx, cancel := other.fault.Dying(t.Context())
+		ctx, cancel := other.fault.KillContext(t.Context())
 		err := take(ctx)
 		cancel()
 		d.Links.Close()
@@ -157,7 +157,7 @@ func TestFarRestore(t *testing.T) {
 func (d *desk) noRestore(what string, on ...*machine) {
 	d.Helper()
 	for _, m := range on {
-		if left := backup.Aside(m.dirs, "toykat"); tree.Exists(left) {
+		if left := backup.StagingDir(m.dirs, "toykat"); tree.Exists(left) {
 			d.Errorf("%s: left is %s", what, left)
 		}
 	}
@@ -205,7 +205,7 @@ func TestFarRestoreKilled(t *testing.T) {
 				return err
 			}
 			dies.fault.KillAt(n)
-			ctx, cancel := dies.fault.Dying(t.Context())
+			ctx, cancel := dies.fault.KillContext(t.Context())
 			err := restore(ctx, d)
 			cancel()
 			d.Links.Close()
@@ -217,7 +217,7 @@ func TestFarRestoreKilled(t *testing.T) {
 				break
 			}
 			d.Patient = true // the helper may still hold the lock
-			d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
+			d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 			if n%3 == 1 { // take down the whole site
 				_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 				d.must(err)
@@ -361,7 +361,7 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 		}
 		d.Without = []string{"sv2"}
 		d.machine.fault.KillAt(n)
-		ctx, cancel := d.machine.fault.Dying(t.Context())
+		ctx, cancel := d.machine.fault.KillContext(t.Context())
 		err := restore(ctx)
 		cancel()
 		d.Links.Close()
@@ -375,7 +375,7 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 		d.Patient = true // the helper may still hold the lock
 		part, err := backup.OpenPart(d.machine.dirs, nil, "toykat")
 		d.must(err)
-		if part != nil && part.Going() && n%2 == 0 {
+		if part != nil && part.AllStaged() && n%2 == 0 {
 			d.Without = nil
 		}
 		d.must(restore(t.Context()))
@@ -468,7 +468,7 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 			return err
 		}
 		other.fault.KillAt(n)
-		ctx, cancel := other.fault.Dying(t.Context())
+		ctx, cancel := other.fault.KillContext(t.Context())
 		err := restore(ctx)
 		cancel()
 		d.Links.Close()
@@ -497,7 +497,7 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 		d.wantWritten("now", "now")
 		d.wantNodes(farUp)
 		for _, m := range []*machine{d.machine, other} {
-			if tree.Exists(backup.Aside(m.dirs, "toykat.past")) {
+			if tree.Exists(backup.StagingDir(m.dirs, "toykat.past")) {
 				t.Errorf("something of the restore is left")
 			}
 		}
@@ -531,7 +531,7 @@ func TestFarReplaceNode(t *testing.T) {
 // has returns the last text that a running node has written.
 func (d *desk) has(node string) string {
 	d.Helper()
-	in, err := way.Into(d.Context(), d.Session, d.site(), node)
+	in, err := way.Runner(d.Context(), d.Session, d.site(), node)
 	d.must(err)
 	var out strings.Builder
 	d.must(in.Run(d.Context(), host.Command{Args: []string{"cat", motd}, Stdout: &out}))
@@ -551,7 +551,7 @@ func TestFarBackupKept(t *testing.T) {
 	d.up()
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, kept))
+	d.must(d.Connector(d.site()).Releases(f).Store(t.Context(), 700, kept))
 	to := filepath.Join(t.TempDir(), "backups") + "/"
 	take := func() (trees string, left []string) {
 		t.Helper()

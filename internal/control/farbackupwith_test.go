@@ -193,7 +193,7 @@ func shelved(t *testing.T) (d *desk, other *machine, to, id string) {
 	t.Helper()
 	d, other = farDisks(t)
 	d.writeAll("past")
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	d.keepMemory(taken.ID)
 	d.writeAll("then")
@@ -303,7 +303,7 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		}
 		d.must(snapshots.Remove(t.Context(), d.Session, d.site(), []string{id}))
 		other.fault.KillAt(n)
-		ctx, cancel := other.fault.Dying(t.Context())
+		ctx, cancel := other.fault.KillContext(t.Context())
 		err := restore(ctx)
 		cancel()
 		d.Links.Close()
@@ -349,13 +349,13 @@ func TestFarRepair(t *testing.T) {
 			d.must(errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("rotten"), 0o600)))
 		}
 	}
-	repair := func() []backup.Mended {
+	repair := func() []backup.RepairedBackup {
 		t.Helper()
 		done, err := backups.Repair(t.Context(), d.Session, to, nil)
 		d.must(err)
 		return done.Backups
 	}
-	last := func(all []backup.Mended) *backup.Mended {
+	last := func(all []backup.RepairedBackup) *backup.RepairedBackup {
 		t.Helper()
 		for i := range all {
 			if all[i].ID == taken.ID {
@@ -377,7 +377,7 @@ func TestFarRepair(t *testing.T) {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	d.machine.others["sv2"] = other
-	if now := last(repair()); !now.Is.Whole() || now.Was.Whole() {
+	if now := last(repair()); !now.Is.IsEmpty() || now.Was.IsEmpty() {
 		t.Errorf("with all hosts, lost is %s", now.Is.String())
 	}
 	d.ofHosts(to, taken.ID, vault.LayerTree) // verifies them

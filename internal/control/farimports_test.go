@@ -42,11 +42,11 @@ func TestFarImports(t *testing.T) {
 	}
 	d.up()
 	s := d.site()
-	_, err = hosts.Stamp(t.Context(), s)
+	_, err = hosts.HashImages(t.Context(), s)
 	d.must(err)
 	base := spec.Base(s.Mirror, s.Images[0])
 	if !other.of("toykat").Observe().Layers[base.Digest] ||
-		s.Images[0].Content() != imported.DigestOf([]byte("an archive")) {
+		s.Images[0].ContentDigest() != imported.DigestOf([]byte("an archive")) {
 		t.Errorf("host sv2 has not got the layer of %+v", s.Images[0])
 	}
 
@@ -88,14 +88,14 @@ func TestFarImportReleases(t *testing.T) {
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
 	first := f.Views().Releases()[700].Images[0]
-	if first.Content() != imported.DigestOf([]byte("an archive")) || filepath.IsAbs(first.Import) {
+	if first.ContentDigest() != imported.DigestOf([]byte("an archive")) || filepath.IsAbs(first.Import) {
 		t.Errorf("the release is of %+v", first)
 	}
 	// No host has its layer any more, and this machine has another file.
 	h := f.All[1]
 	step := &plan.Step{Kind: plan.BuildLayer, Host: "sv2", Layer: spec.Base(site.Mirror{}, first)}
 	d.wantExit(h.Do(t.Context(), step, func(string) {}), problem.Unable, "is not what [image] imports now",
-		first.Content())
+		first.ContentDigest())
 	d.write("old.tar", "an archive")
 	d.write("site.toml", imports("old.tar"))
 	f, err = d.Hosts(t.Context(), d.site())
@@ -124,10 +124,10 @@ func TestImportsOfStrangers(t *testing.T) {
 		digest + " ": "/"} {
 		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))
 		d.must(os.WriteFile(filepath.Join(dir, "site/site.toml"), []byte(imports(file)), 0o600))
-		d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, dir)) // even if the release is trusted
-		made, err := d.Call(d.site()).Releases(f).Load(t.Context(), 700)
+		d.must(d.Connector(d.site()).Releases(f).Store(t.Context(), 700, dir)) // even if the release is trusted
+		made, err := d.Connector(d.site()).Releases(f).Load(t.Context(), 700)
 		d.must(err)
-		_, err = hosts.Stamp(t.Context(), made)
+		_, err = hosts.HashImages(t.Context(), made)
 		d.must(err)
 		step := &plan.Step{Kind: plan.BuildLayer, Layer: spec.Base(site.Mirror{}, made.Images[0])}
 		for _, h := range f.All {

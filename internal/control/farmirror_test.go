@@ -30,7 +30,7 @@ func TestFarMirrors(t *testing.T) {
 	d.write("site.toml", mirrored)
 	d.up()
 	for _, m := range []*machine{d.machine, other} {
-		all, err := apply.ReadUnattended(m.dirs, "toykat", apply.OnMirror)
+		all, err := apply.ReadUnattended(m.dirs, "toykat", apply.TriggerMirror)
 		d.must(err)
 		if len(all.Of) != 2 || all.Of[0].Node != "web1" || all.Of[0].Every.Hours() != 1 ||
 			!strings.HasSuffix(all.Of[1].Mirror, "/web2") {
@@ -44,8 +44,8 @@ func TestFarMirrors(t *testing.T) {
 		t.Helper()
 		var failed string
 		before := time.Now()
-		err := on(m, "toykat").Run(t.Context(), apply.OnMirror, name)
-		all, wrong := volume.ReadMirrored(m.dirs, "toykat")
+		err := on(m, "toykat").Run(t.Context(), apply.TriggerMirror, name)
+		all, wrong := volume.ReadMirrorStatus(m.dirs, "toykat")
 		d.must(wrong)
 		for _, w := range all {
 			if !w.At.Before(before) {
@@ -64,7 +64,7 @@ func TestFarMirrors(t *testing.T) {
 	if got := append(tried(d.machine, "data"), tried(other, "others")...); len(got) > 0 {
 		t.Errorf("mirrored are volumes of %v", got)
 	}
-	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnMirror)
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.TriggerMirror)
 	all, err := host.ReadJSON[apply.UnattendedPlan](path)
 	d.must(err)
 	good := all.Of[0].Mirror
@@ -83,7 +83,7 @@ func TestFarMirrors(t *testing.T) {
 		t.Errorf("the volumes are %+v", rows)
 	}
 	for key, kind := range map[string]problem.Kind{"../toykat": problem.Usage, "nothing": problem.Failed} {
-		d.wantExit(on(other, key).Run(t.Context(), apply.OnMirror, "data"), kind)
+		d.wantExit(on(other, key).Run(t.Context(), apply.TriggerMirror, "data"), kind)
 	}
 	d.Without = []string{"sv2"}
 	if rows, _, err = volumes.List(t.Context(), d.Session); err != nil || len(rows) != 1 ||
@@ -94,7 +94,7 @@ func TestFarMirrors(t *testing.T) {
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
-		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.OnMirror)); err == nil {
+		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.TriggerMirror)); err == nil {
 			t.Error("a host still mirrors")
 		}
 	}

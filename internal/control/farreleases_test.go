@@ -69,7 +69,7 @@ func TestFarReleases(t *testing.T) {
 		!strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
 		t.Fatalf("the second host: %v\ntold: %s", err, e.watch.text())
 	}
-	on := func(name string) *apply.Steered {
+	on := func(name string) *apply.HostClient {
 		t.Helper()
 		f, err := e.Hosts(t.Context(), e.site())
 		e.must(err)
@@ -220,7 +220,7 @@ func TestFarSwitch(t *testing.T) {
 	d.must(f.All[1].Releases.Write(t.Context(), apart))
 	apart.Former = nil
 	d.must(f.All[0].Releases.Write(t.Context(), apart))
-	if _, err := f.Records().Read(t.Context()); problem.Exit(err) != int(problem.Surprise) {
+	if _, err := f.Records().Read(t.Context()); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("hosts that were steered apart: %v", err)
 	}
 	d.must(f.Records().Write(t.Context(), r))
@@ -325,7 +325,7 @@ func TestFarSwitchCut(t *testing.T) {
 		}
 	}
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
-	if !lost || problem.Exit(err) != int(problem.HalfWay) {
+	if !lost || problem.ExitCode(err) != int(problem.HalfWay) {
 		t.Fatalf("a host was lost (%v) in a switch that ended with %v", lost, err)
 	}
 	d.Without = []string{"sv2"}
@@ -378,13 +378,13 @@ func TestHostileRelease(t *testing.T) {
 	e.trust(700) // even if it was trusted
 	f, err := e.Hosts(t.Context(), e.site())
 	e.must(err)
-	made, err := e.Call(e.site()).Releases(f).Load(t.Context(), 700)
+	made, err := e.Connector(e.site()).Releases(f).Load(t.Context(), 700)
 	e.must(err)
 	if len(made.Secrets) != len(e.site().Secrets) || len(made.Hooks) > 0 {
 		t.Errorf("a host declares %+v and %+v", made.Secrets, made.Hooks)
 	}
 	f.All[0].Releases = liar{f.All[0].Releases}
-	if _, err := e.Call(e.site()).Releases(f).Load(t.Context(), 700); problem.Exit(err) != int(problem.Surprise) {
+	if _, err := e.Connector(e.site()).Releases(f).Load(t.Context(), 700); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("of what it does not keep: %v", err)
 	}
 }
@@ -404,16 +404,16 @@ func TestNodeOnTwo(t *testing.T) {
 	e := newDesk(t).elsewhere(fromElsewhere+secondHost, hosts)
 	_, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	e.wantExit(err, problem.Surprise, "on host sv1 and on host sv2", "host = in [node.")
-	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
+	_, err = way.Runner(t.Context(), e.Session, e.site(), "web1")
 	e.wantExit(err, problem.Surprise, "on host sv1 and on host sv2")
 	e.Without = []string{"sv2"}
-	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
+	_, err = way.Runner(t.Context(), e.Session, e.site(), "web1")
 	e.must(err)
 	e.Without = nil
 	e.write("site.toml", strings.ReplaceAll(fromElsewhere, "roles  =", "host = \"sv2\"\nroles  =")+secondHost)
-	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
+	_, err = way.Runner(t.Context(), e.Session, e.site(), "web1")
 	e.must(err)
-	roll, err := way.Call(t.Context(), e.Session, e.site())
+	roll, err := way.NewDirectory(t.Context(), e.Session, e.site())
 	e.must(err)
 	if _, err := roll.Live(t.Context(), "web1"); err != nil {
 		t.Error(err)

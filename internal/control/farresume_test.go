@@ -46,7 +46,7 @@ func (m *machine) reboot() {
 func (d *desk) resumes(m *machine) (told string, err error) {
 	h := &unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}
 	h.Tell = func(format string, args ...any) { told += fmt.Sprintf(format, args...) }
-	err = h.Run(d.Context(), apply.AtBoot, "")
+	err = h.Run(d.Context(), apply.TriggerBoot, "")
 	return told, err
 }
 
@@ -80,7 +80,7 @@ func TestFarResume(t *testing.T) {
 	d.Links.Close()
 	d.machine.others = nil
 	d.machine.reboot()
-	keys, err := overdue.ResumeAlone(t.Context(), d.Session)
+	keys, err := overdue.ResumeHost(t.Context(), d.Session)
 	if err != nil || len(keys) != 1 {
 		t.Errorf("resumed are %v: %v", keys, err)
 	}
@@ -88,7 +88,7 @@ func TestFarResume(t *testing.T) {
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
-		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.AtBoot)); err == nil {
+		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.TriggerBoot)); err == nil {
 			t.Error("a host would start something of a site that is down")
 		}
 	}
@@ -99,7 +99,7 @@ func TestFarResume(t *testing.T) {
 func TestFarResumeLate(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
-	path := apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot)
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.TriggerBoot)
 	for name, lose := range map[string]func() error{
 		"of a state before": func() error { return os.WriteFile(path, []byte(`{"host": "sv2", "steps": [{}]}`), 0o600) },
 		"damaged":           func() error { return os.WriteFile(path, []byte("{"), 0o600) },
@@ -174,7 +174,7 @@ func TestFarResumeRefused(t *testing.T) {
 	letGo()
 
 	// The stored plan is invalid.
-	d.must(os.WriteFile(apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot), []byte("{"), 0o600))
+	d.must(os.WriteFile(apply.UnattendedPath(other.dirs, "toykat", apply.TriggerBoot), []byte("{"), 0o600))
 	_, err = d.resumes(other)
 	d.wantExit(err, problem.Failed, "cannot be read", "orrery up")
 }

@@ -87,7 +87,7 @@ func TestSecretOfSilentHost(t *testing.T) {
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
 	f.All, f.Unknown = f.All[:1], []string{"sv2"}
-	f.Assembled()
+	f.UseHostSecrets()
 	for range 2 {
 		if _, err := f.Generated(t.Context(), &d.site().Secrets[0]); !problem.Is(err, problem.Unable) ||
 			!strings.Contains(err.Error(), "may be kept on sv2") {

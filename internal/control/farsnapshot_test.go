@@ -59,13 +59,13 @@ func TestFarSnapshot(t *testing.T) {
 	}
 	d.writeAll("then")
 	other.fault.Fail("Freeze", "web1", 1, nil)
-	_, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	_, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	if err == nil || strings.Count(err.Error(), "this failure was ordered") != 1 {
 		t.Errorf("a node that cannot be frozen: %v", err)
 	}
 	d.noSnapshot("a node that cannot be frozen", d.machine, other)
 
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	if len(taken.Nodes) != 3 || strings.Join(taken.Hosts, " ") != "sv1 sv2" || taken.Pause <= 0 || taken.Skew < 0 ||
 		taken.Skew > taken.Pause {
@@ -117,7 +117,7 @@ func TestFarSnapshot(t *testing.T) {
 // snapshot is kept. Otherwise it is removed.
 func TestFarSnapshotHalfKept(t *testing.T) {
 	d, other := farDisks(t)
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	unkept := func(m *machine) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestFarSnapshotHalfKept(t *testing.T) {
 	}
 	unkept(other)
 	d.up() // removes what killed runs left
-	again, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	again, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	all, err := snapshots.List(t.Context(), d.Session, d.site())
 	if err != nil || len(all) != 2 || all[0].ID != taken.ID || len(all[0].Nodes) != 3 || all[0].Lacking != nil {
@@ -152,12 +152,12 @@ func TestFarSnapshotKilled(t *testing.T) {
 		d, other := farDisks(t)
 		d.say("web1", motd, "then")
 		d.say("db", motd, "then")
-		taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+		taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 		d.must(err)
 		d.say("web1", motd, "now")
 		d.say("db", motd, "now")
 		other.fault.KillAt(n)
-		ctx, cancel := other.fault.Dying(t.Context())
+		ctx, cancel := other.fault.KillContext(t.Context())
 		_, err = snapshots.Restore(ctx, d.Session, d.site(), taken.ID, nil)
 		cancel()
 		d.Links.Close()
@@ -169,7 +169,7 @@ func TestFarSnapshotKilled(t *testing.T) {
 			return
 		}
 		d.Patient = true // the helper may still hold the lock
-		d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
+		d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 		_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 		d.must(err)
 		d.up()

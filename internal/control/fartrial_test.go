@@ -53,7 +53,7 @@ func (d *desk) watched(m *machine) error {
 		d.must(h.Releases.Copy(d.Context(), r))
 	}
 	return (&unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).
-		Run(d.Context(), apply.OnTrial, "")
+		Run(d.Context(), apply.TriggerTrial, "")
 }
 
 // TestFarTrial: a confirmed release stays live on all hosts. Without confirmation, each host goes
@@ -118,7 +118,7 @@ func TestFarTrial(t *testing.T) {
 // process that watches already.
 func TestFarTrialChanged(t *testing.T) {
 	d, other := onFarTrial(t)
-	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial)
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.TriggerTrial)
 	whole, err := os.ReadFile(path)
 	d.must(err)
 	over, said, looked := make(chan error, 1), make(chan error, 100), make(chan bool, 100)
@@ -130,7 +130,7 @@ func TestFarTrialChanged(t *testing.T) {
 	}
 	go func() {
 		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).
-			Run(t.Context(), apply.OnTrial, "")
+			Run(t.Context(), apply.TriggerTrial, "")
 	}()
 	<-looked // it has read the plan
 	d.must(os.WriteFile(path, []byte("{"), 0o600))
@@ -193,7 +193,7 @@ func TestFarTrialFails(t *testing.T) {
 	over := make(chan error, 1)
 	go func() {
 		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).
-			Run(ctx, apply.OnTrial, "")
+			Run(ctx, apply.TriggerTrial, "")
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
@@ -237,7 +237,7 @@ func TestTrialTold(t *testing.T) {
 	told := func(d *desk, words ...string) {
 		t.Helper()
 		d.watch.events = nil
-		d.must(overdue.UnderWay(t.Context(), d.Session, d.site()))
+		d.must(overdue.ReportPending(t.Context(), d.Session, d.site()))
 		for _, want := range append(words, "notice: release 700 is on trial until ") {
 			if text := d.watch.text(); !strings.Contains(text, want) {
 				t.Errorf("%q is not in what was told: %s", want, text)
@@ -260,7 +260,7 @@ func TestTrialTold(t *testing.T) {
 	_, err = releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	told(one, "nobody watches over it")
-	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.OnTrial),
+	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.TriggerTrial),
 		control.Holder(one.Session))
 	one.must(err)
 	defer lock.Release()

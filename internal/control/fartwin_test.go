@@ -107,7 +107,7 @@ func TestFarTwinExpires(t *testing.T) {
 	b.machine = other
 	b.Dirs, b.Machine = other.dirs, other
 	d.must(other.Cancel("expiry-toykat.dev"))
-	overdue.WaitAgain(t.Context(), b.Session)
+	overdue.RestartWaiters(t.Context(), b.Session)
 	if w, _ := other.Waiting(); len(w) != 1 {
 		t.Errorf("waiting are %v", w)
 	}
@@ -118,14 +118,14 @@ func TestFarTwinExpires(t *testing.T) {
 	of := d.ofTwin("dev")
 	_, _, err := sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Surprise, "expired at")
-	d.must(control.Unattended(b.Session, "toykat.dev").Run(t.Context(), apply.AtExpiry, ""))
+	d.must(control.Unattended(b.Session, "toykat.dev").Run(t.Context(), apply.TriggerExpiry, ""))
 	all, _, err := twins.List(t.Context(), d.Session)
 	d.must(err)
 	if len(all) != 1 || !reflect.DeepEqual(all[0].On, []string{"sv1"}) || all[0].Nodes != 1 {
 		t.Errorf("left is %+v", all)
 	}
-	d.wantExit(twins.EndHere(t.Context(), d.Session, "toykat.dove"), problem.Mistake, "toykat.dove")
-	d.must(twins.EndHere(t.Context(), d.Session, "toykat.dev"))
+	d.wantExit(twins.DestroyLocal(t.Context(), d.Session, "toykat.dove"), problem.Mistake, "toykat.dove")
+	d.must(twins.DestroyLocal(t.Context(), d.Session, "toykat.dev"))
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
@@ -170,7 +170,7 @@ func TestFarTwinVolumes(t *testing.T) {
 	}
 	other.fault.Fail("Freeze", "web2", 1, nil)
 	of := twinOf("toykat", d.dir, "dev")
-	of.Volumes = site.Snapshot
+	of.Volumes = site.CopySnapshot
 	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "ordered")
 	if text(at(d.machine, "toykat.dev", "archive", "db")) != "paid" ||
@@ -199,7 +199,7 @@ func TestFarTwinVolumes(t *testing.T) {
 	}
 	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "id    = 21", "id    = 21\nhost  = \"sv1\"", 1))
 	of = twinOf("toykat", d.dir, "elsewhere")
-	of.Volumes = site.Snapshot
+	of.Volumes = site.CopySnapshot
 	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Unable, "node web1 is on host sv2 with its volumes", "orrery move web1 --to sv1")
 }

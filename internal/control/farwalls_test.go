@@ -184,7 +184,8 @@ func TestForgedCopy(t *testing.T) {
 		},
 		"stage": func() error {
 			_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700, GiveUp: true})
-			if problem.Exit(err) == int(problem.Mistake) && strings.Contains(err.Error(), "is live: nothing changes under it") {
+			if problem.ExitCode(err) == int(problem.Mistake) &&
+				strings.Contains(err.Error(), "is live: nothing changes under it") {
 				return problem.New(problem.Refused, "does not have the digest")
 			}
 			return err
@@ -459,7 +460,7 @@ func TestForgedConfirmation(t *testing.T) {
 		t.Errorf("on record is %+v", r)
 	}
 	begun.Trial, begun.Ended = nil, &observe.TrialEnd{Release: 700, Result: observe.Reverted, Back: begun.Trial.Back}
-	gone, err := json.Marshal(begun.After(evil.record()))
+	gone, err := json.Marshal(begun.SuccessorOf(evil.record()))
 	d.must(err)
 	d.must(os.WriteFile(evil.recordPath(), gone, 0o600))
 	_, _, _ = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})

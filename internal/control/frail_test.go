@@ -191,11 +191,11 @@ func (f frailNodes) List(ctx context.Context) ([]observe.Node, error) {
 	return tried(f.frail, "Nodes.List", func() ([]observe.Node, error) { return f.NodeHost.List(ctx) })
 }
 
-func (f frailNodes) WithOwner(ctx context.Context, look apply.Look) (apply.Present, error) {
-	return tried(f.frail, "Nodes.WithOwner", func() (apply.Present, error) { return f.NodeHost.WithOwner(ctx, look) })
+func (f frailNodes) WithOwner(ctx context.Context, look apply.InspectMode) (apply.OwnedNodes, error) {
+	return tried(f.frail, "Nodes.WithOwner", func() (apply.OwnedNodes, error) { return f.NodeHost.WithOwner(ctx, look) })
 }
 
-func (f frailNodes) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+func (f frailNodes) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.DesiredNode) error {
 	return f.try("Nodes.DetectDrift", func() error { return f.NodeHost.DetectDrift(ctx, nodes, wants) })
 }
 
@@ -247,7 +247,7 @@ func (f frailTwins) Save(ctx context.Context, r twin.Record) error {
 	return f.try("Twins.Save", func() error { return f.TwinHost.Save(ctx, r) })
 }
 
-func (f frailTwins) Fill(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+func (f frailTwins) Fill(ctx context.Context, name string, of []apply.VolumeCopy) ([]string, error) {
 	return tried(f.frail, "Twins.Fill", func() ([]string, error) { return f.TwinHost.Fill(ctx, name, of) })
 }
 
@@ -288,16 +288,16 @@ func (f frailNodes) Screen(n *spec.Node) (host.Screen, error) {
 	return tried(f.frail, "Nodes.Screen", func() (host.Screen, error) { return f.NodeHost.Screen(n) })
 }
 
-func (f frailLayers) Word(ctx context.Context, layer string) (image.Word, error) {
-	return tried(f.frail, "Layers.Word", func() (image.Word, error) { return f.LayerHost.Word(ctx, layer) })
+func (f frailLayers) Word(ctx context.Context, layer string) (image.ContentInfo, error) {
+	return tried(f.frail, "Layers.Word", func() (image.ContentInfo, error) { return f.LayerHost.Word(ctx, layer) })
 }
 
-func (f frailTransfers) Send(ctx context.Context, e apply.Errand, at apply.Spot,
-	meet func(ways.Card) (ways.Card, error), say func(detail string)) (string, error) {
+func (f frailTransfers) Send(ctx context.Context, e apply.Transfer, at apply.ListenAddrs,
+	meet func(ways.EndpointInfo) (ways.EndpointInfo, error), say func(detail string)) (string, error) {
 	return tried(f.frail, "Transfers.Send", func() (string, error) { return f.TransferHost.Send(ctx, e, at, meet, say) })
 }
 
-func (f frailTransfers) Receive(ctx context.Context, e apply.Errand, with apply.Meeting,
+func (f frailTransfers) Receive(ctx context.Context, e apply.Transfer, with apply.Coordinator,
 	say func(detail string)) error {
 	return f.try("Transfers.Receive", func() error { return f.TransferHost.Receive(ctx, e, with, say) })
 }
@@ -331,7 +331,8 @@ func (f frailSnapshots) Restoring(ctx context.Context) (id string, nodes []strin
 	return id, nodes, err
 }
 
-func (f frailSnapshots) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
+func (f frailSnapshots) Capture(ctx context.Context, of apply.SnapshotRequest,
+	with snapshot.Barrier) (*snapshot.Snapshot, error) {
 	return tried(f.frail, "Snapshots.Capture", func() (*snapshot.Snapshot, error) {
 		return f.SnapshotHost.Capture(ctx, of, with)
 	})
@@ -345,37 +346,40 @@ func (f frailSnapshots) Remove(ctx context.Context, id string) error {
 	return f.try("Snapshots.Remove", func() error { return f.SnapshotHost.Remove(ctx, id) })
 }
 
-func (f frailSnapshots) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+func (f frailSnapshots) Restore(ctx context.Context, id string, nodes []string,
+	then func(apply.RestoreFailures) error) error {
 	return f.try("Snapshots.Restore", func() error { return f.SnapshotHost.Restore(ctx, id, nodes, then) })
 }
 
-func (f frailVolumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	return tried(f.frail, "Volumes.Describe", func() ([]apply.Contents, error) { return f.VolumeHost.Describe(ctx, of) })
+func (f frailVolumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.VolumeStatus, error) {
+	return tried(f.frail, "Volumes.Describe", func() ([]apply.VolumeStatus, error) {
+		return f.VolumeHost.Describe(ctx, of)
+	})
 }
 
 func (f frailVolumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
-	each func(volume.Mirrored)) error {
+	each func(volume.MirrorStatus)) error {
 	return f.try("Volumes.Mirror", func() error { return f.VolumeHost.Mirror(ctx, of, with, each) })
 }
 
-func (f frailVolumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	return tried(f.frail, "Volumes.Verify", func() ([][]volume.Deviation, error) { return f.VolumeHost.Verify(ctx, of) })
+func (f frailVolumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Difference, error) {
+	return tried(f.frail, "Volumes.Verify", func() ([][]volume.Difference, error) { return f.VolumeHost.Verify(ctx, of) })
 }
 
-func (f frailVolumes) Adoptions(ctx context.Context, of apply.Heritage) ([]apply.Adoption, error) {
+func (f frailVolumes) Adoptions(ctx context.Context, of apply.AdoptRequest) ([]apply.Adoption, error) {
 	return tried(f.frail, "Volumes.Adoptions", func() ([]apply.Adoption, error) { return f.VolumeHost.Adoptions(ctx, of) })
 }
 
-func (f frailVolumes) Adopt(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
-	return tried(f.frail, "Volumes.Adopt", func() ([]apply.Adopted, error) { return f.VolumeHost.Adopt(ctx, of) })
+func (f frailVolumes) Adopt(ctx context.Context, of apply.AdoptRequest) ([]apply.AdoptResult, error) {
+	return tried(f.frail, "Volumes.Adopt", func() ([]apply.AdoptResult, error) { return f.VolumeHost.Adopt(ctx, of) })
 }
 
 func (f frailVolumes) Receive(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
 	return f.try("Volumes.Receive", func() error { return f.VolumeHost.Receive(ctx, of, way) })
 }
 
-func (f frailLayers) List(ctx context.Context) ([]image.Kept, error) {
-	return tried(f.frail, "Layers.List", func() ([]image.Kept, error) { return f.LayerHost.List(ctx) })
+func (f frailLayers) List(ctx context.Context) ([]image.StoredLayer, error) {
+	return tried(f.frail, "Layers.List", func() ([]image.StoredLayer, error) { return f.LayerHost.List(ctx) })
 }
 
 func (f frailLayers) Verify(ctx context.Context, digest string) error {
@@ -398,8 +402,10 @@ func (f frailBackups) Receive(ctx context.Context, way io.ReadWriter) error {
 	return f.try("Backups.Receive", func() error { return f.BackupHost.Receive(ctx, way) })
 }
 
-func (f frailBackups) Restoring(ctx context.Context) (*observe.Restoring, error) {
-	return tried(f.frail, "Backups.Restoring", func() (*observe.Restoring, error) { return f.BackupHost.Restoring(ctx) })
+func (f frailBackups) Restoring(ctx context.Context) (*observe.RestoreProgress, error) {
+	return tried(f.frail, "Backups.Restoring", func() (*observe.RestoreProgress, error) {
+		return f.BackupHost.Restoring(ctx)
+	})
 }
 
 func (f frailBackups) AdvanceRestore(ctx context.Context, id, to string) ([]string, error) {

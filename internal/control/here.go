@@ -8,11 +8,11 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// ChosenHosts returns the hosts of a site, and the names of the nodes that match selectors, or nil
+// SelectedHosts returns the hosts of a site, and the names of the nodes that match selectors, or nil
 // for all nodes.
-func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool,
+func SelectedHosts(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool,
 	error) {
-	chosen, err := Choose(s, selectors)
+	chosen, err := SelectNodes(s, selectors)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -20,8 +20,8 @@ func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []stri
 	return f, chosen, err
 }
 
-// Choose returns the names of the nodes that match selectors, or nil for all nodes.
-func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
+// SelectNodes returns the names of the nodes that match selectors, or nil for all nodes.
+func SelectNodes(s *site.Site, selectors []string) (map[string]bool, error) {
 	if len(selectors) == 0 {
 		return nil, nil
 	}
@@ -36,10 +36,10 @@ func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	return chosen, nil
 }
 
-// ChosenNames returns the names of the nodes that match selectors, in the order of the site file,
+// SelectedNames returns the names of the nodes that match selectors, in the order of the site file,
 // or nil for all nodes.
-func ChosenNames(s *site.Site, selectors []string) ([]string, error) {
-	chosen, err := Choose(s, selectors)
+func SelectedNames(s *site.Site, selectors []string) ([]string, error) {
+	chosen, err := SelectNodes(s, selectors)
 	if err != nil || chosen == nil {
 		return nil, err
 	}

@@ -9,11 +9,11 @@ import (
 	"orrery/internal/site"
 )
 
-// AllowedOn returns an Unable problem if the caller may not change this machine's part of a site.
+// CheckAllowedOn returns an Unable problem if the caller may not change this machine's part of a site.
 // It checks nothing if the site is only on other hosts, because those decide themselves whom they
 // let in.
-func (c *Session) AllowedOn(s *site.Site) error {
-	if !hosts.Near(s) {
+func (c *Session) CheckAllowedOn(s *site.Site) error {
+	if !hosts.IncludesLocal(s) {
 		return nil
 	}
 	return c.Allowed()
@@ -22,51 +22,51 @@ func (c *Session) AllowedOn(s *site.Site) error {
 // Hosts returns the hosts of a site, with the releases that are live on them. It returns an error
 // if a host does not answer, unless that host is left out by --without.
 func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
-	f, silent, err := c.Reached(ctx, s)
+	f, silent, err := c.ReachableHosts(ctx, s)
 	if err == nil {
 		err = silent
 	}
 	return f, err
 }
 
-// Call returns the Call that connects to the hosts of a site and queries their state.
-func (c *Session) Call(s *site.Site) *hosts.Call {
-	dir, _ := c.Absolute() // a site that is known only by its name has no directory
-	return &hosts.Call{
+// Connector returns the Call that connects to the hosts of a site and queries their state.
+func (c *Session) Connector(s *site.Site) *hosts.Connector {
+	dir, _ := c.AbsDirectory() // a site that is known only by its name has no directory
+	return &hosts.Connector{
 		Links: c.Links, Machine: c.Local(), Dirs: c.Dirs, Site: s, Dir: dir, Without: c.Without, Known: c.Known,
 		Notice: func(format string, args ...any) { c.Notice(s.Key(), format, args...) },
 	}
 }
 
-// Reached returns the hosts of a site that answer. Silent is the error of those that do not.
+// ReachableHosts returns the hosts of a site that answer. Silent is the error of those that do not.
 // Nothing is known about them.
-func (c *Session) Reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
-	return c.Call(s).Fleet(ctx)
+func (c *Session) ReachableHosts(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
+	return c.Connector(s).Connect(ctx)
 }
 
-// Bare returns the hosts of a site without learning which releases are live there. It returns an
-// error if a host does not answer, unless that host is left out by --without.
-func (c *Session) Bare(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
-	f, silent, err := c.Call(s).Bare(ctx)
+// HostsWithoutReleases returns the hosts of a site without learning which releases are live there.
+// It returns an error if a host does not answer, unless that host is left out by --without.
+func (c *Session) HostsWithoutReleases(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
+	f, silent, err := c.Connector(s).ConnectWithoutReleases(ctx)
 	if err == nil {
 		err = silent
 	}
 	return f, err
 }
 
-// Seen returns the observed state of the hosts of a site.
-func (c *Session) Seen(ctx context.Context, f *apply.Fleet) ([]observe.Host, error) {
-	if err := mayChange(c, f); err != nil {
+// Observe returns the observed state of the hosts of a site.
+func (c *Session) Observe(ctx context.Context, f *apply.Fleet) ([]observe.Host, error) {
+	if err := checkMayChange(c, f); err != nil {
 		return nil, err
 	}
 	return f.Observe(ctx)
 }
 
-// mayChange returns an Unable problem if the caller may not change what is on the hosts. One of
+// checkMayChange returns an Unable problem if the caller may not change what is on the hosts. One of
 // them may be this machine.
-func mayChange(c *Session, f *apply.Fleet) error {
+func checkMayChange(c *Session, f *apply.Fleet) error {
 	if len(f.All) == 0 {
 		return c.Allowed()
 	}
-	return c.AllowedOn(f.Site())
+	return c.CheckAllowedOn(f.Site())
 }

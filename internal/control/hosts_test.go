@@ -76,12 +76,12 @@ func TestEncrypted(t *testing.T) {
 		!strings.Contains(err.Error(), "no WireGuard") {
 		t.Errorf("a host that cannot encrypt: %v", err)
 	}
-	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || all[1].Well() || len(all[1].Wrong) != 1 ||
+	if all := d.Connector(d.site()).Check(t.Context()); !all[0].IsFit() || all[1].IsFit() || len(all[1].Wrong) != 1 ||
 		!strings.Contains(all[1].Wrong[0], "no WireGuard") {
 		t.Errorf("the hosts are %+v", all)
 	}
 	other.of("toykat").Encrypts = nil
-	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || !all[1].Well() {
+	if all := d.Connector(d.site()).Check(t.Context()); !all[0].IsFit() || !all[1].IsFit() {
 		t.Errorf("the hosts are %+v", all)
 	}
 	d.up()
@@ -158,7 +158,7 @@ func TestFarHost(t *testing.T) {
 	if p, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 		t.Errorf("a second plan has %d steps: %v", len(p.Steps), err)
 	}
-	runners, err := way.All(t.Context(), d.Session, d.site())
+	runners, err := way.Runners(t.Context(), d.Session, d.site())
 	d.must(err)
 	for _, name := range []string{"db", "web1", "web2"} {
 		d.must(runners[name].Run(t.Context(), host.Command{Args: []string{"ask"}}))
@@ -188,7 +188,7 @@ func TestNetworkOverHosts(t *testing.T) {
 		networks, err := m.of("toykat").Networks().Observe("toykat")
 		d.must(err)
 		for _, n := range networks {
-			peers, err := n.VXLAN.ReadPeers()
+			peers, err := n.VXLAN.ParsePeers()
 			d.must(err)
 			if len(peers) != 1 || fmt.Sprint(peers[0].Address, " ", len(peers[0].MACs)) != want || n.MTU != 1450 {
 				t.Errorf("a host has %+v, not %s", n, want)
@@ -339,13 +339,13 @@ func TestFarLogs(t *testing.T) {
 	d.must(os.MkdirAll(other.dirs.Logs("toykat"), 0o755))
 	d.must(os.WriteFile(other.dirs.Logs("toykat")+"/web1.log", []byte("installed\n"), 0o600))
 	var out strings.Builder
-	absent, err := logs.OfNode(t.Context(), d.Session, d.site(), "web1", logs.Options{Lines: 7}, &out, &out)
+	absent, err := logs.PrintNode(t.Context(), d.Session, d.site(), "web1", logs.Options{Lines: 7}, &out, &out)
 	d.must(errors.Join(err, absent))
 	if text := out.String(); !strings.Contains(text, "==> node web1\ninstalled\n==> journal of node web1") {
 		t.Errorf("it prints %s", text)
 	}
 	d.Without = []string{"sv2"}
-	absent, err = logs.OfNode(t.Context(), d.Session, d.site(), "web1", logs.Options{}, &out, &out)
+	absent, err = logs.PrintNode(t.Context(), d.Session, d.site(), "web1", logs.Options{}, &out, &out)
 	if err != nil || absent == nil || !strings.Contains(absent.Error(), "unless it is on sv2") {
 		t.Errorf("of a node on a host that was left out: %v, %v", absent, err)
 	}
@@ -411,7 +411,7 @@ func TestAnotherControlPoint(t *testing.T) {
 	}
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), d.site(), f)
+	letGo, err := d.LockSite(t.Context(), d.site(), f)
 	d.must(err)
 	_, err = sites.Down(t.Context(), elsewhere.Session, elsewhere.site(), nil, false)
 	if !problem.Is(err, problem.Locked) {
@@ -432,17 +432,17 @@ func TestHostStates(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
 	site := d.site()
-	call := d.Call(site)
+	call := d.Connector(site)
 	all := call.Check(t.Context())
-	if len(all) != 2 || !all[0].Well() || !all[1].Well() || all[0].Nodes != 1 || all[1].Nodes != 2 ||
+	if len(all) != 2 || !all[0].IsFit() || !all[1].IsFit() || all[0].Nodes != 1 || all[1].Nodes != 2 ||
 		all[1].Running != 2 || all[1].Seconds <= 0 {
 		t.Errorf("the hosts are %+v", all)
 	}
-	other.facts = doctor.Facts{{Name: "overlay", Level: doctor.Needed}, {Name: "kvm", Level: doctor.Wanted}}
-	if all = call.Check(t.Context()); all[1].Well() || len(all[1].Lacks) != 1 || all[1].Lacks[0].Name != "overlay" {
+	other.facts = doctor.Facts{{Name: "overlay", Level: doctor.Required}, {Name: "kvm", Level: doctor.Recommended}}
+	if all = call.Check(t.Context()); all[1].IsFit() || len(all[1].Lacks) != 1 || all[1].Lacks[0].Name != "overlay" {
 		t.Errorf("a host that lacks something is %+v", all[1])
 	}
-	if all = call.States(t.Context()); !all[1].Well() {
+	if all = call.States(t.Context()); !all[1].IsFit() {
 		t.Errorf("nobody asked whether it is fit: %+v", all[1])
 	}
 	if facts, err := call.Facts(t.Context(), "sv2"); err != nil || len(facts) != 2 {
@@ -450,12 +450,12 @@ func TestHostStates(t *testing.T) {
 	}
 	d.write("site.toml", strings.Replace(twoHosts, "net.far", "net.lan", 1))
 	d.machine.arrives, call.Site = 1400, d.site()
-	if all = call.Check(t.Context()); all[0].Well() || len(all[0].Wrong) != 1 ||
+	if all = call.Check(t.Context()); all[0].IsFit() || len(all[0].Wrong) != 1 ||
 		!strings.Contains(all[0].Wrong[0], "packets of 1400 bytes arrive at host sv2 (10.8.1.2), and no larger ones") {
 		t.Errorf("between hosts are small packets only: %+v", all[0])
 	}
 	d.machine.arrives = -1
-	if all = call.Check(t.Context()); all[0].Well() || !strings.Contains(all[0].Wrong[0], "sv2 does not answer a ping") {
+	if all = call.Check(t.Context()); all[0].IsFit() || !strings.Contains(all[0].Wrong[0], "sv2 does not answer a ping") {
 		t.Errorf("between hosts is nothing: %+v", all[0])
 	}
 	d.machine.arrives, call.Site = 0, site
@@ -464,13 +464,14 @@ func TestHostStates(t *testing.T) {
 	}
 	d.Links.Close()
 	d.machine.others = nil
-	if all = call.Check(t.Context()); all[1].Well() || all[1].Answers || len(all[1].Wrong) != 1 ||
-		!strings.Contains(all[1].Wrong[0], "nobody answers") || !all[0].Well() {
+	if all = call.Check(t.Context()); all[1].IsFit() || all[1].Answers || len(all[1].Wrong) != 1 ||
+		!strings.Contains(all[1].Wrong[0], "nobody answers") || !all[0].IsFit() {
 		t.Errorf("a host that does not answer is %+v", all[1])
 	}
 	d.machine.others = map[string]*machine{"sv2": other}
 	other.dirs = d.machine.dirs
-	if all = call.Check(t.Context()); all[1].Well() || !strings.Contains(all[1].Wrong[0], "the same machine as host sv1") {
+	if all = call.Check(t.Context()); all[1].IsFit() ||
+		!strings.Contains(all[1].Wrong[0], "the same machine as host sv1") {
 		t.Errorf("two names for one machine: %+v", all[1])
 	}
 }

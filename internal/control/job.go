@@ -46,7 +46,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Session.CatchUp(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err
 	}
-	letGo, err := j.Session.Hold(ctx, j.Site, j.Hosts)
+	letGo, err := j.Session.LockSite(ctx, j.Site, j.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	var cut sync.WaitGroup // ask a remote host both questions at once
-	cut.Go(func() { j.Session.Call(j.Site).TellCutShort(ctx, j.Hosts) })
+	cut.Go(func() { j.Session.Connector(j.Site).ReportInterruptedRestore(ctx, j.Hosts) })
 	late, left, err := j.Hosts.Records().Sync(ctx)
 	cut.Wait()
 	for _, name := range late {
@@ -67,12 +67,12 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if left != nil {
 		j.Session.Trouble(j.Site.Key(), left)
 	}
-	j.tellDoubts()
+	j.reportWarnings()
 	seen, err := j.recover(ctx)
 	if err != nil {
 		return nil, err
 	}
-	before := spec.Digest(observe.Lasting(seen))
+	before := spec.Digest(observe.StableState(seen))
 	p, err := j.plan(ctx, seen)
 	if err != nil {
 		return nil, err
@@ -82,10 +82,10 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	}
 	if p.Empty() {
 		// a run that was killed may not have saved the boot plans
-		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil })
+		j.saveBootPlans(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil })
 		return nil, j.endRestore(ctx, seen)
 	}
-	if err := j.unfinished(seen, p); err != nil {
+	if err := j.checkUnfinished(seen, p); err != nil {
 		return nil, err
 	}
 	if letGo, err = j.consent(ctx, p, before, letGo); err != nil {
@@ -95,12 +95,12 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	r, err := j.apply(ctx, p)
-	defer j.keepBoot(context.WithoutCancel(ctx), j.Hosts.Observe) // even if applying the plan failed
+	defer j.saveBootPlans(context.WithoutCancel(ctx), j.Hosts.Observe) // even if applying the plan failed
 	if err == nil {
 		err = j.Do.Commit(ctx)
 	}
 	if err == nil {
-		err = j.renewWayBack(ctx, seen)
+		err = j.renewRollbackPlans(ctx, seen)
 	}
 	if err == nil {
 		err = j.endRestore(ctx, seen)
@@ -111,22 +111,22 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 // recover completes a restore and a switch that were interrupted, and returns the state of the
 // hosts after that.
 func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
-	seen, err := j.Session.Seen(ctx, j.Hosts)
+	seen, err := j.Session.Observe(ctx, j.Hosts)
 	if err != nil {
 		return nil, err
 	}
-	if seen, err = j.settleRestore(ctx, seen); err != nil {
+	if seen, err = j.advanceRestore(ctx, seen); err != nil {
 		return nil, err
 	}
 	if done, err := j.recoverSwitch(ctx); err != nil || !done {
 		return seen, err
 	}
-	return j.Session.Seen(ctx, j.Hosts)
+	return j.Session.Observe(ctx, j.Hosts)
 }
 
-// keepBoot saves on each host the plan that it carries out on its own after a reboot, made from the
+// saveBootPlans saves on each host the plan that it carries out on its own after a reboot, made from the
 // current state. A host that has no up-to-date plan does not start changed nodes after a reboot.
-func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observe.Host, error)) {
+func (j *Job) saveBootPlans(ctx context.Context, look func(context.Context) ([]observe.Host, error)) {
 	s := j.Site
 	if j.Base != nil {
 		s = j.Base
@@ -134,14 +134,14 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	if s.Stage != 0 {
 		return
 	}
-	if err := unattended.SaveBootPlans(ctx, j.Session.Call(s), j.Hosts, look); err != nil {
+	if err := unattended.SaveBootPlans(ctx, j.Session.Connector(s), j.Hosts, look); err != nil {
 		j.Session.Notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
 
-// renewWayBack updates the rollback plans of hosts on which a release is on trial, based on their
+// renewRollbackPlans updates the rollback plans of hosts on which a release is on trial, based on their
 // current state.
-func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
+func (j *Job) renewRollbackPlans(ctx context.Context, seen []observe.Host) error {
 	if j.Base == nil || seen[0].Releases.Trial == nil || j.Site.Stage != 0 {
 		// a trial that has just begun has its rollback plans, and a staged release is not part of
 		// them
@@ -149,14 +149,14 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	}
 	r, err := j.Hosts.Records().Read(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil || r.Trial.Boot != host.Now().Boot &&
-		j.Session.Call(j.Site).Judges() {
+		j.Session.Connector(j.Site).DecidesTrials() {
 		// see overdue.ResumeTrial
 		return err
 	}
-	if err := j.Session.Call(j.Site).Releases(j.Hosts).Learn(ctx, r.Trial.Back); err != nil {
+	if err := j.Session.Connector(j.Site).Releases(j.Hosts).LoadReleases(ctx, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = unattended.SaveRollbackPlans(ctx, j.Session.Call(j.Site), j.Hosts, r.Trial, j.Hosts.Views().Sites())
+	_, err = unattended.SaveRollbackPlans(ctx, j.Session.Connector(j.Site), j.Hosts, r.Trial, j.Hosts.Views().Sites())
 	return err
 }
 
@@ -167,17 +167,17 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
 	once := sync.OnceFunc(letGo)
 	b := *j.Session
-	b.Asker = outside{b.Asker, once}
+	b.Asker = unlockingAsker{b.Asker, once}
 	asked, err := j.Do.Confirm(&b, p)
 	if err != nil || !asked {
 		return once, err
 	}
 	once()
-	again, err := j.Session.Hold(ctx, j.Site, j.Hosts)
+	again, err := j.Session.LockSite(ctx, j.Site, j.Hosts)
 	if err != nil {
 		return once, err
 	}
-	return again, j.unchanged(ctx, before)
+	return again, j.checkUnchanged(ctx, before)
 }
 
 // plan makes the plan of the job from the observed state, and records on which hosts the plan
@@ -187,17 +187,17 @@ func (j *Job) plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error)
 	if err != nil {
 		return nil, j.Hosts.Views().Explain(err)
 	}
-	j.Hosts.Views().Place(p.Homes)
+	j.Hosts.Views().SetHomes(p.Homes)
 	return p, nil
 }
 
-// unchanged returns a Surprise problem if the hosts have changed since the plan was shown.
-func (j *Job) unchanged(ctx context.Context, before string) error {
-	hosts, err := j.Session.Seen(ctx, j.Hosts)
+// checkUnchanged returns a Surprise problem if the hosts have changed since the plan was shown.
+func (j *Job) checkUnchanged(ctx context.Context, before string) error {
+	hosts, err := j.Session.Observe(ctx, j.Hosts)
 	if err != nil {
 		return err
 	}
-	if spec.Digest(observe.Lasting(hosts)) != before {
+	if spec.Digest(observe.StableState(hosts)) != before {
 		return problem.New(problem.Surprise, "the site has changed since the plan was made; nothing was done").
 			Try("run it again")
 	}
@@ -207,63 +207,65 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 // apply carries out a plan, keeps the journal, and returns an error that lists the steps that were
 // not done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := begin(ctx, j.Hosts, j.Session.Command)
+	record, err := beginJournal(ctx, j.Hosts, j.Session.Command)
 	if err != nil {
 		return nil, err
 	}
-	pack.NoteRestarts(p)
+	pack.MarkRestarts(p)
 	result := record.carryOut(ctx, j.Session.Watcher, j.Hosts, "step", p, j.parallel())
-	j.tellDoubts()
+	j.reportWarnings()
 	err = j.finish(ctx, record, p, result)
 	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
 }
 
-// tellDoubts reports what hosts did unexpectedly, although no step failed because of it.
-func (j *Job) tellDoubts() {
-	for _, doubt := range j.Hosts.Doubts() {
+// reportWarnings reports what hosts did unexpectedly, although no step failed because of it.
+func (j *Job) reportWarnings() {
+	for _, doubt := range j.Hosts.Warnings() {
 		j.Session.Notice(j.Site.Key(), "%s", doubt)
 	}
 }
 
 // finish settles a run that succeeded. If the run failed, finish undoes its steps or explains what
 // is left.
-func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *apply.Result) error {
+func (j *Job) finish(ctx context.Context, record *JournalWriter, p *plan.Plan, r *apply.Result) error {
 	if r.OK() {
-		return j.Hosts.Settle(ctx, r.Done)
+		return j.Hosts.DiscardUndo(ctx, r.Done)
 	}
 	if back, ok := j.Do.(Reverter); ok {
 		for _, f := range r.Failed {
-			j.failed("", f)
+			j.reportFailure("", f)
 		}
 		return j.revert(back, record, p, r)
 	}
 	if ctx.Err() != nil && !j.Undo {
 		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done),
-			len(p.Steps), subjects(r)).
+			len(p.Steps), unfinishedTitles(r)).
 			Try("run the same command to resume, or orrery down")
 	}
 	for _, f := range r.Failed {
-		j.failed("", f)
+		j.reportFailure("", f)
 	}
 	if j.Undo {
-		return j.takeBack(record, p, r)
+		return j.undoSteps(record, p, r)
 	}
 	if len(p.Batches) > 0 {
-		j.putBack(record, p, r)
+		j.restoreBatch(record, p, r)
 	}
 	kind := problem.Left
-	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
+	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool {
+		return problem.ExitCode(f.Err) != int(problem.Unable)
+	}) {
 		kind = problem.Unable // trying again cannot succeed
 	}
-	return problem.New(kind, "%d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
+	return problem.New(kind, "%d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), unfinishedTitles(r)).
 		Try("fix the cause and run the same command to resume")
 }
 
 // revert observes the hosts after a failure and carries out the plan of the operation's Revert.
 // Ctrl-C does not interrupt it.
-func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result) error {
+func (j *Job) revert(of Reverter, record *JournalWriter, p *plan.Plan, r *apply.Result) error {
 	const cure = "orrery plan shows what is left, and orrery up or the same command brings it to an end"
-	seen, err := j.Session.Seen(context.Background(), j.Hosts)
+	seen, err := j.Session.Observe(context.Background(), j.Hosts)
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
@@ -271,47 +273,47 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
-	j.Hosts.Views().Place(back.Homes)
+	j.Hosts.Views().SetHomes(back.Homes)
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
-		j.failed("undo: ", f)
+		j.reportFailure("undo: ", f)
 	}
 	if !undone.OK() {
-		return problem.New(problem.Left, "failed, and these could not be put right: %s", subjects(undone)).Try(cure)
+		return problem.New(problem.Left, "failed, and these could not be put right: %s", unfinishedTitles(undone)).Try(cure)
 	}
-	if err := j.Hosts.Settle(context.Background(), undone.Done); err != nil {
+	if err := j.Hosts.DiscardUndo(context.Background(), undone.Done); err != nil {
 		j.Session.Trouble(j.Site.Key(), err) // the next run removes what is left
 	}
 	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").
 		Try("mend the cause and run the same command")
 }
 
-// takeBack undoes the steps that were done. Ctrl-C does not interrupt it, since a half-finished
+// undoSteps undoes the steps that were done. Ctrl-C does not interrupt it, since a half-finished
 // undo is worse than a delay.
-func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
+func (j *Job) undoSteps(record *JournalWriter, p *plan.Plan, r *apply.Result) error {
 	back := wayback.Undo(p, append(r.Done, failedSteps(r)...))
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	if undone.OK() {
-		if err := j.Hosts.Settle(context.Background(), nil); err != nil {
+		if err := j.Hosts.DiscardUndo(context.Background(), nil); err != nil {
 			j.Session.Trouble(j.Site.Key(), err) // the next run removes what is left
 		}
 		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
 			Try("mend the cause and run the same command")
 	}
 	for _, f := range undone.Failed {
-		j.failed("undo: ", f)
+		j.reportFailure("undo: ", f)
 	}
-	return problem.New(problem.Left, "failed, and these steps could not be undone: %s", subjects(undone)).
+	return problem.New(problem.Left, "failed, and these steps could not be undone: %s", unfinishedTitles(undone)).
 		Try("orrery plan shows what is left; orrery up resumes, orrery down removes it")
 }
 
-// putBack restores the previous state of the nodes in a batch that failed. It only reports its own
+// restoreBatch restores the previous state of the nodes in a batch that failed. It only reports its own
 // errors, because the run has failed already.
-func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
-	back, left := wayback.PutBack(p, r.Done, failedSteps(r))
+func (j *Job) restoreBatch(record *JournalWriter, p *plan.Plan, r *apply.Result) {
+	back, left := wayback.Restore(p, r.Done, failedSteps(r))
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
-		j.failed("put back: ", f)
+		j.reportFailure("put back: ", f)
 	}
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
 		j.Session.Notice(j.Site.Key(), "as before again: %s", humanize.List(restored, 12))
@@ -331,8 +333,8 @@ func failedSteps(r *apply.Result) []*plan.Step {
 	return steps
 }
 
-// subjects returns the titles of the steps that a run did not finish.
-func subjects(r *apply.Result) string {
+// unfinishedTitles returns the titles of the steps that a run did not finish.
+func unfinishedTitles(r *apply.Result) string {
 	seen := map[string]bool{}
 	var names []string
 	add := func(s *plan.Step) {
@@ -350,8 +352,8 @@ func subjects(r *apply.Result) string {
 	return humanize.List(names, 8)
 }
 
-// failed reports a failed step to the watcher.
-func (j *Job) failed(during string, f apply.Failure) {
+// reportFailure reports a failed step to the watcher.
+func (j *Job) reportFailure(during string, f apply.Failure) {
 	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(),
 		Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
 }

@@ -20,7 +20,7 @@ func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
 	a := &Session{Watcher: silent{}, Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery switch"}
 	s := &site.Site{Name: "karoo"}
-	f, err := a.Bare(t.Context(), s)
+	f, err := a.HostsWithoutReleases(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestUndoInJournal(t *testing.T) {
 			Needs: []int{0}},
 	}}
 	_, err = j.apply(context.Background(), p)
-	if problem.Exit(err) != int(problem.Left) { // a node that failed to start cannot be stopped either
+	if problem.ExitCode(err) != int(problem.Left) { // a node that failed to start cannot be stopped either
 		t.Errorf("it ended with %v", err)
 	}
 	entries, _, err := journal.Read(a.Dirs.Journal(s.Key()))

@@ -20,15 +20,15 @@ import (
 // A lookerOn is told about the progress of an experiment.
 type lookerOn struct{ *told }
 
-func (lookerOn) Round(int, int)                      {}
-func (lookerOn) Trial(string, string, time.Duration) {}
-func (lookerOn) Failed(string, string, error)        {}
-func (lookerOn) Renewing(int)                        {}
-func (lookerOn) Waiting(string, time.Duration)       {}
-func (lookerOn) Apart(string, string)                {}
-func (lookerOn) Resumed(string, int)                 {}
-func (lookerOn) Watched(float64)                     {}
-func (w lookerOn) Aside() (control.Watcher, func())  { return w.told, func() {} }
+func (lookerOn) Round(int, int)                        {}
+func (lookerOn) Trial(string, string, time.Duration)   {}
+func (lookerOn) Failed(string, string, error)          {}
+func (lookerOn) Renewing(int)                          {}
+func (lookerOn) Waiting(string, time.Duration)         {}
+func (lookerOn) NotResumed(string, string)             {}
+func (lookerOn) Resumed(string, int)                   {}
+func (lookerOn) ObserverCost(float64)                  {}
+func (w lookerOn) Deferred() (control.Watcher, func()) { return w.told, func() {} }
 
 // TestLabStand: an experiment whose settings do not come up, or on whose nodes nothing can be
 // measured, leaves no nodes, no networks, and no empty bundle.
@@ -67,7 +67,7 @@ func TestLabStand(t *testing.T) {
 	left("nodes without trees")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ended); !errors.Is(err, context.Canceled) && problem.Exit(err) != int(problem.Interrupted) {
+	if err := run(ended); !errors.Is(err, context.Canceled) && problem.ExitCode(err) != int(problem.Interrupted) {
 		t.Errorf("ended by its caller: %v", err)
 	}
 	left("one that was ended")

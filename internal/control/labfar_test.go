@@ -44,7 +44,7 @@ func simple(t *testing.T) *experiment.Experiment {
 }
 
 // onSv2 runs an experiment on the other host of a site.
-func (d *desk) onSv2(ctx context.Context, o lab.Options) (*lab.Written, error) {
+func (d *desk) onSv2(ctx context.Context, o lab.Options) (*lab.StoredReport, error) {
 	o.Experiment, o.Orrery = simple(d.T), "1"
 	return lab.RunOn(ctx, d.Session, lookerOn{d.watch}, "sv2", o)
 }
@@ -62,14 +62,14 @@ func leftOfLab(c *control.Session) []string {
 func measured(t *testing.T, x remote.Experiment, state bundle.State) string {
 	t.Helper()
 	dir, digest := filepath.Join(t.TempDir(), "b"), sha256.Sum256(x.Text)
-	w, err := bundle.Create(t.Context(), dir, bundle.Head{
+	w, err := bundle.Create(t.Context(), dir, bundle.Manifest{
 		Experiment: "x", Digest: hex.EncodeToString(digest[:]), Host: "box\x1b[2J", Who: "mallory", Orrery: "1",
 		Began: time.Unix(1e9, 0), State: state, Rounds: 2,
 		Settings: []bundle.Setting{{Name: experiment.Bare}},
 		Tests:    []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 1, Figures: []test.Figure{{Name: "score"}}}},
 	})
 	if err == nil {
-		err = w.Trial(bundle.Trial{Round: 1, Setting: experiment.Bare, Test: "cpu",
+		err = w.AppendTrial(bundle.Trial{Round: 1, Setting: experiment.Bare, Test: "cpu",
 			Samples: []test.Sample{{Figure: "score", Value: 3}}})
 	}
 	if err == nil {
@@ -174,7 +174,7 @@ func TestLabHostile(t *testing.T) {
 			return file(to, tar.Header{Name: "../out"}, "x")
 		},
 		"a damaged head": func(_ remote.Experiment, _ func(string), to io.Writer) error {
-			return file(to, tar.Header{Name: bundle.HeadFile, Typeflag: tar.TypeReg}, "{")
+			return file(to, tar.Header{Name: bundle.ManifestFile, Typeflag: tar.TypeReg}, "{")
 		},
 		"another experiment": func(x remote.Experiment, _ func(string), to io.Writer) error {
 			return bundle.Pack(measured(t, remote.Experiment{Text: append(x.Text, '#')}, bundle.Done), to)
@@ -217,7 +217,7 @@ func TestLabThere(t *testing.T) {
 	d.write("site.toml", twoHosts)
 	session := *deskOn(t, other).Session
 	session.Version = "1"
-	other.bench = lab.Bench{Session: &session}
+	other.bench = lab.Runner{Session: &session}
 	left := func(step string) {
 		t.Helper()
 		rows, err := sites.All(t.Context(), &session)
@@ -248,7 +248,7 @@ func TestLabThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	other.bench = played(func(far context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
-		return lab.Bench{Session: &session}.Measure(far, x, func(text string) { cancel(); tell(text) }, to)
+		return lab.Runner{Session: &session}.Measure(far, x, func(text string) { cancel(); tell(text) }, to)
 	})
 	if _, err = d.onSv2(ctx, lab.Options{}); err == nil {
 		t.Error("a run that was ended is done")
@@ -256,7 +256,7 @@ func TestLabThere(t *testing.T) {
 	left("one that was ended")
 	other.bench = played(func(far context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
 		lost := sync.OnceFunc(func() { d.machine.lose("sv2") })
-		return lab.Bench{Session: &session}.Measure(far, x, func(text string) { lost(); tell(text) }, to)
+		return lab.Runner{Session: &session}.Measure(far, x, func(text string) { lost(); tell(text) }, to)
 	})
 	if _, err = d.onSv2(t.Context(), lab.Options{}); !errors.Is(err, remote.ErrLost) {
 		t.Errorf("without a connection: %v", err)

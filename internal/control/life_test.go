@@ -33,8 +33,8 @@ func (d *desk) up() {
 // wantExit wants an error that gives this exit status, and says something.
 func (d *desk) wantExit(err error, kind problem.Kind, says ...string) {
 	d.Helper()
-	if problem.Exit(err) != int(kind) {
-		d.Fatalf("%v has the exit status %d, not %d\ntold: %s", err, problem.Exit(err), kind, d.watch.text())
+	if problem.ExitCode(err) != int(kind) {
+		d.Fatalf("%v has the exit status %d, not %d\ntold: %s", err, problem.ExitCode(err), kind, d.watch.text())
 	}
 	for _, want := range says {
 		if !strings.Contains(err.Error(), want) {
@@ -186,7 +186,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s: %d stops are known to be restarts", ends, d.watch.restarts)
 		}
 	}
-	f, err := d.Bare(t.Context(), s)
+	f, err := d.HostsWithoutReleases(t.Context(), s)
 	d.must(err)
 	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
@@ -207,13 +207,13 @@ func TestLocked(t *testing.T) {
 	s := d.site()
 	f, err := d.Hosts(t.Context(), s)
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), s, f)
+	letGo, err := d.LockSite(t.Context(), s, f)
 	d.must(err)
 	_, err = sites.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Locked)
 	done := make(chan error)
 	go func() {
-		_, err := sites.Stop(t.Context(), d.Patiently(), s, nil)
+		_, err := sites.Stop(t.Context(), d.WaitingForLocks(), s, nil)
 		done <- err
 	}()
 	letGo()
@@ -226,7 +226,7 @@ func TestLocked(t *testing.T) {
 func TestTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	original, dir, err := twins.Original(d.Session, d.dir)
+	original, dir, err := twins.LoadOriginal(d.Session, d.dir)
 	d.must(err)
 	of := twinOf(original.Name, dir, "dev")
 	s, r, err := twins.Create(t.Context(), d.Session, of)
@@ -277,7 +277,7 @@ func TestTwinVolumes(t *testing.T) {
 	d.must(os.WriteFile(book, []byte("paid"), 0o644))
 	fill := filepath.Join(d.dir, "fill")
 	d.must(os.WriteFile(fill, []byte("#!/bin/sh\necho \"$1 $2\" > \"$3/book\"\n"), 0o755))
-	for how, want := range map[string]string{site.Empty: "", site.Snapshot: "paid", fill: "archive db\n"} {
+	for how, want := range map[string]string{site.CopyEmpty: "", site.CopySnapshot: "paid", fill: "archive db\n"} {
 		of := twinOf("toykat", d.dir, "dev")
 		of.Volumes = how
 		_, _, err := twins.Create(t.Context(), d.Session, of)
@@ -336,7 +336,7 @@ func TestThinking(t *testing.T) {
 	d.up()
 	s := d.site()
 	other := *d.Session
-	other.Asker = control.Agreed{}
+	other.Asker = control.AssumeYes{}
 	d.Asker = thinks{func() error {
 		_, err := sites.Stop(t.Context(), &other, s, []string{"web1"})
 		return err
@@ -347,7 +347,7 @@ func TestThinking(t *testing.T) {
 	if _, err := sites.Stop(t.Context(), d.Session, s, []string{"web2"}); err != nil {
 		t.Errorf("when nothing has changed: %v", err)
 	}
-	if host.Held(d.dirs.Lock(s.Key())) {
+	if host.IsLocked(d.dirs.Lock(s.Key())) {
 		t.Error("the lock is still taken")
 	}
 }

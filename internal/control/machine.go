@@ -9,7 +9,7 @@ func (c *Session) Local() here.Machine {
 	if c.Machine != nil {
 		return c.Machine
 	}
-	return here.This{Dirs: c.Dirs, Version: c.Version}
+	return here.LocalMachine{Dirs: c.Dirs, Version: c.Version}
 }
 
 // Allowed returns an Unable problem if the caller may not change the machine or read all of its

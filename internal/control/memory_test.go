@@ -62,7 +62,7 @@ type machine struct {
 	arrives int                                   // largest packet to another host, or 0 for no limit
 	slow    func()                                // called before each command in a node, or nil
 	line    func() (near, far io.ReadWriteCloser) // connection to another machine, or nil for a socket
-	bench   remote.Bench                          // runs experiments for others, or nil
+	bench   remote.ExperimentRunner               // runs experiments for others, or nil
 	mishaps *mishaps                              // failures of calls to the machine, or nil
 	name    string                                // name of the machine in mishaps
 
@@ -150,8 +150,8 @@ type nodesOnDisk struct {
 
 type inMemory = fake.Layers
 
-// View returns the files of a node as directories, without the files of its layers.
-func (n nodesOnDisk) View(ref engine.Ref) (*tree.Root, error) { return tree.Open(n.Private(ref)) }
+// OpenRoot returns the files of a node as directories, without the files of its layers.
+func (n nodesOnDisk) OpenRoot(ref engine.Ref) (*tree.Root, error) { return tree.Open(n.Private(ref)) }
 
 // layersOnDisk are empty trees with records.
 type layersOnDisk struct {
@@ -181,9 +181,9 @@ func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.
 	return errors.Join(l.inMemory.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
 }
 
-func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content string, from []chunks.Source, say,
+func (l layersOnDisk) Download(ctx context.Context, layer *spec.Layer, content string, from []chunks.Source, say,
 	doubt func(string)) error {
-	if err := l.inMemory.Take(ctx, layer, content, from, say, doubt); err != nil {
+	if err := l.inMemory.Download(ctx, layer, content, from, say, doubt); err != nil {
 		return err
 	}
 	return l.keep(layer)
@@ -229,10 +229,10 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 		e = anySite{e.(nodesInMemory), m}
 	}
 	store := image.Open(m.dirs.State)
-	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, secrets)
+	h := local.ThisMachine(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, secrets)
 	h.Waiter = m
 	records := h.Ground.Records
-	h.Ground = memory.Ground(in, m.dirs)
+	h.Ground = memory.Backends(in, m.dirs)
 	h.Ground.Volumes = volumesInMemory{m}
 	if m.disk {
 		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
@@ -316,7 +316,7 @@ func (m *machine) Measure(ctx context.Context, x remote.Experiment, tell func(st
 func (m *machine) Inspect() doctor.Facts { return m.facts }
 
 // Try returns that all packets arrive, or only those up to arrives.
-func (m *machine) Try(_ context.Context, ways []path.Way) []int {
+func (m *machine) Try(_ context.Context, ways []path.Route) []int {
 	var all []int
 	for _, w := range ways {
 		all = append(all, max(0, min(w.Size, cmp.Or(m.arrives, w.Size))))
@@ -362,31 +362,31 @@ type volumesInMemory struct{ *machine }
 
 func (m volumesInMemory) List(key string) ([]observe.Volume, error) { return volume.List(m.dirs, key) }
 
-func (m volumesInMemory) Provide(n *spec.Node, v spec.Mount, _ volume.Account) error {
-	if err, _ := m.fault.Befall(context.Background(), "Provide", n.Name); err != nil {
+func (m volumesInMemory) Provide(n *spec.Node, v spec.Mount, _ volume.OwnerLookup) error {
+	if err, _ := m.fault.InjectedErrors(context.Background(), "Provide", n.Name); err != nil {
 		return err
 	}
 	return os.MkdirAll(volume.Path(m.dirs, n.Site, n.Name, v), 0o755)
 }
 
-func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account,
-	still volume.Still) (volume.Made, error) {
-	if err, _ := m.fault.Befall(ctx, "ProvideCopy", n.Name); err != nil {
-		return volume.Made{}, err
+func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.OwnerLookup,
+	still volume.FreezeFunc) (volume.CopyResult, error) {
+	if err, _ := m.fault.InjectedErrors(ctx, "ProvideCopy", n.Name); err != nil {
+		return volume.CopyResult{}, err
 	}
 	to := volume.Path(m.dirs, n.Site, n.Name, v)
 	err := still(ctx, func(context.Context) error { return os.MkdirAll(to, 0o755) })
-	return volume.Made{}, err
+	return volume.CopyResult{}, err
 }
 
 func (m volumesInMemory) Erase(path string) error {
-	if err, _ := m.fault.Befall(context.Background(), "Erase", filepath.Base(path)); err != nil {
+	if err, _ := m.fault.InjectedErrors(context.Background(), "Erase", filepath.Base(path)); err != nil {
 		return err
 	}
 	return os.RemoveAll(path)
 }
 func (m volumesInMemory) Drop(n *spec.Node, v spec.Mount) error {
-	if err, _ := m.fault.Befall(context.Background(), "Drop", n.Name); err != nil {
+	if err, _ := m.fault.InjectedErrors(context.Background(), "Drop", n.Name); err != nil {
 		return err
 	}
 	return os.RemoveAll(volume.Path(m.dirs, n.Site, n.Name, v))
@@ -497,8 +497,8 @@ func deskOn(t *testing.T, m *machine) *desk {
 	d.write("roles/db/role.toml",
 		"[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.Session = &control.Session{
-		Dirs: d.dirs, Known: &register.Known{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test",
-		Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
+		Dirs: d.dirs, Known: &register.KnownTwins{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test",
+		Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.AssumeYes{}, Watcher: d.watch,
 	}
 	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {

@@ -146,7 +146,7 @@ func (d *desk) are(want string) func() bool {
 
 // reads reports whether a file of a node contains a text.
 func (d *desk) reads(node, path, want string) bool {
-	in, err := way.Into(d.Context(), d.Session, d.site(), node)
+	in, err := way.Runner(d.Context(), d.Session, d.site(), node)
 	var out strings.Builder
 	if err == nil {
 		err = in.Run(d.Context(), host.Command{Args: []string{"cat", path}, Stdout: &out})
@@ -284,7 +284,7 @@ func TestMishapSnapshot(t *testing.T) {
 	d.up()
 	var last *snapshots.Snapshot
 	take := func() (err error) {
-		last, err = snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+		last, err = snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 		return err
 	}
 	d.writeAll("then")

@@ -34,7 +34,7 @@ func TestMishapLook(t *testing.T) {
 	d.up()
 	d.stage(700)
 	d.turnTo(700)
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	for name, look := range map[string]func() error{
 		"plan": func() error {
@@ -86,8 +86,8 @@ func TestMishapLook(t *testing.T) {
 			}
 			return err
 		},
-		"rebalance?": func() error { _, err := roster.Propose(t.Context(), d.Session, d.site()); return err },
-		"survive?":   func() error { _, err := roster.Survive(t.Context(), d.Session, d.site(), 1); return err },
+		"rebalance?": func() error { _, err := roster.ProposeMoves(t.Context(), d.Session, d.site()); return err },
+		"survive?":   func() error { _, err := roster.SimulateLosses(t.Context(), d.Session, d.site(), 1); return err },
 		"move?": func() error {
 			_, err := nodes.MovePlan(t.Context(), d.Session, d.site(), []string{"db"}, "sv1")
 			return err
@@ -103,7 +103,7 @@ func TestMishapLook(t *testing.T) {
 			return err
 		},
 		"graph": func() error {
-			_, _, silent, err := picture.Of(t.Context(), d.Session, d.site(), nil, false)
+			_, _, silent, err := picture.Draw(t.Context(), d.Session, d.site(), nil, false)
 			if err == nil {
 				err = silent
 			}
@@ -189,16 +189,16 @@ func TestMishapHost(t *testing.T) {
 	}, reached: d.are(bothUp), quiet: []string{"Nodes.Runner"}}) // the node reports it
 }
 
-func silent([]*site.Node) nodes.Speech { return quiet{} }
+func silent([]*site.Node) nodes.Output { return quiet{} }
 
 // quiet is a speech that displays nothing.
 type quiet struct{}
 
-func (quiet) Of(int) nodes.Speaker { return quiet{} }
-func (quiet) Close() error         { return nil }
-func (quiet) Out() io.Writer       { return io.Discard }
-func (quiet) Errs() io.Writer      { return io.Discard }
-func (quiet) End(nodes.Ending)     {}
+func (quiet) Of(int) nodes.NodeOutput { return quiet{} }
+func (quiet) Close() error            { return nil }
+func (quiet) Out() io.Writer          { return io.Discard }
+func (quiet) Errs() io.Writer         { return io.Discard }
+func (quiet) End(nodes.Result)        {}
 
 // TestMishapRestore: any failure while a backup is restored is reported, and the site is restored
 // in the end.

@@ -45,7 +45,7 @@ func TestMishapPrune(t *testing.T) {
 	var taken *snapshots.Snapshot
 	d.try(m, trip{before: func() {
 		var err error
-		taken, err = snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+		taken, err = snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 		d.must(err)
 	}, verb: func() error {
 		return snapshots.Remove(t.Context(), d.Session, d.site(), []string{taken.ID})
@@ -68,7 +68,7 @@ func TestMishapCopies(t *testing.T) {
 	d.up()
 	d.say("db", book, "paid")
 	of := twinOf("toykat", d.dir, "dev")
-	of.Volumes = site.Snapshot
+	of.Volumes = site.CopySnapshot
 	create := func() error { _, _, err := twins.Create(t.Context(), d.Session, of); return err }
 	d.try(m, trip{before: func() {
 		if all, _, err := twins.List(t.Context(), d.Session); err != nil || len(all) > 0 {

@@ -86,7 +86,7 @@ func TestMishapResume(t *testing.T) {
 	d.up()
 	other := d.others["sv2"]
 	d.try(m, trip{before: func() { d.Links.Close(); other.reboot() }, verb: func() error {
-		return d.unattended(other).Run(t.Context(), apply.AtBoot, "")
+		return d.unattended(other).Run(t.Context(), apply.TriggerBoot, "")
 	}, reached: func() bool { return strings.Contains(d.nodes(), "web1 none running") }})
 }
 
@@ -99,7 +99,7 @@ func TestMishapSurvey(t *testing.T) {
 		"gateway = \"10.99.1.1\"\nencrypt = true").Replace(onEach))
 	d.up()
 	d.try(m, trip{before: func() {}, verb: func() error {
-		for _, h := range d.Call(d.site()).Check(t.Context()) {
+		for _, h := range d.Connector(d.site()).Check(t.Context()) {
 			if len(h.Wrong) > 0 || !h.Answers {
 				return problem.New(problem.Failed, "%s: %v", h.Host, h.Wrong)
 			}

@@ -69,7 +69,7 @@ func TestMoveAsks(t *testing.T) {
 	if len(asker.asked) != 1 || !strings.Contains(asker.asked[0].Why, "stand still: web1") || on() != from {
 		t.Errorf("asked is %+v, and it is on %s", asker.asked, on())
 	}
-	d.Asker = control.Agreed{}
+	d.Asker = control.AssumeYes{}
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
 	d.Asker = asker

@@ -91,7 +91,7 @@ func TestMoveLost(t *testing.T) {
 	machines["sv1"] = d.machine
 	holds := func(m *machine) bool {
 		dir := nodedir.Of(m.dirs, "toykat", 31)
-		_, given := dir.Move().Given()
+		_, given := dir.Move().MovedTo()
 		return tree.Exists(dir.File("node.json")) && !given
 	}
 	runs := func(m *machine) bool {
@@ -140,8 +140,8 @@ func TestMoveLost(t *testing.T) {
 	}
 	from, to := "sv2", "sv3"
 	tried := 0
-	for _, kind := range []plan.Kind{plan.CopyNode, plan.StopNode, plan.SendNode, plan.GiveNode, plan.ReceiveNode,
-		plan.StartNode, plan.LeaveNode} {
+	for _, kind := range []plan.Kind{plan.CopyNode, plan.StopNode, plan.SendNode, plan.HandOverNode, plan.ReceiveNode,
+		plan.StartNode, plan.CleanUpNode} {
 		for _, end := range []bool{false, true} {
 			for _, source := range []bool{true, false} {
 				lost := to

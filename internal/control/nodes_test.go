@@ -25,7 +25,7 @@ type speech struct {
 	ended int
 }
 
-func (s *speech) Of(i int) nodes.Speaker {
+func (s *speech) Of(i int) nodes.NodeOutput {
 	for len(s.said) <= i {
 		s.said = append(s.said, &bytes.Buffer{})
 	}
@@ -40,18 +40,18 @@ type speaker struct {
 
 func (s speaker) Out() io.Writer  { return s.out }
 func (s speaker) Errs() io.Writer { return s.out }
-func (s speaker) End(nodes.Ending) {
+func (s speaker) End(nodes.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended++
 }
 
-func (d *desk) crowd(names ...string) *nodes.Crowd {
+func (d *desk) crowd(names ...string) *nodes.Group {
 	d.Helper()
 	s := d.site()
-	in, err := way.All(d.Context(), d.Session, s)
+	in, err := way.Runners(d.Context(), d.Session, s)
 	d.must(err)
-	c := &nodes.Crowd{Runners: in, Parallel: 2}
+	c := &nodes.Group{Runners: in, Parallel: 2}
 	for _, name := range names {
 		n, _ := s.Node(name)
 		c.Nodes = append(c.Nodes, n)
@@ -67,9 +67,9 @@ func TestCrowd(t *testing.T) {
 	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	c := d.crowd("db", "web1", "web2")
-	run := func(ctx context.Context, args ...string) (*speech, []nodes.Ending, error) {
+	run := func(ctx context.Context, args ...string) (*speech, []nodes.Result, error) {
 		s := &speech{}
-		all, err := c.Speak(ctx, s, func(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
+		all, err := c.RunShown(ctx, s, func(ctx context.Context, _ int, in host.Runner, to nodes.NodeOutput) error {
 			return in.Run(ctx, host.Command{Args: args, Stdout: to.Out(), Stderr: to.Errs()})
 		})
 		return s, all, err
@@ -84,10 +84,10 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("failed have %v: %v", got, all[2].Err)
 	}
 	d.must(d.of("toykat").Freeze(t.Context(), engine.Ref{Site: "toykat", ID: 21, Name: "web1"}))
-	frozen, err := nodes.NewCrowd(t.Context(), d.Session, d.site(), []string{"web1"}, 1)
+	frozen, err := nodes.NewGroup(t.Context(), d.Session, d.site(), []string{"web1"}, 1)
 	d.must(err)
-	all, err = frozen.Speak(t.Context(), &speech{},
-		func(ctx context.Context, _ int, in host.Runner, _ nodes.Speaker) error {
+	all, err = frozen.RunShown(t.Context(), &speech{},
+		func(ctx context.Context, _ int, in host.Runner, _ nodes.NodeOutput) error {
 			return in.Run(ctx, host.Command{Args: []string{"true"}})
 		})
 	if err != nil || all[0].Err == nil ||
@@ -111,7 +111,7 @@ func TestCrowd(t *testing.T) {
 func TestForward(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	w, err := nodes.WayTo(d.Session, d.site(), "web1:80")
+	w, err := nodes.FindNodePort(d.Session, d.site(), "web1:80")
 	d.must(err)
 	_, err = w.Dial(t.Context())
 	d.wantExit(err, problem.Failed, "nothing listens on port 80 of node web1", "orrery shell web1")
@@ -130,7 +130,7 @@ func TestForward(t *testing.T) {
 	d.wantExit(err, problem.Failed, "connect to port 80 of node web1", "this failure was ordered")
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
-	w, err = nodes.WayTo(d.Session, d.site(), "web2:80")
+	w, err = nodes.FindNodePort(d.Session, d.site(), "web2:80")
 	d.must(err)
 	_, err = w.Dial(t.Context())
 	d.wantExit(err, problem.Failed, "node web2 does not run")
@@ -145,16 +145,16 @@ func TestCopyNowhere(t *testing.T) {
 	d.must(err)
 	s := d.site()
 	for _, args := range [][]string{{"nobody:/etc/motd", "/tmp/"}, {"/tmp/x", "nobody:/etc/"}} {
-		_, err := nodes.NewCopying(t.Context(), d.Session, s, args[:1], args[1])
+		_, err := nodes.NewCopyJob(t.Context(), d.Session, s, args[:1], args[1])
 		d.wantExit(err, problem.Usage, "nobody")
 	}
-	c, err := nodes.NewCopying(t.Context(), d.Session, s, []string{"web2:/etc/motd"}, t.TempDir())
+	c, err := nodes.NewCopyJob(t.Context(), d.Session, s, []string{"web2:/etc/motd"}, t.TempDir())
 	d.must(err)
 	if c.Several() {
 		t.Error("it is of one node")
 	}
 	d.wantExit(c.Once(t.Context(), func(int64) {}), problem.Failed, "node web2 does not run")
-	c, err = nodes.NewCopying(t.Context(), d.Session, s, []string{"web*:/etc/motd"}, t.TempDir())
+	c, err = nodes.NewCopyJob(t.Context(), d.Session, s, []string{"web*:/etc/motd"}, t.TempDir())
 	d.must(err)
 	if !c.Several() || len(c.Nodes) != 2 {
 		t.Errorf("%+v", c.Nodes)

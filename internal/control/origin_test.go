@@ -22,30 +22,30 @@ func statusOf(d *desk, s *site.Site) error {
 }
 
 func crowdOf(d *desk, s *site.Site) error {
-	_, err := nodes.NewCrowd(d.Context(), d.Session, s, []string{"all"}, 1)
+	_, err := nodes.NewGroup(d.Context(), d.Session, s, []string{"all"}, 1)
 	return err
 }
 
 func intoOf(d *desk, s *site.Site, node string) error {
-	_, err := way.Into(d.Context(), d.Session, s, node)
+	_, err := way.Runner(d.Context(), d.Session, s, node)
 	return err
 }
 
 func copyOf(d *desk, s *site.Site, node string) error {
-	_, err := nodes.NewCopying(d.Context(), d.Session, s, []string{node + ":/etc/hosts"}, d.dir)
+	_, err := nodes.NewCopyJob(d.Context(), d.Session, s, []string{node + ":/etc/hosts"}, d.dir)
 	return err
 }
 
 func forwardOf(d *desk, s *site.Site, node string) error {
-	w, err := nodes.WayTo(d.Session, s, node+":80")
+	w, err := nodes.FindNodePort(d.Session, s, node+":80")
 	if err == nil {
-		_, err = w.In(d.Context())
+		_, err = w.Runner(d.Context())
 	}
 	return err
 }
 
 func logOf(d *desk, s *site.Site, node string) error {
-	_, err := logs.OfNode(d.Context(), d.Session, s, node, logs.Options{}, io.Discard, io.Discard)
+	_, err := logs.PrintNode(d.Context(), d.Session, s, node, logs.Options{}, io.Discard, io.Discard)
 	return err
 }
 

@@ -38,7 +38,7 @@ func (d *desk) makeEndingTwin() error {
 // expired sets the expiry time of the twin on a machine.
 func (d *desk) expired(m *machine, at time.Time) {
 	d.Helper()
-	p, err := apply.ReadUnattended(m.dirs, "toykat.dev", apply.AtExpiry)
+	p, err := apply.ReadUnattended(m.dirs, "toykat.dev", apply.TriggerExpiry)
 	d.must(err)
 	p.At = at
 	d.must(p.Write(m.dirs, "toykat.dev"))
@@ -64,7 +64,7 @@ func TestTwinEnds(t *testing.T) {
 	d.must(d.Cancel("expiry-toykat.dev")) // like a kill
 	s, err := d.ofTwin("dev").Load()
 	d.must(err)
-	d.must(overdue.UnderWay(d.Context(), d.Session, s))
+	d.must(overdue.ReportPending(d.Context(), d.Session, s))
 	if !strings.Contains(d.watch.text(), "the process that waited for that has ended") {
 		t.Errorf("told was %s", d.watch.text())
 	}
@@ -145,7 +145,7 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.up()
 	d.say("db", book, "paid")
 	of := twinOf("toykat", d.dir, "dev")
-	of.Volumes = site.Snapshot
+	of.Volumes = site.CopySnapshot
 	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 	d.ofTwin("dev").wantSaid("db", book, "paid")
@@ -163,7 +163,7 @@ func TestTwinWithSecrets(t *testing.T) {
 	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "orrery --twin dev up goes on")
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
-	_, _, err = twins.Original(d.Session, "no-such-site")
+	_, _, err = twins.LoadOriginal(d.Session, "no-such-site")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
@@ -177,7 +177,7 @@ func TestTrialAfterReboot(t *testing.T) {
 		releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.must(d.Cancel("trial-toykat"))
-	h, err := d.Bare(t.Context(), d.site())
+	h, err := d.HostsWithoutReleases(t.Context(), d.site())
 	d.must(err)
 	r, err := h.Records().Read(t.Context())
 	d.must(err)
@@ -219,18 +219,18 @@ func TestGrant(t *testing.T) {
 	d.write("site.toml", toykat+"[twin]\nmost = 1\nexpires = \"2h\"\n")
 	s := d.site()
 	of := twinOf("toykat", d.dir, "dev")
-	d.must(twins.Grant(d.Session, s, &of))
+	d.must(twins.LimitForMember(d.Session, s, &of))
 	if !of.Expires.IsZero() {
 		t.Errorf("root's ends at %s", of.Expires)
 	}
 	d.Member = &member.Person{Name: "ada"}
 	of.Options.Owner, of.Expires = "ada", of.Created.Add(3*hour)
-	d.wantExit(twins.Grant(d.Session, s, &of), problem.Refused, "may last 2h0m0s at most")
+	d.wantExit(twins.LimitForMember(d.Session, s, &of), problem.Refused, "may last 2h0m0s at most")
 	of.Expires = time.Time{}
-	d.must(twins.Grant(d.Session, s, &of))
+	d.must(twins.LimitForMember(d.Session, s, &of))
 	if of.Expires.Sub(of.Created) != 2*hour {
 		t.Errorf("it ends at %s", of.Expires)
 	}
 	d.must(d.Register().WriteTwin(of))
-	d.wantExit(twins.Grant(d.Session, s, &of), problem.Refused, "at most 1")
+	d.wantExit(twins.LimitForMember(d.Session, s, &of), problem.Refused, "at most 1")
 }

@@ -40,11 +40,11 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		all = append(all, map[string]int{"": r.Trial.Release})
 	}
 	for _, of := range all {
-		if err := j.Session.Call(j.Base).Releases(f).Learn(ctx, of); err != nil {
+		if err := j.Session.Connector(j.Base).Releases(f).LoadReleases(ctx, of); err != nil {
 			return false, err
 		}
 	}
-	seen, err := j.Session.Seen(ctx, f)
+	seen, err := j.Session.Observe(ctx, f)
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		on = nil
 	}
 	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Views().Sites(), Trial: on,
-		Back: back, Ended: trial.Recovered(r, back, trial.RolledBack), Recover: true})
+		Back: back, Ended: trial.RecoveryRecord(r, back, trial.ReasonRolledBack), Recover: true})
 	if err != nil {
 		return false, err
 	}
@@ -64,11 +64,11 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
-		TellTrialEnd(ctx, j.Session, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
+		NotifyTrialEnd(ctx, j.Session, j.Base, r.Trial.Release, observe.Reverted, trial.ReasonRolledBack)
 	}
 	if r, err = f.Records().Read(ctx); err != nil {
 		return false, err
 	}
-	j.Hosts.ForgetLive() // it still has the releases that were live when this run began
-	return true, j.Session.Call(j.Base).Releases(j.Hosts).LearnLive(ctx)
+	j.Hosts.InvalidateLive() // it still has the releases that were live when this run began
+	return true, j.Session.Connector(j.Base).Releases(j.Hosts).LoadLive(ctx)
 }

@@ -82,18 +82,18 @@ func TestNotAllowed(t *testing.T) {
 			return volumes.Mirror(ctx, c, volumes.MirrorOptions{}, func(volumes.Mirrored) {})
 		},
 		"volume adopt": func() error { _, err := volumes.Adopt(ctx, c, "db", "web1", nil); return err },
-		"snapshot":     func() error { _, err := snapshots.Take(ctx, c, s, nil, snapshots.Part{}); return err },
+		"snapshot":     func() error { _, err := snapshots.Take(ctx, c, s, nil, snapshots.Extras{}); return err },
 		"backup":       func() error { _, err := backups.Take(ctx, c, nil, to, backups.Options{}); return err },
 		"restore": func() error {
 			_, err := backups.Restore(ctx, c, to, control.RestoreOptions{Dir: d.dir, Replace: true})
 			return err
 		},
 		"twin create":  func() error { _, _, err := twins.Create(ctx, c, twinOf("toykat", d.dir, "dev")); return err },
-		"twin destroy": func() error { return twins.EndHere(ctx, c, "toykat.dev") },
-		"resume":       func() error { _, err := overdue.ResumeAlone(ctx, c); return err },
+		"twin destroy": func() error { return twins.DestroyLocal(ctx, c, "toykat.dev") },
+		"resume":       func() error { _, err := overdue.ResumeHost(ctx, c); return err },
 		"ci":           func() error { _, err := ci.New(c, nil, ci.Options{}); return err },
 	} {
-		if err := do(); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "this needs root") {
+		if err := do(); problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "this needs root") {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestSurvive(t *testing.T) {
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
 	d.up()
 	survive := func(lost int) (string, error) {
-		all, err := roster.Survive(t.Context(), d.Session, d.site(), lost)
+		all, err := roster.SimulateLosses(t.Context(), d.Session, d.site(), lost)
 		var words []string
 		for _, l := range all {
 			for _, n := range l.Moved {
@@ -234,13 +234,13 @@ func TestOriginal(t *testing.T) {
 	d.up()
 	t.Chdir(t.TempDir())
 	for _, said := range []string{d.dir, "toykat"} {
-		if s, dir, err := twins.Original(d.Session, said); err != nil || s.Name != "toykat" || dir != d.dir {
+		if s, dir, err := twins.LoadOriginal(d.Session, said); err != nil || s.Name != "toykat" || dir != d.dir {
 			t.Errorf("%s: %+v in %s, %v", said, s, dir, err)
 		}
 	}
 	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	_, _, err = twins.Original(d.Session, "toykat")
+	_, _, err = twins.LoadOriginal(d.Session, "toykat")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
@@ -281,7 +281,7 @@ func TestLogs(t *testing.T) {
 	}
 	read := func(meant string, o logs.Options) (*speech, error) {
 		s := &speech{}
-		_, err := logs.Of(t.Context(), d.Session, d.site(), meant, o, func(all []*site.Node) nodes.Speech {
+		_, err := logs.Print(t.Context(), d.Session, d.site(), meant, o, func(all []*site.Node) nodes.Output {
 			for i := range all {
 				s.Of(i)
 			}

@@ -36,7 +36,7 @@ func TestWitness(t *testing.T) {
 	d.must(err)
 	d.must(feed.Close())
 	d.must(<-ended)
-	var seen rehearsal.Seen
+	var seen rehearsal.HostView
 	d.must(json.NewDecoder(&out).Decode(&seen))
 	if !slices.Equal(seen.Nodes, []string{"db", "web1"}) || seen.Host == "" || len(seen.Views) > 0 {
 		t.Errorf("seen was %+v", seen)
@@ -57,7 +57,7 @@ func TestNoRehearsal(t *testing.T) {
 	d := newDesk(t)
 	d.wantExit(rehearsals.Rehearse(t.Context(), d.Session, &site.Site{Name: "toykat"},
 		host.Command{Args: []string{"true"}}), problem.Usage, "names no hosts")
-	_, err := rehearsals.Under(d.Session, d.site())
+	_, err := rehearsals.Current(d.Session, d.site())
 	d.wantExit(err, problem.Usage, "no rehearsal of site toykat is under way", "orrery rehearse")
 }
 
@@ -102,7 +102,7 @@ func TestExec(t *testing.T) {
 	d.up()
 	run := func(o nodes.ExecOptions, on ...string) (*speech, error) {
 		s := &speech{}
-		_, err := nodes.Exec(t.Context(), d.Session, d.site(), on, o, func(all []*site.Node) nodes.Speech {
+		_, err := nodes.Exec(t.Context(), d.Session, d.site(), on, o, func(all []*site.Node) nodes.Output {
 			for i := range all {
 				s.Of(i)
 			}
@@ -129,7 +129,7 @@ func TestExec(t *testing.T) {
 	}
 	d.fault.Fail("Run", "", 2, nil)
 	_, err = run(nodes.ExecOptions{Command: []string{"true"}, Parallel: 3}, "web*", "db")
-	if problem.Exit(err) != problem.FailedNodes+2 {
+	if problem.ExitCode(err) != problem.FailedNodes+2 {
 		t.Errorf("where it fails on two nodes: %v", err)
 	}
 	_, err = run(nodes.ExecOptions{Command: []string{"true"}}, "nobody")
@@ -137,7 +137,7 @@ func TestExec(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = nodes.Exec(ctx, d.Session, d.site(), []string{"db"}, nodes.ExecOptions{Command: []string{"true"}},
-		func([]*site.Node) nodes.Speech { return &speech{} })
+		func([]*site.Node) nodes.Output { return &speech{} })
 	if err == nil {
 		t.Error("what is interrupted has succeeded")
 	}

@@ -25,7 +25,7 @@ const hour = time.Hour
 
 func twinOf(name, dir, as string) twin.Record {
 	return twin.Record{
-		Site: name, Dir: dir, Options: twin.Options{Name: as, Owner: control.Who()}, Volumes: site.Empty,
+		Site: name, Dir: dir, Options: twin.Options{Name: as, Owner: control.UserName()}, Volumes: site.CopyEmpty,
 		Created: time.Now().UTC().Truncate(time.Second),
 	}
 }
@@ -132,7 +132,7 @@ func TestTrial(t *testing.T) {
 		}
 	}
 	on(releases.SwitchOptions{Within: hour})
-	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
+	d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 	if !strings.Contains(d.watch.text(), "nobody watches over it") {
 		t.Errorf("told was %s", d.watch.text())
 	}
@@ -147,7 +147,7 @@ func TestTrial(t *testing.T) {
 	watch := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		return control.Unattended(d.Session, "toykat").Run(ctx, apply.OnTrial, "")
+		return control.Unattended(d.Session, "toykat").Run(ctx, apply.TriggerTrial, "")
 	}
 	back := func() {
 		t.Helper()
@@ -234,7 +234,7 @@ func TestKilled(t *testing.T) {
 				d := newDesk(t)
 				op.before(d)
 				d.fault.KillAt(n)
-				ctx, cancel := d.fault.Dying(t.Context()) // like everything that a process waits for
+				ctx, cancel := d.fault.KillContext(t.Context()) // like everything that a process waits for
 				err := op.do(ctx, d)
 				cancel()
 				d.fault.Revive()

@@ -122,7 +122,8 @@ func TestLayers(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	var log strings.Builder
-	if err := logs.OfLayer(d.Session, rows[0].Digest, &log); err != nil || !strings.Contains(log.String(), "no output") {
+	if err := logs.PrintLayer(d.Session, rows[0].Digest, &log); err != nil ||
+		!strings.Contains(log.String(), "no output") {
 		t.Errorf("of what printed nothing, there is %q (%v)", log.String(), err)
 	}
 	_, err = layers.Pull(t.Context(), d.Session, layers.PullOptions{Dir: t.TempDir()})
@@ -188,7 +189,7 @@ func TestDrift(t *testing.T) {
 		status, err := status.Read(t.Context(), d.Session, d.site(), []string{"web1"})
 		d.must(err)
 		d.must(status.Probe(t.Context()))
-		status.SickFirst()
+		status.UnhealthyFirst()
 		return status.Nodes[0]
 	}
 	if n := look(); len(n.Drift) > 0 {
@@ -236,7 +237,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func ignoreLeft(err error) error {
-	if problem.Exit(err) == int(problem.Left) {
+	if problem.ExitCode(err) == int(problem.Left) {
 		return nil
 	}
 	return err
@@ -267,13 +268,13 @@ func TestHalfWay(t *testing.T) {
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.fault.Revive()
 	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
-	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
+	d.wantExit(overdue.ReportPending(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
 		"orrery up brings it to release")
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay)
 	d.up()
 	d.wantLive(0)
-	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
+	d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 }
 
 // TestAwaited: waiting for the end of a trial can be interrupted, and the trial continues.
@@ -303,15 +304,15 @@ func TestAwaited(t *testing.T) {
 // TestRoot: without a machine in the session, it is this machine, which only root may change.
 func TestRoot(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
-	if err := c.Allowed(); (err != nil) != (problem.Exit(err) == int(problem.Unable)) {
+	if err := c.Allowed(); (err != nil) != (problem.ExitCode(err) == int(problem.Unable)) {
 		t.Error(err)
 	}
-	if control.Who() == "" {
+	if control.UserName() == "" {
 		t.Error("nobody is here")
 	}
 	t.Setenv("SUDO_USER", "ada")
-	if control.Who() != "ada" {
-		t.Errorf("here is %s", control.Who())
+	if control.UserName() != "ada" {
+		t.Errorf("here is %s", control.UserName())
 	}
 }
 
@@ -321,10 +322,10 @@ func TestBarred(t *testing.T) {
 	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]", "roles  = [\"db\"]\nprivileged = true", 1))
 	d.up()
 	d.Member = &member.Person{Name: "ada"}
-	in, err := way.Into(t.Context(), d.Session, d.site(), "db")
+	in, err := way.Runner(t.Context(), d.Session, d.site(), "db")
 	d.must(err)
 	d.wantExit(in.Run(t.Context(), host.Command{Args: []string{"id"}}), problem.Refused, "node db is privileged")
-	in, err = way.Into(t.Context(), d.Session, d.site(), "web1")
+	in, err = way.Runner(t.Context(), d.Session, d.site(), "web1")
 	d.must(err)
 	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 }
@@ -338,14 +339,14 @@ func switching(t *testing.T) *desk {
 		d.up()
 		d.stage(700)
 		d.fault.KillAt(operation)
-		ctx, cancel := d.fault.Dying(t.Context())
+		ctx, cancel := d.fault.KillContext(t.Context())
 		_, err := releases.Switch(ctx, d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 		cancel()
 		d.fault.Revive()
 		if err == nil {
 			break
 		}
-		if overdue.UnderWay(d.Context(), d.Session, d.site()) != nil {
+		if overdue.ReportPending(d.Context(), d.Session, d.site()) != nil {
 			return d
 		}
 	}
@@ -365,7 +366,7 @@ func TestDownOfReleases(t *testing.T) {
 		d.stage(701)
 		d.turnTo(701)
 		d.fault.KillAt(operation)
-		ctx, cancel := d.fault.Dying(t.Context())
+		ctx, cancel := d.fault.KillContext(t.Context())
 		_, err := releases.Rollback(ctx, d.Session, d.site(), nil)
 		cancel()
 		d.fault.Revive()
@@ -389,13 +390,13 @@ func TestDownOfReleases(t *testing.T) {
 // at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)
-	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
+	d.wantExit(overdue.ReportPending(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
 		"orrery up brings it to release")
 	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
+	d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 	d.up()
 	d.wantLive(0)
 	_, err = releases.Rollback(t.Context(), d.Session, d.site(), []string{"nobody"})
@@ -412,7 +413,7 @@ func TestProvide(t *testing.T) {
 	d.write("roles/web/role.toml", "apt = [\"vim\"]\n")
 	build := func() string {
 		before := len(d.watch.steps)
-		d.must(layers.Provide(t.Context(), d.Session, d.site()))
+		d.must(layers.BuildLocal(t.Context(), d.Session, d.site()))
 		return strings.Join(d.watch.steps[before:], "; ")
 	}
 	if did := build(); !strings.HasPrefix(did, "layer debian: build: not in the store: ") ||

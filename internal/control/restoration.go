@@ -42,17 +42,17 @@ type Restored struct {
 	Nodes []string // nodes that are in the backup, or none if it has all nodes of the site
 }
 
-// A restoring is a restore whose parts the hosts have staged. It is part of a job that brings the
+// A restoreOp is a restore whose parts the hosts have staged. It is part of a job that brings the
 // site up.
-type restoring struct {
+type restoreOp struct {
 	*Job
-	part  *observe.Restoring   // the part of the host that has advanced furthest
-	parts []*observe.Restoring // in the order of the hosts
+	part  *observe.RestoreProgress   // the part of the host that has advanced furthest
+	parts []*observe.RestoreProgress // in the order of the hosts
 }
 
-// restoringOf returns the restore whose parts hosts have staged, or nil.
-func (j *Job) restoringOf(seen []observe.Host) *restoring {
-	r := &restoring{Job: j}
+// restoreOf returns the restore whose parts hosts have staged, or nil.
+func (j *Job) restoreOf(seen []observe.Host) *restoreOp {
+	r := &restoreOp{Job: j}
 	for i := range j.Hosts.All {
 		p := seen[i].Restoring
 		r.parts = append(r.parts, p)
@@ -66,15 +66,15 @@ func (j *Job) restoringOf(seen []observe.Host) *restoring {
 	return r
 }
 
-// settleRestore advances a restore until nodes can be created, if all hosts have staged their
-// parts. If not all have, and the restore has not changed an existing site yet, settleRestore
+// advanceRestore advances a restore until nodes can be created, if all hosts have staged their
+// parts. If not all have, and the restore has not changed an existing site yet, advanceRestore
 // removes the parts. It returns the state of the hosts after that.
-func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe.Host, error) {
-	r := j.restoringOf(seen)
+func (j *Job) advanceRestore(ctx context.Context, seen []observe.Host) ([]observe.Host, error) {
+	r := j.restoreOf(seen)
 	if !j.Restores || r == nil {
 		return seen, nil
 	}
-	whole, over, err := r.whole()
+	whole, over, err := r.allStaged()
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,13 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 	}
 	switch {
 	case whole:
-		err = r.settle(ctx, seen)
+		err = r.replaceData(ctx, seen)
 	case r.Backup != "":
 		err = problem.New(problem.Surprise, "not all hosts have their part of this backup").Try("run the same command again")
 	case r.part.Untouched() && len(r.Hosts.Unknown) == 0:
 		r.Session.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed",
 			r.key())
-		err = r.advance(ctx, backup.ToDrop)
+		err = r.advance(ctx, backup.StepDrop)
 	// The restore has changed nothing. If there were no nodes before, the job must not create nodes
 	// without their restored data.
 	default:
@@ -100,14 +100,14 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 	if err != nil {
 		return nil, err
 	}
-	return r.Session.Seen(ctx, r.Hosts)
+	return r.Session.Observe(ctx, r.Hosts)
 }
 
-func (r *restoring) key() string { return r.Site.Key() }
+func (r *restoreOp) key() string { return r.Site.Key() }
 
-// whole reports whether all hosts have staged their parts, except those left out when the restore
+// allStaged reports whether all hosts have staged their parts, except those left out when the restore
 // began. Over lists hosts that no longer have a part, although all others have put theirs in place.
-func (r *restoring) whole() (whole bool, over []string, err error) {
+func (r *restoreOp) allStaged() (allStaged bool, over []string, err error) {
 	placed, apart := true, false
 	for i, h := range r.Hosts.All {
 		switch p := r.parts[i]; {
@@ -124,7 +124,7 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 	case r.part.Going && len(silent) > 0:
 		return false, nil, problem.New(problem.Left, "a restore of %s was interrupted of which host %s has a part", r.key(),
 			silent[0]).At(r.part.From).
-			Try("bring %s back and run the same command without --without; %s", silent[0], hosts.OutOfFile)
+			Try("bring %s back and run the same command without --without; %s", silent[0], hosts.RemoveFromSiteHint)
 	case r.Backup != "" && r.part.ID != r.Backup, r.part.Going && apart:
 		return false, nil, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).
 			Try("orrery restore %s", r.part.From)
@@ -138,8 +138,8 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 	return !apart && len(over)+len(silent) == 0, nil, nil
 }
 
-// settle takes down the existing nodes and makes all hosts put their parts in place.
-func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
+// replaceData takes down the existing nodes and makes all hosts put their parts in place.
+func (r *restoreOp) replaceData(ctx context.Context, seen []observe.Host) error {
 	if r.Backup == "" {
 		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(),
 			r.part.From)
@@ -150,45 +150,45 @@ func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	if err := r.Do.Begin(ctx); err != nil {
 		return err
 	}
-	if err := r.advance(ctx, backup.ToGo); err != nil {
+	if err := r.advance(ctx, backup.StepStart); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.parts, func(p *observe.Restoring) bool { return p != nil && p.Clears }) {
+	if slices.ContainsFunc(r.parts, func(p *observe.RestoreProgress) bool { return p != nil && p.Clears }) {
 		if err := r.clear(ctx, seen); err != nil {
 			return err
 		}
 	}
-	if err := r.advance(ctx, backup.ToPlace); err != nil {
+	if err := r.advance(ctx, backup.StepPlace); err != nil {
 		return err
 	}
-	r.Hosts.ForgetLive() // they still have the releases that were live when this run began
-	return r.Session.Call(r.Site).Releases(r.Hosts).LearnLive(ctx)
+	r.Hosts.InvalidateLive() // they still have the releases that were live when this run began
+	return r.Session.Connector(r.Site).Releases(r.Hosts).LoadLive(ctx)
 }
 
 // clear takes down the existing nodes, with their data. If a host is left out, it takes down only
 // the nodes that will be restored. No host puts its part in place before all hosts have done this.
-func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
+func (r *restoreOp) clear(ctx context.Context, seen []observe.Host) error {
 	goal := plan.Goal{Volumes: true}
 	if len(r.part.Without) > 0 {
 		goal.Nodes = map[string]bool{}
 		for _, p := range r.parts {
-			for _, name := range p.Waiting() {
+			for _, name := range p.PendingNodes() {
 				goal.Nodes[name] = true
 			}
 		}
 	}
 	p := plan.Down(r.Site, seen, goal)
-	if err := journalled(ctx, r.Session, r.Hosts, func(account *Account) error {
+	if err := runJournaled(ctx, r.Session, r.Hosts, func(account *JournalWriter) error {
 		return account.CarryOut(ctx, r.Session.Watcher, r.Hosts, p.Steps)
 	}); err != nil {
 		return err
 	}
-	return r.advance(ctx, backup.ToClear)
+	return r.advance(ctx, backup.StepClear)
 }
 
 // advance makes each host that has a part carry out one step of the restore.
-func (r *restoring) advance(ctx context.Context, to string) error {
-	return r.Hosts.Each(func(i int, h *apply.Steered) error {
+func (r *restoreOp) advance(ctx context.Context, to string) error {
+	return r.Hosts.Each(func(i int, h *apply.HostClient) error {
 		if r.parts[i] == nil {
 			return nil
 		}
@@ -200,11 +200,11 @@ func (r *restoring) advance(ctx context.Context, to string) error {
 // endRestore makes the hosts remove what is left of a restore, once all nodes of the site have
 // their restored data.
 func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
-	if !j.Restores || j.restoringOf(seen) == nil {
+	if !j.Restores || j.restoreOf(seen) == nil {
 		return nil
 	}
 	var once sync.Once
-	return j.Hosts.Each(func(_ int, h *apply.Steered) error {
+	return j.Hosts.Each(func(_ int, h *apply.HostClient) error {
 		part, err := h.Backups.Restoring(ctx)
 		if err != nil || part == nil || !part.Placed {
 			return err
@@ -220,7 +220,7 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 		if slices.ContainsFunc(part.Nodes, waits) {
 			return nil // the next up continues the restore
 		}
-		told, err := h.Backups.AdvanceRestore(ctx, part.ID, backup.ToFinish)
+		told, err := h.Backups.AdvanceRestore(ctx, part.ID, backup.StepFinish)
 		for _, line := range told {
 			if !h.Local() {
 				line = fmt.Sprintf("host %s: %s", h.Name, line)
@@ -237,9 +237,9 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 	})
 }
 
-// unfinished returns an error if a plan would create or start nodes without their data because the
+// checkUnfinished returns an error if a plan would create or start nodes without their data because the
 // restore of the site was interrupted.
-func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
+func (j *Job) checkUnfinished(seen []observe.Host, p *plan.Plan) error {
 	if j.Restores {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
 			return (s.Kind == plan.CreateNode || s.Kind == plan.StartNode) && (!r.Placed || slices.Contains(r.Nodes, s.Subject))
 		}
 		if slices.ContainsFunc(p.Steps, lacks) {
-			return hosts.Unfinished(j.Site, &seen[i])
+			return hosts.UnfinishedRestoreError(j.Site, &seen[i])
 		}
 	}
 	return nil

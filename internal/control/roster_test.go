@@ -23,7 +23,7 @@ func TestAddHost(t *testing.T) {
 	before := d.text()
 	refused := func(what, name, address string, kind problem.Kind, says string) {
 		t.Helper()
-		if _, err := roster.Add(t.Context(), d.Session, name, address); problem.Exit(err) != int(kind) ||
+		if _, err := roster.Add(t.Context(), d.Session, name, address); problem.ExitCode(err) != int(kind) ||
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -40,12 +40,12 @@ func TestAddHost(t *testing.T) {
 	refused("the same machine", "sv3", "10.8.1.3", problem.Mistake, "sv2 and sv3 are one machine")
 	third.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.3/24", Link: "eth0", MTU: 1500}}
 	d.machine.others["sv3"] = third
-	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
+	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Required, Value: "not installed"}}
 
 	third.of("toykat").Addresses[0].MTU = 576 // less than a network between hosts needs
 	refused("a wire that takes too little", "sv3", "root@10.8.1.3", problem.Unable, "host sv3 is not fit for nodes")
 	third.of("toykat").Addresses[0].MTU = 1500
-	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Needed, Value: "not installed"}}
+	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Required, Value: "not installed"}}
 
 	added, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3")
 	d.must(err)
@@ -69,14 +69,14 @@ func TestAddHost(t *testing.T) {
 	}
 	volume := filepath.Join(third.dirs.Volumes("toykat"), "web1", "rows")
 	d.must(os.MkdirAll(volume, 0o755))
-	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Refused) ||
+	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.ExitCode(err) != int(problem.Refused) ||
 		!strings.Contains(err.Error(), "rows") {
 		t.Errorf("a host with a volume: %v", err)
 	}
 	d.must(os.RemoveAll(third.dirs.Volumes("toykat")))
 	delete(d.machine.others, "sv3")
 	d.Links.Close()
-	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Failed) ||
+	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.ExitCode(err) != int(problem.Failed) ||
 		d.text() != after {
 		t.Errorf("a host that does not answer: %v", err)
 	}
@@ -96,7 +96,7 @@ func TestAddHostWithNodes(t *testing.T) {
 	other.up()
 	d, _ := farDesk(t)
 	d.machine.others["sv3"] = other.machine
-	if _, err := roster.Add(t.Context(), d.Session, "sv3", "10.8.1.3"); problem.Exit(err) != int(problem.Surprise) ||
+	if _, err := roster.Add(t.Context(), d.Session, "sv3", "10.8.1.3"); problem.ExitCode(err) != int(problem.Surprise) ||
 		!strings.Contains(err.Error(), "has nodes of a site toykat already: db") {
 		t.Errorf("a host with nodes: %v", err)
 	}
@@ -121,7 +121,7 @@ func TestDrainHost(t *testing.T) {
 	if nodes, err := other.of("toykat").List(t.Context(), "toykat"); err != nil || len(nodes) > 0 {
 		t.Errorf("on the drained host are %v (%v)", nodes, err)
 	}
-	if states := d.Call(d.site()).States(t.Context()); states[1].Drained == "" || states[0].Drained != "" {
+	if states := d.Connector(d.site()).States(t.Context()); states[1].Drained == "" || states[0].Drained != "" {
 		t.Errorf("the hosts are %+v", states)
 	}
 	for i, want := range []bool{true, false} {
@@ -129,7 +129,7 @@ func TestDrainHost(t *testing.T) {
 			t.Errorf("undrained for the %d. time: %t, %v", i+1, got, err)
 		}
 	}
-	moves, err := roster.Propose(t.Context(), d.Session, d.site())
+	moves, err := roster.ProposeMoves(t.Context(), d.Session, d.site())
 	if d.must(err); len(moves.Moves) != 1 || moves.Moves[0].To != "sv2" ||
 		!strings.Contains(moves.Moves[0].Why, "group web has 2 nodes on sv1") {
 		t.Errorf("proposed is %+v", moves)
@@ -141,15 +141,15 @@ func TestDrainHost(t *testing.T) {
 	}
 	d.Asker = never{}
 	shown := 0
-	show := func(m place.Moves, p *plan.Plan) { shown += len(m.Moves) * len(p.Disturbed()) }
-	if _, err := roster.Rebalance(t.Context(), d.Session, d.site(), show); problem.Exit(err) != int(problem.Refused) ||
+	show := func(m place.Moves, p *plan.Plan) { shown += len(m.Moves) * len(p.DisturbedNodes()) }
+	if _, err := roster.Rebalance(t.Context(), d.Session, d.site(), show); problem.ExitCode(err) != int(problem.Refused) ||
 		shown != 1 {
 		t.Errorf("without consent: %v; shown was %d", err, shown)
 	}
-	if _, err := drain("sv1", false); problem.Exit(err) != int(problem.Refused) {
+	if _, err := drain("sv1", false); problem.ExitCode(err) != int(problem.Refused) {
 		t.Errorf("without consent: %v", err)
 	}
-	if states := d.Call(d.site()).States(t.Context()); states[0].Drained != "" {
+	if states := d.Connector(d.site()).States(t.Context()); states[0].Drained != "" {
 		t.Error("the mark was put there without consent")
 	}
 	m, err := drain("sv1", true)
@@ -157,15 +157,15 @@ func TestDrainHost(t *testing.T) {
 		!strings.Contains(m.Stuck[0].Cure, `take host = "sv1" out`) || len(m.Moved) > 0 {
 		t.Errorf("leaving are %+v", m)
 	}
-	if states := d.Call(d.site()).States(t.Context()); states[0].Drained == "" {
+	if states := d.Connector(d.site()).States(t.Context()); states[0].Drained == "" {
 		t.Error("the mark is not there")
 	}
-	if _, err := drain("sv9", false); problem.Exit(err) != int(problem.Usage) {
+	if _, err := drain("sv9", false); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("a host that is not there: %v", err)
 	}
 	delete(d.machine.others, "sv2")
 	d.Links.Close()
-	if _, err := drain("sv2", true); problem.Exit(err) != int(problem.Failed) {
+	if _, err := drain("sv2", true); problem.ExitCode(err) != int(problem.Failed) {
 		t.Errorf("a host that does not answer: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func TestRoundTrips(t *testing.T) {
 			"status": {6, func() {
 				all, err := status.Read(t.Context(), d.Session, d.site(), nil)
 				d.must(err)
-				d.must(overdue.UnderWayOn(t.Context(), d.Session, d.site(), all.Fleet))
+				d.must(overdue.ReportPendingOn(t.Context(), d.Session, d.site(), all.Fleet))
 			}},
 		} {
 			if n := rounds(c.do); n > c.maxRounds {

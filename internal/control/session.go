@@ -30,17 +30,17 @@ import (
 // A Session is the work of one caller with the sites of this machine.
 type Session struct {
 	Dirs    host.Dirs
-	Known   *register.Known // known twins, while the session lasts; copies of the session share them
-	SiteDir string          // the site directory, or "" to find it
-	Twin    string          // the name of the twin, or "" for the site itself
-	Force   bool            // allow changes to twins of other owners
-	Patient bool            // wait for locks held by other processes
-	Release int             // select nodes of this release, or Live
-	Command string          // the command line, for locks and the journal
-	Version string          // of this program; helpers on other hosts must have the same
+	Known   *register.KnownTwins // known twins, while the session lasts; copies of the session share them
+	SiteDir string               // the site directory, or "" to find it
+	Twin    string               // the name of the twin, or "" for the site itself
+	Force   bool                 // allow changes to twins of other owners
+	Patient bool                 // wait for locks held by other processes
+	Release int                  // select nodes of this release, or Live
+	Command string               // the command line, for locks and the journal
+	Version string               // of this program; helpers on other hosts must have the same
 
-	Links  *hosts.Links // to other hosts
-	Ending plan.Ending  // how to end nodes that are stopped, restarted or taken down
+	Links  *hosts.Links  // to other hosts
+	Ending plan.StopMode // how to end nodes that are stopped, restarted or taken down
 	// hosts that are left out: they are not contacted, and no step may depend on what they have
 	Without []string
 
@@ -61,8 +61,8 @@ const Live = -1
 // for systemd, so it is larger than the number of processors.
 func DefaultParallel() int { return max(8, 4*runtime.NumCPU()) }
 
-// Who returns the name of the user who runs Orrery, even through sudo.
-func Who() string {
+// UserName returns the name of the user who runs Orrery, even through sudo.
+func UserName() string {
 	if name := os.Getenv("SUDO_USER"); name != "" {
 		return name
 	}

@@ -59,22 +59,22 @@ func TestWaysIntoNodes(t *testing.T) {
 	d.up()
 	d.stage(700)
 	s := d.site()
-	all, err := way.All(t.Context(), d.Session, s)
+	all, err := way.Runners(t.Context(), d.Session, s)
 	d.must(err)
 	if len(all) != 3 {
 		t.Errorf("there are %d ways", len(all))
 	}
 	_, err = sites.Stop(t.Context(), d.Session, s, []string{"web1"})
 	d.must(err)
-	_, err = way.Into(t.Context(), d.Session, s, "web1")
+	_, err = way.Runner(t.Context(), d.Session, s, "web1")
 	d.wantExit(err, problem.Failed, "does not run", "orrery up web1")
 	staged := *d.Session
 	staged.Release = 700
-	_, err = way.Into(t.Context(), &staged, s, "web1")
+	_, err = way.Runner(t.Context(), &staged, s, "web1")
 	d.must(err)
-	_, err = control.Declared(s, "web11")
+	_, err = control.DeclaredNode(s, "web11")
 	d.wantExit(err, problem.Usage, "did you mean web1?")
-	if n, err := control.Declared(s, "db"); err != nil || n.ID != 11 {
+	if n, err := control.DeclaredNode(s, "db"); err != nil || n.ID != 11 {
 		t.Errorf("%+v, %v", n, err)
 	}
 }
@@ -115,7 +115,7 @@ func TestStatusProbe(t *testing.T) {
 	status, err := status.Read(t.Context(), d.Session, d.site(), []string{"web2", "db", "web1"})
 	d.must(err)
 	status.CheckHealth(t.Context())
-	status.SickFirst()
+	status.UnhealthyFirst()
 	var first []string
 	for i, n := range status.Nodes {
 		if i < 2 {
@@ -226,7 +226,7 @@ func TestForgottenTrial(t *testing.T) {
 		t.Errorf("%v watch", waiting)
 	}
 	d.must(d.Cancel("trial-toykat"))
-	d.must(os.Remove(apply.UnattendedPath(d.dirs, "toykat", apply.OnTrial))) // as left by a former version
+	d.must(os.Remove(apply.UnattendedPath(d.dirs, "toykat", apply.TriggerTrial))) // as left by a former version
 	d.up()
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch without a plan", waiting)
@@ -235,12 +235,12 @@ func TestForgottenTrial(t *testing.T) {
 	d.must(err)
 	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 701})
 	d.wantExit(err, problem.Mistake, "is on trial until")
-	h, err := d.Bare(t.Context(), d.site())
+	h, err := d.HostsWithoutReleases(t.Context(), d.site())
 	d.must(err)
 	r, err := h.Records().Read(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Within = r.Trial.Until.Add(-2*hour), time.Nanosecond
-	r.Trial.Begin(observe.Moment{Calendar: time.Now().Add(-hour), Boot: r.Trial.Boot}, time.Nanosecond)
+	r.Trial.SetDeadline(observe.Timestamp{Calendar: time.Now().Add(-hour), Boot: r.Trial.Boot}, time.Nanosecond)
 	d.must(h.Records().Write(t.Context(), r))
 	d.up()
 	d.wantLive(0)
@@ -258,7 +258,7 @@ func TestOrphans(t *testing.T) {
 	if !strings.Contains(d.watch.text(), "orphan: ") || !strings.Contains(d.watch.text(), "archive") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	if (orphan.Orphan{Node: "db.before"}).Unexpected() {
+	if (orphan.Orphan{Node: "db.before"}).IsUnclaimed() {
 		t.Error("what was set aside is unexpected")
 	}
 }
@@ -271,8 +271,8 @@ func TestMember(t *testing.T) {
 	s := d.site()
 	d.Member = &member.Person{Name: "ada"}
 	ran := false
-	d.must(control.Noted(d.Session, s, func() error { ran = true; return nil }))
-	f, err := d.Bare(t.Context(), s)
+	d.must(control.JournalIfMember(d.Session, s, func() error { ran = true; return nil }))
+	f, err := d.HostsWithoutReleases(t.Context(), s)
 	d.must(err)
 	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
@@ -281,6 +281,6 @@ func TestMember(t *testing.T) {
 	}
 	of := twinOf("toykat", d.dir, "dev")
 	of.Options = twin.Options{Name: "dev", Owner: "ada", NAT: true}
-	err = twins.Grant(d.Session, s, &of)
+	err = twins.LimitForMember(d.Session, s, &of)
 	d.wantExit(err, problem.Refused)
 }

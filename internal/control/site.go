@@ -29,7 +29,7 @@ func (c *Session) Directory() (string, error) {
 	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	switch len(up) {
 	case 1:
-		if !up[0].There() {
+		if !up[0].Exists() {
 			return "", problem.New(problem.Usage, "site %s is up on this host, but its directory is gone", up[0].Site).
 				At(up[0].Dir).
 				Try("orrery down --name %s takes it down; -C names the directory if it is elsewhere now", up[0].Site)
@@ -53,8 +53,8 @@ func (c *Session) Load() (*site.Site, error) {
 	if err != nil || c.Twin == "" {
 		return s, err
 	}
-	t, err := c.Call(s).Twins().One(context.Background(), c.Twin)
-	c.Known.Forget(s.Name + "." + c.Twin)
+	t, err := c.Connector(s).Twins().Find(context.Background(), c.Twin)
+	c.Known.Remove(s.Name + "." + c.Twin)
 	if err == nil {
 		c.Known.Add(t.Record)
 	} else if _, statErr := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); statErr != nil ||
@@ -64,8 +64,8 @@ func (c *Session) Load() (*site.Site, error) {
 	return c.Register().AsTwin(s, c.Twin, 0)
 }
 
-// Absolute returns the absolute path of the site directory.
-func (c *Session) Absolute() (string, error) {
+// AbsDirectory returns the absolute path of the site directory.
+func (c *Session) AbsDirectory() (string, error) {
 	dir, err := c.Directory()
 	if err != nil {
 		return "", err
@@ -75,10 +75,10 @@ func (c *Session) Absolute() (string, error) {
 
 // MarkUp records that a site was brought up on this machine.
 func MarkUp(c *Session, s *site.Site) error {
-	if !hosts.Near(s) {
+	if !hosts.IncludesLocal(s) {
 		return nil
 	}
-	dir, err := c.Absolute()
+	dir, err := c.AbsDirectory()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // say writes a file in a running node, from inside the node.
 func (d *desk) say(node, path, text string) {
 	d.Helper()
-	in, err := way.Into(d.Context(), d.Session, d.site(), node)
+	in, err := way.Runner(d.Context(), d.Session, d.site(), node)
 	d.must(err)
 	d.must(in.Put(d.Context(), host.File{Path: path, Content: []byte(text), Mode: 0o644}))
 }
@@ -24,7 +24,7 @@ func (d *desk) say(node, path, text string) {
 // wantSaid wants a file of a node that runs to hold this.
 func (d *desk) wantSaid(node, path, want string) {
 	d.Helper()
-	in, err := way.Into(d.Context(), d.Session, d.site(), node)
+	in, err := way.Runner(d.Context(), d.Session, d.site(), node)
 	d.must(err)
 	var out strings.Builder
 	err = in.Run(d.Context(), host.Command{Args: []string{"cat", path}, Stdout: &out})
@@ -56,7 +56,7 @@ func (d *desk) wantWritten(db, web string) {
 func TestSnapshot(t *testing.T) {
 	d := diskDesk(t)
 	s := d.site()
-	_, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
+	_, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Extras{})
 	d.wantExit(err, problem.Failed, "none of these nodes", "orrery up")
 	d.up()
 	want := func(db, web string) {
@@ -65,7 +65,7 @@ func TestSnapshot(t *testing.T) {
 		d.wantNodes(allUp)
 	}
 	d.writeAll("then")
-	taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Extras{})
 	d.must(err)
 	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 || len(taken.Nodes) != 3 ||
 		len(taken.Volumes) != 1 {
@@ -80,7 +80,7 @@ func TestSnapshot(t *testing.T) {
 		!strings.Contains(asker.asked[0].Why, "3 nodes") {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	d.Asker = control.Agreed{}
+	d.Asker = control.AssumeYes{}
 	want("now", "now")
 
 	d.fault.Fail("Start", "web1", 1, nil)
@@ -106,7 +106,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("restored was %+v", made)
 	}
 	want("then", "then")
-	f, err := d.Bare(t.Context(), s)
+	f, err := d.HostsWithoutReleases(t.Context(), s)
 	d.must(err)
 	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
@@ -127,7 +127,7 @@ func TestSnapshotUndone(t *testing.T) {
 	}
 	d.write("roles/db/role.toml", "[[file]]\npath = \"/etc/ledger\"\ntemplate = \"ledger.tmpl\"\n")
 	apply("then")
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	apply("now")
 	d.fault.Fail("Start", "db", 1, nil)
@@ -143,7 +143,7 @@ func TestSnapshotOfNode(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
 	s := d.site()
-	taken, err := snapshots.Take(t.Context(), d.Session, s, []string{"web1"}, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, s, []string{"web1"}, snapshots.Extras{})
 	d.must(err)
 	if len(taken.Nodes) != 1 {
 		t.Errorf("in it are %+v", taken.Nodes)
@@ -178,11 +178,11 @@ func TestSnapshotKilled(t *testing.T) {
 		d.up()
 		s := d.site()
 		d.say("db", motd, "then")
-		taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
+		taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Extras{})
 		d.must(err)
 		d.say("db", motd, "now")
 		d.fault.KillAt(n)
-		ctx, cancel := d.fault.Dying(t.Context())
+		ctx, cancel := d.fault.KillContext(t.Context())
 		_, err = snapshots.Restore(ctx, d.Session, s, taken.ID, nil)
 		cancel()
 		d.fault.Revive()
@@ -192,7 +192,7 @@ func TestSnapshotKilled(t *testing.T) {
 			}
 			return
 		}
-		d.must(overdue.UnderWay(d.Context(), d.Session, s))
+		d.must(overdue.ReportPending(d.Context(), d.Session, s))
 		_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 		d.must(err)
 		d.up()

@@ -8,10 +8,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Tell notifies the hooks of a site of an event. Failures of hooks are reported and recorded, and
+// NotifyHooks notifies the hooks of a site of an event. Failures of hooks are reported and recorded, and
 // have no other effect.
-func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
-	e.Who = Who()
+func (c *Session) NotifyHooks(ctx context.Context, s *site.Site, e hook.Event) {
+	e.Who = UserName()
 	err := unattended.Notify(ctx, c.Local(), c.Dirs, s, e)
 	if err == nil {
 		return
@@ -22,7 +22,7 @@ func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 	}
 }
 
-// TellTrialEnd notifies the hooks how a trial ended.
-func TellTrialEnd(ctx context.Context, c *Session, s *site.Site, release int, result, why string) {
-	c.Tell(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
+// NotifyTrialEnd notifies the hooks how a trial ended.
+func NotifyTrialEnd(ctx context.Context, c *Session, s *site.Site, release int, result, why string) {
+	c.NotifyHooks(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
 }

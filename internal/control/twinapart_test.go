@@ -17,16 +17,16 @@ func TestTwinApart(t *testing.T) {
 	d.up()
 	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
-	one := func() error { _, err := d.Call(d.site()).Twins().One(t.Context(), "dev"); return err }
+	one := func() error { _, err := d.Connector(d.site()).Twins().Find(t.Context(), "dev"); return err }
 	d.must(one())
 	all, silent, err := twins.List(t.Context(), d.Session)
 	if err != nil || silent != nil || len(all) != 1 || !slices.Equal(all[0].On, []string{"sv1", "sv2"}) ||
 		all[0].Nodes != 2 || all[0].Running != 2 {
 		t.Errorf("the twins are %+v, %v, %v", all, silent, err)
 	}
-	_, err = d.Call(d.site()).Twins().One(t.Context(), "deb")
+	_, err = d.Connector(d.site()).Twins().Find(t.Context(), "deb")
 	d.wantExit(err, problem.Mistake, `has no twin "deb"`, "did you mean dev?")
-	_, err = d.Call(d.site()).Twins().One(t.Context(), "something-else")
+	_, err = d.Connector(d.site()).Twins().Find(t.Context(), "something-else")
 	d.wantExit(err, problem.Mistake, "there are dev")
 	other := d.others["sv2"].Host("sv2", "toykat.dev", nil)
 	records, err := other.Twins.List(t.Context())
@@ -51,6 +51,6 @@ func TestTwinApart(t *testing.T) {
 	d.must(err)
 	d.others = nil
 	d.Links.Close()
-	_, err = d.Call(d.site()).Twins().One(t.Context(), "other")
+	_, err = d.Connector(d.site()).Twins().Find(t.Context(), "other")
 	d.wantExit(err, problem.Failed, `no host of site toykat that answers has a twin "other"`)
 }

@@ -43,7 +43,7 @@ func newChanging(t *testing.T) changing {
 	d.stage(700)
 	d.turnTo(700)
 	d.stage(701)
-	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
 	d.must(err)
 	to := filepath.Join(t.TempDir(), "backups") + "/"
 	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
@@ -72,7 +72,7 @@ func (c changing) verbs(ctx context.Context, of string) map[string]func() error 
 		},
 		"rollback": func() error { _, err := releases.Rollback(ctx, c.Session, s, on); return err },
 		"snapshot": func() error {
-			_, err := snapshots.Take(ctx, c.Session, s, on, snapshots.Part{})
+			_, err := snapshots.Take(ctx, c.Session, s, on, snapshots.Extras{})
 			return err
 		},
 		"snapshot restore": func() error { _, err := snapshots.Restore(ctx, c.Session, s, c.id, on); return err },

@@ -30,7 +30,7 @@ func TestVolumes(t *testing.T) {
 	if len(rows) != 2 || rows[0].There || !rows[1].Orphan || rows[1].Node != "db" || len(orphans) != 1 {
 		t.Errorf("%+v, %v", rows, orphans)
 	}
-	if names := volumes.Formers(d.Session, d.site()); strings.Join(names, " ") != "db" {
+	if names := volumes.FormerNodes(d.Session, d.site()); strings.Join(names, " ") != "db" {
 		t.Errorf("the former nodes are %v", names)
 	}
 }

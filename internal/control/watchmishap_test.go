@@ -41,7 +41,7 @@ func TestMishapWatch(t *testing.T) {
 		d.onShortTrial()
 		d.watch.events = nil
 		m.order(name, nth)
-		if err := control.Unattended(d.Session, "toykat").Run(t.Context(), apply.OnTrial, ""); err != nil {
+		if err := control.Unattended(d.Session, "toykat").Run(t.Context(), apply.TriggerTrial, ""); err != nil {
 			t.Errorf("%s fails, and the watch ends with %v", name, err)
 		}
 		end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
@@ -75,7 +75,7 @@ func TestWatchEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("the caller has gone")
 		time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
-		if err := control.Unattended(d.Session, "toykat").Run(ctx, apply.OnTrial, ""); !errors.Is(err, gone) {
+		if err := control.Unattended(d.Session, "toykat").Run(ctx, apply.TriggerTrial, ""); !errors.Is(err, gone) {
 			t.Errorf("it ends with %v", err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)

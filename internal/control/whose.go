@@ -14,7 +14,7 @@ func OnlyTwin(c *Session) (r twin.Record, err error) {
 	found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
 	case 0:
-		return r, c.Register().NoTwin("", c.Twin)
+		return r, c.Register().NoTwinError("", c.Twin)
 	case 1:
 		return found[0], nil
 	}
@@ -33,7 +33,7 @@ func (c *Session) MayChange(s *site.Site) error {
 		return nil
 	}
 	r, err := c.Register().ReadTwin(s.Key())
-	if err != nil || r.Options.Owner == Who() {
+	if err != nil || r.Options.Owner == UserName() {
 		return nil
 	}
 	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).

@@ -15,30 +15,30 @@ import (
 	"orrery/internal/tree"
 )
 
-// most limits how much of a private layer is examined.
-var most = tree.Bounds{Depth: 256, Names: 1 << 20, All: 2 << 20, Text: 256 << 20}
+// walkBounds limits how much of a private layer is examined.
+var walkBounds = tree.Bounds{Depth: 256, Names: 1 << 20, All: 2 << 20, Text: 256 << 20}
 
 // maxFound limits how many changes are reported for one node.
 const maxFound = 100
 
-// A Free list contains the paths of files and directories that a node may change freely.
-type Free []string
+// A IgnoreList list contains the paths of files and directories that a node may change freely.
+type IgnoreList []string
 
 // has reports whether a path is free.
-func (f Free) has(name string) bool {
+func (f IgnoreList) has(name string) bool {
 	name = "/" + relative(name)
 	return slices.ContainsFunc(f, func(free string) bool { return name == free || strings.HasPrefix(name, free+"/") })
 }
 
-// A finding collects the drift of one node.
-type finding struct {
+// A collector collects the drift of one node.
+type collector struct {
 	node string
 	all  []observe.Drift
 }
 
-func (f *finding) full() bool { return len(f.all) >= maxFound }
+func (f *collector) full() bool { return len(f.all) >= maxFound }
 
-func (f *finding) add(kind observe.DriftKind, how observe.DriftHow, subject, role, want, found string) {
+func (f *collector) add(kind observe.DriftKind, how observe.DriftState, subject, role, want, found string) {
 	if !f.full() {
 		f.all = append(f.all, observe.Drift{Kind: kind, How: how, Node: f.node, Subject: subject, Role: role, Want: want,
 			Found: found})

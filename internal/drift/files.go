@@ -14,18 +14,18 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Rendered file is a file that a role writes to the node.
-type Rendered struct {
+// A RoleFile file is a file that a role writes to the node.
+type RoleFile struct {
 	host.File
 	Role string
 }
 
-const asRendered = "as its role makes it"
+const asRoleFile = "as its role makes it"
 
 // Files returns the drift of files that roles have written to a node. The number first is the
 // host's user id of the node's root.
-func Files(node string, root *tree.Root, first int, files []Rendered, free Free) ([]observe.Drift, error) {
-	f := finding{node: node}
+func Files(node string, root *tree.Root, first int, files []RoleFile, free IgnoreList) ([]observe.Drift, error) {
+	f := collector{node: node}
 	for _, want := range files {
 		if free.has(want.Path) {
 			continue
@@ -37,12 +37,12 @@ func Files(node string, root *tree.Root, first int, files []Rendered, free Free)
 	return f.all, nil
 }
 
-func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
+func (f *collector) file(root *tree.Root, first int, want *RoleFile) error {
 	altered := func(as, found string) { f.add(observe.DriftFile, observe.Altered, want.Path, want.Role, as, found) }
 	st, err := root.Lstat(want.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-		f.add(observe.DriftFile, observe.Gone, want.Path, want.Role, asRendered, gone)
+		f.add(observe.DriftFile, observe.Gone, want.Path, want.Role, asRoleFile, gone)
 		return nil
 	case err != nil:
 		return err
@@ -52,35 +52,35 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 		}
 		return nil
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		altered(asRendered, tree.Kind(st.Mode))
+		altered(asRoleFile, tree.Kind(st.Mode))
 		return nil
 	}
-	uid, gid, err := image.AccountIn([]*tree.Root{root}, want.Owner)
+	uid, gid, err := image.LookupAccountIn([]*tree.Root{root}, want.Owner)
 	if err != nil {
 		altered("owned by "+want.Owner, "owned by nobody whom the node knows by that name")
 		return nil
 	}
 	as := unix.Stat_t{Mode: unix.S_IFREG | want.Mode, Uid: uint32(uid), Gid: uint32(gid)}
-	if want, found := dress(&as, st, first); found != "" {
+	if want, found := compareAttributes(&as, st, first); found != "" {
 		altered(want, found)
 		return nil
 	}
 	if st.Size == int64(len(want.Content)) {
 		text, err := root.ReadFile(want.Path, st.Size)
-		if err := tree.Standing(err); err != nil && !errors.Is(err, tree.ErrTooLarge) {
+		if err := tree.IgnoreGone(err); err != nil && !errors.Is(err, tree.ErrTooLarge) {
 			return err
 		}
 		if err == nil && bytes.Equal(text, want.Content) {
 			return nil
 		}
 	}
-	altered(asRendered, changed)
+	altered(asRoleFile, changed)
 	return nil
 }
 
-// dress compares the mode and the owner of a path. It returns "" if they are equal. The number
+// compareAttributes compares the mode and the owner of a path. It returns "" if they are equal. The number
 // first is the user id of the node's root in actual.
-func dress(intended, actual *unix.Stat_t, first int) (want, found string) {
+func compareAttributes(intended, actual *unix.Stat_t, first int) (want, found string) {
 	uid, gid := int(actual.Uid)-first, int(actual.Gid)-first
 	switch {
 	case intended.Mode&unix.S_IFMT == unix.S_IFLNK: // its mode and owner have no effect

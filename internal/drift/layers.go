@@ -16,18 +16,19 @@ import (
 	"orrery/internal/tree"
 )
 
-// programs are the directories that a node should not change: their content came with packages, pip
+// programDirs are the directories that a node should not change: their content came with packages, pip
 // and build steps. Other directories (/etc, /var, /root, /home) also belong to the node.
-var programs = []string{"usr", "opt"}
+var programDirs = []string{"usr", "opt"}
 
 // Programs returns what a node has deleted or changed of the programs in its layers, except free
 // paths. It ignores what the node has added.
-func Programs(ctx context.Context, node string, private *tree.Root, layers Stack, free Free) ([]observe.Drift, error) {
-	w := &walk{finding: finding{node: node}, ctx: ctx, layers: layers, free: free}
-	for _, top := range programs {
+func Programs(ctx context.Context, node string, private *tree.Root, layers LayerStack,
+	free IgnoreList) ([]observe.Drift, error) {
+	w := &walk{collector: collector{node: node}, ctx: ctx, layers: layers, free: free}
+	for _, top := range programDirs {
 		inside, err := private.Sub(top)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			if err := w.instead(private, top); err != nil {
+			if err := w.checkReplacement(private, top); err != nil {
 				return nil, err
 			}
 			continue
@@ -36,7 +37,7 @@ func Programs(ctx context.Context, node string, private *tree.Root, layers Stack
 			return nil, err
 		}
 		w.top = top
-		err = inside.Walk(ctx, most, w.visit)
+		err = inside.Walk(ctx, walkBounds, w.visit)
 		inside.Close() //nolint:errcheck // it was only read
 		if err != nil && !errors.Is(err, errFull) {
 			return nil, err
@@ -48,15 +49,15 @@ func Programs(ctx context.Context, node string, private *tree.Root, layers Stack
 var errFull = errors.New("enough has been found")
 
 type walk struct {
-	finding
+	collector
 	ctx    context.Context
-	layers Stack
-	free   Free
+	layers LayerStack
+	free   IgnoreList
 	top    string
 }
 
-// instead checks what the private layer contains in place of a whole directory of programs.
-func (w *walk) instead(private *tree.Root, top string) error {
+// checkReplacement checks what the private layer contains in place of a whole directory of programs.
+func (w *walk) checkReplacement(private *tree.Root, top string) error {
 	st, err := private.Lstat(top)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -67,7 +68,7 @@ func (w *walk) instead(private *tree.Root, top string) error {
 			return err
 		}
 		if ok {
-			w.replaced(top, st)
+			w.addReplaced(top, st)
 		}
 	}
 	return err
@@ -90,17 +91,17 @@ func (w *walk) visit(e *tree.Entry) error {
 	case !ok:
 		return nil
 	case e.Stat.Mode&unix.S_IFMT != original.Mode&unix.S_IFMT:
-		w.replaced(name, &e.Stat)
+		w.addReplaced(name, &e.Stat)
 		return tree.SkipDir
 	}
-	if want, found := dress(original, &e.Stat, 0); found != "" {
+	if want, found := compareAttributes(original, &e.Stat, 0); found != "" {
 		w.add(observe.DriftProgram, observe.Altered, "/"+name, "", want, found)
 		return nil
 	}
 	same, err := true, error(nil)
 	switch original.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return w.emptied(e, name)
+		return w.addMissing(e, name)
 	case unix.S_IFREG:
 		same, err = sameContent(w.ctx, layer, name, original, func() (*os.File, int64, error) {
 			fd, st, err := tree.OpenEntry(e.Dir, e.Name)
@@ -112,7 +113,7 @@ func (w *walk) visit(e *tree.Entry) error {
 	if err == nil && !same {
 		w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, changed)
 	}
-	return tree.Standing(err)
+	return tree.IgnoreGone(err)
 }
 
 const (
@@ -121,18 +122,18 @@ const (
 	gone    = "gone"
 )
 
-// replaced reports a file of another kind in place of one in a layer, or a deleted file if it is a
+// addReplaced reports a file of another kind in place of one in a layer, or a deleted file if it is a
 // whiteout of overlayfs.
-func (w *walk) replaced(name string, st *unix.Stat_t) {
-	if tree.Whiteout(st) {
+func (w *walk) addReplaced(name string, st *unix.Stat_t) {
+	if tree.IsWhiteout(st) {
 		w.add(observe.DriftProgram, observe.Gone, "/"+name, "", asLayer, gone)
 		return
 	}
 	w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, tree.Kind(st.Mode))
 }
 
-// emptied reports what is missing in a directory that was deleted and created again.
-func (w *walk) emptied(e *tree.Entry, name string) error {
+// addMissing reports what is missing in a directory that was deleted and created again.
+func (w *walk) addMissing(e *tree.Entry, name string) error {
 	fresh, err := opaqueFile(e.Inner)
 	if err != nil || !fresh {
 		return err
@@ -165,7 +166,7 @@ func sameContent(ctx context.Context, layer *tree.Root, name string, original *u
 		return false, err
 	}
 	defer file.Close()
-	return sameBytes(untilDone{ctx, io.LimitReader(file, size)}, io.LimitReader(other, size+1))
+	return sameBytes(contextReader{ctx, io.LimitReader(file, size)}, io.LimitReader(other, size+1))
 }
 
 func sameBytes(a, b io.Reader) (bool, error) {
@@ -196,11 +197,11 @@ func sameLink(layer *tree.Root, name string, read func() (string, error)) (bool,
 	return original == current, err
 }
 
-// Laid returns the drift of files that roles have put into the layers. It resolves paths as the
+// LayerFiles returns the drift of files that roles have put into the layers. It resolves paths as the
 // node does.
-func Laid(ctx context.Context, node string, root *tree.Root, first int, layers Stack, files []Owned,
-	free Free) ([]observe.Drift, error) {
-	f := finding{node: node}
+func LayerFiles(ctx context.Context, node string, root *tree.Root, first int, layers LayerStack, files []ManagedFile,
+	free IgnoreList) ([]observe.Drift, error) {
+	f := collector{node: node}
 	for _, o := range files {
 		if free.has(o.Path) {
 			continue
@@ -225,12 +226,12 @@ func Laid(ctx context.Context, node string, root *tree.Root, first int, layers S
 			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, asLayer, tree.Kind(st.Mode))
 			continue
 		}
-		if want, found := dress(original, st, first); found != "" {
+		if want, found := compareAttributes(original, st, first); found != "" {
 			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, want, found)
 			continue
 		}
 		same, err := sameContent(ctx, layer, name, original, func() (*os.File, int64, error) { return openIn(root, name) })
-		if err := tree.Standing(err); err != nil {
+		if err := tree.IgnoreGone(err); err != nil {
 			return nil, err
 		}
 		if !same {
@@ -253,5 +254,5 @@ func openIn(root *tree.Root, name string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// An Owned path is a path that a role manages.
-type Owned struct{ Path, Role string }
+// An ManagedFile path is a path that a role manages.
+type ManagedFile struct{ Path, Role string }

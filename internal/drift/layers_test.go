@@ -22,7 +22,7 @@ import (
 type place struct {
 	*testing.T
 	dir    string
-	layers Stack
+	layers LayerStack
 	first  int
 }
 
@@ -38,7 +38,7 @@ func newPlace(t *testing.T, files map[string]string) *place {
 		p.write(path, text)
 	}
 	var err error
-	p.layers, err = OpenStack([]string{filepath.Join(p.dir, "top"), filepath.Join(p.dir, "base")})
+	p.layers, err = OpenLayers([]string{filepath.Join(p.dir, "top"), filepath.Join(p.dir, "base")})
 	p.must(err)
 	t.Cleanup(p.layers.Close)
 	return p
@@ -113,7 +113,7 @@ func TestPrograms(t *testing.T) {
 		"upper/usr/lib/kind/inside": "x",
 	})
 	p.must(os.Chmod(filepath.Join(p.dir, "upper/usr/lib/mode"), 0o777))
-	all, err := Programs(t.Context(), "web", p.open("upper"), p.layers, Free{"/usr/share/doc"})
+	all, err := Programs(t.Context(), "web", p.open("upper"), p.layers, IgnoreList{"/usr/share/doc"})
 	p.want(all, err,
 		"program /usr/bin/tar is gone, not as in its layer",
 		"program /usr/bin/ls is changed, not as in its layer",
@@ -124,8 +124,8 @@ func TestPrograms(t *testing.T) {
 		"program /usr/lib/kind is a directory, not as in its layer",
 	)
 	for _, d := range all {
-		if d.Disturbs() != (d.How != observe.Gone) {
-			t.Errorf("%v disturbs: %t", d, d.Disturbs())
+		if d.Disrupts() != (d.How != observe.Gone) {
+			t.Errorf("%v disturbs: %t", d, d.Disrupts())
 		}
 	}
 }
@@ -210,17 +210,17 @@ func TestFiles(t *testing.T) {
 		"root/etc/passwd": "root:x:0:0::/:\nnobody:x:65534:65534::/:\n", "root/etc/group": "root:x:0:\nnogroup:x:65534:\n",
 	})
 	p.must(os.Chmod(filepath.Join(p.dir, "root/etc/mode"), 0o666))
-	file := func(path, owner string) Rendered {
-		return Rendered{host.File{Path: path, Content: []byte("same\n"), Owner: owner, Mode: 0o644}, "web"}
+	file := func(path, owner string) RoleFile {
+		return RoleFile{host.File{Path: path, Content: []byte("same\n"), Owner: owner, Mode: 0o644}, "web"}
 	}
-	all, err := Files("web", p.open("root"), p.first, []Rendered{
+	all, err := Files("web", p.open("root"), p.first, []RoleFile{
 		file("/etc/same", ""), file("/etc/same", "root:root"), file("/etc/changed", ""), file("/etc/longer", ""),
 		file("/etc/mode", ""), file("/etc/kind", ""), file("/etc/gone", ""),
 		file("/etc/same/below", ""), file("/etc/leads", ""), file("/etc/owner", "nobody:nogroup"),
 		file("/etc/owner", "web:web"), file("/etc/free", ""),
 		{host.File{Path: "/etc/link", Link: "/etc/orrery/files/1"}, "web"},
 		{host.File{Path: "/etc/relinked", Link: "/etc/orrery/files/2"}, "web"},
-	}, Free{"/etc/free"})
+	}, IgnoreList{"/etc/free"})
 	p.want(all, err,
 		"file /etc/changed is changed, not as its role makes it",
 		"file /etc/longer is changed, not as its role makes it",
@@ -243,10 +243,10 @@ func TestLaid(t *testing.T) {
 		"root/etc/systemd/system/web.service": "UNIT", "root/srv/same": "same", "root/srv/free": "y",
 		"root/srv/kind@": "same",
 	})
-	all, err := Laid(t.Context(), "web", p.open("root"), 0, p.layers, []Owned{
+	all, err := LayerFiles(t.Context(), "web", p.open("root"), 0, p.layers, []ManagedFile{
 		{"/etc/systemd/system/web.service", "web"}, {"/etc/gone", "web"}, {"/srv/same", "web"}, {"/srv/free", "web"},
 		{"/srv/kind", "web"}, {"/srv/removed-by-a-build-step", "web"},
-	}, Free{"/srv/free"})
+	}, IgnoreList{"/srv/free"})
 	p.want(all, err,
 		"file /etc/systemd/system/web.service is changed, not as in its layer",
 		"file /etc/gone is gone, not as in its layer",

@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// A Round examines nodes concurrently. No single node can delay it beyond a time limit.
-type Round []look
+// A Scan examines nodes concurrently. No single node can delay it beyond a time limit.
+type Scan []probe
 
-type look struct {
+type probe struct {
 	node   int // index in the caller's list
 	within time.Duration
 	do     func(context.Context) error
 }
 
 const (
-	looksAtOnce = 64 // each starts a few processes
-	slack       = 2 * time.Second
+	maxConcurrentProbes = 64 // each starts a few processes
+	probeGrace          = 2 * time.Second
 )
 
 // Add adds a look at a node, with its time limit.
-func (r *Round) Add(node int, within time.Duration, do func(context.Context) error) {
-	*r = append(*r, look{node, within + slack, do})
+func (r *Scan) Add(node int, within time.Duration, do func(context.Context) error) {
+	*r = append(*r, probe{node, within + probeGrace, do})
 }
 
 // Run runs all looks and returns the errors by node. It does not wait for a look that exceeds its
 // limit, because a look may be blocked by the node and ignore its context.
-func (r Round) Run(ctx context.Context) map[int]error {
+func (r Scan) Run(ctx context.Context) map[int]error {
 	type answer struct {
 		node int
 		err  error
 	}
 	answers := make(chan answer, len(r))
-	places := make(chan struct{}, looksAtOnce)
+	places := make(chan struct{}, maxConcurrentProbes)
 	for _, one := range r {
 		go func() {
 			places <- struct{}{}
@@ -47,7 +47,7 @@ func (r Round) Run(ctx context.Context) map[int]error {
 			case <-within.Done():
 				select { // a look that is cancelled usually ends soon, and its error is more precise
 				case err = <-ended:
-				case <-time.After(slack):
+				case <-time.After(probeGrace):
 					err = context.Cause(within)
 				}
 			}

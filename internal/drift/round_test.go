@@ -12,21 +12,21 @@ import (
 // limit, even if their looks ignore the context.
 func TestRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var round Round
+		var round Scan
 		never := make(chan struct{})
 		defer close(never)
 		for i := range 32 {
-			round = append(round, look{i, 50 * time.Millisecond, func(context.Context) error { <-never; return nil }})
+			round = append(round, probe{i, 50 * time.Millisecond, func(context.Context) error { <-never; return nil }})
 		}
-		round = append(round, look{32, time.Second, func(context.Context) error { return nil }},
-			look{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
-			look{34, 50 * time.Millisecond, func(ctx context.Context) error {
+		round = append(round, probe{32, time.Second, func(context.Context) error { return nil }},
+			probe{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
+			probe{34, 50 * time.Millisecond, func(ctx context.Context) error {
 				<-ctx.Done()
 				return errors.New("tcp 80: no answer")
 			}})
 		began := time.Now()
 		wrong := round.Run(t.Context())
-		if took := time.Since(began); took != slack+50*time.Millisecond {
+		if took := time.Since(began); took != probeGrace+50*time.Millisecond {
 			t.Errorf("a round took %s", took)
 		}
 		if len(wrong) != 34 || wrong[0] == nil || wrong[0].Error() != "no answer within 50ms" || wrong[32] != nil ||

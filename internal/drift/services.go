@@ -16,13 +16,13 @@ type Unit struct{ Name, Role string }
 // maxOutputBytes limits the output of a node for one unit.
 const maxOutputBytes = 4 << 10
 
-// faults are the drift of each fault of a service, and the desired state.
-var faults = map[distro.Fault]struct {
-	how  observe.DriftHow
+// unitFaults are the drift of each fault of a service, and the desired state.
+var unitFaults = map[distro.UnitProblem]struct {
+	how  observe.DriftState
 	want string
 }{
-	distro.Missing: {observe.Gone, "running"}, distro.Halted: {observe.Halted, "running"},
-	distro.Disabled: {observe.Unenabled, "enabled"},
+	distro.Missing: {observe.Gone, "running"}, distro.NotRunning: {observe.NotRunning, "running"},
+	distro.Disabled: {observe.NotEnabled, "enabled"},
 }
 
 // Services returns the drift of units that must be running and enabled.
@@ -43,10 +43,10 @@ func Services(ctx context.Context, node string, in host.Runner, sv *distro.Servi
 	if len(states) != len(units) {
 		return nil, fmt.Errorf("%s told of %d units, and was asked for %d", sv.Name, len(states), len(units))
 	}
-	f := finding{node: node}
+	f := collector{node: node}
 	for i, u := range units {
 		if state := states[i]; state.Fault != "" {
-			fault := faults[state.Fault]
+			fault := unitFaults[state.Fault]
 			f.add(observe.DriftService, fault.how, u.Name, u.Role, fault.want, state.Found)
 		}
 	}

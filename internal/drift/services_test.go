@@ -35,35 +35,35 @@ func block(active, sub, file string, more ...string) string {
 func TestServices(t *testing.T) {
 	for _, c := range []struct {
 		name, says string
-		how        observe.DriftHow
+		how        observe.DriftState
 		found      string
 	}{
 		{"running", block("active", "running", "enabled", "Result=success"), "", ""},
 		{"without a section to install", block("active", "running", "static"), "", ""},
 		{"starting", block("activating", "start", "enabled"), "", ""},
-		{"stopped", block("inactive", "dead", "enabled", "Result=success"), observe.Halted, "stopped"},
+		{"stopped", block("inactive", "dead", "enabled", "Result=success"), observe.NotRunning, "stopped"},
 		{"about to start", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no",
 			"Job=35"), "", ""},
-		{"about to start, and disabled", block("inactive", "dead", "disabled", "Job=35"), observe.Unenabled, "disabled"},
+		{"about to start, and disabled", block("inactive", "dead", "disabled", "Job=35"), observe.NotEnabled, "disabled"},
 		{"never started", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no"),
-			observe.Halted, "stopped"},
-		{"failed", block("failed", "failed", "enabled", "Result=exit-code"), observe.Halted, "failed (exit-code)"},
-		{"given up", block("failed", "failed", "enabled", "Result=start-limit-hit"), observe.Halted,
+			observe.NotRunning, "stopped"},
+		{"failed", block("failed", "failed", "enabled", "Result=exit-code"), observe.NotRunning, "failed (exit-code)"},
+		{"given up", block("failed", "failed", "enabled", "Result=start-limit-hit"), observe.NotRunning,
 			"failed (start-limit-hit)"},
-		{"failing again and again", block("activating", "auto-restart", "enabled", "Result=signal"), observe.Halted,
+		{"failing again and again", block("activating", "auto-restart", "enabled", "Result=signal"), observe.NotRunning,
 			"failing again and again (signal)"},
-		{"disabled", block("active", "running", "disabled"), observe.Unenabled, "disabled"},
-		{"masked", block("active", "running", "masked"), observe.Halted, "masked"},
+		{"disabled", block("active", "running", "disabled"), observe.NotEnabled, "disabled"},
+		{"masked", block("active", "running", "masked"), observe.NotRunning, "masked"},
 		{"not there", lines("LoadState=not-found", "ActiveState=inactive", "SubState=dead", "UnitFileState="), observe.Gone,
 			"unknown to systemd"},
 		{"not readable", lines("LoadState=bad-setting", "ActiveState=inactive", "SubState=dead", "UnitFileState="),
-			observe.Halted, "not readable by systemd"},
+			observe.NotRunning, "not readable by systemd"},
 		{"once, and done", block("inactive", "dead", "enabled", "Type=oneshot", "Result=success", "RemainAfterExit=no"), "",
 			""},
 		{"once, and to remain", block("inactive", "dead", "enabled", "Type=oneshot", "Result=success",
-			"RemainAfterExit=yes"), observe.Halted, "stopped"},
+			"RemainAfterExit=yes"), observe.NotRunning, "stopped"},
 		{"conditions do not hold", block("inactive", "dead", "enabled", "ConditionResult=no"), "", ""},
-		{"words of its own", block("failed", "failed", "enabled", "Result=\x1b[2J evil"), observe.Halted, "failed"},
+		{"words of its own", block("failed", "failed", "enabled", "Result=\x1b[2J evil"), observe.NotRunning, "failed"},
 		{"states of its own", block("\x1b]0;evil\x07", "evil", "evil"), "", ""},
 	} {
 		got, err := Services(t.Context(), "web", says(block("active", "running", "enabled"), c.says),

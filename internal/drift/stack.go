@@ -17,13 +17,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Stack contains the layers of a node, the topmost first. It shows them as overlayfs would
+// A LayerStack contains the layers of a node, the topmost first. It shows them as overlayfs would
 // without the node's private layer.
-type Stack []*tree.Root
+type LayerStack []*tree.Root
 
-// OpenStack opens the trees of layers, the topmost first.
-func OpenStack(dirs []string) (Stack, error) {
-	var s Stack
+// OpenLayers opens the trees of layers, the topmost first.
+func OpenLayers(dirs []string) (LayerStack, error) {
+	var s LayerStack
 	for _, dir := range dirs {
 		layer, err := tree.Open(dir)
 		if err != nil {
@@ -36,7 +36,7 @@ func OpenStack(dirs []string) (Stack, error) {
 }
 
 // Close closes the layers.
-func (s Stack) Close() {
+func (s LayerStack) Close() {
 	for _, layer := range s {
 		layer.Close() //nolint:errcheck // it was only read
 	}
@@ -44,11 +44,11 @@ func (s Stack) Close() {
 
 // find returns the topmost layer that contains a path, with the file's status. If ok is false, a
 // node without a private layer would see no file there.
-func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, err error) {
+func (s LayerStack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, err error) {
 	for _, layer := range s {
-		st, hides, err := at(layer, name)
+		st, hides, err := lookup(layer, name)
 		if err != nil || st != nil {
-			return layer, st, err == nil && !tree.Whiteout(st), err
+			return layer, st, err == nil && !tree.IsWhiteout(st), err
 		}
 		if hides {
 			break
@@ -57,9 +57,9 @@ func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, er
 	return nil, nil, false, nil
 }
 
-// at returns the status of a path in one layer, or nil if there is none. It also reports whether
+// lookup returns the status of a path in one layer, or nil if there is none. It also reports whether
 // the layer hides the path in the layers below.
-func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) {
+func lookup(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) {
 	parts := strings.Split(name, "/")
 	for n := range parts {
 		part := strings.Join(parts[:n+1], "/")
@@ -82,10 +82,10 @@ func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) 
 }
 
 // names returns the names in a directory of the stack, sorted.
-func (s Stack) names(dir string) ([]string, error) {
+func (s LayerStack) names(dir string) ([]string, error) {
 	seen := map[string]bool{} // name to whether it is visible
 	for _, layer := range s {
-		st, hides, err := at(layer, dir)
+		st, hides, err := lookup(layer, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (s Stack) names(dir string) ([]string, error) {
 // list adds the names of one layer's directory, and reports whether the directory hides the layers
 // below.
 func list(layer *tree.Root, dir string, seen map[string]bool) (hides bool, err error) {
-	names, err := layer.Names(dir, most.Names)
+	names, err := layer.Names(dir, walkBounds.Names)
 	if err != nil {
 		return false, err
 	}
@@ -123,7 +123,7 @@ func list(layer *tree.Root, dir string, seen map[string]bool) (hides bool, err e
 		if err != nil {
 			return false, err
 		}
-		seen[name] = !tree.Whiteout(st)
+		seen[name] = !tree.IsWhiteout(st)
 	}
 	return opaque(layer, dir)
 }
@@ -146,7 +146,7 @@ func opaqueFile(fd int) (bool, error) {
 // Restore restores a path of the layers that is missing or altered in a node's tree, and all that
 // is missing below it. It keeps other files there. The number first is the host's user id of the
 // node's root.
-func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name string) error {
+func (s LayerStack) Restore(ctx context.Context, to *tree.Root, first int, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -156,7 +156,7 @@ func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name strin
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("/%s is in no layer of the node", tree.Shorten(name))
+		return fmt.Errorf("/%s is in no layer of the node", tree.DisplayPath(name))
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -173,11 +173,12 @@ func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name strin
 	return nil // a pipe or a device has no content to restore
 }
 
-func (s Stack) restoreDirectory(ctx context.Context, to *tree.Root, first int, name string, st *unix.Stat_t) error {
+func (s LayerStack) restoreDirectory(ctx context.Context, to *tree.Root, first int, name string,
+	st *unix.Stat_t) error {
 	if err := to.MkdirAll(name, first+int(st.Uid), first+int(st.Gid)); err != nil {
 		return err
 	}
-	if err := to.Own(name, first+int(st.Uid), first+int(st.Gid), st.Mode&0o7777); err != nil {
+	if err := to.SetOwnerMode(name, first+int(st.Uid), first+int(st.Gid), st.Mode&0o7777); err != nil {
 		return err
 	}
 	inside, err := s.names(name)
@@ -211,7 +212,7 @@ func restoreFile(ctx context.Context, to *tree.Root, first int, layer *tree.Root
 		attrs["security.capability"] = value
 	}
 	fill := func(file *os.File) error {
-		_, err := io.Copy(file, untilDone{ctx, from})
+		_, err := io.Copy(file, contextReader{ctx, from})
 		return err
 	}
 	return to.Put(tree.File{
@@ -220,13 +221,13 @@ func restoreFile(ctx context.Context, to *tree.Root, first int, layer *tree.Root
 	}, first, first)
 }
 
-// untilDone reads until ctx ends.
-type untilDone struct {
+// contextReader reads until ctx ends.
+type contextReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (r untilDone) Read(p []byte) (int, error) {
+func (r contextReader) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}

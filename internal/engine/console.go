@@ -14,7 +14,7 @@ import (
 // cure.
 func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure string,
 	connect func() (io.ReadWriteCloser, error)) (io.ReadWriteCloser, error) {
-	held, err := takeConsole(ctx, ref, run, by)
+	held, err := lockConsole(ctx, ref, run, by)
 	if err != nil {
 		return nil, err
 	}
@@ -24,26 +24,26 @@ func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure 
 		return nil, problem.New(problem.Failed, "the console of node %s does not answer", ref.Name).At(ref.Site).
 			Because(err).Try("%s", cure)
 	}
-	return line{conn, held}, nil
+	return lockedConsole{conn, held}, nil
 }
 
-// line is a connection to a console that holds the lock of the console.
-type line struct {
+// lockedConsole is a connection to a console that holds the lock of the console.
+type lockedConsole struct {
 	io.ReadWriteCloser
 	held *host.Lock
 }
 
-func (l line) Close() error {
+func (l lockedConsole) Close() error {
 	defer l.held.Release()
 	return l.ReadWriteCloser.Close()
 }
 
-// takeConsole locks the console of a running node, by a lock file in run.
-func takeConsole(ctx context.Context, ref Ref, run string, by host.Holder) (*host.Lock, error) {
+// lockConsole locks the console of a running node, by a lock file in run.
+func lockConsole(ctx context.Context, ref Ref, run string, by host.Holder) (*host.Lock, error) {
 	path := filepath.Join(run, "console.lock")
 	held, err := host.TakeLock(ctx, path, by)
 	if problem.Is(err, problem.Locked) {
-		return nil, problem.New(problem.Locked, "the console of node %s is taken: %s", ref.Name, host.HeldBy(path)).
+		return nil, problem.New(problem.Locked, "the console of node %s is taken: %s", ref.Name, host.DescribeHolder(path)).
 			At(ref.Site).
 			Try("wait, or end that process; orrery console --log %s shows what is printed on it", ref.Name)
 	}

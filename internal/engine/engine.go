@@ -27,7 +27,7 @@ type Engine interface {
 	// privileges and limits of a running node cannot be changed, except by these engines. With
 	// Capabilities.LiveLimits, Change sets limits of a running node at once and reads them back.
 	// With Capabilities.MoveNIC, it moves interfaces to other bridges. With Capabilities.PlugNIC,
-	// it adds and removes interfaces, as far as spec.Rewire says.
+	// it adds and removes interfaces, as far as spec.NICChange says.
 	Change(ctx context.Context, n *spec.Node) error
 	// Start boots a node and returns as soon as commands can be run in it. It leaves a running node
 	// alone.
@@ -39,54 +39,54 @@ type Engine interface {
 	// missing node is no error.
 	Destroy(ctx context.Context, ref Ref) error
 	// Mark records how far a node has been configured, and which health checks it has passed.
-	Mark(ctx context.Context, ref Ref, m Mark) error
+	Mark(ctx context.Context, ref Ref, m Progress) error
 	// Runner returns a runner of commands in a running node. If the node does not run, the runner
 	// returns NotRunning, as Freeze, Remount and View do.
 	Runner(ref Ref) host.Runner
 }
 
-// A Trier is an engine that must try some abilities out to know them, which takes a moment. Its
+// A CapabilityProber is an engine that must try some abilities out to know them, which takes a moment. Its
 // Capabilities method reports only what is known without a trial.
-type Trier interface {
-	// Try returns the Capabilities, including the results of the trial. One trial in a process is
+type CapabilityProber interface {
+	// ProbeCapabilities returns the Capabilities, including the results of the trial. One trial in a process is
 	// enough.
-	Try(ctx context.Context) observe.Capabilities
+	ProbeCapabilities(ctx context.Context) observe.Capabilities
 }
 
-// Tried returns the Capabilities of an engine, including the results of a trial if the engine is a
+// ProbedCapabilities returns the Capabilities of an engine, including the results of a trial if the engine is a
 // Trier.
-func Tried(ctx context.Context, e Engine) observe.Capabilities {
-	if t, ok := e.(Trier); ok {
-		return t.Try(ctx)
+func ProbedCapabilities(ctx context.Context, e Engine) observe.Capabilities {
+	if t, ok := e.(CapabilityProber); ok {
+		return t.ProbeCapabilities(ctx)
 	}
 	return e.Capabilities()
 }
 
-// A Glancer is an engine that can find out faster than List whether a node runs. It needs to know
+// A StateReader is an engine that can find out faster than List whether a node runs. It needs to know
 // only what nodedir.Head reads of the node.
-type Glancer interface {
-	// Glance sets the state of an existing node of the engine.
-	Glance(n *observe.Node)
+type StateReader interface {
+	// ReadState sets the state of an existing node of the engine.
+	ReadState(n *observe.Node)
 }
 
-// Glances returns a function that sets the state of a node of any of the engines. It reports false
+// StateReaderOf returns a function that sets the state of a node of any of the engines. It reports false
 // if one of them is not a Glancer.
-func Glances(engines map[string]Engine) (see func(*observe.Node), can bool) {
+func StateReaderOf(engines map[string]Engine) (see func(*observe.Node), can bool) {
 	for _, e := range engines {
-		if _, can := e.(Glancer); !can {
+		if _, can := e.(StateReader); !can {
 			return nil, false
 		}
 	}
 	return func(n *observe.Node) {
 		if e, known := engines[n.Engine]; known {
-			e.(Glancer).Glance(n)
+			e.(StateReader).ReadState(n)
 		}
 	}, true
 }
 
-// A Keeper is an engine that can set a node's private layer aside, so that a replacement can be
+// A Replacer is an engine that can set a node's private layer aside, so that a replacement can be
 // undone at once. It has Capabilities.Keep.
-type Keeper interface {
+type Replacer interface {
 	// Replace makes a stopped node from other layers and keeps the former node aside.
 	Replace(ctx context.Context, n *spec.Node) error
 	// Restore puts the former node, stopped, back in the place of a stopped one.
@@ -99,13 +99,13 @@ type Keeper interface {
 // It has Capabilities.Move.
 type Receiver interface {
 	Layered
-	// OfHost returns the paths in a node's private layer that were written for this host and are
+	// HostSpecificFiles returns the paths in a node's private layer that were written for this host and are
 	// unchanged. They are not sent to the other host, which writes its own.
-	OfHost(n *spec.Node) []string
+	HostSpecificFiles(n *spec.Node) []string
 	// Receive makes a stopped node from layer, the node's private layer on the other host, which
 	// has the form described at Layered.Private. The mark m is how far the node had come there. If
 	// resumes is set, Receive records that the node must be started again.
-	Receive(ctx context.Context, n *spec.Node, layer string, m Mark, resumes bool) error
+	Receive(ctx context.Context, n *spec.Node, layer string, m Progress, resumes bool) error
 }
 
 // An Idmapper is an engine whose nodes see files of the host, but with user ids of their own.
@@ -114,10 +114,10 @@ type Idmapper interface {
 	Idmap(ref Ref) (first int, err error)
 }
 
-// A Spacer is an engine whose running nodes have network namespaces.
-type Spacer interface {
-	// Space returns the file of a node's network namespace, or "" if the node does not run.
-	Space(ref Ref) string
+// A NetNamespacer is an engine whose running nodes have network namespaces.
+type NetNamespacer interface {
+	// NetNamespace returns the file of a node's network namespace, or "" if the node does not run.
+	NetNamespace(ref Ref) string
 }
 
 // A Sweeper is an engine that may leave something behind when the program is killed.
@@ -171,36 +171,36 @@ type Layered interface {
 	Fill(ref Ref, layer string) error
 }
 
-// A Viewer is an engine that gives the host access to the files of a running node without running
+// A RootOpener is an engine that gives the host access to the files of a running node without running
 // anything in it.
-type Viewer interface {
-	// View opens the root of a running node with the node's own mounts. What the caller writes
+type RootOpener interface {
+	// OpenRoot opens the root of a running node with the node's own mounts. What the caller writes
 	// there is as if a process of the node had written it. The owners of files are those that the
 	// host sees, see Idmapper.
-	View(ref Ref) (*tree.Root, error)
+	OpenRoot(ref Ref) (*tree.Root, error)
 }
 
-// A Consoled engine has nodes with a serial console.
-type Consoled interface {
+// A ConsoleProvider engine has nodes with a serial console.
+type ConsoleProvider interface {
 	Console(ref Ref) host.Console
 }
 
-// A Screened engine may have nodes with screens. A node without one returns an Unable problem.
-type Screened interface {
+// A ScreenProvider engine may have nodes with screens. A node without one returns an Unable problem.
+type ScreenProvider interface {
 	Screen(ref Ref) host.Screen
 }
 
-// A Pooled engine takes the memory of its nodes from a pool that is separate from the host's
+// A MemoryPoolProvider engine takes the memory of its nodes from a pool that is separate from the host's
 // memory.
-type Pooled interface {
+type MemoryPoolProvider interface {
 	// Pool describes the pool. It returns nil if the host does not report one or runs no nodes of
 	// the engine.
-	Pool(ctx context.Context) *observe.Pool
+	Pool(ctx context.Context) *observe.MemoryPool
 }
 
-// A Grouped engine keeps the processes of a node in a control group of the host. The group has the
+// A CgroupProvider engine keeps the processes of a node in a control group of the host. The group has the
 // same name in every hierarchy.
-type Grouped interface {
+type CgroupProvider interface {
 	Cgroup(ref Ref) (path string) // relative to the root of a hierarchy
 }
 
@@ -213,14 +213,14 @@ type Renewer interface {
 	Renew(ctx context.Context, ref Ref) (*Renewal, error)
 }
 
-// A Rememberer is an engine that can save the memory of running nodes and resume them from it.
-type Rememberer interface {
-	// Remember writes the memory of a frozen node to a new file that only root can read. The node
+// A MemorySaver is an engine that can save the memory of running nodes and resume them from it.
+type MemorySaver interface {
+	// SaveMemory writes the memory of a frozen node to a new file that only root can read. The node
 	// stays frozen until Thaw.
-	Remember(ctx context.Context, ref Ref, file string) error
-	// Recall makes the next Start of a stopped node resume from such a file instead of booting, or
+	SaveMemory(ctx context.Context, ref Ref, file string) error
+	// ResumeFrom makes the next Start of a stopped node resume from such a file instead of booting, or
 	// boot again if file is "".
-	Recall(ref Ref, file string) error
+	ResumeFrom(ref Ref, file string) error
 }
 
 // A Renewal is the result of Renew.
@@ -247,8 +247,8 @@ func NotRunning(ref Ref) error {
 // RefOf returns the Ref of a specified node.
 func RefOf(n *spec.Node) Ref { return Ref{n.Site, n.ID, n.Name} }
 
-// A Mark records how far a node has come.
-type Mark struct {
+// A Progress records how far a node has come.
+type Progress struct {
 	Configured bool
 	Config     spec.Config // as applied to the node
 	Proven     string      // digest of the health checks passed last

@@ -33,8 +33,8 @@ func Running(ctx context.Context, engines map[string]Engine, site string) ([]*sp
 	return running, nil
 }
 
-// MayStandStill returns an Unable problem if the engine of a node cannot freeze it.
-func MayStandStill(engines map[string]Engine, nodes []*spec.Node) error {
+// CheckFreezable returns an Unable problem if the engine of a node cannot freeze it.
+func CheckFreezable(engines map[string]Engine, nodes []*spec.Node) error {
 	for _, n := range nodes {
 		if _, ok := engines[n.Engine].(Freezer); !ok {
 			return problem.New(problem.Unable, "node %s runs, and its engine %q cannot let it stand still", n.Name, n.Engine).
@@ -52,21 +52,22 @@ type Pause struct {
 	Skew  time.Duration // between freezing the first and the last node
 }
 
-// Still calls do while nodes are frozen. It thaws all of them when do returns, even if do or the
+// WhileFrozen calls do while nodes are frozen. It thaws all of them when do returns, even if do or the
 // thawing of another node fails. For a node that cannot be thawed, Still returns a Left problem.
-func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, do func(context.Context) error) (Pause,
+func WhileFrozen(ctx context.Context, engines map[string]Engine, nodes []*spec.Node,
+	do func(context.Context) error) (Pause,
 	error) {
-	return StillAt(ctx, engines, nodes, time.Time{}, func(ctx context.Context, _ Pause) error { return do(ctx) })
+	return WhileFrozenAt(ctx, engines, nodes, time.Time{}, func(ctx context.Context, _ Pause) error { return do(ctx) })
 }
 
-// maxAhead is the longest that StillAt waits for its start time. No hosts agree on a time further
+// maxStartDelay is the longest that WhileFrozenAt waits for its start time. No hosts agree on a time further
 // ahead.
-const maxAhead = 2 * time.Second
+const maxStartDelay = 2 * time.Second
 
-// StillAt is like Still, but freezes the nodes at the time at and passes the Pause to do.
-func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time,
+// WhileFrozenAt is like Still, but freezes the nodes at the time at and passes the Pause to do.
+func WhileFrozenAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time,
 	do func(context.Context, Pause) error) (Pause, error) {
-	if err := MayStandStill(engines, nodes); err != nil {
+	if err := CheckFreezable(engines, nodes); err != nil {
 		return Pause{}, err
 	}
 	if len(nodes) == 0 {
@@ -80,7 +81,7 @@ func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node,
 		return nil
 	})
 	if wait := time.Until(at); wait > 0 {
-		if err := host.Pause(ctx, min(wait, maxAhead)); err != nil {
+		if err := host.Sleep(ctx, min(wait, maxStartDelay)); err != nil {
 			return Pause{}, err
 		}
 	}

@@ -79,7 +79,7 @@ func TestStill(t *testing.T) {
 		e, nodes := glacier(stubborn)
 		done := false
 		ctx, cancel := context.WithCancel(t.Context())
-		p, err := engine.Still(ctx, map[string]engine.Engine{"ice": e}, nodes[:3], func(context.Context) error {
+		p, err := engine.WhileFrozen(ctx, map[string]engine.Engine{"ice": e}, nodes[:3], func(context.Context) error {
 			done = true
 			cancel() // the nodes are thawed nevertheless
 			if e.frozen != [10]int{1: 1, 2: 1, 3: 1} {
@@ -102,9 +102,9 @@ func TestStill(t *testing.T) {
 		}
 	}
 	e, nodes := glacier("Thaw")
-	_, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes[:3],
+	_, err := engine.WhileFrozen(t.Context(), map[string]engine.Engine{"ice": e}, nodes[:3],
 		func(context.Context) error { return nil })
-	if problem.Exit(err) != int(problem.Left) || !strings.Contains(err.Error(), "n2 still stands still") {
+	if problem.ExitCode(err) != int(problem.Left) || !strings.Contains(err.Error(), "n2 still stands still") {
 		t.Errorf("a node that does not thaw gives %v", err)
 	}
 }
@@ -114,11 +114,11 @@ func TestStillRefuses(t *testing.T) {
 	e, nodes := glacier("")
 	nodes[1].Engine = "stone"
 	engines := map[string]engine.Engine{"ice": e, "stone": struct{ engine.Engine }{fake.New()}}
-	_, err := engine.Still(t.Context(), engines, nodes[:2], func(context.Context) error {
+	_, err := engine.WhileFrozen(t.Context(), engines, nodes[:2], func(context.Context) error {
 		t.Error("it was done")
 		return nil
 	})
-	if problem.Exit(err) != int(problem.Unable) || e.frozen != [10]int{} {
+	if problem.ExitCode(err) != int(problem.Unable) || e.frozen != [10]int{} {
 		t.Errorf("%v, frozen %v", err, e.frozen)
 	}
 }
@@ -141,7 +141,7 @@ func (e *soaked) Freeze(ctx context.Context, ref engine.Ref) error {
 func TestStillFlushes(t *testing.T) {
 	ice, nodes := glacier("")
 	e := &soaked{ice: ice, before: make([]int32, 10)}
-	if _, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes,
+	if _, err := engine.WhileFrozen(t.Context(), map[string]engine.Engine{"ice": e}, nodes,
 		func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}

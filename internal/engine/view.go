@@ -6,9 +6,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// OpenView opens a directory of a running node as the process with the id pid sees it. pid returns
+// OpenAsProcess opens a directory of a running node as the process with the id pid sees it. pid returns
 // 0 if no such process of the node runs.
-func OpenView(ref Ref, pid func() int, dir string) (*tree.Root, error) {
+func OpenAsProcess(ref Ref, pid func() int, dir string) (*tree.Root, error) {
 	current := pid()
 	if current == 0 {
 		return nil, NotRunning(ref)

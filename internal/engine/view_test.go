@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOpenView: OpenView opens the root of the node's process, and never that of a process that
+// TestOpenView: OpenAsProcess opens the root of the node's process, and never that of a process that
 // reused its id.
 func TestOpenView(t *testing.T) {
 	ref := Ref{Site: "karoo", ID: 101, Name: "db"}
@@ -15,11 +15,11 @@ func TestOpenView(t *testing.T) {
 		"none":  func() int { return 0 },
 		"ended": func() int { asked++; return os.Getpid() * (2 - asked) },
 	} {
-		if root, err := OpenView(ref, pid, "/."); err == nil || err.Error() != want || root != nil {
+		if root, err := OpenAsProcess(ref, pid, "/."); err == nil || err.Error() != want || root != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	root, err := OpenView(ref, os.Getpid, "/.")
+	root, err := OpenAsProcess(ref, os.Getpid, "/.")
 	if err != nil {
 		t.Fatal(err)
 	}

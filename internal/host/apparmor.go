@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AppArmor reports whether the kernel of this machine confines programs by AppArmor.
-func AppArmor() bool {
+// HasAppArmor reports whether the kernel of this machine confines programs by HasAppArmor.
+func HasAppArmor() bool {
 	text, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
 	return err == nil && strings.HasPrefix(string(text), "Y")
 }

@@ -7,9 +7,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Beside returns the path of a program that comes with Orrery. It looks beside the running program
+// FindTool returns the path of a program that comes with Orrery. It looks beside the running program
 // and in ../lib/orrery.
-func Beside(name string) (string, error) {
+func FindTool(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err

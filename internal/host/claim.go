@@ -44,7 +44,7 @@ func (d Dirs) Claim(ctx context.Context, key string) error {
 	if where == d.State {
 		return nil
 	}
-	if err := d.other(key, where); err != nil {
+	if err := d.checkOwner(key, where); err != nil {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,21 +66,21 @@ func (d Dirs) Elsewhere(key string) error {
 	if err != nil {
 		return err
 	}
-	return d.other(key, where)
+	return d.checkOwner(key, where)
 }
 
-// KeptElsewhere returns the other state directory in which a site is kept, or "".
-func (d Dirs) KeptElsewhere(key string) string {
+// OtherStateDir returns the other state directory in which a site is kept, or "".
+func (d Dirs) OtherStateDir(key string) string {
 	where, err := os.Readlink(filepath.Join(claims, key))
-	if err != nil || d.other(key, where) == nil {
+	if err != nil || d.checkOwner(key, where) == nil {
 		return ""
 	}
 	return where
 }
 
-// other returns an error if the site is kept in the state directory where, and that is not d.
-func (d Dirs) other(key, where string) error {
-	if other := (Dirs{State: where}); where == "" || where == d.State || sameDir(where, d.State) || !other.keeps(key) {
+// checkOwner returns an error if the site is kept in the state directory where, and that is not d.
+func (d Dirs) checkOwner(key, where string) error {
+	if other := (Dirs{State: where}); where == "" || where == d.State || sameDir(where, d.State) || !other.isInUse(key) {
 		return nil
 	}
 	return problem.New(problem.Unable, "site %s is on this machine already, kept in %s", key, where).At(d.State).
@@ -91,7 +91,7 @@ func (d Dirs) other(key, where string) error {
 // holds the site's lock, and changes nothing more under it. If Yield fails, the claim stays, which
 // does no harm.
 func (d Dirs) Yield(ctx context.Context, key string) {
-	ctx, cancel := afterwards(ctx)
+	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	unlock, err := lockClaims(ctx)
 	if err != nil {
@@ -123,10 +123,10 @@ func sweepClaims() {
 	}
 }
 
-// keeps reports whether this state directory holds nodes of a site, or a process holds the site's
+// isInUse reports whether this state directory holds nodes of a site, or a process holds the site's
 // lock and may be about to create some.
-func (d Dirs) keeps(key string) bool {
-	return d.hasNodes(key) || Held(d.Lock(key))
+func (d Dirs) isInUse(key string) bool {
+	return d.hasNodes(key) || IsLocked(d.Lock(key))
 }
 
 func (d Dirs) hasNodes(key string) bool {

@@ -18,13 +18,13 @@ func TestClaim(t *testing.T) {
 	refused := func(d Dirs, by Dirs) {
 		t.Helper()
 		err := d.Claim(t.Context(), "karoo")
-		if err == nil || problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), by.State) {
+		if err == nil || problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), by.State) {
 			t.Errorf("claimed by another: %v", err)
 		}
 		if got := d.Elsewhere("karoo"); got == nil || got.Error() != err.Error() {
 			t.Errorf("it is elsewhere: %v", got)
 		}
-		if where := d.KeptElsewhere("karoo"); where != by.State {
+		if where := d.OtherStateDir("karoo"); where != by.State {
 			t.Errorf("it is kept in %q", where)
 		}
 	}
@@ -33,7 +33,7 @@ func TestClaim(t *testing.T) {
 		if err := d.Elsewhere(key); err != nil {
 			t.Error(err)
 		}
-		if where := d.KeptElsewhere(key); where != "" {
+		if where := d.OtherStateDir(key); where != "" {
 			t.Errorf("it is kept in %q", where)
 		}
 		if err := d.Claim(t.Context(), key); err != nil {

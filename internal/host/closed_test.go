@@ -15,7 +15,7 @@ import (
 func TestClose(t *testing.T) {
 	top := t.TempDir()
 	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}
-	if err := d.Close("s"); err != nil { // the directory does not exist yet
+	if err := d.MakePrivate("s"); err != nil { // the directory does not exist yet
 		t.Fatal(err)
 	}
 	for _, dir := range []string{d.State, d.Run, filepath.Join(d.State, "sites"), d.Site("s"), d.Nodes("s"), d.Keys("s"),
@@ -39,7 +39,7 @@ func TestClose(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(d.Site("s"), "link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close("s"); err != nil {
+	if err := d.MakePrivate("s"); err != nil {
 		t.Fatal(err)
 	}
 	passages := map[string]bool{d.State: true, filepath.Join(d.State, "sites"): true, d.Site("s"): true,
@@ -77,7 +77,7 @@ func TestTakeSite(t *testing.T) {
 	for range 4 {
 		removers.Go(func() {
 			for range 200 {
-				l, err := d.TakeSite(t.Context(), "s.t", NewHolder("somebody", "expire"))
+				l, err := d.LockSite(t.Context(), "s.t", NewHolder("somebody", "expire"))
 				switch {
 				case err == nil:
 					if err := d.RemoveSite("s.t"); err != nil {

@@ -25,13 +25,13 @@ type Console interface {
 // place.
 const Escape = 0x1d
 
-// Work connects the user of a terminal to a line until the user types Escape or has gone, or ctx or
+// AttachConsole connects the user of a terminal to a line until the user types Escape or has gone, or ctx or
 // the line ends. It shows what comes from the line unchanged, because it is meant for a terminal.
 // It reports whether the line ended.
-func (t *Terminal) Work(ctx context.Context, line io.ReadWriteCloser) (ended bool, err error) {
+func (t *Terminal) AttachConsole(ctx context.Context, line io.ReadWriteCloser) (ended bool, err error) {
 	left, printed := make(chan error, 1), make(chan error, 1)
 	go func() { // ends with the next key or the program: a blocked read of a terminal cannot be cancelled
-		if over, err := typeUntilEscape(line, t.Keys); !over {
+		if over, err := copyUntilEscape(line, t.Keys); !over {
 			left <- err
 		}
 	}()
@@ -56,9 +56,9 @@ func (t *Terminal) Work(ctx context.Context, line io.ReadWriteCloser) (ended boo
 	return false, err
 }
 
-// typeUntilEscape writes what the user types to the line, up to Escape. It ignores the end of the
+// copyUntilEscape writes what the user types to the line, up to Escape. It ignores the end of the
 // line, which the reader of the line notices.
-func typeUntilEscape(line io.Writer, keys io.Reader) (over bool, err error) {
+func copyUntilEscape(line io.Writer, keys io.Reader) (over bool, err error) {
 	piece := make([]byte, 4<<10)
 	for {
 		n, err := keys.Read(piece)

@@ -31,7 +31,7 @@ func sit(t *testing.T) *seat {
 	ctx, end := context.WithCancelCause(t.Context())
 	s.end = end
 	go func() {
-		ended, err := (&Terminal{Keys: keys, Screen: screen, Gone: s.gone}).Work(ctx, near)
+		ended, err := (&Terminal{Keys: keys, Screen: screen, Gone: s.gone}).AttachConsole(ctx, near)
 		s.ended = ended
 		screen.Close()
 		s.over <- err

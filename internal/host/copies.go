@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Copies returns count copies of a stream. The stream is read one piece at a time, at the pace of
+// Tee returns count copies of a stream. The stream is read one piece at a time, at the pace of
 // the slowest reader, so it may be of any length. A reader that needs no more closes its copy, and
 // then does not delay the others. All copies must be read concurrently.
-func Copies(from io.Reader, count int) []*io.PipeReader {
+func Tee(from io.Reader, count int) []*io.PipeReader {
 	copies, ends := make([]*io.PipeReader, count), make([]*io.PipeWriter, count)
 	for i := range copies {
 		copies[i], ends[i] = io.Pipe()

@@ -13,7 +13,7 @@ import (
 // closes its copy does not delay the others.
 func TestCopies(t *testing.T) {
 	text := strings.Repeat("all of it\n", 100_000)
-	copies := Copies(strings.NewReader(text), 4)
+	copies := Tee(strings.NewReader(text), 4)
 	got := make([]bytes.Buffer, len(copies))
 	var all sync.WaitGroup
 	for i, c := range copies {
@@ -33,7 +33,7 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	broken := errors.New("the disk is broken")
-	for _, c := range Copies(io.MultiReader(strings.NewReader("x"), failing{broken}), 1) {
+	for _, c := range Tee(io.MultiReader(strings.NewReader("x"), failing{broken}), 1) {
 		if text, err := io.ReadAll(c); string(text) != "x" || !errors.Is(err, broken) {
 			t.Errorf("%q, %v", text, err)
 		}

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Exchange swaps two files or directories of one file system atomically (renameat2(2)), so that
+// SwapPaths swaps two files or directories of one file system atomically (renameat2(2)), so that
 // both paths exist at every moment.
-func Exchange(a, b string) error {
+func SwapPaths(a, b string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
 		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
 	}
@@ -26,7 +26,7 @@ func Exchange(a, b string) error {
 // Replace puts a file or directory in the place of another. It removes the old one only after the
 // new one is in place, and swaps them atomically where the file system can.
 func Replace(fresh, to string) error {
-	err := Exchange(fresh, to)
+	err := SwapPaths(fresh, to)
 	switch {
 	case err == nil:
 		return os.RemoveAll(fresh)
@@ -122,7 +122,7 @@ func WriteFile(f File) error {
 	}
 	err = pending.CloseAtomicallyReplace()
 	if f.Mode&0o111 != 0 { // it may be executed at once
-		tree.UntilClosed(unix.AT_FDCWD, f.Path)
+		tree.WaitClosed(unix.AT_FDCWD, f.Path)
 	}
 	return err
 }

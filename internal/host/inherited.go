@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ShutInherited prevents programs that this process starts from inheriting the file descriptors
+// CloseInheritedOnExec prevents programs that this process starts from inheriting the file descriptors
 // that it inherited itself. A shell leaves descriptors open by `exec 7<FILE`. A program in a node
 // could then read the file, or reach the whole host through a directory. Descriptors that a program
-// needs are passed explicitly (exec.Cmd.ExtraFiles). main calls ShutInherited before it starts
+// needs are passed explicitly (exec.Cmd.ExtraFiles). main calls CloseInheritedOnExec before it starts
 // anything.
-func ShutInherited() error {
+func CloseInheritedOnExec() error {
 	return os.NewSyscallError("close_range", unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC))
 }
 
-// OwnKeyring starts an empty session keyring for the calling thread and its children (keyctl(2),
+// NewSessionKeyring starts an empty session keyring for the calling thread and its children (keyctl(2),
 // KEYCTL_JOIN_SESSION_KEYRING). A process that possesses the caller's keyring may read, change and
 // revoke the keys in it, such as Kerberos tickets, in any user namespace. So everything that runs
 // for a node, a build or a hook is started by a thread that has called this and then ends (Apart).
 // Orrery itself keeps the caller's keyring: the site directory may be on a file system, such as
 // AFS, that needs a key in it.
-func OwnKeyring() error {
+func NewSessionKeyring() error {
 	// The keyring has no name, so that no other process can join it.
 	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // there are no keys here, nor in nodes
@@ -34,24 +34,24 @@ func OwnKeyring() error {
 	return os.NewSyscallError("keyctl", err)
 }
 
-// LeaveCaller drops the caller's descriptors and keys for the calling thread and its children, and
+// DetachFromCaller drops the caller's descriptors and keys for the calling thread and its children, and
 // resets their scheduling. A process that is started by this thread, such as a container, outlives
 // the call. If the caller was started under chrt(1) or taskset(1), a node would otherwise stay in a
 // real-time class, or on one processor, for its whole life.
-func LeaveCaller() error {
-	if err := ShutInherited(); err != nil {
+func DetachFromCaller() error {
+	if err := CloseInheritedOnExec(); err != nil {
 		return err
 	}
-	if err := OwnKeyring(); err != nil {
+	if err := NewSessionKeyring(); err != nil {
 		return err
 	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0) // of this process: a caller may have raised it
-	return ownScheduling(0)
+	return resetScheduling(0)
 }
 
-// ownScheduling puts a thread, or the calling thread if thread is 0, into the ordinary scheduling
+// resetScheduling puts a thread, or the calling thread if thread is 0, into the ordinary scheduling
 // class, with the default priority, on all processors.
-func ownScheduling(thread int) error {
+func resetScheduling(thread int) error {
 	if err := unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL},
 		0); err != nil {
 		return os.NewSyscallError("sched_setattr", err)
@@ -63,16 +63,16 @@ func ownScheduling(thread int) error {
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &everywhere))
 }
 
-// OwnThread resets attributes of the calling thread, and of its children, that an unprivileged
+// ResetThread resets attributes of the calling thread, and of its children, that an unprivileged
 // caller may have set and that survive exec(2). These are an idle scheduling class for processors
 // or disks, a large timer slack, and a personality that changes the kernel version shown. It
 // returns an error if an attribute cannot be reset. The thread must be locked
 // (runtime.LockOSThread).
-func OwnThread() error {
+func ResetThread() error {
 	if bits, err := unix.PrctlRetInt(unix.PR_GET_MDWE, 0, 0, 0, 0); err == nil && bits != 0 {
 		return errors.New("no program that is started here could make code at run time (PR_SET_MDWE)")
 	}
-	if err := ownScheduling(0); err != nil {
+	if err := resetScheduling(0); err != nil {
 		return fmt.Errorf("scheduling class: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, ofProcess, 0, noPriority); errno != 0 {

@@ -13,7 +13,7 @@ import (
 
 // TestOwnThread checks that attributes set by a caller are reset for the thread and its children.
 func TestOwnThread(t *testing.T) {
-	err := Apart(func() error {
+	err := OnLockedThread(func() error {
 		const uname26 = 0x0020000
 		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_IDLE}, 0); err != nil {
 			return err
@@ -27,7 +27,7 @@ func TestOwnThread(t *testing.T) {
 		if _, _, errno := unix.Syscall(unix.SYS_PERSONALITY, uname26, 0, 0); errno != 0 {
 			return errno
 		}
-		if err := OwnThread(); err != nil {
+		if err := ResetThread(); err != nil {
 			return err
 		}
 		out, err := exec.Command("/bin/sh", "-c",

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keys returns what is typed at a terminal as it is typed, one or a few keys at a time, without
+// ReadKeys returns what is typed at a terminal as it is typed, one or a few keys at a time, without
 // echo. Keys that interrupt a program still do so. The caller calls letGo to restore the terminal.
-func Keys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
+func ReadKeys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
 	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {

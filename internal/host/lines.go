@@ -2,22 +2,24 @@ package host
 
 import "bytes"
 
-// Lines is a writer that passes on whole lines, each with its end. It splits a line of more than
+// LineWriter is a writer that passes on whole lines, each with its end. It splits a line of more than
 // most bytes into marked pieces, because a line may never end.
-type Lines struct {
+type LineWriter struct {
 	most  int
 	to    func(line []byte) error
 	begun []byte
 }
 
-// NewLines returns Lines that pass each line to a function. The function must not keep the slice.
-func NewLines(most int, to func(line []byte) error) *Lines { return &Lines{most: most, to: to} }
+// NewLineWriter returns Lines that pass each line to a function. The function must not keep the slice.
+func NewLineWriter(most int, to func(line []byte) error) *LineWriter {
+	return &LineWriter{most: most, to: to}
+}
 
 // cutMark is at the end of each piece of a line that is too long, except the last piece.
 const cutMark = " … (the line goes on)\n"
 
 // Write passes on all lines that are complete.
-func (l *Lines) Write(p []byte) (int, error) {
+func (l *LineWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		room := l.most - len(l.begun)
 		end := bytes.IndexByte(rest[:min(room+1, len(rest))], '\n') + 1
@@ -32,23 +34,23 @@ func (l *Lines) Write(p []byte) (int, error) {
 			l.begun = append(append(l.begun, rest[:end]...), cutMark...)
 		}
 		rest = rest[end:]
-		if err := l.give(); err != nil {
+		if err := l.emit(); err != nil {
 			return 0, err
 		}
 	}
 	return len(p), nil
 }
 
-// End passes on the last line, and adds the missing line end.
-func (l *Lines) End() error {
+// Flush passes on the last line, and adds the missing line end.
+func (l *LineWriter) Flush() error {
 	if len(l.begun) == 0 {
 		return nil
 	}
 	l.begun = append(l.begun, '\n')
-	return l.give()
+	return l.emit()
 }
 
-func (l *Lines) give() error {
+func (l *LineWriter) emit() error {
 	line := l.begun
 	l.begun = l.begun[:0]
 	return l.to(line)

@@ -22,7 +22,7 @@ func TestLines(t *testing.T) {
 	} {
 		for size := 1; size <= len(c.text)+1; size++ {
 			var got []string
-			l := NewLines(8, func(line []byte) error { got = append(got, string(line)); return nil })
+			l := NewLineWriter(8, func(line []byte) error { got = append(got, string(line)); return nil })
 			for rest := c.text; rest != ""; {
 				n := min(size, len(rest))
 				if done, err := fmt.Fprint(l, rest[:n]); err != nil || done != n {
@@ -30,7 +30,7 @@ func TestLines(t *testing.T) {
 				}
 				rest = rest[n:]
 			}
-			if err := l.End(); err != nil {
+			if err := l.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, c.want) {

@@ -53,7 +53,7 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	// thread stays until the command has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return RunOn(ctx, place, args, c, func(streams Streams) (Underway, error) {
+	return RunOn(ctx, place, args, c, func(streams Streams) (Process, error) {
 		cmd := Program(ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(), c.Env...)
 		streams.connect(cmd)
@@ -63,14 +63,14 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 		if tune != nil {
 			tune(cmd)
 		}
-		return local{cmd}, cmd.Start()
+		return localProcess{cmd}, cmd.Start()
 	})
 }
 
-// local is a running command of this machine.
-type local struct{ *exec.Cmd }
+// localProcess is a running command of this machine.
+type localProcess struct{ *exec.Cmd }
 
-func (l local) Kill() error { return l.Cancel() }
+func (l localProcess) Kill() error { return l.Cancel() }
 
 // Streams are the standard streams of a command: open files, or nil for none. With Terminal, all
 // three are the same terminal, and the command leads a session of its own there.
@@ -87,8 +87,8 @@ func (s Streams) connect(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setctty = s.Terminal // of descriptor 0
 }
 
-// Underway is a command that has been started.
-type Underway interface {
+// Process is a command that has been started.
+type Process interface {
 	// Wait waits until the command has ended. The command must end when the context of its start
 	// ends. If the command does not succeed, the error has the method ExitCode, like
 	// *exec.ExitError.
@@ -99,14 +99,14 @@ type Underway interface {
 
 // RunOn runs a command with the streams of c at the place where start starts it. The arguments args
 // are only for the trace.
-func RunOn(ctx context.Context, place string, args []string, c Command, start func(Streams) (Underway, error)) error {
+func RunOn(ctx context.Context, place string, args []string, c Command, start func(Streams) (Process, error)) error {
 	tail := &Tail{}
 	began := time.Now()
 	var err error
 	if c.TTY {
-		err = onTerminal(c, start)
+		err = runOnTerminal(c, start)
 	} else {
-		err = throughPipes(ctx, c, tail, start)
+		err = runThroughPipes(ctx, c, tail, start)
 	}
 	trace(ctx, place, args, began, err)
 	if err == nil {
@@ -123,29 +123,29 @@ func RunOn(ctx context.Context, place string, args []string, c Command, start fu
 	return &RunError{Place: place, Command: c.Args, Status: status, Output: tail.String(), Err: err}
 }
 
-// throughPipes runs a command to its end. It sends the output where c says, and keeps the end of
+// runThroughPipes runs a command to its end. It sends the output where c says, and keeps the end of
 // it.
-func throughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams) (Underway, error)) error {
-	outlets, err := openOutlets(c, tail)
+func runThroughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams) (Process, error)) error {
+	outlets, err := openOutputPipes(c, tail)
 	if err != nil {
 		return err
 	}
-	in, err := openFeed(c.Stdin)
+	in, err := openInputFeed(c.Stdin)
 	if err != nil {
 		outlets.close()
 		return err
 	}
 	command, err := start(Streams{In: in.theirs, Out: outlets.out, Err: outlets.errs})
-	in.handedOver()
+	in.closeChildEnd()
 	if err != nil {
 		in.close()
 		outlets.close()
 		return err
 	}
-	outlets.begin()
-	fed := in.begin()
+	outlets.start()
+	fed := in.start()
 	err = command.Wait()
-	printed := outlets.end(ctx)
+	printed := outlets.wait(ctx)
 	in.close()
 	switch {
 	case err != nil:
@@ -156,40 +156,40 @@ func throughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams
 	return fed()
 }
 
-// A feed connects the input of a command. Only regular files and pipes are passed to the command
+// A inputFeed connects the input of a command. Only regular files and pipes are passed to the command
 // directly. A node must not get a terminal at which it could type, or a directory that leads to
 // others.
-type feed struct {
+type inputFeed struct {
 	from   io.Reader
 	theirs *os.File // the end that the command reads, or nil
 	ours   *os.File // the end that this program writes to, or nil
 }
 
-func openFeed(from io.Reader) (*feed, error) {
-	if from == nil || isFlat(from) {
+func openInputFeed(from io.Reader) (*inputFeed, error) {
+	if from == nil || isFileOrPipe(from) {
 		file, _ := from.(*os.File)
-		return &feed{theirs: file}, nil
+		return &inputFeed{theirs: file}, nil
 	}
 	theirs, ours, err := os.Pipe()
-	return &feed{from, theirs, ours}, err
+	return &inputFeed{from, theirs, ours}, err
 }
 
-// handedOver closes the command's end of the pipe, after the command has started with a copy of it.
-func (f *feed) handedOver() {
+// closeChildEnd closes the command's end of the pipe, after the command has started with a copy of it.
+func (f *inputFeed) closeChildEnd() {
 	if f.ours != nil {
 		f.theirs.Close()
 	}
 }
 
-// begin starts to copy the input to the command. The function that it returns is called after the
+// start starts to copy the input to the command. The function that it returns is called after the
 // end of the command. It returns the error of the input, unless the input is still being copied.
-func (f *feed) begin() (fed func() error) {
+func (f *inputFeed) start() (fed func() error) {
 	if f.ours == nil {
 		return func() error { return nil }
 	}
 	read := make(chan error, 1)
 	go func() {
-		err := pour(f.ours, f.from)
+		err := copyStream(f.ours, f.from)
 		if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
 			err = nil // the command reads no more
 		}
@@ -206,15 +206,15 @@ func (f *feed) begin() (fed func() error) {
 	}
 }
 
-func (f *feed) close() {
+func (f *inputFeed) close() {
 	if f.ours != nil {
 		f.ours.Close()
 	}
 }
 
-// isFlat reports whether a stream is a regular file or a pipe. Its holder can reach only its
+// isFileOrPipe reports whether a stream is a regular file or a pipe. Its holder can reach only its
 // content.
-func isFlat(stream io.Reader) bool {
+func isFileOrPipe(stream io.Reader) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false

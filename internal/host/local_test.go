@@ -18,7 +18,7 @@ func TestExecOutlivesThreads(t *testing.T) {
 	for range 8 {
 		for range 64 {
 			done := make(chan bool)
-			OnOwnThread(func() { close(done) })
+			GoOnLockedThread(func() { close(done) })
 			<-done
 		}
 		if err := <-ended; err != nil {
@@ -44,7 +44,7 @@ func TestFeederHandsOver(t *testing.T) {
 		defer f.Close()
 	}
 	for f, want := range map[*os.File]bool{file: true, pipe: true, directory: false, device: false} {
-		if isFlat(f) != want {
+		if isFileOrPipe(f) != want {
 			t.Errorf("%s is handed over: %v", f.Name(), !want)
 		}
 	}

@@ -28,27 +28,27 @@ type Lock struct {
 	held  func() // stops counting this lock as held, or nil if it is not counted
 }
 
-// holding counts the locks of this process for which another process may wait.
-var holding atomic.Int64
+// heldLocks counts the locks of this process for which another process may wait.
+var heldLocks atomic.Int64
 
-// Holding reports whether this process holds a lock for which another process may wait, on this
+// HoldsLock reports whether this process holds a lock for which another process may wait, on this
 // host or on another.
-func Holding() bool { return holding.Load() > 0 }
+func HoldsLock() bool { return heldLocks.Load() > 0 }
 
-// CountHeld counts a lock until the function that it returns is called. Locks of TryLock are not
+// CountLock counts a lock until the function that it returns is called. Locks of TryLock are not
 // counted, because no process waits for them.
-func CountHeld() (done func()) {
-	holding.Add(1)
-	return sync.OnceFunc(func() { holding.Add(-1) })
+func CountLock() (done func()) {
+	heldLocks.Add(1)
+	return sync.OnceFunc(func() { heldLocks.Add(-1) })
 }
 
-// A Sharing determines whether others may hold a lock at the same time.
-type Sharing int
+// A LockMode determines whether others may hold a lock at the same time.
+type LockMode int
 
 // The ways to hold a lock.
 const (
-	Alone  Sharing = unix.LOCK_EX
-	Shared Sharing = unix.LOCK_SH
+	Exclusive LockMode = unix.LOCK_EX
+	Shared    LockMode = unix.LOCK_SH
 )
 
 // ErrHeld means that another process or goroutine holds the lock.
@@ -56,7 +56,7 @@ var ErrHeld = errors.New("somebody else has the lock")
 
 // Flock locks an open file if it is free now, or returns ErrHeld. Closing the file releases the
 // lock.
-func Flock(f *os.File, how Sharing) error {
+func Flock(f *os.File, how LockMode) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), int(how)|unix.LOCK_NB); {
 		case err == nil:
@@ -70,9 +70,9 @@ func Flock(f *os.File, how Sharing) error {
 }
 
 // TryLock takes the lock at path if it is free now, or returns ErrHeld.
-func TryLock(path string, how Sharing) (*Lock, error) {
+func TryLock(path string, how LockMode) (*Lock, error) {
 	for {
-		f, err := opening(path)
+		f, err := openLockFunc(path)
 		if err != nil {
 			return nil, err
 		}
@@ -96,32 +96,32 @@ func TryLock(path string, how Sharing) (*Lock, error) {
 
 // tryLock is like TryLock, and reports if the disk does not answer. No process then holds what the
 // caller waits for.
-func tryLock(ctx context.Context, path string, how Sharing) (*Lock, error) {
-	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
+func tryLock(ctx context.Context, path string, how LockMode) (*Lock, error) {
+	defer waits.ReportSlow(ctx, "still waiting for the disk of "+path)()
 	return TryLock(path, how)
 }
 
 // WaitLock waits for the lock at path until ctx ends. After a second it reports the holder (package
 // waits), with the name of what is locked, as in "the lock of …".
-func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *Lock, err error) {
+func WaitLock(ctx context.Context, path string, how LockMode, locked string) (l *Lock, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	err = waits.For(ctx, locked, func() (waits.Held, error) {
+	err = waits.For(ctx, locked, func() (waits.Holder, error) {
 		if l, err = tryLock(ctx, path, how); errors.Is(err, ErrHeld) {
-			return func() string { return HeldBy(path) }, nil
+			return func() string { return DescribeHolder(path) }, nil
 		}
 		return nil, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.held = CountHeld()
+	l.held = CountLock()
 	return l, nil
 }
 
-// Held reports whether another process holds the lock at path exclusively.
-func Held(path string) bool {
+// IsLocked reports whether another process holds the lock at path exclusively.
+func IsLocked(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -141,8 +141,8 @@ func (l *Lock) Release() {
 	}
 }
 
-// opening is openLock. It is a variable, so that tests can change it.
-var opening = openLock
+// openLockFunc is openLock. It is a variable, so that tests can change it.
+var openLockFunc = openLock
 
 // openLock opens a file that will be locked. Read access is enough to lock a file, so only the
 // owner gets access, even if an earlier version of this program created the file.
@@ -160,21 +160,21 @@ func openLock(path string) (*os.File, error) {
 
 // lockFile waits for a lock that is never held for long.
 func lockFile(ctx context.Context, path, locked string) (unlock func(), err error) {
-	l, err := WaitLock(ctx, path, Alone, locked)
+	l, err := WaitLock(ctx, path, Exclusive, locked)
 	if err != nil {
 		return nil, err
 	}
 	return l.Release, nil
 }
 
-// afterwards returns a context for the cleanup at the end of an operation. It is valid even if ctx
-// has ended, but only for clearTimeout.
-func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
+// cleanupContext returns a context for the cleanup at the end of an operation. It is valid even if ctx
+// has ended, but only for cleanupTimeout.
+func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 }
 
-// clearTimeout limits the wait for a lock to clean something up that does no harm if it stays.
-const clearTimeout = 5 * time.Second
+// cleanupTimeout limits the wait for a lock to clean something up that does no harm if it stays.
+const cleanupTimeout = 5 * time.Second
 
 // Holder describes the process that holds a lock.
 type Holder struct {
@@ -193,21 +193,22 @@ func NewHolder(who, command string) Holder {
 // returns a Locked problem that names that process.
 func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	began := time.Now()
-	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
-		if l, err = tryLockIn(ctx, path); errors.Is(err, ErrHeld) && time.Since(began) < ofTheDead && dead(path) {
-			return func() string { return HeldBy(path) }, nil
+	err = waits.For(ctx, "the lock "+path, func() (waits.Holder, error) {
+		if l, err = tryLockMakingDir(ctx, path); errors.Is(err, ErrHeld) && time.Since(began) < deadHolderGrace &&
+			isHolderDead(path) {
+			return func() string { return DescribeHolder(path) }, nil
 		}
 		return nil, err
 	})
 	if errors.Is(err, ErrHeld) {
-		return nil, problem.New(problem.Locked, "another run is at work here: %s", HeldBy(path)).At(path).
+		return nil, problem.New(problem.Locked, "another run is at work here: %s", DescribeHolder(path)).At(path).
 			Try("wait for it, or end that process")
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.named, l.held = true, CountHeld()
-	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
+	l.named, l.held = true, CountLock()
+	defer waits.ReportSlow(ctx, "still waiting for the disk of "+path)()
 	if err := h.write(l.file); err != nil && !problem.DiskFull(err) {
 		// On a full disk, others cannot see who holds the lock, but the user can work to make room.
 		l.Release()
@@ -216,12 +217,12 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	return l, nil
 }
 
-// tryLockIn takes a lock if it is free, and creates its directory. The holder of the lock may
+// tryLockMakingDir takes a lock if it is free, and creates its directory. The holder of the lock may
 // remove the directory with the lock, as when a twin expires.
-func tryLockIn(ctx context.Context, path string) (l *Lock, err error) {
+func tryLockMakingDir(ctx context.Context, path string) (l *Lock, err error) {
 	for range 100 {
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			l, err = tryLock(ctx, path, Alone)
+			l, err = tryLock(ctx, path, Exclusive)
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			// MkdirAll returns either error for a directory that is removed at the same time
@@ -236,24 +237,24 @@ func tryLockIn(ctx context.Context, path string) (l *Lock, err error) {
 func TakeLockWithin(ctx context.Context, timeout time.Duration, path string, h Holder) (l *Lock, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 	defer cancel()
-	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
+	err = waits.For(ctx, "the lock "+path, func() (waits.Holder, error) {
 		l, err = TakeLock(ctx, path, h)
-		return waits.Locked(err)
+		return waits.HolderOf(err)
 	})
 	return l, err
 }
 
-// ofTheDead is how long a lock may stay held after its owner was killed. A program that the owner
+// deadHolderGrace is how long a lock may stay held after its owner was killed. A program that the owner
 // was just about to start inherits the lock until its exec.
-const ofTheDead = 10 * time.Second
+const deadHolderGrace = 10 * time.Second
 
-// dead reports whether the process that a lock names as its holder has ended.
-func dead(path string) bool {
-	h, ok := holderOf(path)
+// isHolderDead reports whether the process that a lock names as its holder has ended.
+func isHolderDead(path string) bool {
+	h, ok := readHolder(path)
 	return ok && h.Pid > 0 && errors.Is(unix.Kill(h.Pid, 0), unix.ESRCH)
 }
 
-func holderOf(path string) (h Holder, ok bool) {
+func readHolder(path string) (h Holder, ok bool) {
 	h, err := ReadJSON[Holder](path)
 	return h, err == nil
 }
@@ -271,17 +272,17 @@ func (h Holder) write(f *os.File) error {
 	return err
 }
 
-// HeldBy returns a description of who holds a lock: from the lock itself or, if it names no holder,
+// DescribeHolder returns a description of who holds a lock: from the lock itself or, if it names no holder,
 // from the kernel.
-func HeldBy(path string) string {
-	if h, ok := holderOf(path); ok {
+func DescribeHolder(path string) string {
+	if h, ok := readHolder(path); ok {
 		return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid,
 			time.Since(h.Since).Round(time.Second))
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return holders.Words(nil)
+		return holders.Describe(nil)
 	}
 	defer f.Close()
-	return holders.Words(holders.Of(f))
+	return holders.Describe(holders.Of(f))
 }

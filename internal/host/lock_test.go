@@ -70,7 +70,7 @@ func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		letGo, err := HoldInMemory(t.Context(), filepath.Join(above, "orrery"))
+		letGo, err := EnsureInMemory(t.Context(), filepath.Join(above, "orrery"))
 		if err == nil {
 			letGo()
 		}
@@ -114,7 +114,7 @@ func TestLockOnFullDisk(t *testing.T) {
 // for the holder's name.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := TryLock(path, Alone)
+	first, err := TryLock(path, Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 120*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	if _, err := WaitLock(ctx, path, Alone, "the lock of a test"); !strings.Contains(fmt.Sprint(err),
+	if _, err := WaitLock(ctx, path, Exclusive, "the lock of a test"); !strings.Contains(fmt.Sprint(err),
 		"the lock of a test: ") || !strings.HasSuffix(fmt.Sprint(errors.Unwrap(err)), "enough") {
 		t.Errorf("waiting ends with %v", err)
 	}
@@ -143,11 +143,12 @@ func TestLock(t *testing.T) {
 	if err := os.WriteFile(path, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if second, err = TryLock(path, Alone); err != nil || Held(filepath.Join(t.TempDir(), "none")) || !Held(path) {
+	if second, err = TryLock(path, Exclusive); err != nil || IsLocked(filepath.Join(t.TempDir(), "none")) ||
+		!IsLocked(path) {
 		t.Fatal(err)
 	}
 	second.Release()
-	if text, err := os.ReadFile(path); err != nil || string(text) != "data" || Held(path) {
+	if text, err := os.ReadFile(path); err != nil || string(text) != "data" || IsLocked(path) {
 		t.Errorf("after the lock the file holds %q: %v", text, err)
 	}
 	named, err := TakeLock(t.Context(), path, Holder{Who: "ada", Pid: 1, Since: time.Now(), Command: "orrery up"})
@@ -169,7 +170,7 @@ func TestLock(t *testing.T) {
 // when the lock is released.
 func TestWaitTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	l, err := TryLock(path, Alone)
+	l, err := TryLock(path, Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestWaitTells(t *testing.T) {
 	}
 	l.file.Close()
 	var told []string
-	ctx := waits.Telling(t.Context(), func(text string) { told = append(told, text) })
+	ctx := waits.WithReporter(t.Context(), func(text string) { told = append(told, text) })
 	began := time.Now()
 	next, err := WaitLock(ctx, path, Shared, "the lock of a test")
 	if err != nil {
@@ -200,23 +201,23 @@ func TestWaitTells(t *testing.T) {
 
 // TestLockOnFrozenDisk checks that a wait for a frozen disk is reported.
 func TestLockOnFrozenDisk(t *testing.T) {
-	old := opening
-	defer func() { opening = old }()
+	old := openLockFunc
+	defer func() { openLockFunc = old }()
 	for name, take := range map[string]func(ctx context.Context, path string) (*Lock, error){
 		"WaitLock": func(ctx context.Context, path string) (*Lock, error) {
-			return WaitLock(ctx, path, Alone, "the lock of a test")
+			return WaitLock(ctx, path, Exclusive, "the lock of a test")
 		},
 		"TakeLock": func(ctx context.Context, path string) (*Lock, error) { return TakeLock(ctx, path, Holder{}) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			path, told := filepath.Join(t.TempDir(), "lock"), make(chan string, 1)
-			opening = func(path string) (*os.File, error) {
+			openLockFunc = func(path string) (*os.File, error) {
 				if text := <-told; text != "still waiting for the disk of "+path+", 5 s" {
 					t.Errorf("%s: %s", name, text)
 				}
 				return openLock(path)
 			}
-			l, err := take(waits.Telling(t.Context(), func(text string) { told <- text }), path)
+			l, err := take(waits.WithReporter(t.Context(), func(text string) { told <- text }), path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,9 +228,9 @@ func TestLockOnFrozenDisk(t *testing.T) {
 
 // TestHolding checks that a lock for which others may wait counts as long as it is held.
 func TestHolding(t *testing.T) {
-	before := holding.Load() // locks of other tests, if any
+	before := heldLocks.Load() // locks of other tests, if any
 	dir := t.TempDir()
-	waited, err := WaitLock(t.Context(), filepath.Join(dir, "waited"), Alone, "the lock of a test")
+	waited, err := WaitLock(t.Context(), filepath.Join(dir, "waited"), Exclusive, "the lock of a test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,21 +238,21 @@ func TestHolding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried, err := TryLock(filepath.Join(dir, "tried"), Alone)
+	tried, err := TryLock(filepath.Join(dir, "tried"), Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := TakeLock(t.Context(), filepath.Join(dir, "taken"), Holder{}); err == nil {
 		t.Error("two have it")
 	}
-	elsewhere := CountHeld()
-	if n := holding.Load() - before; n != 3 || !Holding() {
+	elsewhere := CountLock()
+	if n := heldLocks.Load() - before; n != 3 || !HoldsLock() {
 		t.Errorf("%d locks are counted", n)
 	}
 	for _, release := range []func(){waited.Release, taken.Release, tried.Release, elsewhere, elsewhere} {
 		release()
 	}
-	if n := holding.Load() - before; n != 0 {
+	if n := heldLocks.Load() - before; n != 0 {
 		t.Errorf("of no lock, %d are counted", n)
 	}
 }

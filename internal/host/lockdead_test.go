@@ -36,7 +36,7 @@ func TestLockOfTheDead(t *testing.T) {
 	if err := starting.Wait(); err != nil {
 		t.Error(err)
 	}
-	if _, err := TakeLock(t.Context(), path, Holder{}); problem.Exit(err) != int(problem.Locked) {
+	if _, err := TakeLock(t.Context(), path, Holder{}); problem.ExitCode(err) != int(problem.Locked) {
 		t.Errorf("of one that lives: %v", err)
 	}
 	next.Release()

@@ -10,11 +10,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// HoldInMemory makes sure that a directory is on a file system in memory, because it will hold
+// EnsureInMemory makes sure that a directory is on a file system in memory, because it will hold
 // secrets that must not reach a disk. If the directory is on a disk, as on a machine whose /run is
 // on a disk, it mounts a tmpfs. The last process that calls letGo unmounts the tmpfs if nothing is
 // left in it.
-func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
+func EnsureInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -38,15 +38,15 @@ func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	}
 	return func() {
 		hold.Close()
-		ctx, cancel := afterwards(ctx)
+		ctx, cancel := cleanupContext(ctx)
 		defer cancel()
-		releaseMemory(ctx, dir)
+		unmountMemory(ctx, dir)
 	}, nil
 }
 
-// releaseMemory unmounts the tmpfs that HoldInMemory mounted, unless it is in use. If it cannot be
+// unmountMemory unmounts the tmpfs that EnsureInMemory mounted, unless it is in use. If it cannot be
 // unmounted, it stays, which does no harm.
-func releaseMemory(ctx context.Context, dir string) {
+func unmountMemory(ctx context.Context, dir string) {
 	unlock, err := lockMount(ctx, dir)
 	if err != nil {
 		return

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewNetwork creates a network namespace that contains only a loopback interface. The namespace
+// NewNetNS creates a network namespace that contains only a loopback interface. The namespace
 // exists as long as the file is open or a process is in it.
-func NewNetwork() (space *os.File, err error) {
-	err = Apart(func() error {
+func NewNetNS() (space *os.File, err error) {
+	err = OnLockedThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("unshare", err)
 		}
@@ -27,10 +27,10 @@ func NewNetwork() (space *os.File, err error) {
 	return space, err
 }
 
-// InNetwork calls what on a thread that has entered a network namespace. Sockets that it opens stay
+// InNetNS calls what on a thread that has entered a network namespace. Sockets that it opens stay
 // in that namespace.
-func InNetwork(space *os.File, what func() error) error {
-	return Apart(func() error {
+func InNetNS(space *os.File, what func() error) error {
+	return OnLockedThread(func() error {
 		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 
 // Now returns the time on this machine. The time since boot also counts while the machine is
 // suspended (CLOCK_BOOTTIME).
-func Now() observe.Moment {
-	now := observe.Moment{Calendar: time.Now()}
+func Now() observe.Timestamp {
+	now := observe.Timestamp{Calendar: time.Now()}
 	var since unix.Timespec
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err == nil && unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) == nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Online returns the processors of this machine that are online, as the kernel lists them, or "" if
+// OnlineCPUs returns the processors of this machine that are online, as the kernel lists them, or "" if
 // unknown.
-func Online() string {
+func OnlineCPUs() string {
 	text, _ := os.ReadFile("/sys/devices/system/cpu/online")
 	return strings.TrimSpace(string(text))
 }

@@ -12,38 +12,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An outlet copies the output of a command to its writer.
+// An outputPipe copies the output of a command to its writer.
 //
 // os/exec is not used for this, because a command may leave a daemon behind that holds the pipe
 // open. A reader that waited for the end of the pipe would wait for the daemon. The package os/exec
 // can close the pipe after a delay. But then it loses output of the command itself if the reader is
 // slow, such as a pager. So an outlet reads the pipe for some time after the end of the command.
 // After that, it reads what is in the pipe at that moment, at the reader's pace.
-type outlet struct {
+type outputPipe struct {
 	from *os.File
 	to   io.Writer
 	done chan error
 }
 
-// outlets are the one or two outlets of a command, with the ends of the pipes that the command
+// outputPipes are the one or two outlets of a command, with the ends of the pipes that the command
 // holds.
-type outlets struct {
-	ours      []*outlet
+type outputPipes struct {
+	ours      []*outputPipe
 	theirs    []*os.File
 	out, errs *os.File // both in theirs: the command's standard output and standard error
 }
 
-// openOutlets connects the outputs of a command. If both have the same destination, they share one
+// openOutputPipes connects the outputs of a command. If both have the same destination, they share one
 // pipe, so that lines keep their order.
-func openOutlets(c Command, tail *Tail) (*outlets, error) {
-	all := &outlets{}
+func openOutputPipes(c Command, tail *Tail) (*outputPipes, error) {
+	all := &outputPipes{}
 	open := func(to io.Writer) (*os.File, error) {
 		from, theirs, err := os.Pipe()
 		if err != nil {
 			all.close()
 			return nil, err
 		}
-		all.ours = append(all.ours, &outlet{from, to, make(chan error, 1)})
+		all.ours = append(all.ours, &outputPipe{from, to, make(chan error, 1)})
 		all.theirs = append(all.theirs, theirs)
 		return theirs, nil
 	}
@@ -78,7 +78,7 @@ func SameWriter(a, b io.Writer) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-func (all *outlets) close() {
+func (all *outputPipes) close() {
 	for _, o := range all.ours {
 		o.from.Close()
 	}
@@ -87,43 +87,43 @@ func (all *outlets) close() {
 	}
 }
 
-// begin starts to copy the output, after the command has been started.
-func (all *outlets) begin() {
+// start starts to copy the output, after the command has been started.
+func (all *outputPipes) start() {
 	for _, f := range all.theirs {
 		f.Close()
 	}
 	for _, o := range all.ours {
 		go func() {
 			defer o.from.Close()
-			o.done <- o.carry()
+			o.done <- o.copyOutput()
 		}()
 	}
 }
 
-// A Taker reads the output of a command directly from its source, instead of being a writer that
+// A OutputReader reads the output of a command directly from its source, instead of being a writer that
 // gets it in pieces. This saves one copy.
-type Taker interface {
-	TakeFrom(from io.Reader) error
+type OutputReader interface {
+	ReadOutput(from io.Reader) error
 }
 
-func (o *outlet) carry() error {
-	from := &remainder{from: o.from}
-	if taker, ok := o.to.(Taker); ok {
-		Widen(o.from)
-		return taker.TakeFrom(from)
+func (o *outputPipe) copyOutput() error {
+	from := &drainReader{from: o.from}
+	if taker, ok := o.to.(OutputReader); ok {
+		EnlargePipe(o.from)
+		return taker.ReadOutput(from)
 	}
-	return pour(o.to, from)
+	return copyStream(o.to, from)
 }
 
-// A remainder reads the pipe of a command, which other processes may hold open forever. After its
+// A drainReader reads the pipe of a command, which other processes may hold open forever. After its
 // deadline it reads only what is in the pipe at that moment.
-type remainder struct {
+type drainReader struct {
 	from *os.File
 	over bool
 	left int
 }
 
-func (r *remainder) Read(p []byte) (int, error) {
+func (r *drainReader) Read(p []byte) (int, error) {
 	if !r.over {
 		n, err := r.from.Read(p)
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -150,24 +150,24 @@ func (r *remainder) Read(p []byte) (int, error) {
 
 // SyscallConn returns the raw pipe until the deadline, so that callers can widen it or splice from
 // it. After the deadline, only Read knows where the output ends.
-func (r *remainder) SyscallConn() (syscall.RawConn, error) {
+func (r *drainReader) SyscallConn() (syscall.RawConn, error) {
 	if r.over {
 		return nil, os.ErrDeadlineExceeded
 	}
 	return r.from.SyscallConn()
 }
 
-// end waits until all output of the command has been written. When ctx has ended, it does not wait
+// wait waits until all output of the command has been written. When ctx has ended, it does not wait
 // for a slow reader.
-func (all *outlets) end(ctx context.Context) error {
+func (all *outputPipes) wait(ctx context.Context) error {
 	var errs error
 	for _, o := range all.ours {
-		errs = errors.Join(errs, o.end(ctx))
+		errs = errors.Join(errs, o.wait(ctx))
 	}
 	return errs
 }
 
-func (o *outlet) end(ctx context.Context) error {
+func (o *outputPipe) wait(ctx context.Context) error {
 	_ = o.from.SetReadDeadline(time.Now().Add(outputGrace)) // ignore the error: the pipe is closed if all was read
 	stop := context.AfterFunc(ctx, func() { _ = o.from.SetReadDeadline(time.Now()) })
 	defer stop()

@@ -11,7 +11,7 @@ import (
 func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	w := &whole{most: most, full: end}
+	w := &cappedBuffer{most: most, full: end}
 	c.Stdout = w
 	err := r.Run(ctx, c)
 	if err == nil {
@@ -20,24 +20,24 @@ func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) 
 	return w.text.Bytes(), err
 }
 
-// whole keeps all that is written to it, up to most bytes.
-type whole struct {
+// cappedBuffer keeps all that is written to it, up to most bytes.
+type cappedBuffer struct {
 	most int
 	full context.CancelCauseFunc
 	text bytes.Buffer
 	err  error
 }
 
-func (w *whole) Write(p []byte) (int, error) {
+func (w *cappedBuffer) Write(p []byte) (int, error) {
 	if w.text.Len()+len(p) > w.most {
-		w.err = fmt.Errorf("it printed more than %s", size(w.most))
+		w.err = fmt.Errorf("it printed more than %s", formatSize(w.most))
 		w.full(w.err)
 		return 0, w.err
 	}
 	return w.text.Write(p)
 }
 
-func size(bytes int) string {
+func formatSize(bytes int) string {
 	if bytes%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", bytes>>20)
 	}

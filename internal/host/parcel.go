@@ -17,7 +17,7 @@ func PutByCommand(ctx context.Context, r Runner, files ...File) error {
 	if len(files) == 0 {
 		return nil
 	}
-	archive, moves, err := parcel(files)
+	archive, moves, err := packFiles(files)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func PutByCommand(ctx context.Context, r Runner, files ...File) error {
 	return r.Run(ctx, Command{Args: []string{"/bin/sh", "-c", script, "put"}, Stdin: bytes.NewReader(archive)})
 }
 
-func parcel(files []File) (archive []byte, script string, err error) {
+func packFiles(files []File) (archive []byte, script string, err error) {
 	var b bytes.Buffer
 	var moves strings.Builder
 	var dirs []string

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pause waits for d. If ctx ends first, it returns the cause.
-func Pause(ctx context.Context, d time.Duration) error {
+// Sleep waits for d. If ctx ends first, it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

@@ -11,14 +11,14 @@ import (
 // A small buffer is enough for most streams between programs. The buffer and the pipe itself grow
 // only for long streams, because the kernel limits how much pipe memory a user other than root has.
 const (
-	little = 32 << 10
-	much   = 512 << 10
-	wide   = 2 * much // of a pipe: one side can write the next piece while the other reads the last one
+	minBufferBytes = 32 << 10
+	maxBufferBytes = 512 << 10
+	pipeBytes      = 2 * maxBufferBytes // of a pipe: one side can write the next piece while the other reads the last one
 )
 
-// pour copies a stream. Either side may be a pipe.
-func pour(to io.Writer, from io.Reader) error {
-	piece := make([]byte, little)
+// copyStream copies a stream. Either side may be a pipe.
+func copyStream(to io.Writer, from io.Reader) error {
+	piece := make([]byte, minBufferBytes)
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
@@ -31,27 +31,27 @@ func pour(to io.Writer, from io.Reader) error {
 			return nil
 		case err != nil:
 			return err
-		case n == little:
-			Widen(to)
-			Widen(from)
+		case n == minBufferBytes:
+			EnlargePipe(to)
+			EnlargePipe(from)
 		}
-		if n == len(piece) && n < much {
+		if n == len(piece) && n < maxBufferBytes {
 			piece = make([]byte, 2*n)
 		}
 	}
 }
 
-// Widen enlarges the buffer of a pipe, as far as the kernel allows. It ignores anything that is not
+// EnlargePipe enlarges the buffer of a pipe, as far as the kernel allows. It ignores anything that is not
 // a pipe.
-func Widen(pipe any) {
+func EnlargePipe(pipe any) {
 	file, ok := pipe.(syscall.Conn)
 	if !ok {
 		return
 	}
 	if raw, err := file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			if capacity, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && capacity < wide {
-				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, wide)
+			if capacity, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && capacity < pipeBytes {
+				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes)
 			}
 		})
 	}

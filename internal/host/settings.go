@@ -18,30 +18,32 @@ import (
 // procSys is the directory of the kernel's settings (proc(5)).
 const procSys = "/proc/sys"
 
-// Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). It omits
+// ReadSettings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). It omits
 // settings that the kernel does not have.
-func Settings(names []string) map[string]string { return kernel(procSys).settings(names) }
+func ReadSettings(names []string) map[string]string { return sysctlDir(procSys).settings(names) }
 
-// Prepare raises kernel settings to the values wanted, as far as the kernel has them. It records
+// RaiseSettings raises kernel settings to the values wanted, as far as the kernel has them. It records
 // their former values in runDir, for Restore. It does not change a setting that is higher already.
-func Prepare(ctx context.Context, runDir string, wanted map[string]string) error {
-	return kernel(procSys).prepare(ctx, runDir, wanted)
+func RaiseSettings(ctx context.Context, runDir string, wanted map[string]string) error {
+	return sysctlDir(procSys).prepare(ctx, runDir, wanted)
 }
 
-// Restore restores the settings that Prepare changed, and removes the record. It does not change a
+// RestoreSettings restores the settings that Prepare changed, and removes the record. It does not change a
 // setting that another process has changed since.
-func Restore(ctx context.Context, runDir string) error { return kernel(procSys).restore(ctx, runDir) }
+func RestoreSettings(ctx context.Context, runDir string) error {
+	return sysctlDir(procSys).restore(ctx, runDir)
+}
 
-// kernel is the directory of a kernel's settings.
-type kernel string
+// sysctlDir is the directory of a kernel's settings.
+type sysctlDir string
 
-// A changed setting is one that Prepare has changed.
-type changed struct {
+// A changedSetting setting is one that Prepare has changed.
+type changedSetting struct {
 	Former string `json:"former"`
 	Set    string `json:"set"`
 }
 
-func (k kernel) path(name string) string {
+func (k sysctlDir) path(name string) string {
 	// A dot in the name of a link is written as a slash: net.ipv4.conf.eth0/100.forwarding.
 	swap := func(r rune) rune {
 		switch r {
@@ -55,12 +57,12 @@ func (k kernel) path(name string) string {
 	return filepath.Join(string(k), strings.Map(swap, name))
 }
 
-func (k kernel) get(name string) (string, bool) {
+func (k sysctlDir) get(name string) (string, bool) {
 	text, err := os.ReadFile(k.path(name))
 	return strings.Join(strings.Fields(string(text)), " "), err == nil
 }
 
-func (k kernel) set(name, value string) error {
+func (k sysctlDir) set(name, value string) error {
 	err := os.WriteFile(k.path(name), []byte(value+"\n"), 0o644)
 	if err == nil {
 		return nil
@@ -69,7 +71,7 @@ func (k kernel) set(name, value string) error {
 		Try("run orrery as root, on the host itself or in a container that may set it")
 }
 
-func (k kernel) settings(names []string) map[string]string {
+func (k sysctlDir) settings(names []string) map[string]string {
 	all := make(map[string]string, len(names))
 	for _, name := range names {
 		if value, ok := k.get(name); ok {
@@ -79,20 +81,20 @@ func (k kernel) settings(names []string) map[string]string {
 	return all
 }
 
-func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]string) error {
+func (k sysctlDir) prepare(ctx context.Context, runDir string, wanted map[string]string) error {
 	unlock, err := lockSettings(ctx, runDir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	record, err := readSettings(runDir)
+	record, err := readRecord(runDir)
 	if err != nil {
 		return err
 	}
 	var lacking []string
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		current, ok := k.get(name)
-		if !ok || reaches(current, wanted[name]) {
+		if !ok || isAtLeast(current, wanted[name]) {
 			continue
 		}
 		// If the current value is the one that Orrery has set, keep the recorded former value. Otherwise
@@ -101,7 +103,7 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 		if entry, ok := record[name]; ok && current == entry.Set {
 			former = entry.Former
 		}
-		record[name] = changed{former, wanted[name]}
+		record[name] = changedSetting{former, wanted[name]}
 		lacking = append(lacking, name)
 	}
 	if len(lacking) == 0 {
@@ -109,7 +111,7 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 	}
 	// Write the record first. If the run is killed after that, the record names settings that were
 	// not changed, which Restore ignores.
-	if err := writeSettings(runDir, record); err != nil {
+	if err := writeRecord(runDir, record); err != nil {
 		return err
 	}
 	for _, name := range lacking {
@@ -120,7 +122,7 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 	return nil
 }
 
-func (k kernel) restore(ctx context.Context, runDir string) error {
+func (k sysctlDir) restore(ctx context.Context, runDir string) error {
 	if _, err := os.Stat(settingsFile(runDir)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -129,7 +131,7 @@ func (k kernel) restore(ctx context.Context, runDir string) error {
 		return err
 	}
 	defer unlock()
-	record, err := readSettings(runDir)
+	record, err := readRecord(runDir)
 	if err != nil {
 		return err
 	}
@@ -144,9 +146,9 @@ func (k kernel) restore(ctx context.Context, runDir string) error {
 	return os.Remove(settingsFile(runDir))
 }
 
-// reaches reports whether the current value is at least the one wanted. Values that are not numbers
+// isAtLeast reports whether the current value is at least the one wanted. Values that are not numbers
 // must be equal.
-func reaches(current, wanted string) bool {
+func isAtLeast(current, wanted string) bool {
 	h, err1 := strconv.ParseInt(current, 10, 64)
 	w, err2 := strconv.ParseInt(wanted, 10, 64)
 	if err1 != nil || err2 != nil {
@@ -157,8 +159,8 @@ func reaches(current, wanted string) bool {
 
 func settingsFile(runDir string) string { return filepath.Join(runDir, "settings.json") }
 
-func readSettings(runDir string) (map[string]changed, error) {
-	record := map[string]changed{}
+func readRecord(runDir string) (map[string]changedSetting, error) {
+	record := map[string]changedSetting{}
 	text, err := os.ReadFile(settingsFile(runDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return record, nil
@@ -174,7 +176,7 @@ func readSettings(runDir string) (map[string]changed, error) {
 	return record, nil
 }
 
-func writeSettings(runDir string, record map[string]changed) error {
+func writeRecord(runDir string, record map[string]changedSetting) error {
 	return WriteJSON(settingsFile(runDir), 0o600, record)
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // fakeKernel returns a kernel with settings in a directory.
-func fakeKernel(t *testing.T, settings map[string]string) kernel {
+func fakeKernel(t *testing.T, settings map[string]string) sysctlDir {
 	t.Helper()
-	k := kernel(t.TempDir())
+	k := sysctlDir(t.TempDir())
 	for name, value := range settings {
 		if err := os.MkdirAll(filepath.Dir(k.path(name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -21,14 +21,14 @@ func fakeKernel(t *testing.T, settings map[string]string) kernel {
 	return k
 }
 
-func (k kernel) put(t *testing.T, name, value string) {
+func (k sysctlDir) put(t *testing.T, name, value string) {
 	t.Helper()
 	if err := os.WriteFile(k.path(name), []byte(value+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (k kernel) expect(t *testing.T, want map[string]string) {
+func (k sysctlDir) expect(t *testing.T, want map[string]string) {
 	t.Helper()
 	var names []string
 	for name := range want {
@@ -47,7 +47,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestSettingsOfThisKernel(t *testing.T) {
-	got := Settings([]string{"kernel.ostype", "no.such.setting"})
+	got := ReadSettings([]string{"kernel.ostype", "no.such.setting"})
 	if got["kernel.ostype"] != "Linux" || len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
@@ -83,13 +83,13 @@ func TestRestoreLeavesWhatOthersChanged(t *testing.T) {
 
 func TestPrepareKilledBeforeItSet(t *testing.T) {
 	k, run := fakeKernel(t, map[string]string{"a": "1"}), t.TempDir()
-	ok(t, writeSettings(run, map[string]changed{"a": {Former: "1", Set: "10"}}))
+	ok(t, writeRecord(run, map[string]changedSetting{"a": {Former: "1", Set: "10"}}))
 	ok(t, k.prepare(t.Context(), run, map[string]string{"a": "10"}))
 	k.expect(t, map[string]string{"a": "10"})
 	ok(t, k.restore(t.Context(), run))
 	k.expect(t, map[string]string{"a": "1"})
 
-	ok(t, writeSettings(run, map[string]changed{"a": {Former: "7", Set: "10"}}))
+	ok(t, writeRecord(run, map[string]changedSetting{"a": {Former: "7", Set: "10"}}))
 	ok(t, k.restore(t.Context(), run))
 	k.expect(t, map[string]string{"a": "1"})
 }
@@ -106,7 +106,7 @@ func TestPrepareSaysWhatCannotBeSet(t *testing.T) {
 }
 
 func TestSettingOfALinkWithADotInItsName(t *testing.T) {
-	if got := kernel("/proc/sys").path(
+	if got := sysctlDir("/proc/sys").path(
 		"net.ipv4.conf.eth0/100.forwarding"); got != "/proc/sys/net/ipv4/conf/eth0.100/forwarding" {
 		t.Error(got)
 	}

@@ -32,7 +32,7 @@ func TestOwnSurroundings(t *testing.T) {
 }
 
 func printSurroundings() {
-	if err := OwnSurroundings(); err != nil {
+	if err := DropInheritedState(); err != nil {
 		panic(err)
 	}
 	os.Stdout.WriteString(strings.Join(os.Environ(), "\n") + "\n")

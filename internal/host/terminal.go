@@ -37,13 +37,13 @@ type Size struct {
 	Columns uint16 `json:"columns"`
 }
 
-// Elsewhere runs a command on a terminal that another machine provides. The function run starts it
+// RunWithRemoteTerminal runs a command on a terminal that another machine provides. The function run starts it
 // there, and gets the terminal of the command's user, or that of the operator. The command ends
 // when its user has gone.
-func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command, *Terminal) error) error {
+func RunWithRemoteTerminal(ctx context.Context, c Command, run func(context.Context, Command, *Terminal) error) error {
 	user := c.Terminal
 	if user == nil {
-		operators, letGo, err := HoldTerminal()
+		operators, letGo, err := MakeTerminalRaw()
 		if err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command
 	return run(ctx, c, user)
 }
 
-// onTerminal runs a command on a pseudo-terminal, and copies what is typed and printed between that
+// runOnTerminal runs a command on a pseudo-terminal, and copies what is typed and printed between that
 // and the user's terminal. The command can do anything to its own terminal. What it types there
 // (TIOCSTI), only it reads.
-func onTerminal(c Command, start func(Streams) (Underway, error)) error {
+func runOnTerminal(c Command, start func(Streams) (Process, error)) error {
 	ours, theirs, err := openTerminal(c)
 	if err != nil {
 		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).
@@ -80,7 +80,7 @@ func onTerminal(c Command, start func(Streams) (Underway, error)) error {
 	defer ours.Close()
 	user := c.Terminal
 	if user == nil {
-		operators, letGo, err := HoldTerminal()
+		operators, letGo, err := MakeTerminalRaw()
 		if err != nil {
 			theirs.Close()
 			return err
@@ -94,7 +94,7 @@ func onTerminal(c Command, start func(Streams) (Underway, error)) error {
 	if err != nil {
 		return err
 	}
-	defer follow(command, user, ours)()
+	defer followSize(command, user, ours)()
 	go io.Copy(ours, user.Keys) //nolint:errcheck // it ends with the program: there is no other way to end the reading of a terminal
 	printed := make(chan struct{})
 	go func() {
@@ -122,9 +122,9 @@ func resize(terminal *os.File, to Size) {
 	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // if it fails, only the size is wrong
 }
 
-// follow sets the size of a command's terminal to that of its user's terminal whenever that
+// followSize sets the size of a command's terminal to that of its user's terminal whenever that
 // changes. It kills the command when the user has gone.
-func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
+func followSize(command Process, user *Terminal, commands *os.File) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -150,7 +150,7 @@ func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 var hiddenInput *os.File
 
 // HideInput replaces os.Stdin with /dev/null, so that programs that inherit it cannot wait for the
-// operator. HoldTerminal still uses the operator's terminal.
+// operator. MakeTerminalRaw still uses the operator's terminal.
 func HideInput() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -160,18 +160,18 @@ func HideInput() error {
 	return nil
 }
 
-func operatorsInput() *os.File {
+func operatorInput() *os.File {
 	if hiddenInput != nil {
 		return hiddenInput
 	}
 	return os.Stdin
 }
 
-// HoldTerminal puts the terminal of this program into raw mode until letGo is called, so that each
+// MakeTerminalRaw puts the terminal of this program into raw mode until letGo is called, so that each
 // key, even an interrupt, arrives as it is typed. Signals that would end this program, and leave
 // the terminal in raw mode, close Gone instead.
-func HoldTerminal() (operators *Terminal, letGo func(), err error) {
-	operator := operatorsInput()
+func MakeTerminalRaw() (operators *Terminal, letGo func(), err error) {
+	operator := operatorInput()
 	fd := int(operator.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -180,7 +180,7 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	sizes, gone, over := make(chan Size), make(chan struct{}), make(chan struct{})
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
-	go watch(operator, signals, sizes, gone, over)
+	go watchSignals(operator, signals, sizes, gone, over)
 	return &Terminal{Keys: operator, Screen: os.Stdout, Size: sizeOf(operator), Sizes: sizes, Gone: gone}, func() {
 		signal.Stop(signals)
 		close(over)
@@ -191,8 +191,8 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	}, nil
 }
 
-// watch turns signals into new sizes and the end of the operator's terminal.
-func watch(operator *os.File, signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
+// watchSignals turns signals into new sizes and the end of the operator's terminal.
+func watchSignals(operator *os.File, signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
 	for {
 		select {
 		case s := <-signals:

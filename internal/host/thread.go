@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls work on a thread of its own and waits for it. The thread ends with the work, and so
+// OnLockedThread calls work on a thread of its own and waits for it. The thread ends with the work, and so
 // do the namespaces that it has entered.
-func Apart(work func() error) error {
+func OnLockedThread(work func() error) error {
 	done := make(chan error, 1)
-	OnOwnThread(func() { done <- work() })
+	GoOnLockedThread(func() { done <- work() })
 	return <-done
 }
 
-// OnOwnThread is like Apart, but does not wait for the work.
-func OnOwnThread(work func()) {
+// GoOnLockedThread is like Apart, but does not wait for the work.
+func GoOnLockedThread(work func()) {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
 		if unix.Gettid() != unix.Getpid() {
@@ -25,7 +25,7 @@ func OnOwnThread(work func()) {
 		// The first thread of a process never ends. It would keep the namespaces, and /proc/self
 		// would show them. So this goroutine occupies it while the work runs on another thread.
 		done := make(chan struct{})
-		OnOwnThread(func() {
+		GoOnLockedThread(func() {
 			defer close(done)
 			work()
 		})

@@ -41,7 +41,7 @@ func StartUnprivileged(cmd *exec.Cmd) error {
 // withoutPrivileges calls start on a thread that cannot gain privileges by starting a program. Its
 // children cannot either.
 func withoutPrivileges(start func() error) error {
-	return Apart(func() error {
+	return OnLockedThread(func() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return os.NewSyscallError("prctl", err)
 		}

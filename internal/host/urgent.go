@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realtime is a priority above all ordinary processes, and below the kernel's own threads
+// realtimePriority is a priority above all ordinary processes, and below the kernel's own threads
 // (sched(7)).
-const realtime = 10
+const realtimePriority = 10
 
-// Urgently calls work, for which other processes wait, without interruption, however busy the
+// WithRealtimePriority calls work, for which other processes wait, without interruption, however busy the
 // processors are. It uses a thread of its own with real-time priority, locks memory, and stops the
 // garbage collector. The caller has prepared all that it can, so that only a few system calls
 // remain. If the host does not permit this, why is the reason, and the work is done at a lower
 // priority.
-func Urgently(work func()) (why error) {
+func WithRealtimePriority(work func()) (why error) {
 	// This loads no memory, it only keeps what is there: the work uses memory that was just used.
 	locked := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_ONFAULT)
 	if locked == nil {
 		defer unix.Munlockall() //nolint:errcheck // it goes with the process
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	return Apart(func() error { // on a thread that ends with the work, and its priority with it
-		why := hurry()
+	return OnLockedThread(func() error { // on a thread that ends with the work, and its priority with it
+		why := raisePriority()
 		if why == nil && locked != nil {
 			why = fmt.Errorf("memory is not locked: %w", locked)
 		}
@@ -33,10 +33,10 @@ func Urgently(work func()) (why error) {
 	})
 }
 
-// hurry raises this thread to real-time priority or, if that fails, to the highest ordinary one.
+// raisePriority raises this thread to real-time priority or, if that fails, to the highest ordinary one.
 // Its children do not inherit the priority.
-func hurry() error {
-	err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtime,
+func raisePriority() error {
+	err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtimePriority,
 		Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 	if err == nil {
 		return nil

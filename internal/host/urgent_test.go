@@ -14,7 +14,7 @@ func TestUrgently(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
 	var policy, thread, percent int
-	why := Urgently(func() {
+	why := WithRealtimePriority(func() {
 		if a, err := unix.SchedGetAttr(0, 0); err == nil {
 			policy = int(a.Policy)
 		}
@@ -51,7 +51,7 @@ func TestUrgently(t *testing.T) {
 // priority, or an error if that is also refused.
 func TestHurryRefused(t *testing.T) {
 	done := make(chan struct{})
-	OnOwnThread(func() {
+	GoOnLockedThread(func() {
 		defer close(done)
 		// Like a process without the capability CAP_SYS_NICE, which is dropped for this thread.
 		head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
@@ -64,7 +64,7 @@ func TestHurryRefused(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if err := hurry(); err == nil {
+		if err := raisePriority(); err == nil {
 			t.Error("nothing was refused")
 		}
 	})

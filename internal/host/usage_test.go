@@ -36,17 +36,17 @@ func TestSample(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := sampleOf(root, "orrery/a/11")
+		s := readSample(root, "orrery/a/11")
 		if s.CPU != 2500*time.Millisecond || s.Memory != 2000 || s.Pids != 12 {
 			t.Errorf("%s: %+v", name, s)
 		}
 		later := s
 		later.At, later.CPU = s.At.Add(2*time.Second), s.CPU+time.Second
-		if got := Processors(s, later); got != 0.5 {
+		if got := UsedCPUs(s, later); got != 0.5 {
 			t.Errorf("%s: %g processors", name, got)
 		}
-		if none := sampleOf(root, "orrery/a/12"); none.CPU != -1 || none.Memory != -1 || none.Pids != -1 ||
-			Processors(none, later) != -1 {
+		if none := readSample(root, "orrery/a/12"); none.CPU != -1 || none.Memory != -1 || none.Pids != -1 ||
+			UsedCPUs(none, later) != -1 {
 			t.Errorf("%s: of a group that is not there: %+v", name, none)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// accountBytes is the maximum size of an account file. Other users may have written the tree, so
+// maxAccountBytes is the maximum size of an account file. Other users may have written the tree, so
 // its files may have any size.
-const accountBytes = 4 << 20
+const maxAccountBytes = 4 << 20
 
-// Account returns the numeric ids of "user:group" (or "user"). It looks them up in the topmost tree
+// LookupAccount returns the numeric ids of "user:group" (or "user"). It looks them up in the topmost tree
 // that has the account file.
-func Account(trees []string, owner string) (uid, gid int, err error) {
+func LookupAccount(trees []string, owner string) (uid, gid int, err error) {
 	var roots []*tree.Root
 	for _, dir := range trees {
 		root, err := tree.Open(dir)
@@ -31,31 +31,31 @@ func Account(trees []string, owner string) (uid, gid int, err error) {
 		defer root.Close()
 		roots = append(roots, root)
 	}
-	return AccountIn(roots, owner)
+	return LookupAccountIn(roots, owner)
 }
 
-// AccountIn is like Account for trees that are open.
-func AccountIn(trees []*tree.Root, owner string) (uid, gid int, err error) {
+// LookupAccountIn is like Account for trees that are open.
+func LookupAccountIn(trees []*tree.Root, owner string) (uid, gid int, err error) {
 	user, group, both := strings.Cut(owner, ":")
 	if owner == "" {
 		return 0, 0, nil
 	}
-	uid, primary, err := lookUp(trees, "etc/passwd", user)
+	uid, primary, err := lookupName(trees, "etc/passwd", user)
 	if err != nil || !both {
 		return uid, primary, err
 	}
-	gid, _, err = lookUp(trees, "etc/group", group)
+	gid, _, err = lookupName(trees, "etc/group", group)
 	return uid, gid, err
 }
 
-// lookUp finds a name in a file in the format of passwd(5) or group(5). It returns the number of
+// lookupName finds a name in a file in the format of passwd(5) or group(5). It returns the number of
 // the name and the number in the next field.
-func lookUp(trees []*tree.Root, file, name string) (number, next int, err error) {
+func lookupName(trees []*tree.Root, file, name string) (number, next int, err error) {
 	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
 		return int(n), int(n), nil
 	}
 	for _, t := range trees {
-		text, err := t.ReadFile(file, accountBytes)
+		text, err := t.ReadFile(file, maxAccountBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -66,7 +66,7 @@ func lookUp(trees []*tree.Root, file, name string) (number, next int, err error)
 		}
 		for line := range strings.Lines(string(text)) {
 			if fields := strings.Split(strings.TrimSpace(line), ":"); len(fields) > 2 && fields[0] == name {
-				return numbers(file, fields)
+				return parseIDs(file, fields)
 			}
 		}
 		break
@@ -74,10 +74,10 @@ func lookUp(trees []*tree.Root, file, name string) (number, next int, err error)
 	return 0, 0, fmt.Errorf("/%s has no %q", file, name)
 }
 
-// numbers parses the number of an account and, for a user, the number of its group. It rejects
-// numbers above 65535. They could be reserved by the host's kernel, or be those of another node
+// parseIDs parses the number of an account and, for a user, the number of its group. It rejects
+// parseIDs above 65535. They could be reserved by the host's kernel, or be those of another node
 // when added to the node's first id.
-func numbers(file string, fields []string) (number, next int, err error) {
+func parseIDs(file string, fields []string) (number, next int, err error) {
 	wanted := fields[2:3]
 	if len(fields) > 4 { // the file is passwd(5)
 		wanted = fields[2:4]

@@ -23,7 +23,7 @@ func TestAccount(t *testing.T) {
 	}
 	for owner, want := range map[string][2]int{"": {0, 0}, "root": {0, 0}, "me": {1000, 1001}, "me:staff": {1000, 50},
 		"12:34": {12, 34}} {
-		uid, gid, err := Account([]string{top, below}, owner)
+		uid, gid, err := LookupAccount([]string{top, below}, owner)
 		if err != nil || uid != want[0] || gid != want[1] {
 			t.Errorf("%q: %d:%d, %v", owner, uid, gid, err)
 		}
@@ -31,7 +31,7 @@ func TestAccount(t *testing.T) {
 	// Added to the node's first id, a number outside of the node's range would be an id of the host
 	// or of another node.
 	for _, owner := range []string{"other", "nobody", "negative", "huge", "odd", "-5", "me:-1"} {
-		if uid, gid, err := Account([]string{top, below}, owner); err == nil {
+		if uid, gid, err := LookupAccount([]string{top, below}, owner); err == nil {
 			t.Errorf("%q: %d:%d", owner, uid, gid)
 		}
 	}
@@ -58,7 +58,7 @@ func TestAccountInHostileTree(t *testing.T) {
 		done := time.After(time.Minute)
 		found := func() <-chan error {
 			c := make(chan error, 1)
-			go func() { _, _, err := Account([]string{dir}, "me"); c <- err }()
+			go func() { _, _, err := LookupAccount([]string{dir}, "me"); c <- err }()
 			return c
 		}()
 		select {

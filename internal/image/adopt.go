@@ -29,7 +29,7 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	if err := lay(tree); err != nil {
 		return err
 	}
-	lines, bytes, err := scan(ctx, tree, inSilence)
+	lines, bytes, err := scan(ctx, tree, digestQuietly)
 	if err != nil {
 		return fmt.Errorf("digest of the tree: %w", err)
 	}
@@ -44,9 +44,9 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	return g.commit(&adopted, lines)
 }
 
-// Portable returns the record of a layer without its devices, as other hosts have the layer. Layers
+// PortableRecord returns the record of a layer without its devices, as other hosts have the layer. Layers
 // built by earlier versions may contain devices.
-func (s *Store) Portable(digest string) (*Record, error) {
+func (s *Store) PortableRecord(digest string) (*Record, error) {
 	r, err := s.Record(digest)
 	if err != nil {
 		return nil, err
@@ -55,15 +55,15 @@ func (s *Store) Portable(digest string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if without := slices.DeleteFunc(slices.Clone(lines), ofDevice); len(without) < len(lines) {
+	if without := slices.DeleteFunc(slices.Clone(lines), describesDevice); len(without) < len(lines) {
 		r.Content, r.Files = without.digest(), len(without)
 	}
 	return r, nil
 }
 
-// ofDevice reports whether a line of a manifest describes a device other than an overlayfs
+// describesDevice reports whether a line of a manifest describes a device other than an overlayfs
 // whiteout.
-func ofDevice(line string) bool {
+func describesDevice(line string) bool {
 	quoted, err := strconv.QuotedPrefix(line)
 	if err != nil {
 		return false

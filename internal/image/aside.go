@@ -12,13 +12,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Out is where the function passed to Aside finds the directory of the host that it may write to.
-const Out = access.InScratch + "/out"
+// OutputDir is where the function passed to Aside finds the directory of the host that it may write to.
+const OutputDir = access.BuildDir + "/out"
 
-// Aside calls do with a scratch container on a complete layer. The container has everything that
+// WithContainer calls do with a scratch container on a complete layer. The container has everything that
 // builds have. The layer is not changed. The container sees the host's directory out at Out, and
 // can write results there.
-func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string,
+func (s *Store) WithContainer(ctx context.Context, digest string, m site.Mirror, out string,
 	do func(ctx context.Context, in host.Runner) error) error {
 	g, err := s.stage(ctx, &spec.Layer{Digest: spec.Digest([]string{"aside", digest})})
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 	if err = os.MkdirAll(filepath.Join(g.dir, "build", "out"), 0o755); err != nil {
 		return err
 	}
-	c, err := g.scratchOn(ctx, trees, base, m, mountBind{source: out, target: Out[1:]})
+	c, err := g.startOnLayers(ctx, trees, base, m, mountBind{source: out, target: OutputDir[1:]})
 	if err == nil {
 		err = do(ctx, c)
 		c.stop()

@@ -27,7 +27,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 		return err
 	}
 	defer g.close()
-	if err := s.disk.room(baseRoom); err != nil {
+	if err := s.disk.checkSpace(minBaseSpace); err != nil {
 		return err
 	}
 	log, err := s.OpenLog(l.Digest)
@@ -46,19 +46,19 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	if errors.As(err, &p) && p.Where == "" {
 		p.Where = log.Name()
 	}
-	return s.disk.explain(err, baseRoom)
+	return s.disk.explain(err, minBaseSpace)
 }
 
 func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time,
 	say func(string)) error {
-	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
+	tree, d := filepath.Join(g.dir, "tree"), distro.ForImage(l.Image)
 	if l.IsDisk() {
 		say("takes " + filepath.Base(l.Image.Import))
 		from, taken, err := g.store.imports.origin(ctx, l)
 		if err != nil {
 			return err
 		}
-		if err := taken(g.takeDisk(ctx, from)); err != nil {
+		if err := taken(g.copyDisk(ctx, from)); err != nil {
 			return err
 		}
 		return g.finish(ctx, newRecord(l, begun), begun, say)
@@ -69,7 +69,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 		if err != nil {
 			return err
 		}
-		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.disk.spare())); err != nil {
+		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.disk.importSpace())); err != nil {
 			return err
 		}
 		if err := g.complete(ctx, l, m, log, say); err != nil {
@@ -82,10 +82,10 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 		}
 	}
 	say("fits the image")
-	if err := fit(d, tree); err != nil {
+	if err := adaptTree(d, tree); err != nil {
 		return fmt.Errorf("fit the image: %w", err)
 	}
-	if err := tidy(d, tree); err != nil {
+	if err := removeVolatile(d, tree); err != nil {
 		return fmt.Errorf("tidy the image: %w", err)
 	}
 	packages, err := read(tree, d.Packages.Installed)
@@ -101,9 +101,9 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say func(string)) error {
 	say("takes its digest")
 	tree := filepath.Join(g.dir, "tree")
-	hashed := &sums.Progress{Say: func(n int64) { say("takes its digest: " + size(uint64(n)) + " read") }}
+	hashed := &sums.Progress{Say: func(n int64) { say("takes its digest: " + formatSize(uint64(n)) + " read") }}
 	lines, bytes, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
-		return sums.Of(ctx, f, hashed.Add)
+		return sums.Digest(ctx, f, hashed.Add)
 	})
 	if err != nil {
 		return fmt.Errorf("digest of the tree: %w", err)
@@ -117,14 +117,14 @@ func interrupted(ctx context.Context, l *spec.Layer) error {
 		Because(context.Cause(ctx))
 }
 
-// LogOf returns the path of the log of a layer's last build.
-func (s *Store) LogOf(digest string) string {
+// LogPath returns the path of the log of a layer's last build.
+func (s *Store) LogPath(digest string) string {
 	return filepath.Join(s.state, "log", "build-"+digest+".log")
 }
 
 // OpenLog creates an empty log for a build.
 func (s *Store) OpenLog(digest string) (*host.Log, error) {
-	path := s.LogOf(digest)
+	path := s.LogPath(digest)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 	cmd.Env = []string{"PATH=" + host.Path}
 	overlay := &rootfs.Overlay{Lower: lower, Upper: upper, Work: filepath.Join(dir, "private/work"),
 		Target: dir + "/rootfs", IDs: rootfs.IDs{First: 1900131072, Size: 65536}}
-	if err := overlay.Spawn(cmd); err != nil {
+	if err := overlay.StartCommand(cmd); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {

@@ -24,11 +24,11 @@ import (
 // packages may do anything while they are set up, so this happens in a scratch container. There is
 // no system yet, so the container uses programs of this host.
 func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer) error {
-	packages, dir := distro.Of(l.Image).Packages, filepath.Join(g.dir, "tree")
-	if _, err := os.Stat(filepath.Join(tools.Programs, packages.Maker)); err != nil {
+	packages, dir := distro.ForImage(l.Image).Packages, filepath.Join(g.dir, "tree")
+	if _, err := os.Stat(filepath.Join(tools.ProgramsDir, packages.Maker)); err != nil {
 		return problem.New(problem.Unable, "%s is not installed on this host", packages.Maker).Try("%s", packages.GetMaker)
 	}
-	m, err := access.Settle(m)
+	m, err := access.CompleteMirror(m)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	c, maker, err := g.startMaker(ctx, l, m)
+	c, maker, err := g.startBootstrapper(ctx, l, m)
 	if err != nil {
 		return err
 	}
@@ -54,31 +54,32 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 			Because(err).
 			Try("%s", packages.Unreached)
 	}
-	if err := canonical(ctx, dir, uint32(scratchIDs.Size)); err != nil {
+	if err := canonical(ctx, dir, uint32(containerIDs.Size)); err != nil {
 		return err
 	}
 	return installKeys(from, dir, packages)
 }
 
-// startMaker starts a scratch container with programs of this host. It returns the container and
+// startBootstrapper starts a scratch container with programs of this host. It returns the container and
 // the command that builds the base image in it.
-func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) (c *scratch, maker []string,
+func (g *staging) startBootstrapper(ctx context.Context, l *spec.Layer, m site.Mirror) (c *buildContainer,
+	maker []string,
 	err error) {
 	p, err := g.provide(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &distro.Bootstrap{Suite: l.Image.Suite, Packages: spec.Packages(l.Image), Room: access.InScratch, Tree: "/tree"}
+	b := &distro.Bootstrap{Suite: l.Image.Suite, Packages: spec.Packages(l.Image), Room: access.BuildDir, Tree: "/tree"}
 	from, err := distro.Sources("/", l.Image, p.mirror)
 	if err != nil {
 		return nil, nil, err
 	}
-	g.way = p.reach.Divert(p.reach.Places(from, p.mirror))
-	if b.Access, err = p.reach.Lay(p.dir, b.Room); err != nil {
+	g.way = p.reach.Redirect(p.reach.HostPorts(from, p.mirror))
+	if b.Access, err = p.reach.WriteConfig(p.dir, b.Room); err != nil {
 		return nil, nil, err
 	}
-	packages := distro.Of(l.Image).Packages
-	if b.Sources, err = scratchSources(from, packages.Trusted, p.dir); err != nil {
+	packages := distro.ForImage(l.Image).Packages
+	if b.Sources, err = writeSources(from, packages.Trusted, p.dir); err != nil {
 		return nil, nil, err
 	}
 	files, maker := packages.Make(b)
@@ -89,9 +90,9 @@ func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) 
 	}
 	binds := append(p.binds(), mountBind{source: filepath.Join(g.dir, "tree"), target: b.Tree[1:], make: true})
 	root := filepath.Join(g.dir, "tools")
-	programs, err := tools.Root(root, map[string]string{
-		"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n", "hosts": access.Hosts(),
-		"resolv.conf": access.NoResolver, "hostname": "build\n",
+	programs, err := tools.PrepareRoot(root, map[string]string{
+		"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n", "hosts": access.HostsFile(),
+		"resolv.conf": access.EmptyResolvConf, "hostname": "build\n",
 	})
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +101,7 @@ func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) 
 		binds = append(binds, mountBind{source: "/" + dir, target: dir, readOnly: true, make: true})
 	}
 	env := append([]string{"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8"}, p.reach.Proxies()...)
-	c, err = startScratch(ctx, g, &rootfs.Overlay{Upper: root}, env, binds)
+	c, err = startContainer(ctx, g, &rootfs.Overlay{Upper: root}, env, binds)
 	return c, maker, err
 }
 
@@ -138,14 +139,14 @@ func installKeys(from []distro.Source, dir string, packages *distro.Packages) er
 		if err != nil {
 			return err
 		}
-		if err := lay(in, distro.File{Path: from[i].Key, Text: string(text)}); err != nil {
+		if err := writeFiles(in, distro.File{Path: from[i].Key, Text: string(text)}); err != nil {
 			return err
 		}
 	}
 	// Replace the sources that were written while the tree was built, which name keys of this
 	// machine.
-	if err := empty(in, packages.More); err != nil {
+	if err := emptyDirs(in, packages.More); err != nil {
 		return err
 	}
-	return lay(in, distro.File{Path: packages.Sources, Text: distro.ListOf(from)})
+	return writeFiles(in, distro.File{Path: packages.Sources, Text: distro.FormatSources(from)})
 }

@@ -105,7 +105,7 @@ func TestBuildLayer(t *testing.T) {
 	if err := s.Verify(t.Context(), l.Digest); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%s, %d files, built in %.1f s", size(uint64(r.Size)), r.Files, r.Seconds)
+	t.Logf("%s, %d files, built in %.1f s", formatSize(uint64(r.Size)), r.Files, r.Seconds)
 	again := func(context.Context, host.Runner) error { return errors.New("built again") }
 	if err := s.BuildLayer(t.Context(), l, site.Mirror{}, again, say); err != nil {
 		t.Error(err)
@@ -179,7 +179,7 @@ func processesOf(s *Store) []string {
 }
 
 // mark is the part that the names of all scratch containers of a store have in common.
-func mark(s *Store) string { return strings.TrimPrefix(scratchName(s, ""), "-") }
+func mark(s *Store) string { return strings.TrimPrefix(containerName(s, ""), "-") }
 
 // TestFailingFill: a role's error is returned, and nothing is left.
 func TestFailingFill(t *testing.T) {
@@ -211,7 +211,7 @@ func TestInterrupt(t *testing.T) {
 		time.AfterFunc(200*time.Millisecond, cancel)
 		return in.Run(ctx, sh("sleep 600"))
 	}, sayTo(t))
-	if problem.Exit(err) != int(problem.Interrupted) {
+	if problem.ExitCode(err) != int(problem.Interrupted) {
 		t.Errorf("got %v", err)
 	}
 	nothingLeft(t, s)
@@ -222,7 +222,7 @@ func TestBuildOnce(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
 	var fills, waiters atomic.Int32
-	ctx := waits.Telling(t.Context(), func(text string) {
+	ctx := waits.WithReporter(t.Context(), func(text string) {
 		if strings.HasPrefix(text, "waits for the lock of layer "+l.Digest) {
 			waiters.Add(1)
 		}

@@ -21,16 +21,16 @@ func canonical(ctx context.Context, dir string, ids uint32) error {
 		return err
 	}
 	defer root.Close()
-	return root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		if err := plain(e, ids); err != nil {
+	return root.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
+		if err := canonicalEntry(e, ids); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(dir, e.Path), err)
 		}
 		return nil
 	})
 }
 
-func plain(e *tree.Entry, ids uint32) error {
-	if tree.Whiteout(&e.Stat) {
+func canonicalEntry(e *tree.Entry, ids uint32) error {
+	if tree.IsWhiteout(&e.Stat) {
 		// overlayfs created it with an owner outside of the container
 		return unix.Fchownat(e.Dir, e.Name, 0, 0, unix.AT_SYMLINK_NOFOLLOW)
 	}
@@ -45,7 +45,7 @@ func plain(e *tree.Entry, ids uint32) error {
 		return err
 	}
 	for name := range attributes {
-		if !treesync.Lasting.Passes(name) {
+		if !treesync.PersistentAttrs.Includes(name) {
 			if err := tree.RemoveAttribute(e.Dir, e.Name, name); err != nil {
 				return fmt.Errorf("attribute %s: %w", name, err)
 			}

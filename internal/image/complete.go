@@ -30,7 +30,7 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 			l.Image.Import).
 			Try("make the archive from within the root: tar -C ROOT -cf FILE .")
 	}
-	d := distro.Of(l.Image)
+	d := distro.ForImage(l.Image)
 	for _, init := range d.Services.Init {
 		if _, err := root.Lstat(init); err == nil {
 			return nil
@@ -43,22 +43,22 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	}
 	say("adds " + d.Services.Name + " and what else a node needs")
 	// Create what the scratch container mounts on.
-	if err := lay(root, distro.File{Path: "/etc/resolv.conf"}); err != nil {
+	if err := writeFiles(root, distro.File{Path: "/etc/resolv.conf"}); err != nil {
 		return err
 	}
 	if err := root.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil {
 		return err
 	}
-	binds, env, err := g.surround(dir, &Record{}, m)
+	binds, env, err := g.buildMounts(dir, &Record{}, m)
 	if err != nil {
 		return err
 	}
 	overlay := &rootfs.Overlay{Upper: dir, Work: filepath.Join(g.dir, "work")}
-	c, err := startScratch(ctx, g, overlay, env, binds)
+	c, err := startContainer(ctx, g, overlay, env, binds)
 	if err != nil {
 		return err
 	}
-	err = c.Put(ctx, guard(d))
+	err = c.Put(ctx, serviceGuard(d))
 	if err == nil {
 		err = g.store.Cache.Install(ctx, c, d, spec.Packages(l.Image), log)
 	}
@@ -66,5 +66,5 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	if err != nil {
 		return fmt.Errorf("packages of %s: %w", strings.TrimSpace(l.Title), err)
 	}
-	return canonical(ctx, dir, uint32(scratchIDs.Size))
+	return canonical(ctx, dir, uint32(containerIDs.Size))
 }

@@ -13,8 +13,8 @@ import (
 
 // Minimum free space for a build, found by measurement. With less, the build does not start.
 const (
-	baseRoom  = 400 << 20
-	layerRoom = 256 << 20
+	minBaseSpace  = 400 << 20
+	minLayerSpace = 256 << 20
 )
 
 func freeBytes(path string) (uint64, error) {
@@ -31,31 +31,32 @@ type disk struct {
 	free func(path string) (uint64, error) // returns the free bytes on the file system of a path
 }
 
-// spare returns how many bytes an import may use. It leaves space for a build.
-func (d *disk) spare() int64 {
+// importSpace returns how many bytes an import may use. It leaves space for a build.
+func (d *disk) importSpace() int64 {
 	free, err := d.free(d.dir)
 	if err != nil {
 		return math.MaxInt64 // the import itself will report the error
 	}
-	return int64(min(free-min(free, baseRoom/2), math.MaxInt64))
+	return int64(min(free-min(free, minBaseSpace/2), math.MaxInt64))
 }
 
-// room returns a problem if there are fewer than need bytes free.
-func (d *disk) room(need uint64) error {
+// checkSpace returns a problem if there are fewer than need bytes free.
+func (d *disk) checkSpace(need uint64) error {
 	free, err := d.free(d.dir)
 	if err != nil {
 		return err
 	}
 	if free < need {
-		return d.full(need)
+		return d.fullProblem(need)
 	}
 	return nil
 }
 
-func (d *disk) full(need uint64) *problem.Problem {
+func (d *disk) fullProblem(need uint64) *problem.Problem {
 	free, _ := d.free(d.dir)
-	return problem.New(problem.Unable, "the disk of %s is full: %s free, a build needs at least %s", d.dir, size(free),
-		size(need)).
+	return problem.New(problem.Unable, "the disk of %s is full: %s free, a build needs at least %s", d.dir,
+		formatSize(free),
+		formatSize(need)).
 		Try("remove layers that nothing uses with `orrery image gc`, or make room")
 }
 
@@ -69,13 +70,13 @@ func (d *disk) explain(err error, need uint64) error {
 	if problem.DiskFull(err) || strings.Contains(err.Error(), unix.ENOSPC.Error()) ||
 		strings.Contains(err.Error(), "No space left on device") ||
 		strings.Contains(err.Error(), "don't have enough free space") {
-		return d.full(need).Because(err)
+		return d.fullProblem(need).Because(err)
 	}
 	return err
 }
 
-// size formats a number of bytes for people.
-func size(n uint64) string {
+// formatSize formats a number of bytes for people.
+func formatSize(n uint64) string {
 	switch {
 	case n >= 10<<30:
 		return fmt.Sprintf("%d GiB", n>>30)

@@ -37,8 +37,8 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 	return f, info, nil
 }
 
-// takeDisk copies a disk image unchanged into the staging directory of its layer.
-func (g *staging) takeDisk(ctx context.Context, from string) error {
+// copyDisk copies a disk image unchanged into the staging directory of its layer.
+func (g *staging) copyDisk(ctx context.Context, from string) error {
 	in, err := foreign.Open(from)
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (g *staging) takeDisk(ctx context.Context, from string) error {
 	if err := unix.Fstat(int(in.Fd()), &st); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
-	if allocated := st.Blocks * 512; allocated > g.store.disk.spare() {
-		return g.store.disk.full(uint64(allocated) + baseRoom/2)
+	if allocated := st.Blocks * 512; allocated > g.store.disk.importSpace() {
+		return g.store.disk.fullProblem(uint64(allocated) + minBaseSpace/2)
 	}
 	at := filepath.Join(g.dir, "tree")
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -60,7 +60,7 @@ func (g *staging) takeDisk(ctx context.Context, from string) error {
 		return err
 	}
 	defer out.Close()
-	if tree.Share(int(out.Fd()), int(in.Fd())) != nil {
+	if tree.Reflink(int(out.Fd()), int(in.Fd())) != nil {
 		if err := tree.CopyContent(ctx, int(out.Fd()), int(in.Fd()), &st, func(int64) {}); err != nil {
 			return err
 		}

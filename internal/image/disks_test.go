@@ -54,7 +54,7 @@ func TestDisksOfStrangers(t *testing.T) {
 	var blank bytes.Buffer
 	f, err := os.Create(filepath.Join(dir, "blank"))
 	must(t, err)
-	must(t, foreign.Blank(f, 1<<30))
+	must(t, foreign.CreateEmpty(f, 1<<30))
 	_, err = f.Seek(0, io.SeekStart)
 	must(t, err)
 	_, err = io.Copy(&blank, f)
@@ -86,12 +86,12 @@ func TestDisksOfStrangers(t *testing.T) {
 	}
 	s, file := Open(t.TempDir()), filepath.Join(dir, "large.raw")
 	must(t, os.WriteFile(file, make([]byte, 4<<20), 0o600))
-	s.disk.free = func(string) (uint64, error) { return baseRoom, nil }
+	s.disk.free = func(string) (uint64, error) { return minBaseSpace, nil }
 	if err := s.BuildBase(t.Context(), diskOf(file), site.Mirror{}, sayTo(t)); err != nil {
 		t.Errorf("for which there is room: %v", err)
 	}
 	huge := filepath.Join(dir, "huge.raw")
-	must(t, os.WriteFile(huge, make([]byte, baseRoom/2+4<<20), 0o600))
+	must(t, os.WriteFile(huge, make([]byte, minBaseSpace/2+4<<20), 0o600))
 	var p *problem.Problem
 	if err := s.BuildBase(t.Context(), diskOf(huge), site.Mirror{}, sayTo(t)); !errors.As(err, &p) ||
 		p.Kind != problem.Unable || !strings.Contains(p.What, "full") {

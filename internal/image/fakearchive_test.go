@@ -112,7 +112,7 @@ func fakeArchive(t *testing.T, suite string, packages ...fakePackage) (dir strin
 	}
 	t.Cleanup(func() { run(t, "gpgconf", "--homedir", keys, "--kill", "all"); must(t, os.RemoveAll(keys)) })
 	gpg("--quick-generate-key", "test", "ed25519", "sign", "never")
-	must(t, os.WriteFile(filepath.Join(dir, access.MirrorKey), []byte(gpg("--armor", "--export")), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, access.MirrorKeyFile), []byte(gpg("--armor", "--export")), 0o644))
 	sum := sha256.Sum256([]byte(index.String()))
 	list := fmt.Sprintf("main/binary-%s/Packages", arch)
 	for _, pocket := range []string{suite, suite + "-updates", suite + "-security"} {

@@ -8,11 +8,11 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// Offered returns what the package archives of a scratch container say about packages, in all
+// Available returns what the package archives of a scratch container say about packages, in all
 // versions that they have. For apt, these are paragraphs of deb-control(5).
-func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distribution, names []string,
+func (c Cache) Available(ctx context.Context, in host.Runner, d *distro.Distribution, names []string,
 	log io.Writer) (said []byte, err error) {
-	err = c.reading(ctx, in, d, log, func(i *installer) error {
+	err = c.withInstaller(ctx, in, d, log, func(i *installer) error {
 		said, err = host.Output(ctx, in, host.Command{Args: i.Packages.Offered(i.program, names), Stderr: log}, 256<<20)
 		return err
 	})
@@ -23,8 +23,8 @@ func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distributi
 // They are verified as for an installation.
 func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
 	log io.Writer) error {
-	return c.reading(ctx, in, d, log, func(i *installer) error {
-		err := in.Run(ctx, host.Command{Args: i.Packages.Download(i.program, Out, packages), Stdout: log, Stderr: log})
+	return c.withInstaller(ctx, in, d, log, func(i *installer) error {
+		err := in.Run(ctx, host.Command{Args: i.Packages.Download(i.program, OutputDir, packages), Stdout: log, Stderr: log})
 		if err != nil {
 			return notInstalled(d, packages, err)
 		}
@@ -32,8 +32,8 @@ func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution
 	})
 }
 
-// reading calls do while it holds the lock of the container's package lists.
-func (c Cache) reading(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer,
+// withInstaller calls do while it holds the lock of the container's package lists.
+func (c Cache) withInstaller(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer,
 	do func(*installer) error) error {
 	i, err := c.installer(ctx, in, d, log)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// fittings are the files of every base image, in addition to those of its distribution. A change to
+// baseFiles are the files of every base image, in addition to those of its distribution. A change to
 // any of them requires a new version: the constant fit in package spec.
-var fittings = []distro.File{
+var baseFiles = []distro.File{
 	// Each node gets its own version of these. With an empty machine-id, unlike a missing one,
 	// systemd does not treat the boot as a first boot.
 	{Path: "/etc/machine-id"},
@@ -25,21 +25,21 @@ var fittings = []distro.File{
 	{Path: "/etc/locale.conf", Text: "LANG=C.UTF-8\n"},
 }
 
-// fit adapts a tree to be a node's. The tree must be a whole system of its distribution.
-func fit(d *distro.Distribution, dir string) error {
+// adaptTree adapts a tree to be a node's. The tree must be a whole system of its distribution.
+func adaptTree(d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := lay(in, slices.Concat(fittings, d.Packages.Fittings, d.Services.Fittings)...); err != nil {
+	if err := writeFiles(in, slices.Concat(baseFiles, d.Packages.Fittings, d.Services.Fittings)...); err != nil {
 		return err
 	}
 	if err := in.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil {
 		// the directory that the host shares with its nodes
 		return err
 	}
-	if err := fitSSH(d, in); err != nil {
+	if err := adaptSSH(d, in); err != nil {
 		return err
 	}
 	// Remove settings for building the image: nodes fetch packages and start services differently.
@@ -52,11 +52,11 @@ func fit(d *distro.Distribution, dir string) error {
 	return nil
 }
 
-// fitSSH configures the SSH server to use only the node's own key, which comes from the host.
+// adaptSSH configures the SSH server to use only the node's own key, which comes from the host.
 // Generating keys takes longer than the whole boot.
-func fitSSH(d *distro.Distribution, in *tree.Root) error {
+func adaptSSH(d *distro.Distribution, in *tree.Root) error {
 	names, err := in.Names("etc/ssh", maxNames)
-	if err != nil && !absent(err) {
+	if err != nil && !isMissing(err) {
 		return err
 	}
 	for _, name := range names {
@@ -71,12 +71,12 @@ func fitSSH(d *distro.Distribution, in *tree.Root) error {
 	}
 	own := distro.File{Path: "/etc/ssh/sshd_config.d/orrery.conf",
 		Text: "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"}
-	return lay(in, own, d.Services.StartsWith(d.SSH))
+	return writeFiles(in, own, d.Services.StartsWith(d.SSH))
 }
 
-// lay replaces files of a tree. They belong to the root user of the tree, which on disk is the
+// writeFiles replaces files of a tree. They belong to the root user of the tree, which on disk is the
 // host's.
-func lay(in *tree.Root, files ...distro.File) error {
+func writeFiles(in *tree.Root, files ...distro.File) error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	for _, f := range files {
 		made := tree.File{Path: f.Path, Content: []byte(f.Text), Uid: uid, Gid: gid, Mode: 0o644}

@@ -13,7 +13,7 @@ import (
 // GC removes unused layers and what killed builders left, and returns the layers it has removed. It
 // keeps layers below a used layer, and layers that are being built.
 func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
-	if err := s.private(); err != nil {
+	if err := s.createPrivate(); err != nil {
 		return nil, err
 	}
 	all, err := s.List()
@@ -47,15 +47,15 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	}
 	err = s.Sweep()
 	if err == nil {
-		err = s.locks.sweep(s.incoming, whichever, dropIncoming)
+		err = s.locks.sweep(s.incoming, anyDigest, removeIncoming)
 	}
-	err = errors.Join(err, s.locks.sweep(s.imports.dir, whichever, s.imports.drop))
+	err = errors.Join(err, s.locks.sweep(s.imports.dir, anyDigest, s.imports.drop))
 	return removed, errors.Join(err, s.Cache.trim(time.Now()))
 }
 
-func whichever(string) bool { return true }
+func anyDigest(string) bool { return true }
 
-func dropIncoming(at, _ string) error { return removeTree(at) }
+func removeIncoming(at, _ string) error { return removeTree(at) }
 
 // Sweep removes what killed builders have left, including processes and control groups: everything
 // whose lock no process holds.
@@ -72,13 +72,13 @@ func (s *Store) Sweep() error {
 			}
 		}
 	}
-	if err := s.locks.sweep(s.incoming, s.has, dropIncoming); err != nil { // the layer was built here instead
+	if err := s.locks.sweep(s.incoming, s.has, removeIncoming); err != nil { // the layer was built here instead
 		return err
 	}
 	if len(left) == 0 {
 		return nil
 	}
-	if err := s.private(); err != nil {
+	if err := s.createPrivate(); err != nil {
 		return err
 	}
 	for digest := range left {

@@ -348,7 +348,7 @@ func TestTreesOfStrangers(t *testing.T) {
 		if all, err := read(dir, pythonPackages); err != nil || len(all) > 0 {
 			t.Errorf("its Python packages are %v: %v", all, err)
 		}
-		if err := tidy(distro.Debian, dir); err != nil {
+		if err := removeVolatile(distro.Debian, dir); err != nil {
 			t.Errorf("it is not tidied: %v", err)
 		}
 	}()
@@ -371,7 +371,7 @@ func TestPortable(t *testing.T) {
 		`"/disk" 060660 0:0 dev 0:0`, `"/gone" 020000 0:0 dev 0:0`}
 	must(t, errors.Join(lines.write(filepath.Join(at, "manifest.gz")),
 		(&Record{Digest: "abc", Content: lines.digest()}).write(filepath.Join(at, "layer.json"))))
-	r, err := s.Portable("abc")
+	r, err := s.PortableRecord("abc")
 	must(t, err)
 	if want := (manifest{lines[0], lines[1], lines[4]}); r.Content != want.digest() || r.Files != 3 {
 		t.Errorf("%d lines are left", r.Files)

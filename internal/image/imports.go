@@ -27,7 +27,7 @@ func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	if len(digest) != 64 || !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a file", digest)
 	}
-	if err := s.private(); err != nil {
+	if err := s.createPrivate(); err != nil {
 		return err
 	}
 	return s.imports.receive(ctx, digest, rw)
@@ -42,15 +42,16 @@ func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) e
 		return err
 	}
 	defer held.Release()
-	to := treesync.Receiver{Dir: i.file(digest) + half, Free: func() (int64, error) { return i.disk.spare(), nil }}
+	to := treesync.Receiver{Dir: i.file(digest) + partialSuffix,
+		Free: func() (int64, error) { return i.disk.importSpace(), nil }}
 	path, came, err := imported.Receive(ctx, to, digest, rw)
 	switch {
 	case problem.Is(err, problem.Unable):
-		err = i.disk.full(uint64(i.disk.spare()) + baseRoom/2).Because(err)
+		err = i.disk.fullProblem(uint64(i.disk.importSpace()) + minBaseSpace/2).Because(err)
 		return errors.Join(err, to.Remove())
 	case err != nil: // what has been received stays for the next call, or GC removes it
 		return i.disk.explain(problem.New(problem.Failed,
-			"a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), baseRoom)
+			"a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), minBaseSpace)
 	case came != digest:
 		changed := problem.New(problem.Surprise,
 			"a file to import has come as something else: it changed while it was sent").
@@ -68,7 +69,7 @@ func (i imports) file(digest string) string { return filepath.Join(i.dir, digest
 // origin returns the file from which a layer is built. The caller must call taken with the
 // result of copying the file to the tree.
 func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken func(error) error, err error) {
-	own, digest := l.Image.File(), l.Image.Content()
+	own, digest := l.Image.SourceFile(), l.Image.ContentDigest()
 	switch {
 	case digest == "":
 		return own, func(err error) error { return err }, nil
@@ -77,7 +78,7 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 			if err != nil {
 				return err
 			}
-			current, err := imported.Machine().Digest(ctx, own)
+			current, err := imported.UserCache().Digest(ctx, own)
 			if err == nil && current != digest {
 				err = imported.Changed(own)
 			}
@@ -92,7 +93,7 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 	if _, err := os.Lstat(file); err != nil {
 		held.Release()
 		return "", nil, problem.New(problem.Failed, "import %s: the file has not come to this host", own).
-			Because(problem.Reason(err)).Try("run the same command again")
+			Because(problem.PathErrorCause(err)).Try("run the same command again")
 	}
 	return file, func(err error) error {
 		defer held.Release()

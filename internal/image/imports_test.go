@@ -31,21 +31,21 @@ func TestReceived(t *testing.T) {
 			t.Fatalf("%s: another place makes another layer", name)
 		}
 		err := remote.BuildBase(t.Context(), away, site.Mirror{}, sayTo(t))
-		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "has not come") {
+		if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "has not come") {
 			t.Errorf("%s: without the file: %v", name, err)
 		}
-		must(t, remote.receiveFile(t, img.Content(), file))
+		must(t, remote.receiveFile(t, img.ContentDigest(), file))
 		for s, l := range map[*Store]*spec.Layer{here: at, remote: away} {
 			if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
 				t.Fatal(err)
 			}
 			checkSmall(t, s.Tree(l.Digest))
 		}
-		one, err := here.Word(at.Digest)
+		one, err := here.ContentInfo(at.Digest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if two, err := remote.Word(at.Digest); err != nil || one != two {
+		if two, err := remote.ContentInfo(at.Digest); err != nil || one != two {
 			t.Errorf("%s: the layers are %+v and %+v: %v", name, one, two, err)
 		}
 		remote.wantReceived(t)
@@ -101,7 +101,7 @@ func TestNotReceived(t *testing.T) {
 	} {
 		s.disk.free = func(string) (uint64, error) { return test.free, nil }
 		err := s.receiveFile(t, test.digest, test.file)
-		if problem.Exit(err) != int(test.kind) || !strings.Contains(err.Error(), test.says) {
+		if problem.ExitCode(err) != int(test.kind) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 		s.wantReceived(t)
@@ -137,7 +137,7 @@ func TestReceivedOn(t *testing.T) {
 	if _, err := send(3 << 20); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("cut: %v", err)
 	}
-	s.wantReceived(t, digest+half)
+	s.wantReceived(t, digest+partialSuffix)
 	if sent, err := send(1 << 30); err != nil || sent > 1<<20+4*64<<10 {
 		t.Errorf("%d bytes come again: %v", sent, err)
 	}
@@ -159,7 +159,7 @@ func TestImportChanged(t *testing.T) {
 	l := spec.Base(site.Mirror{}, site.Image{Name: "x", Import: file,
 		Stamp: site.ContentStamp(imported.DigestOf([]byte("something else")))})
 	err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t))
-	if problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "it changed while it was read") {
+	if problem.ExitCode(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "it changed while it was read") {
 		t.Errorf("%v", err)
 	}
 	if s.has(l.Digest) {

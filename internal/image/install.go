@@ -73,7 +73,7 @@ type installer struct {
 // may have added some.
 func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer,
 	error) {
-	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.InScratch)}, 4<<20)
+	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.BuildDir)}, 4<<20)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).
 			Because(err)
@@ -81,7 +81,7 @@ func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribu
 	key := spec.DigestBytes(said)
 	i := &installer{
 		Packages: d.Packages, in: in, log: log, cache: filepath.Dir(c.archives()), lists: filepath.Join(c.lists(), key),
-		program: d.Packages.Program(access.InScratch, key),
+		program: d.Packages.Program(access.BuildDir, key),
 	}
 	return i, os.MkdirAll(filepath.Join(i.lists, "partial"), 0o755)
 }
@@ -98,16 +98,17 @@ func (i *installer) run(ctx context.Context, order []string, packages ...string)
 
 // install downloads and installs packages.
 func (i *installer) install(ctx context.Context, packages []string) error {
-	if err := i.fetching(ctx, func() error { return i.run(ctx, i.Packages.Fetch, packages...) }); err != nil {
+	if err := i.withPackageLock(ctx, func() error { return i.run(ctx, i.Packages.Fetch, packages...) }); err != nil {
 		return err
 	}
 	return i.run(ctx, i.Packages.Install, packages...)
 }
 
-// fetching calls do, which downloads packages, while it holds their lock. Two builds at once would
+// withPackageLock calls do, which downloads packages, while it holds their lock. Two builds at once would
 // write the same files.
-func (i *installer) fetching(ctx context.Context, do func() error) error {
-	held, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
+func (i *installer) withPackageLock(ctx context.Context, do func() error) error {
+	held, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Exclusive,
+		"the lock of downloaded packages")
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, erro
 			return l, nil
 		}
 		l.Release()
-		if l, err = host.WaitLock(ctx, file, host.Alone, lists); err != nil {
+		if l, err = host.WaitLock(ctx, file, host.Exclusive, lists); err != nil {
 			return nil, err
 		}
 		if have, young := good(); !young {

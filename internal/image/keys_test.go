@@ -19,7 +19,7 @@ func TestKeys(t *testing.T) {
 	tree, room := t.TempDir(), t.TempDir()
 	mkdir(t, room, "keys")
 	mkdir(t, tree, "etc/apt/sources.list.d")
-	placed, err := scratchSources(got, distro.Debian.Packages.Trusted, room)
+	placed, err := writeSources(got, distro.Debian.Packages.Trusted, room)
 	if err != nil || !strings.Contains(placed, "[signed-by=/run/orrery-build/keys/orrery-2.asc]  c") {
 		t.Errorf("%v, %v", placed, err)
 	}

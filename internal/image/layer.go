@@ -20,9 +20,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// guard returns a file that keeps packages from starting their services while they are being
+// serviceGuard returns a file that keeps packages from starting their services while they are being
 // installed.
-func guard(d *distro.Distribution) host.File {
+func serviceGuard(d *distro.Distribution) host.File {
 	return host.File{Path: d.Packages.Guard.Path, Content: []byte(d.Packages.Guard.Text), Mode: 0o755}
 }
 
@@ -38,7 +38,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror,
 		return err
 	}
 	defer g.close()
-	err = s.disk.room(layerRoom)
+	err = s.disk.checkSpace(minLayerSpace)
 	if err == nil {
 		err = g.layer(ctx, l, m, fill, begun, say)
 	}
@@ -50,7 +50,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror,
 	if err != nil && !errors.As(err, &p) && !errors.As(err, &list) {
 		err = problem.New(problem.Failed, "layer %s could not be built", l.Title).Because(err)
 	}
-	return s.disk.explain(err, layerRoom)
+	return s.disk.explain(err, minLayerSpace)
 }
 
 func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
@@ -74,11 +74,11 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 		trees = append([]string{g.store.Tree(digest)}, trees...)
 	}
 	say("starts a scratch container")
-	c, err := g.scratchOn(ctx, trees, base, m)
+	c, err := g.startOnLayers(ctx, trees, base, m)
 	if err != nil {
 		return err
 	}
-	d := distro.Of(l.Image)
+	d := distro.ForImage(l.Image)
 	err = g.way.Explain(g.fill(ctx, c, d, fill))
 	c.stop()
 	if err != nil {
@@ -86,7 +86,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 	}
 	tree := filepath.Join(g.dir, "tree")
 	say("tidies the layer")
-	if err := settle(ctx, d, tree); err != nil {
+	if err := finishTree(ctx, d, tree); err != nil {
 		return fmt.Errorf("tidy the layer: %w", err)
 	}
 	record := newRecord(l, begun)
@@ -109,20 +109,20 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 	return g.finish(ctx, record, begun, say)
 }
 
-// scratchOn starts a scratch container on layers, the topmost first. It mounts the host directories
+// startOnLayers starts a scratch container on layers, the topmost first. It mounts the host directories
 // of every build, and more.
-func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m site.Mirror,
-	more ...mountBind) (*scratch, error) {
+func (g *staging) startOnLayers(ctx context.Context, trees []string, base *Record, m site.Mirror,
+	more ...mountBind) (*buildContainer, error) {
 	bottom := trees[len(trees)-1]
 	if err := g.emptyLayer(bottom); err != nil {
 		return nil, err
 	}
-	binds, env, err := g.surround(bottom, base, m)
+	binds, env, err := g.buildMounts(bottom, base, m)
 	if err != nil {
 		return nil, err
 	}
 	overlay := &rootfs.Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
-	return startScratch(ctx, g, overlay, env, append(binds, more...))
+	return startContainer(ctx, g, overlay, env, append(binds, more...))
 }
 
 // emptyLayer creates the directories that overlayfs writes to. The top of the tree gets the owner
@@ -144,9 +144,9 @@ func (g *staging) emptyLayer(base string) error {
 	return os.Chmod(tree, os.FileMode(st.Mode&0o777))
 }
 
-func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution,
+func (g *staging) fill(ctx context.Context, c *buildContainer, d *distro.Distribution,
 	fill func(ctx context.Context, in host.Runner) error) error {
-	if err := c.Put(ctx, guard(d)); err != nil {
+	if err := c.Put(ctx, serviceGuard(d)); err != nil {
 		return err
 	}
 	if err := fill(ctx, c); err != nil {
@@ -155,8 +155,8 @@ func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution,
 	return c.Run(ctx, host.Command{Args: d.Services.Users}) // once here, because nodes do not do it when they boot
 }
 
-// settle converts what the container has written to a layer.
-func settle(ctx context.Context, d *distro.Distribution, dir string) error {
+// finishTree converts what the container has written to a layer.
+func finishTree(ctx context.Context, d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {
 		return err
@@ -165,8 +165,8 @@ func settle(ctx context.Context, d *distro.Distribution, dir string) error {
 	if err := in.RemoveAll(d.Packages.Guard.Path); err != nil {
 		return err
 	}
-	if err := tidy(d, dir); err != nil {
+	if err := removeVolatile(d, dir); err != nil {
 		return err
 	}
-	return canonical(ctx, dir, uint32(scratchIDs.Size))
+	return canonical(ctx, dir, uint32(containerIDs.Size))
 }

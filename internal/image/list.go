@@ -25,8 +25,8 @@ type Info struct {
 	UsedBy   []string  `json:"usedBy,omitempty"` // digests of the layers on top of it
 }
 
-// Kept is a layer in a store, and whether it is in use.
-type Kept struct {
+// StoredLayer is a layer in a store, and whether it is in use.
+type StoredLayer struct {
 	Info
 	Used bool `json:"used"` // a node or a snapshot uses the layer
 }

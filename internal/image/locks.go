@@ -19,13 +19,13 @@ type locks struct{ dir string }
 func (l locks) of(digest string) string { return filepath.Join(l.dir, digest) }
 
 // layer waits for the lock of a layer.
-func (l locks) layer(ctx context.Context, digest string, how host.Sharing) (*host.Lock, error) {
+func (l locks) layer(ctx context.Context, digest string, how host.LockMode) (*host.Lock, error) {
 	return host.WaitLock(ctx, l.of(digest), how, "the lock of layer "+digest)
 }
 
 // imported waits for the lock of an imported file.
 func (l locks) imported(ctx context.Context, digest string) (*host.Lock, error) {
-	return host.WaitLock(ctx, l.of(digest), host.Alone, "the lock of the imported file "+digest)
+	return host.WaitLock(ctx, l.of(digest), host.Exclusive, "the lock of the imported file "+digest)
 }
 
 // forget removes a lock that this process holds.
@@ -36,8 +36,8 @@ func (l locks) forget(digest string) error {
 	return nil
 }
 
-// half is the suffix of a file that has not been received completely.
-const half = ".new"
+// partialSuffix is the suffix of a file that has not been received completely.
+const partialSuffix = ".new"
 
 // sweep removes a directory's entries whose digests are gone, except those that another process has
 // locked. It calls remove with the lock held.
@@ -50,7 +50,7 @@ func (l locks) sweep(dir string, gone func(digest string) bool, remove func(at, 
 		return err
 	}
 	for _, e := range entries {
-		digest := strings.TrimSuffix(e.Name(), half)
+		digest := strings.TrimSuffix(e.Name(), partialSuffix)
 		if !IsDigest(digest) || !gone(digest) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (l locks) sweep(dir string, gone func(digest string) bool, remove func(at, 
 
 // ifFree calls do with the lock held alone, or returns false if another process holds it.
 func (l locks) ifFree(digest string, do func() error) (bool, error) {
-	held, err := host.TryLock(l.of(digest), host.Alone)
+	held, err := host.TryLock(l.of(digest), host.Exclusive)
 	if errors.Is(err, host.ErrHeld) {
 		return false, nil
 	}

@@ -7,9 +7,9 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Loose returns detached mounts of directories of the host, with their owners mapped to ids. The
+// DetachedMounts returns detached mounts of directories of the host, with their owners mapped to ids. The
 // caller can attach them where the directories themselves are not visible.
-func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
+func DetachedMounts(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
 	space, err := ids.Open()
 	if err != nil {
 		return nil, err
@@ -19,17 +19,17 @@ func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
 	}
 	var all []*os.File
 	for _, tree := range trees {
-		loose, err := rootfs.Clone(tree, space, false)
+		loose, err := rootfs.CloneTree(tree, space, false)
 		if err != nil {
-			return nil, errors.Join(err, Drop(all))
+			return nil, errors.Join(err, CloseMounts(all))
 		}
 		all = append(all, loose)
 	}
 	return all, nil
 }
 
-// Drop closes detached mounts. Mounts that have been attached stay.
-func Drop(all []*os.File) error {
+// CloseMounts closes detached mounts. Mounts that have been attached stay.
+func CloseMounts(all []*os.File) error {
 	var errs []error
 	for _, loose := range all {
 		errs = append(errs, loose.Close())

@@ -28,17 +28,17 @@ import (
 // file. Times are not content: they depend on when the tree was built.
 type manifest []string
 
-// readers is how many files are read at once.
-const readers = 2
+// maxReaders is how many files are read at once.
+const maxReaders = 2
 
-// sumOf returns the digest of a file.
-type sumOf func(ctx context.Context, f *os.File) (string, error)
+// digestFunc returns the digest of a file.
+type digestFunc func(ctx context.Context, f *os.File) (string, error)
 
-// inSilence returns the digest of a file (sums.Of) without reporting progress.
-func inSilence(ctx context.Context, f *os.File) (string, error) { return sums.Of(ctx, f, nil) }
+// digestQuietly returns the digest of a file (sums.Digest) without reporting progress.
+func digestQuietly(ctx context.Context, f *os.File) (string, error) { return sums.Digest(ctx, f, nil) }
 
 // scan returns the manifest of a tree and the bytes it occupies on disk.
-func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
+func scan(ctx context.Context, dir string, sum digestFunc) (manifest, int64, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
 		return nil, 0, err
@@ -47,9 +47,9 @@ func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 	var bytes int64
 	var all []*line
 	var reading errgroup.Group
-	reading.SetLimit(readers)
+	reading.SetLimit(maxReaders)
 	linked := map[uint64]bool{}
-	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+	err = root.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
 		if e.Stat.Nlink == 1 || e.IsDir() || !linked[e.Stat.Ino] {
 			bytes += e.Stat.Blocks * 512
 			linked[e.Stat.Ino] = true
@@ -89,7 +89,7 @@ func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 type line struct{ text string }
 
 // digest appends the digest of a file to its line.
-func (l *line) digest(ctx context.Context, f *os.File, sum sumOf) error {
+func (l *line) digest(ctx context.Context, f *os.File, sum digestFunc) error {
 	defer f.Close()
 	digest, err := sum(ctx, f)
 	l.text += " " + digest
@@ -111,7 +111,7 @@ func describe(e *tree.Entry) (string, error) {
 	}
 	attributes, err := tree.Attributes(e.Dir, e.Name)
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		if treesync.Lasting.Passes(name) {
+		if treesync.PersistentAttrs.Includes(name) {
 			line += fmt.Sprintf(" %s=%x", name, attributes[name])
 		}
 	}

@@ -48,7 +48,7 @@ func (c *obedient) Run(context.Context, host.Command) error { c.commands++; retu
 // ahead.
 func TestListsByClock(t *testing.T) {
 	in := &obedient{}
-	i := &installer{Packages: distro.Or("").Packages, in: in, log: io.Discard,
+	i := &installer{Packages: distro.OrDefault("").Packages, in: in, log: io.Discard,
 		lists: filepath.Join(t.TempDir(), "lists"), program: []string{"apt"}}
 	must(t, os.MkdirAll(i.lists, 0o755))
 	for _, c := range []struct {

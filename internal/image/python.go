@@ -31,7 +31,7 @@ const venvLib = "opt/orrery/venv/lib"
 // from their metadata.
 func pythonPackages(in *tree.Root) ([]string, error) {
 	pythons, err := in.Names(venvLib, 1<<10)
-	if absent(err) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	var all []string
@@ -46,9 +46,9 @@ func pythonPackages(in *tree.Root) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-// PythonOf returns the version of Python of the virtual environment in a tree, such as "3.11", or
+// PythonVersion returns the version of Python of the virtual environment in a tree, such as "3.11", or
 // "" if there is none.
-func PythonOf(tree string) string {
+func PythonVersion(tree string) string {
 	dirs, err := filepath.Glob(filepath.Join(tree, venvLib, "python3*"))
 	var major, minor int
 	if err != nil || len(dirs) == 0 {
@@ -60,13 +60,13 @@ func PythonOf(tree string) string {
 	return fmt.Sprintf("%d.%d", major, minor)
 }
 
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
 // packagesIn returns the packages in a directory: those that pip installed from a wheel, and those
 // that setup.py installed.
 func packagesIn(in *tree.Root, dir string) ([]string, error) {
 	names, err := in.Names(dir, 1<<16)
-	if err != nil && !absent(err) {
+	if err != nil && !isMissing(err) {
 		return nil, err
 	}
 	var all []string
@@ -80,7 +80,7 @@ func packagesIn(in *tree.Root, dir string) ([]string, error) {
 		}
 		for _, file := range files {
 			text, err := in.ReadFile(path.Join(dir, name, file), maxMetadataBytes)
-			if absent(err) || errors.Is(err, tree.ErrNotRegular) {
+			if isMissing(err) || errors.Is(err, tree.ErrNotRegular) {
 				continue
 			}
 			if err != nil {

@@ -61,7 +61,7 @@ func realSuite(t *testing.T, s *Store, suite string) *spec.Layer {
 // testLayer returns the recipe of a layer on a base. The layer is removed when the test ends.
 func testLayer(t *testing.T, s *Store, base *spec.Layer) *spec.Layer {
 	t.Helper()
-	parts := spec.Parts{"test": t.Name()}
+	parts := spec.PartDigests{"test": t.Name()}
 	l := &spec.Layer{
 		Digest: spec.Digest([]any{base.Digest, parts}), Title: base.Title + " + " + t.Name(), Base: base.Digest, Parts: parts,
 	}

@@ -15,25 +15,25 @@ import (
 
 // A Record describes a layer. It is stored beside the tree as layer.json.
 type Record struct {
-	Digest   string     `json:"digest"` // digest of the recipe
-	Title    string     `json:"title"`
-	Base     string     `json:"base,omitempty"`
-	Below    []string   `json:"below,omitempty"` // role layers between the layer and its base, the topmost first
-	Parts    spec.Parts `json:"parts"`           // parts of the recipe
-	Content  string     `json:"content"`         // digest of the tree
-	Size     int64      `json:"size"`            // bytes that the tree occupies on disk
-	Files    int        `json:"files"`           // paths in the tree
-	Packages []string   `json:"packages"`        // Debian packages, NAME=VERSION, all that the node sees
-	Python   []string   `json:"python,omitempty"`
-	Starts   []string   `json:"starts,omitempty"` // services that start when a node boots
-	Built    time.Time  `json:"built"`
-	Seconds  float64    `json:"seconds"` // duration of the build
-	By       string     `json:"by"`      // version of the builder
+	Digest   string           `json:"digest"` // digest of the recipe
+	Title    string           `json:"title"`
+	Base     string           `json:"base,omitempty"`
+	Below    []string         `json:"below,omitempty"` // role layers between the layer and its base, the topmost first
+	Parts    spec.PartDigests `json:"parts"`           // parts of the recipe
+	Content  string           `json:"content"`         // digest of the tree
+	Size     int64            `json:"size"`            // bytes that the tree occupies on disk
+	Files    int              `json:"files"`           // paths in the tree
+	Packages []string         `json:"packages"`        // Debian packages, NAME=VERSION, all that the node sees
+	Python   []string         `json:"python,omitempty"`
+	Starts   []string         `json:"starts,omitempty"` // services that start when a node boots
+	Built    time.Time        `json:"built"`
+	Seconds  float64          `json:"seconds"` // duration of the build
+	By       string           `json:"by"`      // version of the builder
 }
 
 func newRecord(l *spec.Layer, begun time.Time) *Record {
 	return &Record{
-		Digest: l.Digest, Title: l.Title, Base: l.Base, Below: l.Below, Parts: l.Parts, Starts: l.Starts(),
+		Digest: l.Digest, Title: l.Title, Base: l.Base, Below: l.Below, Parts: l.Parts, Starts: l.BootServices(),
 		Built: time.Now().UTC().Truncate(time.Second), Seconds: time.Since(begun).Seconds(), By: builder(),
 	}
 }

@@ -22,14 +22,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// scratchIDs are the ids of scratch containers on the host: a separate range, far from those of
+// containerIDs are the ids of scratch containers on the host: a separate range, far from those of
 // nodes and users.
-var scratchIDs = rootfs.IDs{First: 1900000000, Size: 65536}
+var containerIDs = rootfs.IDs{First: 1900000000, Size: 65536}
 
-// A scratch is the container in which a role layer is filled. It has the base below, the new layer
+// A buildContainer is the container in which a role layer is filled. It has the base below, the new layer
 // on top, a network without links, no init system, and ids that no user has. It ends with the
 // process that builds in it.
-type scratch struct {
+type buildContainer struct {
 	name    string
 	dir     string         // its mount points and configuration
 	env     []string       // environment of every command in it
@@ -39,21 +39,21 @@ type scratch struct {
 	space   *os.File       // its network namespace
 }
 
-var _ host.Runner = (*scratch)(nil)
+var _ host.Runner = (*buildContainer)(nil)
 
-// scratchDir returns the directory for the mount points of a scratch. It is outside of the store,
+// containerDir returns the directory for the mount points of a scratch. It is outside of the store,
 // because the root user of the container may not enter the store.
-func scratchDir(s *Store, digest string) string { return filepath.Join(s.state, "build", digest) }
+func containerDir(s *Store, digest string) string { return filepath.Join(s.state, "build", digest) }
 
-// scratchName names a scratch for LXC and its control groups. The name depends on the state
+// containerName names a scratch for LXC and its control groups. The name depends on the state
 // directory, because control groups are shared by the whole host.
-func scratchName(s *Store, digest string) string {
+func containerName(s *Store, digest string) string {
 	return digest[:min(len(digest), 16)] + "-" + spec.DigestBytes([]byte(s.state))[:8]
 }
 
-// scratchConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop
+// containerConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop
 // dangerous capabilities.
-const scratchConfig = `lxc.include = /usr/share/lxc/config/common.conf
+const containerConfig = `lxc.include = /usr/share/lxc/config/common.conf
 lxc.include = /usr/share/lxc/config/userns.conf
 lxc.uts.name = build
 lxc.rootfs.path = dir:%[1]s/rootfs
@@ -80,18 +80,18 @@ lxc.mount.auto = proc:mixed
 lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
 `
 
-// startScratch starts a container whose root consists of the given layers.
-func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string,
-	binds []mountBind) (*scratch, error) {
-	c := &scratch{
-		env: env, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest), ended: make(chan struct{}),
+// startContainer starts a container whose root consists of the given layers.
+func startContainer(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string,
+	binds []mountBind) (*buildContainer, error) {
+	c := &buildContainer{
+		env: env, name: containerName(g.store, g.digest), dir: containerDir(g.store, g.digest), ended: make(chan struct{}),
 	}
 	if err := os.MkdirAll(filepath.Join(c.dir, "rootfs"), 0o711); err != nil {
 		return nil, err
 	}
-	overlay.Target, overlay.IDs = filepath.Join(c.dir, "rootfs"), scratchIDs
+	overlay.Target, overlay.IDs = filepath.Join(c.dir, "rootfs"), containerIDs
 	overlay.Namespace = filepath.Join(c.dir, "user-namespace")
-	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name, overlay.Namespace) +
+	config := fmt.Sprintf(containerConfig, c.dir, containerIDs.First, containerIDs.Size, c.name, overlay.Namespace) +
 		rootfs.DeviceRules(rootfs.Devices)
 	for i, b := range binds {
 		from := filepath.Join(c.dir, fmt.Sprintf("bind%d", i))
@@ -115,20 +115,20 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 	return c, nil
 }
 
-func (c *scratch) config() string { return filepath.Join(c.dir, "config") }
+func (c *buildContainer) config() string { return filepath.Join(c.dir, "config") }
 
 // spawn starts lxc-start where the overlay is mounted, with a filter of system calls. It runs in
 // its own network namespace, so that no other process can bind the name of LXC's socket there. It
 // must die with this process. Its death signal is tied to the thread that starts it, so that thread
 // stays until it has ended.
-func (c *scratch) spawn(overlay *rootfs.Overlay) error {
+func (c *buildContainer) spawn(overlay *rootfs.Overlay) error {
 	args := []string{"lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", c.config(), "-l", "NOTICE", "-o",
 		filepath.Join(c.dir, "lxc.log")}
 	started := make(chan error, 1)
-	host.OnOwnThread(func() {
+	host.GoOnLockedThread(func() {
 		defer close(c.ended)
 		c.failure = host.RunOn(context.Background(), "lxc-start", args, host.Command{Args: args},
-			func(streams host.Streams) (host.Underway, error) {
+			func(streams host.Streams) (host.Process, error) {
 				err := c.launch(overlay, args, streams)
 				started <- err
 				return c.monitor, err
@@ -138,8 +138,8 @@ func (c *scratch) spawn(overlay *rootfs.Overlay) error {
 }
 
 // launch starts lxc-start from the calling thread.
-func (c *scratch) launch(overlay *rootfs.Overlay, args []string, streams host.Streams) error {
-	space, err := host.NewNetwork()
+func (c *buildContainer) launch(overlay *rootfs.Overlay, args []string, streams host.Streams) error {
+	space, err := host.NewNetNS()
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c *scratch) launch(overlay *rootfs.Overlay, args []string, streams host.St
 const startTimeout = 30 * time.Second
 
 // wait waits until commands can run in the container. It opens the container's network namespace.
-func (c *scratch) wait(ctx context.Context) error {
+func (c *buildContainer) wait(ctx context.Context) error {
 	deadline := time.Now().Add(startTimeout)
 	for {
 		err := c.openSpace()
@@ -188,7 +188,7 @@ func (c *scratch) wait(ctx context.Context) error {
 }
 
 // openSpace opens the network namespace of the container if commands can run in it.
-func (c *scratch) openSpace() error {
+func (c *buildContainer) openSpace() error {
 	init, err := c.hold()
 	if err != nil {
 		return err
@@ -199,13 +199,13 @@ func (c *scratch) openSpace() error {
 }
 
 // hold returns a handle of the container's init process.
-func (c *scratch) hold() (*enter.Init, error) {
+func (c *buildContainer) hold() (*enter.Init, error) {
 	pid := c.monitor.PID()
 	children := process.Host.Children(pid)
 	if len(children) == 0 {
 		return nil, enter.ErrNotReady
 	}
-	init, err := enter.Hold(children[0], pid, scratchIDs.Map())
+	init, err := enter.OpenInit(children[0], pid, containerIDs.Map())
 	if err == nil && c.monitor.Reaped() {
 		// this may be the pid of another build's monitor, whose container looks the same
 		init.Close()
@@ -215,11 +215,11 @@ func (c *scratch) hold() (*enter.Init, error) {
 }
 
 // stop ends the container and everything in it.
-func (c *scratch) stop() {
+func (c *buildContainer) stop() {
 	if c.space != nil {
 		c.space.Close()
 	}
-	killScratch(c.name)
+	killContainer(c.name)
 	_ = c.monitor.Kill() // if it has not ended with its container
 	<-c.ended
 }
@@ -227,8 +227,8 @@ func (c *scratch) stop() {
 // killTimeout is how long the processes of a scratch may take to end after they are killed.
 const killTimeout = 10 * time.Second
 
-// killScratch kills all processes of a scratch and removes its control groups.
-func killScratch(name string) {
+// killContainer kills all processes of a scratch and removes its control groups.
+func killContainer(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	var groups []cgroup.Group
@@ -241,22 +241,22 @@ func killScratch(name string) {
 }
 
 // Run runs a command in the container.
-func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
+func (c *buildContainer) Run(ctx context.Context, cmd host.Command) error {
 	in := enter.Container{
-		Name: "scratch container", Hold: c.hold, Root: scratchIDs.First, Group: cgroup.Named("orrery-build-" + c.name),
+		Name: "scratch container", Hold: c.hold, Root: containerIDs.First, Group: cgroup.Named("orrery-build-" + c.name),
 		Env: c.env,
 	}
 	return in.Run(ctx, cmd)
 }
 
 // Put writes files in the container.
-func (c *scratch) Put(ctx context.Context, files ...host.File) error {
+func (c *buildContainer) Put(ctx context.Context, files ...host.File) error {
 	return host.PutByCommand(ctx, c, files...)
 }
 
 // Dial connects from the container.
-func (c *scratch) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	err = host.InNetwork(c.space, func() error {
+func (c *buildContainer) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = host.InNetNS(c.space, func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 // TestScratchHooks: settings that others have added to LXC's profiles for every container, as lxcfs
 // does, do not apply to builds. An empty value removes the earlier ones.
 func TestScratchHooks(t *testing.T) {
-	lines := strings.Split(scratchConfig, "\n")
+	lines := strings.Split(containerConfig, "\n")
 	included := 0
 	for i, line := range lines {
 		if strings.HasPrefix(line, "lxc.include") {

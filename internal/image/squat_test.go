@@ -20,7 +20,7 @@ func TestScratchNameTaken(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
 	cmd := exec.Command(need.Attack(t), "squat",
-		filepath.Join(scratchDir(s, l.Digest), scratchName(s, l.Digest), "command"))
+		filepath.Join(containerDir(s, l.Digest), containerName(s, l.Digest), "command"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	in, err := cmd.StdinPipe()
 	if err != nil {

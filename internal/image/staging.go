@@ -27,7 +27,7 @@ type staging struct {
 	digest string
 	dir    string // in the store, so that a rename can move it into place
 	lock   *host.Lock
-	way    *access.Way // access to the network from the scratch; nil until it is known
+	way    *access.BuildProxy // access to the network from the scratch; nil until it is known
 }
 
 func newStaging(s *Store, digest string) *staging {
@@ -40,10 +40,10 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	if s.has(l.Digest) {
 		return nil, nil
 	}
-	if err := s.private(); err != nil {
+	if err := s.createPrivate(); err != nil {
 		return nil, err
 	}
-	held, err := s.locks.layer(ctx, l.Digest, host.Alone)
+	held, err := s.locks.layer(ctx, l.Digest, host.Exclusive)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 // clear removes everything a build of the digest may have left: its processes, control groups,
 // mount points and files.
 func (g *staging) clear() error {
-	room := scratchDir(g.store, g.digest)
-	killScratch(scratchName(g.store, g.digest)) // a killed builder may have left it
+	room := containerDir(g.store, g.digest)
+	killContainer(containerName(g.store, g.digest)) // a killed builder may have left it
 	for _, dir := range []string{g.dir, room} {
 		if err := removeTree(dir); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (g *staging) discard() error {
 
 // forget removes the log of the build, and the lock, which this process holds.
 func (g *staging) forget() error {
-	if err := os.Remove(g.store.LogOf(g.digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(g.store.LogPath(g.digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return g.store.locks.forget(g.digest)

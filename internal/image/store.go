@@ -81,9 +81,9 @@ func IsDigest(name string) bool {
 	return true
 }
 
-// private creates the directories with access for root only. A store of old trees has old
+// createPrivate creates the directories with access for root only. A store of old trees has old
 // set-user-ID programs, which the host's users must not be able to run.
-func (s *Store) private() error {
+func (s *Store) createPrivate() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err
 	}

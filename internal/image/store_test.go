@@ -38,7 +38,7 @@ func importedStore(t *testing.T) (*Store, *spec.Layer) {
 func onTop(t *testing.T, s *Store, base *spec.Layer, name string) *spec.Layer {
 	t.Helper()
 	l := &spec.Layer{Digest: spec.Digest(name), Title: base.Title + " + " + name, Base: base.Digest,
-		Parts: spec.Parts{"name": name}}
+		Parts: spec.PartDigests{"name": name}}
 	g, err := s.stage(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func onTop(t *testing.T, s *Store, base *spec.Layer, name string) *spec.Layer {
 	in, err := tree.Open(mkdir(t, g.dir, "tree"))
 	must(t, err)
 	defer in.Close()
-	if err := lay(in, distro.File{Path: "/opt/" + name, Text: name}); err != nil {
+	if err := writeFiles(in, distro.File{Path: "/opt/" + name, Text: name}); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.finish(t.Context(), newRecord(l, time.Now()), time.Now(), sayTo(t)); err != nil {
@@ -93,7 +93,7 @@ func TestListAndGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := mkdir(t, s.stagings, "aaaabbbbcccc")
-	builds, err := host.TryLock(s.locks.of("aaaabbbbcccc"), host.Alone)
+	builds, err := host.TryLock(s.locks.of("aaaabbbbcccc"), host.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	if err := Open(t.TempDir()).Verify(t.Context(), "0123"); problem.Exit(err) != 1 {
+	if err := Open(t.TempDir()).Verify(t.Context(), "0123"); problem.ExitCode(err) != 1 {
 		t.Errorf("an unknown layer: %v", err)
 	}
 }
@@ -184,7 +184,7 @@ func TestContentDigest(t *testing.T) {
 		if change != nil {
 			change(dir)
 		}
-		lines, _, err := scan(t.Context(), dir, inSilence)
+		lines, _, err := scan(t.Context(), dir, digestQuietly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestFullDisk(t *testing.T) {
 		"layer": s.BuildLayer(t.Context(), l, site.Mirror{}, never, sayTo(t)),
 	} {
 		text := fmt.Sprint(err)
-		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(text, "100 MiB free") ||
+		if problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(text, "100 MiB free") ||
 			!strings.Contains(text, "orrery image gc") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -246,7 +246,7 @@ func TestFullDisk(t *testing.T) {
 		&host.RunError{Command: []string{"dpkg"}, Status: 2, Output: "cannot copy: No space left on device"},
 		problem.New(problem.Failed, "step failed").Because(unix.ENOSPC),
 	} {
-		if got := s.disk.explain(err, layerRoom); problem.Exit(got) != int(problem.Unable) || !errors.Is(got, err) {
+		if got := s.disk.explain(err, minLayerSpace); problem.ExitCode(got) != int(problem.Unable) || !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
@@ -267,7 +267,7 @@ func TestFullDiskForReal(t *testing.T) {
 	s.disk.free = func(string) (uint64, error) { return 1 << 40, nil }
 	big := append([]item{{name: "etc/big", text: strings.Repeat("x", 4<<20)}}, small...)
 	err := s.BuildBase(t.Context(), importOf(writeFile(t, "f", tarred(t, big...)), "1"), site.Mirror{}, sayTo(t))
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "is full") {
+	if problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "is full") {
 		t.Errorf("got %v", err)
 	}
 	if left, _ := os.ReadDir(s.stagings); len(left) > 0 {
@@ -303,7 +303,7 @@ func TestHalfLayer(t *testing.T) {
 func TestBaseMissing(t *testing.T) {
 	s := Open(t.TempDir())
 	err := s.BuildLayer(t.Context(), &spec.Layer{Digest: "ab", Title: "x", Base: "cd"}, site.Mirror{}, nil, sayTo(t))
-	if problem.Exit(err) != int(problem.Failed) ||
+	if problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "layer cd below it is not in the store") {
 		t.Errorf("got %v", err)
 	}

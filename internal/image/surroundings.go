@@ -14,12 +14,12 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A provision is what every scratch has only for building, at access.InScratch.
+// A provision is what every scratch has only for building, at access.BuildDir.
 type provision struct {
 	dir      string // directory on this host
 	archives string // packages that all builds share
 	mirror   site.Mirror
-	near     []access.Nearby
+	near     []access.LocalMirror
 	reach    *access.Access
 }
 
@@ -34,7 +34,7 @@ func (g *staging) provide(m site.Mirror) (*provision, error) {
 		}
 	}
 	var err error
-	if p.mirror, p.near, err = access.Bring(m); err != nil {
+	if p.mirror, p.near, err = access.ForBuild(m); err != nil {
 		return nil, err
 	}
 	for _, n := range p.near {
@@ -42,24 +42,24 @@ func (g *staging) provide(m site.Mirror) (*provision, error) {
 			return nil, err
 		}
 	}
-	p.reach = access.OfHost(p.mirror)
+	p.reach = access.FromHost(p.mirror)
 	return p, nil
 }
 
 // binds returns the mounts that make the provision visible in a scratch.
 func (p *provision) binds() []mountBind {
 	binds := []mountBind{
-		{source: p.dir, target: access.InScratch[1:], readOnly: true, make: true},
-		{source: p.archives, target: access.InScratch[1:] + "/archives"},
+		{source: p.dir, target: access.BuildDir[1:], readOnly: true, make: true},
+		{source: p.archives, target: access.BuildDir[1:] + "/archives"},
 	}
 	for _, n := range p.near {
-		binds = append(binds, mountBind{source: n.Dir, target: access.InScratch[1:] + "/" + n.Name, readOnly: true})
+		binds = append(binds, mountBind{source: n.Dir, target: access.BuildDir[1:] + "/" + n.Name, readOnly: true})
 	}
 	return binds
 }
 
-// surround returns the mounts of a scratch on a base image, and the environment of its commands.
-func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
+// buildMounts returns the mounts of a scratch on a base image, and the environment of its commands.
+func (g *staging) buildMounts(tree string, base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
 	p, err := g.provide(m)
 	if err != nil {
 		return nil, nil, err
@@ -93,31 +93,31 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	if err != nil {
 		return nil, nil, err
 	}
-	g.way = reach.Divert(reach.Places(from, p.mirror))
-	settings, err := reach.Lay(dir, access.InScratch)
+	g.way = reach.Redirect(reach.HostPorts(from, p.mirror))
+	settings, err := reach.WriteConfig(dir, access.BuildDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	files := map[string]string{"resolv.conf": access.NoResolver, "orrery/hosts": access.Hosts()}
+	files := map[string]string{"resolv.conf": access.EmptyResolvConf, "orrery/hosts": access.HostsFile()}
 	env = []string{
 		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
-		"PIP_CACHE_DIR=" + access.InScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore",
+		"PIP_CACHE_DIR=" + access.BuildDir + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore",
 		"PIP_NO_INPUT=1",
 		"PIP_PROGRESS_BAR=off",
 	}
 	env = append(env, reach.Environ()...)
 	if len(reach.Roots) > 0 {
 		for _, name := range []string{"SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
-			env = append(env, name+"="+access.InScratch+"/ca.pem")
+			env = append(env, name+"="+access.BuildDir+"/ca.pem")
 		}
 	}
-	scratch := &distro.Scratch{Room: access.InScratch, Access: settings, Alone: foreign}
+	scratch := &distro.Scratch{Room: access.BuildDir, Access: settings, Alone: foreign}
 	if suite != "" {
-		if scratch.Sources, err = scratchSources(from, distro.Of(img).Packages.Trusted, dir); err != nil {
+		if scratch.Sources, err = writeSources(from, distro.ForImage(img).Packages.Trusted, dir); err != nil {
 			return nil, nil, err
 		}
 	}
-	own, environ := distro.Of(img).Packages.In(scratch)
+	own, environ := distro.ForImage(img).Packages.In(scratch)
 	env = append(env, environ...)
 	maps.Copy(files, own)
 	for name, text := range files {
@@ -126,17 +126,17 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		}
 	}
 	binds = append(p.binds(),
-		mountBind{source: g.store.Cache.lists(), target: access.InScratch[1:] + "/lists"},
-		mountBind{source: g.store.Cache.pip(), target: access.InScratch[1:] + "/pip"},
+		mountBind{source: g.store.Cache.lists(), target: access.BuildDir[1:] + "/lists"},
+		mountBind{source: g.store.Cache.pip(), target: access.BuildDir[1:] + "/pip"},
 		mountBind{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
 		mountBind{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
 		mountBind{source: temporary, target: "tmp"})
 	return binds, env, nil
 }
 
-// scratchSources returns the sources.list of a scratch and stores its keys beside it. They are the
+// writeSources returns the sources.list of a scratch and stores its keys beside it. They are the
 // host's current keys, which may have changed since the base image was built.
-func scratchSources(from []distro.Source, trusting, dir string) (string, error) {
+func writeSources(from []distro.Source, trusting, dir string) (string, error) {
 	trusted, err := filepath.Glob(trusting)
 	if err != nil {
 		return "", err
@@ -164,9 +164,9 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 			if err := os.WriteFile(filepath.Join(dir, "keys", name), text, 0o644); err != nil {
 				return "", err
 			}
-			paths = append(paths, access.InScratch+"/keys/"+name)
+			paths = append(paths, access.BuildDir+"/keys/"+name)
 		}
 		from[i].Key = strings.Join(paths, ",")
 	}
-	return distro.ListOf(access.Copied(from)), nil
+	return distro.FormatSources(access.WithCopyURLs(from)), nil
 }

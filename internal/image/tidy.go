@@ -10,29 +10,29 @@ import (
 	"orrery/internal/tree"
 )
 
-// volatile are directories whose content is temporary or depends on the build.
-var volatile = []string{"dev", "tmp", "run", "var/tmp", "var/cache/ldconfig", "root/.cache"}
+// volatileDirs are directories whose content is temporary or depends on the build.
+var volatileDirs = []string{"dev", "tmp", "run", "var/tmp", "var/cache/ldconfig", "root/.cache"}
 
-// leavings are files that a system creates while it is being installed.
-var leavings = []string{
+// installLeftovers are files that a system creates while it is being installed.
+var installLeftovers = []string{
 	"var/log/*.log", "var/log/btmp", "var/log/wtmp", "var/log/lastlog", "var/log/faillog", "var/log/journal/*",
 	"etc/*-", "var/lib/systemd/random-seed", "var/lib/systemd/catalog/database.*", "root/.bash_history", "root/.wget-hsts",
 }
 
-// tidy removes what does not belong to the content of a tree. It keeps whiteouts and opaque
+// removeVolatile removes what does not belong to the content of a tree. It keeps whiteouts and opaque
 // directories: in a role layer they hide what the base has.
-func tidy(d *distro.Distribution, dir string) error {
+func removeVolatile(d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := empty(in, slices.Concat(volatile, d.Packages.Volatile)...); err != nil {
+	if err := emptyDirs(in, slices.Concat(volatileDirs, d.Packages.Volatile)...); err != nil {
 		return err
 	}
-	for _, pattern := range slices.Concat(leavings, d.Packages.Leavings) {
+	for _, pattern := range slices.Concat(installLeftovers, d.Packages.Leavings) {
 		names, err := in.Names(path.Dir(pattern), maxNames)
-		if err != nil && !absent(err) {
+		if err != nil && !isMissing(err) {
 			return err
 		}
 		for _, name := range names {
@@ -55,12 +55,12 @@ func tidy(d *distro.Distribution, dir string) error {
 // maxNames is the maximum number of names in a directory that is tidied.
 const maxNames = 1 << 20
 
-// empty removes the content of directories of a tree. It keeps the directories themselves, because
+// emptyDirs removes the content of directories of a tree. It keeps the directories themselves, because
 // their owners and modes matter.
-func empty(in *tree.Root, names ...string) error {
+func emptyDirs(in *tree.Root, names ...string) error {
 	for _, name := range names {
 		inside, err := in.Names(name, maxNames)
-		if absent(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {

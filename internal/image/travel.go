@@ -27,82 +27,82 @@ import (
 	"orrery/internal/treesync/chunks"
 )
 
-// Word is what a host states about a layer in its store.
-type Word struct {
+// ContentInfo is what a host states about a layer in its store.
+type ContentInfo struct {
 	Content string `json:"content"` // digest of the layer's content
 	Size    int64  `json:"size"`
 }
 
-// Word returns the digest and size of a layer's content, or fs.ErrNotExist if the store does not
+// ContentInfo returns the digest and size of a layer's content, or fs.ErrNotExist if the store does not
 // have the layer.
-func (s *Store) Word(digest string) (Word, error) {
+func (s *Store) ContentInfo(digest string) (ContentInfo, error) {
 	if !IsDigest(digest) || !s.has(digest) {
-		return Word{}, fs.ErrNotExist
+		return ContentInfo{}, fs.ErrNotExist
 	}
-	r, err := s.Portable(digest)
+	r, err := s.PortableRecord(digest)
 	if err != nil {
-		return Word{}, broken(s, digest, err)
+		return ContentInfo{}, broken(s, digest, err)
 	}
-	return Word{r.Content, r.Size}, nil
+	return ContentInfo{r.Content, r.Size}, nil
 }
 
-// coming are the layers that are being received, by their paths. Other hosts can already get the
+// incomingLayers are the layers that are being received, by their paths. Other hosts can already get the
 // parts that have arrived.
-var coming = struct {
+var incomingLayers = struct {
 	sync.Mutex
-	all map[string]*arrival
-}{all: map[string]*arrival{}}
+	all map[string]*incomingLayer
+}{all: map[string]*incomingLayer{}}
 
-type arrival struct {
+type incomingLayer struct {
 	begun chan struct{} // closed when the index has arrived
 	r     *chunks.Download
 	over  chan struct{}
 }
 
-// expect lets other hosts wait for a layer that is being received.
-func expect(at string) (a *arrival, forget func()) {
-	a = &arrival{begun: make(chan struct{}), over: make(chan struct{})}
-	coming.Lock()
-	defer coming.Unlock()
-	coming.all[at] = a
+// announceIncoming lets other hosts wait for a layer that is being received.
+func announceIncoming(at string) (a *incomingLayer, forget func()) {
+	a = &incomingLayer{begun: make(chan struct{}), over: make(chan struct{})}
+	incomingLayers.Lock()
+	defer incomingLayers.Unlock()
+	incomingLayers.all[at] = a
 	return a, func() {
-		coming.Lock()
-		defer coming.Unlock()
-		if coming.all[at] == a {
-			delete(coming.all, at)
+		incomingLayers.Lock()
+		defer incomingLayers.Unlock()
+		if incomingLayers.all[at] == a {
+			delete(incomingLayers.all, at)
 		}
 		close(a.over)
 		if a.r != nil {
-			a.r.End()
+			a.r.Stop()
 		}
 	}
 }
 
-// Give sends what another host requests of a layer, until it requests no more. A layer that is
+// Serve sends what another host requests of a layer, until it requests no more. A layer that is
 // still being received is sent as it arrives.
-func (s *Store) Give(ctx context.Context, digest string, c io.ReadWriter) error {
+func (s *Store) Serve(ctx context.Context, digest string, c io.ReadWriter) error {
 	if !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a layer", digest)
 	}
-	g := &shelf{store: s, digest: digest}
+	g := &chunkServer{store: s, digest: digest}
 	defer g.close()
-	coming.Lock()
-	g.comes = coming.all[filepath.Join(s.Dir, digest)]
-	coming.Unlock()
+	incomingLayers.Lock()
+	g.comes = incomingLayers.all[filepath.Join(s.Dir, digest)]
+	incomingLayers.Unlock()
 	return chunks.Serve(ctx, g, c)
 }
 
-// shelf is a layer that is being sent.
-type shelf struct {
+// chunkServer is a layer that is being sent.
+type chunkServer struct {
 	store  *Store
 	digest string
-	comes  *arrival // nil if the layer is in the store, or nowhere
+	comes  *incomingLayer // nil if the layer is in the store, or nowhere
 	held   *host.Lock
 	root   *tree.Root
 	paths  map[string]string // by the digests of the files
 }
 
-func (g *shelf) close() {
+func (g *chunkServer) close() {
 	if g.held != nil {
 		g.held.Release()
 	}
@@ -112,7 +112,7 @@ func (g *shelf) close() {
 }
 
 // open opens the layer in the store and returns the digests of its files by path.
-func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
+func (g *chunkServer) open(ctx context.Context) (sums map[string]string, err error) {
 	if g.held == nil {
 		// keep GC from removing the layer
 		if g.held, err = g.store.locks.layer(ctx, g.digest, host.Shared); err != nil {
@@ -142,7 +142,7 @@ func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 
 // arriving returns the download of the layer once its index is known, or nil if the layer is not
 // being received.
-func (g *shelf) arriving(ctx context.Context) (*chunks.Download, error) {
+func (g *chunkServer) arriving(ctx context.Context) (*chunks.Download, error) {
 	if g.comes == nil {
 		return nil, nil
 	}
@@ -165,7 +165,7 @@ func (g *shelf) arriving(ctx context.Context) (*chunks.Download, error) {
 }
 
 // Index returns the packed index of the layer.
-func (g *shelf) Index(ctx context.Context) ([]byte, error) {
+func (g *chunkServer) Index(ctx context.Context) ([]byte, error) {
 	if comes, err := g.arriving(ctx); err != nil {
 		return nil, err
 	} else if comes != nil {
@@ -179,7 +179,7 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := chunks.Read(ctx, g.store.Tree(g.digest), sums, r)
+	x, err := chunks.NewIndex(ctx, g.store.Tree(g.digest), sums, r)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 }
 
 // Piece returns a piece of a file of the layer.
-func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
+func (g *chunkServer) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	if comes, err := g.arriving(ctx); err != nil {
 		return nil, err
 	} else if comes != nil {
@@ -209,30 +209,31 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	}
 	f, err := g.root.OpenFile(path)
 	if err != nil {
-		return nil, problem.Reason(err)
+		return nil, problem.PathErrorCause(err)
 	}
 	defer f.Close()
 	return chunks.PieceOf(f, p.N)
 }
 
-// Take fetches a layer from other hosts, unless the store has it. Content is the expected digest of
+// Download fetches a layer from other hosts, unless the store has it. Content is the expected digest of
 // its content. A host that sends anything else is not asked again, and is reported to doubt.
-func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say,
+func (s *Store) Download(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say,
 	doubt func(string)) error {
 	begun := time.Now()
-	a, forget := expect(filepath.Join(s.Dir, l.Digest))
+	a, forget := announceIncoming(filepath.Join(s.Dir, l.Digest))
 	defer forget()
 	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}
 	defer g.close()
-	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming, l.Digest), say: say,
+	t := &layerDownload{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming, l.Digest),
+		say:   say,
 		doubt: doubt}
 	for {
 		liar, err := t.take(ctx, from, begun)
 		if liar == "" || err == nil || ctx.Err() != nil {
-			return s.disk.explain(err, layerRoom)
+			return s.disk.explain(err, minLayerSpace)
 		}
 		doubt(err.Error())
 		from = slices.DeleteFunc(slices.Clone(from), func(s chunks.Source) bool { return s.Name == liar })
@@ -242,10 +243,10 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 	}
 }
 
-// taking is a layer that is being fetched.
-type taking struct {
+// layerDownload is a layer that is being fetched.
+type layerDownload struct {
 	*staging
-	arrival *arrival
+	arrival *incomingLayer
 	layer   *spec.Layer
 	content string
 	dir     string // directory of what has been received
@@ -253,12 +254,12 @@ type taking struct {
 	doubt   func(string)
 }
 
-// itself is the source of what was received before an interruption.
-const itself = "this host"
+// localSource is the source of what was received before an interruption.
+const localSource = "this host"
 
 // take tries to fetch the layer. If the index is wrong, it returns the name of the host that sent
 // it.
-func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time) (liar string, err error) {
+func (t *layerDownload) take(ctx context.Context, from []chunks.Source, begun time.Time) (liar string, err error) {
 	x, whole, whose, err := t.index(ctx, from)
 	if err != nil {
 		return "", problem.New(problem.Failed, "no host gives layer %s as it should be", t.layer.Title).Because(err)
@@ -267,8 +268,8 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if err != nil {
 		return "", err
 	}
-	if err := r.CheckRoom(t.store.disk.spare()); err != nil {
-		return "", t.store.disk.full(uint64(r.Missing()) + baseRoom/2).Because(err)
+	if err := r.CheckSpace(t.store.disk.importSpace()); err != nil {
+		return "", t.store.disk.fullProblem(uint64(r.Missing()) + minBaseSpace/2).Because(err)
 	}
 	if t.arrival.r == nil {
 		t.arrival.r = r
@@ -276,7 +277,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	}
 	all := r.Missing()
 	if all > 0 {
-		t.say("fetches " + size(uint64(all)))
+		t.say("fetches " + formatSize(uint64(all)))
 		came, err := r.Fetch(ctx, from, t.doubt)
 		if errors.Is(err, chunks.ErrCorrupt) { // the pieces may be right, and the index wrong
 			return whose, errors.Join(fmt.Errorf(
@@ -284,22 +285,22 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 		}
 		if err != nil {
 			return "", problem.New(problem.Failed, "layer %s was not fetched: %s of %s are missing", t.layer.Title,
-				size(uint64(r.Missing())), size(uint64(all))).Because(err).
+				formatSize(uint64(r.Missing())), formatSize(uint64(all))).Because(err).
 				Try("run the same command again: what has come is kept")
 		}
-		t.say(cameFrom(came, time.Since(begun)))
+		t.say(describeSources(came, time.Since(begun)))
 	}
 	t.say("verifies it")
 	tree := filepath.Join(t.staging.dir, "tree")
 	if err := removeTree(tree); err != nil {
 		return "", err
 	}
-	if err := r.Extract(ctx, tree); chunks.Local(err) || ctx.Err() != nil {
+	if err := r.Extract(ctx, tree); chunks.IsLocal(err) || ctx.Err() != nil {
 		return "", err
 	} else if err != nil {
 		return whose, fmt.Errorf("host %s: what it gives of layer %s cannot be laid down: %w", whose, t.layer.Title, err)
 	}
-	lines, bytes, err := scan(ctx, tree, inSilence)
+	lines, bytes, err := scan(ctx, tree, digestQuietly)
 	if err != nil {
 		return "", err
 	}
@@ -318,12 +319,12 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 
 // index returns the index of the layer. It is the one received before an interruption or, if there
 // is none, the first that a host sends.
-func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string,
+func (t *layerDownload) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string,
 	err error) {
 	kept := filepath.Join(t.dir, "index.gz")
 	if whole, err := os.ReadFile(kept); err == nil {
 		if x, err := t.check(whole); err == nil {
-			return x, whole, itself, nil
+			return x, whole, localSource, nil
 		}
 	}
 	if err := removeTree(t.dir); err != nil { // it does not belong to this layer
@@ -339,8 +340,8 @@ func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Ind
 }
 
 // check returns an error unless an index is that of the layer.
-func (t *taking) check(whole []byte) (*chunks.Index, error) {
-	x, err := chunks.Unpack(bytes.NewReader(whole), uint32(scratchIDs.Size))
+func (t *layerDownload) check(whole []byte) (*chunks.Index, error) {
+	x, err := chunks.ReadIndex(bytes.NewReader(whole), uint32(containerIDs.Size))
 	if err == nil && manifest(x.Lines()).digest() != t.content {
 		err = fmt.Errorf("its list of files is not that of the layer: %w", chunks.ErrCorrupt)
 	}
@@ -349,13 +350,13 @@ func (t *taking) check(whole []byte) (*chunks.Index, error) {
 
 // record returns the record of the layer for this store. What another host says about packages is
 // not proven, and is only shown to the user.
-func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
+func (t *layerDownload) record(note json.RawMessage, begun time.Time) *Record {
 	r := newRecord(t.layer, begun)
 	var says Record
 	if jsonlimit.Unmarshal(note, &says) != nil {
 		return r
 	}
-	r.Packages, r.Python = names(says.Packages), names(says.Python)
+	r.Packages, r.Python = validPackageNames(says.Packages), validPackageNames(says.Python)
 	if says.Seconds > 0 && says.Seconds < 1e6 {
 		r.Seconds = says.Seconds // duration of the build, used to estimate the next one
 	}
@@ -365,8 +366,8 @@ func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	return r
 }
 
-// names returns the names that could be those of packages.
-func names(said []string) []string {
+// validPackageNames returns the names that could be those of packages.
+func validPackageNames(said []string) []string {
 	const most, maxNameLen = 100_000, 300
 	if len(said) > most {
 		return nil
@@ -374,11 +375,11 @@ func names(said []string) []string {
 	return slices.DeleteFunc(said, func(name string) bool { return len(name) > maxNameLen || sanitize.Line(name) != name })
 }
 
-// cameFrom describes how much has come from which host.
-func cameFrom(came map[string]int64, took time.Duration) string {
+// describeSources describes how much has come from which host.
+func describeSources(came map[string]int64, took time.Duration) string {
 	var all []string
 	for name, bytes := range came {
-		all = append(all, size(uint64(bytes))+" from "+name)
+		all = append(all, formatSize(uint64(bytes))+" from "+name)
 	}
 	slices.Sort(all)
 	return fmt.Sprintf("%s, in %s", strings.Join(all, ", "), took.Round(time.Millisecond))

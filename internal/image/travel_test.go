@@ -40,12 +40,12 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	s := Open(t.TempDir())
 	l := &spec.Layer{Digest: travels, Title: "debian + cam"}
 	noise := rand.New(rand.NewPCG(1, 2))
-	large := make([]byte, 2*chunks.Size+some) // the second piece is zeros, which need not be sent
-	for i := 0; i < chunks.Size; i += 8 {
+	large := make([]byte, 2*chunks.PieceSize+some) // the second piece is zeros, which need not be sent
+	for i := 0; i < chunks.PieceSize; i += 8 {
 		binary.LittleEndian.PutUint64(large[i:], noise.Uint64())
 	}
-	for i := range large[2*chunks.Size:] {
-		large[2*chunks.Size+i] = byte(noise.Uint32())
+	for i := range large[2*chunks.PieceSize:] {
+		large[2*chunks.PieceSize+i] = byte(noise.Uint32())
 	}
 	r := &Record{Digest: travels, Title: l.Title, Packages: []string{"cam=1", "bad\x1b[2J=1"}, Seconds: 7,
 		Built: time.Now().Add(-time.Hour)}
@@ -65,7 +65,7 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	must(t, os.Chmod(filepath.Join(at, "etc/deep"), 0o750))
 	old := time.Unix(1_500_000_000, 0)
 	must(t, os.Chtimes(filepath.Join(at, "etc/file7"), old, old))
-	lines, _, err := scan(t.Context(), at, inSilence)
+	lines, _, err := scan(t.Context(), at, digestQuietly)
 	must(t, err)
 	r.Content, r.Files = lines.digest(), len(lines)
 	must(t, g.commit(r, lines))
@@ -85,7 +85,7 @@ func via(name string, give func(ctx context.Context, c net.Conn)) chunks.Source 
 }
 
 func honest(name string, s *Store, sent *counted) chunks.Source {
-	return via(name, func(ctx context.Context, c net.Conn) { _ = s.Give(ctx, travels, &counting{c, sent}) })
+	return via(name, func(ctx context.Context, c net.Conn) { _ = s.Serve(ctx, travels, &counting{c, sent}) })
 }
 
 // counted counts the bytes sent, and may cut the connection.
@@ -110,13 +110,13 @@ func (c *counting) Write(p []byte) (int, error) {
 
 // forged changes what a host sends.
 type forged struct {
-	shelf
+	chunkServer
 	index func([]byte) []byte
 	piece func(chunks.Piece, []byte) []byte
 }
 
 func (f *forged) Index(ctx context.Context) ([]byte, error) {
-	whole, err := f.shelf.Index(ctx)
+	whole, err := f.chunkServer.Index(ctx)
 	if f.index != nil && err == nil {
 		whole = f.index(whole)
 	}
@@ -124,7 +124,7 @@ func (f *forged) Index(ctx context.Context) ([]byte, error) {
 }
 
 func (f *forged) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
-	content, err := f.shelf.Piece(ctx, p)
+	content, err := f.chunkServer.Piece(ctx, p)
 	if f.piece != nil && err == nil {
 		content = f.piece(p, content)
 	}
@@ -150,14 +150,14 @@ func quiet(string) {}
 func TestTravel(t *testing.T) {
 	from, l, content := traveller(t)
 	to := Open(t.TempDir())
-	if w, err := from.Word(travels); err != nil || w.Content != content {
+	if w, err := from.ContentInfo(travels); err != nil || w.Content != content {
 		t.Errorf("its word is %v: %v", w, err)
 	}
-	if _, err := to.Word(travels); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := to.ContentInfo(travels); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a layer that is not there: %v", err)
 	}
 	d := &doubts{}
-	must(t, to.Take(t.Context(), l, content,
+	must(t, to.Download(t.Context(), l, content,
 		[]chunks.Source{honest("sv1", from, &counted{}), honest("sv2", from, &counted{})}, quiet, d.add))
 	must(t, to.Verify(t.Context(), travels))
 	r, err := to.Record(travels)
@@ -181,28 +181,29 @@ func TestTravel(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(to.Dir, ".incoming/*")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
-	must(t, to.Take(t.Context(), l, content, nil, quiet, d.add)) // the store already has it
+	must(t, to.Download(t.Context(), l, content, nil, quiet, d.add)) // the store already has it
 }
 
 // TestResumed: what arrived before an interruption is not sent again.
 func TestResumed(t *testing.T) {
 	from, l, content := traveller(t)
 	to := Open(t.TempDir())
-	cut := &counted{most: chunks.Size + some/2}
-	if err := to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil ||
+	cut := &counted{most: chunks.PieceSize + some/2}
+	if err := to.Download(t.Context(), l, content, []chunks.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil ||
 		to.has(travels) {
 		t.Fatalf("it came: %v", err)
 	}
 	must(t, to.Sweep()) // as each run begins
 	rest := &counted{}
-	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, rest)}, quiet, quiet))
+	must(t, to.Download(t.Context(), l, content, []chunks.Source{honest("sv1", from, rest)}, quiet, quiet))
 	must(t, to.Verify(t.Context(), travels))
 	if n := rest.bytes.Load(); n > 2*some {
 		t.Errorf("%d bytes were sent after %d", n, cut.bytes.Load())
 	}
 	// Damage to the received parts is detected.
 	to = Open(t.TempDir())
-	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})},
+	_ = to.Download(t.Context(), l, content,
+		[]chunks.Source{honest("sv1", from, &counted{most: chunks.PieceSize + some/2})},
 		quiet, quiet)
 	files, err := filepath.Glob(filepath.Join(to.Dir, ".incoming", travels, "files/*"))
 	must(t, err)
@@ -213,11 +214,12 @@ func TestResumed(t *testing.T) {
 		must(t, err)
 		must(t, f.Close())
 	}
-	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{})}, quiet, quiet))
+	must(t, to.Download(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{})}, quiet, quiet))
 	must(t, to.Verify(t.Context(), travels))
 	// GC removes parts of a layer.
 	to = Open(t.TempDir())
-	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})},
+	_ = to.Download(t.Context(), l, content,
+		[]chunks.Source{honest("sv1", from, &counted{most: chunks.PieceSize + some/2})},
 		quiet, quiet)
 	_, err = to.GC(t.Context(), nil)
 	must(t, err)
@@ -243,12 +245,12 @@ func TestPassedOn(t *testing.T) {
 		}
 		return open(ctx)
 	}
-	go func() { got <- first.Take(t.Context(), l, content, []chunks.Source{source}, quiet, quiet) }()
+	go func() { got <- first.Download(t.Context(), l, content, []chunks.Source{source}, quiet, quiet) }()
 	<-begun
-	must(t, second.Take(t.Context(), l, content, []chunks.Source{honest("sv2", first, &counted{})}, quiet, quiet))
+	must(t, second.Download(t.Context(), l, content, []chunks.Source{honest("sv2", first, &counted{})}, quiet, quiet))
 	must(t, <-got)
 	must(t, second.Verify(t.Context(), travels))
-	if n := sent.bytes.Load(); n > chunks.Size+2*some {
+	if n := sent.bytes.Load(); n > chunks.PieceSize+2*some {
 		t.Errorf("the first host sent %d bytes", n)
 	}
 }
@@ -286,7 +288,7 @@ func TestLiars(t *testing.T) {
 		"another size":      {index: entry("etc/file1", map[string]any{"s": 1 << 40})},
 		"pieces of another": {index: entry("usr/large", map[string]any{"pieces": []string{other, other, other}})},
 		"pieces of its own": {
-			index: entry("usr/large", map[string]any{"pieces": []string{sevens(chunks.Size), sevens(chunks.Size),
+			index: entry("usr/large", map[string]any{"pieces": []string{sevens(chunks.PieceSize), sevens(chunks.PieceSize),
 				sevens(some)}}),
 			piece: func(_ chunks.Piece, c []byte) []byte { return bytes.Repeat([]byte{7}, len(c)) },
 		},
@@ -297,13 +299,13 @@ func TestLiars(t *testing.T) {
 			f.store, f.digest = from, travels
 			to, d, other := Open(t.TempDir()), &doubts{}, honest("sv1", from, &counted{})
 			other.Fallback = true // otherwise it may already have sent all of it
-			err := to.Take(t.Context(), l, content, []chunks.Source{liar("sv3", f), other}, quiet, d.add)
+			err := to.Download(t.Context(), l, content, []chunks.Source{liar("sv3", f), other}, quiet, d.add)
 			if err != nil || !strings.Contains(strings.Join(d.all, "\n"), "host sv3") {
 				t.Errorf("it ends with %v, and doubts of %q", err, d.all)
 			}
 			must(t, to.Verify(t.Context(), travels))
 			to = Open(t.TempDir())
-			err = to.Take(t.Context(), l, content, []chunks.Source{liar("sv3", f)}, quiet, quiet)
+			err = to.Download(t.Context(), l, content, []chunks.Source{liar("sv3", f)}, quiet, quiet)
 			if err == nil || to.has(travels) {
 				t.Errorf("it came from the liar alone: %v", err)
 			}
@@ -319,7 +321,7 @@ func sevens(n int) string {
 // repacked returns an index whose entries were changed.
 func repacked(t *testing.T, whole []byte, change func([]map[string]any) []map[string]any) []byte {
 	t.Helper()
-	x, err := chunks.Unpack(bytes.NewReader(whole), 65536)
+	x, err := chunks.ReadIndex(bytes.NewReader(whole), 65536)
 	must(t, err)
 	var all []map[string]any
 	for _, e := range x.Entries {

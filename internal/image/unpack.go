@@ -21,7 +21,7 @@ import (
 // run. The base image's list of packages also stays unchanged. Role layers, which are built without
 // a kernel, may have another list.
 func (c Cache) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
-	d := distro.Of(l.Image)
+	d := distro.ForImage(l.Image)
 	i, err := c.installer(ctx, in, d, log)
 	if err != nil {
 		return err
@@ -63,10 +63,10 @@ func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel s
 	var exact, files []string
 	for _, p := range needed {
 		exact = append(exact, p["package"]+"="+p["version"])
-		files = append(files, path.Join(access.InScratch, "archives", d.Packages.File(p)))
+		files = append(files, path.Join(access.BuildDir, "archives", d.Packages.File(p)))
 	}
-	download := d.Packages.Download(i.program, path.Join(access.InScratch, "archives"), exact)
-	if err := i.fetching(ctx, func() error { return i.do(ctx, download) }); err != nil {
+	download := d.Packages.Download(i.program, path.Join(access.BuildDir, "archives"), exact)
+	if err := i.withPackageLock(ctx, func() error { return i.do(ctx, download) }); err != nil {
 		return err
 	}
 	return i.do(ctx, d.Packages.Unpack(files))

@@ -81,7 +81,7 @@ func TestNoKernel(t *testing.T) {
 	_, err := i.needed(t.Context(), nil, []string{"linux-image-none"})
 	l := spec.KernelLayer(site.Mirror{}, spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: "bookworm"}))
 	err = noKernel(distro.Debian, l, err)
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "linux-image-none") ||
+	if problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "linux-image-none") ||
 		!strings.Contains(err.Error(), "image debian") {
 		t.Error(err)
 	}
@@ -137,6 +137,6 @@ func TestKernelLayer(t *testing.T) {
 	if err := s.Verify(t.Context(), l.Digest); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%s, %d files, built in %.1f s, %v", size(uint64(r.Size)), r.Files, r.Seconds, more)
+	t.Logf("%s, %d files, built in %.1f s, %v", formatSize(uint64(r.Size)), r.Files, r.Seconds, more)
 	nothingLeft(t, s)
 }

@@ -34,7 +34,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	}
 	if err != nil {
 		return problem.New(problem.Failed, "layer %s (%s) cannot be read", digest, r.Title).Because(err).
-			Try("%s", rebuild(s, digest))
+			Try("%s", rebuildAdvice(s, digest))
 	}
 	if current.digest() == r.Content {
 		return nil
@@ -45,7 +45,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		difference = firstDifference(recorded, current)
 	}
 	return problem.New(problem.Failed, "layer %s (%s) is not as it was built: %s", digest, r.Title, difference).
-		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
+		At(s.Tree(digest)).Try("%s", rebuildAdvice(s, digest))
 }
 
 // reread returns the manifest of a tree as it is now. Content is the recorded digest. Versions of
@@ -53,10 +53,10 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 func reread(ctx context.Context, tree, content string) (manifest, error) {
 	var large atomic.Bool
 	current, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
-		if info, err := f.Stat(); err == nil && info.Size() >= sums.Large {
+		if info, err := f.Stat(); err == nil && info.Size() >= sums.MinPiecewise {
 			large.Store(true)
 		}
-		return sums.Of(ctx, f, nil)
+		return sums.Digest(ctx, f, nil)
 	})
 	if err != nil || current.digest() == content || !large.Load() {
 		return current, err
@@ -70,7 +70,7 @@ func reread(ctx context.Context, tree, content string) (manifest, error) {
 	return current, err
 }
 
-func rebuild(s *Store, digest string) string {
+func rebuildAdvice(s *Store, digest string) string {
 	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again",
 		filepath.Join(s.Dir, digest))
 }

@@ -57,7 +57,7 @@ func TestHostilePackages(t *testing.T) {
 	builder := exec.Command(os.Args[0], "-test.run=^TestHostilePackages$", "-test.v")
 	builder.Env = append(os.Environ(), hostileArchive+"="+archive, "ORRERY_TEST_WORD="+word)
 	builder.ExtraFiles = []*os.File{open}
-	must(t, host.Apart(func() error {
+	must(t, host.OnLockedThread(func() error {
 		if _, err := unix.KeyctlJoinSessionKeyring("orrery-test"); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func fakeBase(t *testing.T) *spec.Layer {
 func buildFake(t *testing.T, s *Store, base *spec.Layer, archive string) {
 	t.Helper()
 	if err := s.BuildBase(t.Context(), base, site.Mirror{Apt: "file://" + archive}, sayTo(t)); err != nil {
-		log, _ := os.ReadFile(s.LogOf(base.Digest))
+		log, _ := os.ReadFile(s.LogPath(base.Digest))
 		t.Fatalf("%v\n%s", err, log)
 	}
 }

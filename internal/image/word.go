@@ -2,11 +2,11 @@ package image
 
 import "cmp"
 
-// Believed returns the trusted digest of a layer (decision 42) from those that the hosts state, in
+// TrustedDigest returns the trusted digest of a layer (decision 42) from those that the hosts state, in
 // the order of the site. This is the digest of this machine, whose index is own. If own is -1, this
 // machine is not one of the hosts. Then it is the digest that most hosts state, or the first of
 // several with the same count.
-func Believed(said []string, own int) (content string) {
+func TrustedDigest(said []string, own int) (content string) {
 	votes, first := map[string]int{}, map[string]int{}
 	for i, c := range said {
 		if _, ok := first[c]; !ok {

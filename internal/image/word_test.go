@@ -15,7 +15,7 @@ func TestBelieved(t *testing.T) {
 		{[]string{"a", "b", "b"}, 0, "a"},
 		{[]string{"c", "a", "b", "a", "b"}, -1, "a"},
 	} {
-		if got := Believed(c.said, c.own); got != c.want {
+		if got := TrustedDigest(c.said, c.own); got != c.want {
 			t.Errorf("of %v, with %d, %q is taken", c.said, c.own, got)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 // an entry that Add has cut is always shorter.
 const maxEntryBytes = 1 << 20
 
-// cut removes the middle of a text that is too long, and inserts the number of bytes removed. The
+// abbreviate removes the middle of a text that is too long, and inserts the number of bytes removed. The
 // beginning says what was done, and the end why it failed.
-func cut(text string, most int) string {
+func abbreviate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

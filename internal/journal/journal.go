@@ -45,8 +45,8 @@ func Open(path string) (*Journal, error) {
 		j.file.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
-	j.reserve()
-	if err := j.mend(); err != nil {
+	j.preallocate()
+	if err := j.terminateLastLine(); err != nil {
 		j.file.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
@@ -57,19 +57,20 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// room is the disk space that a journal allocates in advance. So it can also record what is done on
-// a full disk to make room.
-const room = 64 << 10
+// preallocatedBytes is the disk space that a journal allocates in advance. So it can also record
+// what is done on a full disk to make room.
+const preallocatedBytes = 64 << 10
 
-// reserve allocates the space, if the file system supports that.
-func (j *Journal) reserve() {
+// preallocate allocates the space, if the file system supports that.
+func (j *Journal) preallocate() {
 	if info, err := j.file.Stat(); err == nil {
-		_ = unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), room)
+		_ = unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), preallocatedBytes)
 	}
 }
 
-// mend ends a last line that a power cut has truncated, so that the next entry is not lost with it.
-func (j *Journal) mend() error {
+// terminateLastLine ends a last line that a power cut has truncated, so that the next entry is not
+// lost with it.
+func (j *Journal) terminateLastLine() error {
 	info, err := j.file.Stat()
 	if err != nil || info.Size() == 0 {
 		return err
@@ -84,7 +85,8 @@ func (j *Journal) mend() error {
 
 // Add appends an entry. It shortens long texts, most of which are the output of programs in nodes.
 func (j *Journal) Add(e Entry) error {
-	e.Who, e.Command, e.Step, e.Result = cut(e.Who, 256), cut(e.Command, 4<<10), cut(e.Step, 4<<10), cut(e.Result, 16<<10)
+	e.Who, e.Command, e.Step, e.Result = abbreviate(e.Who, 256), abbreviate(e.Command, 4<<10), abbreviate(e.Step, 4<<10),
+		abbreviate(e.Result, 16<<10)
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err

@@ -41,13 +41,14 @@ func TestMerge(t *testing.T) {
 // TestScanFlood checks that the number of entries is limited, and that a journal cannot claim the
 // hosts of its entries.
 func TestScanFlood(t *testing.T) {
-	defer func(old int) { most = old }(most)
-	most = 1000
-	all, _, _, err := Scan(strings.NewReader(strings.Repeat("{\"kind\":\"x\",\"hosts\":[\"sv1\"]}\n", most+1)))
-	if err == nil || len(all) != most || all[0].Hosts != nil {
+	defer func(old int) { maxEntries = old }(maxEntries)
+	maxEntries = 1000
+	all, _, _, err := Decode(strings.NewReader(strings.Repeat("{\"kind\":\"x\",\"hosts\":[\"sv1\"]}\n", maxEntries+1)))
+	if err == nil || len(all) != maxEntries || all[0].Hosts != nil {
 		t.Errorf("%d entries, the first of %v: %v", len(all), all[0].Hosts, err)
 	}
-	if _, damaged, _, err := Scan(strings.NewReader(strings.Repeat("x\n", most+1))); err == nil || len(damaged) != most {
+	if _, damaged, _, err := Decode(strings.NewReader(strings.Repeat("x\n", maxEntries+1))); err == nil ||
+		len(damaged) != maxEntries {
 		t.Errorf("%d damaged lines: %v", len(damaged), err)
 	}
 }

@@ -22,8 +22,8 @@ func Read(path string) (all []Entry, damaged []int, err error) {
 		all, number = append(all, some...), number+lines
 		return err
 	}
-	for n := kept; n > 0; n-- {
-		if err := read(former(path, n)); err != nil {
+	for n := maxRotated; n > 0; n-- {
+		if err := read(rotatedPath(path, n)); err != nil {
 			return all, damaged, err
 		}
 	}
@@ -41,19 +41,19 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 		return nil, nil, 0, err
 	}
 	defer f.Close()
-	return Scan(f)
+	return Decode(f)
 }
 
-// most limits how many entries are read from one journal, or from another host's data. The files
+// maxEntries limits how many entries are read from one journal, or from another host's data. The files
 // that are kept cannot contain as many.
-var most = 500_000 // variable, so that tests can change it
+var maxEntries = 500_000 // variable, so that tests can change it
 
-// Scan reads the entries of a journal, counts its lines, and returns the numbers of those that
+// Decode reads the entries of a journal, counts its lines, and returns the numbers of those that
 // cannot be read.
-func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
+func Decode(from io.Reader) (all []Entry, damaged []int, number int, err error) {
 	lines := bufio.NewReaderSize(from, 64<<10)
 	for {
-		line, err := next(lines)
+		line, err := readLine(lines)
 		if err == io.EOF { //nolint:errorlint // it is never wrapped
 			return all, damaged, number, nil
 		}
@@ -64,7 +64,7 @@ func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
 		if string(line) == "\n" {
 			continue // mend has ended the previous line while another process was writing it
 		}
-		if len(all)+len(damaged) == most {
+		if len(all)+len(damaged) == maxEntries {
 			return all, damaged, number, errors.New("it has more entries than anybody has written")
 		}
 		var e Entry
@@ -77,8 +77,8 @@ func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
 	}
 }
 
-// Print writes entries as the lines of a journal.
-func Print(to io.Writer, all []Entry) error {
+// Encode writes entries as the lines of a journal.
+func Encode(to io.Writer, all []Entry) error {
 	lines := json.NewEncoder(to)
 	for _, e := range all {
 		if err := lines.Encode(e); err != nil {
@@ -88,9 +88,9 @@ func Print(to io.Writer, all []Entry) error {
 	return nil
 }
 
-// next reads a line. It returns nothing for a line longer than any entry, and never holds more than
+// readLine reads a line. It returns nothing for a line longer than any entry, and never holds more than
 // that in memory.
-func next(from *bufio.Reader) ([]byte, error) {
+func readLine(from *bufio.Reader) ([]byte, error) {
 	var line []byte
 	long := false
 	for {

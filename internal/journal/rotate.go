@@ -11,24 +11,24 @@ import (
 	"orrery/internal/problem"
 )
 
-// largest is the size in bytes above which a journal is rotated when it is next opened. The last kept
+// maxFileBytes is the size in bytes above which a journal is rotated when it is next opened. The last kept
 // rotated files stay beside it.
-var largest int64 = 8 << 20
+var maxFileBytes int64 = 8 << 20
 
-const kept = 4
+const maxRotated = 4
 
-// former returns the path of a rotated journal. The newest has number 1.
-func former(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
+// rotatedPath returns the path of a rotated journal. The newest has number 1.
+func rotatedPath(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
 
 // rotate renames the journal if it is too large, and opens the new one. A process that still has
 // the former file open continues to write to it, and Read reads it. If the disk has no room for a
 // new journal, the current one stays: it has its own reserved room.
 func (j *Journal) rotate(path string) error {
 	info, err := j.file.Stat()
-	if err != nil || info.Size() < largest {
+	if err != nil || info.Size() < maxFileBytes {
 		return err
 	}
-	if err := host.Flock(j.file, host.Alone); errors.Is(err, host.ErrHeld) {
+	if err := host.Flock(j.file, host.Exclusive); errors.Is(err, host.ErrHeld) {
 		return nil // another process is rotating it now
 	} else if err != nil {
 		return err
@@ -56,7 +56,7 @@ func replace(path string) error {
 	if err != nil {
 		return err
 	}
-	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, room)
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, preallocatedBytes)
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		err = nil // the file system does not support it
 	}
@@ -64,12 +64,12 @@ func replace(path string) error {
 		_ = os.Remove(fresh)
 		return err
 	}
-	for n := kept - 1; n > 0; n-- {
-		if err := os.Rename(former(path, n), former(path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for n := maxRotated - 1; n > 0; n-- {
+		if err := os.Rename(rotatedPath(path, n), rotatedPath(path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	if err := os.Rename(path, former(path, 1)); err != nil {
+	if err := os.Rename(path, rotatedPath(path, 1)); err != nil {
 		return err
 	}
 	return os.Rename(fresh, path)

@@ -30,7 +30,7 @@ func TestRotate(t *testing.T) {
 	if err != nil || len(damaged) > 0 || len(all) != 62 {
 		t.Fatalf("there are %d entries: %v, %v", len(all), damaged, err)
 	}
-	if _, err := os.Stat(former(path, 1)); err != nil {
+	if _, err := os.Stat(rotatedPath(path, 1)); err != nil {
 		t.Fatal(err)
 	}
 	seen := -1
@@ -55,11 +55,11 @@ func TestRotate(t *testing.T) {
 		}
 	}
 	files, _ := filepath.Glob(path + "*")
-	if len(files) != kept+1 {
+	if len(files) != maxRotated+1 {
 		t.Errorf("there are %v", files)
 	}
 	for _, file := range files {
-		if info, err := os.Stat(file); err != nil || info.Size() > 2*largest {
+		if info, err := os.Stat(file); err != nil || info.Size() > 2*maxFileBytes {
 			t.Errorf("%s: %d bytes, %v", file, info.Size(), err)
 		}
 	}
@@ -94,9 +94,9 @@ func TestRotateAtOnce(t *testing.T) {
 }
 
 func small(t *testing.T, size int64) {
-	old := largest
-	largest = size
-	t.Cleanup(func() { largest = old })
+	old := maxFileBytes
+	maxFileBytes = size
+	t.Cleanup(func() { maxFileBytes = old })
 }
 
 func add(t *testing.T, j *Journal, step string) {

@@ -19,7 +19,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	}
 	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
 	if err != nil || uid <= 0 {
-		return nil, refused("sudo does not say who called").Try("as root, call orrery itself")
+		return nil, refusedError("sudo does not say who called").Try("as root, call orrery itself")
 	}
 	p := &Person{}
 	here := host.Local{Name: "host"}
@@ -29,7 +29,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	}
 	fields := strings.Split(string(entry), ":")
 	if len(fields) < 4 || fields[0] == "" || strings.HasPrefix(fields[0], "-") || fields[2] != strconv.Itoa(uid) {
-		return nil, refused("what this host knows of user %d cannot be read", uid)
+		return nil, refusedError("what this host knows of user %d cannot be read", uid)
 	}
 	p.Name = fields[0]
 	groups, err := host.Output(ctx, here, host.Command{Args: []string{"id", "-Gnz", "--", p.Name}}, 1<<20)
@@ -38,7 +38,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	}
 	p.Groups = strings.FieldsFunc(string(groups), func(r rune) bool { return r == 0 })
 	if !p.In([]string{"@" + in.Members.Group}) {
-		return nil, refused("%s is not in group %s", p.Name, in.Members.Group).At(in.file).
+		return nil, refusedError("%s is not in group %s", p.Name, in.Members.Group).At(in.file).
 			Try("ask whoever administers this host")
 	}
 	return p, nil

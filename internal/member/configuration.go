@@ -23,15 +23,15 @@ type Configuration struct {
 	file string
 }
 
-// Configured reads the configuration of a host. Only root may be able to write the file.
-func Configured(file string) (*Configuration, error) {
+// ReadConfiguration reads the configuration of a host. Only root may be able to write the file.
+func ReadConfiguration(file string) (*Configuration, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(file, &st); err != nil {
 		return nil, problem.New(problem.Unable, "this host is not configured for members").At(file).Because(err).
 			Try("make members GROUP=… writes it")
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || !roots(&st) {
-		return nil, refused("the configuration of the host must be a file that only root can write").At(file).
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || !onlyRootWrites(&st) {
+		return nil, refusedError("the configuration of the host must be a file that only root can write").At(file).
 			Try("chown root: %s; chmod 644 %s", file, file)
 	}
 	text, err := tree.ReadFile(file, 64<<10)

@@ -10,10 +10,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// RootsAlone returns an error if users other than root can change anything in a site directory,
+// CheckRootOwned returns an error if users other than root can change anything in a site directory,
 // because its content runs as root. It checks the directory, everything in it, and all directories
 // above it.
-func RootsAlone(ctx context.Context, dir string) error {
+func CheckRootOwned(ctx context.Context, dir string) error {
 	for at := path.Clean(dir); ; at = path.Dir(at) {
 		var st unix.Stat_t
 		if err := unix.Lstat(at, &st); err != nil {
@@ -21,8 +21,8 @@ func RootsAlone(ctx context.Context, dir string) error {
 		}
 		// others may create files there, but cannot rename ours
 		sticky := at != dir && st.Mode&unix.S_ISVTX != 0 && st.Uid == 0
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR || !sticky && !roots(&st) {
-			return exposed(at, &st)
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR || !sticky && !onlyRootWrites(&st) {
+			return checkExposed(at, &st)
 		}
 		if at == "/" {
 			break
@@ -33,25 +33,26 @@ func RootsAlone(ctx context.Context, dir string) error {
 		return problem.New(problem.Failed, "the site directory cannot be read").At(dir).Because(err)
 	}
 	defer top.Close() //nolint:errcheck // it was only read
-	return top.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		if !roots(&e.Stat) {
-			return exposed(path.Join(dir, e.Path), &e.Stat)
+	return top.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
+		if !onlyRootWrites(&e.Stat) {
+			return checkExposed(path.Join(dir, e.Path), &e.Stat)
 		}
 		return nil
 	})
 }
 
-// roots reports whether only root can write to a file. Rights from access control lists appear in
+// onlyRootWrites reports whether only root can write to a file. Rights from access control lists appear in
 // the group bits.
-func roots(st *unix.Stat_t) bool {
+func onlyRootWrites(st *unix.Stat_t) bool {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return st.Uid == 0 // the mode of a link has no meaning
 	}
 	return st.Uid == 0 && st.Mode&0o022 == 0
 }
 
-func exposed(at string, st *unix.Stat_t) error {
-	return refused("%s belongs to user %d with mode %04o, so others than root can change the site", tree.Shorten(at),
+func checkExposed(at string, st *unix.Stat_t) error {
+	return refusedError("%s belongs to user %d with mode %04o, so others than root can change the site",
+		tree.DisplayPath(at),
 		st.Uid, st.Mode&0o7777).
 		Try("let the site directory, and those above it, be root's: chown -R root: DIRECTORY; chmod -R go-w DIRECTORY; then orrery up from there")
 }

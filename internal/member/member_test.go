@@ -69,12 +69,12 @@ func TestMay(t *testing.T) {
 		{ada, call("exec", "some-flag-of-tomorrow"), "root only"},
 		{ada, Call{Verb: "exec"}, "needs a site"}, {ada, call("twin destroy"), "no twin is named"},
 	} {
-		err := test.who.May(test.call)
+		err := test.who.CheckCall(test.call)
 		switch {
 		case test.why == "" && err != nil:
 			t.Errorf("%s: %+v: %v", test.who.Name, test.call, err)
 		case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) ||
-			problem.Exit(err) != int(problem.Refused)):
+			problem.ExitCode(err) != int(problem.Refused)):
 			t.Errorf("%s: %s %v on %s%s: %v", test.who.Name, test.call.Verb, test.call.Flags, test.call.Twin, test.call.Owner,
 				err)
 		}
@@ -85,28 +85,28 @@ func TestMay(t *testing.T) {
 func TestMayHave(t *testing.T) {
 	rules := site.TwinRules{Most: 2, Expires: 8 * time.Hour}
 	for _, test := range []struct {
-		wish Wish
+		wish TwinRequest
 		time time.Duration
 		why  string
 	}{
-		{Wish{Volumes: "empty"}, 8 * time.Hour, ""},
-		{Wish{Volumes: "empty", Has: 1, Expires: time.Hour, Scale: 0.5}, time.Hour, ""},
-		{Wish{Volumes: "empty", Has: 2}, 0, "at most 2"},
-		{Wish{Volumes: "empty", Expires: 9 * time.Hour}, 0, "8h0m0s at most"},
-		{Wish{Volumes: "empty", Scale: 2}, 0, "not be larger"},
-		{Wish{Volumes: "empty", NAT: true}, 0, "--nat"},
-		{Wish{Volumes: "snapshot"}, 0, "not have the site's data"},
-		{Wish{Volumes: "/home/bob/fill"}, 0, "it would be run as root"},
-		{Wish{}, 0, "run as root"},
+		{TwinRequest{Volumes: "empty"}, 8 * time.Hour, ""},
+		{TwinRequest{Volumes: "empty", Has: 1, Expires: time.Hour, Scale: 0.5}, time.Hour, ""},
+		{TwinRequest{Volumes: "empty", Has: 2}, 0, "at most 2"},
+		{TwinRequest{Volumes: "empty", Expires: 9 * time.Hour}, 0, "8h0m0s at most"},
+		{TwinRequest{Volumes: "empty", Scale: 2}, 0, "not be larger"},
+		{TwinRequest{Volumes: "empty", NAT: true}, 0, "--nat"},
+		{TwinRequest{Volumes: "snapshot"}, 0, "not have the site's data"},
+		{TwinRequest{Volumes: "/home/bob/fill"}, 0, "it would be run as root"},
+		{TwinRequest{}, 0, "run as root"},
 	} {
-		granted, err := MayHave(rules, test.wish)
+		granted, err := CheckTwin(rules, test.wish)
 		if (err == nil) != (test.why == "") || err != nil && !strings.Contains(err.Error(), test.why) ||
 			granted != test.time {
 			t.Errorf("%+v: %s, %v", test.wish, granted, err)
 		}
 	}
 	rules.NAT, rules.Data = true, true
-	if _, err := MayHave(rules, Wish{Volumes: "snapshot", NAT: true}); err != nil {
+	if _, err := CheckTwin(rules, TwinRequest{Volumes: "snapshot", NAT: true}); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,7 +121,7 @@ func TestRootsAlone(t *testing.T) {
 	if err := os.WriteFile(dir+"/roles/x/role.toml", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := RootsAlone(t.Context(), dir)
+	err := CheckRootOwned(t.Context(), dir)
 	if os.Geteuid() != 0 {
 		if err == nil || !strings.Contains(err.Error(), "others than root can change the site") {
 			t.Errorf("a directory of user %d: %v", os.Getuid(), err)
@@ -141,7 +141,7 @@ func TestRootsAlone(t *testing.T) {
 			if err := spoil(); err != nil {
 				t.Fatal(err)
 			}
-			if err := RootsAlone(t.Context(), dir); problem.Exit(err) != int(problem.Refused) {
+			if err := CheckRootOwned(t.Context(), dir); problem.ExitCode(err) != int(problem.Refused) {
 				t.Errorf("%s of %s can write: %v", name, at, err)
 			}
 			if err := os.Lchown(at, 0, 0); err != nil {
@@ -155,7 +155,7 @@ func TestRootsAlone(t *testing.T) {
 	if err := os.Symlink(dir, dir+"-link"); err != nil {
 		t.Fatal(err)
 	}
-	if err := RootsAlone(t.Context(), dir+"-link"); problem.Exit(err) != int(problem.Refused) {
+	if err := CheckRootOwned(t.Context(), dir+"-link"); problem.ExitCode(err) != int(problem.Refused) {
 		t.Errorf("a link: %v", err)
 	}
 }
@@ -171,18 +171,18 @@ func TestConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Configured(file); problem.Exit(err) != int(problem.Unable) {
+	if _, err := ReadConfiguration(file); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("none: %v", err)
 	}
 	write("[members]\ngroup = \"orrery\"\n", 0o666)
-	if _, err := Configured(file); problem.Exit(err) != int(problem.Refused) {
+	if _, err := ReadConfiguration(file); problem.ExitCode(err) != int(problem.Refused) {
 		t.Errorf("one of anybody: %v", err)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
 	write("state = \"/srv/state\"\n[members]\ngroup = \"orrery\"\n", 0o644)
-	c, err := Configured(file)
+	c, err := ReadConfiguration(file)
 	if err != nil || c.Members.Group != "orrery" || c.Dirs().State != "/srv/state" || c.Dirs().Run != "/run/orrery" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -195,7 +195,7 @@ func TestConfigured(t *testing.T) {
 		"[members\n": "host.toml:1",
 	} {
 		write(text, 0o644)
-		if _, err := Configured(file); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := ReadConfiguration(file); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -13,18 +13,20 @@ import (
 // Addresses returns the addresses by which other machines may reach this host, with their
 // interfaces. Addresses of Orrery's own interfaces are left out.
 func Addresses() ([]observe.Address, error) {
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
 	var all []observe.Address
 	for _, link := range links {
 		attrs := link.Attrs()
-		if ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 {
+		if ends.IsOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
-		if err != nil && !ends.Gone(err) {
+		addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+			return netlink.AddrList(link, netlink.FAMILY_ALL)
+		})
+		if err != nil && !ends.IsGone(err) {
 			return nil, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
 		}
 		for _, a := range addresses {

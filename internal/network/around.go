@@ -16,27 +16,28 @@ import (
 
 // Around returns the addresses by which other machines may reach the host, and what the host has in
 // addition to a site's networks and nodes.
-func Around(siteName string) ([]observe.Address, observe.Around, error) {
+func Around(siteName string) ([]observe.Address, observe.HostNetworking, error) {
 	reached, err := Addresses()
 	if err != nil {
-		return nil, observe.Around{}, err
+		return nil, observe.HostNetworking{}, err
 	}
 	all, err := bridges()
 	if err != nil {
-		return nil, observe.Around{}, problem.New(problem.Failed, "list the host's links").Because(err)
+		return nil, observe.HostNetworking{}, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
 	found, err := around(siteName, all)
 	if err != nil {
-		return nil, observe.Around{}, problem.New(problem.Failed, "list the host's addresses and routes").Because(err)
+		return nil, observe.HostNetworking{}, problem.New(problem.Failed, "list the host's addresses and routes").Because(err)
 	}
-	found.Networks, found.Leads, found.Interfaces = upTo(found.Networks), upTo(found.Leads), upTo(found.Interfaces)
+	found.Networks, found.Leads, found.Interfaces = limitTo(found.Networks), limitTo(found.Leads),
+		limitTo(found.Interfaces)
 	return reached, found, nil
 }
 
-func upTo[T any](list []T) []T { return list[:min(len(list), observe.MaxAround)] }
+func limitTo[T any](list []T) []T { return list[:min(len(list), observe.MaxHostNetworking)] }
 
-func around(siteName string, all []bridge) (observe.Around, error) {
-	var found observe.Around
+func around(siteName string, all []bridge) (observe.HostNetworking, error) {
+	var found observe.HostNetworking
 	own := map[int]bool{}
 	for _, b := range all {
 		own[b.link.Attrs().Index] = true
@@ -44,7 +45,7 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 			found.Networks = append(found.Networks, b.mark)
 		}
 	}
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return found, err
 	}
@@ -52,10 +53,10 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 	for _, link := range links {
 		attrs := link.Attrs()
 		names[attrs.Index] = attrs.Name
-		if site.IsRouted(attrs.Name) { // links of nodes on routed networks, whose subnets are compared instead
+		if site.IsRoutedLink(attrs.Name) { // links of nodes on routed networks, whose subnets are compared instead
 			own[attrs.Index] = true
 		}
-		if !own[attrs.Index] && !isEndOf(siteName, link) {
+		if !own[attrs.Index] && !isVethEndOf(siteName, link) {
 			found.Interfaces = append(found.Interfaces, attrs.Name)
 		}
 	}
@@ -65,13 +66,15 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 		}
 		return ends.NameOf(index)
 	}
-	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(nil, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return found, err
 	}
 	for _, a := range addresses {
 		if to, err := netip.ParsePrefix(a.IPNet.String()); err == nil && !own[a.LinkIndex] {
-			found.Leads = append(found.Leads, observe.Lead{To: to.String(), Link: nameOf(a.LinkIndex)})
+			found.Leads = append(found.Leads, observe.ReachableSubnet{To: to.String(), Link: nameOf(a.LinkIndex)})
 		}
 	}
 	routes, err := hostRoutes()
@@ -80,15 +83,15 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 	}
 	for _, r := range routes {
 		if !own[r.link] {
-			found.Leads = append(found.Leads, observe.Lead{To: r.to.String(), Link: nameOf(r.link), Route: true})
+			found.Leads = append(found.Leads, observe.ReachableSubnet{To: r.to.String(), Link: nameOf(r.link), Route: true})
 		}
 	}
 	return found, nil
 }
 
-// isEndOf reports whether a link is an end of a veth pair of a site, or one that a killed run could
+// isVethEndOf reports whether a link is an end of a veth pair of a site, or one that a killed run could
 // not mark.
-func isEndOf(siteName string, link netlink.Link) bool {
+func isVethEndOf(siteName string, link netlink.Link) bool {
 	if !kind.IsVethEnd(link) {
 		return false
 	}

@@ -18,9 +18,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A between matches packets in which the hosts of a network carry frames to one another (VXLAN, RFC
+// A interHostMatch matches packets in which the hosts of a network carry frames to one another (VXLAN, RFC
 // 7348). The zero between matches every packet.
-type between struct {
+type interHostMatch struct {
 	number  int        // of the VXLAN, or 0 to match other packets too
 	frame   string     // kind of the inner frame, or "" for any
 	gateway netip.Addr // gateway in the inner frame
@@ -32,9 +32,9 @@ type between struct {
 
 // The kinds of frames inside a packet between hosts.
 const (
-	noARP    = "no ARP"
-	asksFor  = "asks for" // an ARP request for an address
-	speaksAs = "speaks as"
+	noARP         = "no ARP"
+	arpRequestFor = "asks for" // an ARP request for an address
+	arpSenderIs   = "speaks as"
 )
 
 // ownLinks begin the names of the host's ends of all links to nodes and routers, and of bridges.
@@ -44,30 +44,30 @@ var ownLinks = []string{bridgePrefix, linkPrefix, ends.RouterPrefix}
 // Offsets in a packet between hosts, in bytes from the UDP header. The UDP header has 8 bytes, the
 // VXLAN header 8 and the frame header 14.
 const (
-	atPort   = 2
-	atNumber = 12
-	atType   = 28
-	atSender = 44 // of ARP, like atTarget
-	atTarget = 54
+	portOffset      = 2
+	numberOffset    = 12
+	typeOffset      = 28
+	arpSenderOffset = 44 // of ARP, like arpTargetOffset
+	arpTargetOffset = 54
 )
 
 // words returns the match in the syntax of nft(8).
-func (b between) words() []string {
+func (b interHostMatch) words() []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	if b.user {
 		add("meta skuid != 0")
 	}
 	if b.number != 0 {
-		add("udp dport %d @th,%d,24 %d", vxlan.Port, 8*atNumber, b.number)
+		add("udp dport %d @th,%d,24 %d", vxlan.Port, 8*numberOffset, b.number)
 	}
 	switch b.frame {
 	case noARP:
-		add("@th,%d,16 != 0x%04x", 8*atType, unix.ETH_P_ARP)
-	case asksFor:
-		add("@th,%d,16 0x%04x @th,%d,32 0x%x", 8*atType, unix.ETH_P_ARP, 8*atTarget, b.gateway.AsSlice())
-	case speaksAs:
-		add("@th,%d,16 0x%04x @th,%d,32 0x%x", 8*atType, unix.ETH_P_ARP, 8*atSender, b.gateway.AsSlice())
+		add("@th,%d,16 != 0x%04x", 8*typeOffset, unix.ETH_P_ARP)
+	case arpRequestFor:
+		add("@th,%d,16 0x%04x @th,%d,32 0x%x", 8*typeOffset, unix.ETH_P_ARP, 8*arpTargetOffset, b.gateway.AsSlice())
+	case arpSenderIs:
+		add("@th,%d,16 0x%04x @th,%d,32 0x%x", 8*typeOffset, unix.ETH_P_ARP, 8*arpSenderOffset, b.gateway.AsSlice())
 	}
 	if b.outer {
 		add("iifname != { \"%s*\" }", strings.Join(ownLinks, "*\", \""))
@@ -89,7 +89,7 @@ func familyOf(hosts string) string {
 
 // exprs returns the match as kernel instructions. set makes a set of hosts and returns the
 // instruction that looks an address up in it.
-func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
+func (b interHostMatch) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	compare := func(op expr.CmpOp, offset uint32, data []byte) {
 		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset,
@@ -102,18 +102,18 @@ func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	arp := binaryutil.BigEndian.PutUint16(unix.ETH_P_ARP)
 	if b.number != 0 {
 		all = append(all, protoExprs(unix.IPPROTO_UDP)...)
-		compare(expr.CmpOpEq, atPort, binaryutil.BigEndian.PutUint16(vxlan.Port))
-		compare(expr.CmpOpEq, atNumber, binaryutil.BigEndian.PutUint32(uint32(b.number))[1:])
+		compare(expr.CmpOpEq, portOffset, binaryutil.BigEndian.PutUint16(vxlan.Port))
+		compare(expr.CmpOpEq, numberOffset, binaryutil.BigEndian.PutUint32(uint32(b.number))[1:])
 	}
 	switch b.frame {
 	case noARP:
-		compare(expr.CmpOpNeq, atType, arp)
-	case asksFor:
-		compare(expr.CmpOpEq, atType, arp)
-		compare(expr.CmpOpEq, atTarget, b.gateway.AsSlice())
-	case speaksAs:
-		compare(expr.CmpOpEq, atType, arp)
-		compare(expr.CmpOpEq, atSender, b.gateway.AsSlice())
+		compare(expr.CmpOpNeq, typeOffset, arp)
+	case arpRequestFor:
+		compare(expr.CmpOpEq, typeOffset, arp)
+		compare(expr.CmpOpEq, arpTargetOffset, b.gateway.AsSlice())
+	case arpSenderIs:
+		compare(expr.CmpOpEq, typeOffset, arp)
+		compare(expr.CmpOpEq, arpSenderOffset, b.gateway.AsSlice())
 	}
 	if b.outer {
 		all = append(all, &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1})
@@ -171,74 +171,75 @@ func addHosts(c *nftables.Conn, t *nftables.Table, hosts []netip.Addr) (*expr.Lo
 	return &expr.Lookup{SourceRegister: 1, SetName: set.Name, SetID: set.ID}, err
 }
 
-// betweenRules are for a network that is on several hosts. They accept the network's packets only
+// interHostRules are for a network that is on several hosts. They accept the network's packets only
 // from its hosts, and neither from nodes nor from users of a host. Each host is the gateway for its
 // own nodes, so ARP from or for the gateway must not cross to another host.
 //
 // The rules come first. Most traffic of nodes between hosts passes here, and need not meet the
 // other rules or be tracked. Each connection of a node uses a UDP port of its own here.
-func betweenRules(n spec.Network) []rule {
+func interHostRules(n spec.Network) []rule {
 	if n.Uplink.Bridge != "" {
-		return passedRules(n)
+		return bridgedRules(n)
 	}
 	if n.VXLAN == (spec.VXLAN{}) {
 		return nil
 	}
-	peers, _ := n.VXLAN.ReadPeers() // check has verified that they can be parsed
+	peers, _ := n.VXLAN.ParsePeers() // check has verified that they can be parsed
 	var addresses []string
 	for _, p := range peers {
 		addresses = append(addresses, p.Address.String())
 	}
 	local, hosts := n.VXLAN.Local, strings.Join(addresses, ", ")
-	said := func(chain, why string, what between, verdict string) rule {
+	said := func(chain, why string, what interHostMatch, verdict string) rule {
 		what.number = n.VXLAN.ID
 		return rule{network: n.Name, chain: chain, why: why, between: what, verdict: verdict}
 	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
 	// The rules at the port of the bridge drop what a router must not send.
 	walled := err == nil && gateway.Addr().Is4() && !n.Router
-	all := []rule{said(prerouting, "between hosts", between{}, untracked)}
+	all := []rule{said(prerouting, "between hosts", interHostMatch{}, untracked)}
 	if n.VXLAN.Key != "" {
-		clear := said(input, "not encrypted", between{}, drop)
+		clear := said(input, "not encrypted", interHostMatch{}, drop)
 		clear.in = linkMatch{name: wireguard.Name(n), not: true}
-		sent := said(output, "not encrypted", between{}, drop)
+		sent := said(output, "not encrypted", interHostMatch{}, drop)
 		sent.out = clear.in
 		all = append(all, clear, sent)
 	}
 	if hosts != "" {
 		// This matches nearly all such packets: they arrive on an interface whose name does not
 		// even resemble those of Orrery's own.
-		most := said(input, "between hosts", between{from: hosts, to: local}, accept)
+		most := said(input, "between hosts", interHostMatch{from: hosts, to: local}, accept)
 		most.in = linkMatch{name: ownPrefix, prefix: true, not: true}
 		if walled {
 			most.between.frame = noARP
-			all = append(all, most, said(input, "gateway of another host", between{frame: speaksAs, gateway: gateway.Addr()},
+			all = append(all, most, said(input, "gateway of another host",
+				interHostMatch{frame: arpSenderIs, gateway: gateway.Addr()},
 				drop))
 		} else {
 			all = append(all, most)
 		}
 		all = append(all,
-			said(input, "between hosts", between{outer: true, from: hosts, to: local}, accept),
+			said(input, "between hosts", interHostMatch{outer: true, from: hosts, to: local}, accept),
 			// The other host would take masqueraded packets for packets of this host.
-			said(forward, "past this host", between{to: hosts}, drop))
+			said(forward, "past this host", interHostMatch{to: hosts}, drop))
 	}
 	all = append(all,
-		said(input, "from no host of it", between{}, drop),
-		said(output, "of a user", between{user: true}, drop))
+		said(input, "from no host of it", interHostMatch{}, drop),
+		said(output, "of a user", interHostMatch{user: true}, drop))
 	if walled {
 		all = append(all,
-			said(output, "between hosts", between{frame: noARP}, untracked),
-			said(output, "asks for the gateway", between{frame: asksFor, gateway: gateway.Addr()}, drop),
-			said(output, "answers as the gateway", between{frame: speaksAs, gateway: gateway.Addr()}, drop))
+			said(output, "between hosts", interHostMatch{frame: noARP}, untracked),
+			said(output, "asks for the gateway", interHostMatch{frame: arpRequestFor, gateway: gateway.Addr()}, drop),
+			said(output, "answers as the gateway", interHostMatch{frame: arpSenderIs, gateway: gateway.Addr()}, drop))
 	}
-	return append(all, said(output, "between hosts", between{}, untracked))
+	return append(all, said(output, "between hosts", interHostMatch{}, untracked))
 }
 
-// passedRules let traffic of a network pass through a bridge of the host unchanged. With
+// bridgedRules let traffic of a network pass through a bridge of the host unchanged. With
 // br_netfilter, the kernel shows this traffic to the host's own rules, which would take it for
 // traffic that leaves the network and masquerade it. Packets for the host itself are tracked,
 // because rules of the host check whether they are replies.
-func passedRules(n spec.Network) []rule {
+func bridgedRules(n spec.Network) []rule {
 	at := linkMatch{name: n.Uplink.Bridge}
 	return []rule{
 		{network: n.Name, chain: prerouting, why: "from the network", in: at, source: subnet(n), passing: true,

@@ -26,11 +26,11 @@ func TestBetweenRules(t *testing.T) {
 		spec.Network
 	}{{"hosts", onMany()}, {"encrypted", encrypted}, {"six", six}, {"router", router}, {"wire", wire}, {"alone", alone}} {
 		c.Name = c.name
-		all = append(all, betweenRules(c.Network)...)
+		all = append(all, interHostRules(c.Network)...)
 	}
 	golden(t, "testdata/between.txt", all)
 	wire.Name, wire.Host = "wire", "tcp/22"
-	golden(t, "testdata/wire.txt", wireRules(wire))
+	golden(t, "testdata/wire.txt", hostBridgeRules(wire))
 }
 
 // TestFromNodes: a packet that arrives on one of Orrery's own links is from a node and not from a
@@ -55,7 +55,7 @@ func TestFromNodes(t *testing.T) {
 func TestOfNobody(t *testing.T) {
 	n := onMany()
 	n.VXLAN.Peers = ""
-	for _, r := range betweenRules(n) {
+	for _, r := range interHostRules(n) {
 		if r.chain == input && r.verdict == accept {
 			t.Errorf("it takes %s", r)
 		}

@@ -36,7 +36,7 @@ type bridge struct {
 
 // bridges returns all links that carry a mark of Orrery, of all sites.
 func bridges() ([]bridge, error) {
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func bridges() ([]bridge, error) {
 	}
 	var all []bridge
 	for _, link := range links {
-		if b, ok := ours(link); ok {
+		if b, ok := ownBridge(link); ok {
 			b.ports = ports[link.Attrs().Index]
 			all = append(all, b)
 		}
@@ -54,9 +54,9 @@ func bridges() ([]bridge, error) {
 	return all, nil
 }
 
-// ours reports whether Orrery made a link for a network. It checks the mark or, since a link cannot
+// ownBridge reports whether Orrery made a link for a network. It checks the mark or, since a link cannot
 // be made and marked in one operation, the hardware address with which it was made.
-func ours(link netlink.Link) (bridge, bool) {
+func ownBridge(link netlink.Link) (bridge, bool) {
 	attrs := link.Attrs()
 	if !kind.IsLinkType(link.Type()) {
 		return bridge{}, false
@@ -78,7 +78,7 @@ func bridgeMAC(name string) net.HardwareAddr {
 }
 
 // openLink returns the link of a network, marked, and makes it if it does not exist. A new link is
-// down. A link of another type is replaced. refuseUsers has checked that no node is on it.
+// down. A link of another type is replaced. checkNoUsers has checked that no node is on it.
 func openLink(n spec.Network) (netlink.Link, error) {
 	k := kind.Of(n.Kind)
 	link, err := netlink.LinkByName(n.Bridge)
@@ -88,7 +88,7 @@ func openLink(n spec.Network) (netlink.Link, error) {
 		}
 		link, err = nil, netlink.LinkNotFoundError{}
 	}
-	if ends.Missing(err) {
+	if ends.IsNotFound(err) {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.HardwareAddr = n.Bridge, bridgeMAC(n.Bridge)
 		if err := netlink.LinkAdd(k.NewLink(n, attrs)); err != nil {
@@ -105,22 +105,22 @@ func openLink(n spec.Network) (netlink.Link, error) {
 	return link, err
 }
 
-// raiseLink applies the settings of the network to its link and sets the link up.
-func raiseLink(n spec.Network, link netlink.Link) error {
+// setUpLink applies the settings of the network to its link and sets the link up.
+func setUpLink(n spec.Network, link netlink.Link) error {
 	if link.Attrs().MTU != n.MTU {
 		if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
 			return fmt.Errorf("mtu %d: %w", n.MTU, err)
 		}
 	}
 	if link.Type() == "bridge" {
-		if err := forwardAtOnce(link); err != nil {
+		if err := disableForwardDelay(link); err != nil {
 			return fmt.Errorf("spanning tree off: %w", err)
 		}
 	}
 	if err := ends.DisableIPv6(n.Bridge); err != nil {
 		return err
 	}
-	if err := answerForItself(n.Bridge); err != nil {
+	if err := restrictARP(n.Bridge); err != nil {
 		return err
 	}
 	if err := setAddress(link, n.HostAddress()); err != nil {
@@ -129,10 +129,10 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 	return netlink.LinkSetUp(link)
 }
 
-// forwardAtOnce turns off the spanning tree protocol and the forwarding delay of new ports. A
+// disableForwardDelay turns off the spanning tree protocol and the forwarding delay of new ports. A
 // bridge without a path to another bridge makes no loop, and a node needs its network as soon as it
 // boots.
-func forwardAtOnce(link netlink.Link) error {
+func disableForwardDelay(link netlink.Link) error {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	message.Index = int32(link.Attrs().Index)
@@ -147,17 +147,19 @@ func forwardAtOnce(link netlink.Link) error {
 	return err
 }
 
-// answerForItself makes the host answer ARP on each network only for its address on that network
+// restrictARP makes the host answer ARP on each network only for its address on that network
 // (net.ipv4.conf.*.arp_ignore). Otherwise the host would answer twins that ask for the gateway
 // address that they share with production.
-func answerForItself(bridge string) error {
+func restrictARP(bridge string) error {
 	return os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0o644)
 }
 
 // setAddress sets the only address of a link, with prefix length, or removes all addresses if it is
 // "".
 func setAddress(link netlink.Link, only string) error {
-	existing, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	existing, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(link, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return err
 	}
@@ -181,9 +183,9 @@ func setAddress(link netlink.Link, only string) error {
 	return netlink.AddrReplace(link, address)
 }
 
-// lowerLink sets the link of a network down, if it exists.
-func lowerLink(name string) error {
-	b, err := find(name)
+// setDownLink sets the link of a network down, if it exists.
+func setDownLink(name string) error {
+	b, err := findBridge(name)
 	if b == nil || err != nil {
 		return err
 	}
@@ -192,37 +194,37 @@ func lowerLink(name string) error {
 
 // removeMarked removes the link of a network, if it exists.
 func removeMarked(name string) error {
-	b, err := find(name)
+	b, err := findBridge(name)
 	if b == nil || err != nil {
 		return err
 	}
 	return netlink.LinkDel(b.link)
 }
 
-// sweep removes bridges that a run made and could not mark because it was killed, except the bridge
+// removeUnmarked removes bridges that a run made and could not mark because it was killed, except the bridge
 // named `but`. A bridge with ports has only lost its mark, and is kept for its nodes.
-func sweep(all []bridge, but string) error {
+func removeUnmarked(all []bridge, but string) error {
 	for _, b := range all {
 		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {
 			continue
 		}
-		if err := netlink.LinkDel(b.link); err != nil && !ends.Missing(err) && !ends.Gone(err) {
+		if err := netlink.LinkDel(b.link); err != nil && !ends.IsNotFound(err) && !ends.IsGone(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// find returns a bridge made by Orrery, or nil.
-func find(name string) (*bridge, error) {
+// findBridge returns a bridge made by Orrery, or nil.
+func findBridge(name string) (*bridge, error) {
 	link, err := netlink.LinkByName(name)
-	if ends.Missing(err) {
+	if ends.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if b, ok := ours(link); ok {
+	if b, ok := ownBridge(link); ok {
 		return &b, nil
 	}
 	return nil, nil

@@ -20,7 +20,7 @@ func TestMoveLinksBusy(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
-	if why := host.Urgently(func() {}); why != nil {
+	if why := host.WithRealtimePriority(func() {}); why != nil {
 		t.Skip(why)
 	}
 	makeAll(t, cam, quarantined)
@@ -47,14 +47,14 @@ func TestMoveLinksBusy(t *testing.T) {
 			took = time.Since(began)
 			return err
 		}))
-		must(t, b.answers())
+		must(t, b.readAnswers())
 		return took
 	}
 	var plain, urgent []time.Duration
 	for range 20 {
 		plain = append(plain, one(func(send func() error) error { return send() }))
 		urgent = append(urgent, one(func(send func() error) (err error) {
-			if why := host.Urgently(func() { err = send() }); why != nil {
+			if why := host.WithRealtimePriority(func() { err = send() }); why != nil {
 				return why
 			}
 			return err

@@ -111,7 +111,7 @@ func protoExprs(proto byte) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equal([]byte{proto})}
 }
 
-func portExprs(o site.Opening) []expr.Any {
+func portExprs(o site.PortRange) []expr.Any {
 	proto := byte(unix.IPPROTO_TCP)
 	if o.Proto == "udp" {
 		proto = unix.IPPROTO_UDP

@@ -149,7 +149,7 @@ func TestKindsOfFrames(t *testing.T) {
 	// The link is removed, as when the node restarts, and made again under its name.
 	must(t, RemoveLinks([]string{"orv1"}))
 	again := newPlace(t, "orv1", "10.8.69.11/24", "")
-	must(t, Guard(t.Context(), []Port{again.port(t, closed.Bridge)}))
+	must(t, AddAntiSpoof(t.Context(), []Port{again.port(t, closed.Bridge)}))
 	link, err := netlink.LinkByName("orv1")
 	must(t, err)
 	bridge, err := netlink.LinkByName(closed.Bridge)
@@ -184,7 +184,8 @@ func TestKindsOfFramesOfMachines(t *testing.T) {
 	floods(t, closed.Bridge)
 	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
 	nic := machineOn(closed, "orv1", "10.8.69.11")
-	must(t, Guard(t.Context(), []Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
+	must(t, AddAntiSpoof(t.Context(),
+		[]Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
 	open, err := ends.OpenTap(nic, site.Bridge, 1)
 	must(t, err)
 	defer open[0].Close()
@@ -274,7 +275,7 @@ func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	if believes() {
 		t.Error("a node has the route of its neighbour's advertisement")
 	}
-	must(t, Unguard(t.Context(), "karoo", nil))
+	must(t, RemoveAntiSpoof(t.Context(), "karoo", nil))
 	lie(believes)
 	if believes() {
 		t.Error("the guard of a port was forgotten whose link is there")

@@ -34,12 +34,12 @@ func Ports(n *spec.Node) []Port {
 	return all
 }
 
-// Guard restricts ports to their nodes' addresses, unless their network allows spoofing. It must be
-// called before the links are made. The restriction holds for the name of the port until Unguard,
+// AddAntiSpoof restricts ports to their nodes' addresses, unless their network allows spoofing. It must be
+// called before the links are made. The restriction holds for the name of the port until RemoveAntiSpoof,
 // however often the link is remade and whichever bridge it is moved to. Guard adds what the table
 // lacks, in parallel with other processes. Only if that is not enough, it waits for exclusive
 // access in reguard.
-func Guard(ctx context.Context, some []Port) error {
+func AddAntiSpoof(ctx context.Context, some []Port) error {
 	if len(some) == 0 {
 		return nil
 	}
@@ -47,25 +47,25 @@ func Guard(ctx context.Context, some []Port) error {
 	if err != nil {
 		return err
 	}
-	ok, err := hold(some)
+	ok, err := tryAddAntiSpoof(some)
 	unlock()
 	if ok || err != nil {
 		return err
 	}
-	return reguard(ctx, some)
+	return repairAntiSpoof(ctx, some)
 }
 
-func hold(some []Port) (bool, error) {
+func tryAddAntiSpoof(some []Port) (bool, error) {
 	want, free, err := identify(some)
 	if err != nil {
 		return false, err
 	}
-	return ports.Hold(want, free)
+	return ports.AddPorts(want, free)
 }
 
-// reguard is like Guard, but also repairs whatever is wrong with the table.
-func reguard(ctx context.Context, some []Port) error {
-	unlock, err := lock(ctx, host.Alone)
+// repairAntiSpoof is like Guard, but also repairs whatever is wrong with the table.
+func repairAntiSpoof(ctx context.Context, some []Port) error {
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func identify(some []Port) (want map[string]ports.Identity, free []string, err e
 	want, on := map[string]ports.Identity{}, map[string]spec.Network{}
 	for _, p := range some {
 		if _, ok := on[p.Bridge]; !ok {
-			if b, err := find(p.Bridge); err != nil {
+			if b, err := findBridge(p.Bridge); err != nil {
 				return nil, nil, err
 			} else if b != nil {
 				on[p.Bridge] = b.mark
@@ -112,10 +112,10 @@ func (p Port) identify(on spec.Network) (ports.Identity, error) {
 	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Addresses: p.Addresses, Protocols: on.Protocols})
 }
 
-// Unguard removes the ports of a site from the table, except those of nodes that still exist and
+// RemoveAntiSpoof removes the ports of a site from the table, except those of nodes that still exist and
 // those whose links exist.
-func Unguard(ctx context.Context, site string, still []Port) error {
-	unlock, err := lock(ctx, host.Alone)
+func RemoveAntiSpoof(ctx context.Context, site string, still []Port) error {
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ func Unguard(ctx context.Context, site string, still []Port) error {
 			return false
 		}
 		_, err := netlink.LinkByName(port)
-		return ends.Missing(err)
+		return ends.IsNotFound(err)
 	})
 	return g.Commit()
 }
 
-// lacks reports whether a port of a network's bridge is not guarded as the network requires.
-func lacks(g *ports.Table, n spec.Network, links []netlink.Link) bool {
+// lacksAntiSpoof reports whether a port of a network's bridge is not guarded as the network requires.
+func lacksAntiSpoof(g *ports.Table, n spec.Network, links []netlink.Link) bool {
 	return slices.ContainsFunc(portsOn(n, links), func(port string) bool {
 		as, held := g.Held[port]
 		return held == n.Spoof || held && (!g.Whole || !as.Allows(n.Protocols))
@@ -161,12 +161,12 @@ func portsOn(n spec.Network, links []netlink.Link) []string {
 	return all
 }
 
-// settle releases the ports of a network that allows spoofing. On other networks, it allows the
+// updatePorts releases the ports of a network that allows spoofing. On other networks, it allows the
 // ports the protocols of the network. If a port of the bridge is not guarded as required, because
 // another program has changed the table or a former version made it, settle guards the ports of all
 // known nodes again.
-func settle(n spec.Network, nodes func() ([]Port, error)) error {
-	links, err := ends.Whole(netlink.LinkList)
+func updatePorts(n spec.Network, nodes func() ([]Port, error)) error {
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func settle(n spec.Network, nodes func() ([]Port, error)) error {
 			}
 		}
 	}
-	if lacks(g, n, links) {
+	if lacksAntiSpoof(g, n, links) {
 		known, err := nodes()
 		if err != nil {
 			return err
@@ -202,8 +202,8 @@ func settle(n spec.Network, nodes func() ([]Port, error)) error {
 	return g.Commit()
 }
 
-// releaseAll removes the table when no network is left on this host.
-func releaseAll() error {
+// removePortTable removes the table when no network is left on this host.
+func removePortTable() error {
 	g, err := ports.Open()
 	if err != nil || !g.Existing {
 		return err

@@ -169,7 +169,7 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	}) {
 		t.Errorf("the ports are held: %+v", seen)
 	}
-	must(t, Guard(context.Background(), []Port{port}))
+	must(t, AddAntiSpoof(context.Background(), []Port{port}))
 	if hears(cases["another address"].frame) {
 		t.Error("the port is not guarded again")
 	}
@@ -186,7 +186,7 @@ func TestGuardsAreObserved(t *testing.T) {
 	makeAll(t, closed)
 	_, port := guarded(t, closed, "orv1", "10.8.69.11/24")
 	other := Port{Link: "orv9", Bridge: closed.Bridge, MAC: "02:00:00:00:00:07", Addresses: at("10.8.69.19/24")}
-	must(t, Guard(context.Background(), []Port{other}))
+	must(t, AddAntiSpoof(context.Background(), []Port{other}))
 	table := &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 	chain := &nftables.Chain{Name: prerouting, Table: table}
 	for what, change := range map[string]func(c *nftables.Conn){
@@ -248,7 +248,7 @@ func TestGuardsOfMany(t *testing.T) {
 				for i := range count {
 					some = append(some, port(side, first+i))
 				}
-				if err := Guard(context.Background(), some); err != nil {
+				if err := AddAntiSpoof(context.Background(), some); err != nil {
 					t.Error(err)
 				}
 			})
@@ -268,9 +268,9 @@ func TestGuardsOfMany(t *testing.T) {
 		}
 	}
 	held(sides * each)
-	must(t, Unguard(t.Context(), "karoo001", []Port{port(1, 7), port(2, 8)}))
+	must(t, RemoveAntiSpoof(t.Context(), "karoo001", []Port{port(1, 7), port(2, 8)}))
 	held((sides-1)*each + 1)
-	must(t, Unguard(t.Context(), "karoo001", nil))
+	must(t, RemoveAntiSpoof(t.Context(), "karoo001", nil))
 	held((sides - 1) * each)
 	removeAll(t, closed)
 	nothingLeft(t)
@@ -285,27 +285,27 @@ func TestGuardsWait(t *testing.T) {
 	makeAll(t, closed)
 	one := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.11/24")}}
 	two := []Port{{Link: "orv2", Bridge: closed.Bridge, MAC: "02:00:00:00:00:02", Addresses: at("10.8.69.12/24")}}
-	must(t, Guard(t.Context(), one))
+	must(t, AddAntiSpoof(t.Context(), one))
 	unlock, err := lock(t.Context(), host.Shared)
 	must(t, err)
-	must(t, Guard(t.Context(), two))
+	must(t, AddAntiSpoof(t.Context(), two))
 	unlock()
-	unlock, err = lock(t.Context(), host.Alone)
+	unlock, err = lock(t.Context(), host.Exclusive)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := Guard(ctx, two); err == nil {
+	if err := AddAntiSpoof(ctx, two); err == nil {
 		t.Error("a port was guarded while another process changes networks")
 	}
 	unlock()
 	changed := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.99/24")}}
-	must(t, Guard(t.Context(), changed))
+	must(t, AddAntiSpoof(t.Context(), changed))
 	for address, want := range map[string][]Port{"as guarded last": changed, "another port": two} {
-		if ok, err := hold(want); !ok || err != nil {
+		if ok, err := tryAddAntiSpoof(want); !ok || err != nil {
 			t.Errorf("%s: held: %t, %v", address, ok, err)
 		}
 	}
-	if ok, err := hold(one); ok || err != nil {
+	if ok, err := tryAddAntiSpoof(one); ok || err != nil {
 		t.Errorf("a port is held to its former address: %t, %v", ok, err)
 	}
 }
@@ -322,12 +322,12 @@ func TestGuardsSeen(t *testing.T) {
 			MAC:       net.HardwareAddr{2, 0, 0, 0, 0, n}.String(),
 			Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, n}), 16)}}
 	}
-	must(t, Guard(t.Context(), []Port{port(1)}))
+	must(t, AddAntiSpoof(t.Context(), []Port{port(1)}))
 	var changing sync.WaitGroup
 	changing.Go(func() {
 		for range 200 {
-			err := Guard(context.Background(), []Port{port(2)})
-			if err = errors.Join(err, Unguard(context.Background(), port(2).Site, nil)); err != nil {
+			err := AddAntiSpoof(context.Background(), []Port{port(2)})
+			if err = errors.Join(err, RemoveAntiSpoof(context.Background(), port(2).Site, nil)); err != nil {
 				t.Error(err)
 				return
 			}

@@ -66,7 +66,7 @@ func TestMarkOfKinds(t *testing.T) {
 // route sets up a place's link as the host's end of a link on a routed network.
 func (p *place) route(t *testing.T, n spec.Network, address string) {
 	t.Helper()
-	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"),
+	must(t, ends.SetUpRouted(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"),
 		Via: gateway(n).Addr().String()}))
 }
 
@@ -256,7 +256,7 @@ func TestVethPair(t *testing.T) {
 	longer.Ends[1], longer.MTU = "w3", 9000
 	makeAll(t, longer)
 	same(t, []spec.Network{longer})
-	if _, err := netlink.LinkByName("w1"); !ends.Missing(err) {
+	if _, err := netlink.LinkByName("w1"); !ends.IsNotFound(err) {
 		t.Error("the former end is there")
 	}
 	// A run that was killed before it could mark the ends.
@@ -320,11 +320,11 @@ func TestPassthrough(t *testing.T) {
 	here, err := os.Open("/proc/thread-self/ns/net")
 	must(t, err)
 	defer here.Close()
-	must(t, PassThrough(ctx, "w0", "karoo/101"))
+	must(t, PreparePassthrough(ctx, "w0", "karoo/101"))
 	p := &place{name: "node", fd: -1}
 	p.new(t)
 	must(t, netlink.LinkSetNsFd(link("w0"), p.fd))
-	if err := PassThrough(ctx, "w0", "karoo/102"); err == nil || !strings.Contains(err.Error(), "no interface w0") {
+	if err := PreparePassthrough(ctx, "w0", "karoo/102"); err == nil || !strings.Contains(err.Error(), "no interface w0") {
 		t.Error(err)
 	}
 	makeAll(t, wire) // one end is missing
@@ -346,31 +346,33 @@ func TestPassthrough(t *testing.T) {
 	for _, alias := range []string{
 		"orrery passthrough prod/7 eth0 up", "orrery lent prod/7 eth0 up",
 		strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x",
-		passthrough.Taken, passthrough.Taken + "a b c d e", passthrough.FormerTaken, passthrough.FormerTaken + "a b c d e",
+		passthrough.AliasPrefix, passthrough.AliasPrefix + "a b c d e", passthrough.FormerAliasPrefix,
+		passthrough.FormerAliasPrefix + "a b c d e",
 	} {
 		must(t, netlink.LinkSetAlias(link("eth1"), alias))
-		must(t, Reclaim(ctx, "eth0", "prod/7"))
-		must(t, Reclaim(ctx, "w0", "prod/7"))
-		must(t, Reclaim(ctx, "eth0", "karoo/101"))
-		must(t, Reclaim(ctx, "w0", "karoo/101"))
+		must(t, RestorePassthrough(ctx, "eth0", "prod/7"))
+		must(t, RestorePassthrough(ctx, "w0", "prod/7"))
+		must(t, RestorePassthrough(ctx, "eth0", "karoo/101"))
+		must(t, RestorePassthrough(ctx, "w0", "karoo/101"))
 		if got := link("eth1"); passthrough.Alias(got) != "" || got.Attrs().Alias != alias {
 			t.Errorf("%q is believed", alias)
 		}
 	}
 	// Made by a former version of Orrery.
-	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, passthrough.Taken, passthrough.FormerTaken, 1)))
+	must(t, netlink.LinkSetAlias(link("eth1"),
+		strings.Replace(honest, passthrough.AliasPrefix, passthrough.FormerAliasPrefix, 1)))
 	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
-	must(t, Reclaim(ctx, "w0", "karoo/101"))
+	must(t, RestorePassthrough(ctx, "w0", "karoo/101"))
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
 		t.Errorf("it has the hardware address %s, not %s", got, own)
 	}
 	if w0 := link("w0"); w0.Attrs().Alias != kind.VethPairAlias(wire) || !ends.IsUp(w0) || !kind.IsVethEnd(w0) {
 		t.Errorf("%+v", w0.Attrs())
 	}
-	must(t, Reclaim(ctx, "w0", "karoo/101"))
-	must(t, PassThrough(ctx, "w0", "karoo/101")) // the node has ended on its own
-	must(t, PassThrough(ctx, "w0", "karoo/102"))
-	must(t, Reclaim(ctx, "w0", "karoo/102"))
+	must(t, RestorePassthrough(ctx, "w0", "karoo/101"))
+	must(t, PreparePassthrough(ctx, "w0", "karoo/101")) // the node has ended on its own
+	must(t, PreparePassthrough(ctx, "w0", "karoo/102"))
+	must(t, RestorePassthrough(ctx, "w0", "karoo/102"))
 	if alias := link("w0").Attrs().Alias; alias != kind.VethPairAlias(wire) {
 		t.Error(alias)
 	}
@@ -378,8 +380,8 @@ func TestPassthrough(t *testing.T) {
 	refused := func(name, why string) {
 		t.Helper()
 		before := link(name).Attrs().Alias
-		if err := PassThrough(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) ||
-			problem.Exit(err) != int(problem.Unable) {
+		if err := PreparePassthrough(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) ||
+			problem.ExitCode(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if link(name).Attrs().Alias != before {
@@ -392,10 +394,10 @@ func TestPassthrough(t *testing.T) {
 	refused("w0", "the host has the address 192.0.2.7/24")
 	must(t, setAddress(link("w0"), ""))
 	must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK,
-		Dst: everywhere()}))
+		Dst: allIPv4()}))
 	refused("w0", "the host's route to")
 	must(t, netlink.RouteDel(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK,
-		Dst: everywhere()}))
+		Dst: allIPv4()}))
 	must(t, netlink.LinkSetMaster(link("w0"), link(cam.Bridge)))
 	refused("w0", "is part of "+cam.Bridge)
 	must(t, netlink.LinkSetNoMaster(link("w0")))
@@ -411,7 +413,7 @@ func wantRefused(t *testing.T, n spec.Network, why string) {
 	t.Helper()
 	before := linkNames(t)
 	err := Make(context.Background(), n, noNodes)
-	if err == nil || !strings.Contains(err.Error(), why) || problem.Exit(err) != int(problem.Unable) {
+	if err == nil || !strings.Contains(err.Error(), why) || problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("%s: %v", n.Name, err)
 	}
 	if after := linkNames(t); !slices.Equal(before, after) {

@@ -15,7 +15,7 @@ const linkPrefix = "orv"
 // do not exist are ignored.
 func RemoveLinks(names []string) error {
 	for _, name := range names {
-		if !strings.HasPrefix(name, linkPrefix) && !site.IsRouted(name) {
+		if !strings.HasPrefix(name, linkPrefix) && !site.IsRoutedLink(name) {
 			return problem.New(problem.Failed, "%s is not the link of a node", name)
 		}
 		if err := ends.Remove(name); err != nil {

@@ -16,7 +16,7 @@ const (
 )
 
 // lock waits until no other process of this host changes networks.
-func lock(ctx context.Context, how host.Sharing) (unlock func(), err error) {
+func lock(ctx context.Context, how host.LockMode) (unlock func(), err error) {
 	l, err := host.WaitLock(ctx, lockPath, how, lockName)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, problem.New(problem.Unable, "networks can be changed by root only").Because(err).Try("run orrery as root")

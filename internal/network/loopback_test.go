@@ -19,7 +19,7 @@ func BenchmarkLoopback(b *testing.B) {
 		b.Skip("not run: run bench/loopback/run")
 	}
 	tables := map[string][]rule{"down": nil}
-	shall, err := wanted([]spec.Network{cam, data})
+	shall, err := desiredRules([]spec.Network{cam, data})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func mark(n spec.Network) string {
 
 // readMark returns the network that an alias describes.
 func readMark(alias string) (spec.Network, bool) {
-	words := renamed(strings.Fields(alias))
+	words := upgradeWords(strings.Fields(alias))
 	if len(words) < 6 || words[0] != "orrery" {
 		return spec.Network{}, false
 	}
@@ -86,8 +86,8 @@ func readMark(alias string) (spec.Network, bool) {
 	return n, check(n) == nil // any program may write an alias
 }
 
-// renamed converts the words of an old mark to the current format. Veth pairs were called "cable".
-func renamed(words []string) []string {
+// upgradeWords converts the words of an old mark to the current format. Veth pairs were called "cable".
+func upgradeWords(words []string) []string {
 	if len(words) == 9 && words[6] == "cable" {
 		words[2], words[6] = strings.Replace(words[2], "cable.", spec.VethPair+".", 1), spec.VethPair
 	}

@@ -43,7 +43,7 @@ func MovesOf(n *spec.Node) []Move {
 // Clients wait from the first move on. So everything possible is prepared before, and the rest is
 // done urgently.
 func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return problem.New(problem.Failed, "list the host's links").Because(err)
 	}
@@ -56,20 +56,20 @@ func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 		return problem.New(problem.Failed, "prepare to move links").Because(err)
 	}
 	defer batch.close()
-	forgetful := lookInto(live)
+	forgetful := openFlusher(live)
 	defer forgetful.close()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	var refused error
-	_ = host.Urgently(func() { // without urgency if that is impossible, which orrery doctor reports
-		forgetful.forget() // right before the move, so that few nodes must wait for the second time
+	_ = host.WithRealtimePriority(func() { // without urgency if that is impossible, which orrery doctor reports
+		forgetful.flush() // right before the move, so that few nodes must wait for the second time
 		if refused = batch.send(); refused == nil {
-			forgetful.forget()
+			forgetful.flush()
 		}
 	})
 	if refused == nil {
-		refused = batch.answers()
+		refused = batch.readAnswers()
 	}
 	if refused == nil {
 		return nil
@@ -104,7 +104,7 @@ func relinks(moves []Move, links []netlink.Link) (changes, back []relink, err er
 			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).
 				Try("orrery up makes networks that are missing")
 		}
-		if _, ok := ours(bridge); !ok {
+		if _, ok := ownBridge(bridge); !ok {
 			return nil, nil, problem.New(problem.Failed, "%s is not one of Orrery's bridges", m.Bridge)
 		}
 		from, moved := on[m.Link]
@@ -170,7 +170,7 @@ func relinkAll(all []relink) error {
 	if err := b.send(); err != nil {
 		return err
 	}
-	return b.answers()
+	return b.readAnswers()
 }
 
 func (t relink) request(sequence uint32) *nl.NetlinkRequest {
@@ -183,9 +183,9 @@ func (t relink) request(sequence uint32) *nl.NetlinkRequest {
 	return request
 }
 
-// answers reads the kernel's answer to each relink. They have already arrived, since sending waits
+// readAnswers reads the kernel's answer to each relink. They have already arrived, since sending waits
 // for the work.
-func (b *batch) answers() error {
+func (b *batch) readAnswers() error {
 	if err := b.socket.SetReceiveTimeout(&unix.Timeval{Sec: 5}); err != nil {
 		return err
 	}

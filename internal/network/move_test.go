@@ -91,7 +91,7 @@ func TestMoveLinksSwapsNodes(t *testing.T) {
 	fresh.misses(t, "10.8.67.9", "10.8.67.1")
 
 	must(t, MoveLinks(ctx, []Move{{"orv2", quarantined.Bridge}, {"orv3", cam.Bridge}}))
-	must(t, ForgetNeighbours(fmt.Sprintf("/proc/self/fd/%d", fresh.fd))) // it has just called some addresses in vain
+	must(t, FlushNeighbours(fmt.Sprintf("/proc/self/fd/%d", fresh.fd))) // it has just called some addresses in vain
 	began := time.Now()
 	client.reaches(t, "10.8.67.11", "10.8.67.9")
 	if took := time.Since(began); took > time.Second { // a bridge that has to learn would take at least two

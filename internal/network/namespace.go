@@ -29,7 +29,7 @@ func openNamespace(name, mark string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := host.InNetwork(space, func() error { return checkMark(name, mark) }); err != nil {
+	if err := host.InNetNS(space, func() error { return checkMark(name, mark) }); err != nil {
 		space.Close()
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func makeNamespace(path, mark string) error {
 		return err
 	}
 	f.Close()
-	return host.Apart(func() error {
+	return host.OnLockedThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func removeNamespace(name, mark string) error {
 		if err != nil {
 			return err
 		}
-		err = host.InNetwork(space, func() error { return checkMark(name, mark) })
+		err = host.InNetNS(space, func() error { return checkMark(name, mark) })
 		space.Close()
 		var foreign *problem.Problem
 		if errors.As(err, &foreign) {

@@ -12,17 +12,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// ForgetNeighbours makes a node forget the neighbours that have not answered it, after its links
+// FlushNeighbours makes a node forget the neighbours that have not answered it, after its links
 // have been moved. A node asks for a neighbour once a second. Addresses that it asked for in vain
 // in quarantine, such as its gateway, would stay unreachable for that time. space is the file of
 // the node's network namespace, /proc/PID/ns/net.
-func ForgetNeighbours(space string) error {
+func FlushNeighbours(space string) error {
 	handle, err := handleIn(space)
 	if err != nil {
 		return problem.New(problem.Failed, "open a node's network namespace").Because(err)
 	}
 	defer handle.Close()
-	if err := forgetNeighbours(handle); err != nil {
+	if err := flushNeighbours(handle); err != nil {
 		return problem.New(problem.Failed, "forget the neighbours of a node").At(space).Because(err)
 	}
 	return nil
@@ -35,15 +35,15 @@ func handleIn(space string) (handle *netlink.Handle, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	err = host.InNetwork(f, func() error {
+	err = host.InNetNS(f, func() error {
 		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE) // the socket stays in the namespace in which it was made
 		return err
 	})
 	return handle, err
 }
 
-func forgetNeighbours(in *netlink.Handle) error {
-	all, err := ends.Whole(func() ([]netlink.Neigh, error) { return in.NeighList(0, netlink.FAMILY_ALL) })
+func flushNeighbours(in *netlink.Handle) error {
+	all, err := ends.ListConsistent(func() ([]netlink.Neigh, error) { return in.NeighList(0, netlink.FAMILY_ALL) })
 	if err != nil {
 		return err
 	}
@@ -58,32 +58,32 @@ func forgetNeighbours(in *netlink.Handle) error {
 	return nil
 }
 
-// A forgetful is a set of nodes that must forget their neighbours later, when there is no time to
+// A neighbourFlusher is a set of nodes that must forget their neighbours later, when there is no time to
 // open their namespaces.
-type forgetful []*netlink.Handle
+type neighbourFlusher []*netlink.Handle
 
-// lookInto opens the nodes' namespaces and makes them forget once already, so that the later call
+// openFlusher opens the nodes' namespaces and makes them forget once already, so that the later call
 // finds everything in caches. Nodes that have ended are left out.
-func lookInto(spaces []string) forgetful {
-	var all forgetful
+func openFlusher(spaces []string) neighbourFlusher {
+	var all neighbourFlusher
 	for _, space := range spaces {
 		if handle, err := handleIn(space); err == nil {
-			_ = forgetNeighbours(handle)
+			_ = flushNeighbours(handle)
 			all = append(all, handle)
 		}
 	}
 	return all
 }
 
-// forget makes the nodes forget their neighbours. It ignores errors, since ForgetNeighbours is
+// flush makes the nodes forget their neighbours. It ignores errors, since FlushNeighbours is
 // called later and reports them.
-func (f forgetful) forget() {
+func (f neighbourFlusher) flush() {
 	for _, handle := range f {
-		_ = forgetNeighbours(handle)
+		_ = flushNeighbours(handle)
 	}
 }
 
-func (f forgetful) close() {
+func (f neighbourFlusher) close() {
 	for _, handle := range f {
 		handle.Close()
 	}

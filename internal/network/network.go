@@ -36,7 +36,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err := check(n); err != nil {
 		return err
 	}
-	unlock, err := lock(ctx, host.Alone)
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -45,30 +45,30 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err != nil {
 		return err
 	}
-	if err := refuse(n, all); err != nil {
+	if err := checkConflicts(n, all); err != nil {
 		return err
 	}
-	if err := sweep(all, n.Bridge); err != nil {
-		return failed(n, "remove half-made bridges", err)
+	if err := removeUnmarked(all, n.Bridge); err != nil {
+		return networkError(n, "remove half-made bridges", err)
 	}
 	if !n.Router {
 		if err := removeRouter(n); err != nil {
-			return failed(n, "remove its router", err)
+			return networkError(n, "remove its router", err)
 		}
 	}
 	if err := replaceEnds(n, all); err != nil {
-		return failed(n, "remove its former ends", err)
+		return networkError(n, "remove its former ends", err)
 	}
 	// The rules are written before the link is up, so that the network is never open without them.
 	link, err := openLink(n)
 	if err != nil {
-		return failed(n, "make link "+n.Bridge, err)
+		return networkError(n, "make link "+n.Bridge, err)
 	}
-	joints, err := readJoints()
+	joints, err := readVXLANs()
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(meant(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
+	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
 	k := kind.Of(n.Kind)
 	if k.HasNodes() {
 		others = append(others, n)
@@ -79,18 +79,18 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err := k.Make(n); err != nil {
 		return err
 	}
-	if err := raiseLink(n, link); err != nil {
-		return failed(n, "set up link "+n.Bridge, err)
+	if err := setUpLink(n, link); err != nil {
+		return networkError(n, "set up link "+n.Bridge, err)
 	}
 	if err := vxlan.Make(n, link); err != nil {
-		return failed(n, "join it with other hosts", err)
+		return networkError(n, "join it with other hosts", err)
 	}
 	if n.Router {
 		if err := makeRouter(n, link); err != nil {
-			return failed(n, "make its router", err)
+			return networkError(n, "make its router", err)
 		}
 	}
-	return settle(n, nodes)
+	return updatePorts(n, nodes)
 }
 
 // replaceEnds removes a veth pair that has other ends than desired.
@@ -108,7 +108,7 @@ func replaceEnds(n spec.Network, all []bridge) error {
 // Remove removes a network, and with the last network of a site the site's table. It does nothing
 // if the network does not exist.
 func Remove(ctx context.Context, n spec.Network) error {
-	unlock, err := lock(ctx, host.Alone)
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -119,46 +119,46 @@ func Remove(ctx context.Context, n spec.Network) error {
 	}
 	// The link is removed last, because it shows that there is something to remove. It is set down
 	// before its rules are removed.
-	if err := lowerLink(n.Bridge); err != nil {
-		return failed(n, "set link "+n.Bridge+" down", err)
+	if err := setDownLink(n.Bridge); err != nil {
+		return networkError(n, "set link "+n.Bridge+" down", err)
 	}
 	for _, b := range all {
 		if b.marked && b.mark.Bridge == n.Bridge {
 			if err := kind.Of(b.mark.Kind).Remove(b.mark); err != nil {
-				return failed(n, "remove its ends", err)
+				return networkError(n, "remove its ends", err)
 			}
 		}
 	}
 	if err := removeRouter(n); err != nil {
-		return failed(n, "remove its router", err)
+		return networkError(n, "remove its router", err)
 	}
 	if err := vxlan.Remove(n); err != nil {
-		return failed(n, "part it from other hosts", err)
+		return networkError(n, "part it from other hosts", err)
 	}
-	joints, err := readJoints()
+	joints, err := readVXLANs()
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(meant(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
+	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
 	if err := removeMarked(n.Bridge); err != nil {
-		return failed(n, "remove link "+n.Bridge, err)
+		return networkError(n, "remove link "+n.Bridge, err)
 	}
-	if err := sweep(all, n.Bridge); err != nil {
-		return failed(n, "remove half-made bridges", err)
+	if err := removeUnmarked(all, n.Bridge); err != nil {
+		return networkError(n, "remove half-made bridges", err)
 	}
 	if slices.ContainsFunc(all, func(b bridge) bool { return b.marked && b.mark.Bridge != n.Bridge }) {
 		return nil
 	}
-	return releaseAll()
+	return removePortTable()
 }
 
 // Sweep removes bridges that a run made and could not mark because it was killed. Make and Remove
 // also do this. Sweep is for hosts without a network to make or remove.
 func Sweep(ctx context.Context) error {
-	unlock, err := lock(ctx, host.Alone)
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return sweep(all, "")
+	return removeUnmarked(all, "")
 }
 
 // check returns an error if no network can be made from the spec, before anything is changed.
@@ -186,7 +186,7 @@ func check(n spec.Network) error {
 	if err != nil || !subnet.Addr().Is4() {
 		return problem.New(problem.Unable, "network %s: %q is not an IPv4 subnet", n.Name, n.Subnet).Because(err)
 	}
-	if _, err := opened(n); err != nil {
+	if _, err := openPorts(n); err != nil {
 		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)
 	}
 	if _, err := site.ParseProtocols(splitComma(n.Protocols)); err != nil {
@@ -205,27 +205,27 @@ func check(n spec.Network) error {
 	return nil
 }
 
-// readJoints returns how the networks of this host are joined with other hosts.
-func readJoints() (*vxlan.Seen, error) {
-	links, err := ends.Whole(netlink.LinkList)
+// readVXLANs returns how the networks of this host are joined with other hosts.
+func readVXLANs() (*vxlan.State, error) {
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
-	return vxlan.Joints(links)
+	return vxlan.ReadState(links)
 }
 
-// meant returns the networks of a site as their marks describe them, each with its current
+// siteNetworks returns the networks of a site as their marks describe them, each with its current
 // connection to other hosts.
-func meant(all []bridge, ofSite string, joints *vxlan.Seen) []spec.Network {
+func siteNetworks(all []bridge, ofSite string, joints *vxlan.State) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
 		if b.marked && b.mark.Site == ofSite && kind.Of(b.mark.Kind).HasNodes() {
-			networks = append(networks, joints.Joined(b.mark))
+			networks = append(networks, joints.WithOverlay(b.mark))
 		}
 	}
 	return networks
 }
 
-func failed(n spec.Network, what string, err error) error {
+func networkError(n spec.Network, what string, err error) error {
 	return problem.New(problem.Failed, "network %s: %s", n.Name, what).Because(err)
 }

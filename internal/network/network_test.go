@@ -197,7 +197,7 @@ func TestMakeBringsBackWhatWasChanged(t *testing.T) {
 			got, err := Observe("karoo")
 			must(t, err)
 			i := slices.IndexFunc(got, func(n observe.Network) bool { return n.Name == "cam" })
-			if i >= 0 && got[i].Is(&wide) {
+			if i >= 0 && got[i].Matches(&wide) {
 				t.Error("the change was not observed")
 			}
 			makeAll(t, wide)
@@ -365,7 +365,7 @@ func TestMakeRefuses(t *testing.T) {
 			_, seen, seeErr := Around("karoo") // a plan reports the same before anything is done
 			must(t, seeErr)
 			h := &observe.Host{Name: "sv1", Around: seen}
-			if p := clash.Planned(h, &n, nil); check(n) == nil && (p == nil || !strings.Contains(p.Error(), want)) {
+			if p := clash.CheckPlanned(h, &n, nil); check(n) == nil && (p == nil || !strings.Contains(p.Error(), want)) {
 				t.Errorf("a plan says %v", p)
 			}
 			var p *problem.Problem

@@ -44,7 +44,7 @@ func TestNewKind(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
-	site.Kinds = append(site.Kinds, site.NetworkKind{Name: "vepa", OnInterface: true})
+	site.NetworkKinds = append(site.NetworkKinds, site.NetworkKind{Name: "vepa", OnInterface: true})
 	kind.Kinds["vepa"] = vepa{kind.Of(site.Macvlan)}
 
 	s, err := loaded(t, `interface = "w0"`)
@@ -60,18 +60,19 @@ func TestNewKind(t *testing.T) {
 		t.Error("it is joined by Orrery and not by the wire")
 	}
 
-	maker := spec.NewMaker(s)
+	maker := spec.NewBuilder(s)
 	all := maker.Networks()
 	veth, n := all[0], all[1]
 	node, err := maker.Node(&s.Nodes[0])
 	must(t, err)
 	nic := node.NICs[0]
-	if n.Kind != "vepa" || n.Parent != "w0" || nic.Parent != "w0" || len(Ports(node)) > 0 || node.Takes(nic) {
+	if n.Kind != "vepa" || n.Parent != "w0" || nic.Parent != "w0" || len(Ports(node)) > 0 || node.TakesInterface(nic) {
 		t.Errorf("%+v of %+v", nic, n)
 	}
 	other := n
 	other.Site, other.Bridge = "toy", site.BridgeName("toy", n.Name)
-	if clash.Planned(&observe.Host{Name: "sv1", Around: observe.Around{Networks: []spec.Network{other}}}, &n, all) == nil {
+	if clash.CheckPlanned(&observe.Host{Name: "sv1", Around: observe.HostNetworking{Networks: []spec.Network{other}}},
+		&n, all) == nil {
 		t.Error("two sites have networks on one interface")
 	}
 
@@ -86,7 +87,7 @@ func TestNewKind(t *testing.T) {
 	must(t, err)
 	defer space.Close()
 	must(t, kind.Attach(nic, node.KindOf(nic), "in0", space))
-	must(t, host.InNetwork(space, func() error { _, err := netlink.LinkByName("in0"); return err }))
+	must(t, host.InNetNS(space, func() error { _, err := netlink.LinkByName("in0"); return err }))
 	must(t, removeNamespace("orrery-vepa", "vepa"))
 	removeAll(t, n, veth)
 	nothingLeft(t)

@@ -36,7 +36,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
@@ -66,32 +66,32 @@ func Observe(siteName string) ([]observe.Network, error) {
 }
 
 func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.Link,
-	joints *vxlan.Seen) ([]observe.Network, error) {
+	joints *vxlan.State) ([]observe.Network, error) {
 	existing, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
 	}
-	shall, err := wanted(meant(all, siteName, joints))
+	shall, err := desiredRules(siteNetworks(all, siteName, joints))
 	if err != nil {
 		return nil, err
 	}
 	changed := !slices.Equal(existing, ruleComments(shall))
-	masqueraded, known := commented(existing)
+	masqueraded, known := parseComments(existing)
 	var networks []observe.Network
 	for _, b := range all {
 		if !b.marked || b.mark.Site != siteName {
 			continue
 		}
-		n, err := observed(b, g, links)
+		n, err := observeBridge(b, g, links)
 		if err != nil {
 			return nil, err
 		}
 		n.NAT = masqueraded[n.Name]
-		joined, drift := joints.Of(n.Network)
+		joined, drift := joints.WithDrift(n.Network)
 		n.Network, n.Drift = joined, append(n.Drift, drift...)
 		delete(known, n.Name)
 		if changed && kind.Of(n.Kind).HasNodes() {
-			n.Drifted(observe.RulesChanged)
+			n.AddDrift(observe.RulesChanged)
 		}
 		networks = append(networks, n)
 	}
@@ -104,22 +104,24 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 	return networks, nil
 }
 
-// observed returns a network as its bridge is. The subnet is taken from the mark. The gateway is
+// observeBridge returns a network as its bridge is. The subnet is taken from the mark. The gateway is
 // the address of the bridge, so a bridge outside of the subnet shows there. For a network with a
 // router, the gateway is taken from the mark, unless the bridge has an address, which it should
 // not.
-func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
+func observeBridge(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
 	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU
 	k := kind.Of(n.Kind)
 	if b.link.Type() != k.LinkType() {
-		n.Drifted(observe.LinkForeign)
+		n.AddDrift(observe.LinkForeign)
 	}
 	if k.Observe(&n, b.link); !k.HasNodes() {
 		return n, nil
 	}
-	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
-	if err != nil && !ends.Missing(err) {
+	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(b.link, netlink.FAMILY_V4)
+	})
+	if err != nil && !ends.IsNotFound(err) {
 		return n, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
 	}
 	var texts []string
@@ -127,13 +129,13 @@ func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, 
 		texts = append(texts, a.IPNet.String())
 	}
 	if attrs.Flags&net.FlagUp == 0 {
-		n.Drifted(observe.LinkDown)
+		n.AddDrift(observe.LinkDown)
 	}
-	if lacks(g, b.mark, links) {
-		n.Drifted(observe.PortsOpen)
+	if lacksAntiSpoof(g, b.mark, links) {
+		n.AddDrift(observe.PortsOpen)
 	}
 	if n.Router && checkRouter(n.Network, b.link) != nil {
-		n.Drifted(observe.RouterChanged)
+		n.AddDrift(observe.RouterChanged)
 	}
 	if len(texts) > 0 || !n.Router {
 		n.Gateway = strings.Join(texts, " ")
@@ -154,8 +156,8 @@ func ruleComments(wanted []rule) []string {
 	return all
 }
 
-// commented returns the networks that rules masquerade, and all networks that have rules.
-func commented(comments []string) (masqueraded, known map[string]bool) {
+// parseComments returns the networks that rules masquerade, and all networks that have rules.
+func parseComments(comments []string) (masqueraded, known map[string]bool) {
 	masqueraded, known = map[string]bool{}, map[string]bool{}
 	for _, c := range comments {
 		chain, text, _ := strings.Cut(c, " ")

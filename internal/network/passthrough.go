@@ -7,24 +7,24 @@ import (
 	"orrery/internal/network/passthrough"
 )
 
-// PassThrough prepares an interface of the host for a node, given as SITE/ID, to take. It refuses
+// PreparePassthrough prepares an interface of the host for a node, given as SITE/ID, to take. It refuses
 // an interface that the host itself needs, since this would cut the host off.
-func PassThrough(ctx context.Context, name, node string) error {
-	unlock, err := lock(ctx, host.Alone)
+func PreparePassthrough(ctx context.Context, name, node string) error {
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return passthrough.Take(name, node)
+	return passthrough.Prepare(name, node)
 }
 
-// Reclaim restores the name and all settings of an interface that a node took, if it is on the
+// RestorePassthrough restores the name and all settings of an interface that a node took, if it is on the
 // host.
-func Reclaim(ctx context.Context, name, node string) error {
-	unlock, err := lock(ctx, host.Alone)
+func RestorePassthrough(ctx context.Context, name, node string) error {
+	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return passthrough.Reclaim(name, node)
+	return passthrough.Restore(name, node)
 }

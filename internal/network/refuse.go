@@ -11,46 +11,46 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// refuse returns an error if a network must not be made on this host: the name of its bridge is
+// checkConflicts returns an error if a network must not be made on this host: the name of its bridge is
 // taken, or its subnet is in use. Networks of the same site are not compared. The site has been
 // checked, and two of its networks may be about to change places.
-func refuse(n spec.Network, all []bridge) error {
-	if err := refuseName(n); err != nil {
+func checkConflicts(n spec.Network, all []bridge) error {
+	if err := checkName(n); err != nil {
 		return err
 	}
 	k := kind.Of(n.Kind)
-	if err := k.Refuse(n, marked(all)); err != nil || !k.HasNodes() {
+	if err := k.CheckHost(n, markedNetworks(all)); err != nil || !k.HasNodes() {
 		return err
 	}
-	if err := refuseUsers(n, all); err != nil || n.HostAddress() == "" {
+	if err := checkNoUsers(n, all); err != nil || n.HostAddress() == "" {
 		return err
 	}
 	around, err := around(n.Site, all)
 	if err != nil {
-		return failed(n, "look at what else the host has", err)
+		return networkError(n, "look at what else the host has", err)
 	}
-	if p := clash.Subnet(&n, &around); p != nil {
+	if p := clash.SubnetOverlap(&n, &around); p != nil {
 		return p
 	}
 	return nil
 }
 
-func refuseName(n spec.Network) error {
+func checkName(n spec.Network) error {
 	link, err := netlink.LinkByName(n.Bridge)
-	if ends.Missing(err) {
+	if ends.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return failed(n, "look at "+n.Bridge, err)
+		return networkError(n, "look at "+n.Bridge, err)
 	}
-	if b, ok := ours(link); ok && (!b.marked || b.mark.Site == n.Site && b.mark.Name == n.Name) {
+	if b, ok := ownBridge(link); ok && (!b.marked || b.mark.Site == n.Site && b.mark.Name == n.Name) {
 		return nil
 	}
-	return clash.Named(&n)
+	return clash.NameTaken(&n)
 }
 
-// marked returns the networks that have a marked link on this host.
-func marked(all []bridge) []spec.Network {
+// markedNetworks returns the networks that have a marked link on this host.
+func markedNetworks(all []bridge) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
 		if b.marked {
@@ -60,16 +60,16 @@ func marked(all []bridge) []spec.Network {
 	return networks
 }
 
-// refuseUsers returns an error if a network's link must not be replaced by another type, because
+// checkNoUsers returns an error if a network's link must not be replaced by another type, because
 // nodes are on it.
-func refuseUsers(n spec.Network, all []bridge) error {
+func checkNoUsers(n spec.Network, all []bridge) error {
 	for _, b := range all {
 		if b.link.Attrs().Name != n.Bridge || !b.marked || b.mark.Kind == n.Kind {
 			continue
 		}
 		users, err := kind.Of(b.mark.Kind).Users(b.mark, b.ports)
 		if err != nil {
-			return failed(n, "list the host's links", err)
+			return networkError(n, "list the host's links", err)
 		}
 		if users > 0 {
 			return problem.New(problem.Unable, "network %s: it cannot become %s while nodes are on it", n.Name,

@@ -64,7 +64,7 @@ func makeRouter(n spec.Network, bridge netlink.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := host.InNetwork(router, func() error { return setUpRouter(n, addresses) }); err != nil {
+	if err := host.InNetNS(router, func() error { return setUpRouter(n, addresses) }); err != nil {
 		return fmt.Errorf("router %s: %w", routerName(n), err)
 	}
 	if err := setAddress(up, addresses.host.String()); err != nil {
@@ -96,20 +96,20 @@ func removeRouter(n spec.Network) error {
 func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
 	link, err := netlink.LinkByName(near)
 	switch {
-	case ends.Missing(err):
+	case ends.IsNotFound(err):
 	case err != nil:
 		return nil, err
 	case !kind.IsVethEnd(link):
 		return nil, problem.New(problem.Unable, "the host has an interface %s that is not Orrery's", near).
 			Try("rename it or remove it: ip link delete %s", near)
-	case leadsTo(link, far, router):
+	case isConnectedTo(link, far, router):
 		return link, netlink.LinkSetMTU(link, mtu)
 	default: // for example to a router that was removed by hand
 		if err := ends.Remove(near); err != nil {
 			return nil, err
 		}
 	}
-	if err := host.InNetwork(router, func() error { return ends.Remove(far) }); err != nil {
+	if err := host.InNetNS(router, func() error { return ends.Remove(far) }); err != nil {
 		return nil, err
 	}
 	veth := kind.NewVethPair(near, far, mtu)
@@ -121,9 +121,9 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 	return netlink.LinkByName(near)
 }
 
-// leadsTo reports whether the other end of a link is in a router, under its name.
-func leadsTo(link netlink.Link, far string, router *os.File) bool {
-	return host.InNetwork(router, func() error {
+// isConnectedTo reports whether the other end of a link is in a router, under its name.
+func isConnectedTo(link netlink.Link, far string, router *os.File) bool {
+	return host.InNetNS(router, func() error {
 		other, err := netlink.LinkByName(far)
 		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index ||
 			other.Attrs().Index != link.Attrs().ParentIndex) {
@@ -155,5 +155,5 @@ func checkRouter(n spec.Network, bridge netlink.Link) error {
 		return err
 	}
 	defer router.Close()
-	return host.InNetwork(router, func() error { return checkInside(n, addresses) })
+	return host.InNetNS(router, func() error { return checkInside(n, addresses) })
 }

@@ -31,7 +31,8 @@ func routerRules(n spec.Network) []rule {
 		{network: n.Name, chain: prerouting, why: "forged", in: in, source: subnet(n), forged: true, verdict: drop},
 		{network: n.Name, chain: prerouting, why: "ping", in: in, dest: gateway(n), ask: true, verdict: notrack},
 	}
-	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: in, out: out, source: subnet(n),
+	all = append(all, limitConnections(rule{network: n.Name, chain: forward, why: "out", in: in, out: out,
+		source:  subnet(n),
 		verdict: accept})...)
 	return append(all,
 		rule{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true, verdict: accept},
@@ -56,7 +57,7 @@ func setUpRouter(n spec.Network, addresses pair) error {
 			return fmt.Errorf("%s: %w", end.name, err)
 		}
 	}
-	return netlink.RouteReplace(&netlink.Route{Dst: everywhere(), Gw: addresses.host.Addr().AsSlice()})
+	return netlink.RouteReplace(&netlink.Route{Dst: allIPv4(), Gw: addresses.host.Addr().AsSlice()})
 }
 
 func setUpEnd(name, address string, mtu int) error {
@@ -79,7 +80,7 @@ func setUpEnd(name, address string, mtu int) error {
 	return netlink.LinkSetUp(link)
 }
 
-func everywhere() *net.IPNet { return &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)} }
+func allIPv4() *net.IPNet { return &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)} }
 
 // checkInside returns an error if something differs from what setUpRouter made.
 func checkInside(n spec.Network, addresses pair) error {
@@ -98,11 +99,13 @@ func checkInside(n spec.Network, addresses pair) error {
 			return err
 		}
 	}
-	routes, err := ends.Whole(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_V4) })
+	routes, err := ends.ListConsistent(func() ([]netlink.Route, error) {
+		return netlink.RouteList(nil, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(routes, func(r netlink.Route) bool { return leadsOut(r, addresses.host.Addr()) }) {
+	if !slices.ContainsFunc(routes, func(r netlink.Route) bool { return isDefaultRouteVia(r, addresses.host.Addr()) }) {
 		return errors.New("the router has no way out")
 	}
 	return nil
@@ -113,7 +116,9 @@ func checkEnd(name, address string, mtu int) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(link, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return err
 	}
@@ -123,7 +128,7 @@ func checkEnd(name, address string, mtu int) error {
 	return nil
 }
 
-func leadsOut(r netlink.Route, by netip.Addr) bool {
+func isDefaultRouteVia(r netlink.Route, by netip.Addr) bool {
 	gw, ok := netip.AddrFromSlice(r.Gw.To4())
-	return ok && gw == by && (r.Dst == nil || r.Dst.String() == everywhere().String())
+	return ok && gw == by && (r.Dst == nil || r.Dst.String() == allIPv4().String())
 }

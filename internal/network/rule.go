@@ -35,7 +35,7 @@ type rule struct {
 	chain   string
 	why     string
 	in, out linkMatch
-	between between
+	between interHostMatch
 	source  netip.Prefix // zero: any
 	forged  bool         // match sources other than source
 	astray  bool         // match sources that are not routed back through the incoming link
@@ -43,11 +43,11 @@ type rule struct {
 	passing bool         // match packets that are not for an address of this host
 	ipv6    bool
 	dest    netip.Prefix
-	except  netip.Prefix // part of dest to leave out
-	ask     bool         // match pings
-	port    site.Opening // zero: any
-	replies bool         // match packets of existing connections, and errors about them
-	beyond  uint32       // match new connections beyond this number seen by this rule, or all if 0
+	except  netip.Prefix   // part of dest to leave out
+	ask     bool           // match pings
+	port    site.PortRange // zero: any
+	replies bool           // match packets of existing connections, and errors about them
+	beyond  uint32         // match new connections beyond this number seen by this rule, or all if 0
 	verdict string
 }
 
@@ -110,7 +110,7 @@ func (r rule) String() string {
 	if r.ask {
 		words = append(words, "icmp type echo-request")
 	}
-	if r.port != (site.Opening{}) {
+	if r.port != (site.PortRange{}) {
 		proto, ports, _ := strings.Cut(r.port.String(), "/")
 		words = append(words, proto+" dport "+ports)
 	}

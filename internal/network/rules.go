@@ -22,26 +22,26 @@ func rules(networks []spec.Network) []rule {
 		func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
 	var all []rule
 	for _, n := range networks {
-		all = append(all, betweenRules(n)...)
+		all = append(all, interHostRules(n)...)
 	}
 	if len(networks) > 0 {
 		all = append(all, loopbackRules()...)
 	}
 	for _, n := range networks {
-		all = append(all, wireRules(n)...)
+		all = append(all, hostBridgeRules(n)...)
 	}
 	if len(networks) > 0 {
-		all = append(all, othersRules()...)
+		all = append(all, foreignRules()...)
 	}
 	for _, n := range networks {
-		all = append(all, unseenRules(n)...)
-		all = append(all, seenRules(n)...)
+		all = append(all, noHostAddressRules(n)...)
+		all = append(all, hostAddressRules(n)...)
 	}
 	for _, n := range networks {
-		all = append(all, withinRule(n))
+		all = append(all, intraNetworkRule(n))
 	}
 	for _, n := range networks {
-		all = append(all, astrayRules(n, networks)...)
+		all = append(all, strayRules(n, networks)...)
 	}
 	for _, n := range networks {
 		all = append(all, forwardRules(n)...)
@@ -59,9 +59,9 @@ func rules(networks []spec.Network) []rule {
 	return all
 }
 
-// on matches the link through which all traffic of a network's nodes passes, or each node's link on
+// nodeLink matches the link through which all traffic of a network's nodes passes, or each node's link on
 // a routed network.
-func on(n spec.Network) linkMatch {
+func nodeLink(n spec.Network) linkMatch {
 	if site.KindOf(n.Kind).Routed {
 		return linkMatch{name: site.RoutedPrefix(n.Site, n.Name), prefix: true}
 	}
@@ -79,19 +79,19 @@ var (
 
 // The addresses and the port of a DHCP client that has no address yet.
 var (
-	nobody    = netip.MustParsePrefix("0.0.0.0/32")
-	everybody = netip.MustParsePrefix("255.255.255.255/32")
-	dhcp      = site.Opening{Proto: "udp", First: 67, Last: 67}
+	unspecifiedIPv4 = netip.MustParsePrefix("0.0.0.0/32")
+	broadcastIPv4   = netip.MustParsePrefix("255.255.255.255/32")
+	dhcp            = site.PortRange{Proto: "udp", First: 67, Last: 67}
 )
 
-// unseenRules exempt traffic on a bridge where the host has no address from connection tracking.
+// noHostAddressRules exempt traffic on a bridge where the host has no address from connection tracking.
 // Its nodes may have the same addresses as nodes elsewhere. Their packets must not count for
 // connections of those nodes or end them.
-func unseenRules(n spec.Network) []rule {
+func noHostAddressRules(n spec.Network) []rule {
 	if n.HostAddress() != "" {
 		return nil
 	}
-	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: on(n), verdict: untracked}}
+	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: nodeLink(n), verdict: untracked}}
 }
 
 // ofHost is the network's name in rules that belong to no network.
@@ -105,9 +105,9 @@ func loopbackRules() []rule {
 	}
 }
 
-// othersRules accept traffic that does not come from Orrery's links, which is most of what a host
+// foreignRules accept traffic that does not come from Orrery's links, which is most of what a host
 // receives.
-func othersRules() []rule {
+func foreignRules() []rule {
 	not := linkMatch{name: ownPrefix, prefix: true, not: true}
 	return []rule{
 		{network: ofHost, chain: prerouting, why: "not ours", in: not, verdict: accept},
@@ -121,11 +121,11 @@ func untrackedRules() []rule {
 	return []rule{{network: ofHost, chain: output, why: "loopback", out: loopback, verdict: notrack}}
 }
 
-// wireRules are for a network that is joined with a bridge of the host. The host may have addresses
+// hostBridgeRules are for a network that is joined with a bridge of the host. The host may have addresses
 // on that bridge, and nodes reach them like a gateway of their network. They may ping the host,
 // answer it, and use its opened ports. The host forwards nothing for them, since that is what nat
 // is for.
-func wireRules(n spec.Network) []rule {
+func hostBridgeRules(n spec.Network) []rule {
 	if n.Uplink.Bridge == "" {
 		return nil
 	}
@@ -135,37 +135,38 @@ func wireRules(n spec.Network) []rule {
 	answers.why, answers.replies = "wire answers", true
 	ping.why, ping.ask = "wire ping", true
 	closed.why, closed.source, closed.verdict = "wire closed", netip.Prefix{}, drop
-	all := append([]rule{answers}, bounded(ping)...)
-	ports, _ := opened(n) // check has verified that they can be parsed
+	all := append([]rule{answers}, limitConnections(ping)...)
+	ports, _ := openPorts(n) // check has verified that they can be parsed
 	for _, port := range ports {
 		open := on
 		open.why, open.port = "wire open", port
-		all = append(all, bounded(open)...)
+		all = append(all, limitConnections(open)...)
 	}
 	passedOn := closed
 	passedOn.chain = forward
 	return append(all, closed, passedOn)
 }
 
-// seenRules are for networks where the host has an address. They drop forged packets before these
+// hostAddressRules are for networks where the host has an address. They drop forged packets before these
 // can count for a connection. They exempt traffic that needs no connection from tracking: pings of
 // the gateway and, where br_netfilter or a routed network shows it to the host, traffic between
 // nodes.
-func seenRules(n spec.Network) []rule {
+func hostAddressRules(n spec.Network) []rule {
 	if n.HostAddress() == "" {
 		return nil
 	}
 	var all []rule
 	if !site.KindOf(n.Kind).Routed {
 		// This is nearly all that nodes send, so it need not meet the other rules.
-		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n),
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: nodeLink(n), source: subnet(n),
 			dest: subnet(n), except: gateway(n), verdict: untracked})
 	}
 	if site.KindOf(n.Kind).Bridged { // DHCP clients among the nodes; the host itself is not a server (inputRules)
-		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: on(n), source: nobody,
-			dest: everybody, port: dhcp, verdict: untracked})
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: nodeLink(n),
+			source: unspecifiedIPv4,
+			dest:   broadcastIPv4, port: dhcp, verdict: untracked})
 	}
-	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true,
+	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: nodeLink(n), source: subnet(n), forged: true,
 		verdict: drop}
 	if n.Spoof {
 		forged.verdict = notrack // br_netfilter shows traffic between nodes here, which is allowed
@@ -174,13 +175,14 @@ func seenRules(n spec.Network) []rule {
 	if site.KindOf(n.Kind).Routed {
 		// Each link stands for one address. rp_filter also checks this, unless the host's own
 		// settings make it loose.
-		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), astray: true, verdict: drop})
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: nodeLink(n), astray: true,
+			verdict: drop})
 	}
 	return append(all,
-		rule{network: n.Name, chain: prerouting, why: "ping", in: on(n), dest: gateway(n), ask: true, verdict: notrack},
-		rule{network: n.Name, chain: prerouting, why: "gateway", in: on(n), dest: gateway(n), verdict: accept},
-		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), dest: subnet(n), verdict: untracked},
-		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), ipv6: true, verdict: untracked})
+		rule{network: n.Name, chain: prerouting, why: "ping", in: nodeLink(n), dest: gateway(n), ask: true, verdict: notrack},
+		rule{network: n.Name, chain: prerouting, why: "gateway", in: nodeLink(n), dest: gateway(n), verdict: accept},
+		rule{network: n.Name, chain: prerouting, why: "within", in: nodeLink(n), dest: subnet(n), verdict: untracked},
+		rule{network: n.Name, chain: prerouting, why: "within", in: nodeLink(n), ipv6: true, verdict: untracked})
 }
 
 // maxConnections is how many connections a network may open through the host at a time, in each
@@ -188,19 +190,19 @@ func seenRules(n spec.Network) []rule {
 // (nf_conntrack_max), which a node must not fill.
 const maxConnections = 4096
 
-// bounded adds, before a rule that accepts new connections, a rule that drops those beyond
+// limitConnections adds, before a rule that accepts new connections, a rule that drops those beyond
 // maxConnections.
-func bounded(r rule) []rule {
+func limitConnections(r rule) []rule {
 	most := r
 	most.why, most.beyond, most.verdict = r.why+" bound", maxConnections, drop
 	return []rule{most, r}
 }
 
-// astrayRules keep traffic to a network from leaving the host. The host has no route to a network
+// strayRules keep traffic to a network from leaving the host. The host has no route to a network
 // without a gateway or with its bridge down, and would send such packets to the outside. For
 // networks of twins and quarantines the rules cover only their own site. For all others, these
 // addresses belong to the original network, wherever it is.
-func astrayRules(n spec.Network, networks []spec.Network) []rule {
+func strayRules(n spec.Network, networks []spec.Network) []rule {
 	astray := func(from linkMatch) rule {
 		return rule{network: n.Name, chain: forward, why: "astray", in: from, out: noNetwork, dest: subnet(n), verdict: drop}
 	}
@@ -213,7 +215,7 @@ func astrayRules(n spec.Network, networks []spec.Network) []rule {
 		case o.Router:
 			all = append(all, astray(uplink(o)))
 		case o.NAT:
-			all = append(all, astray(on(o)))
+			all = append(all, astray(nodeLink(o)))
 		}
 	}
 	return all
@@ -223,11 +225,11 @@ func astrayRules(n spec.Network, networks []spec.Network) []rule {
 // site.Quarantine).
 func isCopy(key string) bool { return strings.Contains(key, ".") }
 
-// withinRule accepts traffic between nodes of a network. With br_netfilter, the kernel also shows
+// intraNetworkRule accepts traffic between nodes of a network. With br_netfilter, the kernel also shows
 // frames between two ports of a bridge to these rules. The rule comes before the other forward
 // rules, since it matches most of what nodes send.
-func withinRule(n spec.Network) rule {
-	return rule{network: n.Name, chain: forward, why: "within", in: on(n), out: on(n), verdict: accept}
+func intraNetworkRule(n spec.Network) rule {
+	return rule{network: n.Name, chain: forward, why: "within", in: nodeLink(n), out: nodeLink(n), verdict: accept}
 }
 
 func forwardRules(n spec.Network) []rule {
@@ -235,17 +237,18 @@ func forwardRules(n spec.Network) []rule {
 	if n.Router {
 		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {
-		all = append(all, linkLocalRules(n, on(n))...)
+		all = append(all, linkLocalRules(n, nodeLink(n))...)
 		// Because the source is explicit, packets that cannot be masqueraded (forged ones or IPv6)
 		// do not get out.
-		all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork,
+		all = append(all, limitConnections(rule{network: n.Name, chain: forward, why: "out", in: nodeLink(n), out: noNetwork,
 			source: subnet(n), verdict: accept})...)
-		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: on(n), replies: true,
+		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: nodeLink(n),
+			replies: true,
 			verdict: accept})
 	}
 	return append(all,
-		rule{network: n.Name, chain: forward, why: "closed", in: on(n), verdict: drop},
-		rule{network: n.Name, chain: forward, why: "closed", out: on(n), verdict: drop})
+		rule{network: n.Name, chain: forward, why: "closed", in: nodeLink(n), verdict: drop},
+		rule{network: n.Name, chain: forward, why: "closed", out: nodeLink(n), verdict: drop})
 }
 
 // linkLocalRules block a network from link-local addresses (RFC 3927), which no router forwards.
@@ -254,7 +257,7 @@ func linkLocalRules(n spec.Network, in linkMatch) []rule {
 	if n.Metadata {
 		return nil
 	}
-	return []rule{{network: n.Name, chain: forward, why: "link-local", in: in, dest: transfers, verdict: drop}}
+	return []rule{{network: n.Name, chain: forward, why: "link-local", in: in, dest: transferRange, verdict: drop}}
 }
 
 // uplinkRules allow a network's router to reach the outside, but no network of this host.
@@ -264,7 +267,8 @@ func uplinkRules(n spec.Network) []rule {
 		{network: n.Name, chain: forward, why: "foreign router", in: uplink(n), out: anyRouter, verdict: drop},
 	}
 	all = append(all, linkLocalRules(n, uplink(n))...)
-	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: uplink(n), source: transfers,
+	all = append(all, limitConnections(rule{network: n.Name, chain: forward, why: "out", in: uplink(n),
+		source:  transferRange,
 		verdict: accept})...)
 	return append(all,
 		rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept},
@@ -280,32 +284,34 @@ func gatewayRules(n spec.Network) []rule {
 	}
 	gateway := gateway(n)
 	all := []rule{
-		{network: n.Name, chain: input, why: "answers", in: on(n), source: subnet(n), dest: gateway, replies: true,
+		{network: n.Name, chain: input, why: "answers", in: nodeLink(n), source: subnet(n), dest: gateway, replies: true,
 			verdict: accept},
-		{network: n.Name, chain: input, why: "ping", in: on(n), source: subnet(n), dest: gateway, ask: true, verdict: accept},
+		{network: n.Name, chain: input, why: "ping", in: nodeLink(n), source: subnet(n), dest: gateway, ask: true,
+			verdict: accept},
 	}
-	all = append(all, openRules(n, gateway)...)
+	all = append(all, openPortRules(n, gateway)...)
 	// When the host asks a node of another network, the answer goes to that network's gateway. So
 	// answers need no rule here.
 	return append(all, rule{network: n.Name, chain: input, why: "foreign gateway", in: anyNetwork, dest: gateway,
 		verdict: drop})
 }
 
-// openRules allow nodes to use the host's opened ports, at one of its addresses or, if at is the
+// openPortRules allow nodes to use the host's opened ports, at one of its addresses or, if at is the
 // zero Prefix, at all of them.
-func openRules(n spec.Network, at netip.Prefix) []rule {
-	ports, _ := opened(n) // check has verified that they can be parsed
+func openPortRules(n spec.Network, at netip.Prefix) []rule {
+	ports, _ := openPorts(n) // check has verified that they can be parsed
 	var all []rule
 	for _, port := range ports {
-		all = append(all, bounded(rule{network: n.Name, chain: input, why: "open", in: on(n), source: subnet(n), dest: at,
+		all = append(all, limitConnections(rule{network: n.Name, chain: input, why: "open", in: nodeLink(n),
+			source: subnet(n), dest: at,
 			port: port, verdict: accept})...)
 	}
 	return all
 }
 
-// opened returns the ports of the host that nodes of a network may use.
-func opened(n spec.Network) ([]site.Opening, error) {
-	return site.ParseOpenings(splitComma(n.Host))
+// openPorts returns the ports of the host that nodes of a network may use.
+func openPorts(n spec.Network) ([]site.PortRange, error) {
+	return site.ParsePortRanges(splitComma(n.Host))
 }
 
 // splitComma returns the words of a comma-separated list, or nil for "".
@@ -320,18 +326,19 @@ func splitComma(list string) []string {
 // has nat, the opened ports can also be used at the host's outer addresses, where a name server or
 // a package cache may be. A network with its own router cannot use them.
 func inputRules(n spec.Network) []rule {
-	closed := rule{network: n.Name, chain: input, why: "closed", in: on(n), verdict: drop}
+	closed := rule{network: n.Name, chain: input, why: "closed", in: nodeLink(n), verdict: drop}
 	if n.Router {
 		return []rule{closed, {network: n.Name, chain: input, why: "closed", in: uplink(n), verdict: drop}}
 	}
 	if n.Gateway == "" {
 		return []rule{closed}
 	}
-	all := []rule{{network: n.Name, chain: input, why: "answers", in: on(n), source: subnet(n), replies: true,
+	all := []rule{{network: n.Name, chain: input, why: "answers", in: nodeLink(n), source: subnet(n), replies: true,
 		verdict: accept}}
 	if n.NAT {
-		all = append(all, openRules(n, netip.Prefix{})...)
-		all = append(all, bounded(rule{network: n.Name, chain: input, why: "ping", in: on(n), source: subnet(n), ask: true,
+		all = append(all, openPortRules(n, netip.Prefix{})...)
+		all = append(all, limitConnections(rule{network: n.Name, chain: input, why: "ping", in: nodeLink(n),
+			source: subnet(n), ask: true,
 			verdict: accept})...)
 	}
 	return append(all, closed)
@@ -344,7 +351,7 @@ func natRules(n spec.Network) []rule {
 		return nil
 	}
 	if n.Router {
-		return []rule{{network: n.Name, chain: postrouting, why: "nat", in: uplink(n), out: noNetwork, source: transfers,
+		return []rule{{network: n.Name, chain: postrouting, why: "nat", in: uplink(n), out: noNetwork, source: transferRange,
 			verdict: masquerade}}
 	}
 	return []rule{

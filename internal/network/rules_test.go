@@ -54,23 +54,23 @@ func TestEveryNetworkIsClosed(t *testing.T) {
 	for _, n := range all {
 		last := map[string]map[string]rule{forward: {}, input: {}}
 		for _, r := range rules(all) {
-			if r.in == on(n) && last[r.chain] != nil {
+			if r.in == nodeLink(n) && last[r.chain] != nil {
 				last[r.chain]["in"] = r
 			}
-			if r.out == on(n) && last[r.chain] != nil {
+			if r.out == nodeLink(n) && last[r.chain] != nil {
 				last[r.chain]["out"] = r
 			}
 		}
 		want := rule{network: n.Name, chain: forward, why: "closed", verdict: drop}
-		want.in = on(n)
+		want.in = nodeLink(n)
 		if got := last[forward]["in"]; got != want {
 			t.Errorf("%s: the last rule for what leaves it is %s", n.Name, got)
 		}
-		want.in, want.out = linkMatch{}, on(n)
+		want.in, want.out = linkMatch{}, nodeLink(n)
 		if got := last[forward]["out"]; got != want {
 			t.Errorf("%s: the last rule for what enters it is %s", n.Name, got)
 		}
-		want.chain, want.in, want.out = input, on(n), linkMatch{}
+		want.chain, want.in, want.out = input, nodeLink(n), linkMatch{}
 		if got := last[input]["in"]; got != want {
 			t.Errorf("%s: the last rule for what goes to the host is %s", n.Name, got)
 		}
@@ -89,7 +89,7 @@ func TestCommentsTellRulesApart(t *testing.T) {
 			t.Errorf("comment too long: %s", c)
 		}
 	}
-	masqueraded, known := commented(a)
+	masqueraded, known := parseComments(a)
 	if !masqueraded["cam"] || !known["cam"] || len(known) != 1 {
 		t.Errorf("read back: %v %v", masqueraded, known)
 	}

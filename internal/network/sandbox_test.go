@@ -200,7 +200,7 @@ func (p *place) join(t *testing.T, bridge string) {
 	br, err := netlink.LinkByName(bridge)
 	must(t, err)
 	must(t, netlink.LinkSetMaster(link, br))
-	must(t, Guard(context.Background(), []Port{p.port(t, bridge)}))
+	must(t, AddAntiSpoof(context.Background(), []Port{p.port(t, bridge)}))
 }
 
 // plug puts a place on a bridge of the host, as another machine on its wire. Its port forwards

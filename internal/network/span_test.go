@@ -43,7 +43,7 @@ func TestJoined(t *testing.T) {
 	made := func(what string) netlink.Link {
 		t.Helper()
 		must(t, Make(ctx, n, noNodes))
-		if got := theOne(t); !got.Is(&n) {
+		if got := theOne(t); !got.Matches(&n) {
 			t.Errorf("%s: %+v, not %+v", what, got, n)
 		}
 		link, err := netlink.LinkByName(site.VXLANName(n.Site, n.Name))
@@ -70,16 +70,17 @@ func TestJoined(t *testing.T) {
 		do   string
 		want []observe.NetworkDrift
 	}{
-		"learning":    {"ip link set " + device + " type vxlan learning", []observe.NetworkDrift{observe.JointChanged}},
-		"down":        {"ip link set " + device + " down", []observe.NetworkDrift{observe.JointChanged}},
-		"unplugged":   {"ip link set " + device + " nomaster", []observe.NetworkDrift{observe.JointChanged}},
-		"its MTU":     {"ip link set " + device + " mtu 1300", []observe.NetworkDrift{observe.JointChanged}},
-		"a wall":      {"nft delete table bridge orrery." + device, []observe.NetworkDrift{observe.WallsChanged}},
+		"learning": {"ip link set " + device + " type vxlan learning",
+			[]observe.NetworkDrift{observe.InterconnectChanged}},
+		"down":        {"ip link set " + device + " down", []observe.NetworkDrift{observe.InterconnectChanged}},
+		"unplugged":   {"ip link set " + device + " nomaster", []observe.NetworkDrift{observe.InterconnectChanged}},
+		"its MTU":     {"ip link set " + device + " mtu 1300", []observe.NetworkDrift{observe.InterconnectChanged}},
+		"a wall":      {"nft delete table bridge orrery." + device, []observe.NetworkDrift{observe.FiltersChanged}},
 		"a rule":      {"nft flush chain inet " + tableName(n.Site) + " input", []observe.NetworkDrift{observe.RulesChanged}},
 		"a node":      {"bridge fdb del 02:00:00:00:00:02 dev " + device, nil},
 		"a host":      {"bridge fdb del 00:00:00:00:00:00 dev " + device + " dst 10.8.1.3", nil},
 		"a stranger":  {"bridge fdb append 00:00:00:00:00:00 dev " + device + " dst 10.8.1.99", nil},
-		"the device":  {"ip link del " + device, []observe.NetworkDrift{observe.WallsChanged, observe.RulesChanged}},
+		"the device":  {"ip link del " + device, []observe.NetworkDrift{observe.FiltersChanged, observe.RulesChanged}},
 		"flooding it": {"bridge fdb del 00:00:00:00:00:00 dev " + device + " dst 10.8.1.2", nil},
 	} {
 		if out, err := exec.Command("sh", "-c", c.do).CombinedOutput(); err != nil {
@@ -95,7 +96,7 @@ func TestJoined(t *testing.T) {
 	// On this host only, again.
 	n.VXLAN = spec.VXLAN{}
 	must(t, Make(ctx, n, noNodes))
-	if got := theOne(t); !got.Is(&n) {
+	if got := theOne(t); !got.Matches(&n) {
 		t.Errorf("%+v is left", got)
 	}
 	n.VXLAN = onMany().VXLAN
@@ -138,7 +139,7 @@ func TestJoinedRefused(t *testing.T) {
 	must(t, Make(ctx, n, noNodes))
 	run("ip link set " + site.VXLANName(n.Site, n.Name) + " alias ''")
 	must(t, Make(ctx, n, noNodes))
-	if got := theOne(t); !got.Is(&n) {
+	if got := theOne(t); !got.Matches(&n) {
 		t.Errorf("%+v is seen", got)
 	}
 	other := onMany()

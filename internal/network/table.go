@@ -63,42 +63,42 @@ func chains(t *nftables.Table) map[string]*nftables.Chain {
 
 // writeTable replaces a site's table by the table for its networks.
 func writeTable(site string, networks []spec.Network) error {
-	all, err := wanted(networks)
+	all, err := desiredRules(networks)
 	if err != nil {
 		return err
 	}
 	return replaceTable(siteTable(site), all)
 }
 
-// wanted returns the rules that a site's table shall have on this host as it is now.
-func wanted(networks []spec.Network) ([]rule, error) {
+// desiredRules returns the rules that a site's table shall have on this host as it is now.
+func desiredRules(networks []spec.Network) ([]rule, error) {
 	all := rules(networks)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	others, err := othersFilter()
+	others, err := hasForeignRules()
 	if err != nil || others {
 		return all, err
 	}
 	return append(untrackedRules(), all...), nil
 }
 
-// othersFilter reports whether another program on this host has rules that may use connection
+// hasForeignRules reports whether another program on this host has rules that may use connection
 // tracking, even on the loopback: ufw, firewalld, docker, podman, or the host's own. Connections
 // are then tracked for these rules anyway.
-func othersFilter() (bool, error) {
+func hasForeignRules() (bool, error) {
 	if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err == nil && len(legacy) > 0 {
 		return true, nil
 	}
 	c, err := nftables.New()
 	if err != nil {
-		return false, unusable(err)
+		return false, nftablesError(err)
 	}
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyIPv4,
 		nftables.TableFamilyIPv6} {
 		found, err := c.ListChainsOfTableFamily(family)
 		if err != nil {
-			return false, unusable(err)
+			return false, nftablesError(err)
 		}
 		for _, chain := range found {
 			if chain.Hooknum == nil || strings.HasPrefix(chain.Table.Name, tablePrefix) ||
@@ -124,7 +124,7 @@ func replaceTable(t *nftables.Table, all []rule) error {
 	room := nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetReadBuffer(1<<18 + 4096*len(all)) })
 	c, err := nftables.New(room)
 	if err != nil {
-		return unusable(err)
+		return nftablesError(err)
 	}
 	c.AddTable(t) // so that there is one to delete
 	c.DelTable(t)
@@ -157,7 +157,7 @@ func replaceTable(t *nftables.Table, all []rule) error {
 		}
 	}
 	if err := c.Flush(); err != nil {
-		return unusable(err)
+		return nftablesError(err)
 	}
 	return nil
 }
@@ -167,12 +167,12 @@ func replaceTable(t *nftables.Table, all []rule) error {
 func comments(t *nftables.Table) ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
-		return nil, unusable(err)
+		return nil, nftablesError(err)
 	}
 	// ListChain is not used, because its error does not distinguish a missing chain from a failure.
 	found, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, nftablesError(err)
 	}
 	var all []string
 	for _, name := range chainNames {
@@ -184,7 +184,7 @@ func comments(t *nftables.Table) ([]string, error) {
 		}
 		rules, err := c.GetRules(t, found[i])
 		if err != nil {
-			return nil, unusable(err)
+			return nil, nftablesError(err)
 		}
 		for _, r := range rules {
 			text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
@@ -198,11 +198,11 @@ func comments(t *nftables.Table) ([]string, error) {
 func tables() ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
-		return nil, unusable(err)
+		return nil, nftablesError(err)
 	}
 	found, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, nftablesError(err)
 	}
 	var sites []string
 	for _, t := range found {
@@ -213,7 +213,7 @@ func tables() ([]string, error) {
 	return sites, nil
 }
 
-func unusable(err error) error {
+func nftablesError(err error) error {
 	p := problem.New(problem.Unable, "nftables cannot be used").Because(err)
 	if os.Geteuid() != 0 {
 		return p.Try("run orrery as root")

@@ -78,10 +78,11 @@ func TestTap(t *testing.T) {
 	makeAll(t, closed, quarantined)
 	guarded(t, closed, "orv2", "10.8.69.12/24")
 	nic := machineOn(closed, "orv1", "10.8.69.11")
-	must(t, Guard(t.Context(), []Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
+	must(t, AddAntiSpoof(t.Context(),
+		[]Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
 	open, err := ends.OpenTap(nic, site.Bridge, 1)
 	must(t, err)
-	if len(open) != 1 || ends.BridgeOf("orv1") != closed.Bridge || ends.Whereabouts(nic, site.Bridge) != closed.Bridge {
+	if len(open) != 1 || ends.BridgeOf("orv1") != closed.Bridge || ends.BridgeOfNIC(nic, site.Bridge) != closed.Bridge {
 		t.Fatalf("%d open, on %q", len(open), ends.BridgeOf("orv1"))
 	}
 	for file, want := range map[string]string{"mtu": "1400", "owner": "0", "group": "0", "carrier": "1"} {
@@ -101,7 +102,7 @@ func TestTap(t *testing.T) {
 		t.Error("it speaks as another")
 	}
 	must(t, MoveLinks(context.Background(), []Move{{"orv1", quarantined.Bridge}}))
-	if ends.Whereabouts(nic, site.Bridge) != quarantined.Bridge || asks(t, tap, "10.8.69.11", "10.8.69.12") {
+	if ends.BridgeOfNIC(nic, site.Bridge) != quarantined.Bridge || asks(t, tap, "10.8.69.11", "10.8.69.12") {
 		t.Errorf("it is on %s", ends.BridgeOf("orv1"))
 	}
 	same(t, []spec.Network{closed, quarantined})
@@ -115,7 +116,7 @@ func TestTap(t *testing.T) {
 	}
 	must(t, closeAll(again))
 	must(t, RemoveLinks([]string{"orv1", "orv2"}))
-	if ends.Whereabouts(nic, site.Bridge) != "" {
+	if ends.BridgeOfNIC(nic, site.Bridge) != "" {
 		t.Error("it is still somewhere")
 	}
 
@@ -159,12 +160,12 @@ func TestTapOfRoutedNetwork(t *testing.T) {
 	if asks(t, open[0], "10.8.71.13", "10.8.71.12") {
 		t.Error("it speaks as another")
 	}
-	if ends.Whereabouts(nic, site.Routed) != venet.Bridge || ends.BridgeOf(name) != "" {
-		t.Errorf("it is on %q", ends.Whereabouts(nic, site.Routed))
+	if ends.BridgeOfNIC(nic, site.Routed) != venet.Bridge || ends.BridgeOf(name) != "" {
+		t.Errorf("it is on %q", ends.BridgeOfNIC(nic, site.Routed))
 	}
 	must(t, closeAll(open))
 	must(t, RemoveLinks([]string{name, other.name}))
-	if ends.Whereabouts(nic, site.Routed) != "" {
+	if ends.BridgeOfNIC(nic, site.Routed) != "" {
 		t.Error("it is still somewhere")
 	}
 	removeAll(t, venet)
@@ -181,7 +182,7 @@ func TestLay(t *testing.T) {
 	name := site.RoutedName(venet.Site, venet.Site, "a", venet.Name)
 	nic := machineOn(venet, name, "10.8.71.11")
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "peer"}))
-	must(t, ends.Lay(nic))
+	must(t, ends.SetUpRouted(nic))
 	for file, want := range map[string]string{
 		"ipv4/conf/%s/forwarding": "1", "ipv4/conf/%s/proxy_arp": "1", "ipv4/neigh/%s/proxy_delay": "0",
 		"ipv4/conf/%s/rp_filter":  "1",

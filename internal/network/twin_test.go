@@ -268,7 +268,7 @@ func TestMakeBringsBackARouter(t *testing.T) {
 				return err
 			}
 			defer space.Close()
-			return host.InNetwork(space, what)
+			return host.InNetNS(space, what)
 		}
 	}
 	on := func(name string, change func(netlink.Link) error) func() error {
@@ -297,7 +297,7 @@ func TestMakeBringsBackARouter(t *testing.T) {
 		"no rules":      router(func() error { return flush(func(c *nftables.Conn) { c.DelTable(routerTable) }) }),
 		"no gateway":    router(on(gate, func(l netlink.Link) error { return netlink.AddrDel(l, address) })),
 		"exit down":     router(on(exit, netlink.LinkSetDown)),
-		"no route":      router(func() error { return netlink.RouteDel(&netlink.Route{Dst: everywhere()}) }),
+		"no route":      router(func() error { return netlink.RouteDel(&netlink.Route{Dst: allIPv4()}) }),
 		"host's rules":  func() error { return flush(func(c *nftables.Conn) { c.DelTable(siteTable(n.Site)) }) },
 		"bridge address": on(n.Bridge, func(l netlink.Link) error {
 			return netlink.AddrAdd(l, &netlink.Addr{IPNet: mustNet("10.8.67.2/24")})
@@ -307,7 +307,7 @@ func TestMakeBringsBackARouter(t *testing.T) {
 			must(t, change())
 			got, err := Observe(n.Site)
 			must(t, err)
-			if len(got) == 1 && got[0].Is(&n) {
+			if len(got) == 1 && got[0].Matches(&n) {
 				t.Error("the change was not observed")
 			}
 			makeAll(t, n)
@@ -386,7 +386,7 @@ func TestChoosePair(t *testing.T) {
 	must(t, netlink.AddrAdd(lo, &netlink.Addr{IPNet: mustNet(before.router.Addr().String() + "/32")}))
 	makeAll(t, n)
 	if after := pairNow(); after == before || after.host.Overlaps(before.host) ||
-		!transfers.Contains(after.router.Addr()) {
+		!transferRange.Contains(after.router.Addr()) {
 		t.Errorf("chose %v, where %v is taken", after, before)
 	}
 	same(t, []spec.Network{n})

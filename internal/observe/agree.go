@@ -15,16 +15,16 @@ import (
 // however new, can move these nodes only to releases that their own host has recorded as current or
 // as the target of a change (decision 57).
 
-// A Word is what one host reports about releases.
-type Word struct {
+// A ReleaseReport is what one host reports about releases.
+type ReleaseReport struct {
 	Host string
 	Releases
 	Live      map[string]int // releases of the host's live nodes
 	Restoring bool           // a restore is in progress on the host and will replace its record
 }
 
-// Agreed is the combined record of all hosts.
-type Agreed struct {
+// Agreement is the combined record of all hosts.
+type Agreement struct {
 	Releases
 	Behind []int // indexes of the hosts with another record
 	// New means that no host has this record, because it combines those of several hosts. It gets a
@@ -38,13 +38,13 @@ type Owner func(node string) int
 
 // Results of an Owner for a node without a single owning host.
 const (
-	Nobody    = -1 // every host may object
-	Elsewhere = -2 // perhaps on a host that does not answer, which objects when it is back
+	NoOwner      = -1 // every host may object
+	UnknownOwner = -2 // perhaps on a host that does not answer, which objects when it is back
 )
 
 // OwnerOf returns the Owner for nodes. The owning host is the one in the site file, or else the
 // only host that has the node. Argument blind is whether some hosts do not answer.
-func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
+func OwnerOf(declared []site.Node, words []ReleaseReport, blind bool) Owner {
 	homes, places := map[string]string{}, map[string]int{}
 	for i := range declared {
 		homes[declared[i].Name] = declared[i].Host
@@ -57,23 +57,23 @@ func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 		i, answers := places[home]
 		switch {
 		case home != "" && !answers:
-			return Elsewhere
+			return UnknownOwner
 		case home != "" && words[i].State() != "":
 			return i
 		case home != "":
-			return Nobody // a new host has no record of it
+			return NoOwner // a new host has no record of it
 		}
 		on := -1
 		for i := range words {
 			if _, ok := words[i].Live[node]; ok {
 				if on >= 0 {
-					return Nobody
+					return NoOwner
 				}
 				on = i
 			}
 		}
 		if on < 0 && blind {
-			return Elsewhere
+			return UnknownOwner
 		}
 		return on
 	}
@@ -81,48 +81,48 @@ func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 
 // Agree combines the records of all hosts. The result is the newest record, if no host objects to
 // what it says about the host's own nodes.
-func Agree(words []Word, owner Owner) (Agreed, error) {
-	if r, why, apart := apart(words, owner); apart {
-		return Agreed{Releases: r, New: true, Why: []string{why}}, nil
+func Agree(words []ReleaseReport, owner Owner) (Agreement, error) {
+	if r, why, apart := diverged(words, owner); apart {
+		return Agreement{Releases: r, New: true, Why: []string{why}}, nil
 	}
 	head, behind, err := newest(words)
 	if err != nil {
-		return Agreed{}, err
+		return Agreement{}, err
 	}
-	agreed := Agreed{Releases: words[head].Releases, Behind: behind}
+	agreed := Agreement{Releases: words[head].Releases, Behind: behind}
 	unbegun := false
 	for _, i := range behind {
 		if words[i].State() == "" || words[i].Restoring {
 			continue
 		}
-		mine := func(node string) bool { on := owner(node); return on == i || on == Nobody }
+		mine := func(node string) bool { on := owner(node); return on == i || on == NoOwner }
 		o := objection{&words[i], &words[head], mine}
 		if err := o.check(); err != nil {
-			return Agreed{}, err
+			return Agreement{}, err
 		}
-		if o.unbegun() {
+		if o.switchNotBegun() {
 			unbegun = true
 			agreed.Why = append(agreed.Why, "host "+words[i].Host+
 				" has no record of a switch that others have, so that had not begun; it ends where it would have begun")
 		}
 		if o.onTrial() {
 			if agreed.Ended != nil && agreed.Ended.Settled {
-				return Agreed{}, o.contradiction("its trial is over on all hosts", words[i].Trial.Release)
+				return Agreement{}, o.contradiction("its trial is over on all hosts", words[i].Trial.Release)
 			}
 			agreed.Trial, agreed.Ended, agreed.Confirmed, agreed.New = words[i].Trial, words[i].Ended, words[i].Confirmed, true
 			agreed.Why = append(agreed.Why, "host "+words[i].Host+" was not told that the trial is over; it goes on")
 		}
 	}
 	if unbegun {
-		agreed.Switch, agreed.New = unbegin(words, head, owner), true
+		agreed.Switch, agreed.New = cancelledSwitch(words, head, owner), true
 	}
 	return agreed, nil
 }
 
 // An objection compares a host's record of its own nodes with a newer record of another host.
 type objection struct {
-	*Word
-	head *Word
+	*ReleaseReport
+	head *ReleaseReport
 	mine func(node string) bool
 }
 
@@ -132,24 +132,24 @@ func (o objection) check() error {
 	for _, node := range o.nodes() {
 		current, known := o.live(node)
 		if active, listed := o.head.Active[node]; listed && (!known || active != current) {
-			if live, ok := o.Live[node]; !o.underWay(node, active) || ok && live != active {
+			if live, ok := o.Live[node]; !o.mayChangeTo(node, active) || ok && live != active {
 				return o.contradiction("it is live", active, node)
 			}
 		} else if _, on := o.Active[node]; on && !listed {
 			return o.contradiction("it is live", 0, node)
 		}
-		if former, listed := o.head.Former[node]; listed && former != current && !o.underWay(node, former) {
+		if former, listed := o.head.Former[node]; listed && former != current && !o.mayChangeTo(node, former) {
 			if own, ok := o.Former[node]; !ok || own != former {
 				return o.contradiction("rollback returns to it", former, node)
 			}
 		}
 		if o.head.Trial != nil {
-			if back, listed := o.head.Trial.Back[node]; listed && !o.tries(node, back) {
+			if back, listed := o.head.Trial.Back[node]; listed && !o.mayReturnTo(node, back) {
 				return o.contradiction("a trial goes back to it", back, node)
 			}
 		}
 		if o.head.Switch != nil {
-			if end, listed := o.head.Switch.End[node]; listed && !o.ends(node, end) && !o.mayIntend(node, end) {
+			if end, listed := o.head.Switch.End[node]; listed && !o.mayEndAt(node, end) && !o.mayNotHaveBegun(node, end) {
 				return o.contradiction("a switch ends at it", end, node)
 			}
 		}
@@ -160,7 +160,7 @@ func (o objection) check() error {
 // nodes returns the sorted names of the nodes in either record that the host owns.
 func (o objection) nodes() []string {
 	all := map[string]bool{}
-	for _, w := range []*Word{o.head, o.Word} {
+	for _, w := range []*ReleaseReport{o.head, o.ReleaseReport} {
 		for _, group := range w.groups() {
 			for node := range group {
 				all[node] = true
@@ -184,7 +184,7 @@ func (r *Releases) groups() []map[string]int {
 }
 
 // live returns the live release of a node according to the host itself.
-func (w *Word) live(node string) (release int, known bool) {
+func (w *ReleaseReport) live(node string) (release int, known bool) {
 	// A node that was never part of a switch is only in Live.
 	if release, known = w.Active[node]; !known {
 		release, known = w.Live[node]
@@ -192,8 +192,8 @@ func (w *Word) live(node string) (release int, known bool) {
 	return release, known
 }
 
-// underWay reports whether the host's record allows that a node changes to a release.
-func (w *Word) underWay(node string, release int) bool {
+// mayChangeTo reports whether the host's record allows that a node changes to a release.
+func (w *ReleaseReport) mayChangeTo(node string, release int) bool {
 	if w.Switch != nil {
 		for _, group := range []map[string]int{w.Switch.To, w.Switch.End} {
 			if to, ok := group[node]; ok && to == release {
@@ -201,13 +201,13 @@ func (w *Word) underWay(node string, release int) bool {
 			}
 		}
 	}
-	back, ok := w.back(node)
+	back, ok := w.returnRelease(node)
 	return ok && back == release
 }
 
-// tries reports whether the host has recorded a trial, or a switch that may begin one, after which
+// mayReturnTo reports whether the host has recorded a trial, or a switch that may begin one, after which
 // a node returns to release back.
-func (w *Word) tries(node string, back int) bool {
+func (w *ReleaseReport) mayReturnTo(node string, back int) bool {
 	if w.Trial != nil {
 		own, ok := w.Trial.Back[node]
 		return ok && own == back
@@ -219,27 +219,27 @@ func (w *Word) tries(node string, back int) bool {
 	return ok && own == back
 }
 
-// ends reports whether a switch may end with a node at a release. It may if the node is already
+// mayEndAt reports whether a switch may end with a node at a release. It may if the node is already
 // there, or if the host has recorded a change to it.
-func (w *Word) ends(node string, release int) bool {
+func (w *ReleaseReport) mayEndAt(node string, release int) bool {
 	current, known := w.live(node)
-	return known && current == release || w.underWay(node, release)
+	return known && current == release || w.mayChangeTo(node, release)
 }
 
-// mayIntend reports whether a switch that the host has not recorded may be one that had not begun.
+// mayNotHaveBegun reports whether a switch that the host has not recorded may be one that had not begun.
 // This is possible for a rollback, or for the first switch of a node.
-func (w *Word) mayIntend(node string, end int) bool {
+func (w *ReleaseReport) mayNotHaveBegun(node string, end int) bool {
 	former, ok := w.Former[node]
 	_, known := w.live(node)
 	return ok && former == end || !known
 }
 
-// unbegun reports whether the newer record has a switch of this host's nodes that the host has not
+// switchNotBegun reports whether the newer record has a switch of this host's nodes that the host has not
 // recorded. A switch begins only after all hosts have recorded it, so this switch has not begun.
-func (o objection) unbegun() bool {
+func (o objection) switchNotBegun() bool {
 	return o.head.Switch != nil && slices.ContainsFunc(o.nodes(), func(node string) bool {
 		end, listed := o.head.Switch.End[node]
-		return listed && !o.ends(node, end)
+		return listed && !o.mayEndAt(node, end)
 	})
 }
 
@@ -259,7 +259,7 @@ func (o objection) onTrial() bool {
 func (o objection) contradiction(what string, release int, nodes ...string) error {
 	of := ""
 	if len(nodes) > 0 {
-		of = " of node " + problem.Short(sanitize.Line(humanize.List(nodes, 1)), 80)
+		of = " of node " + problem.Truncate(sanitize.Line(humanize.List(nodes, 1)), 80)
 	}
 	return problem.New(problem.Surprise,
 		"host %s says of release %s%s that %s, and that contradicts what host %s has on record", o.head.Host,
@@ -268,10 +268,10 @@ func (o objection) contradiction(what string, release int, nodes ...string) erro
 			o.head.Host, o.head.Host, o.Host)
 }
 
-// unbegin returns the switch of the newest record, which had not begun, changed so that it ends
+// cancelledSwitch returns the switch of the newest record, which had not begun, changed so that it ends
 // where the nodes are. For each node, the record of its own host decides. If none of the nodes is
 // live, unbegin returns nil.
-func unbegin(words []Word, head int, owner Owner) *Switch {
+func cancelledSwitch(words []ReleaseReport, head int, owner Owner) *Switch {
 	old := words[head].Switch
 	result := *old
 	result.To, result.End = map[string]int{}, map[string]int{}

@@ -7,14 +7,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// apart reports whether hosts have ended a trial differently. Some have gone back on their own, or
+// diverged reports whether hosts have ended a trial differently. Some have gone back on their own, or
 // are about to. Others have not, or were told that the release is confirmed. The nodes then have
 // more than one release, whatever is recorded.
 //
-// apart returns the record that all hosts must store. It has an interrupted switch that ends at the
+// diverged returns the record that all hosts must store. It has an interrupted switch that ends at the
 // release before the trial. For each node, that is the release in the record of its own host. A
 // release that is not confirmed on all hosts is not confirmed.
-func apart(words []Word, owner Owner) (agreed Releases, why string, ok bool) {
+func diverged(words []ReleaseReport, owner Owner) (agreed Releases, why string, ok bool) {
 	for i := range words {
 		gone := &words[i]
 		if gone.wentBack() == nil {
@@ -22,7 +22,7 @@ func apart(words []Word, owner Owner) (agreed Releases, why string, ok bool) {
 		}
 		for j := range words {
 			stays := &words[j]
-			if j == i || stays.State() == gone.State() || !stays.tried(&gone.Releases) {
+			if j == i || stays.State() == gone.State() || !stays.hasTrialEndedBy(&gone.Releases) {
 				continue
 			}
 			to, end := map[string]int{}, map[string]int{}
@@ -32,7 +32,7 @@ func apart(words []Word, owner Owner) (agreed Releases, why string, ok bool) {
 				if on := owner(node); on >= 0 && words[on].State() != "" {
 					speaks = &words[on]
 				}
-				if back, known := speaks.back(node); known {
+				if back, known := speaks.returnRelease(node); known {
 					to[node], end[node] = release, back
 				}
 			}
@@ -56,9 +56,9 @@ func (r *Releases) wentBack() map[string]int {
 	return nil
 }
 
-// back returns the release to which a node returns, or has returned, if the release on trial is not
+// returnRelease returns the release to which a node returns, or has returned, if the release on trial is not
 // confirmed on all hosts.
-func (r *Releases) back(node string) (release int, known bool) {
+func (r *Releases) returnRelease(node string) (release int, known bool) {
 	switch {
 	case r.wentBack() != nil:
 		release, known = r.wentBack()[node]
@@ -76,9 +76,9 @@ func (r *Releases) unsettled() bool {
 	return r.Ended != nil && r.Ended.Result == Confirmed && !r.Ended.Settled
 }
 
-// tried reports whether the host has a trial that another host has ended by going back. The host
+// hasTrialEndedBy reports whether the host has a trial that another host has ended by going back. The host
 // either has it still on trial, or is also going back, or was told that the release is confirmed.
-func (r *Releases) tried(back *Releases) bool {
+func (r *Releases) hasTrialEndedBy(back *Releases) bool {
 	before := slices.Contains(back.Past, r.State())
 	switch {
 	case r.Switch != nil && r.Switch.Alone, r.Trial != nil && r.Switch == nil:
@@ -110,6 +110,6 @@ func (r *Releases) reverted(back map[string]int) *TrialEnd {
 		return nil
 	}
 	ended := *r.Ended
-	ended.Back, ended.Why = back, problem.Short(ended.Why, 300)
+	ended.Back, ended.Why = back, problem.Truncate(ended.Why, 300)
 	return &ended
 }

@@ -2,22 +2,22 @@ package observe
 
 import "orrery/internal/site/spec"
 
-// Around has everything on a host outside of the site that a network of the site must not collide
+// HostNetworking has everything on a host outside of the site that a network of the site must not collide
 // with.
-type Around struct {
+type HostNetworking struct {
 	Networks []spec.Network `json:"networks,omitempty"` // of other sites
 	// Leads are the destinations of the host's addresses and routes, except default routes.
-	Leads []Lead `json:"leads,omitempty"`
+	Leads []ReachableSubnet `json:"leads,omitempty"`
 	// Interfaces are names of interfaces that belong neither to nodes nor to networks of the site.
 	Interfaces []string `json:"interfaces,omitempty"`
 }
 
-// MaxAround limits each list of an Around, because a host may have all routes of the internet. A
+// MaxHostNetworking limits each list of an Around, because a host may have all routes of the internet. A
 // collision beyond the limit is found when a network is created.
-const MaxAround = 4096
+const MaxHostNetworking = 4096
 
-// A Lead is a subnet that is reachable through an interface of the host.
-type Lead struct {
+// A ReachableSubnet is a subnet that is reachable through an interface of the host.
+type ReachableSubnet struct {
 	To    string `json:"to"` // a prefix
 	Link  string `json:"link"`
 	Route bool   `json:"route,omitempty"` // through a route, as opposed to an address

@@ -1,15 +1,15 @@
 package observe
 
-// A Given is a node that its host has sent to another host. It no longer runs here and must not be
+// A OutgoingMove is a node that its host has sent to another host. It no longer runs here and must not be
 // started here, but all of its data is still stored.
-type Given struct {
+type OutgoingMove struct {
 	Node
 	To  string `json:"to"`  // the other host
 	Sum string `json:"sum"` // digest of the sent data
 }
 
-// An Arrival is the data of a node that has arrived from another host and is not yet a node here.
-type Arrival struct {
+// An IncomingMove is the data of a node that has arrived from another host and is not yet a node here.
+type IncomingMove struct {
 	Name  string `json:"name"`
 	ID    int    `json:"id"`
 	From  string `json:"from"`            // the other host
@@ -17,9 +17,9 @@ type Arrival struct {
 	Whole bool   `json:"whole,omitempty"` // the final part was sent while the node was frozen
 }
 
-// Arrival returns the received data of a node by id. A name is not enough, because each release may
+// IncomingMove returns the received data of a node by id. A name is not enough, because each release may
 // have a node with that name.
-func (h *Host) Arrival(id int) (*Arrival, bool) {
+func (h *Host) IncomingMove(id int) (*IncomingMove, bool) {
 	for i := range h.Arrivals {
 		if h.Arrivals[i].ID == id {
 			return &h.Arrivals[i], true

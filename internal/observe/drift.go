@@ -19,25 +19,25 @@ const (
 	DriftNode    DriftKind = "node"    // the node itself
 )
 
-// A DriftHow is the state of a subject that has drifted.
-type DriftHow string
+// A DriftState is the state of a subject that has drifted.
+type DriftState string
 
 // The states of a drifted subject.
 const (
-	Gone      DriftHow = "gone"
-	Altered   DriftHow = "altered"
-	Halted    DriftHow = "halted"    // a unit does not run, or fails repeatedly
-	Unenabled DriftHow = "unenabled" // a unit runs, but will not start at boot
-	Failing   DriftHow = "failing"   // a health check fails
-	Silent    DriftHow = "silent"    // the node did not answer, or could not be inspected
+	Gone         DriftState = "gone"
+	Altered      DriftState = "altered"
+	NotRunning   DriftState = "halted"    // a unit does not run, or fails repeatedly
+	NotEnabled   DriftState = "unenabled" // a unit runs, but will not start at boot
+	Failing      DriftState = "failing"   // a health check fails
+	Unresponsive DriftState = "silent"    // the node did not answer, or could not be inspected
 )
 
 // A Drift is one part of a running node that differs from its layers and roles.
 type Drift struct {
-	Kind    DriftKind `json:"kind"`
-	How     DriftHow  `json:"how"`
-	Node    string    `json:"node"`
-	Subject string    `json:"subject"` // path, unit or health check
+	Kind    DriftKind  `json:"kind"`
+	How     DriftState `json:"how"`
+	Node    string     `json:"node"`
+	Subject string     `json:"subject"` // path, unit or health check
 	// role that it belongs to, or "" if it belongs to no single role
 	Role  string `json:"role,omitempty"`
 	Want  string `json:"expected"`
@@ -49,11 +49,11 @@ func (d Drift) String() string {
 	return sanitize.Line(fmt.Sprintf("%s %s is %s, not %s", d.Kind, d.Subject, d.Found, d.Want))
 }
 
-// Sick reports whether the drift means that the node is unhealthy.
-func (d Drift) Sick() bool { return d.Kind == DriftHealth || d.Kind == DriftNode }
+// Unhealthy reports whether the drift means that the node is unhealthy.
+func (d Drift) Unhealthy() bool { return d.Kind == DriftHealth || d.Kind == DriftNode }
 
-// Disturbs reports whether its repair interrupts the node's service.
-func (d Drift) Disturbs() bool {
+// Disrupts reports whether its repair interrupts the node's service.
+func (d Drift) Disrupts() bool {
 	switch d.Kind {
 	case DriftService:
 		return false // it does not run, or keeps running
@@ -63,8 +63,8 @@ func (d Drift) Disturbs() bool {
 	return true
 }
 
-// Drifts describes at most three drifts, and the number of the others.
-func Drifts(all []Drift) string {
+// DescribeDrifts describes at most three drifts, and the number of the others.
+func DescribeDrifts(all []Drift) string {
 	var words []string
 	for _, d := range all[:min(3, len(all))] {
 		words = append(words, d.String())

@@ -15,8 +15,8 @@ type Numa struct {
 	Hugepages []Hugepages `json:"hugepages,omitempty"` // huge pages in this node
 }
 
-// A Function is a PCI function.
-type Function struct {
+// A PCIFunction is a PCI function.
+type PCIFunction struct {
 	Address string `json:"address"` // "0000:03:00.0"
 	Driver  string `json:"driver,omitempty"`
 	// IOMMU group, whose functions can access the same memory, or "" without an IOMMU
@@ -25,9 +25,9 @@ type Function struct {
 	Holder string `json:"holder,omitempty"` // SITE/ID of the node that uses it
 }
 
-// A Pool is memory for virtual machines that does not belong to the host itself, in bytes. On a Xen
+// A MemoryPool is memory for virtual machines that does not belong to the host itself, in bytes. On a Xen
 // Dom0 it is Xen's memory.
-type Pool struct {
+type MemoryPool struct {
 	Total int64 `json:"total"`
 	Free  int64 `json:"free"`
 }

@@ -14,24 +14,26 @@ type NetworkDrift string
 
 // The kinds of network drift.
 const (
-	LinkMissing   NetworkDrift = "its link is missing" // but its rules exist
-	LinkForeign   NetworkDrift = "its link is of another kind"
-	LinkDown      NetworkDrift = "its link is down"
-	RulesChanged  NetworkDrift = "rules changed"
-	PortsOpen     NetworkDrift = "ports not guarded"
-	RouterChanged NetworkDrift = "router changed"
-	WallsChanged  NetworkDrift = "rules between hosts changed"
-	JointChanged  NetworkDrift = "link to other hosts changed"
-	EndForeign    NetworkDrift = "an end is not its own"
-	EndChanged    NetworkDrift = "mtu of an end changed"
-	EndsGone      NetworkDrift = "both ends are gone" // both ends of a veth pair; nodes may have taken them
+	LinkMissing         NetworkDrift = "its link is missing" // but its rules exist
+	LinkForeign         NetworkDrift = "its link is of another kind"
+	LinkDown            NetworkDrift = "its link is down"
+	RulesChanged        NetworkDrift = "rules changed"
+	PortsOpen           NetworkDrift = "ports not guarded"
+	RouterChanged       NetworkDrift = "router changed"
+	FiltersChanged      NetworkDrift = "rules between hosts changed"
+	InterconnectChanged NetworkDrift = "link to other hosts changed"
+	EndForeign          NetworkDrift = "an end is not its own"
+	EndChanged          NetworkDrift = "mtu of an end changed"
+	EndsGone            NetworkDrift = "both ends are gone" // both ends of a veth pair; nodes may have taken them
 )
 
-// Drifted adds a drift.
-func (n *Network) Drifted(what NetworkDrift) { n.Drift = append(n.Drift, what) }
+// AddDrift adds a drift.
+func (n *Network) AddDrift(what NetworkDrift) { n.Drift = append(n.Drift, what) }
 
-// Is reports whether the network matches its spec.
-func (n *Network) Is(wanted *spec.Network) bool { return len(n.Drift) == 0 && n.Network == *wanted }
+// Matches reports whether the network matches its spec.
+func (n *Network) Matches(wanted *spec.Network) bool {
+	return len(n.Drift) == 0 && n.Network == *wanted
+}
 
 // An Address is an address of the host.
 type Address struct {

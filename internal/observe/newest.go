@@ -7,9 +7,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// known is the maximum number of previous states that a record of releases lists. A host that was
+// maxPast is the maximum number of previous states that a record of releases lists. A host that was
 // unreachable for more changes than this counts as one that disagrees.
-const known = 200
+const maxPast = 200
 
 // State returns a name for the content of the record, or "" if the record is empty. Hosts with
 // copies of a record use it to determine which one is newer.
@@ -17,47 +17,47 @@ func (r Releases) State() string {
 	if r.ID != "" {
 		return r.ID
 	}
-	if r = r.bare(); len(r.Active)+len(r.Former)+len(r.Confirmed) == 0 && r.Switch == nil && r.Trial == nil &&
+	if r = r.content(); len(r.Active)+len(r.Former)+len(r.Confirmed) == 0 && r.Switch == nil && r.Trial == nil &&
 		r.Ended == nil {
 		return ""
 	}
 	return spec.Digest(r)
 }
 
-// bare returns the record without its name, and without the list of staged releases, which depends
+// content returns the record without its name, and without the list of staged releases, which depends
 // on the disk. It also leaves out the start of a trial, which each host determines itself.
-func (r Releases) bare() Releases {
+func (r Releases) content() Releases {
 	r.ID, r.Past, r.Staged = "", nil, nil
 	if r.Trial != nil {
 		trial := *r.Trial
-		trial.Begin(Moment{}, 0)
+		trial.SetDeadline(Timestamp{}, 0)
 		trial.Failed = ""
 		r.Trial = &trial
 	}
 	return r
 }
 
-// After returns the record as the successor of record before, with a new name. If two hosts had the
+// SuccessorOf returns the record as the successor of record before, with a new name. If two hosts had the
 // same record and replace it by the same content, both compute the same name.
-func (r Releases) After(before Releases) Releases {
+func (r Releases) SuccessorOf(before Releases) Releases {
 	former := before.State()
 	r.Staged = nil
 	r.Past = slices.Clone(before.Past)
 	if former != "" {
 		r.Past = append(r.Past, former)
 	}
-	r.Past = r.Past[max(0, len(r.Past)-known):]
-	r.ID = spec.Digest([]any{former, r.bare()})
+	r.Past = r.Past[max(0, len(r.Past)-maxPast):]
+	r.ID = spec.Digest([]any{former, r.content()})
 	return r
 }
 
-// Merged returns the identity of several hosts' records, combined to one state that succeeds all of
+// MergeIdentities returns the identity of several hosts' records, combined to one state that succeeds all of
 // them.
-func Merged(all []Releases) Releases {
+func MergeIdentities(all []Releases) Releases {
 	var merged Releases
 	var states []string
 	for _, r := range all {
-		for _, state := range r.Past[max(0, len(r.Past)-known):] { // a host may report more
+		for _, state := range r.Past[max(0, len(r.Past)-maxPast):] { // a host may report more
 			if !slices.Contains(merged.Past, state) {
 				merged.Past = append(merged.Past, state)
 			}
@@ -80,7 +80,7 @@ func Merged(all []Releases) Releases {
 // newest returns the index of the word with the newest record. All other hosts must have that
 // record or one of its predecessors. It also returns the hosts that are behind. If there is no such
 // record, newest returns an error and does not guess.
-func newest(words []Word) (head int, behind []int, err error) {
+func newest(words []ReleaseReport) (head int, behind []int, err error) {
 	for i := 1; i < len(words); i++ {
 		switch one, other := &words[head], &words[i]; {
 		case one.State() != "" && one.State() == other.State() && !one.same(other.Releases):
@@ -108,7 +108,7 @@ func newest(words []Word) (head int, behind []int, err error) {
 
 // same reports whether two records are equal except for what each host determines itself.
 func (r *Releases) same(other Releases) bool {
-	return spec.Digest(r.bare()) == spec.Digest(other.bare())
+	return spec.Digest(r.content()) == spec.Digest(other.content())
 }
 
 // succeeds reports whether a record is equal to another one, or a successor of it.

@@ -9,26 +9,26 @@ import (
 )
 
 // spoken returns the words of hosts sv1, sv2, … with some records.
-func spoken(all []Releases) (words []Word) {
+func spoken(all []Releases) (words []ReleaseReport) {
 	for i, r := range all {
-		words = append(words, Word{Host: "sv" + strconv.Itoa(i+1), Releases: r})
+		words = append(words, ReleaseReport{Host: "sv" + strconv.Itoa(i+1), Releases: r})
 	}
 	return words
 }
 
 // elsewhere is the Owner for nodes that may be on an unknown host.
-func elsewhere(string) int { return Elsewhere }
+func elsewhere(string) int { return UnknownOwner }
 
 // TestNewest: of records that succeed each other, the newest wins. Two unrelated records are an
 // error.
 func TestNewest(t *testing.T) {
 	nothing := Releases{}
 	first := Releases{Active: map[string]int{"web": 700}} // of a host that has not named it
-	second := Releases{Active: map[string]int{"web": 701}}.After(first)
-	third := Releases{Active: map[string]int{"web": 700}}.After(second)
-	fork := Releases{Active: map[string]int{"web": 702}}.After(first)
+	second := Releases{Active: map[string]int{"web": 701}}.SuccessorOf(first)
+	third := Releases{Active: map[string]int{"web": 700}}.SuccessorOf(second)
+	fork := Releases{Active: map[string]int{"web": 702}}.SuccessorOf(first)
 	if first.State() == third.State() ||
-		third.State() != (Releases{Active: map[string]int{"web": 700}, Staged: []int{7}}).After(second).State() {
+		third.State() != (Releases{Active: map[string]int{"web": 700}, Staged: []int{7}}).SuccessorOf(second).State() {
 		t.Errorf("the states are %s and %s", first.State(), third.State())
 	}
 	for what, c := range map[string]struct {
@@ -59,10 +59,10 @@ func TestNewest(t *testing.T) {
 		}
 	}
 	long := first
-	for range known + 1 {
-		long = first.After(long)
+	for range maxPast + 1 {
+		long = first.SuccessorOf(long)
 	}
-	if len(long.Past) != known {
+	if len(long.Past) != maxPast {
 		t.Errorf("%d former states are known", len(long.Past))
 	}
 	if _, err := Agree(spoken([]Releases{long, first}), elsewhere); err == nil {
@@ -74,8 +74,8 @@ func TestNewest(t *testing.T) {
 func TestTrialIsNoState(t *testing.T) {
 	at := func(boot string) Releases {
 		trial := &Trial{Release: 701}
-		trial.Begin(Moment{Boot: boot}, 7)
-		return Releases{Trial: trial}.After(Releases{})
+		trial.SetDeadline(Timestamp{Boot: boot}, 7)
+		return Releases{Trial: trial}.SuccessorOf(Releases{})
 	}
 	if one, two := at("a"), at("b"); one.State() != two.State() || one.Trial.Boot != "a" {
 		t.Errorf("the states are %s and %s; a trial began with boot %s", one.State(), two.State(), one.Trial.Boot)
@@ -87,22 +87,22 @@ func TestTrialIsNoState(t *testing.T) {
 func TestApart(t *testing.T) {
 	trial := &Trial{Release: 700, Back: map[string]int{"web": 0}}
 	begun := Releases{Active: map[string]int{"web": 700}, Former: map[string]int{"web": 0},
-		Trial: trial}.After(Releases{Active: map[string]int{"web": 0}})
+		Trial: trial}.SuccessorOf(Releases{Active: map[string]int{"web": 0}})
 	then := func(change func(*Releases)) Releases {
 		r := begun
 		change(&r)
-		return r.After(begun)
+		return r.SuccessorOf(begun)
 	}
 	gone := then(func(r *Releases) {
 		r.Active, r.Trial, r.Ended = map[string]int{"web": 0}, nil,
 			&TrialEnd{Release: 700, Result: Reverted, Back: trial.Back}
 	})
 	going := then(func(r *Releases) { r.Switch = &Switch{To: trial.Back, End: trial.Back, Alone: true} })
-	followed := Releases{Active: gone.Active, Ended: gone.Ended}.After(going)
+	followed := Releases{Active: gone.Active, Ended: gone.Ended}.SuccessorOf(going)
 	confirmed := then(func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 700, Result: Confirmed} })
 	settled := Releases{Active: confirmed.Active, Former: confirmed.Former,
-		Ended: &TrialEnd{Release: 700, Result: Confirmed, Settled: true}}.After(confirmed)
-	later := Releases{Active: map[string]int{"web": 701}}.After(gone)
+		Ended: &TrialEnd{Release: 700, Result: Confirmed, Settled: true}}.SuccessorOf(confirmed)
+	later := Releases{Active: map[string]int{"web": 701}}.SuccessorOf(gone)
 	for what, c := range map[string]struct {
 		a, b  Releases
 		apart bool
@@ -120,7 +120,7 @@ func TestApart(t *testing.T) {
 		"all were told":       {settled, gone, false},
 	} {
 		for _, all := range [][]Releases{{c.a, c.b}, {c.b, c.a}} {
-			agreed, _, ok := apart(spoken(all), elsewhere)
+			agreed, _, ok := diverged(spoken(all), elsewhere)
 			if ok != c.apart || ok && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 ||
 				agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
 				t.Errorf("%s: %v, %+v", what, ok, agreed)

@@ -38,13 +38,13 @@ type Host struct {
 
 	Engines map[string]Capabilities `json:"engines"`
 
-	Hugepages []Hugepages `json:"hugepages,omitempty"`
-	Numa      []Numa      `json:"numa,omitempty"`
-	Functions []Function  `json:"functions,omitempty"`
+	Hugepages []Hugepages   `json:"hugepages,omitempty"`
+	Numa      []Numa        `json:"numa,omitempty"`
+	Functions []PCIFunction `json:"functions,omitempty"`
 
-	Addresses []Address `json:"addresses,omitempty"`
-	Key       string    `json:"key,omitempty"` // public key of its encrypted networks, or "" if not requested
-	Around    Around    `json:"around,omitzero"`
+	Addresses []Address      `json:"addresses,omitempty"`
+	Key       string         `json:"key,omitempty"` // public key of its encrypted networks, or "" if not requested
+	Around    HostNetworking `json:"around,omitzero"`
 
 	Disk    *Disk  `json:"disk,omitempty"`    // file system of the nodes, or nil if not requested
 	Drained *Drain `json:"drained,omitempty"` // set if the host must get no more nodes of the site, or nil
@@ -54,10 +54,10 @@ type Host struct {
 	// nothing or cannot be read.
 	Boot string `json:"boot,omitempty"`
 
-	Given    []Given   `json:"given,omitempty"`    // nodes that are no longer in Nodes
-	Arrivals []Arrival `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
+	Given    []OutgoingMove `json:"given,omitempty"`    // nodes that are no longer in Nodes
+	Arrivals []IncomingMove `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
 
-	Restoring *Restoring `json:"restoring,omitempty"` // nil if no restore is in progress
+	Restoring *RestoreProgress `json:"restoring,omitempty"` // nil if no restore is in progress
 }
 
 // A Disk is a file system of a host, in bytes.
@@ -72,12 +72,12 @@ type Drain struct {
 	Since time.Time `json:"since"`
 }
 
-// Lasting returns the hosts without values that change all the time. Two results are equal if no
+// StableState returns the hosts without values that change all the time. Two results are equal if no
 // operation happened in between.
-func Lasting(hosts []Host) []Host {
+func StableState(hosts []Host) []Host {
 	all := slices.Clone(hosts)
 	for i := range all {
-		all[i].Disk, all[i].Around = nil, Around{}
+		all[i].Disk, all[i].Around = nil, HostNetworking{}
 	}
 	return all
 }
@@ -99,11 +99,11 @@ type Capabilities struct {
 	Accel string `json:"accel,omitempty"`
 	// Pool is the memory that its virtual machines use instead of the host's. It is nil if there is
 	// none, or if not requested.
-	Pool   *Pool `json:"pool,omitempty"`
-	Unable Lack  `json:"unable,omitzero"` // why the engine can run no node on this host, or the zero Lack
+	Pool   *MemoryPool `json:"pool,omitempty"`
+	Unable Missing     `json:"unable,omitzero"` // why the engine can run no node on this host, or the zero Lack
 	// Stuck is the reason why a running virtual machine cannot move to other programs on this host,
 	// or the zero Lack.
-	Stuck Lack `json:"stuck,omitzero"`
+	Stuck Missing `json:"stuck,omitzero"`
 }
 
 // Values of Capabilities.Accel: what runs virtual machines.
@@ -113,14 +113,14 @@ const (
 	TCG = "tcg" // QEMU, which emulates a processor and is many times slower
 )
 
-// A Lack is something that a host lacks, with the cure.
-type Lack struct {
+// A Missing is something that a host lacks, with the cure.
+type Missing struct {
 	What string `json:"what"`
 	Cure string `json:"cure"`
 }
 
-// A Sickness is the reason why a node was found to be unhealthy.
-type Sickness struct {
+// A HealthFailure is the reason why a node was found to be unhealthy.
+type HealthFailure struct {
 	At    time.Time `json:"at"`
 	Found string    `json:"found"`
 	// Proven is the time of the last successful proof before the node was found to be unhealthy. A
@@ -137,10 +137,10 @@ type Node struct {
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // time of that success
 	// Sick is the reason why the node was unhealthy at the last inspection, if that is newer than
 	// ProvenAt.
-	Sick   *Sickness `json:"sick,omitempty"`
-	Active bool      `json:"active"`          // what runs only on live nodes has run on it, or may have
-	Accel  string    `json:"accel,omitempty"` // what runs it, for a running virtual machine
-	VHost  bool      `json:"vhost,omitempty"` // the host's kernel serves its network cards, and not QEMU
+	Sick   *HealthFailure `json:"sick,omitempty"`
+	Active bool           `json:"active"`          // what runs only on live nodes has run on it, or may have
+	Accel  string         `json:"accel,omitempty"` // what runs it, for a running virtual machine
+	VHost  bool           `json:"vhost,omitempty"` // the host's kernel serves its network cards, and not QEMU
 	// Starved means that the node is frozen because its host had no space for its disk writes.
 	Starved bool `json:"starved,omitempty"`
 	// Panic has the last output of its kernel if the node is frozen because of a kernel panic.
@@ -163,8 +163,8 @@ type Node struct {
 // Runs reports whether the node is running or frozen, so that it has its links and mounts.
 func (n *Node) Runs() bool { return n.State == Running || n.State == Frozen }
 
-// Ruined returns the reason why a running node is useless until it is restarted, or "".
-func (n *Node) Ruined() string {
+// RestartReason returns the reason why a running node is useless until it is restarted, or "".
+func (n *Node) RestartReason() string {
 	switch {
 	case n.Panic != "":
 		return "its kernel has panicked"
@@ -181,8 +181,8 @@ type Volume struct {
 	Path string `json:"path"`
 }
 
-// Has returns the node with an id, or false.
-func (h *Host) Has(id int) (*Node, bool) {
+// NodeByID returns the node with an id, or false.
+func (h *Host) NodeByID(id int) (*Node, bool) {
 	for i := range h.Nodes {
 		if h.Nodes[i].ID == id {
 			return &h.Nodes[i], true

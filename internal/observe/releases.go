@@ -54,9 +54,9 @@ const (
 	Reverted  = "reverted"
 )
 
-// Resting returns the live releases of a site that was taken down and that the next up starts
+// RestartTargets returns the live releases of a site that was taken down and that the next up starts
 // again. For an interrupted switch they are the releases where it must end.
-func (r *Releases) Resting() map[string]int {
+func (r *Releases) RestartTargets() map[string]int {
 	if r.Switch == nil {
 		return r.Active
 	}

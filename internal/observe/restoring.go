@@ -2,8 +2,8 @@ package observe
 
 import "slices"
 
-// Restoring is the progress of a restore on one host.
-type Restoring struct {
+// RestoreProgress is the progress of a restore on one host.
+type RestoreProgress struct {
 	ID      string   `json:"id"` // of the backup
 	From    string   `json:"from"`
 	Without []string `json:"without,omitempty"` // hosts that were left out of the restore
@@ -18,21 +18,21 @@ type Restoring struct {
 }
 
 // Untouched reports whether the restore has changed nothing, and the previous state still exists.
-func (r *Restoring) Untouched() bool { return !r.Going && (r.Clears || r.ID == "") }
+func (r *RestoreProgress) Untouched() bool { return !r.Going && (r.Clears || r.ID == "") }
 
-// Waiting returns the nodes that get their data when they are created, or nil if no restore is in
+// PendingNodes returns the nodes that get their data when they are created, or nil if no restore is in
 // progress.
-func (r *Restoring) Waiting() []string {
+func (r *RestoreProgress) PendingNodes() []string {
 	if r == nil {
 		return nil
 	}
 	return r.Nodes
 }
 
-// Restored reports whether a node's data waits on host h since a restore removed the node there. It
+// RestorePending reports whether a node's data waits on host h since a restore removed the node there. It
 // also requires that the restore left out all hosts in unknown state, so that none of these has the
 // node.
-func (h *Host) Restored(node string, hosts map[string]*Host) bool {
+func (h *Host) RestorePending(node string, hosts map[string]*Host) bool {
 	if h == nil || h.Restoring == nil || !h.Restoring.Placed || !slices.Contains(h.Restoring.Nodes, node) {
 		return false
 	}

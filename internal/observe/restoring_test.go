@@ -6,7 +6,7 @@ import "testing"
 // hosts were left out when it was removed.
 func TestRestored(t *testing.T) {
 	part := func(placed bool, without ...string) *Host {
-		return &Host{Name: "sv1", Restoring: &Restoring{Placed: placed, Nodes: []string{"db"}, Without: without}}
+		return &Host{Name: "sv1", Restoring: &RestoreProgress{Placed: placed, Nodes: []string{"db"}, Without: without}}
 	}
 	for what, c := range map[string]struct {
 		on      *Host
@@ -24,7 +24,7 @@ func TestRestored(t *testing.T) {
 		"there is no such host":     {nil, "db", true, false},
 	} {
 		hosts := map[string]*Host{"sv2": {Name: "sv2", Unknown: c.unknown}}
-		if got := c.on.Restored(c.node, hosts); got != c.want {
+		if got := c.on.RestorePending(c.node, hosts); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}

@@ -19,23 +19,23 @@ type Trial struct {
 	Ends  time.Duration `json:"ends,omitempty"` // time since that boot
 }
 
-// A Moment is a time on a host. It has the calendar time, which can be set, and the time since
+// A Timestamp is a time on a host. It has the calendar time, which can be set, and the time since
 // boot, which only increases.
-type Moment struct {
+type Timestamp struct {
 	Calendar time.Time
 	Boot     string // id of the boot
 	Since    time.Duration
 }
 
-// Begin starts the remaining time of a trial.
-func (t *Trial) Begin(now Moment, left time.Duration) {
+// SetDeadline starts the remaining time of a trial.
+func (t *Trial) SetDeadline(now Timestamp, left time.Duration) {
 	t.Until, t.Boot, t.Ends = now.Calendar.Add(left).UTC(), now.Boot, now.Since+left
 }
 
-// Left returns the remaining time of a trial. Setting the host's clock has no effect on it. After a
+// Remaining returns the remaining time of a trial. Setting the host's clock has no effect on it. After a
 // reboot only the calendar is available. It may also have been set, but the remaining time never
 // exceeds the trial's duration.
-func (t *Trial) Left(now Moment) time.Duration {
+func (t *Trial) Remaining(now Timestamp) time.Duration {
 	if t.Boot == now.Boot && t.Boot != "" {
 		return max(0, t.Ends-now.Since)
 	}

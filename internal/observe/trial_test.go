@@ -10,31 +10,32 @@ import (
 func TestTrialTime(t *testing.T) {
 	noon := time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 	trial := &Trial{Within: 10 * time.Minute}
-	trial.Begin(Moment{noon, "one", time.Hour}, trial.Within)
+	trial.SetDeadline(Timestamp{noon, "one", time.Hour}, trial.Within)
 	if !trial.Until.Equal(noon.Add(10 * time.Minute)) {
 		t.Errorf("it is until %s", trial.Until)
 	}
 	for _, try := range []struct {
-		now  Moment
+		now  Timestamp
 		left time.Duration
 		why  string
 	}{
-		{Moment{noon.Add(4 * time.Minute), "one", time.Hour + 4*time.Minute}, 6 * time.Minute, "4 minutes later"},
-		{Moment{noon.Add(4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute,
+		{Timestamp{noon.Add(4 * time.Minute), "one", time.Hour + 4*time.Minute}, 6 * time.Minute, "4 minutes later"},
+		{Timestamp{noon.Add(4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute,
 			"4 minutes later, the clock was set forward"},
-		{Moment{noon.Add(-4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute,
+		{Timestamp{noon.Add(-4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute,
 			"4 minutes later, the clock was set back"},
-		{Moment{noon, "one", time.Hour + 11*time.Minute}, 0, "11 minutes later, the clock stood still"},
-		{Moment{noon.Add(4 * time.Minute), "two", time.Second}, 6 * time.Minute, "after a reboot"},
-		{Moment{noon.Add(40 * time.Minute), "two", time.Second}, 0, "after a long reboot"},
-		{Moment{noon.Add(-40 * time.Hour), "two", 2 * time.Hour}, 10 * time.Minute, "after a reboot with an empty battery"},
+		{Timestamp{noon, "one", time.Hour + 11*time.Minute}, 0, "11 minutes later, the clock stood still"},
+		{Timestamp{noon.Add(4 * time.Minute), "two", time.Second}, 6 * time.Minute, "after a reboot"},
+		{Timestamp{noon.Add(40 * time.Minute), "two", time.Second}, 0, "after a long reboot"},
+		{Timestamp{noon.Add(-40 * time.Hour), "two", 2 * time.Hour}, 10 * time.Minute,
+			"after a reboot with an empty battery"},
 	} {
-		if left := trial.Left(try.now); left != try.left {
+		if left := trial.Remaining(try.now); left != try.left {
 			t.Errorf("%s: %s is left, not %s", try.why, left, try.left)
 		}
 	}
 	old := &Trial{Until: noon, Within: time.Minute} // as earlier versions wrote it
-	if left := old.Left(Moment{Calendar: noon.Add(-time.Second)}); left != time.Second {
+	if left := old.Remaining(Timestamp{Calendar: noon.Add(-time.Second)}); left != time.Second {
 		t.Errorf("of a trial without a boot %s is left", left)
 	}
 }

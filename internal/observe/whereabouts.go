@@ -6,7 +6,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Whereabouts returns the hosts that report each node, by the node's name. Stage is 0 for the live
+// HostsByNode returns the hosts that report each node, by the node's name. Stage is 0 for the live
 // site, or a release in quarantine. A node is where it is live, even if an interrupted move left
 // other releases of it on other hosts. A node that is only in quarantine counts as being there,
 // because that is where it would become live. The exception is a host in unknown state, where the
@@ -14,7 +14,7 @@ import (
 //
 // A host may report anything. Therefore its report does not count for a node that the site file
 // places on another host.
-func Whereabouts(hosts []Host, stage int) map[string][]string {
+func HostsByNode(hosts []Host, stage int) map[string][]string {
 	all, apart := map[string][]string{}, map[string][]string{}
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
@@ -37,24 +37,24 @@ func Whereabouts(hosts []Host, stage int) map[string][]string {
 	return all
 }
 
-// Homes returns the host of each node, by the node's name. A node on several hosts is on the first.
+// HostByNode returns the host of each node, by the node's name. A node on several hosts is on the first.
 // A node on its way to another host is on the host that sent it.
-func Homes(hosts []Host, stage int) map[string]string {
+func HostByNode(hosts []Host, stage int) map[string]string {
 	homes := map[string]string{}
 	for i := range hosts {
 		for j := range hosts[i].Given {
 			homes[hosts[i].Given[j].Name] = hosts[i].Name
 		}
 	}
-	for name, on := range Whereabouts(hosts, stage) {
+	for name, on := range HostsByNode(hosts, stage) {
 		homes[name] = on[0]
 	}
 	return homes
 }
 
-// OnTwo returns the error that two hosts have a node. Orrery does not guess which one is right,
+// DuplicateError returns the error that two hosts have a node. Orrery does not guess which one is right,
 // because the other copy would be lost.
-func OnTwo(node, one, other string) error {
+func DuplicateError(node, one, other string) error {
 	return problem.New(problem.Surprise,
 		"node %s is on host %s and on host %s, and the site does not say where it belongs", node, one, other).At("site.toml").
 		Try("say host = in [node.%s]: up then removes it from the other; --without leaves a host out until then", node)

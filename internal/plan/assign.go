@@ -29,21 +29,21 @@ func assign(all []*Step, rolled, away []*chain) *assignment {
 		a.as[n] = n
 	}
 	for _, c := range rolled {
-		a.unite(c, c.steps[c.gate(all):])
+		a.mergeSteps(c, c.steps[c.firstDisturbing(all):])
 	}
 	for _, c := range away {
-		a.unite(c, c.steps)
+		a.mergeSteps(c, c.steps)
 	}
 	var last []int
 	for _, c := range slices.Concat(rolled, away) {
-		last = append(last, a.as[c.last()])
+		last = append(last, a.as[c.lastStep()])
 	}
-	cycles.Each(len(all), last, a.needs, a.close)
+	cycles.StronglyConnected(len(all), last, a.needs, a.assignCycle)
 	return a
 }
 
-// unite makes several steps of a node count as one.
-func (a *assignment) unite(c *chain, steps []int) {
+// mergeSteps makes several steps of a node count as one.
+func (a *assignment) mergeSteps(c *chain, steps []int) {
 	for _, n := range steps {
 		a.as[n] = steps[0]
 	}
@@ -67,8 +67,8 @@ func (a *assignment) needs(first int) []int {
 	return needs
 }
 
-// close puts the nodes of a cycle of steps into a batch. Most cycles are a single step.
-func (a *assignment) close(circle []int) {
+// assignCycle puts the nodes of a cycle of steps into a batch. Most cycles are a single step.
+func (a *assignment) assignCycle(circle []int) {
 	batch := 0
 	var nodes []*chain
 	for _, n := range circle {
@@ -80,7 +80,7 @@ func (a *assignment) close(circle []int) {
 		}
 	}
 	if slices.ContainsFunc(nodes, func(c *chain) bool { return c.rolls }) {
-		batch = a.place(nodes, max(1, batch))
+		batch = a.earliestBatch(nodes, max(1, batch))
 	}
 	for _, c := range nodes {
 		c.batch = batch
@@ -90,9 +90,9 @@ func (a *assignment) close(circle []int) {
 	}
 }
 
-// place returns the earliest batch that has room for nodes that change together. If they are more
+// earliestBatch returns the earliest batch that has room for nodes that change together. If they are more
 // than any batch may have, they get an empty batch.
-func (a *assignment) place(nodes []*chain, batch int) int {
+func (a *assignment) earliestBatch(nodes []*chain, batch int) int {
 	wanted := map[*bound]int{}
 	for _, c := range nodes {
 		if c.rolls {

@@ -7,15 +7,15 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// await makes the configure step of each waiting node need the last steps of the nodes that must be
+// awaitPeers makes the configure step of each waiting node need the last steps of the nodes that must be
 // healthy before it.
-func (d *siteDraft) await(all []waiting) error {
-	a := &awaiter{siteDraft: d, configured: map[string]bool{}, known: map[string][]int{}}
+func (d *sitePlanner) awaitPeers(all []waitingNode) error {
+	a := &peerWaiter{sitePlanner: d, configured: map[string]bool{}, known: map[string][]int{}}
 	for _, w := range all {
 		a.configured[w.node.Name] = true
 	}
 	for _, w := range all {
-		steps, err := a.before(w.node)
+		steps, err := a.stepsBefore(w.node)
 		if err != nil {
 			return err
 		}
@@ -24,18 +24,18 @@ func (d *siteDraft) await(all []waiting) error {
 	return nil
 }
 
-// An awaiter determines which steps must be done before a node is configured.
-type awaiter struct {
-	*siteDraft
+// An peerWaiter determines which steps must be done before a node is configured.
+type peerWaiter struct {
+	*sitePlanner
 	configured map[string]bool // nodes that wait themselves
 	peers      selector.Peers
 	known      map[string][]int // node -> result of before
 }
 
-// before returns the last steps of the nodes that must be healthy before a node. A peer that is not
+// stepsBefore returns the last steps of the nodes that must be healthy before a node. A peer that is not
 // configured in this run does not wait for its own peers. The node waits for these instead, since
 // the peer works only as well as they do.
-func (a *awaiter) before(n *site.Node) ([]int, error) {
+func (a *peerWaiter) stepsBefore(n *site.Node) ([]int, error) {
 	if steps, ok := a.known[n.Name]; ok {
 		return steps, nil
 	}
@@ -52,7 +52,7 @@ func (a *awaiter) before(n *site.Node) ([]int, error) {
 		if a.configured[peer.Name] {
 			continue
 		}
-		further, err := a.before(peer)
+		further, err := a.stepsBefore(peer)
 		if err != nil {
 			return nil, err
 		}

@@ -18,13 +18,13 @@ type chain struct {
 	batch  int // 0: before the first batch
 }
 
-// gate returns the index of the first step that disturbs the node. There the chain waits for
+// firstDisturbing returns the index of the first step that disturbs the node. There the chain waits for
 // earlier batches.
-func (c *chain) gate(steps []*Step) int {
+func (c *chain) firstDisturbing(steps []*Step) int {
 	return slices.IndexFunc(c.steps, func(n int) bool { return len(steps[n].Disturbs) > 0 })
 }
 
-func (c *chain) last() int { return c.steps[len(c.steps)-1] }
+func (c *chain) lastStep() int { return c.steps[len(c.steps)-1] }
 
 // A bound limits how many of a set of nodes may be in one batch.
 type bound struct {
@@ -33,14 +33,14 @@ type bound struct {
 	full int         // all batches up to this one are full
 }
 
-// roll puts the running nodes that a plan disturbs into batches, if a bound limits how many of them
+// assignBatches puts the running nodes that a plan disturbs into batches, if a bound limits how many of them
 // may be away at once. It reports whether there are batches.
 //
 // Each batch begins when all nodes of earlier batches have finished their steps. The last step
 // checks their health, so the first failure leaves later batches untouched. The first batch begins
 // when every layer is built, and when the bounded nodes that are already away are back.
-func roll(d *draft) bool {
-	if d.site.Stage != 0 || !bounded(d.site, d.goal) {
+func assignBatches(d *planBuilder) bool {
+	if d.site.Stage != 0 || !hasBounds(d.site, d.goal) {
 		return false
 	}
 	rolled, away := chains(d)
@@ -48,7 +48,8 @@ func roll(d *draft) bool {
 		return false
 	}
 	a := assign(d.Steps, rolled, away)
-	if a.batches == 1 && !crowded(rolled, 1) && !slices.ContainsFunc(away, func(c *chain) bool { return c.batch == 0 }) {
+	if a.batches == 1 && !exceedsBounds(rolled, 1) &&
+		!slices.ContainsFunc(away, func(c *chain) bool { return c.batch == 0 }) {
 		return false
 	}
 	d.Batches = make([][]string, a.batches)
@@ -57,30 +58,30 @@ func roll(d *draft) bool {
 	}
 	begin := make([]int, a.batches+1) // batch -> its BeginBatch step
 	for batch := 1; batch <= a.batches; batch++ {
-		begin[batch] = beginBatch(d, batch, rolled, away)
+		begin[batch] = addBatch(d, batch, rolled, away)
 	}
 	for _, c := range rolled {
 		for _, n := range c.steps {
 			d.Steps[n].Batch = c.batch
 		}
-		gate := d.Steps[c.steps[c.gate(d.Steps)]]
+		gate := d.Steps[c.steps[c.firstDisturbing(d.Steps)]]
 		gate.Needs = append(gate.Needs, begin[c.batch])
 	}
 	return true
 }
 
-// bounded reports whether the goal or a group limits the nodes of a batch.
-func bounded(s *site.Site, goal Goal) bool {
+// hasBounds reports whether the goal or a group limits the nodes of a batch.
+func hasBounds(s *site.Site, goal Goal) bool {
 	if goal.Batch != (site.Batch{}) {
-		return goal.Batch.Bounds()
+		return goal.Batch.IsLimited()
 	}
-	return slices.ContainsFunc(s.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
+	return slices.ContainsFunc(s.Groups, func(g site.Group) bool { return g.Batch.IsLimited() })
 }
 
 // chains returns two groups of nodes: rolled, which are put into batches, and away, which have
 // bounds and are already away or not known to be healthy. Nodes of rolled that are not known to be
 // healthy come first, so that what failed before fails again before another node is touched.
-func chains(d *draft) (rolled, away []*chain) {
+func chains(d *planBuilder) (rolled, away []*chain) {
 	nodes := map[string]*observe.Node{}
 	for _, h := range d.hosts {
 		for i := range h.Nodes {
@@ -90,7 +91,7 @@ func chains(d *draft) (rolled, away []*chain) {
 		}
 	}
 	all := map[string]*chain{}
-	names := d.concerned(func(n *site.Node) bool { return nodes[n.Name] != nil })
+	names := d.selectedNames(func(n *site.Node) bool { return nodes[n.Name] != nil })
 	for _, name := range names {
 		all[name] = &chain{node: name}
 	}
@@ -108,7 +109,7 @@ func chains(d *draft) (rolled, away []*chain) {
 		node := nodes[c.node]
 		failing := func(d observe.Drift) bool { return d.How == observe.Failing }
 		proven := node.Configured && node.Proven == node.Config.Health && !slices.ContainsFunc(node.Drift, failing)
-		c.rolls = node.State == observe.Running && c.gate(d.Steps) >= 0
+		c.rolls = node.State == observe.Running && c.firstDisturbing(d.Steps) >= 0
 		switch {
 		case !c.rolls:
 			away = append(away, c)
@@ -119,26 +120,26 @@ func chains(d *draft) (rolled, away []*chain) {
 		}
 	}
 	rolled = append(sick, rolled...)
-	bind(d.site, d.goal, all, len(rolled))
+	setBounds(d.site, d.goal, all, len(rolled))
 	away = slices.DeleteFunc(away, func(c *chain) bool { return len(c.bounds) == 0 })
 	return rolled, away
 }
 
-// bind sets the bounds of chains: the goal's bound for all of them, or else the bounds of their
+// setBounds sets the bounds of chains: the goal's bound for all of them, or else the bounds of their
 // groups. A share counts the disturbed nodes for the goal, and the nodes of the group for a group.
-func bind(s *site.Site, goal Goal, all map[string]*chain, disturbed int) {
-	if goal.Batch.Bounds() {
-		b := &bound{most: goal.Batch.Of(disturbed), in: map[int]int{}}
+func setBounds(s *site.Site, goal Goal, all map[string]*chain, disturbed int) {
+	if goal.Batch.IsLimited() {
+		b := &bound{most: goal.Batch.Size(disturbed), in: map[int]int{}}
 		for _, c := range all {
 			c.bounds = append(c.bounds, b)
 		}
 		return
 	}
 	for _, g := range s.Groups {
-		if !g.Batch.Bounds() {
+		if !g.Batch.IsLimited() {
 			continue
 		}
-		b := &bound{most: g.Batch.Of(len(g.Nodes)), in: map[int]int{}}
+		b := &bound{most: g.Batch.Size(len(g.Nodes)), in: map[int]int{}}
 		for _, name := range g.Nodes {
 			if c := all[name]; c != nil {
 				c.bounds = append(c.bounds, b)
@@ -147,35 +148,35 @@ func bind(s *site.Site, goal Goal, all map[string]*chain, disturbed int) {
 	}
 }
 
-// beginBatch adds the BeginBatch step for which the nodes of a batch wait.
-func beginBatch(d *draft, batch int, rolled, away []*chain) int {
+// addBatch adds the BeginBatch step for which the nodes of a batch wait.
+func addBatch(d *planBuilder, batch int, rolled, away []*chain) int {
 	s := Step{
 		Kind: BeginBatch, Host: d.Steps[rolled[0].steps[0]].Host, Subject: fmt.Sprintf("%d of %d", batch, len(d.Batches)),
 		Reason: strings.Join(d.Batches[batch-1], ", "),
 	}
 	for _, c := range slices.Concat(rolled, away) {
 		if c.batch == batch-1 {
-			s.Needs = append(s.Needs, c.last())
+			s.Needs = append(s.Needs, c.lastStep())
 		}
 		if batch == 1 && c.rolls {
-			s.Needs = append(s.Needs, layersUnder(d.Steps, c)...)
+			s.Needs = append(s.Needs, layerSteps(d.Steps, c)...)
 		}
 	}
-	if crowded(rolled, batch) {
+	if exceedsBounds(rolled, batch) {
 		s.Reason += ": more than a batch shall have, which cannot change without one another"
 	}
 	return d.add(s)
 }
 
-// crowded reports whether a batch has more nodes than a bound allows.
-func crowded(rolled []*chain, batch int) bool {
+// exceedsBounds reports whether a batch has more nodes than a bound allows.
+func exceedsBounds(rolled []*chain, batch int) bool {
 	return slices.ContainsFunc(rolled, func(c *chain) bool {
 		return c.batch == batch && slices.ContainsFunc(c.bounds, func(b *bound) bool { return b.in[batch] > b.most })
 	})
 }
 
-// layersUnder returns the steps that build or fetch the layers of a node.
-func layersUnder(steps []*Step, c *chain) []int {
+// layerSteps returns the steps that build or fetch the layers of a node.
+func layerSteps(steps []*Step, c *chain) []int {
 	var layers []int
 	for _, n := range c.steps {
 		for _, need := range steps[n].Needs {

@@ -90,7 +90,7 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 	bundle := bundled(t, s, hosts)
 	most := func(nodes []string, b site.Batch, of int) {
 		t.Helper()
-		if !b.Bounds() {
+		if !b.IsLimited() {
 			return
 		}
 		if len(p.Batches) == 0 {
@@ -100,8 +100,8 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 					n++
 				}
 			}
-			if n > b.Of(of) {
-				t.Fatalf("%d nodes are disturbed at once, not %d:\n%s", n, b.Of(of), text(p))
+			if n > b.Size(of) {
+				t.Fatalf("%d nodes are disturbed at once, not %d:\n%s", n, b.Size(of), text(p))
 			}
 		}
 		for i, batch := range p.Batches {
@@ -111,13 +111,13 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 					bound = append(bound, name)
 				}
 			}
-			if len(bound) <= b.Of(of) {
+			if len(bound) <= b.Size(of) {
 				continue
 			}
 			for _, x := range bound {
 				for _, y := range bound {
 					if !together[i+1] || !bundle[x][y] {
-						t.Fatalf("batch %d has %q, not %d of %q:\n%s", i+1, bound, b.Of(of), nodes, text(p))
+						t.Fatalf("batch %d has %q, not %d of %q:\n%s", i+1, bound, b.Size(of), nodes, text(p))
 					}
 				}
 			}
@@ -258,7 +258,7 @@ func TestBatches(t *testing.T) {
 		watch := &ended{}
 		result := f.watched(p, watch, 1+small(t, 3, "parallel"))
 		wantUntouched(t, p, result, watch)
-		back, left := wayback.PutBack(p, result.Done, failedSteps(result))
+		back, left := wayback.Restore(p, result.Done, failedSteps(result))
 		if mended := f.run(back, 4); !mended.OK() {
 			t.Fatalf("%v\n%s\nback\n%s", mended.Failed, text(p), text(back))
 		}
@@ -354,7 +354,7 @@ func wantServing(t *rapid.T, f *fleet, before []observe.Host, p *plan.Plan, r *a
 			}
 			current, ok := now[i].Node(n.Name)
 			if !ok || current.State != observe.Running || !current.Configured && n.Configured || current.Layer != n.Layer ||
-				current.Base != n.Base || spec.Differences(current.Config.Parts, n.Config.Parts) != "" {
+				current.Base != n.Base || spec.DescribeChanges(current.Config.Parts, n.Config.Parts) != "" {
 				t.Fatalf("node %s was\n%+v, is\n%+v after\n%s", n.Name, n, current, text(p))
 			}
 		}

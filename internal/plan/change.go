@@ -18,9 +18,9 @@ type change struct {
 	has    *observe.Node // nil if the node does not exist
 }
 
-// unfit returns why an existing node cannot become the desired one and must be removed first, or ""
+// incompatibility returns why an existing node cannot become the desired one and must be removed first, or ""
 // if it can.
-func (c *change) unfit() string {
+func (c *change) incompatibility() string {
 	current, wanted := c.has, c.wanted
 	switch {
 	case current.State == observe.Broken:
@@ -29,53 +29,54 @@ func (c *change) unfit() string {
 		return fmt.Sprintf("id changed from %d to %d", current.ID, wanted.ID)
 	case current.Engine != wanted.Engine:
 		return fmt.Sprintf("engine changed from %s to %s", current.Engine, wanted.Engine)
-	case !c.can().Keep && c.replaceReason() != "":
+	case !c.capabilities().Keep && c.replaceReason() != "":
 		return c.replaceReason() + "; the engine " + current.Engine + " keeps nothing of what it replaces"
 	}
 	return ""
 }
 
-// can returns the capabilities of the existing node's engine.
-func (c *change) can() observe.Capabilities { return c.host.Engines[c.has.Engine] }
+// capabilities returns the capabilities of the existing node's engine.
+func (c *change) capabilities() observe.Capabilities { return c.host.Engines[c.has.Engine] }
 
 func (c *change) replaceReason() string { return stand.LayerChange(&c.has.Node, c.wanted) }
 
-// replug describes how the disks of a machine change while it runs. It returns "" if they do not
+// diskHotplug describes how the disks of a machine change while it runs. It returns "" if they do not
 // change or the machine must be restarted for it.
-func (c *change) replug() string {
+func (c *change) diskHotplug() string {
 	current, wanted := c.has.VM, c.wanted.VM
-	if c.has.State != observe.Running || !c.can().PlugDisk || spec.Digest(current.Fixed()) != spec.Digest(wanted.Fixed()) {
+	if c.has.State != observe.Running || !c.capabilities().PlugDisk ||
+		spec.Digest(current.Fixed()) != spec.Digest(wanted.Fixed()) {
 		return ""
 	}
-	if how, live := current.Replug(wanted); live {
+	if how, live := current.DiskChange(wanted); live {
 		return how.String()
 	}
 	return ""
 }
 
-// rewire returns how the interfaces of a machine change while it runs, or the zero value if the
+// nicHotplug returns how the interfaces of a machine change while it runs, or the zero value if the
 // machine must be restarted for it.
-func (c *change) rewire() (none spec.Rewire) {
-	if c.has.State != observe.Running || !c.can().PlugNIC {
+func (c *change) nicHotplug() (none spec.NICChange) {
+	if c.has.State != observe.Running || !c.capabilities().PlugNIC {
 		return none
 	}
-	if how, live := c.has.Rewire(c.wanted, c.has.Doubt); live {
+	if how, live := c.has.NICChange(c.wanted, c.has.Doubt); live {
 		return how
 	}
 	return none
 }
 
-// misplaced reports whether a link that stays is not on its bridge.
-func (c *change) misplaced(wires spec.Rewire) bool {
-	stay := func(n *spec.Node) []spec.NIC { return spec.Without(n.NICs, slices.Concat(wires.In, wires.Out)) }
+// hasMisplacedLink reports whether a link that stays is not on its bridge.
+func (c *change) hasMisplacedLink(wires spec.NICChange) bool {
+	stay := func(n *spec.Node) []spec.NIC { return spec.WithoutNICs(n.NICs, slices.Concat(wires.In, wires.Out)) }
 	return !slices.Equal(stay(&c.has.Node), stay(c.wanted))
 }
 
-// linked returns the interfaces to compare. It leaves out the bridges if the engine can move links
+// comparedNICs returns the interfaces to compare. It leaves out the bridges if the engine can move links
 // while the node runs.
-func (c *change) linked(n *spec.Node) []spec.NIC {
-	if c.has.State != observe.Running || !c.can().MoveNIC {
+func (c *change) comparedNICs(n *spec.Node) []spec.NIC {
+	if c.has.State != observe.Running || !c.capabilities().MoveNIC {
 		return n.NICs
 	}
-	return spec.Linked(n)
+	return spec.WithoutBridges(n)
 }

@@ -15,14 +15,14 @@ import (
 // A companion is a node of another release in quarantine that moves along with the live node: a
 // staged release, or the former one. After the move, a switch or rollback finds both on one host.
 type companion struct {
-	journey
-	*stand.Edition
+	nodeMove
+	*stand.DeclaredNode
 	came int // the step that receives it
 }
 
 // companions returns the companions of nodes that move, and checks that each can move.
 func companions(
-	b *basis, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string,
+	b *planInput, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string,
 ) (all []*companion, err error) {
 	for i := range hosts {
 		h := &hosts[i]
@@ -31,7 +31,7 @@ func companions(
 			if !node.Staged || to == "" || to == h.Name || h.Unknown {
 				continue
 			}
-			c := &companion{journey: journey{node: node.Name, has: node, from: h.Name, to: to}}
+			c := &companion{nodeMove: nodeMove{node: node.Name, has: node, from: h.Name, to: to}}
 			if err := c.check(b, before[c.from], &h.Releases); err != nil {
 				return nil, err
 			}
@@ -42,7 +42,7 @@ func companions(
 }
 
 // check returns an error if a companion cannot move, which prevents the whole move.
-func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (err error) {
+func (c *companion) check(b *planInput, from *observe.Host, r *observe.Releases) (err error) {
 	release := site.ReleaseName(c.has.Release)
 	no := func(cure, format string, args ...any) error {
 		return problem.New(problem.Unable,
@@ -65,13 +65,13 @@ func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (er
 		return no(end, "it is half made")
 	}
 	var why string
-	if c.Edition, why, err = spell(b, &c.has.Node); err != nil {
+	if c.DeclaredNode, why, err = asDeclared(b, &c.has.Node); err != nil {
 		return err
 	}
 	if why != "" {
 		return no(end, "%s", why)
 	}
-	if why, _ := place.Bound(c.Site, c.Of); why != "" {
+	if why, _ := place.MoveObstacle(c.Site, c.Of); why != "" {
 		return no(end, "%s", why)
 	}
 	for _, h := range []*observe.Host{from, b.hosts[c.to]} {
@@ -79,12 +79,12 @@ func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (er
 			return no(end, "the engine %s moves no nodes", c.has.Engine)
 		}
 	}
-	return place.Fits(b.site.Key(), c.Of, b.hosts[c.to])
+	return place.CheckFit(b.site.Key(), c.Of, b.hosts[c.to])
 }
 
-// bring plans the move of companions, before the live nodes follow. If one of them fails, the live
+// moveCompanions plans the move of companions, before the live nodes follow. If one of them fails, the live
 // nodes have not been disturbed. Afterwards companions are stopped, as after a boot of their host.
-func (m *mover) bring(all []*companion) {
+func (m *movePlanner) moveCompanions(all []*companion) {
 	left := map[string][]int{} // host -> the steps after which companions have left it
 	for _, c := range all {
 		why := fmt.Sprintf("release %s, in quarantine: ", site.ReleaseName(c.has.Release))
@@ -97,16 +97,16 @@ func (m *mover) bring(all []*companion) {
 				Undo: "start", Needs: []int{copied}, Was: &c.has.Node,
 			})
 		}
-		c.came = m.travel(&c.journey, c.Node, why, m.up.layers.make(m.hosts[c.to], c.Layers), halt)
+		c.came = m.planTransfer(&c.nodeMove, c.Node, why, m.up.layers.planLayers(m.hosts[c.to], c.Layers), halt)
 		m.came[c.node] = append(m.came[c.node], c.came)
-		left[c.from] = append(left[c.from], leave(m.draft, c.from, c.to, &c.has.Node, c.came))
+		left[c.from] = append(left[c.from], cleanUpMoved(m.planBuilder, c.from, c.to, &c.has.Node, c.came))
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		h := m.before[name]
 		for i := range h.Networks {
 			n := &h.Networks[i].Network
 			on := func(node observe.Node) bool {
-				return site.Quarantine(m.site.Key(), node.Release) == n.Site && stands(&node.Node, n)
+				return site.Quarantine(m.site.Key(), node.Release) == n.Site && isOn(&node.Node, n)
 			}
 			goes := func(c *companion) bool { return c.from == name && on(c.has) }
 			stays := func(node observe.Node) bool {

@@ -83,7 +83,7 @@ func TestEquipped(t *testing.T) {
 				{ID: 0, Online: "0-1", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2}}},
 				{ID: 1, Online: "2", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2, Free: 2}}},
 			},
-			Functions: []observe.Function{
+			Functions: []observe.PCIFunction{
 				{Address: "0000:00:1c.0", Bridge: true, Driver: "pcieport", Group: "1"},
 				{Address: "0000:03:00.0", Driver: "e1000e", Group: "1"},
 				{Address: "0000:04:00.0", Driver: "igb", Group: "2"}, {Address: "0000:04:00.1", Driver: "nvme", Group: "2"},
@@ -146,7 +146,7 @@ func TestPagesElsewhere(t *testing.T) {
 	hosts[0].Hugepages, hosts[0].Numa = all,
 		[]observe.Numa{{ID: 0, Online: "0", Hugepages: all}, {ID: 1, Online: "1", Hugepages: none}}
 	const want = "of which NUMA node 1 of host sv1 has 0 of 0 free; 256 are needed (echo 256 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages)"
-	if _, err := plan.Up(s, hosts, plan.Goal{}); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := plan.Up(s, hosts, plan.Goal{}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
@@ -203,7 +203,7 @@ func TestDataShutsDown(t *testing.T) {
 		virtual(&s.Nodes[3])
 		f.reach(t, s)
 		hosts := f.observe()
-		hosts[0].Functions = []observe.Function{{Address: "0000:03:00.0", Driver: "e1000e", Group: "1"}}
+		hosts[0].Functions = []observe.PCIFunction{{Address: "0000:03:00.0", Driver: "e1000e", Group: "1"}}
 		node, _ := hosts[0].Node("portal")
 		c.edit(&node.VM)
 		c.edit(&s.Nodes[3].VM)
@@ -257,7 +257,7 @@ func TestSmallerDisk(t *testing.T) {
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
-		case c.want != "" && (problem.Exit(err) != int(problem.Mistake) ||
+		case c.want != "" && (problem.ExitCode(err) != int(problem.Mistake) ||
 			!regexp.MustCompile(c.want).MatchString(err.Error())):
 			t.Errorf("%s: %v", name, err)
 		}

@@ -15,38 +15,38 @@ import (
 // Down plans the removal of nodes. If all nodes are selected, it also removes everything else of
 // the site. With goal.Volumes, it removes persistent data too.
 func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
-	cut := settling(s, hosts, goal)
+	cut := resolveMoves(s, hosts, goal)
 	hosts = cut.After
-	d := newDraft(s, hosts, goal)
-	settleMoves(d, cut)
+	d := newPlanBuilder(s, hosts, goal)
+	finishMoves(d, cut)
 	for i := range hosts {
-		dropArrivals(d, &hosts[i])
+		discardArrivals(d, &hosts[i])
 		downHost(d, &hosts[i])
 	}
 	return d.sorted()
 }
 
-// dropArrivals plans the removal of data received for nodes that are on no host.
-func dropArrivals(d *draft, h *observe.Host) {
+// discardArrivals plans the removal of data received for nodes that are on no host.
+func discardArrivals(d *planBuilder, h *observe.Host) {
 	for _, a := range h.Arrivals {
-		if d.goal.concerns(a.Name) {
+		if d.goal.selects(a.Name) {
 			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
-			d.add(Step{Kind: DropNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "asked for",
+			d.add(Step{Kind: DiscardNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "asked for",
 				Disturbs: []string{a.Name}})
 		}
 	}
 }
 
-func downHost(d *draft, h *observe.Host) {
+func downHost(d *planBuilder, h *observe.Host) {
 	var gone []int
 	for i := range h.Nodes {
-		if n := &h.Nodes[i]; d.goal.concerns(n.Name) {
+		if n := &h.Nodes[i]; d.goal.selects(n.Name) {
 			gone = append(gone, d.removeNode(h, n, "asked for"))
 		}
 	}
 	if d.goal.Volumes {
 		for _, v := range h.Volumes {
-			if v.Node == "" && d.goal.Nodes != nil || v.Node != "" && !d.goal.concerns(v.Node) {
+			if v.Node == "" && d.goal.Nodes != nil || v.Node != "" && !d.goal.selects(v.Node) {
 				continue
 			}
 			title := v.Name
@@ -71,7 +71,7 @@ func downHost(d *draft, h *observe.Host) {
 	if h.Names != "" {
 		last = append(last, d.forgetNames(h, "asked for", gone))
 	}
-	live := slices.Collect(maps.Values(h.Releases.Resting()))
+	live := slices.Collect(maps.Values(h.Releases.RestartTargets()))
 	for _, release := range h.Releases.Staged {
 		if !slices.Contains(live, release) { // the next up makes the live releases again
 			last = append(last, d.add(Step{
@@ -87,7 +87,7 @@ func downHost(d *draft, h *observe.Host) {
 
 // Stop plans that nodes are stopped and keep everything they have.
 func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
-	p, _ := power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
+	p, _ := planPower(s, hosts, goal, func(d *planBuilder, h *observe.Host, n *observe.Node) error {
 		if n.Runs() {
 			d.stop(h, n, "asked for")
 		}
@@ -100,8 +100,8 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 // resumes a machine that was paused because its host had no room, and restarts a node whose state
 // is unusable.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
-		if why := n.Ruined(); why != "" {
+	return planPower(s, hosts, goal, func(d *planBuilder, h *observe.Host, n *observe.Node) error {
+		if why := n.RestartReason(); why != "" {
 			return start(d, h, n, []int{d.stop(h, n, why)})
 		}
 		if n.State != observe.Stopped && !n.Starved {
@@ -113,7 +113,7 @@ func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 
 // Restart plans that existing nodes start again as they are. Running nodes are stopped first.
 func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
+	return planPower(s, hosts, goal, func(d *planBuilder, h *observe.Host, n *observe.Node) error {
 		if n.State == observe.Broken {
 			return nil
 		}
@@ -125,15 +125,15 @@ func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	})
 }
 
-// power plans that existing nodes are started or stopped, each as set plans it.
-func power(s *site.Site, hosts []observe.Host, goal Goal,
-	set func(*draft, *observe.Host, *observe.Node) error) (*Plan, error) {
-	hosts = scoped(s, hosts)
-	d := newDraft(s, hosts, goal)
+// planPower plans that existing nodes are started or stopped, each as set plans it.
+func planPower(s *site.Site, hosts []observe.Host, goal Goal,
+	set func(*planBuilder, *observe.Host, *observe.Node) error) (*Plan, error) {
+	hosts = inScope(s, hosts)
+	d := newPlanBuilder(s, hosts, goal)
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
 			n := &hosts[i].Nodes[j]
-			if !goal.concerns(n.Name) {
+			if !goal.selects(n.Name) {
 				continue
 			}
 			if err := set(d, &hosts[i], n); err != nil {
@@ -145,11 +145,11 @@ func power(s *site.Site, hosts []observe.Host, goal Goal,
 }
 
 // start plans that a stopped node, or one that an earlier step stops, runs as it is and is healthy.
-func start(d *draft, h *observe.Host, n *observe.Node, needs []int) error {
-	if err := place.Able(h, n.Name, n.Engine); err != nil {
+func start(d *planBuilder, h *observe.Host, n *observe.Node, needs []int) error {
+	if err := place.CheckEngine(h, n.Name, n.Engine); err != nil {
 		return err
 	}
-	if lost := lostNetwork(h, &n.Node); lost != "" {
+	if lost := missingNetwork(h, &n.Node); lost != "" {
 		return problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot",
 			n.Name, lost).At(h.Name).
 			Try("orrery up makes the networks and starts the nodes")
@@ -163,10 +163,10 @@ func start(d *draft, h *observe.Host, n *observe.Node, needs []int) error {
 	return nil
 }
 
-// lostNetwork returns a network whose bridge a node needs and the host lacks, or "" if none is
+// missingNetwork returns a network whose bridge a node needs and the host lacks, or "" if none is
 // missing. The start of the node puts a link that is on no bridge, or was deleted, on the bridge of
 // its network.
-func lostNetwork(h *observe.Host, n *spec.Node) string {
+func missingNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).HasHostEnds() && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {
 			home := on.Bridge == nic.Bridge || nic.Bridge == "" && on.Name == nic.Network

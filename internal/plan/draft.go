@@ -7,25 +7,25 @@ import (
 	"orrery/internal/site"
 )
 
-// A draft is an unfinished plan: the steps so far, in the order in which they were added, and the
+// A planBuilder is an unfinished plan: the steps so far, in the order in which they were added, and the
 // claims that they free.
-type draft struct {
-	*basis
+type planBuilder struct {
+	*planInput
 	Plan
 	frees    freed
 	settled  map[string][]int // node -> the steps that finish its interrupted move
 	arrivals map[string][]int // host -> the steps by which nodes arrive from other hosts
 }
 
-func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
-	return &draft{
-		basis: newBasis(s, hosts, goal), Plan: Plan{Site: s.Name}, frees: freed{},
+func newPlanBuilder(s *site.Site, hosts []observe.Host, goal Goal) *planBuilder {
+	return &planBuilder{
+		planInput: newPlanInput(s, hosts, goal), Plan: Plan{Site: s.Name}, frees: freed{},
 		settled: map[string][]int{}, arrivals: map[string][]int{},
 	}
 }
 
 // add appends a step and returns its number.
-func (d *draft) add(s Step) int {
+func (d *planBuilder) add(s Step) int {
 	s.N = len(d.Steps)
 	s.Needs = slices.Clone(s.Needs) // callers may share a list between steps, and sorted writes to it
 	d.Steps = append(d.Steps, &s)
@@ -34,7 +34,7 @@ func (d *draft) add(s Step) int {
 
 // sorted returns the plan in an order in which every step comes after those that it needs.
 // Otherwise the order in which the steps were added is kept.
-func (d *draft) sorted() *Plan {
+func (d *planBuilder) sorted() *Plan {
 	place := make([]int, len(d.Steps))
 	for i := range place {
 		place[i] = -1

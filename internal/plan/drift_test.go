@@ -21,16 +21,16 @@ func drifting(t *testing.T) (*fleet, func(node string, all ...observe.Drift)) {
 	f.reach(t, s)
 	return f, func(name string, all ...observe.Drift) {
 		n, _ := s.Node(name)
-		spelt, err := spec.NewMaker(s).Node(n)
+		spelt, err := spec.NewBuilder(s).Node(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.hosts[0].Drift(engine.RefOf(spelt), all...)
+		f.hosts[0].AddDrift(engine.RefOf(spelt), all...)
 	}
 }
 
 var (
-	stoppedUnit = observe.Drift{Kind: observe.DriftService, How: observe.Halted, Subject: "receptor.service",
+	stoppedUnit = observe.Drift{Kind: observe.DriftService, How: observe.NotRunning, Subject: "receptor.service",
 		Role: "receptor", Want: "running", Found: "stopped"}
 	goneProgram = observe.Drift{Kind: observe.DriftProgram, How: observe.Gone, Subject: "/usr/bin/tar",
 		Want: "as in its layer", Found: "gone"}
@@ -55,7 +55,7 @@ func TestMend(t *testing.T) {
 			"service receptor.service is stopped, not running; and 1 more",
 		"node receptor2: check: prove health",
 	)
-	if got := p.Disturbed(); !slices.Equal(got, []string{"receptor2"}) {
+	if got := p.DisturbedNodes(); !slices.Equal(got, []string{"receptor2"}) {
 		t.Errorf("disturbed are %v", got)
 	}
 	if len(p.Steps[2].Drift) != 4 {

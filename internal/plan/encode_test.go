@@ -43,7 +43,7 @@ func TestStepsTravel(t *testing.T) {
 		s := g.edited(t).site()
 		live := func() (*site.Site, error) { return s, nil }
 		p := f.up(t, s, plan.Goal{})
-		pack.NoteRestarts(p)
+		pack.MarkRestarts(p)
 		for _, p := range []*plan.Plan{p, wayback.Undo(p, p.Steps), plan.Down(s, f.observe(), plan.Goal{Volumes: true})} {
 			packer := pack.New(s, nil)
 			for _, step := range p.Steps {

@@ -15,7 +15,7 @@ func TestEnding(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
 	f.reach(t, s)
-	for ending, kind := range map[plan.Ending]plan.Kind{
+	for ending, kind := range map[plan.StopMode]plan.Kind{
 		{}:                     plan.StopNode,
 		{Timeout: time.Second}: plan.StopNode,
 		{Hard: true}:           plan.KillNode,

@@ -67,7 +67,7 @@ func TestMachineLimits(t *testing.T) {
 // TestUnable: if a node cannot run on its host, this is reported with a cure before anything is
 // done, and only for selected nodes.
 func TestUnable(t *testing.T) {
-	lacks := observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed",
+	lacks := observe.Capabilities{Unable: observe.Missing{What: "QEMU is not installed",
 		Cure: "apt-get install qemu-system-x86"}}
 	caps := observe.Capabilities{Keep: true}
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func wantUp(t *testing.T, name string, s *site.Site, hosts []observe.Host, goal 
 	t.Helper()
 	_, err := plan.Up(s, hosts, goal)
 	if want == "" && err != nil || want != "" &&
-		(err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(exit)) {
+		(err == nil || !strings.Contains(err.Error(), want) || problem.ExitCode(err) != int(exit)) {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestPooled(t *testing.T) {
 		virtual(&s.Nodes[3])
 		s.Nodes[3].Engine = site.Xen
 		s.Nodes[3].Limits.Memory = c.wish * mib
-		caps := observe.Capabilities{Keep: true, Pool: &observe.Pool{Total: 8192 * mib, Free: c.free * mib}}
+		caps := observe.Capabilities{Keep: true, Pool: &observe.MemoryPool{Total: 8192 * mib, Free: c.free * mib}}
 		h := observe.Host{Name: "sv1", Cpus: 3, Memory: 512 * mib,
 			Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.Xen: caps}}
 		if c.runs {
@@ -151,9 +151,9 @@ func TestStartUnable(t *testing.T) {
 	only := plan.Goal{Nodes: map[string]bool{"portal": true}}
 	f.run(plan.Stop(s, f.observe(), only), 1)
 	hosts := f.observe()
-	hosts[0].Engines[site.KVM] = observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed",
+	hosts[0].Engines[site.KVM] = observe.Capabilities{Unable: observe.Missing{What: "QEMU is not installed",
 		Cure: "apt-get install qemu-system-x86"}}
-	if _, err := plan.Start(s, hosts, only); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := plan.Start(s, hosts, only); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "node portal cannot run on host sv1: QEMU is not installed") {
 		t.Error(err)
 	}

@@ -38,7 +38,7 @@ func newFleet(names ...string) *fleet {
 	f := &fleet{faults: &fake.Faults{}}
 	for i, name := range names {
 		h := memory.New(need.Scratch(), "rapid", name, 64, 256<<30)
-		h.Also(site.KVM, observe.Capabilities{MoveNIC: true, Keep: true, Accel: observe.TCG})
+		h.AddEngine(site.KVM, observe.Capabilities{MoveNIC: true, Keep: true, Accel: observe.TCG})
 		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
 		h.Addresses = []observe.Address{{Prefix: fmt.Sprintf("10.8.1.%d/24", i+1), Link: "enp0", MTU: 1500}}
 		f.hosts = append(f.hosts, h)
@@ -101,7 +101,7 @@ func (f *fleet) up(t failer, s *site.Site, goal plan.Goal) *plan.Plan {
 		if err := h.Worker.Runs.Sweep(context.Background()); err != nil {
 			t.Fatalf("%v", err)
 		}
-		h.Stand(s)
+		h.SetSite(s)
 	}
 	p, err := plan.Up(s, f.observe(), goal)
 	if err != nil {
@@ -128,11 +128,11 @@ func (f *fleet) reach(t failer, s *site.Site) *plan.Plan {
 // wantReached compares what is there with what is declared, in all that a spec says.
 func (f *fleet) wantReached(t failer, s *site.Site) {
 	t.Helper()
-	placed, err := place.Place(s, f.observe())
+	placed, err := place.Assign(s, f.observe())
 	if err != nil {
 		t.Fatalf("plan.Place: %v", err)
 	}
-	maker := spec.NewMaker(placed)
+	maker := spec.NewBuilder(placed)
 	for _, h := range f.observe() {
 		var networks []spec.Network
 		count := 0
@@ -186,15 +186,15 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 		slices.SortFunc(networks, func(a, b spec.Network) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range networks {
 			j := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == networks[i].Name })
-			if j >= 0 && plan.PassedThrough(&h, &h.Networks[j], &networks[i]) {
+			if j >= 0 && plan.IsPassedThrough(&h, &h.Networks[j], &networks[i]) {
 				h.Networks[j].Drift = nil
 			}
 		}
-		same := func(existing observe.Network, wanted spec.Network) bool { return existing.Is(&wanted) }
+		same := func(existing observe.Network, wanted spec.Network) bool { return existing.Matches(&wanted) }
 		if !slices.EqualFunc(h.Networks, networks, same) {
 			t.Fatalf("host %s has the networks\n%+v, not\n%+v", h.Name, h.Networks, networks)
 		}
-		if want := spec.Names(placed); count > 0 && h.Names != want || count == 0 && h.Names != "" {
+		if want := spec.NamesDigest(placed); count > 0 && h.Names != want || count == 0 && h.Names != "" {
 			t.Fatalf("host %s has other names", h.Name)
 		}
 	}
@@ -229,6 +229,6 @@ func joint(placed *site.Site, f *fleet, n spec.Network, on string) spec.VXLAN {
 	if len(peers) == 0 || n.Kind != "" {
 		return spec.VXLAN{}
 	}
-	joint.Peers = spec.NewPeers(peers)
+	joint.Peers = spec.FormatPeers(peers)
 	return joint
 }

@@ -11,29 +11,29 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A layerDraft plans the layers of nodes.
-type layerDraft struct {
-	*draft
+// A layerPlanner plans the layers of nodes.
+type layerPlanner struct {
+	*planBuilder
 	steps   map[string]int            // host and digest -> step that builds or fetches it
 	fetched map[string]string         // digest -> last host that is planned to fetch it
 	origins map[string]*place.Origin  // digest -> where the layer comes from
 	needed  map[string]map[string]int // digest -> host -> number of nodes that need it, or nil if not counted yet
 }
 
-func newLayerDraft(d *draft) *layerDraft {
-	return &layerDraft{
-		draft: d, steps: map[string]int{}, fetched: map[string]string{}, origins: map[string]*place.Origin{},
+func newLayerPlanner(d *planBuilder) *layerPlanner {
+	return &layerPlanner{
+		planBuilder: d, steps: map[string]int{}, fetched: map[string]string{}, origins: map[string]*place.Origin{},
 	}
 }
 
-// under plans the layers that a node needs, each once on a host and after the layers below it. It
+// planNode plans the layers that a node needs, each once on a host and after the layers below it. It
 // returns the steps to wait for.
-func (d *layerDraft) under(h *observe.Host, n *site.Node) []int {
-	return d.make(h, d.makerOf(n).Layers(n))
+func (d *layerPlanner) planNode(h *observe.Host, n *site.Node) []int {
+	return d.planLayers(h, d.makerOf(n).Layers(n))
 }
 
-// make plans layers on a host, each after the layers below it.
-func (d *layerDraft) make(h *observe.Host, layers []*spec.Layer) []int {
+// planLayers plans layers on a host, each after the layers below it.
+func (d *layerPlanner) planLayers(h *observe.Host, layers []*spec.Layer) []int {
 	awaited := map[string]int{} // the topmost steps, by layer
 	for i, l := range layers {
 		var needs []int
@@ -44,16 +44,16 @@ func (d *layerDraft) make(h *observe.Host, layers []*spec.Layer) []int {
 				break
 			}
 		}
-		if step, ok := d.provide(h, l, layers[:i], needs); ok {
+		if step, ok := d.planLayer(h, l, layers[:i], needs); ok {
 			awaited[l.Digest] = step
 		}
 	}
 	return slices.Sorted(maps.Values(awaited))
 }
 
-// provide plans that a host gets a layer. The host fetches it from hosts that have it or from the
+// planLayer plans that a host gets a layer. The host fetches it from hosts that have it or from the
 // one that builds it for all, or it builds the layer itself. The layers in before may be below it.
-func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
+func (d *layerPlanner) planLayer(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
 	if h.Layers[l.Digest] {
 		return 0, false
 	}
@@ -68,7 +68,7 @@ func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Laye
 		s.Reason += ", and in that of " + humanize.List(sources, 4)
 		if builder != nil {
 			s.Sources, s.Reason = []string{builder.Name}, "not in the store: "+l.Digest+", and built on "+builder.Name
-			d.make(builder, append(slices.Clone(before), l))
+			d.planLayers(builder, append(slices.Clone(before), l))
 			needs = append(needs, d.steps[builder.Name+" "+l.Digest])
 		}
 		s.After, d.fetched[l.Digest] = d.fetched[l.Digest], h.Name
@@ -81,7 +81,7 @@ func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Laye
 
 // sources returns the hosts that have a layer. If there are none, builder is the host that builds
 // it, which is itself if no other host needs the layer.
-func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
+func (d *layerPlanner) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
 	if len(d.hosts) < 2 {
 		return nil, itself
 	}
@@ -96,16 +96,16 @@ func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string,
 	if len(from.Has) > 0 {
 		return from.Has, nil
 	}
-	return nil, from.For(itself)
+	return nil, from.BuilderFor(itself)
 }
 
 // countNeeds counts, for each layer and host, the nodes there that need it or will.
-func (d *layerDraft) countNeeds() {
+func (d *layerPlanner) countNeeds() {
 	d.needed = map[string]map[string]int{}
 	for i := range d.site.Nodes {
 		n := &d.site.Nodes[i]
 		h, ok := d.hosts[n.Host]
-		if !ok || h.Unknown || !d.goal.concerns(n.Name) || !d.certain(n) {
+		if !ok || h.Unknown || !d.goal.selects(n.Name) || !d.isLocated(n) {
 			continue
 		}
 		for _, l := range d.makerOf(n).Layers(n) {

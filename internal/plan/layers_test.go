@@ -14,7 +14,7 @@ import (
 // that fetches it has its sources, and the host that fetches before it.
 func TestLayersOverHosts(t *testing.T) {
 	base := func(s *site.Site) string {
-		return newDraft(s, nil, Goal{}).makerOf(&s.Nodes[0]).Layers(&s.Nodes[0])[0].Digest
+		return newPlanBuilder(s, nil, Goal{}).makerOf(&s.Nodes[0]).Layers(&s.Nodes[0])[0].Digest
 	}
 	for what, c := range map[string]struct {
 		change func(s *site.Site, hosts []observe.Host)
@@ -62,7 +62,7 @@ func TestLayersOverHosts(t *testing.T) {
 }
 
 func newNode(s *site.Site, i int) *spec.Node {
-	n, err := newDraft(s, nil, Goal{}).maker.Node(&s.Nodes[i])
+	n, err := newPlanBuilder(s, nil, Goal{}).maker.Node(&s.Nodes[i])
 	if err != nil {
 		panic(err)
 	}

@@ -31,35 +31,36 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	cut := settling(released, hosts, goal)
-	all, err := journeys(released, scoped(s, cut.After), moves)
+	cut := resolveMoves(released, hosts, goal)
+	all, err := nodeMoves(released, inScope(s, cut.After), moves)
 	if err != nil {
 		return nil, err
 	}
 	before := byName(hosts)
-	hosts = moved(scoped(s, cut.After), all)
-	placed, err := place.Place(released, hosts)
+	hosts = hostsAfterMove(inScope(s, cut.After), all)
+	placed, err := place.Assign(released, hosts)
 	if err != nil {
 		return nil, err
 	}
-	up, err := newSiteDraft(placed, hosts, goal)
+	up, err := newSitePlanner(placed, hosts, goal)
 	if err != nil {
 		return nil, err
 	}
-	m := &mover{
-		draft: up.draft, up: up, before: before, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
+	m := &movePlanner{
+		planBuilder: up.planBuilder, up: up, before: before, fixed: released.HostByNode(), made: map[string][]networkStep{},
+		came: map[string][]int{},
 	}
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy continues with the received data
-		return h.End == handover.Drop &&
-			slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
+		return h.Resolution == handover.Discard &&
+			slices.ContainsFunc(all, func(j nodeMove) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
-	settleMoves(m.draft, cut)
-	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
-	with, err := companions(m.basis, cut.After, before, moves)
+	finishMoves(m.planBuilder, cut)
+	m.Warnings = append(m.Warnings, warnMTUChange(m.planInput)...)
+	with, err := companions(m.planInput, cut.After, before, moves)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.move(all, with); err != nil {
+	if err := m.planMoves(all, with); err != nil {
 		return nil, err
 	}
 	return m.sorted(), nil
@@ -77,30 +78,30 @@ func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Pla
 	return MoveNodes(s, hosts, goal, moves)
 }
 
-// A journey is the move of one node.
-type journey struct {
+// A nodeMove is the move of one node.
+type nodeMove struct {
 	node     string
 	has      observe.Node // current state
 	from, to string       // hosts
 	ran      bool         // it runs, or ran until this move was interrupted
 }
 
-// journeys returns the journeys of nodes that are not on their new host, in the order in which the
+// nodeMoves returns the journeys of nodes that are not on their new host, in the order in which the
 // site declares them.
-func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]journey, error) {
+func nodeMoves(s *site.Site, hosts []observe.Host, moves map[string]string) ([]nodeMove, error) {
 	for _, name := range slices.Sorted(maps.Keys(moves)) {
 		if _, ok := s.Node(name); !ok {
 			return nil, problem.New(problem.Usage, "no node is called %q", name).Try("orrery ls names those that there are")
 		}
 	}
-	var all []journey
+	var all []nodeMove
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		to, asked := moves[n.Name]
 		if !asked {
 			continue
 		}
-		j, err := journeyOf(n, hosts, to)
+		j, err := nodeMoveOf(n, hosts, to)
 		if err != nil {
 			return nil, err
 		}
@@ -111,10 +112,10 @@ func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]jo
 	return all, nil
 }
 
-// journeyOf returns the journey of a node. Its hosts are the same if the node is already there.
-func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) {
+// nodeMoveOf returns the journey of a node. Its hosts are the same if the node is already there.
+func nodeMoveOf(n *site.Node, hosts []observe.Host, to string) (*nodeMove, error) {
 	var names []string
-	j, unknown := &journey{node: n.Name, to: to}, ""
+	j, unknown := &nodeMove{node: n.Name, to: to}, ""
 	for i := range hosts {
 		h := &hosts[i]
 		names = append(names, h.Name)
@@ -156,13 +157,13 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 	return j, nil
 }
 
-// moved returns the hosts as they are when the nodes have arrived, before they start.
-func moved(hosts []observe.Host, all []journey) []observe.Host {
+// hostsAfterMove returns the hosts as they are when the nodes have arrived, before they start.
+func hostsAfterMove(hosts []observe.Host, all []nodeMove) []observe.Host {
 	after := slices.Clone(hosts)
 	for i := range after {
 		h := &after[i]
 		h.Nodes = slices.DeleteFunc(slices.Clone(h.Nodes), func(n observe.Node) bool {
-			return slices.ContainsFunc(all, func(j journey) bool { return j.node == n.Name && j.from == h.Name })
+			return slices.ContainsFunc(all, func(j nodeMove) bool { return j.node == n.Name && j.from == h.Name })
 		})
 		for _, j := range all {
 			if j.to == h.Name {
@@ -175,28 +176,28 @@ func moved(hosts []observe.Host, all []journey) []observe.Host {
 	return after
 }
 
-// A mover drafts moves.
-type mover struct {
-	*draft
-	up     *siteDraft
+// A movePlanner drafts moves.
+type movePlanner struct {
+	*planBuilder
+	up     *sitePlanner
 	before map[string]*observe.Host // the hosts as observed
 	fixed  map[string]string        // node -> host that the site declares for it
-	made   map[string][]laid        // host -> steps that make its networks before any node stops
+	made   map[string][]networkStep // host -> steps that make its networks before any node stops
 	// The steps that tell hosts where a network's nodes are. They run when the moving nodes are
 	// stopped.
-	joins []laid
+	joins []networkStep
 	lefts []int            // the steps with which nodes have left their hosts
 	came  map[string][]int // node -> steps that receive its companions
 }
 
-// A laid network is the step that makes it. The name "" stands for all networks.
-type laid struct {
+// A networkStep network is the step that makes it. The name "" stands for all networks.
+type networkStep struct {
 	network string
 	step    int
 }
 
-// on returns the steps that make networks of a node.
-func on(n *site.Node, all []laid) (steps []int) {
+// networkSteps returns the steps that make networks of a node.
+func networkSteps(n *site.Node, all []networkStep) (steps []int) {
 	for _, one := range all {
 		if one.network == "" || slices.Contains(n.Networks(), one.network) {
 			steps = append(steps, one.step)
@@ -205,9 +206,9 @@ func on(n *site.Node, all []laid) (steps []int) {
 	return steps
 }
 
-func (m *mover) move(all []journey, with []*companion) error {
+func (m *movePlanner) planMoves(all []nodeMove, with []*companion) error {
 	for i := range all {
-		if err := all[i].check(m.basis, m.before[all[i].from]); err != nil {
+		if err := all[i].check(m.planInput, m.before[all[i].from]); err != nil {
 			return err
 		}
 	}
@@ -219,35 +220,35 @@ func (m *mover) move(all []journey, with []*companion) error {
 	for _, h := range m.hosts {
 		hosts = append(hosts, *h)
 	}
-	if err := place.Come(m.site, hosts, names, func(node string) bool { return m.fixed[node] != "" }); err != nil {
+	if err := place.CheckMoves(m.site, hosts, names, func(node string) bool { return m.fixed[node] != "" }); err != nil {
 		return err
 	}
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
-		if err := m.ground(m.hosts[host]); err != nil {
+		if err := m.planNetworks(m.hosts[host]); err != nil {
 			return err
 		}
 	}
-	m.bring(with)
+	m.moveCompanions(with)
 	for i := range all {
-		if err := m.journey(&all[i]); err != nil {
+		if err := m.planMove(&all[i]); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.goal.Nodes)) {
-		if !slices.ContainsFunc(all, func(j journey) bool { return j.node == name }) {
-			m.resume(name)
+		if !slices.ContainsFunc(all, func(j nodeMove) bool { return j.node == name }) {
+			m.planResume(name)
 		}
 	}
-	settle(m.draft)
+	orderByClaims(m.planBuilder)
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
-		m.clear(m.hosts[host])
-		m.tell(m.hosts[host])
+		m.removeUnusedNetworks(m.hosts[host])
+		m.updateNames(m.hosts[host])
 	}
 	return nil
 }
 
 // check returns an error if a node is tied to its host, or if the other host cannot have it.
-func (j *journey) check(b *basis, from *observe.Host) error {
+func (j *nodeMove) check(b *planInput, from *observe.Host) error {
 	n, _ := b.site.Node(j.node)
 	wanted, err := b.makerOf(n).Node(n)
 	if err != nil {
@@ -258,7 +259,7 @@ func (j *journey) check(b *basis, from *observe.Host) error {
 		return problem.New(problem.Unable, "node %s cannot move to host %s: %s", n.Name, j.to,
 			fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
-	if why, cure := place.Bound(b.makerOf(n).Site, n); why != "" {
+	if why, cure := place.MoveObstacle(b.makerOf(n).Site, n); why != "" {
 		return no(cure, "%s", why)
 	}
 	upFirst := "orrery up " + n.Name + " first, then move"
@@ -281,35 +282,35 @@ func (j *journey) check(b *basis, from *observe.Host) error {
 			return no("orrery backup and orrery restore take it there", "the engine %s moves no nodes", n.Engine)
 		}
 	}
-	return place.Fits(b.site.Key(), n, to)
+	return place.CheckFit(b.site.Key(), n, to)
 }
 
-// ground plans the networks of a host. Missing networks are made before nodes stop. Changes of
+// planNetworks plans the networks of a host. Missing networks are made before nodes stop. Changes of
 // existing networks are done when the moving nodes are stopped.
-func (m *mover) ground(h *observe.Host) error {
+func (m *movePlanner) planNetworks(h *observe.Host) error {
 	if h.Unknown {
 		return nil
 	}
-	nodes := nodesOn(m.site, h.Name, m.goal)
+	nodes := selectedNodesOn(m.site, h.Name, m.goal)
 	ready := m.up.prepare(h, len(nodes) > 0)
 	for _, step := range ready {
-		m.made[h.Name] = append(m.made[h.Name], laid{"", step})
+		m.made[h.Name] = append(m.made[h.Name], networkStep{"", step})
 	}
-	used := m.up.networks.uses(nodes)
+	used := m.up.networks.usedNetworks(nodes)
 	for _, wanted := range m.up.networks.all {
 		wanted = m.up.networks.spans.On(h.Name, wanted)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 &&
-			used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
+			used[wanted.Name] && replacesLink(&h.Networks[i], &wanted) {
 			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew",
 				wanted.Name, h.Name).Try("orrery up first, then move")
 		}
 	}
-	steps, err := m.up.networks.make(h, nodes, ready)
+	steps, err := m.up.networks.planNetworks(h, nodes, ready)
 	if err != nil {
 		return err
 	}
 	for _, network := range slices.Sorted(maps.Keys(steps)) {
-		one := laid{network, steps[network]}
+		one := networkStep{network, steps[network]}
 		if m.Steps[one.step].WasNetwork == nil {
 			m.made[h.Name] = append(m.made[h.Name], one)
 		} else {
@@ -319,25 +320,25 @@ func (m *mover) ground(h *observe.Host) error {
 	return nil
 }
 
-// nodesOn returns the nodes of a host in a placed site that are selected.
-func nodesOn(s *site.Site, host string, goal Goal) (nodes []*site.Node) {
+// selectedNodesOn returns the nodes of a host in a placed site that are selected.
+func selectedNodesOn(s *site.Site, host string, goal Goal) (nodes []*site.Node) {
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Host == host && goal.concerns(n.Name) {
+		if n := &s.Nodes[i]; n.Host == host && goal.selects(n.Name) {
 			nodes = append(nodes, n)
 		}
 	}
 	return nodes
 }
 
-// journey plans the move of one node.
-func (m *mover) journey(j *journey) error {
+// planMove plans the move of one node.
+func (m *movePlanner) planMove(j *nodeMove) error {
 	n, _ := m.site.Node(j.node)
 	wanted, err := m.makerOf(n).Node(n)
 	if err != nil {
 		return err
 	}
-	to, from, current, ready := m.hosts[j.to], m.before[j.from], &j.has, on(n, m.made[j.to])
-	joins := on(n, m.joins)
+	to, from, current, ready := m.hosts[j.to], m.before[j.from], &j.has, networkSteps(n, m.made[j.to])
+	joins := networkSteps(n, m.joins)
 	halt := func(copied int) int {
 		if current.Runs() {
 			copied = m.stop(from, current, "moves to host "+j.to, append(slices.Clone(ready), copied)...)
@@ -348,21 +349,22 @@ func (m *mover) journey(j *journey) error {
 		}
 		return copied
 	}
-	last := m.travel(j, wanted, "", append(m.up.layers.under(to, n), m.came[j.node]...), halt)
+	last := m.planTransfer(j, wanted, "", append(m.up.layers.planNode(to, n), m.came[j.node]...), halt)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
-		arrival := change{to, n, wanted, arrived(wanted, current)}
-		u := &nodeDraft{change: arrival, up: m.up, before: append(ready, last), ground: joins}
+		arrival := change{to, n, wanted, receivedNode(wanted, current)}
+		u := &nodePlanner{change: arrival, up: m.up, before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
-	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &current.Node, last))
+	m.lefts = append(m.lefts, cleanUpMoved(m.planBuilder, j.from, j.to, &current.Node, last))
 	return nil
 }
 
-// travel plans the transfer of a node to another host, which makes it as wanted. Its data is copied
+// planTransfer plans the transfer of a node to another host, which makes it as wanted. Its data is copied
 // while it runs, and the rest once halt has stopped it. travel returns the step that receives the
 // node.
-func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, halt func(copied int) int) int {
+func (m *movePlanner) planTransfer(j *nodeMove, wanted *spec.Node, why string, needs []int,
+	halt func(copied int) int) int {
 	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
 		return m.add(Step{
 			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: why + reason, Undo: undo, Needs: needs,
@@ -372,12 +374,12 @@ func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, h
 	needs = append(needs, m.settled[j.node]...)
 	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", needs...)
 	last := step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", halt(copied))
-	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
+	last = step(HandOverNode, j.from, j.to, "to host "+j.to, "take it back", last)
 	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 }
 
-// resume plans that a node whose move was interrupted runs again.
-func (m *mover) resume(name string) {
+// planResume plans that a node whose move was interrupted runs again.
+func (m *movePlanner) planResume(name string) {
 	n, ok := m.site.Node(name)
 	if !ok {
 		return
@@ -388,9 +390,9 @@ func (m *mover) resume(name string) {
 		return
 	}
 	if wanted, err := m.makerOf(n).Node(n); err == nil {
-		u := &nodeDraft{
-			change: change{host, n, wanted, arrived(wanted, current)}, up: m.up,
-			before: slices.Concat(on(n, m.made[n.Host]), m.settled[n.Name]), ground: on(n, m.joins),
+		u := &nodePlanner{
+			change: change{host, n, wanted, receivedNode(wanted, current)}, up: m.up,
+			before: slices.Concat(networkSteps(n, m.made[n.Host]), m.settled[n.Name]), ground: networkSteps(n, m.joins),
 		}
 		if last := u.resume(-1); last >= 0 {
 			m.arrivals[n.Host] = append(m.arrivals[n.Host], last)
@@ -399,7 +401,7 @@ func (m *mover) resume(name string) {
 }
 
 // resume plans that a node runs. It returns the last step, or other if there is none.
-func (u *nodeDraft) resume(other int) int {
+func (u *nodePlanner) resume(other int) int {
 	u.upNode()
 	if len(u.steps) == 0 {
 		return other
@@ -407,29 +409,29 @@ func (u *nodeDraft) resume(other int) int {
 	return u.steps[len(u.steps)-1]
 }
 
-// arrived returns a node in its state after it was received: made as declared, with the
+// receivedNode returns a node in its state after it was received: made as declared, with the
 // configuration that it had.
-func arrived(wanted *spec.Node, old *observe.Node) *observe.Node {
+func receivedNode(wanted *spec.Node, old *observe.Node) *observe.Node {
 	node := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: old.Configured, Active: old.Active,
 		Resume: true}
 	node.Config = old.Config
 	return node
 }
 
-// clear plans the removal of networks that a host no longer needs, since their nodes are on other
-// hosts.
-func (m *mover) clear(h *observe.Host) {
+// removeUnusedNetworks plans the removal of networks that a host no longer needs, since their nodes
+// are on other hosts.
+func (m *movePlanner) removeUnusedNetworks(h *observe.Host) {
 	if h.Unknown {
 		return
 	}
-	here := nodesOn(m.site, h.Name, Goal{})
-	used := m.up.networks.uses(here)
+	here := selectedNodesOn(m.site, h.Name, Goal{})
+	used := m.up.networks.usedNetworks(here)
 	for i := range h.Networks {
 		n := &h.Networks[i].Network
 		concerned := func(node site.Node) bool {
-			return m.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
+			return m.goal.selects(node.Name) && slices.Contains(node.Networks(), n.Name)
 		}
-		stays := func(existing observe.Node) bool { return stands(&existing.Node, n) }
+		stays := func(existing observe.Node) bool { return isOn(&existing.Node, n) }
 		if used[n.Name] || !slices.ContainsFunc(m.site.Nodes, concerned) || slices.ContainsFunc(h.Nodes, stays) {
 			continue
 		}
@@ -446,9 +448,9 @@ func (m *mover) clear(h *observe.Host) {
 	}
 }
 
-// tell plans to write the names on a host when nodes have arrived, whose SSH host keys are there
+// updateNames plans to write the names on a host when nodes have arrived, whose SSH host keys are there
 // now, or when nodes are on other hosts than before.
-func (m *mover) tell(h *observe.Host) {
+func (m *movePlanner) updateNames(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
 	reason := "nodes have come"
 	if len(came) == 0 {

@@ -92,7 +92,7 @@ func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
 	apart := of
 	apart.Stage = release
 	n, _ := apart.Node(name)
-	staged, err := spec.NewMaker(&apart).Node(n)
+	staged, err := spec.NewBuilder(&apart).Node(n)
 	if err != nil {
 		panic(err)
 	}
@@ -100,7 +100,7 @@ func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
 		h := &f.hosts[i]
 		if _, live := h.Node(name); live {
 			h.Nodes = append(h.Nodes, observe.Node{Node: *staged, State: observe.Running, Configured: true})
-			for _, network := range spec.NewMaker(&apart).Networks() {
+			for _, network := range spec.NewBuilder(&apart).Networks() {
 				h.Networks = append(h.Networks, observe.Network{Network: network})
 			}
 			break
@@ -133,12 +133,12 @@ func (f *paper) do(s *Step) error {
 			id = n.ID
 		}
 	}
-	node, found := h.Has(id)
-	arrival, arrives := h.Arrival(id)
+	node, found := h.NodeByID(id)
+	arrival, arrives := h.IncomingMove(id)
 	drop := func() {
-		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.Arrival) bool { return a.ID == id })
+		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.IncomingMove) bool { return a.ID == id })
 	}
-	given := slices.IndexFunc(h.Given, func(g observe.Given) bool { return g.ID == id })
+	given := slices.IndexFunc(h.Given, func(g observe.OutgoingMove) bool { return g.ID == id })
 	switch s.Kind {
 	case BuildLayer, FetchLayer:
 		h.Layers[s.Layer.Digest] = true
@@ -152,7 +152,7 @@ func (f *paper) do(s *Step) error {
 		h.Networks = append(h.Networks, observe.Network{Network: *s.Network})
 	case RemoveNetwork:
 		for _, n := range h.Nodes {
-			if n.Runs() && stands(&n.Node, s.Network) && n.Staged == (s.Network.Site != n.Site) {
+			if n.Runs() && isOn(&n.Node, s.Network) && n.Staged == (s.Network.Site != n.Site) {
 				return fmt.Errorf("node %s is on it", n.Name)
 			}
 		}
@@ -194,36 +194,36 @@ func (f *paper) do(s *Step) error {
 		if found || given >= 0 {
 			return fmt.Errorf("it is there already")
 		}
-		if _, here := f.host(s.Peer).Has(id); !here {
+		if _, here := f.host(s.Peer).NodeByID(id); !here {
 			return fmt.Errorf("it is not on host %s", s.Peer)
 		}
 		drop()
-		h.Arrivals = append(h.Arrivals, observe.Arrival{Name: s.Subject, ID: s.Node.ID, From: s.Peer})
+		h.Arrivals = append(h.Arrivals, observe.IncomingMove{Name: s.Subject, ID: s.Node.ID, From: s.Peer})
 	case SendNode:
-		if from, here := f.host(s.Peer).Has(id); !here || from.Runs() || !arrives {
+		if from, here := f.host(s.Peer).NodeByID(id); !here || from.Runs() || !arrives {
 			return fmt.Errorf("it runs, or nothing has come")
 		}
 		f.sent++
 		arrival.Whole, arrival.Sum = true, fmt.Sprint("sum ", f.sent)
-	case GiveNode:
-		a, whole := f.host(s.Peer).Arrival(id)
+	case HandOverNode:
+		a, whole := f.host(s.Peer).IncomingMove(id)
 		if !found || node.Runs() || !whole || !a.Whole {
 			return fmt.Errorf("it runs, or not all of it has come")
 		}
-		h.Given = append(h.Given, observe.Given{Node: *node, To: s.Peer, Sum: a.Sum})
+		h.Given = append(h.Given, observe.OutgoingMove{Node: *node, To: s.Peer, Sum: a.Sum})
 		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 	case ReceiveNode:
 		from := f.host(s.Peer)
-		i := slices.IndexFunc(from.Given, func(g observe.Given) bool { return g.ID == id })
+		i := slices.IndexFunc(from.Given, func(g observe.OutgoingMove) bool { return g.ID == id })
 		if i < 0 || !arrives || !arrival.Whole || from.Given[i].Sum != arrival.Sum || from.Given[i].To != h.Name || found {
 			return fmt.Errorf("nobody has given it, or not all of it has come")
 		}
-		came := arrived(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
+		came := receivedNode(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
 		came.Resume = s.Runs
 		h.Nodes = append(h.Nodes, *came)
 		f.came[fmt.Sprint(h.Name, id)] = true
 		drop()
-	case LeaveNode:
+	case CleanUpNode:
 		if given < 0 {
 			return fmt.Errorf("it was not given")
 		}
@@ -235,7 +235,7 @@ func (f *paper) do(s *Step) error {
 		reclaimed := h.Given[given].Node
 		reclaimed.State = observe.Stopped
 		h.Nodes, h.Given = append(h.Nodes, reclaimed), slices.Delete(h.Given, given, given+1)
-	case DropNode:
+	case DiscardNode:
 		if found && !f.came[fmt.Sprint(h.Name, id)] {
 			return fmt.Errorf("it has run here")
 		}
@@ -253,7 +253,7 @@ func (f *paper) do(s *Step) error {
 func (f *paper) one(id int) error {
 	var holders []string
 	for i := range f.hosts {
-		if _, ok := f.hosts[i].Has(id); ok {
+		if _, ok := f.hosts[i].NodeByID(id); ok {
 			holders = append(holders, f.hosts[i].Name)
 		}
 	}
@@ -299,7 +299,8 @@ func TestMove(t *testing.T) {
 			kinds = append(kinds, step.Kind)
 		}
 	}
-	if want := []Kind{CopyNode, StopNode, SendNode, GiveNode, ReceiveNode, StartNode, LeaveNode}; !slices.Equal(kinds,
+	if want := []Kind{CopyNode, StopNode, SendNode, HandOverNode, ReceiveNode, StartNode,
+		CleanUpNode}; !slices.Equal(kinds,
 		want) {
 		t.Errorf("the steps are %v, not %v\n%s", kinds, want, told(p))
 	}
@@ -323,13 +324,13 @@ func TestMove(t *testing.T) {
 // removed if it moves to another.
 func TestMoveGoesOn(t *testing.T) {
 	s, f := movable()
-	f.hosts[2].Arrivals = []observe.Arrival{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
+	f.hosts[2].Arrivals = []observe.IncomingMove{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
 	for to, dropped := range map[string]bool{"sv3": false, "sv2": true} {
 		p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": to})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if drops := slices.ContainsFunc(p.Steps, func(s *Step) bool { return s.Kind == DropNode }); drops != dropped {
+		if drops := slices.ContainsFunc(p.Steps, func(s *Step) bool { return s.Kind == DiscardNode }); drops != dropped {
 			t.Errorf("to %s, it is removed: %v\n%s", to, drops, told(p))
 		}
 	}
@@ -420,7 +421,7 @@ func TestMoveCompany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, release := range []int{7, 8} {
-		if n, ok := f.host("sv3").Has(site.FullID(release, 11)); !ok || n.State != observe.Stopped || !n.Configured ||
+		if n, ok := f.host("sv3").NodeByID(site.FullID(release, 11)); !ok || n.State != observe.Stopped || !n.Configured ||
 			!n.Staged {
 			t.Errorf("host sv3 has %+v", n)
 		}
@@ -444,13 +445,13 @@ func TestMoveCompany(t *testing.T) {
 		t.Errorf("with a release of it elsewhere, up has to do (%v)\n%s", err, told(p))
 	}
 	p, err = MoveNodes(s, f.seen(), goal, to)
-	if err != nil || len(p.Disturbed()) > 0 {
+	if err != nil || len(p.DisturbedNodes()) > 0 {
 		t.Fatalf("%v\n%s", err, told(p))
 	}
 	if err := f.run(p, func([]int) int { return 0 }); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := at.Has(7011); !ok {
+	if _, ok := at.NodeByID(7011); !ok {
 		t.Errorf("it has not followed\n%s", told(p))
 	}
 	at.Nodes[slices.IndexFunc(at.Nodes, func(n observe.Node) bool { return n.Release == 7 })].Base = "other"
@@ -544,7 +545,7 @@ func TestMoveAfterKill(t *testing.T) {
 			}
 			holders := 0
 			for i := range f.hosts {
-				if _, ok := f.hosts[i].Has(site.FullID(7, n.ID)); ok {
+				if _, ok := f.hosts[i].NodeByID(site.FullID(7, n.ID)); ok {
 					holders++
 					if last == "move" && moves[n.Name] != "" && on != f.hosts[i].Name {
 						t.Fatalf("release 7 of node %s is on host %s\nafter\n%s", n.Name, f.hosts[i].Name, told(p))

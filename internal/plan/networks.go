@@ -13,30 +13,30 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A networkDraft plans the networks of nodes.
-type networkDraft struct {
-	*draft
+// A networkPlanner plans the networks of nodes.
+type networkPlanner struct {
+	*planBuilder
 	all      []spec.Network // of the site
-	spans    overlay.Joints // the networks that are on several hosts
+	spans    overlay.Spans  // the networks that are on several hosts
 	relinked map[claim]bool // the networks whose links are recreated
 	refused  problem.List   // the networks that hosts cannot have
 }
 
-// newNetworkDraft determines how networks are joined between hosts. It must be called before nodes
+// newNetworkPlanner determines how networks are joined between hosts. It must be called before nodes
 // are made by the Maker, since their MTUs depend on that.
-func newNetworkDraft(d *draft, hosts []observe.Host) (*networkDraft, error) {
+func newNetworkPlanner(d *planBuilder, hosts []observe.Host) (*networkPlanner, error) {
 	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
 	d.maker.MTUs = spans.MTUs()
 	d.Warnings = append(d.Warnings, warnings...)
-	return &networkDraft{draft: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
+	return &networkPlanner{planBuilder: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
 }
 
-// make plans the networks that nodes are on, and the veth pairs below them. It returns the steps by
+// planNetworks plans the networks that nodes are on, and the veth pairs below them. It returns the steps by
 // network.
-func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
+func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
-	used := d.uses(nodes)
-	d.joined(h, used)
+	used := d.usedNetworks(nodes)
+	d.addJoined(h, used)
 	for _, wanted := range d.all { // veth pairs come first
 		if !used[wanted.Name] {
 			continue
@@ -46,27 +46,27 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
 			Network: &wanted, Undo: "remove network " + wanted.Name,
 		}
-		veth, anew := d.vethPairUnder(wanted.Parent, steps)
+		veth, anew := d.vethPairStep(wanted.Parent, steps)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 {
 			old := &h.Networks[i]
-			if (old.Is(&wanted) || PassedThrough(h, old, &wanted)) && !anew {
+			if (old.Matches(&wanted) || IsPassedThrough(h, old, &wanted)) && !anew {
 				continue
 			}
 			if s.Reason = networkDifference(old, &wanted); s.Reason == "" {
 				s.Reason = "its veth pair is made anew"
 			}
-			if anew || relinks(old, &wanted) {
-				removed, err := d.unlink(h, &old.Network, s.Reason)
+			if anew || replacesLink(old, &wanted) {
+				removed, err := d.planUnlink(h, &old.Network, s.Reason)
 				if err != nil {
 					return nil, err
 				}
 				s.Needs = append(slices.Clone(s.Needs), removed)
 			} else {
 				s.WasNetwork, s.Undo, s.Disturbs = &old.Network, "make network "+wanted.Name+" as it was",
-					cutOff(h, &old.Network, &wanted)
+					cutOffNodes(h, &old.Network, &wanted)
 			}
 		}
-		if p := clash.Planned(h, &wanted, d.all); p != nil {
+		if p := clash.CheckPlanned(h, &wanted, d.all); p != nil {
 			d.refused = append(d.refused, p)
 		}
 		if anew {
@@ -87,24 +87,24 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 	return steps, nil
 }
 
-// unlink plans the removal of a network whose link must be replaced, after the nodes on it are
+// planUnlink plans the removal of a network whose link must be replaced, after the nodes on it are
 // stopped.
-func (d *networkDraft) unlink(h *observe.Host, old *spec.Network, why string) (int, error) {
+func (d *networkPlanner) planUnlink(h *observe.Host, old *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
-		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, old) && !d.goal.concerns(n.Name) {
+		if n := &h.Nodes[i]; n.Runs() && isOn(&n.Node, old) && !d.goal.selects(n.Name) {
 			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", old.Name, n.Name).
 				Try("orrery up without naming nodes, or stop %s", n.Name)
 		}
 	}
 	step := d.removeNetwork(h, old, why, nil)
-	d.frees.network(h, old, step)
+	d.frees.addNetwork(h, old, step)
 	d.relinked[networkClaim(h.Name, old.Name)] = true
 	return step, nil
 }
 
-// uses returns the names of the networks that nodes are on, and of the veth pairs that the networks
+// usedNetworks returns the names of the networks that nodes are on, and of the veth pairs that the networks
 // or the nodes use.
-func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
+func (d *networkPlanner) usedNetworks(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		for _, nic := range n.NICs {
@@ -124,9 +124,9 @@ func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	return used
 }
 
-// joined adds networks of a host that are or were joined with other hosts and that selected nodes
+// addJoined adds networks of a host that are or were joined with other hosts and that selected nodes
 // use on any host. Each host must know where all of these nodes are.
-func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
+func (d *networkPlanner) addJoined(h *observe.Host, used map[string]bool) {
 	if d.goal.Nodes == nil {
 		return // each network is either used or removed
 	}
@@ -134,66 +134,66 @@ func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
 		n := &h.Networks[i]
 		used[n.Name] = used[n.Name] || (d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) &&
 			slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
-				return d.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
+				return d.goal.selects(node.Name) && slices.Contains(node.Networks(), n.Name)
 			})
 	}
 }
 
-// vethPairUnder returns the step that recreates the veth pair of an interface, or false if no step
+// vethPairStep returns the step that recreates the veth pair of an interface, or false if no step
 // does.
-func (d *networkDraft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
+func (d *networkPlanner) vethPairStep(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
-		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
+		if s := d.Steps[step]; s.Network.HasEnd(name) && s.WasNetwork == nil {
 			return step, true
 		}
 	}
 	return 0, false
 }
 
-// under returns the steps that make the networks of a node and the veth pairs below them.
-func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
+// stepsFor returns the steps that make the networks of a node and the veth pairs below them.
+func (d *networkPlanner) stepsFor(n *spec.Node, steps map[string]int) (all []int) {
 	for _, nic := range n.NICs {
 		if step, ok := steps[nic.Network]; ok {
 			all = append(all, step)
 		}
-		if step, ok := d.vethPairUnder(nic.Parent, steps); ok {
+		if step, ok := d.vethPairStep(nic.Parent, steps); ok {
 			all = append(all, step)
 		}
 	}
 	return all
 }
 
-// relinks reports whether changing a network replaces the link that nodes are attached to.
-func relinks(old *observe.Network, wanted *spec.Network) bool {
+// replacesLink reports whether changing a network replaces the link that nodes are attached to.
+func replacesLink(old *observe.Network, wanted *spec.Network) bool {
 	return old.Kind != wanted.Kind || old.Parent != wanted.Parent || old.Ends != wanted.Ends ||
 		wanted.Kind == spec.VethPair &&
 			len(old.Drift) > 0
 }
 
-// PassedThrough reports whether a veth pair is as desired, except that neither end is on the host
+// IsPassedThrough reports whether a veth pair is as desired, except that neither end is on the host
 // because running nodes have taken them.
-func PassedThrough(h *observe.Host, old *observe.Network, wanted *spec.Network) bool {
+func IsPassedThrough(h *observe.Host, old *observe.Network, wanted *spec.Network) bool {
 	return wanted.Kind == spec.VethPair && old.Network == *wanted &&
 		slices.Equal(old.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
-		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && has(&n.Node, wanted) })
+		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && hasEndOf(&n.Node, wanted) })
 }
 
-// stands reports whether a node is on a network. On a veth pair, that includes nodes that have
+// isOn reports whether a node is on a network. On a veth pair, that includes nodes that have
 // taken an end of it or are on one.
-func stands(n *spec.Node, on *spec.Network) bool {
+func isOn(n *spec.Node, on *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
-		return nic.Network == on.Name || on.Joins(nic.Parent) && n.KindOf(nic) == nic.Kind
+		return nic.Network == on.Name || on.HasEnd(nic.Parent) && n.KindOf(nic) == nic.Kind
 	})
 }
 
-// has reports whether a node has taken an end of a veth pair.
-func has(n *spec.Node, veth *spec.Network) bool {
-	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return veth.Joins(nic.Parent) && n.Takes(nic) })
+// hasEndOf reports whether a node has taken an end of a veth pair.
+func hasEndOf(n *spec.Node, veth *spec.Network) bool {
+	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return veth.HasEnd(nic.Parent) && n.TakesInterface(nic) })
 }
 
-// cutOff returns the running nodes that cannot reach their gateway for a while when a network
+// cutOffNodes returns the running nodes that cannot reach their gateway for a while when a network
 // changes.
-func cutOff(h *observe.Host, old, wanted *spec.Network) []string {
+func cutOffNodes(h *observe.Host, old, wanted *spec.Network) []string {
 	if old.Gateway == wanted.Gateway {
 		return nil
 	}
@@ -210,7 +210,7 @@ func cutOff(h *observe.Host, old, wanted *spec.Network) []string {
 
 func networkDifference(old *observe.Network, wanted *spec.Network) string {
 	var all []string
-	if changed := spec.Differences(networkParts(&old.Network), networkParts(wanted)); changed != "" {
+	if changed := spec.DescribeChanges(networkParts(&old.Network), networkParts(wanted)); changed != "" {
 		all = append(all, changed)
 	}
 	for _, what := range old.Drift {
@@ -219,8 +219,8 @@ func networkDifference(old *observe.Network, wanted *spec.Network) string {
 	return strings.Join(all, ", ")
 }
 
-func networkParts(n *spec.Network) spec.Parts {
-	return spec.Parts{
+func networkParts(n *spec.Network) spec.PartDigests {
+	return spec.PartDigests{
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU),
 		"router": fmt.Sprint(n.Router),
 		"host":   n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),

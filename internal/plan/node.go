@@ -14,17 +14,17 @@ import (
 // upNode plans the steps that make one node match the site. It returns the step that configures the
 // node, if there is one. A stopped node without autostart is left stopped, unless the user selected
 // it by name, it ran before, or its roles have yet to be applied.
-func (u *nodeDraft) upNode() (configure int, planned bool) {
+func (u *nodePlanner) upNode() (configure int, planned bool) {
 	wanted, current := u.wanted, u.has
 	wasOn := current != nil && (current.Runs() || current.Resume)
-	running := u.shape() && current.State == observe.Running
+	running := u.ensureDeclared() && current.State == observe.Running
 	if !running {
 		if !wanted.Autostart && !wasOn && u.up.goal.Nodes == nil && !u.fresh && current.Configured {
 			return 0, false
 		}
 		u.step(StartNode, u.startReason(), "stop")
 	}
-	u.mend()
+	u.repair()
 	reason := u.configureReason()
 	if reason != "" {
 		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
@@ -42,10 +42,10 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 	return configure, planned
 }
 
-// A nodeDraft is the unfinished chain of steps of one node.
-type nodeDraft struct {
+// A nodePlanner is the unfinished chain of steps of one node.
+type nodePlanner struct {
 	change
-	up     *siteDraft
+	up     *sitePlanner
 	before []int // needs of the first step
 	ground []int // needs of the first step that is not a stop
 	steps  []int
@@ -54,7 +54,7 @@ type nodeDraft struct {
 }
 
 // step appends a step to the chain.
-func (u *nodeDraft) step(kind Kind, reason, undo string) int {
+func (u *nodePlanner) step(kind Kind, reason, undo string) int {
 	needs := slices.Clone(u.before)
 	if len(u.steps) > 0 {
 		needs = []int{u.steps[len(u.steps)-1]}
@@ -67,7 +67,7 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 		Node: u.wanted}
 	if u.has != nil {
 		s.Was = &u.has.Node
-		if kind == ReplaceNode || kind == StopNode || kind == KillNode || kind == ConfigureNode && u.restarts() {
+		if kind == ReplaceNode || kind == StopNode || kind == KillNode || kind == ConfigureNode && u.restartsServices() {
 			s.Disturbs = []string{u.node.Name}
 		}
 	}
@@ -76,20 +76,20 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	return n
 }
 
-// restarts reports whether configuring the running node restarts services. If only files with
-// site.File.Restarts changed, it checks just the services that these name. Any other change may
+// restartsServices reports whether configuring the running node restarts services. If only files with
+// site.SourceFile.Restarts changed, it checks just the services that these name. Any other change may
 // restart all services of its role and of roles that need it.
-func (u *nodeDraft) restarts() bool {
+func (u *nodePlanner) restartsServices() bool {
 	if u.has.State != observe.Running {
 		return false
 	}
 	old, desired := &u.has.Config, &u.wanted.Config
 	running := desired.Running(true)
-	whole := u.fresh || !u.has.Configured || !u.wanted.Staged && !u.has.Active && liveOnly(u.wanted)
+	whole := u.fresh || !u.has.Configured || !u.wanted.Staged && !u.has.Active && isLiveOnly(u.wanted)
 	if whole || !slices.Equal(old.Services, desired.Services) || !maps.Equal(old.Active, desired.Active) {
 		return len(running) > 0
 	}
-	for _, part := range spec.Changed(old.Parts, desired.Parts) {
+	for _, part := range spec.ChangedParts(old.Parts, desired.Parts) {
 		services, exact := u.restartedBy(part)
 		if !exact {
 			return len(running) > 0
@@ -103,7 +103,7 @@ func (u *nodeDraft) restarts() bool {
 
 // restartedBy returns the services that a changed part of a configuration restarts, or false if the
 // site does not declare them.
-func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
+func (u *nodePlanner) restartedBy(part string) (services []string, exact bool) {
 	if _, added := u.has.Config.Parts[part]; !added {
 		return nil, false
 	}
@@ -117,49 +117,49 @@ func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
 	return nil, false
 }
 
-// mend plans the repair of a running node's drift, unless the node is recreated.
-func (u *nodeDraft) mend() {
+// repair plans the repair of a running node's drift, unless the node is recreated.
+func (u *nodePlanner) repair() {
 	if u.fresh || u.has == nil || len(u.has.Drift) == 0 {
 		return
 	}
-	n := u.step(MendNode, "drifted: "+observe.Drifts(u.has.Drift), "")
+	n := u.step(RepairNode, "drifted: "+observe.DescribeDrifts(u.has.Drift), "")
 	u.up.Steps[n].Drift = u.has.Drift
-	if slices.ContainsFunc(u.has.Drift, observe.Drift.Disturbs) {
+	if slices.ContainsFunc(u.has.Drift, observe.Drift.Disrupts) {
 		u.up.Steps[n].Disturbs = []string{u.node.Name}
 	}
 }
 
-// halt plans to stop the node if it runs.
-func (u *nodeDraft) halt(kind Kind, why string) {
+// stopIfRunning plans to stop the node if it runs.
+func (u *nodePlanner) stopIfRunning(kind Kind, why string) {
 	if u.has.Runs() {
-		u.up.frees.node(u.host, &u.has.Node, u.step(kind, why, "start"))
+		u.up.frees.addNode(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
 
-// shape plans that the node exists in its declared form. It reports whether the node keeps the
+// ensureDeclared plans that the node exists in its declared form. It reports whether the node keeps the
 // state that it was in.
-func (u *nodeDraft) shape() (undisturbed bool) {
+func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 	if u.has == nil {
-		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
+		u.before = append(u.before, u.up.layers.planNode(u.host, u.node)...)
 		u.step(CreateNode, "new", "destroy")
 		u.fresh = true
 		return false
 	}
 	if why := u.replaceReason(); why != "" {
-		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
+		u.before = append(u.before, u.up.layers.planNode(u.host, u.node)...)
 		kind := StopNode
 		if !u.has.KeepsData() && !u.has.WritesDisks() {
 			// Undo restores the node. Its guest may not yet have written out data that belongs on a
 			// disk.
 			kind = KillNode
 		}
-		u.halt(kind, why)
+		u.stopIfRunning(kind, why)
 		u.step(ReplaceNode, why+"; its private layer is made anew", "put the former layers back")
 		u.fresh = true
 		return false
 	}
 	if why := u.reshapeReason(); why != "" {
-		u.halt(StopNode, why)
+		u.stopIfRunning(StopNode, why)
 		u.step(ReshapeNode, why, "put the former interfaces and mounts back")
 		return false
 	}
@@ -167,21 +167,21 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	if why := stand.LimitsChange(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
 		if why == "" {
 			why = "autostart changed"
-		} else if u.has.Runs() && !u.can().LiveLimits {
+		} else if u.has.Runs() && !u.capabilities().LiveLimits {
 			why += "; the engine " + u.has.Engine + " limits only what does not run"
-			u.halt(StopNode, why)
+			u.stopIfRunning(StopNode, why)
 			u.step(ReshapeNode, why, "put the former limits back")
 			return false
 		}
 		changes = append(changes, why)
 	}
-	wires := u.rewire()
+	wires := u.nicHotplug()
 	u.unplug(wires.Out)
-	if how := u.replug(); how != "" {
+	if how := u.diskHotplug(); how != "" {
 		changes = append(changes, how)
 	}
 	if len(wires.In) > 0 {
-		changes = append(changes, spec.NetworksOf("plugs", wires.In))
+		changes = append(changes, spec.DescribeNetworks("plugs", wires.In))
 	}
 	if len(changes) > 0 {
 		n := u.step(LimitNode, strings.Join(changes, ", "), "put back what was")
@@ -189,49 +189,49 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 			u.up.Steps[n].Was = u.less
 		}
 	}
-	if u.has.State == observe.Running && u.misplaced(wires) {
+	if u.has.State == observe.Running && u.hasMisplacedLink(wires) {
 		n := u.step(MoveLinks, "links are not on their networks", "move them back")
 		u.up.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
 	}
 	return true
 }
 
-func (u *nodeDraft) reshapeReason() string {
+func (u *nodePlanner) reshapeReason() string {
 	old := u.has.Node
-	if u.replug() != "" {
+	if u.diskHotplug() != "" {
 		old.VM = u.wanted.VM
 	}
-	if !u.rewire().IsZero() {
+	if !u.nicHotplug().IsZero() {
 		old.NICs = u.wanted.NICs
 	}
-	return cmp.Or(stand.ShapeChange(&old, u.wanted, u.linked), u.relinkReason())
+	return cmp.Or(stand.ShapeChange(&old, u.wanted, u.comparedNICs), u.relinkReason())
 }
 
 // unplug plans to remove interfaces from a running machine. This is a step of its own, before new
 // interfaces are added. Other nodes may wait for the network or the address, and the new interfaces
 // may wait for those nodes.
-func (u *nodeDraft) unplug(nics []spec.NIC) {
+func (u *nodePlanner) unplug(nics []spec.NIC) {
 	if len(nics) == 0 {
 		return
 	}
 	ground := u.ground
 	u.ground = nil
-	n := u.step(LimitNode, spec.NetworksOf("unplugs", nics), "plug them again")
+	n := u.step(LimitNode, spec.DescribeNetworks("unplugs", nics), "plug them again")
 	u.ground = ground
 	less := *u.wanted
 	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart,
-		spec.Without(u.has.NICs, nics)
+		spec.WithoutNICs(u.has.NICs, nics)
 	u.up.Steps[n].Node, u.less = &less, &less
-	u.up.frees.links(u.host, &u.has.Node, nics, n)
+	u.up.frees.addLinks(u.host, &u.has.Node, nics, n)
 }
 
 // relinkReason returns why a running node must be restarted although its declaration is unchanged:
 // because of its links, or because its state is unusable.
-func (u *nodeDraft) relinkReason() string {
+func (u *nodePlanner) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
 	}
-	if why := u.has.Ruined(); why != "" {
+	if why := u.has.RestartReason(); why != "" {
 		return why
 	}
 	if len(u.has.Unlinked) > 0 {
@@ -244,14 +244,14 @@ func (u *nodeDraft) relinkReason() string {
 	}
 	for _, s := range u.up.Steps {
 		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair &&
-			stands(&u.has.Node, s.Network) {
+			isOn(&u.has.Node, s.Network) {
 			return "network " + s.Subject + " is made anew"
 		}
 	}
 	return ""
 }
 
-func (u *nodeDraft) startReason() string {
+func (u *nodePlanner) startReason() string {
 	switch {
 	case u.has == nil:
 		return "new"
@@ -265,7 +265,7 @@ func (u *nodeDraft) startReason() string {
 	return "not running"
 }
 
-func (u *nodeDraft) configureReason() string {
+func (u *nodePlanner) configureReason() string {
 	switch {
 	case u.fresh && u.has == nil:
 		if len(u.wanted.Config.Parts)+len(u.wanted.Config.Services) == 0 {
@@ -276,20 +276,20 @@ func (u *nodeDraft) configureReason() string {
 		return "apply roles anew"
 	case !u.has.Configured:
 		return "not finished before"
-	case !u.wanted.Staged && !u.has.Active && liveOnly(u.wanted):
+	case !u.wanted.Staged && !u.has.Active && isLiveOnly(u.wanted):
 		// A failed switch had retired it, and it did not run when the switch was undone.
 		return "not active"
 	}
-	if why := spec.Differences(u.has.Config.Parts, u.wanted.Config.Parts); why != "" {
+	if why := spec.DescribeChanges(u.has.Config.Parts, u.wanted.Config.Parts); why != "" {
 		return why
 	}
 	if !slices.Equal(u.has.Config.Services, u.wanted.Config.Services) {
 		return "services changed"
 	}
-	return spec.Differences(u.has.Config.Active, u.wanted.Config.Active)
+	return spec.DescribeChanges(u.has.Config.Active, u.wanted.Config.Active)
 }
 
-// liveOnly reports whether a node has or does something that only live nodes may.
-func liveOnly(n *spec.Node) bool {
+// isLiveOnly reports whether a node has or does something that only live nodes may.
+func isLiveOnly(n *spec.Node) bool {
 	return len(n.Config.Active) > 0 || n.Exclusive()
 }

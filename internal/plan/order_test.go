@@ -88,10 +88,10 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 	case a.Kind == plan.RemoveNetwork && b.Kind == plan.MakeNetwork:
 		return a.Subject == b.Subject || share(a, b)
 	case makesEnds(a) && b.Kind == plan.MakeNetwork:
-		return b.Network.Parent != "" && a.Network.Joins(b.Network.Parent)
+		return b.Network.Parent != "" && a.Network.HasEnd(b.Network.Parent)
 	case makesEnds(a) && b.Kind == plan.StartNode:
 		return slices.ContainsFunc(b.Node.NICs, func(nic spec.NIC) bool {
-			return nic.Parent != "" && a.Network.Joins(nic.Parent)
+			return nic.Parent != "" && a.Network.HasEnd(nic.Parent)
 		})
 	}
 	return false

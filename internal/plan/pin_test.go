@@ -20,7 +20,7 @@ func TestPinned(t *testing.T) {
 		s.Nodes[0].Limits.Pin = pin
 		_, err := plan.Up(s, []observe.Host{{Name: "sv1", Cpus: 3, Online: "0-1,4", Memory: 1 << 40}}, plan.Goal{})
 		if want == "" && err != nil || want != "" &&
-			(err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(problem.Mistake)) {
+			(err == nil || !strings.Contains(err.Error(), want) || problem.ExitCode(err) != int(problem.Mistake)) {
 			t.Errorf("pin %q: %v", pin, err)
 		}
 	}

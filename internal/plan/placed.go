@@ -15,19 +15,19 @@ func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Sit
 	if err != nil {
 		return nil, err
 	}
-	return place.Place(released, hosts, first...)
+	return place.Assign(released, hosts, first...)
 }
 
 // Build plans only the layers that nodes need and their hosts lack.
 func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	placed, err := PlacedAsLive(s, hosts, goal.Releases, goal.named()...)
+	placed, err := PlacedAsLive(s, hosts, goal.Releases, goal.nodeNames()...)
 	if err != nil {
 		return nil, err
 	}
-	d := newLayerDraft(newDraft(placed, hosts, goal))
+	d := newLayerPlanner(newPlanBuilder(placed, hosts, goal))
 	for i := range placed.Nodes {
-		if n := &placed.Nodes[i]; goal.concerns(n.Name) && !d.unknown(n.Host) {
-			d.under(d.hosts[n.Host], n)
+		if n := &placed.Nodes[i]; goal.selects(n.Name) && !d.isUnknown(n.Host) {
+			d.planNode(d.hosts[n.Host], n)
 		}
 	}
 	return d.sorted(), nil

@@ -11,7 +11,7 @@
 // encodes the step.
 //
 // Inside the package, a basis holds the input of a plan, and a draft holds the steps so far.
-// networkDraft, layerDraft and nodeDraft add the steps for their subject. siteDraft and mover
+// networkPlanner, layerPlanner and nodePlanner add the steps for their subject. sitePlanner and mover
 // combine them.
 package plan
 
@@ -47,11 +47,11 @@ type Goal struct {
 	Batch   site.Batch      // how many nodes Up disturbs at once; if zero, the groups decide
 	// Releases maps the numbers of the releases that may be live to the site as each declares it.
 	Releases map[int]*site.Site
-	Ending   Ending // how Down, Stop and Restart end running nodes
+	Ending   StopMode // how Down, Stop and Restart end running nodes
 }
 
-// An Ending is the way in which running nodes end.
-type Ending struct {
+// An StopMode is the way in which running nodes end.
+type StopMode struct {
 	Hard    bool          // kill them at once, like a power cut: data not yet written is lost
 	Timeout time.Duration // for shutting down, before they are killed, or 0 for DefaultStopTimeout
 }
@@ -60,17 +60,17 @@ type Ending struct {
 const DefaultStopTimeout = 90 * time.Second
 
 // Kind returns the kind of the steps that end nodes in this way.
-func (e Ending) Kind() Kind {
+func (e StopMode) Kind() Kind {
 	if e.Hard {
 		return KillNode
 	}
 	return StopNode
 }
 
-func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }
+func (g Goal) selects(node string) bool { return g.Nodes == nil || g.Nodes[node] }
 
-// named returns the names of the selected nodes, or nil if all are selected.
-func (g Goal) named() []string { return slices.Sorted(maps.Keys(g.Nodes)) }
+// nodeNames returns the names of the selected nodes, or nil if all are selected.
+func (g Goal) nodeNames() []string { return slices.Sorted(maps.Keys(g.Nodes)) }
 
 // Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
@@ -84,8 +84,8 @@ func (p *Plan) Counts() map[Kind]int {
 	return counts
 }
 
-// Disturbed returns the names of all nodes that the plan disturbs, sorted.
-func (p *Plan) Disturbed() []string {
+// DisturbedNodes returns the names of all nodes that the plan disturbs, sorted.
+func (p *Plan) DisturbedNodes() []string {
 	var all []string
 	for _, s := range p.Steps {
 		all = append(all, s.Disturbs...)

@@ -306,7 +306,7 @@ func TestFirstUp(t *testing.T) {
 	if counts := p.Counts(); counts[plan.CreateNode] != 4 || counts[plan.BuildLayer] != 3 {
 		t.Errorf("counts: %v", counts)
 	}
-	if d := p.Disturbed(); len(d) != 0 {
+	if d := p.DisturbedNodes(); len(d) != 0 {
 		t.Errorf("new nodes are disturbed: %q", d)
 	}
 }

@@ -11,14 +11,14 @@ import (
 // without a reboot. It plans this for the selected machines or, if none are selected, for all whose
 // programs were replaced.
 func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	hosts = scoped(s, hosts)
-	d := newDraft(s, hosts, goal)
+	hosts = inScope(s, hosts)
+	d := newPlanBuilder(s, hosts, goal)
 	for i := range hosts {
 		h := &hosts[i]
 		var before []int // one at a time: each needs its memory twice
 		for j := range h.Nodes {
 			n := &h.Nodes[j]
-			if !goal.concerns(n.Name) || goal.Nodes == nil && len(n.Outdated) == 0 {
+			if !goal.selects(n.Name) || goal.Nodes == nil && len(n.Outdated) == 0 {
 				continue
 			}
 			if err := renewable(h, n); err != nil {
@@ -35,11 +35,11 @@ func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 func renewable(h *observe.Host, n *observe.Node) error {
 	can := h.Engines[n.Engine]
 	switch {
-	case can.Accel == "" && can.Stuck == observe.Lack{}:
+	case can.Accel == "" && can.Stuck == observe.Missing{}:
 		return problem.New(problem.Unable,
 			"node %s is no virtual machine: nothing of the host's runs it that could be replaced", n.Name).At(h.Name).
 			Try("choose other nodes")
-	case can.Stuck != observe.Lack{}:
+	case can.Stuck != observe.Missing{}:
 		return problem.New(problem.Unable, "node %s cannot go on in another QEMU: %s", n.Name, can.Stuck.What).At(h.Name).
 			Try("%s", can.Stuck.Cure)
 	case n.State != observe.Running:

@@ -21,7 +21,7 @@ func TestRenew(t *testing.T) {
 	box.Engine = "lxc"
 	stopped := at("stopped")
 	stopped.State = observe.Stopped
-	hosts := func(stuck observe.Lack) []observe.Host {
+	hosts := func(stuck observe.Missing) []observe.Host {
 		return []observe.Host{{
 			Name: "sv1", Nodes: []observe.Node{old, current, box, stopped},
 			Engines: map[string]observe.Capabilities{"kvm": {Accel: observe.KVM, Stuck: stuck}, "lxc": {}},
@@ -37,23 +37,23 @@ func TestRenew(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		goal  plan.Goal
-		stuck observe.Lack
+		stuck observe.Missing
 		lines []string
 		err   string
 		exit  problem.Kind
 	}{
-		"all": {plan.Goal{}, observe.Lack{}, []string{"node old: renew: replaced on the host: qemu-system-x86_64"},
+		"all": {plan.Goal{}, observe.Missing{}, []string{"node old: renew: replaced on the host: qemu-system-x86_64"},
 			"", 0},
-		"chosen": {some("current", "old"), observe.Lack{},
+		"chosen": {some("current", "old"), observe.Missing{},
 			[]string{"node old: renew: replaced on the host: qemu-system-x86_64", "node current: renew: asked for"}, "", 0},
-		"a container": {some("box"), observe.Lack{}, nil, "no virtual machine", problem.Unable},
-		"stopped":     {some("stopped"), observe.Lack{}, nil, "is stopped", problem.Surprise},
-		"too old": {some("old"), observe.Lack{What: "QEMU 7.2 cannot", Cure: "install a newer one"}, nil,
+		"a container": {some("box"), observe.Missing{}, nil, "no virtual machine", problem.Unable},
+		"stopped":     {some("stopped"), observe.Missing{}, nil, "is stopped", problem.Surprise},
+		"too old": {some("old"), observe.Missing{What: "QEMU 7.2 cannot", Cure: "install a newer one"}, nil,
 			"install a newer one", problem.Unable},
 	} {
 		p, err := plan.Renew(s, hosts(c.stuck), c.goal)
 		if c.err != "" {
-			if err == nil || problem.Exit(err) != int(c.exit) || !strings.Contains(err.Error(), c.err) {
+			if err == nil || problem.ExitCode(err) != int(c.exit) || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue

@@ -97,7 +97,7 @@ func TestFailedBatchIsPutBack(t *testing.T) {
 	if len(r.Failed) != 1 || r.Failed[0].Step.Subject != "receptor1" {
 		t.Fatalf("failed: %v", r.Failed)
 	}
-	back, left := wayback.PutBack(p, r.Done, failedSteps(r))
+	back, left := wayback.Restore(p, r.Done, failedSteps(r))
 	if got := back.Nodes(); !slices.Equal(got, []string{"receptor1"}) || len(left) > 0 {
 		t.Errorf("put back is %q, left %q", got, left)
 	}

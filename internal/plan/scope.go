@@ -7,9 +7,9 @@ import (
 	"orrery/internal/site"
 )
 
-// scoped returns the hosts with only the nodes and networks of the site's stage: the live ones, or
+// inScope returns the hosts with only the nodes and networks of the site's stage: the live ones, or
 // those in the quarantine of one release. The plan does not touch the others.
-func scoped(s *site.Site, hosts []observe.Host) []observe.Host {
+func inScope(s *site.Site, hosts []observe.Host) []observe.Host {
 	networks := s.Key()
 	if s.Stage != 0 {
 		networks = site.Quarantine(networks, s.Stage)

@@ -27,7 +27,7 @@ func TestBuild(t *testing.T) {
 		"all":  {want: "build debian on sv1, build other on sv2, fetch debian on sv3"},
 		"some": {goal: Goal{Nodes: map[string]bool{"b": true}}, want: "build other on sv2"},
 		"one is built": {change: func() {
-			hosts[1].Layers = map[string]bool{spec.NewMaker(s).Layers(&s.Nodes[1])[0].Digest: true}
+			hosts[1].Layers = map[string]bool{spec.NewBuilder(s).Layers(&s.Nodes[1])[0].Digest: true}
 		}, want: "build debian on sv1, fetch debian on sv3"},
 		// Its needs are unknown.
 		"one is unknown": {change: func() { hosts[1] = observe.Host{Name: "sv2", Unknown: true} },
@@ -258,7 +258,7 @@ func TestWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, w := range joints.Ways() {
+	for _, w := range joints.Paths() {
 		got = append(got, fmt.Sprintf("%s %s-%s %d", w.Network, w.From, w.To, w.Size))
 	}
 	if text := strings.Join(got, ", "); text != "data sv1-sv2 1450, lan sv1-sv3 1350, lan sv2-sv3 1350" {
@@ -273,12 +273,12 @@ func TestStuckNode(t *testing.T) {
 		says   string
 	}{
 		"given to a host that is silent": {func(f *paper) {
-			f.hosts[0].Given = []observe.Given{{Node: f.hosts[0].Nodes[0], To: "sv3", Sum: "s"}}
+			f.hosts[0].Given = []observe.OutgoingMove{{Node: f.hosts[0].Nodes[0], To: "sv3", Sum: "s"}}
 			f.hosts[2] = observe.Host{Name: "sv3", Unknown: true}
 		}, "host sv1 has given it to host sv3, of which nothing is known"},
 		"all of it has come, and nobody has given it": {func(f *paper) {
 			n := f.hosts[0].Nodes[0]
-			f.hosts[2].Arrivals = []observe.Arrival{{Name: "a", ID: n.ID, From: "sv1", Sum: "s", Whole: true}}
+			f.hosts[2].Arrivals = []observe.IncomingMove{{Name: "a", ID: n.ID, From: "sv1", Sum: "s", Whole: true}}
 		}, "all of it has come from host sv1, which does not know that it has given it"},
 	} {
 		s, f := movable()

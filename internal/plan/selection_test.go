@@ -28,7 +28,7 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 				chosen[n.Name] = true
 			}
 		}
-		placed, err := place.Place(s, f.observe(), slices.Collect(maps.Keys(chosen))...)
+		placed, err := place.Assign(s, f.observe(), slices.Collect(maps.Keys(chosen))...)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -139,7 +139,7 @@ func TestStopAndStart(t *testing.T) {
 	goal := plan.Goal{Nodes: map[string]bool{"portal": true, "db": true}}
 	stop := plan.Stop(s, f.observe(), goal)
 	wantLines(t, stop, "node db: stop: asked for", "node portal: stop: asked for")
-	if d := stop.Disturbed(); !slices.Equal(d, []string{"db", "portal"}) {
+	if d := stop.DisturbedNodes(); !slices.Equal(d, []string{"db", "portal"}) {
 		t.Errorf("disturbed: %q", d)
 	}
 	f.run(stop, 2)
@@ -254,12 +254,12 @@ func TestMove(t *testing.T) {
 func TestNamesOfStepsInPlan(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
-	placed, err := place.Place(s, f.observe())
+	placed, err := place.Assign(s, f.observe())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range f.reach(t, s).Steps {
-		if step.Kind == plan.WriteNames && (step.Names != spec.Names(placed) || step.WasNames != "") {
+		if step.Kind == plan.WriteNames && (step.Names != spec.NamesDigest(placed) || step.WasNames != "") {
 			t.Errorf("names %q, before %q", step.Names, step.WasNames)
 		}
 	}

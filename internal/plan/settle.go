@@ -11,29 +11,29 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// settling decides how interrupted moves of the selected nodes are finished. The site must be the
+// resolveMoves decides how interrupted moves of the selected nodes are finished. The site must be the
 // one that is live.
-func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
+func resolveMoves(s *site.Site, hosts []observe.Host, goal Goal) *handover.Resolutions {
 	if s.Stage != 0 {
-		return &handover.Ends{After: hosts}
+		return &handover.Resolutions{After: hosts}
 	}
-	b := newBasis(s, hosts, goal)
-	b.homes = observe.Homes(hosts, 0)
-	receivable := func(to *observe.Host, g *observe.Given) bool { // the host has the layers of a declared node
-		n := receives(b, g)
+	b := newPlanInput(s, hosts, goal)
+	b.homes = observe.HostByNode(hosts, 0)
+	receivable := func(to *observe.Host, g *observe.OutgoingMove) bool { // the host has the layers of a declared node
+		n := receivableNode(b, g)
 		return n != nil && !slices.ContainsFunc(n.Layers(), func(digest string) bool { return !to.Layers[digest] })
 	}
-	ends := handover.Settle(hosts, goal.concerns, receivable)
+	ends := handover.Resolve(hosts, goal.selects, receivable)
 	ends.Homes = b.homes
 	return ends
 }
 
-// receives returns the node that can be made from the received data of a given node, or nil. The
+// receivableNode returns the node that can be made from the received data of a given node, or nil. The
 // site must declare the node with the same id, engine and layers. An undeclared node is known only
 // from its own host's records, and another host makes no node from those.
-func receives(b *basis, g *observe.Given) *spec.Node {
+func receivableNode(b *planInput, g *observe.OutgoingMove) *spec.Node {
 	if g.Staged {
-		e, why, err := spell(b, &g.Node.Node)
+		e, why, err := asDeclared(b, &g.Node.Node)
 		if err != nil || why != "" {
 			return nil
 		}
@@ -50,29 +50,29 @@ func receives(b *basis, g *observe.Given) *spec.Node {
 	return wanted
 }
 
-// spell returns a node in quarantine as its release made it on its current host, or on the host
+// asDeclared returns a node in quarantine as its release made it on its current host, or on the host
 // that gave it away.
-func spell(b *basis, current *spec.Node) (e *stand.Edition, why string, err error) {
+func asDeclared(b *planInput, current *spec.Node) (e *stand.DeclaredNode, why string, err error) {
 	of := b.goal.Releases[current.Release]
 	if of != nil {
-		of = of.Placed(b.homes)
+		of = of.WithHosts(b.homes)
 	}
-	return stand.Spell(current, of, b.maker.MTUs)
+	return stand.AsDeclared(current, of, b.maker.MTUs)
 }
 
-// settleMoves plans how interrupted moves are finished. Later steps for these nodes wait for that.
-func settleMoves(d *draft, m *handover.Ends) {
+// finishMoves plans how interrupted moves are finished. Later steps for these nodes wait for that.
+func finishMoves(d *planBuilder, m *handover.Resolutions) {
 	d.homes = m.Homes
 	for _, u := range m.Stuck {
 		d.stuck[u.Node] = true
 		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is left alone: %s", u.Node, u.Why))
 	}
 	for i := range m.All {
-		settleMove(d, &m.All[i])
+		finishMove(d, &m.All[i])
 	}
 }
 
-func settleMove(d *draft, h *handover.Handover) {
+func finishMove(d *planBuilder, h *handover.Handover) {
 	const why = "a move was cut short"
 	old := &spec.Node{Site: d.maker.Key(), Name: h.Node, ID: h.ID}
 	if h.Given != nil {
@@ -80,34 +80,34 @@ func settleMove(d *draft, h *handover.Handover) {
 	}
 	s := Step{Subject: h.Node, Was: old}
 	if h.Drops {
-		s.Needs = []int{d.add(Step{Kind: DropNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: old, Reason: why})}
+		s.Needs = []int{d.add(Step{Kind: DiscardNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: old, Reason: why})}
 		d.settled[h.Node] = append(d.settled[h.Node], s.Needs...)
 	}
 	if h.Given == nil {
 		return
 	}
 	s.Sum, s.Runs, s.Configured, s.Active = h.Given.Sum, h.Given.Resume, h.Given.Configured, h.Given.Active
-	switch h.End {
-	case handover.Leave:
-		leave(d, h.From, h.To, old)
+	switch h.Resolution {
+	case handover.CleanUp:
+		cleanUpMoved(d, h.From, h.To, old)
 		return
 	case handover.Reclaim:
 		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
 	case handover.Receive:
 		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From,
 			why+": host "+h.From+" has given it, and all of it is here"
-		s.Node = receives(d.basis, h.Given)
+		s.Node = receivableNode(d.planInput, h.Given)
 	}
 	step := d.add(s)
 	d.settled[h.Node] = append(d.settled[h.Node], step)
-	if h.End == handover.Receive {
+	if h.Resolution == handover.Receive {
 		d.arrivals[h.To] = append(d.arrivals[h.To], step)
-		leave(d, h.From, h.To, old, step)
+		cleanUpMoved(d, h.From, h.To, old, step)
 	}
 }
 
-// leave plans to remove what a host keeps of a node that has left it.
-func leave(d *draft, from, to string, n *spec.Node, needs ...int) int {
-	return d.add(Step{Kind: LeaveNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to,
+// cleanUpMoved plans to remove what a host keeps of a node that has left it.
+func cleanUpMoved(d *planBuilder, from, to string, n *spec.Node, needs ...int) int {
+	return d.add(Step{Kind: CleanUpNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to,
 		Needs: needs})
 }

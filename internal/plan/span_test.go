@@ -221,7 +221,8 @@ func TestUnderlay(t *testing.T) {
 	}
 	for text, want := range map[string]string{"local": "", "ops@10.8.1.2:2222": "10.8.1.2", "10.8.1.2": "10.8.1.2",
 		"root@[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:22": "2001:db8::1", "ops@sv2:22": "", "": ""} {
-		if at := (site.Host{Address: text}).Reached(); at.IsValid() != (want != "") || at.IsValid() && at.String() != want {
+		if at := (site.Host{Address: text}).UnderlayAddress(); at.IsValid() != (want != "") || at.IsValid() &&
+			at.String() != want {
 			t.Errorf("%q is at %s", text, at)
 		}
 	}
@@ -265,10 +266,10 @@ func TestEncrypt(t *testing.T) {
 	}
 	all := made(t, s, hosts, Goal{})
 	inner := func(i int) netip.Addr {
-		return site.Inner("toykat", "lan", netip.AddrFrom4([4]byte{10, 8, 1, byte(i)}))
+		return site.InnerAddress("toykat", "lan", netip.AddrFrom4([4]byte{10, 8, 1, byte(i)}))
 	}
 	lan := all["sv1 lan"]
-	peers, err := lan.VXLAN.ReadPeers()
+	peers, err := lan.VXLAN.ParsePeers()
 	if err != nil || len(peers) != 2 || lan.VXLAN.Key != key(0) || lan.VXLAN.Local != inner(1).String() ||
 		lan.MTU != 1350 || inner(1) == inner(2) {
 		t.Errorf("the network is %+v (%v)", lan, err)
@@ -285,7 +286,7 @@ func TestEncrypt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range joints.Ways() {
+	for _, w := range joints.Paths() {
 		if !w.At.Is4() || w.Size != 1500 {
 			t.Errorf("between hosts is the way %+v", w)
 		}
@@ -350,16 +351,16 @@ func TestSpanQuarantine(t *testing.T) {
 		for i := range s.Networks {
 			s.Networks[i].Kind, s.Networks[i].Interface, s.Networks[i].MTU = site.Macvlan, "eth0", mtu
 		}
-		d := newDraft(s, hosts, Goal{})
+		d := newPlanBuilder(s, hosts, Goal{})
 		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
-		n, err := newNetworkDraft(d, hosts)
+		n, err := newNetworkPlanner(d, hosts)
 		if err != nil || len(n.spans) != 0 || len(d.Warnings) != 0 {
 			t.Errorf("live, %v is joined, with warnings %q (%v)", n.spans, d.Warnings, err)
 		}
 		s.Stage = 700
-		d = newDraft(s, hosts, Goal{})
+		d = newPlanBuilder(s, hosts, Goal{})
 		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
-		n, err = newNetworkDraft(d, hosts)
+		n, err = newNetworkPlanner(d, hosts)
 		if joined := want == ""; err != nil || joined != (len(n.spans) == 2) || joined != (len(d.Warnings) == 0) ||
 			!strings.Contains(strings.Join(d.Warnings, " "), want) {
 			t.Errorf("mtu %d: in quarantine, %v is joined, with warnings %q (%v)", mtu, n.spans, d.Warnings, err)
@@ -373,7 +374,7 @@ func TestSpanQuarantine(t *testing.T) {
 // TestNumbersClash: two networks with the same VXLAN id are reported.
 func TestNumbersClash(t *testing.T) {
 	s, hosts := spanning()
-	d := newDraft(s, hosts, Goal{})
+	d := newPlanBuilder(s, hosts, Goal{})
 	d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
 	seen := map[int]string{}
 	for i := 0; ; i++ { // by the birthday paradox after some thousands
@@ -390,7 +391,7 @@ func TestNumbersClash(t *testing.T) {
 		s.Nodes[2].NICs = nil
 		break
 	}
-	if _, err := newNetworkDraft(d, hosts); err == nil || !strings.Contains(err.Error(), "by the same number") {
+	if _, err := newNetworkPlanner(d, hosts); err == nil || !strings.Contains(err.Error(), "by the same number") {
 		t.Errorf("of networks %s and %s: %v", s.Networks[0].Name, s.Networks[1].Name, err)
 	}
 }

@@ -30,7 +30,7 @@ const (
 	LimitNode     Kind = "limit"     // change limits, even of a running node
 	StartNode     Kind = "start"     // start a stopped node
 	ConfigureNode Kind = "configure" // apply the roles on the node
-	MendNode      Kind = "mend"      // repair the drift of a running node
+	RepairNode    Kind = "mend"      // repair the drift of a running node
 	CheckNode     Kind = "check"     // wait until the node's health checks pass
 	RenewNode     Kind = "renew"     // a running virtual machine switches to the programs that the host has now
 	StopNode      Kind = "stop"
@@ -58,14 +58,14 @@ const (
 	ForgetRelease Kind = "forget-release"
 
 	// The steps that move a node from one host to another, the peer. The node belongs to the host
-	// that it leaves until GiveNode, and to the receiving host afterwards.
-	CopyNode    Kind = "copy"    // copy the node's data while it runs, repeatedly, until little is left
-	SendNode    Kind = "send"    // copy the rest while the node is stopped
-	GiveNode    Kind = "give"    // the host that it leaves records the new owner and never starts the node again
-	ReceiveNode Kind = "receive" // make the node from the received data, stopped
-	LeaveNode   Kind = "leave"   // remove what was kept on the host that the node has left
-	ReclaimNode Kind = "reclaim" // the host that gave the node owns it again, since the other host dropped it
-	DropNode    Kind = "drop"    // remove the received data
+	// that it leaves until HandOverNode, and to the receiving host afterwards.
+	CopyNode     Kind = "copy"    // copy the node's data while it runs, repeatedly, until little is left
+	SendNode     Kind = "send"    // copy the rest while the node is stopped
+	HandOverNode Kind = "give"    // the host that it leaves records the new owner and never starts the node again
+	ReceiveNode  Kind = "receive" // make the node from the received data, stopped
+	CleanUpNode  Kind = "leave"   // remove what was kept on the host that the node has left
+	ReclaimNode  Kind = "reclaim" // the host that gave the node owns it again, since the other host dropped it
+	DiscardNode  Kind = "drop"    // remove the received data
 )
 
 // A Step is one item of a plan: what is done to what, why, and which nodes it disturbs.
@@ -98,7 +98,7 @@ type Step struct {
 
 	Settings map[string]string `json:"settings,omitempty"` // desired settings of the host's kernel
 
-	Drift []observe.Drift `json:"drift,omitempty"` // for MendNode
+	Drift []observe.Drift `json:"drift,omitempty"` // for RepairNode
 	Moves []Move          `json:"-"`               // for MoveLinks
 	// At is when MoveLinks moves the links, by the clock of its host, because other hosts do the
 	// same at that time. If zero, it moves them at once.
@@ -123,8 +123,8 @@ type Step struct {
 	Names      string        `json:"-"` // desired digest
 	WasNames   string        `json:"-"` // former digest, or "" if there was none
 
-	// Packed are the parts of the site that the step needs. A Packer adds them.
-	Packed `json:"-"`
+	// Payload are the parts of the site that the step needs. A Packer adds them.
+	Payload `json:"-"`
 }
 
 // A Move takes the links of a node from their current networks to the desired ones.
@@ -156,8 +156,8 @@ func (s *Step) Title() string {
 	return "node " + s.Subject
 }
 
-// doing maps each kind of step, except BeginBatch, to a verb. A batch names its nodes instead.
-var doing = map[Kind]string{
+// verbs maps each kind of step, except BeginBatch, to a verb. A batch names its nodes instead.
+var verbs = map[Kind]string{
 	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "making",
 	WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
 	ReshapeNode: "reshaping", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring",
@@ -168,11 +168,11 @@ var doing = map[Kind]string{
 	RevertNode: "restoring the files of",
 	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to",
 	MoveLinks:    "moving the links of",
-	ActivateNode: "activating", MendNode: "mending", RenewNode: "renewing", CommitSwitch: "recording",
+	ActivateNode: "activating", RepairNode: "mending", RenewNode: "renewing", CommitSwitch: "recording",
 	ForgetRelease: "removing",
-	CopyNode:      "copying", SendNode: "sending the rest of", GiveNode: "giving away", ReceiveNode: "receiving",
-	LeaveNode: "removing what was left of", ReclaimNode: "taking back",
-	DropNode: "removing what came of",
+	CopyNode:      "copying", SendNode: "sending the rest of", HandOverNode: "giving away", ReceiveNode: "receiving",
+	CleanUpNode: "removing what was left of", ReclaimNode: "taking back",
+	DiscardNode: "removing what came of",
 }
 
 // Doing returns what the step does, for progress output: "building layer debian + portal".
@@ -180,14 +180,14 @@ func (s *Step) Doing() string {
 	if s.Kind == BeginBatch {
 		return s.Title() + ": " + s.Reason
 	}
-	return doing[s.Kind] + " " + s.Title()
+	return verbs[s.Kind] + " " + s.Title()
 }
 
 // ForNode reports whether the step is about one node.
 func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }
 
-// Packed is the part of the site that a step carries, so that its host does not need the site.
-type Packed struct {
-	Duties *spec.Duties     // what the node's roles do on it, or nil if the node is not declared any more
-	Tell   *inventory.Names // what nodes know of one another
+// Payload is the part of the site that a step carries, so that its host does not need the site.
+type Payload struct {
+	Duties *spec.RoleActions   // what the node's roles do on it, or nil if the node is not declared any more
+	Tell   *inventory.PeerInfo // what nodes know of one another
 }

@@ -10,20 +10,20 @@ import (
 // removeStrays plans the removal of nodes that are on a host but belong on another host or nowhere,
 // and of networks that none of the host's declared nodes uses. With a selection, it leaves
 // everything else alone.
-func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
+func (d *sitePlanner) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
 	for _, n := range here {
-		ids[n.ID] = d.goal.concerns(n.Name)
+		ids[n.ID] = d.goal.selects(n.Name)
 	}
-	used := d.networks.uses(here)
+	used := d.networks.usedNetworks(here)
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		host, declared := home[n.Name]
 		switch {
 		case host == h.Name:
-		case declared && (d.unknown(host) || d.drained(host)): // it stays here until that host can take it
-		case declared && d.goal.concerns(n.Name):
+		case declared && (d.isUnknown(host) || d.isDrained(host)): // it stays here until that host can take it
+		case declared && d.goal.selects(n.Name):
 			d.removeNode(h, n, "moves to host "+host)
 			d.Warnings = append(d.Warnings,
 				fmt.Sprintf("node %s is made anew on host %s, and what it has on host %s goes; orrery move %s --to %s takes that along",
@@ -43,7 +43,7 @@ func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[st
 		if _, declared := d.site.Network(n.Name); declared {
 			why = "no node of this host is on it any more"
 		}
-		d.frees.network(h, n, d.removeNetwork(h, n, why, nil))
+		d.frees.addNetwork(h, n, d.removeNetwork(h, n, why, nil))
 	}
 	if all && h.Names != "" && len(here) == 0 {
 		var gone []int

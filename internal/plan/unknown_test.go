@@ -68,7 +68,7 @@ func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, observed func(name s
 	return s, func(name string) observe.Node {
 		t.Helper()
 		n, _ := s.Node(name)
-		made, err := spec.NewMaker(s).Node(n)
+		made, err := spec.NewBuilder(s).Node(n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,33 +19,33 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	cut := settling(released, hosts, goal)
+	cut := resolveMoves(released, hosts, goal)
 	hosts = cut.After
-	placed, err := place.Place(released, hosts, goal.named()...)
+	placed, err := place.Assign(released, hosts, goal.nodeNames()...)
 	if err != nil {
 		return nil, err
 	}
-	hosts = scoped(s, hosts)
-	d, err := newSiteDraft(placed, hosts, goal)
+	hosts = inScope(s, hosts)
+	d, err := newSitePlanner(placed, hosts, goal)
 	if err != nil {
 		return nil, err
 	}
-	settleMoves(d.draft, cut) // a received node is made for the networks as the site declares them
+	finishMoves(d.planBuilder, cut) // a received node is made for the networks as the site declares them
 	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		belongs[n.Host] = append(belongs[n.Host], n)
-		if goal.concerns(n.Name) && d.certain(n) && !d.barred(n) {
+		if goal.selects(n.Name) && d.isLocated(n) && !d.isExcluded(n) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
-	d.Warnings = append(d.Warnings, warnUncertain(d.basis)...)
-	d.Warnings = append(d.Warnings, warnPlaces(d.basis, hosts)...)
-	d.Warnings = append(d.Warnings, warnLarge(d.basis, d.maker.MTUs)...)
+	d.Warnings = append(d.Warnings, warnUncertain(d.planInput)...)
+	d.Warnings = append(d.Warnings, warnPlacement(d.planInput, hosts)...)
+	d.Warnings = append(d.Warnings, warnLargeMTU(d.planInput, d.maker.MTUs)...)
 	for i := range hosts { // on all hosts, before a node is recreated on another host
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
-	var waiting []waiting
+	var waiting []waitingNode
 	for i := range hosts {
 		if hosts[i].Unknown {
 			continue
@@ -59,112 +59,113 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err := d.networks.refused.OrNil(); err != nil {
 		return nil, err
 	}
-	if err := d.await(waiting); err != nil {
+	if err := d.awaitPeers(waiting); err != nil {
 		return nil, err
 	}
-	settle(d.draft)
+	orderByClaims(d.planBuilder)
 	for i := range hosts {
 		if goal.Nodes == nil && !hosts[i].Unknown {
 			d.Orphans = append(d.Orphans, orphan.All(s, &hosts[i], goal.Releases)...)
 		}
 	}
 	p := d.sorted()
-	if roll(d.draft) {
+	if assignBatches(d.planBuilder) {
 		p = d.sorted()
 	}
 	return p, nil
 }
 
-// A siteDraft plans the steps that bring the nodes of a site up.
-type siteDraft struct {
-	*draft
-	networks *networkDraft
-	layers   *layerDraft
+// A sitePlanner plans the steps that bring the nodes of a site up.
+type sitePlanner struct {
+	*planBuilder
+	networks *networkPlanner
+	layers   *layerPlanner
 	names    string         // digest of the names file of the nodes
 	last     map[string]int // node -> its last step
 }
 
-// newSiteDraft returns a draft for a site in which every node has a host.
-func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraft, error) {
-	d := newDraft(placed, hosts, goal)
-	d.Homes = placed.Homes()
-	networks, err := newNetworkDraft(d, hosts)
-	return &siteDraft{
-		draft: d, networks: networks, layers: newLayerDraft(d), names: spec.Names(placed), last: map[string]int{},
+// newSitePlanner returns a draft for a site in which every node has a host.
+func newSitePlanner(placed *site.Site, hosts []observe.Host, goal Goal) (*sitePlanner, error) {
+	d := newPlanBuilder(placed, hosts, goal)
+	d.Homes = placed.HostByNode()
+	networks, err := newNetworkPlanner(d, hosts)
+	return &sitePlanner{
+		planBuilder: d, networks: networks, layers: newLayerPlanner(d), names: spec.NamesDigest(placed),
+		last: map[string]int{},
 	}, err
 }
 
-// A waiting node has a configure step that waits until other nodes are healthy.
-type waiting struct {
+// A waitingNode node has a configure step that waits until other nodes are healthy.
+type waitingNode struct {
 	node *site.Node
 	step int
 }
 
 // upHost plans one host and the selected nodes on it.
-func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
+func (d *sitePlanner) upHost(h *observe.Host, nodes []*site.Node) ([]waitingNode, error) {
 	existing := make(map[string]*observe.Node, len(h.Nodes))
 	for i := range h.Nodes {
 		existing[h.Nodes[i].Name] = &h.Nodes[i]
 	}
 	ready := d.prepare(h, len(nodes) > 0)
-	networks, err := d.networks.make(h, nodes, ready)
+	networks, err := d.networks.planNetworks(h, nodes, ready)
 	if err != nil {
 		return nil, err
 	}
 	if step, ok := d.writeNames(h, nodes); ok {
 		ready = append(ready, step)
 	}
-	d.Warnings = append(d.Warnings, warnMachines(h, nodes)...)
-	if err := place.FitTogether(nodes, h); err != nil {
+	d.Warnings = append(d.Warnings, warnVMs(h, nodes)...)
+	if err := place.CheckFitTogether(nodes, h); err != nil {
 		return nil, err
 	}
-	var wait []waiting
+	var wait []waitingNode
 	for _, n := range nodes {
-		if err := place.Fits(d.site.Key(), n, h); err != nil {
+		if err := place.CheckFit(d.site.Key(), n, h); err != nil {
 			return nil, err
 		}
 		wanted, err := d.makerOf(n).Node(n)
 		if err != nil {
 			return nil, err
 		}
-		u := &nodeDraft{
+		u := &nodePlanner{
 			change: change{h, n, wanted, existing[n.Name]}, up: d,
-			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.under(wanted, networks),
+			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.stepsFor(wanted, networks),
 		}
 		if u.has != nil {
-			if why := u.unfit(); why != "" {
-				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layers.under(h, n), ready...)...))
+			if why := u.incompatibility(); why != "" {
+				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layers.planNode(h, n), ready...)...))
 				u.has = nil
 			} else if err := stand.DiskChange(&u.has.Node, wanted); err != nil {
 				return nil, err
 			}
 		}
 		if step, ok := u.upNode(); ok {
-			wait = append(wait, waiting{n, step})
+			wait = append(wait, waitingNode{n, step})
 		}
 	}
 	return wait, nil
 }
 
 // prepare plans the kernel settings that a host needs to run nodes, unless needed is false.
-func (d *siteDraft) prepare(h *observe.Host, needed bool) []int {
+func (d *sitePlanner) prepare(h *observe.Host, needed bool) []int {
 	if !needed {
 		return nil
 	}
 	forward := slices.ContainsFunc(d.site.Networks, func(n site.Network) bool { return n.NAT })
-	lacks := kernel.Lacking(h.Settings, forward)
+	lacks := kernel.Missing(h.Settings, forward)
 	if len(lacks) == 0 {
 		return nil
 	}
 	return []int{d.add(Step{
 		Kind: PrepareHost, Host: h.Name, Subject: h.Name,
-		Reason: spec.Differences(pick(h.Settings, lacks), lacks), Undo: "the former settings are put back by down",
+		Reason: spec.DescribeChanges(pick(h.Settings, lacks), lacks), Undo: "the former settings are put back by down",
 		Settings: lacks,
 	})}
 }
 
-func pick(all map[string]string, keys spec.Parts) spec.Parts {
-	some := spec.Parts{}
+func pick(all map[string]string, keys spec.PartDigests) spec.PartDigests {
+	some := spec.PartDigests{}
 	for key := range keys {
 		some[key] = all[key]
 	}
@@ -172,7 +173,7 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 }
 
 // writeNames plans the step that updates what nodes know of one another, if that has changed.
-func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
+func (d *sitePlanner) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	// In quarantine, nodes get the names of the others when they are made. The recorded names are
 	// those of the live nodes.
 	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {

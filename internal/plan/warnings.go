@@ -13,7 +13,7 @@ import (
 )
 
 // warnUncertain names the nodes that are left alone because it is unknown where they are.
-func warnUncertain(b *basis) []string {
+func warnUncertain(b *planInput) []string {
 	var hosts []string
 	for name, h := range b.hosts {
 		if h.Unknown {
@@ -25,18 +25,18 @@ func warnUncertain(b *basis) []string {
 	}
 	slices.Sort(hosts)
 	why := "left alone, because they may be on " + strings.Join(hosts, " or ") + ", of which nothing is known"
-	return warning(why, 12, b.concerned(func(n *site.Node) bool { return !b.certain(n) }))
+	return warning(why, 12, b.selectedNames(func(n *site.Node) bool { return !b.isLocated(n) }))
 }
 
-// warnPlaces names the nodes that are left alone because their hosts are drained, and the groups
+// warnPlacement names the nodes that are left alone because their hosts are drained, and the groups
 // that must be spread over hosts but are not.
-func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
+func warnPlacement(b *planInput, hosts []observe.Host) (all []string) {
 	for i := range hosts {
 		host := hosts[i].Name
-		if !b.drained(host) {
+		if !b.isDrained(host) {
 			continue
 		}
-		nodes := b.concerned(func(n *site.Node) bool { return n.Host == host && b.barred(n) })
+		nodes := b.selectedNames(func(n *site.Node) bool { return n.Host == host && b.isExcluded(n) })
 		slices.Sort(nodes)
 		why := "left alone, because their host " + host + " is drained (orrery host undrain " + host + ")"
 		all = append(all, warning(why, 12, nodes)...)
@@ -44,19 +44,19 @@ func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 	if b.site.Stage != 0 {
 		return all
 	}
-	for _, c := range place.Crowds(b.site, hosts) {
+	for _, c := range place.SpreadViolations(b.site, hosts) {
 		all = append(all, c.String()+" (orrery rebalance moves some)")
 	}
 	return all
 }
 
-// warnLarge names the unselected nodes whose MTU is larger than what fits between hosts.
-func warnLarge(b *basis, mtus map[string]int) []string {
+// warnLargeMTU names the unselected nodes whose MTU is larger than what fits between hosts.
+func warnLargeMTU(b *planInput, mtus map[string]int) []string {
 	var names []string
 	for _, h := range b.hosts {
 		for i := range h.Nodes {
 			n := &h.Nodes[i]
-			if !b.goal.concerns(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+			if !b.goal.selects(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 				most, spans := mtus[nic.Network]
 				return spans && nic.MTU > most
 			}) {
@@ -68,14 +68,14 @@ func warnLarge(b *basis, mtus map[string]int) []string {
 	return warning("on a network over hosts with a larger MTU than fits, until up is run for them", 12, names)
 }
 
-// warnFrames names the nodes that stay when others move but whose networks change their MTU,
+// warnMTUChange names the nodes that stay when others move but whose networks change their MTU,
 // because the network then spans other hosts or only one.
-func warnFrames(b *basis) []string {
+func warnMTUChange(b *planInput) []string {
 	var names []string
 	for i := range b.site.Nodes {
 		n := &b.site.Nodes[i]
 		current, ok := b.hosts[n.Host].Node(n.Name)
-		if !ok || b.goal.concerns(n.Name) {
+		if !ok || b.goal.selects(n.Name) {
 			continue
 		}
 		wanted, err := b.makerOf(n).Node(n)
@@ -92,9 +92,9 @@ func warnFrames(b *basis) []string {
 		names)
 }
 
-// warnMachines names virtual machines of a host that run worse than the user may expect: emulated,
+// warnVMs names virtual machines of a host that run worse than the user may expect: emulated,
 // or with more processors than the host has.
-func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
+func warnVMs(h *observe.Host, nodes []*site.Node) (all []string) {
 	var slow, large []string
 	for _, n := range nodes {
 		if h.Engines[n.Engine].Accel == observe.TCG {
@@ -105,7 +105,7 @@ func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 		}
 	}
 	if len(slow) > 0 {
-		all = append(all, Emulated(h.Name, slow))
+		all = append(all, EmulationWarning(h.Name, slow))
 	}
 	why := fmt.Sprintf("virtual machines have more processors than host %s, which has %d", h.Name, h.Cpus)
 	return append(all, warning(why, 8, large)...)
@@ -119,8 +119,8 @@ func warning(why string, most int, names []string) []string {
 	return []string{why + ": " + humanize.List(names, most)}
 }
 
-// Emulated returns a warning about virtual machines of a host whose processors are emulated.
-func Emulated(host string, nodes []string) string {
+// EmulationWarning returns a warning about virtual machines of a host whose processors are emulated.
+func EmulationWarning(host string, nodes []string) string {
 	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why",
 		host, humanize.List(nodes, 8))
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-var names = map[Kind]string{
+var kindNames = map[Kind]string{
 	Failed: "failed", Usage: "usage", Mistake: "mistake", Unable: "unable", Locked: "locked", Surprise: "surprise",
 	Undone: "undone", Left: "left", Refused: "refused",
 	Changes: "changes", Unhealthy: "unhealthy", Trial: "trial", Reverted: "reverted", HalfWay: "half-way",
@@ -14,7 +14,7 @@ var names = map[Kind]string{
 
 // String returns the name of the kind, as used in JSON.
 func (k Kind) String() string {
-	if name, ok := names[k]; ok {
+	if name, ok := kindNames[k]; ok {
 		return name
 	}
 	return fmt.Sprintf("status-%d", int(k))

@@ -22,7 +22,7 @@ func TestIs(t *testing.T) {
 		{Status(Unhealthy), []Kind{Unhealthy}, 0},
 		{New(Left, "left").Because(locked), []Kind{Left}, 1}, // the kind of the cause does not count
 	} {
-		for kind := range names {
+		for kind := range kindNames {
 			want := false
 			for _, k := range c.is {
 				want = want || k == kind

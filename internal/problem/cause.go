@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OfWriting returns the kind of a write error: Unable if the disk or quota is full, otherwise
+// KindOfWriteError returns the kind of a write error: Unable if the disk or quota is full, otherwise
 // Failed.
-func OfWriting(err error) Kind {
+func KindOfWriteError(err error) Kind {
 	if DiskFull(err) {
 		return Unable
 	}
@@ -19,9 +19,9 @@ func OfWriting(err error) Kind {
 // DiskFull reports whether an error means that the disk is full or a quota is exceeded.
 func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// Reason returns why a file operation failed, without the operation and the path, which the problem
+// PathErrorCause returns why a file operation failed, without the operation and the path, which the problem
 // already names.
-func Reason(err error) error {
+func PathErrorCause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err

@@ -22,11 +22,11 @@ func TestDiskFull(t *testing.T) {
 }
 
 func TestReason(t *testing.T) {
-	if got := Reason(fmt.Errorf("while: %w",
+	if got := PathErrorCause(fmt.Errorf("while: %w",
 		&fs.PathError{Op: "open", Path: "/x", Err: unix.EACCES})); got != unix.EACCES {
 		t.Errorf("the reason is %v", got)
 	}
-	if err := errors.New("x"); Reason(err) != err || Reason(nil) != nil {
+	if err := errors.New("x"); PathErrorCause(err) != err || PathErrorCause(nil) != nil {
 		t.Error("what is of no file is its own reason")
 	}
 }

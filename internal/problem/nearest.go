@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate closest to a misspelt word, or "" if none is similar enough. The
+// Suggest returns the candidate closest to a misspelt word, or "" if none is similar enough. The
 // Damerau-Levenshtein distance may be at most 2, or a third of the word's length.
-func Nearest(word string, candidates []string) string {
+func Suggest(word string, candidates []string) string {
 	best, bestDistance := "", min(max(2, len(word)/3)+1, len(word))
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
 		if d := distance(word, c); d < bestDistance {
@@ -17,10 +17,10 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// NearestOr returns a cure that proposes the candidate closest to a misspelt word. If none is
+// SuggestOr returns a cure that proposes the candidate closest to a misspelt word. If none is
 // similar enough, it returns otherwise.
-func NearestOr(word string, candidates []string, otherwise string) string {
-	if nearest := Nearest(word, candidates); nearest != "" {
+func SuggestOr(word string, candidates []string, otherwise string) string {
+	if nearest := Suggest(word, candidates); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", nearest)
 	}
 	return otherwise
@@ -58,9 +58,9 @@ func distance(a, b string) int {
 	return rows[len(x)%3][len(y)]
 }
 
-// Short returns text, truncated after most bytes, because text in a user's file may have any
+// Truncate returns text, truncated after most bytes, because text in a user's file may have any
 // length.
-func Short(text string, most int) string {
+func Truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

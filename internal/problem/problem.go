@@ -106,8 +106,8 @@ func (l List) OrNil() error {
 	return l
 }
 
-// Exit returns the exit status for an error: 0 for nil, 1 for an error that is not a problem.
-func Exit(err error) int {
+// ExitCode returns the exit status for an error: 0 for nil, 1 for an error that is not a problem.
+func ExitCode(err error) int {
 	if err == nil {
 		return 0
 	}

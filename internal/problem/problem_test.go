@@ -50,7 +50,7 @@ func TestExit(t *testing.T) {
 		{fmt.Errorf("while: %w", Status(10)), 10},
 		{context.Canceled, 1},
 	} {
-		if got := Exit(c.err); got != c.want {
+		if got := ExitCode(c.err); got != c.want {
 			t.Errorf("%v: exit status %d, want %d", c.err, got, c.want)
 		}
 	}
@@ -64,11 +64,11 @@ func TestNearest(t *testing.T) {
 		"requirement": "requirements", "swap": "swap", "wsap": "swap", "network": "", "": "", "üüüü": "",
 		"requiremnets": "requirements",
 	} {
-		if got := Nearest(word, keys); got != want {
+		if got := Suggest(word, keys); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
 	}
-	if got := Nearest("x", nil); got != "" {
+	if got := Suggest("x", nil); got != "" {
 		t.Errorf("nearest of nothing: %q", got)
 	}
 }

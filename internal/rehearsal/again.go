@@ -14,20 +14,21 @@ import (
 // The roles in which a program that uses this package runs again as part of hosts. os.Args[0] is the
 // role.
 const (
-	asKeeper  = "orrery-hosts-keeper"
-	asNewborn = "orrery-hosts-newborn"
-	asInit    = "orrery-hosts-init"
-	asVisitor = "orrery-hosts-visitor"
+	roleKeeper  = "orrery-hosts-keeper"
+	roleNewborn = "orrery-hosts-newborn"
+	roleInit    = "orrery-hosts-init"
+	roleVisitor = "orrery-hosts-visitor"
 )
 
-// asked is whether this program has called RunRole.
-var asked bool
+// runRoleCalled is whether this program has called RunRole.
+var runRoleCalled bool
 
 // RunRole runs this program's role as part of hosts, if it has one, and then does not return. main,
 // or TestMain, must call it before all else.
 func RunRole() {
-	asked = true
-	roles := map[string]func(args []string) error{asKeeper: keep, asNewborn: settle, asInit: preside, asVisitor: visit}
+	runRoleCalled = true
+	roles := map[string]func(args []string) error{roleKeeper: runKeeper, roleNewborn: runNewborn, roleInit: runInit,
+		roleVisitor: runVisitor}
 	role, ok := roles[os.Args[0]]
 	if !ok {
 		return
@@ -40,9 +41,9 @@ func RunRole() {
 	os.Exit(0)
 }
 
-// again returns a command that runs this program in a role.
-func again(role string, args ...string) *exec.Cmd {
-	if !asked {
+// reexec returns a command that runs this program in a role.
+func reexec(role string, args ...string) *exec.Cmd {
+	if !runRoleCalled {
 		panic("package hosts: main, or TestMain, does not call RunRole")
 	}
 	cmd := exec.Command("/proc/self/exe")
@@ -50,13 +51,13 @@ func again(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// become replaces this process by its program in another role, with this thread's namespaces.
-func become(role string) error {
+// execRole replaces this process by its program in another role, with this thread's namespaces.
+func execRole(role string) error {
 	return unix.Exec("/proc/self/exe", []string{role}, os.Environ())
 }
 
-// visit enters the namespaces and control groups of a host, and executes a command there.
-func visit(args []string) error {
+// runVisitor enters the namespaces and control groups of a host, and executes a command there.
+func runVisitor(args []string) error {
 	group, pid, command := args[0], args[1], args[2:]
 	for _, h := range hierarchies(mounted) {
 		at := filepath.Join(h.dir, group)

@@ -20,9 +20,9 @@ import (
 	"orrery/internal/host"
 )
 
-// settle is the first role of a host's first process, in its new namespaces. It enters the host's
+// runNewborn is the first role of a host's first process, in its new namespaces. It enters the host's
 // control groups, and makes them the root of its cgroup namespace.
-func settle(args []string) error {
+func runNewborn(args []string) error {
 	group, all := args[0], hierarchies(mounted)
 	for _, h := range all {
 		if err := enter(filepath.Join(h.dir, group)); err != nil {
@@ -39,11 +39,11 @@ func settle(args []string) error {
 			}
 		}
 	}
-	return become(asInit)
+	return execRole(roleInit)
 }
 
-// A birth is the configuration that the keeper sends to a new host.
-type birth struct {
+// A hostConfig is the configuration that the keeper sends to a new host.
+type hostConfig struct {
 	Number   int
 	Places   []Place
 	Keys     keys
@@ -52,26 +52,27 @@ type birth struct {
 }
 
 // self returns the Place of the host itself.
-func (b birth) self() Place { return b.Places[b.Number-1] }
+func (b hostConfig) self() Place { return b.Places[b.Number-1] }
 
-// preside is the role of a host's first process. It mounts the host's own root and starts its SSH
+// runInit is the role of a host's first process. It mounts the host's own root and starts its SSH
 // server. Then it reaps processes whose parents have ended.
-func preside([]string) (err error) {
+func runInit([]string) (err error) {
 	defer func() {
 		if err != nil {
 			fmt.Fprint(os.Stdout, err) // to the keeper
 		}
 	}()
-	var b birth
+	var b hostConfig
 	if err := json.NewDecoder(bufio.NewReader(os.Stdin)).Decode(&b); err != nil {
 		return err
 	}
-	for _, do := range []func() error{b.mountRoot, b.enterRoot, b.name, b.keysAndAccess, b.letIn, b.address, b.serveSSH} {
+	for _, do := range []func() error{b.mountRoot, b.enterRoot, b.name, b.keysAndAccess, b.addLoginUser, b.address,
+		b.serveSSH} {
 		if err := do(); err != nil {
 			return err
 		}
 	}
-	if _, err := os.Stdout.WriteString(up); err != nil {
+	if _, err := os.Stdout.WriteString(readyLine); err != nil {
 		return err
 	}
 	os.Stdin.Close()
@@ -83,10 +84,10 @@ func preside([]string) (err error) {
 	}
 }
 
-func (b birth) enterRoot() error { return moveInto(rootOf(b.Number)) }
+func (b hostConfig) enterRoot() error { return moveInto(rootOf(b.Number)) }
 
 // name sets the host's name and identity, and writes the names of the other hosts.
-func (b birth) name() error {
+func (b hostConfig) name() error {
 	if err := unix.Sethostname([]byte(b.self().Name)); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (b birth) name() error {
 }
 
 // keysAndAccess installs the host's keys, and allows root of every host to log in.
-func (b birth) keysAndAccess() error {
+func (b hostConfig) keysAndAccess() error {
 	for _, dir := range []struct {
 		path string
 		mode os.FileMode
@@ -113,7 +114,7 @@ func (b birth) keysAndAccess() error {
 }
 
 // access returns the files by which hosts authenticate one another.
-func (b birth) access() map[string]string {
+func (b hostConfig) access() map[string]string {
 	return map[string]string{
 		"/etc/ssh/ssh_host_ed25519_key": b.Keys.Hosts[b.Number].Private,
 		"/etc/ssh/sshd_config":          fmt.Sprintf("Port %d\n", b.port()) + sshdConfig,
@@ -124,10 +125,10 @@ func (b birth) access() map[string]string {
 	}
 }
 
-func (b birth) port() int { return cmp.Or(b.self().Port, 22) }
+func (b hostConfig) port() int { return cmp.Or(b.self().Port, 22) }
 
-// letIn adds the user of Place who may log in, in addition to root.
-func (b birth) letIn() error {
+// addLoginUser adds the user of Place who may log in, in addition to root.
+func (b hostConfig) addLoginUser() error {
 	if b.self().User == "" {
 		return nil
 	}
@@ -153,7 +154,7 @@ Subsystem sftp internal-sftp
 `
 
 // serveSSH starts the SSH server and waits until it answers.
-func (b birth) serveSSH() error {
+func (b hostConfig) serveSSH() error {
 	log, err := os.OpenFile("/var/log/sshd.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (b birth) serveSSH() error {
 	if err := sshd.Start(); err != nil {
 		return err
 	}
-	return patiently(func() error {
+	return retry(func() error {
 		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port())))
 		if err != nil {
 			return err
@@ -189,8 +190,8 @@ func write(files map[string]string, mode os.FileMode) error {
 // startTimeout limits how long a start may take.
 const startTimeout = 30 * time.Second
 
-// patiently calls try until it returns nil, but not longer than startTimeout.
-func patiently(try func() error) error {
+// retry calls try until it returns nil, but not longer than startTimeout.
+func retry(try func() error) error {
 	began := time.Now()
 	for {
 		err := try()

@@ -58,20 +58,20 @@ func enter(group string) error {
 	return os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0) // 0: this process
 }
 
-// A bound is a file that limits a group's disk bandwidth, with its content.
-type bound struct{ file, text string }
+// A diskLimit is a file that limits a group's disk bandwidth, with its content.
+type diskLimit struct{ file, text string }
 
-// bounds returns the limits of a group's disk bandwidth in bytes per second. A rate of 0 removes
+// diskLimits returns the limits of a group's disk bandwidth in bytes per second. A rate of 0 removes
 // the limits.
-func bounds(top, group, device string, rate int64) []bound {
+func diskLimits(top, group, device string, rate int64) []diskLimit {
 	if v1 := filepath.Join(top, "blkio", group); tree.Exists(filepath.Join(top, "blkio")) {
 		text := fmt.Sprintf("%s %d", device, rate)
-		return []bound{{filepath.Join(v1, "blkio.throttle.read_bps_device"), text},
+		return []diskLimit{{filepath.Join(v1, "blkio.throttle.read_bps_device"), text},
 			{filepath.Join(v1, "blkio.throttle.write_bps_device"), text}}
 	}
 	word := "max"
 	if rate > 0 {
 		word = strconv.FormatInt(rate, 10)
 	}
-	return []bound{{filepath.Join(top, group, "io.max"), fmt.Sprintf("%s rbps=%s wbps=%s", device, word, word)}}
+	return []diskLimit{{filepath.Join(top, group, "io.max"), fmt.Sprintf("%s rbps=%s wbps=%s", device, word, word)}}
 }

@@ -36,8 +36,8 @@ func (h Host) call(verb string, argument any) error {
 	return nil
 }
 
-// environment is the environment of commands on hosts.
-var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
+// commandEnv is the environment of commands on hosts.
+var commandEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
 	"LANG=C.UTF-8"}
 
 // Command returns a command that root runs on the host. It does not use SSH, so it works even while
@@ -45,13 +45,14 @@ var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/b
 func (h Host) Command(args ...string) *exec.Cmd {
 	pid, err := h.Init()
 	if err != nil {
-		cmd := again(asVisitor)
+		cmd := reexec(roleVisitor)
 		cmd.Err = err
 		return cmd
 	}
-	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), seat(h.number)), strconv.Itoa(pid)},
+	cmd := reexec(roleVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), portName(h.number)),
+		strconv.Itoa(pid)},
 		args...)...)
-	cmd.Env = append(slices.Clone(environment), "TERM="+os.Getenv("TERM"))
+	cmd.Env = append(slices.Clone(commandEnv), "TERM="+os.Getenv("TERM"))
 	return cmd
 }
 
@@ -86,25 +87,25 @@ func (h Host) Output(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// A Way is a direction on the link between a host and the switch.
-type Way string
+// A Direction is a direction on the link between a host and the switch.
+type Direction string
 
 // The ways that can be cut.
 const (
-	Both Way = "both" // the host sees that its link is down
-	To   Way = "to"   // packets to the host are lost, without any notice
-	From Way = "from" // packets from the host are lost, without any notice
+	Both Direction = "both" // the host sees that its link is down
+	To   Direction = "to"   // packets to the host are lost, without any notice
+	From Direction = "from" // packets from the host are lost, without any notice
 )
 
-// Cut cuts the host off. It restores a direction that was cut before.
-func (h Host) Cut(way Way) error { return h.call("Cut", Cutting{h.number, way}) }
+// Disconnect cuts the host off. It restores a direction that was cut before.
+func (h Host) Disconnect(way Direction) error { return h.call("Cut", LinkState{h.number, way}) }
 
-// Join restores the host's link.
-func (h Host) Join() error { return h.call("Cut", Cutting{h.number, ""}) }
+// Reconnect restores the host's link.
+func (h Host) Reconnect() error { return h.call("Cut", LinkState{h.number, ""}) }
 
-// Narrow makes the switch drop larger packets to and from the host without any notice. An MTU of
+// SetMTU makes the switch drop larger packets to and from the host without any notice. An MTU of
 // 1500 ends that.
-func (h Host) Narrow(mtu int) error { return h.call("Narrow", Wire{h.number, mtu}) }
+func (h Host) SetMTU(mtu int) error { return h.call("Narrow", Link{h.number, mtu}) }
 
 // Kill kills all processes of the host at once, as if it had lost its power. It keeps the disk.
 func (h Host) Kill() error { return h.call("Kill", h.number) }
@@ -113,15 +114,15 @@ func (h Host) Kill() error { return h.call("Kill", h.number) }
 func (h Host) Boot() error { return h.call("Boot", h.number) }
 
 // Pause freezes all processes of the host until Resume.
-func (h Host) Pause() error { return h.call("Freeze", Frost{h.number, true}) }
+func (h Host) Pause() error { return h.call("Freeze", FreezeRequest{h.number, true}) }
 
 // Resume thaws the host.
-func (h Host) Resume() error { return h.call("Freeze", Frost{h.number, false}) }
+func (h Host) Resume() error { return h.call("Freeze", FreezeRequest{h.number, false}) }
 
-// SlowDisk limits the rate of reads and writes on the host's disk, in bytes per second, or removes
+// SetDiskRate limits the rate of reads and writes on the host's disk, in bytes per second, or removes
 // the limit if the rate is 0. On cgroup v1, it does not limit nodes, and limits only writes that a
 // process waits for (fsync).
-func (h Host) SlowDisk(rate int64) error { return h.call("Slow", Speed{h.number, rate}) }
+func (h Host) SetDiskRate(rate int64) error { return h.call("Slow", DiskRate{h.number, rate}) }
 
 // AddUser adds a user who logs in with the same key as root and, if sudo is true, may run anything
 // by sudo. The user exists until the host ends.

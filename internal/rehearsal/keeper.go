@@ -16,8 +16,8 @@ import (
 	"orrery/internal/host"
 )
 
-// up is what a keeper writes when all its hosts are up.
-const up = "up\n"
+// readyLine is what a keeper writes when all its hosts are up.
+const readyLine = "up\n"
 
 // A Keeper runs hosts, and serves requests on its socket.
 type Keeper struct {
@@ -27,7 +27,7 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	hosts []machine // by number; index 0 is not used
-	cuts  map[int]Way
+	cuts  map[int]Direction
 
 	watches watches
 }
@@ -39,8 +39,8 @@ type machine struct {
 	ended chan struct{}
 }
 
-// keep is the role of a keeper. It runs until its standard input is closed.
-func keep([]string) (err error) {
+// runKeeper is the role of a keeper. It runs until its standard input is closed.
+func runKeeper([]string) (err error) {
 	defer func() {
 		if err != nil {
 			fmt.Fprint(os.Stdout, err) // to the process that waits
@@ -53,8 +53,8 @@ func keep([]string) (err error) {
 	var lock *host.Lock
 	ctx, cancel := context.WithTimeoutCause(context.Background(), startTimeout, fmt.Errorf("not within %s", startTimeout))
 	defer cancel()
-	err = patiently(func() (err error) { // Sweep may hold the lock
-		lock, err = host.WaitLock(ctx, set{o.State, o.Name}.lock(), host.Alone, "the lock of hosts "+o.Name)
+	err = retry(func() (err error) { // Sweep may hold the lock
+		lock, err = host.WaitLock(ctx, set{o.State, o.Name}.lock(), host.Exclusive, "the lock of hosts "+o.Name)
 		return err
 	})
 	if err != nil {
@@ -68,10 +68,10 @@ func keep([]string) (err error) {
 	// This also keeps the file reachable: the garbage collector would close it, as only its number is used.
 	defer top.Close()                                  //nolint:errcheck // and not before, as nobody would do who does not use it any more
 	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // works even after this process has changed its root
-	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Way{}}
+	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Direction{}}
 	defer func() {
 		err = errors.Join(err, k.end())
-		err = errors.Join(err, set{state, o.Name}.vacate())
+		err = errors.Join(err, set{state, o.Name}.removeDir())
 	}()
 	listening, err := net.Listen("unix", set{o.State, o.Name}.socket())
 	if err != nil {
@@ -81,13 +81,13 @@ func keep([]string) (err error) {
 	if k.keys, err = newKeys(o.Places); err != nil {
 		return err
 	}
-	if err := furnish(o, set{o.State, o.Name}.dir()); err != nil {
+	if err := setupRoot(o, set{o.State, o.Name}.dir()); err != nil {
 		return err
 	}
 	if err := makeSwitch(); err != nil {
 		return err
 	}
-	host.OnOwnThread(func() {
+	host.GoOnLockedThread(func() {
 		for start := range k.starts {
 			start()
 		}
@@ -99,7 +99,7 @@ func keep([]string) (err error) {
 		return err
 	}
 	go rpc.Accept(listening)
-	if _, err := os.Stdout.WriteString(up); err != nil {
+	if _, err := os.Stdout.WriteString(readyLine); err != nil {
 		return err
 	}
 	os.Stdout.Close()
@@ -133,8 +133,8 @@ func (k *Keeper) boot(number int) error {
 	if running {
 		return fmt.Errorf("host %s runs", k.o.Places[number-1].Name)
 	}
-	group := groupsOf(k.o.Name, seat(number))
-	if err := group.Make(); err != nil {
+	group := groupsOf(k.o.Name, portName(number))
+	if err := group.Create(); err != nil {
 		return err
 	}
 	orders, give, err := os.Pipe()
@@ -147,7 +147,7 @@ func (k *Keeper) boot(number int) error {
 	}
 	defer give.Close()
 	defer hear.Close()
-	cmd := again(asNewborn, group.Name())
+	cmd := reexec(roleNewborn, group.Name())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = orders, tell, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid: true, Pdeathsig: syscall.SIGKILL,
@@ -173,12 +173,12 @@ func (k *Keeper) boot(number int) error {
 	k.mu.Unlock()
 	if err == nil {
 		err = json.NewEncoder(give).
-			Encode(birth{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Shown: k.o.Shown})
+			Encode(hostConfig{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Shown: k.o.Shown})
 	}
 	if err != nil {
 		return errors.Join(err, k.kill(number))
 	}
-	if text, err := io.ReadAll(hear); err != nil || string(text) != up {
+	if text, err := io.ReadAll(hear); err != nil || string(text) != readyLine {
 		return errors.Join(fmt.Errorf("host %s did not come up: %s", k.o.Places[number-1].Name, text), err, k.kill(number))
 	}
 	return nil
@@ -193,12 +193,12 @@ func (k *Keeper) kill(number int) error {
 	if m.init == nil {
 		return nil
 	}
-	group := groupsOf(k.o.Name, seat(number))
+	group := groupsOf(k.o.Name, portName(number))
 	err := m.init.Process.Kill()
 	_ = group.SetFrozen(false) // on cgroup v1, a frozen process cannot die
 	<-m.ended
 	unplug(number)
-	removeGroups(k.o.Name, seat(number))
+	removeGroups(k.o.Name, portName(number))
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
@@ -211,15 +211,15 @@ func (k *Keeper) Pid(_ int, pid *int) error {
 	return nil
 }
 
-// About describes a keeper's hosts.
-type About struct {
+// Description describes a keeper's hosts.
+type Description struct {
 	State, Name string
 	Places      []Place
 }
 
 // About sets about to the description of the keeper's hosts.
-func (k *Keeper) About(_ int, about *About) error {
-	*about = About{k.o.State, k.o.Name, k.o.Places}
+func (k *Keeper) About(_ int, about *Description) error {
+	*about = Description{k.o.State, k.o.Name, k.o.Places}
 	return nil
 }
 
@@ -267,45 +267,45 @@ func (k *Keeper) Kill(number int, _ *int) error {
 	return k.kill(number)
 }
 
-// A Cutting contains the direction in which a host's link is cut, or "" for none.
-type Cutting struct {
+// A LinkState contains the direction in which a host's link is cut, or "" for none.
+type LinkState struct {
 	Host int
-	Way  Way
+	Way  Direction
 }
 
 // Cut cuts a host off, or restores its link.
-func (k *Keeper) Cut(c Cutting, _ *int) error {
+func (k *Keeper) Cut(c LinkState, _ *int) error {
 	if _, err := k.running(c.Host); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cuts[c.Host] = c.Way
-	return k.cut()
+	return k.applyCuts()
 }
 
-// A Frost contains whether a host is frozen.
-type Frost struct {
+// A FreezeRequest contains whether a host is frozen.
+type FreezeRequest struct {
 	Host  int
 	Still bool
 }
 
 // Freeze freezes or thaws a host.
-func (k *Keeper) Freeze(f Frost, _ *int) error {
+func (k *Keeper) Freeze(f FreezeRequest, _ *int) error {
 	if _, err := k.running(f.Host); err != nil {
 		return err
 	}
-	return groupsOf(k.o.Name, seat(f.Host)).SetFrozen(f.Still)
+	return groupsOf(k.o.Name, portName(f.Host)).SetFrozen(f.Still)
 }
 
-// A Speed limits the rate of a host's disk, or removes the limit if it is 0.
-type Speed struct {
+// A DiskRate limits the rate of a host's disk, or removes the limit if it is 0.
+type DiskRate struct {
 	Host int
 	Rate int64
 }
 
 // Slow limits the rate of a host's disk.
-func (k *Keeper) Slow(s Speed, _ *int) error {
+func (k *Keeper) Slow(s DiskRate, _ *int) error {
 	if _, err := k.running(s.Host); err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (k *Keeper) Slow(s Speed, _ *int) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range bounds(mounted, groupsOf(k.o.Name, seat(s.Host)).Name(), device, s.Rate) {
+	for _, b := range diskLimits(mounted, groupsOf(k.o.Name, portName(s.Host)).Name(), device, s.Rate) {
 		if err := os.WriteFile(b.file, []byte(b.text), 0); err != nil {
 			return err
 		}

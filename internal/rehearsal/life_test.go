@@ -47,21 +47,21 @@ func TestLife(t *testing.T) {
 	})
 	t.Run("cut off", func(t *testing.T) {
 		received := func() string { return out(t, two, "awk '/^Icmp: [0-9]/ {print $10}' /proc/net/snmp") }
-		must(t, two.Cut(Both))
+		must(t, two.Disconnect(Both))
 		if reaches("1") || out(t, two, "cat /sys/class/net/eth0/carrier") != "0" {
 			t.Error("a host that is cut off is reached")
 		}
-		must(t, two.Cut(From))
+		must(t, two.Disconnect(From))
 		before := received()
 		if reaches("1") || received() == before {
 			t.Errorf("a host from which nothing comes is reached, or does not hear: %s echo requests", before)
 		}
-		must(t, two.Cut(To))
+		must(t, two.Disconnect(To))
 		before = received()
 		if reaches("1") || received() != before {
 			t.Errorf("a host to which nothing comes is reached, or hears: %s echo requests", before)
 		}
-		must(t, two.Join())
+		must(t, two.Reconnect())
 		if !reaches("20") {
 			t.Error("a host that has been joined is not reached")
 		}
@@ -80,11 +80,11 @@ func TestLife(t *testing.T) {
 			out(t, two, "dd if=/dev/zero of=/var/lib/orrery/x bs=64k count=32 conv=fsync 2>&1")
 			return time.Since(began)
 		}
-		must(t, two.SlowDisk(1<<20))
+		must(t, two.SetDiskRate(1<<20))
 		if took := write(); took < time.Second {
 			t.Errorf("2 MiB to a disk of 1 MiB a second took %s", took)
 		}
-		must(t, two.SlowDisk(0))
+		must(t, two.SetDiskRate(0))
 	})
 	t.Run("killed", func(t *testing.T) {
 		boot := out(t, two, "echo kept >/var/lib/orrery/x; echo kept >/etc/x; echo gone >/run/x; cat /proc/sys/kernel/random/boot_id")
@@ -141,18 +141,18 @@ func TestKilled(t *testing.T) {
 	t.Run("who asked", func(t *testing.T) {
 		asker, _ := start(t)
 		must(t, asker.Process.Kill())
-		must(t, of.gone())
+		must(t, of.waitGone())
 	})
 	t.Run("the keeper", func(t *testing.T) {
 		_, keeper := start(t)
 		must(t, syscall.Kill(keeper, syscall.SIGKILL))
-		must(t, patiently(func() error { // it may not have ended yet
+		must(t, retry(func() error { // it may not have ended yet
 			if err := Sweep(of.state); err != nil || !tree.Exists(of.dir()) {
 				return err
 			}
 			return errors.New("hosts whose keeper was killed have not been swept")
 		}))
-		must(t, of.gone())
+		must(t, of.waitGone())
 	})
 }
 
@@ -160,7 +160,7 @@ func TestKilled(t *testing.T) {
 func some(count int, name string) Options {
 	o := Options{State: state(), Name: name}
 	for i := 1; i <= count; i++ {
-		o.Places = append(o.Places, Place{Name: seat(i),
+		o.Places = append(o.Places, Place{Name: portName(i),
 			Addresses: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.8.1.%d/24", i))}})
 	}
 	return o

@@ -73,8 +73,8 @@ func Start(o Options) (*Hosts, error) {
 	if o.Name == "" {
 		o.Name = fmt.Sprintf("%d-%d", os.Getpid(), serial.Add(1))
 	}
-	if len(o.Places) < 1 || len(o.Places) > most {
-		return nil, fmt.Errorf("%d hosts: 1 to %d can be had", len(o.Places), most)
+	if len(o.Places) < 1 || len(o.Places) > maxHosts {
+		return nil, fmt.Errorf("%d hosts: 1 to %d can be had", len(o.Places), maxHosts)
 	}
 	if err := Sweep(o.State); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func Start(o Options) (*Hosts, error) {
 	if other, err := Attach(of.socket()); err == nil {
 		return nil, errors.Join(fmt.Errorf("hosts %s are up already", o.Name), other.Close())
 	}
-	h := &Hosts{set: of, places: o.Places, keeper: again(asKeeper)}
+	h := &Hosts{set: of, places: o.Places, keeper: reexec(roleKeeper)}
 	h.keeper.Stderr = os.Stderr
 	h.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
 	orders, err1 := h.keeper.StdinPipe()
@@ -99,7 +99,7 @@ func Start(o Options) (*Hosts, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	text, err := io.ReadAll(said) // the keeper closes it when all hosts are up
-	if err == nil && string(text) != up {
+	if err == nil && string(text) != readyLine {
 		err = fmt.Errorf("hosts: %s", text)
 	}
 	if err == nil {
@@ -117,7 +117,7 @@ func Attach(socket string) (*Hosts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no hosts are up at %s: %w", socket, err)
 	}
-	var about About
+	var about Description
 	if err := calls.Call("Keeper.About", 0, &about); err != nil {
 		return nil, errors.Join(err, calls.Close())
 	}
@@ -138,7 +138,7 @@ func (h *Hosts) Close() error {
 	if err := keeper.Wait(); err != nil {
 		return errors.Join(fmt.Errorf("keeper of hosts: %w", err), Sweep(h.set.state))
 	}
-	return h.Gone()
+	return h.WaitGone()
 }
 
 // Keeper returns the PID of the keeper. If the keeper ends, all hosts end.
@@ -150,12 +150,12 @@ func (h *Hosts) Keeper() (pid int, err error) {
 // Places returns the hosts' places.
 func (h *Hosts) Places() []Place { return h.places }
 
-// most is the maximum number of hosts. Each running host takes some 30 MiB.
-const most = 64
+// maxHosts is the maximum number of hosts. Each running host takes some 30 MiB.
+const maxHosts = 64
 
-// seat returns the name of a host's port at the switch, its disk and its control groups. The host
+// portName returns the name of a host's port at the switch, its disk and its control groups. The host
 // name may be too long for these, or not unique.
-func seat(number int) string { return "sv" + strconv.Itoa(number) }
+func portName(number int) string { return "sv" + strconv.Itoa(number) }
 
 // A set is a set of hosts. It has a directory under its name.
 type set struct{ state, name string }
@@ -164,8 +164,8 @@ func (s set) dir() string    { return filepath.Join(s.state, s.name) }
 func (s set) lock() string   { return filepath.Join(s.dir(), "lock") }
 func (s set) socket() string { return filepath.Join(s.dir(), "socket") }
 
-// Within is the path of the keeper's socket on each host.
-const Within = "/run/orrery-rehearsal"
+// SocketInHost is the path of the keeper's socket on each host.
+const SocketInHost = "/run/orrery-rehearsal"
 
 // Socket returns the path of the socket of a keeper, by the name of its hosts.
 func Socket(state, name string) string { return set{state, name}.socket() }

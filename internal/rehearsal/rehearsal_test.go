@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestDrops(t *testing.T) {
-	got := drops(map[int]Way{1: Both, 2: To, 3: From, 4: ""})
+	got := dropRules(map[int]Direction{1: Both, 2: To, 3: From, 4: ""})
 	want := `table bridge cuts
 delete table bridge cuts
 table bridge cuts {
@@ -40,16 +40,16 @@ func TestGroups(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
 		want  map[string]bool // hierarchy → whether it is of version 2
-		slow  []bound
+		slow  []diskLimit
 	}{
 		"version 2": {
 			[]string{"cgroup.controllers", "cgroup.procs", "init.scope/cgroup.procs"}, map[string]bool{"": true},
-			[]bound{{"orrery-hosts/a/sv1/io.max", "7:1 rbps=1000 wbps=1000"}},
+			[]diskLimit{{"orrery-hosts/a/sv1/io.max", "7:1 rbps=1000 wbps=1000"}},
 		},
 		"version 1": {
 			[]string{"blkio/cgroup.procs", "cpu,cpuacct/cgroup.procs", "unified/cgroup.procs", "unified/cgroup.controllers"},
 			map[string]bool{"blkio": false, "cpu,cpuacct": false, "unified": true},
-			[]bound{{"blkio/orrery-hosts/a/sv1/blkio.throttle.read_bps_device", "7:1 1000"},
+			[]diskLimit{{"blkio/orrery-hosts/a/sv1/blkio.throttle.read_bps_device", "7:1 1000"},
 				{"blkio/orrery-hosts/a/sv1/blkio.throttle.write_bps_device", "7:1 1000"}},
 		},
 	} {
@@ -68,7 +68,7 @@ func TestGroups(t *testing.T) {
 			if !maps.Equal(got, c.want) {
 				t.Errorf("the hierarchies are %v, not %v", got, c.want)
 			}
-			slow := bounds(top, "orrery-hosts/a/sv1", "7:1", 1000)
+			slow := diskLimits(top, "orrery-hosts/a/sv1", "7:1", 1000)
 			for i := range slow {
 				slow[i].file = strings.TrimPrefix(slow[i].file, top+"/")
 			}
@@ -77,7 +77,7 @@ func TestGroups(t *testing.T) {
 			}
 		})
 	}
-	if b := bounds(t.TempDir(), "a", "7:1", 0); b[0].text != "7:1 rbps=max wbps=max" {
+	if b := diskLimits(t.TempDir(), "a", "7:1", 0); b[0].text != "7:1 rbps=max wbps=max" {
 		t.Errorf("no bound on a disk is %q", b[0].text)
 	}
 }

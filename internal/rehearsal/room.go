@@ -16,27 +16,27 @@ import (
 
 // Mounts of the keeper for its hosts, which only the keeper and its hosts see.
 const (
-	room         = "/mnt"
-	disks        = room + "/disks"    // of each host: upper and work directories of its root, and state
-	roots        = room + "/roots"    // mount points of the hosts' roots
-	programs     = room + "/programs" // programs in /usr/local/bin of all hosts
-	layers       = room + "/layers"   // the store whose layers all hosts see
-	shown        = room + "/shown"    // directories that all hosts see at the same paths
-	keeperSocket = room + "/socket"   // the keeper's socket
+	rootDir      = "/mnt"
+	disksDir     = rootDir + "/disks"    // of each host: upper and work directories of its root, and state
+	rootsDir     = rootDir + "/roots"    // mount points of the hosts' roots
+	programsDir  = rootDir + "/programs" // programs in /usr/local/bin of all hosts
+	layersDir    = rootDir + "/layers"   // the store whose layers all hosts see
+	bindsDir     = rootDir + "/shown"    // directories that all hosts see at the same paths
+	keeperSocket = rootDir + "/socket"   // the keeper's socket
 )
 
-func diskOf(number int) string { return filepath.Join(disks, seat(number)) }
-func rootOf(number int) string { return filepath.Join(roots, seat(number)) }
+func diskOf(number int) string { return filepath.Join(disksDir, portName(number)) }
+func rootOf(number int) string { return filepath.Join(rootsDir, portName(number)) }
 
-// furnish changes the root of this process to a new one. It contains only the machine's root file
+// setupRoot changes the root of this process to a new one. It contains only the machine's root file
 // system, its control groups and what the hosts need. If this process kept the machine's other
 // mounts, other processes could not unmount them. The files of the disks have no names, so they are
 // freed when the disks are unmounted.
-func furnish(o Options, dir string) error {
+func setupRoot(o Options, dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	const top = room // until it becomes the root
+	const top = rootDir // until it becomes the root
 	below := func(path string) string { return filepath.Join(top, path) }
 	mounts := []error{
 		bind("/", top, 0),
@@ -45,21 +45,21 @@ func furnish(o Options, dir string) error {
 		bind(mounted, below(mounted), unix.MS_REC),
 		mount("devtmpfs", below("/dev"), "devtmpfs", ""),
 		mount("tmpfs", below("/run"), "tmpfs", "mode=755"),
-		mount("tmpfs", below(room), "tmpfs", "mode=700"),
+		mount("tmpfs", below(rootDir), "tmpfs", "mode=700"),
 	}
 	if err := errors.Join(mounts...); err != nil {
 		return err
 	}
 	for name, from := range o.Programs {
-		if err := bindFile(from, below(filepath.Join(programs, name))); err != nil {
+		if err := bindFile(from, below(filepath.Join(programsDir, name))); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(below(layers), 0o700); err != nil {
+	if err := os.MkdirAll(below(layersDir), 0o700); err != nil {
 		return err
 	}
 	if o.Store != "" {
-		if err := bind(o.Store, below(layers), 0); err != nil {
+		if err := bind(o.Store, below(layersDir), 0); err != nil {
 			return err
 		}
 	}
@@ -67,11 +67,11 @@ func furnish(o Options, dir string) error {
 		return err
 	}
 	for _, dir := range o.Shown {
-		if err := bindDir(dir, below(filepath.Join(shown, dir)), 0o700); err != nil {
+		if err := bindDir(dir, below(filepath.Join(bindsDir, dir)), 0o700); err != nil {
 			return err
 		}
 	}
-	if err := makeDisks(o, dir, below(disks)); err != nil {
+	if err := makeDisks(o, dir, below(disksDir)); err != nil {
 		return err
 	}
 	return moveInto(top)
@@ -93,7 +93,7 @@ func moveInto(top string) error {
 
 // makeDisks creates a disk for each host. It formats one and copies it for the others.
 func makeDisks(o Options, dir, at string) error {
-	first := filepath.Join(dir, seat(1)+".disk")
+	first := filepath.Join(dir, portName(1)+".disk")
 	if o.Disk == 0 {
 		o.Disk = 16 << 30
 	}
@@ -102,10 +102,10 @@ func makeDisks(o Options, dir, at string) error {
 		err = run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", first)
 	}
 	for i := 2; err == nil && i <= len(o.Places); i++ {
-		err = run("cp", "--sparse=always", first, filepath.Join(dir, seat(i)+".disk"))
+		err = run("cp", "--sparse=always", first, filepath.Join(dir, portName(i)+".disk"))
 	}
 	for i := 1; err == nil && i <= len(o.Places); i++ {
-		path, on := filepath.Join(dir, seat(i)+".disk"), filepath.Join(at, seat(i))
+		path, on := filepath.Join(dir, portName(i)+".disk"), filepath.Join(at, portName(i))
 		err = os.MkdirAll(on, 0o700)
 		if err == nil {
 			err = run("mount", "-o", "loop,noinit_itable", path, on)

@@ -13,7 +13,7 @@ import (
 )
 
 // mountRoot mounts the host's root: an overlay of the machine's root and the host's disk.
-func (b birth) mountRoot() error {
+func (b hostConfig) mountRoot() error {
 	disk, root := diskOf(b.Number), rootOf(b.Number)
 	upper, work, state := filepath.Join(disk, "upper"), filepath.Join(disk, "work"), filepath.Join(disk, "state")
 	for _, dir := range []struct {
@@ -47,25 +47,25 @@ func (b birth) mountRoot() error {
 	// LXC looks there for AppArmor, if the kernel has it.
 	_ = mount("securityfs", at("/sys/kernel/security"), "securityfs", "")
 	for name := range b.Programs {
-		if err := bindFile(filepath.Join(programs, name), at(filepath.Join("/usr/local/bin", name))); err != nil {
+		if err := bindFile(filepath.Join(programsDir, name), at(filepath.Join("/usr/local/bin", name))); err != nil {
 			return err
 		}
 	}
 	for _, dir := range b.Shown {
-		if err := bindReadOnly(filepath.Join(shown, dir), at(dir)); err != nil {
+		if err := bindReadOnly(filepath.Join(bindsDir, dir), at(dir)); err != nil {
 			return err
 		}
 	}
-	if err := bindFile(keeperSocket, at(Within)); err != nil {
+	if err := bindFile(keeperSocket, at(SocketInHost)); err != nil {
 		return err
 	}
 	if err := mountGroups(mounted, at(mounted)); err != nil {
 		return err
 	}
-	if err := lendLayers(at("/var/lib/orrery/store")); err != nil {
+	if err := bindLayers(at("/var/lib/orrery/store")); err != nil {
 		return err
 	}
-	return pretend(at)
+	return hideKernelState(at)
 }
 
 // mountGroups mounts the same hierarchies of control groups as on the machine. A host sees only its
@@ -118,16 +118,16 @@ func copyLinks(from, at string) error {
 	return nil
 }
 
-// lendLayers shows the complete layers of the machine's store in the host's store. The host can
+// bindLayers shows the complete layers of the machine's store in the host's store. The host can
 // build other layers beside them. The parts of a layer with a kernel are mounted one by one, so
 // that the host can add the files from which its virtual machines boot.
-func lendLayers(store string) error {
-	entries, err := os.ReadDir(layers)
+func bindLayers(store string) error {
+	entries, err := os.ReadDir(layersDir)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
 	for _, e := range entries {
-		from, at := filepath.Join(layers, e.Name()), filepath.Join(store, e.Name())
+		from, at := filepath.Join(layersDir, e.Name()), filepath.Join(store, e.Name())
 		if !tree.Exists(filepath.Join(from, "layer.json")) {
 			continue
 		}
@@ -166,23 +166,24 @@ func bindParts(from, at string) error {
 	return nil
 }
 
-// ofMachine are kernel settings that exist once on a machine. Orrery raises them when a site comes
+// machineSettings are kernel settings that exist once on a machine. Orrery raises them when a site comes
 // up, and restores them when it ends. Each host sees its own copies, which have no effect. With the
 // real settings, the first host to restore them would do so for all sites on the machine.
-var ofMachine = []string{
+var machineSettings = []string{
 	"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "kernel/keys/maxbytes", "kernel/keys/maxkeys",
 	"kernel/pid_max", "kernel/pty/max",
 }
 
-// pretend provides the host with its own copies of things that exist once in a kernel: the settings above,
-// and the boot id. The copies hide parts of /proc. The kernel then allows no new mount of proc in a
-// user namespace unless a complete one exists. So pretend also mounts a complete /proc elsewhere.
-func pretend(at func(path string) string) error {
+// hideKernelState provides the host with its own copies of things that exist once in a kernel: the
+// settings above, and the boot id. The copies hide parts of /proc. The kernel then allows no new
+// mount of proc in a user namespace unless a complete one exists. So pretend also mounts a complete
+// /proc elsewhere.
+func hideKernelState(at func(path string) string) error {
 	boot := make([]byte, 16)
 	_, _ = rand.Read(boot) // it never fails
 	own := map[string]string{"kernel/random/boot_id": fmt.Sprintf("%x-%x-%x-%x-%x\n", boot[:4], boot[4:6], boot[6:8],
 		boot[8:10], boot[10:])}
-	for _, name := range ofMachine {
+	for _, name := range machineSettings {
 		if text, err := os.ReadFile(filepath.Join("/proc/sys", name)); err == nil {
 			own[name] = string(text)
 		}

@@ -19,8 +19,8 @@ type Silence struct{ From, Until time.Time }
 // Long is the time after which a node without an answer counts as silent. Often is the interval of
 // the pings.
 const (
-	Long  = 100 * time.Millisecond
-	Often = 20 * time.Millisecond
+	SilenceThreshold = 100 * time.Millisecond
+	PingInterval     = 20 * time.Millisecond
 )
 
 // A View contains what one node has seen of another.
@@ -45,7 +45,7 @@ type Gap struct {
 
 // Gaps returns how long each target answered no node of another host. A witness whose host has
 // ended sees nothing more, and does not count from then on.
-func Gaps(targets []Target, all []Seen, end time.Time) []Gap {
+func Gaps(targets []Target, all []HostView, end time.Time) []Gap {
 	var gaps []Gap
 	for _, t := range targets {
 		var views []View
@@ -60,20 +60,20 @@ func Gaps(targets []Target, all []Seen, end time.Time) []Gap {
 			}
 		}
 		g := Gap{Node: t.Node, Address: t.Address, Asked: len(views)}
-		for _, s := range common(views) {
+		for _, s := range commonSilences(views) {
 			g.Gaps++
 			took := s.Until.Sub(s.From).Seconds()
 			g.Whole += took
 			g.Longest = max(g.Longest, took)
-			g.Silent = g.Silent || end.Sub(s.Until) < Long
+			g.Silent = g.Silent || end.Sub(s.Until) < SilenceThreshold
 		}
 		gaps = append(gaps, g)
 	}
 	return gaps
 }
 
-// common returns the periods in which at least one node pinged, and none got an answer.
-func common(views []View) (all []Silence) {
+// commonSilences returns the periods in which at least one node pinged, and none got an answer.
+func commonSilences(views []View) (all []Silence) {
 	type change struct {
 		at             time.Time
 		asking, silent int

@@ -28,7 +28,7 @@ func Sweep(state string) error {
 }
 
 func (s set) sweep() error {
-	lock, err := host.TryLock(s.lock(), host.Alone)
+	lock, err := host.TryLock(s.lock(), host.Exclusive)
 	if errors.Is(err, host.ErrHeld) || errors.Is(err, fs.ErrNotExist) { // it is running, or is just starting or ending
 		return nil
 	}
@@ -42,18 +42,18 @@ func (s set) sweep() error {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	thaw(s.name)
-	err = patiently(func() error {
+	err = retry(func() error {
 		if len(group.Processes()) > 0 {
 			return errors.New("processes of hosts whose keeper was killed do not end")
 		}
 		return nil
 	})
 	removeGroups(s.name)
-	return errors.Join(err, s.vacate())
+	return errors.Join(err, s.removeDir())
 }
 
-// vacate removes the directory of a set of hosts.
-func (s set) vacate() error {
+// removeDir removes the directory of a set of hosts.
+func (s set) removeDir() error {
 	err := os.RemoveAll(s.dir())
 	if top, linked := os.Readlink(s.state); linked == nil {
 		_ = os.Remove(top) // only if it is empty
@@ -62,22 +62,22 @@ func (s set) vacate() error {
 	return err
 }
 
-// Gone waits until nothing of these hosts is left on this machine. After a timeout, the error lists
+// WaitGone waits until nothing of these hosts is left on this machine. After a timeout, the error lists
 // what is left.
-func (h *Hosts) Gone() error { return h.set.gone() }
+func (h *Hosts) WaitGone() error { return h.set.waitGone() }
 
-func (s set) gone() error {
-	return patiently(func() error {
-		if left := s.traces(); len(left) > 0 {
+func (s set) waitGone() error {
+	return retry(func() error {
+		if left := s.remains(); len(left) > 0 {
 			return fmt.Errorf("hosts %s have left %s", s.name, strings.Join(left, ", "))
 		}
 		return nil
 	})
 }
 
-// traces returns what is left of a set of hosts on this machine: control groups with their
+// remains returns what is left of a set of hosts on this machine: control groups with their
 // processes, a directory, disks.
-func (s set) traces() []string {
+func (s set) remains() []string {
 	var left []string
 	if tree.Exists(s.dir()) {
 		left = append(left, s.dir())
@@ -98,8 +98,8 @@ func (s set) traces() []string {
 
 // thaw thaws all hosts of a set.
 func thaw(name string) {
-	for i := 1; i <= most; i++ {
-		_ = groupsOf(name, seat(i)).SetFrozen(false) // most do not exist
+	for i := 1; i <= maxHosts; i++ {
+		_ = groupsOf(name, portName(i)).SetFrozen(false) // most do not exist
 	}
 }
 

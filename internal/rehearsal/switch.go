@@ -16,18 +16,18 @@ import (
 	"orrery/internal/host"
 )
 
-// theSwitch is a bridge in the keeper's network namespace. Each of its ports has the seat name of
+// switchName is a bridge in the keeper's network namespace. Each of its ports has the seat name of
 // its host.
-const theSwitch = "switch"
+const switchName = "switch"
 
 func makeSwitch() error {
-	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: theSwitch}}); err != nil {
+	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: switchName}}); err != nil {
 		return fmt.Errorf("the switch: %w", err)
 	}
-	return raise(theSwitch)
+	return setLinkUp(switchName)
 }
 
-func raise(name string) error {
+func setLinkUp(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return err
@@ -37,9 +37,9 @@ func raise(name string) error {
 
 // plug connects a host that has just started to the switch, and cuts its link if it was cut before.
 func (k *Keeper) plug(number int) error {
-	port := seat(number)
+	port := portName(number)
 	unplug(number)
-	at, err := netlink.LinkByName(theSwitch)
+	at, err := netlink.LinkByName(switchName)
 	if err != nil {
 		return err
 	}
@@ -51,15 +51,15 @@ func (k *Keeper) plug(number int) error {
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("the link of %s: %w", port, err)
 	}
-	return k.cut()
+	return k.applyCuts()
 }
 
-// A Wire is the link between a host and the switch, with its MTU.
-type Wire struct{ Host, MTU int }
+// A Link is the link between a host and the switch, with its MTU.
+type Link struct{ Host, MTU int }
 
 // Narrow sets the MTU of a host's link.
-func (k *Keeper) Narrow(w Wire, _ *int) error {
-	link, err := netlink.LinkByName(seat(w.Host))
+func (k *Keeper) Narrow(w Link, _ *int) error {
+	link, err := netlink.LinkByName(portName(w.Host))
 	if err != nil {
 		return err
 	}
@@ -69,20 +69,20 @@ func (k *Keeper) Narrow(w Wire, _ *int) error {
 // unplug removes the port of a host that has ended. The link would also disappear with the host's
 // namespace, but later.
 func unplug(number int) {
-	if link, err := netlink.LinkByName(seat(number)); err == nil {
+	if link, err := netlink.LinkByName(portName(number)); err == nil {
 		_ = netlink.LinkDel(link)
 	}
 }
 
-// cut applies the state of all links. A link that is cut in one direction stays up, and the switch
+// applyCuts applies the state of all links. A link that is cut in one direction stays up, and the switch
 // drops the packets in that direction.
-func (k *Keeper) cut() error {
+func (k *Keeper) applyCuts() error {
 	var errs []error
 	for number, m := range k.hosts {
 		if m.init == nil {
 			continue
 		}
-		link, err := netlink.LinkByName(seat(number))
+		link, err := netlink.LinkByName(portName(number))
 		if err == nil && k.cuts[number] == Both {
 			err = netlink.LinkSetDown(link)
 		} else if err == nil {
@@ -91,23 +91,23 @@ func (k *Keeper) cut() error {
 		errs = append(errs, err)
 	}
 	nft := host.Program(context.Background(), "nft", "-f", "-")
-	nft.Stdin = strings.NewReader(drops(k.cuts))
+	nft.Stdin = strings.NewReader(dropRules(k.cuts))
 	if out, err := nft.CombinedOutput(); err != nil {
 		errs = append(errs, fmt.Errorf("nft: %w\n%s", err, out))
 	}
 	return errors.Join(errs...)
 }
 
-// drops returns the rules by which the switch drops packets in the directions that are cut.
-func drops(cuts map[int]Way) string {
+// dropRules returns the rules by which the switch drops packets in the directions that are cut.
+func dropRules(cuts map[int]Direction) string {
 	var b strings.Builder
 	b.WriteString("table bridge cuts\ndelete table bridge cuts\ntable bridge cuts {\n\tchain forward {\n\t\ttype filter hook forward priority 0;\n")
 	for _, number := range slices.Sorted(maps.Keys(cuts)) {
 		switch cuts[number] {
 		case To:
-			fmt.Fprintf(&b, "\t\toifname %q drop\n", seat(number))
+			fmt.Fprintf(&b, "\t\toifname %q drop\n", portName(number))
 		case From:
-			fmt.Fprintf(&b, "\t\tiifname %q drop\n", seat(number))
+			fmt.Fprintf(&b, "\t\tiifname %q drop\n", portName(number))
 		}
 	}
 	b.WriteString("\t}\n}\n")
@@ -116,8 +116,8 @@ func drops(cuts map[int]Way) string {
 
 // address sets the host's addresses in its own namespace, and adds routes to hosts on other
 // subnets.
-func (b birth) address() error {
-	if err := raise("lo"); err != nil {
+func (b hostConfig) address() error {
+	if err := setLinkUp("lo"); err != nil {
 		return err
 	}
 	link, err := netlink.LinkByName("eth0")
@@ -134,7 +134,7 @@ func (b birth) address() error {
 	}
 	for _, p := range b.Places {
 		for _, to := range p.Addresses {
-			if b.self().nextTo(to.Addr()) {
+			if b.self().onSubnet(to.Addr()) {
 				continue
 			}
 			alone := netip.PrefixFrom(to.Addr(), to.Addr().BitLen())
@@ -151,7 +151,7 @@ func network(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// nextTo reports whether an address is on one of the host's subnets.
-func (p Place) nextTo(a netip.Addr) bool {
+// onSubnet reports whether an address is on one of the host's subnets.
+func (p Place) onSubnet(a netip.Addr) bool {
 	return slices.ContainsFunc(p.Addresses, func(own netip.Prefix) bool { return own.Contains(a) })
 }

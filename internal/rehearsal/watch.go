@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// An Order is a request to witnesses.
-type Order struct {
+// An ProbeRequest is a request to witnesses.
+type ProbeRequest struct {
 	// the command that every host runs: it gets the targets as JSON on standard input, and
 	// repeatedly prints what it has seen, as JSON
 	Command []string
 	Targets []Target
 }
 
-// Seen contains what the witnesses of a host have seen.
-type Seen struct {
+// HostView contains what the witnesses of a host have seen.
+type HostView struct {
 	Host  string
 	Nodes []string // nodes of the site on this host
 	Views []View
@@ -39,11 +39,11 @@ type watch struct {
 	orders io.Closer
 	ended  chan struct{}
 	mutex  sync.Mutex
-	seen   Seen
+	seen   HostView
 }
 
 // Watch starts witnesses on all running hosts. It ends earlier witnesses.
-func (k *Keeper) Watch(o Order, _ *int) error {
+func (k *Keeper) Watch(o ProbeRequest, _ *int) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()
 	k.watches.end()
@@ -56,10 +56,10 @@ func (k *Keeper) Watch(o Order, _ *int) error {
 		if err != nil {
 			continue
 		}
-		cmd := again(asVisitor, append([]string{filepath.Join(groupOf(k.o.Name), seat(number)),
+		cmd := reexec(roleVisitor, append([]string{filepath.Join(groupOf(k.o.Name), portName(number)),
 			strconv.Itoa(m.init.Process.Pid)}, o.Command...)...)
-		cmd.Env = environment
-		w, err := watched(cmd, targets)
+		cmd.Env = commandEnv
+		w, err := startWatch(cmd, targets)
 		if err != nil {
 			k.watches.end()
 			return err
@@ -69,8 +69,8 @@ func (k *Keeper) Watch(o Order, _ *int) error {
 	return nil
 }
 
-// watched starts the witness command of a host.
-func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
+// startWatch starts the witness command of a host.
+func startWatch(cmd *exec.Cmd, targets []byte) (*watch, error) {
 	orders, err1 := cmd.StdinPipe()
 	said, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
@@ -84,7 +84,7 @@ func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
 	go func() {
 		defer close(w.ended)
 		for says := json.NewDecoder(said); ; {
-			var seen Seen
+			var seen HostView
 			if says.Decode(&seen) != nil {
 				break
 			}
@@ -97,15 +97,15 @@ func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
 	return w, nil
 }
 
-// lingering limits the wait for the end of a witness command. On a paused host, it does not end.
-const lingering = 2 * time.Second
+// endTimeout limits the wait for the end of a witness command. On a paused host, it does not end.
+const endTimeout = 2 * time.Second
 
 // end ends all witness commands and returns what they have seen.
-func (w *watches) end() (all []Seen) {
+func (w *watches) end() (all []HostView) {
 	for _, one := range w.all {
 		_ = one.orders.Close()
 	}
-	late, cancel := context.WithTimeout(context.Background(), lingering)
+	late, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	for _, one := range w.all {
 		select {
@@ -122,7 +122,7 @@ func (w *watches) end() (all []Seen) {
 }
 
 // Watched ends the witnesses, and sets all to what they have seen.
-func (k *Keeper) Watched(_ int, all *[]Seen) error {
+func (k *Keeper) Watched(_ int, all *[]HostView) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()
 	*all = k.watches.end()
@@ -130,11 +130,11 @@ func (k *Keeper) Watched(_ int, all *[]Seen) error {
 }
 
 // Watch starts witnesses on all hosts. The function stop ends them and returns what they have seen.
-func (h *Hosts) Watch(o Order) (stop func() ([]Seen, error), err error) {
+func (h *Hosts) Watch(o ProbeRequest) (stop func() ([]HostView, error), err error) {
 	if err := h.calls.Call("Keeper.Watch", o, new(int)); err != nil {
 		return nil, err
 	}
-	return func() (all []Seen, err error) {
+	return func() (all []HostView, err error) {
 		err = h.calls.Call("Keeper.Watched", 0, &all)
 		return all, err
 	}, nil

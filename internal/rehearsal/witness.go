@@ -16,8 +16,8 @@ import (
 	"orrery/internal/host"
 )
 
-// A Witness is a node that pings others (ICMP echo).
-type Witness struct {
+// A Prober is a node that pings others (ICMP echo).
+type Prober struct {
 	node   string
 	socket net.PacketConn // in the node's network namespace
 	token  uint32         // identifies its answers
@@ -33,9 +33,9 @@ type answered struct {
 	silences    []Silence
 }
 
-// NewWitness returns a Witness for a node, by the node's network namespace.
-func NewWitness(space *os.File, node string, targets []Target) (*Witness, error) {
-	w := &Witness{node: node, asked: map[netip.Addr]*answered{}}
+// NewProber returns a Witness for a node, by the node's network namespace.
+func NewProber(space *os.File, node string, targets []Target) (*Prober, error) {
+	w := &Prober{node: node, asked: map[netip.Addr]*answered{}}
 	var token [4]byte
 	_, _ = rand.Read(token[:]) // it never fails
 	w.token = binary.BigEndian.Uint32(token[:])
@@ -45,19 +45,19 @@ func NewWitness(space *os.File, node string, targets []Target) (*Witness, error)
 			w.order = append(w.order, t)
 		}
 	}
-	err := host.InNetwork(space, func() (err error) {
+	err := host.InNetNS(space, func() (err error) {
 		w.socket, err = net.ListenPacket("ip4:icmp", "0.0.0.0")
 		return err
 	})
 	return w, err
 }
 
-// Ask pings the targets until ctx ends.
-func (w *Witness) Ask(ctx context.Context) {
+// Run pings the targets until ctx ends.
+func (w *Prober) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = w.socket.Close() })
 	defer stop()
-	go w.hear()
-	tick := time.NewTicker(Often)
+	go w.receive()
+	tick := time.NewTicker(PingInterval)
 	defer tick.Stop()
 	for sequence := 0; ctx.Err() == nil; sequence++ {
 		message := icmp.Message{Type: ipv4.ICMPTypeEcho,
@@ -77,8 +77,8 @@ func (w *Witness) Ask(ctx context.Context) {
 	}
 }
 
-// hear records the answers.
-func (w *Witness) hear() {
+// receive records the answers.
+func (w *Prober) receive() {
 	packet := make([]byte, 1500)
 	for {
 		n, from, err := w.socket.ReadFrom(packet)
@@ -86,13 +86,13 @@ func (w *Witness) hear() {
 			return
 		}
 		if address, ok := w.answers(packet[:n], from); ok {
-			w.note(address, time.Now())
+			w.record(address, time.Now())
 		}
 	}
 }
 
 // answers reports whether a packet answers a ping of this witness, and returns its sender.
-func (w *Witness) answers(packet []byte, from net.Addr) (netip.Addr, bool) {
+func (w *Prober) answers(packet []byte, from net.Addr) (netip.Addr, bool) {
 	message, err := icmp.ParseMessage(1, packet) // 1 is ICMP of IPv4
 	if err != nil || message.Type != ipv4.ICMPTypeEchoReply {
 		return netip.Addr{}, false
@@ -109,7 +109,7 @@ func (w *Witness) answers(packet []byte, from net.Addr) (netip.Addr, bool) {
 	return address.Unmap(), ok
 }
 
-func (w *Witness) note(address netip.Addr, now time.Time) {
+func (w *Prober) record(address netip.Addr, now time.Time) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	a := w.asked[address]
@@ -118,14 +118,14 @@ func (w *Witness) note(address netip.Addr, now time.Time) {
 	}
 	if a.first.IsZero() {
 		a.first = now
-	} else if now.Sub(a.last) > Long {
+	} else if now.Sub(a.last) > SilenceThreshold {
 		a.silences = append(a.silences, Silence{a.last, now})
 	}
 	a.last = now
 }
 
 // Views returns what the node has seen so far of the targets that have ever answered.
-func (w *Witness) Views() []View {
+func (w *Prober) Views() []View {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	now := time.Now()
@@ -136,7 +136,7 @@ func (w *Witness) Views() []View {
 			continue
 		}
 		v := View{From: w.node, Of: t, First: a.first, Last: now, Silences: append([]Silence(nil), a.silences...)}
-		if now.Sub(a.last) > Long {
+		if now.Sub(a.last) > SilenceThreshold {
 			v.Silences = append(v.Silences, Silence{a.last, now})
 		}
 		all = append(all, v)

@@ -15,28 +15,29 @@ import (
 // applies roles with exclusive volumes again, because their files and boot steps prepare the
 // content of the volumes.
 func (j *Job) Activate(ctx context.Context) error {
-	if err := j.anew(ctx, holders(j.Duties)); err != nil {
+	if err := j.reapply(ctx, volumeUsers(j.Duties)); err != nil {
 		return err
 	}
 	for i := range j.Duties.Roles {
-		if err := j.active(ctx, &j.Duties.Roles[i]); err != nil {
+		if err := j.activateRole(ctx, &j.Duties.Roles[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// anew applies roles whose services are stopped, in the same order as Configure. Unlike services,
+// reapply applies roles whose services are stopped, in the same order as Configure. Unlike services,
 // it does not restart a service that a boot step has already started. A restart would delay the
 // time when the node serves again.
-func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
-	begin := func(ctx context.Context, r *spec.Duty) error {
-		return j.order(ctx, r, "enable", j.sv().Begin, r.Services)
+func (j *Job) reapply(ctx context.Context, roles []*spec.RoleAction) error {
+	begin := func(ctx context.Context, r *spec.RoleAction) error {
+		return j.runOnServices(ctx, r, "enable", j.initSystem().Begin, r.Services)
 	}
-	steps := func(when string) func(context.Context, *spec.Duty) error {
-		return func(ctx context.Context, r *spec.Duty) error { return j.steps(ctx, r, when) }
+	steps := func(when string) func(context.Context, *spec.RoleAction) error {
+		return func(ctx context.Context, r *spec.RoleAction) error { return j.steps(ctx, r, when) }
 	}
-	for _, do := range []func(context.Context, *spec.Duty) error{j.files, steps(site.Boot), begin, steps(site.Started)} {
+	for _, do := range []func(context.Context, *spec.RoleAction) error{
+		j.files, steps(site.Boot), begin, steps(site.Started)} {
 		for _, r := range roles {
 			if err := do(ctx, r); err != nil {
 				return err
@@ -51,20 +52,20 @@ func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
 func (j *Job) Retire(ctx context.Context) error {
 	for i := range slices.Backward(j.Duties.Roles) {
 		r := &j.Duties.Roles[i]
-		if err := j.order(ctx, r, "disable", j.sv().End, r.Active); err != nil {
+		if err := j.runOnServices(ctx, r, "disable", j.initSystem().End, r.Active); err != nil {
 			return err
 		}
 	}
-	return j.Let(ctx)
+	return j.ReleaseVolumes(ctx)
 }
 
-// Let stops the services that use exclusive volumes, so that the volumes can be unmounted. Services
+// ReleaseVolumes stops the services that use exclusive volumes, so that the volumes can be unmounted. Services
 // that start first stop last.
-func (j *Job) Let(ctx context.Context) error {
-	for _, r := range slices.Backward(holders(j.Duties)) {
+func (j *Job) ReleaseVolumes(ctx context.Context) error {
+	for _, r := range slices.Backward(volumeUsers(j.Duties)) {
 		services := slices.Clone(r.Services)
 		slices.Reverse(services)
-		if err := j.order(ctx, r, "stop", j.sv().Stop, services); err != nil {
+		if err := j.runOnServices(ctx, r, "stop", j.initSystem().Stop, services); err != nil {
 			return err
 		}
 	}
@@ -73,53 +74,54 @@ func (j *Job) Let(ctx context.Context) error {
 
 // Resume starts the services that Let has stopped.
 func (j *Job) Resume(ctx context.Context) error {
-	for _, r := range holders(j.Duties) {
-		if err := j.order(ctx, r, "start", j.sv().Start, r.Services); err != nil {
+	for _, r := range volumeUsers(j.Duties) {
+		if err := j.runOnServices(ctx, r, "start", j.initSystem().Start, r.Services); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holders returns the roles of a node that use exclusive volumes. They are the roles that declare
+// volumeUsers returns the roles of a node that use exclusive volumes. They are the roles that declare
 // one, and all roles that need such a role, directly or indirectly. A database may have its volume
 // in a role below the one with its server.
-func holders(d *spec.Duties) []*spec.Duty {
-	var roles []*spec.Duty
+func volumeUsers(d *spec.RoleActions) []*spec.RoleAction {
+	var roles []*spec.RoleAction
 	holding := map[string]bool{}
 	for i := range d.Roles { // needed roles come first
-		if r := &d.Roles[i]; orAbove(holding, r, r.Exclusive()) {
+		if r := &d.Roles[i]; holdsOrNeeds(holding, r, r.Exclusive()) {
 			roles = append(roles, r)
 		}
 	}
 	return roles
 }
 
-// Holders reports whether a node has roles with exclusive volumes, or roles that run something only
+// NeedsActivation reports whether a node has roles with exclusive volumes, or roles that run something only
 // on live nodes.
-func Holders(d *spec.Duties) bool {
+func NeedsActivation(d *spec.RoleActions) bool {
 	return slices.ContainsFunc(rolesOf(d), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
 }
 
-// active runs the active steps of a role. Then it starts its active services and enables them at
+// activateRole runs the active steps of a role. Then it starts its active services and enables them at
 // boot.
-func (j *Job) active(ctx context.Context, r *spec.Duty) error {
+func (j *Job) activateRole(ctx context.Context, r *spec.RoleAction) error {
 	if err := j.steps(ctx, r, site.Active); err != nil {
 		return err
 	}
-	return j.order(ctx, r, "enable", j.sv().Begin, r.Active)
+	return j.runOnServices(ctx, r, "enable", j.initSystem().Begin, r.Active)
 }
 
-// sv returns the init system of the node.
-func (j *Job) sv() *distro.Services { return distro.Or(j.Duties.Distribution).Services }
+// initSystem returns the init system of the node.
+func (j *Job) initSystem() *distro.Services { return distro.OrDefault(j.Duties.Distribution).Services }
 
-// order runs a command on services. Argument word names it in messages.
-func (j *Job) order(ctx context.Context, r *spec.Duty, word string, order, services []string) error {
+// runOnServices runs a command on services. Argument word names it in messages.
+func (j *Job) runOnServices(ctx context.Context, r *spec.RoleAction, word string, runOnServices,
+	services []string) error {
 	if len(services) == 0 {
 		return nil
 	}
 	j.Say("role " + r.Name + ": " + word + " services")
-	if err := j.run(ctx, order, services); err != nil {
+	if err := j.run(ctx, runOnServices, services); err != nil {
 		return problem.New(problem.Failed, "role %s: %s of its services failed", r.Name, word).
 			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
 	}

@@ -18,7 +18,7 @@ func TestVolumesBelow(t *testing.T) {
 	s := cluster()
 	s.Volumes = []site.Volume{{Name: "spool"}}
 	s.Roles[0].Volumes = []site.VolumeUse{{Name: "spool", Path: "/var/spool", Owner: "root:root", Mode: 0o755,
-		Exclusive: true, Quarantine: site.Snapshot}}
+		Exclusive: true, Quarantine: site.CopySnapshot}}
 	s.Roles[0].Steps = append(s.Roles[0].Steps,
 		site.Step{Line: 2, Name: "fill", When: site.Started, Script: []byte("true\n"), Interpreter: []string{"fill"},
 			User: "root"})
@@ -27,7 +27,7 @@ func TestVolumesBelow(t *testing.T) {
 		do   func(*Job, context.Context) error
 		want []string
 	}{
-		"let":    {(*Job).Let, stopped},
+		"let":    {(*Job).ReleaseVolumes, stopped},
 		"retire": {(*Job).Retire, append([]string{"disable --now --quiet pager.service"}, stopped...)},
 		"resume": {(*Job).Resume, []string{"start munge.service", "start slurmctld.service", "start login.service"}},
 		"activate": {(*Job).Activate, []string{

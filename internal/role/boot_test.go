@@ -50,11 +50,11 @@ func (s slow) Run(_ context.Context, c host.Command) error {
 	return nil
 }
 
-// TestAwaitBootOfSlow: if the node's systemd does not answer in time, AwaitBoot asks again. An
+// TestAwaitBootOfSlow: if the node's systemd does not answer in time, WaitForBoot asks again. An
 // emulated virtual machine on a busy host is such a node.
 func TestAwaitBootOfSlow(t *testing.T) {
 	asked := 0
-	if whole, err := AwaitBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, io.Discard); err != nil ||
+	if whole, err := WaitForBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, io.Discard); err != nil ||
 		!whole || asked != 3 {
 		t.Errorf("asked %d times: %t, %v", asked, whole, err)
 	}
@@ -64,7 +64,7 @@ func TestAwaitBootOfSlow(t *testing.T) {
 func TestAwaitBootIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := AwaitBoot(t.Context(), babbler{state: "stopping"}, distro.Debian.Services, io.Discard); err == nil {
+	if _, err := WaitForBoot(t.Context(), babbler{state: "stopping"}, distro.Debian.Services, io.Discard); err == nil {
 		t.Error("a node that says anything counts as booted")
 	}
 	runtime.ReadMemStats(&now)

@@ -20,7 +20,7 @@ type Installer func(ctx context.Context, in host.Runner, d *distro.Distribution,
 // comes after those that it needs.
 func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer, log io.Writer,
 	say func(string)) error {
-	d := distro.Of(l.Image)
+	d := distro.ForImage(l.Image)
 	if err := in.Put(ctx, ofLayer(l.Roles, plainOwner)...); err != nil {
 		return fmt.Errorf("files of %s: %w", l.Title, err)
 	}
@@ -95,7 +95,7 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == site.Build }) {
 		return nil
 	}
-	if err := putBeside(ctx, in, r, spec.BuildFiles(r), site.Build); err != nil {
+	if err := putRoleFiles(ctx, in, r, spec.BuildFiles(r), site.Build); err != nil {
 		return err
 	}
 	for i := range r.Steps {

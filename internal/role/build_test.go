@@ -155,7 +155,7 @@ func TestServiceFails(t *testing.T) {
 	}}
 	j := &Job{Duties: d, In: in, Log: io.Discard, Say: func(string) {}, Live: true,
 		Is: spec.Config{Services: []string{"db.service", "web.service", "mail.service"},
-			Parts: spec.Parts{"web: x": "1", "db: x": "1"}}}
+			Parts: spec.PartDigests{"web: x": "1", "db: x": "1"}}}
 	err := j.Configure(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "role web: a service does not start") ||
 		!strings.Contains(err.Error(), "orrery logs one") {
@@ -180,11 +180,11 @@ func TestUnlayered(t *testing.T) {
 		Timeout: time.Minute}}}
 	in := &diary{}
 	j := &Job{
-		Duties: &spec.Duties{Node: "one", Unlayered: true, Roles: []spec.Duty{{Role: cam}, {Role: db}}}, In: in,
+		Duties: &spec.RoleActions{Node: "one", Unlayered: true, Roles: []spec.RoleAction{{Role: cam}, {Role: db}}}, In: in,
 		Log: io.Discard, Say: func(string) {},
-		Is: spec.Config{Parts: spec.Parts{"cam: apt": "less ed", "db: step make": "1"}},
+		Is: spec.Config{Parts: spec.PartDigests{"cam: apt": "less ed", "db: step make": "1"}},
 	}
-	if err := j.lay(t.Context()); err != nil {
+	if err := j.installUnlayered(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(in.done, "\n")
@@ -195,14 +195,14 @@ func TestUnlayered(t *testing.T) {
 		}
 	}
 	in.done = nil
-	j.Was = spec.Config{Parts: spec.Parts{"cam: apt": "less ed"}}
-	if err := j.lay(t.Context()); err != nil || strings.Contains(strings.Join(in.done, "\n"), "apt-get") ||
+	j.Was = spec.Config{Parts: spec.PartDigests{"cam: apt": "less ed"}}
+	if err := j.installUnlayered(t.Context()); err != nil || strings.Contains(strings.Join(in.done, "\n"), "apt-get") ||
 		len(in.done) == 0 {
 		t.Errorf("%v, %v", in.done, err)
 	}
 	in.done = nil
 	j.Was = j.Is
-	if err := j.lay(t.Context()); err != nil || len(in.done) > 0 {
+	if err := j.installUnlayered(t.Context()); err != nil || len(in.done) > 0 {
 		t.Errorf("%v, %v", in.done, err)
 	}
 }

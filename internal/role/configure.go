@@ -18,7 +18,7 @@ import (
 
 // A Job is the configuration of one node.
 type Job struct {
-	Duties *spec.Duties
+	Duties *spec.RoleActions
 	In     host.Runner
 	Was    spec.Config // as previously applied, or the zero Config for a new node
 	Is     spec.Config
@@ -35,7 +35,7 @@ type Job struct {
 // alone what has not changed since Was. The exception is a role with any change, and the roles that
 // need it: their boot steps run, and their services restart.
 func (j *Job) Configure(ctx context.Context) error {
-	whole, err := AwaitBoot(ctx, j.In, j.sv(), j.Log)
+	whole, err := WaitForBoot(ctx, j.In, j.initSystem(), j.Log)
 	if err != nil {
 		return err
 	}
@@ -47,11 +47,11 @@ func (j *Job) Configure(ctx context.Context) error {
 		}
 		return j.watch(ctx, tasks) // its services have started at boot
 	}
-	if err := j.lay(ctx); err != nil {
+	if err := j.installUnlayered(ctx); err != nil {
 		return err
 	}
 	tasks := j.changes()
-	if err := j.do(ctx, tasks); err != nil {
+	if err := j.runTasks(ctx, tasks); err != nil {
 		return err
 	}
 	if err := j.watch(ctx, tasks); err != nil {
@@ -69,8 +69,8 @@ func started(roles []*site.Role, starts []string) bool {
 // bootTimeout is the maximum time for a node to boot.
 const bootTimeout = 5 * time.Minute
 
-// AwaitBoot waits until the node has booted. It reports whether all units have started.
-func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
+// WaitForBoot waits until the node has booted. It reports whether all units have started.
+func WaitForBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, bootTimeout,
 		fmt.Errorf("its %s is still at work after %s", sv.Name, bootTimeout))
 	defer cancel()
@@ -90,7 +90,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 			return false, ask(ctx, log, sv.Broken)
 		// it does not accept commands yet
 		case within.Err() == nil && errors.As(err, &run) && slices.Contains(sv.Deaf, state):
-			_ = host.Pause(within, 50*time.Millisecond)
+			_ = host.Sleep(within, 50*time.Millisecond)
 			continue
 		case ctx.Err() == nil && within.Err() != nil:
 			fmt.Fprintln(log, "these jobs of the node are not done:")
@@ -102,14 +102,14 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 }
 
 // files installs the rendered files of a role on the node.
-func (j *Job) files(ctx context.Context, r *spec.Duty) error {
+func (j *Job) files(ctx context.Context, r *spec.RoleAction) error {
 	if j.Injected {
 		return nil
 	}
-	return j.put(ctx, r, Files(r))
+	return j.putFiles(ctx, r, RenderedFiles(r))
 }
 
-func (j *Job) put(ctx context.Context, r *spec.Duty, files []host.File) error {
+func (j *Job) putFiles(ctx context.Context, r *spec.RoleAction, files []host.File) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -120,14 +120,14 @@ func (j *Job) put(ctx context.Context, r *spec.Duty, files []host.File) error {
 	return nil
 }
 
-// Files returns the rendered files of a role. A file that contains a secret is a link, because its
+// RenderedFiles returns the rendered files of a role. A file that contains a secret is a link, because its
 // content is in the host's tmpfs.
-func Files(r *spec.Duty) []host.File {
+func RenderedFiles(r *spec.RoleAction) []host.File {
 	var all []host.File
 	for i := range r.Rendered {
 		f := &r.Rendered[i]
 		if f.Secret {
-			all = append(all, host.File{Path: f.Path, Link: "/etc/orrery/" + SecretFile(f.Path)})
+			all = append(all, host.File{Path: f.Path, Link: "/etc/orrery/" + SecretFilePath(f.Path)})
 		} else {
 			all = append(all, host.File{Path: f.Path, Content: f.Content, Owner: f.Owner, Mode: f.Mode})
 		}
@@ -136,7 +136,7 @@ func Files(r *spec.Duty) []host.File {
 }
 
 // rolesOf returns the roles of a node. Roles that others need come first.
-func rolesOf(d *spec.Duties) []*site.Role {
+func rolesOf(d *spec.RoleActions) []*site.Role {
 	all := make([]*site.Role, len(d.Roles))
 	for i := range d.Roles {
 		all[i] = d.Roles[i].Role
@@ -144,14 +144,14 @@ func rolesOf(d *spec.Duties) []*site.Role {
 	return all
 }
 
-// SecretFile returns the path below /etc/orrery of a rendered file that contains a secret.
-func SecretFile(path string) string { return "files/" + spec.DigestBytes([]byte(path)) }
+// SecretFilePath returns the path below /etc/orrery of a rendered file that contains a secret.
+func SecretFilePath(path string) string { return "files/" + spec.DigestBytes([]byte(path)) }
 
-func (j *Job) steps(ctx context.Context, r *spec.Duty, when string) error {
+func (j *Job) steps(ctx context.Context, r *spec.RoleAction, when string) error {
 	if !slices.ContainsFunc(r.Steps, func(s site.Step) bool { return s.When == when }) {
 		return nil
 	}
-	if err := putBeside(ctx, j.In, r.Role, besideAll(r.Role), when); err != nil {
+	if err := putRoleFiles(ctx, j.In, r.Role, roleFileNames(r.Role), when); err != nil {
 		return err
 	}
 	env := bootEnv(r)
@@ -167,15 +167,15 @@ func (j *Job) steps(ctx context.Context, r *spec.Duty, when string) error {
 }
 
 // services restarts services of a role with their new files, and enables them at boot.
-func (j *Job) services(ctx context.Context, r *spec.Duty, services []string) error {
+func (j *Job) services(ctx context.Context, r *spec.RoleAction, services []string) error {
 	if len(services) == 0 {
 		return nil
 	}
 	j.Say("role " + r.Name + ": services")
-	if err := j.run(ctx, j.sv().Renew, services); err != nil {
+	if err := j.run(ctx, j.initSystem().Renew, services); err != nil {
 		var run *host.RunError
 		if errors.As(err, &run) {
-			run.Command = slices.Concat(j.sv().Restart, services)
+			run.Command = slices.Concat(j.initSystem().Restart, services)
 		}
 		return problem.New(problem.Failed, "role %s: a service does not start", r.Name).
 			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
@@ -194,5 +194,5 @@ func (j *Job) dropServices(ctx context.Context) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return j.run(ctx, j.sv().End, gone)
+	return j.run(ctx, j.initSystem().End, gone)
 }

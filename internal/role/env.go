@@ -26,7 +26,7 @@ func buildEnv(r *site.Role) []string {
 }
 
 // bootEnv returns the environment of a boot step or a health command.
-func bootEnv(d *spec.Duty) []string { return append(buildEnv(d.Role), d.Surround...) }
+func bootEnv(d *spec.RoleAction) []string { return append(buildEnv(d.Role), d.Surround...) }
 
 func declared(r *site.Role) []string {
 	var env []string

@@ -13,43 +13,43 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// askEvery is the interval for asking systemd whether it has given up, while a health check fails.
-const askEvery = time.Second
+// giveUpCheckInterval is the interval for asking systemd whether it has given up, while a health check fails.
+const giveUpCheckInterval = time.Second
 
-// A givenUp is the error of a health check that is not retried, because systemd does not restart
+// A abandonedError is the error of a health check that is not retried, because systemd does not restart
 // the service again.
-type givenUp struct {
+type abandonedError struct {
 	unit  string
 	err   error  // of the last attempt
 	words string // last output of the service
 }
 
-func (g *givenUp) Error() string {
+func (g *abandonedError) Error() string {
 	if g.words == "" {
 		return g.err.Error()
 	}
 	return g.err.Error() + "\n" + g.words
 }
 
-func (g *givenUp) Unwrap() error { return g.err }
+func (g *abandonedError) Unwrap() error { return g.err }
 
-// behind returns the services that a role's health checks depend on. They are its own services or,
+// servicesChecked returns the services that a role's health checks depend on. They are its own services or,
 // if it has none, those of the roles that it needs.
-func behind(n *spec.Duties, r *spec.Duty) []string {
+func servicesChecked(n *spec.RoleActions, r *spec.RoleAction) []string {
 	own := slices.Concat(r.Services, r.Active)
 	if len(own) > 0 {
 		return own
 	}
 	for i := range n.Roles {
 		if other := &n.Roles[i]; slices.Contains(r.NeedsRoles, other.Name) {
-			own = append(own, behind(n, other)...)
+			own = append(own, servicesChecked(n, other)...)
 		}
 	}
 	return own
 }
 
-// failed returns the first of some services that will not be restarted, or "".
-func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []string) string {
+// abandonedService returns the first of some services that will not be restarted, or "".
+func abandonedService(ctx context.Context, in host.Runner, sv *distro.Services, units []string) string {
 	if len(units) == 0 {
 		return ""
 	}
@@ -65,8 +65,8 @@ func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []st
 	return ""
 }
 
-// lastWords returns the last output lines of a service, including the messages about its end.
-func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit string) string {
+// lastOutput returns the last output lines of a service, including the messages about its end.
+func lastOutput(ctx context.Context, in host.Runner, sv *distro.Services, unit string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	// ignore the error; the message then only says that the service failed

@@ -16,16 +16,16 @@ import (
 
 // Check runs the health checks of all roles of a node until each has succeeded once. Each check has
 // its own time limit.
-func Check(ctx context.Context, in host.Runner, n *spec.Duties, say func(string)) error {
+func Check(ctx context.Context, in host.Runner, n *spec.RoleActions, say func(string)) error {
 	for i := range n.Roles {
 		r := &n.Roles[i]
 		env := bootEnv(r)
 		for k := range r.Health {
 			h := &r.Health[k]
 			say("role " + r.Name + ": " + Describe(h))
-			if err := await(ctx, in, n, h, env, behind(n, r)); err != nil {
+			if err := waitHealthy(ctx, in, n, h, env, servicesChecked(n, r)); err != nil {
 				how := "within " + h.Within.String()
-				var up *givenUp
+				var up *abandonedError
 				if errors.As(err, &up) {
 					how = "and " + up.unit + " has failed"
 				}
@@ -38,35 +38,35 @@ func Check(ctx context.Context, in host.Runner, n *spec.Duties, say func(string)
 	return nil
 }
 
-// A Sickness is a failing health check.
-type Sickness struct {
+// A HealthError is a failing health check.
+type HealthError struct {
 	Role  string
 	Check string // short description
 	Err   error
 }
 
 // Error returns the role, the check and its error.
-func (s *Sickness) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role, s.Check, s.Err) }
+func (s *HealthError) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role, s.Check, s.Err) }
 
 // Unwrap returns the error of the health check.
-func (s *Sickness) Unwrap() error { return s.Err }
+func (s *HealthError) Unwrap() error { return s.Err }
 
 // Probe runs each health check of a node once. It returns a *Sickness for the first one that fails.
-func Probe(ctx context.Context, in host.Runner, n *spec.Duties) error {
+func Probe(ctx context.Context, in host.Runner, n *spec.RoleActions) error {
 	for i := range n.Roles {
 		r := &n.Roles[i]
 		env := bootEnv(r)
 		for k := range r.Health {
-			if err := try(ctx, in, n, &r.Health[k], env); err != nil {
-				return &Sickness{r.Name, Describe(&r.Health[k]), err}
+			if err := runCheck(ctx, in, n, &r.Health[k], env); err != nil {
+				return &HealthError{r.Name, Describe(&r.Health[k]), err}
 			}
 		}
 	}
 	return nil
 }
 
-// Allowance returns the maximum duration of Probe for a node.
-func Allowance(n *spec.Duties) time.Duration {
+// MaxProbeTime returns the maximum duration of Probe for a node.
+func MaxProbeTime(n *spec.RoleActions) time.Duration {
 	var all time.Duration
 	for i := range n.Roles {
 		r := &n.Roles[i]
@@ -88,19 +88,20 @@ func Describe(h *site.HealthCheck) string {
 	return "command " + strings.Join(h.Command, " ")
 }
 
-const shortestPause = 20 * time.Millisecond
+const minRetryPause = 20 * time.Millisecond
 
-// await repeats a check until it succeeds, its time is over, or systemd has given up a service that
+// waitHealthy repeats a check until it succeeds, its time is over, or systemd has given up a service that
 // it depends on.
-func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env, units []string) error {
+func waitHealthy(whole context.Context, in host.Runner, n *spec.RoleActions, h *site.HealthCheck, env,
+	units []string) error {
 	ctx, cancel := context.WithTimeout(whole, h.Within)
 	defer cancel()
-	sv := distro.Or(n.Distribution).Services
+	sv := distro.OrDefault(n.Distribution).Services
 	var last error
 	asked := time.Now()
 	// A node that has just started is asked at short intervals, which increase.
-	for pause := shortestPause; ; pause = min(2*pause, h.Interval) {
-		err := try(ctx, in, n, h, env)
+	for pause := minRetryPause; ; pause = min(2*pause, h.Interval) {
+		err := runCheck(ctx, in, n, h, env)
 		if err == nil {
 			return nil
 		}
@@ -109,19 +110,19 @@ func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.Health
 			// one.
 			last = err
 		}
-		if time.Since(asked) >= askEvery && ctx.Err() == nil {
-			if unit := failed(ctx, in, sv, units); unit != "" {
-				return &givenUp{unit, last, lastWords(whole, in, sv, unit)}
+		if time.Since(asked) >= giveUpCheckInterval && ctx.Err() == nil {
+			if unit := abandonedService(ctx, in, sv, units); unit != "" {
+				return &abandonedError{unit, last, lastOutput(whole, in, sv, unit)}
 			}
 			asked = time.Now()
 		}
-		if host.Pause(ctx, min(pause, h.Interval)) != nil {
+		if host.Sleep(ctx, min(pause, h.Interval)) != nil {
 			return last
 		}
 	}
 }
 
-func try(ctx context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env []string) error {
+func runCheck(ctx context.Context, in host.Runner, n *spec.RoleActions, h *site.HealthCheck, env []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %s", h.Timeout))
 	defer cancel()
 	switch {

@@ -35,8 +35,8 @@ func (n *node) Dial(ctx context.Context, network, address string) (net.Conn, err
 
 func ask(t *testing.T, in host.Runner, url string) error {
 	t.Helper()
-	own := &spec.Duties{Node: "portal", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
-	return try(t.Context(), in, own, &site.HealthCheck{HTTP: url, Timeout: 20 * time.Second}, nil)
+	own := &spec.RoleActions{Node: "portal", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	return runCheck(t.Context(), in, own, &site.HealthCheck{HTTP: url, Timeout: 20 * time.Second}, nil)
 }
 
 // TestNoRedirects: a node that answers with a redirect cannot make the health check connect to the

@@ -8,14 +8,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Mend repairs the drift of a running node. Files of the layers have already been restored.
+// Repair repairs the drift of a running node. Files of the layers have already been restored.
 //
 // A role with a drifted file is applied as if the file had changed: its files, boot steps and
 // services, and the roles that need it. Of other roles, Mend only restarts services that were not
 // running. It restarts all services if a program was altered, because any of them may be running
 // it. If a failing health check is the only drift, it restarts the services that the check depends
 // on.
-func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
+func (j *Job) Repair(ctx context.Context, drift []observe.Drift) error {
 	again := map[string][]string{} // drifted parts, by role
 	var start, enable []string
 	sick := map[string]bool{}
@@ -26,7 +26,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 			again[d.Role] = append(again[d.Role], "file "+d.Subject)
 		case d.Kind == observe.DriftProgram:
 			altered = altered || d.How != observe.Gone
-		case d.Kind == observe.DriftService && d.How == observe.Unenabled:
+		case d.Kind == observe.DriftService && d.How == observe.NotEnabled:
 			enable = append(enable, d.Subject)
 		case d.Kind == observe.DriftService:
 			start = append(start, d.Subject)
@@ -39,7 +39,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 	var tried []string // services that the failing checks depend on
 	for i := range j.Duties.Roles {
 		if r := &j.Duties.Roles[i]; sick[r.Name] {
-			tried = append(tried, behind(j.Duties, r)...)
+			tried = append(tried, servicesChecked(j.Duties, r)...)
 		}
 	}
 	alone := !silent && len(sick) > 0 && len(again)+len(start)+len(enable) == 0 && !altered
@@ -51,7 +51,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 		// The other files are unchanged, or the node may change them.
 		if parts := again[t.duty.Name]; parts != nil {
 			t.files = filesAt(t.duty, parts)
-			services, ok := exactly(t.duty, parts)
+			services, ok := restartsDeclaredBy(t.duty, parts)
 			t.whole, exact = !ok, append(exact, services...)
 		}
 		t.bring, t.enable = intersection(own, start), intersection(own, enable)
@@ -65,9 +65,9 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 			t.start = own
 		}
 	}
-	applyAbove(tasks)
+	applyDependents(tasks)
 	restartOnly(tasks, exact, j.Live)
-	if err := j.do(ctx, tasks); err != nil {
+	if err := j.runTasks(ctx, tasks); err != nil {
 		return err
 	}
 	return j.watch(ctx, tasks) // a service that had ended may end again immediately
@@ -75,7 +75,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 
 // running returns the services of a role that run on a node. Argument live is whether the node is
 // live.
-func running(r *spec.Duty, live bool) []string {
+func running(r *spec.RoleAction, live bool) []string {
 	if !live {
 		return r.Services
 	}
@@ -92,20 +92,20 @@ func intersection(all, some []string) []string {
 	return both
 }
 
-// bring restarts some services of a role, and enables others at boot. It first unmasks masked units
+// restartServices restarts some services of a role, and enables others at boot. It first unmasks masked units
 // and resets their failure counts.
-func (j *Job) bring(ctx context.Context, r *spec.Duty, restart, enable []string) error {
+func (j *Job) restartServices(ctx context.Context, r *spec.RoleAction, restart, enable []string) error {
 	all := slices.Concat(restart, enable)
 	if len(all) == 0 {
 		return nil
 	}
-	_ = j.run(ctx, j.sv().Unmask, all) // ignore the error of a unit that is not masked
-	if err := j.order(ctx, r, "enable", j.sv().Enable, all); err != nil {
+	_ = j.run(ctx, j.initSystem().Unmask, all) // ignore the error of a unit that is not masked
+	if err := j.runOnServices(ctx, r, "enable", j.initSystem().Enable, all); err != nil {
 		return err
 	}
 	if len(restart) == 0 {
 		return nil
 	}
-	_ = j.run(ctx, j.sv().Forgive, all) // ignore the error of an unknown unit
+	_ = j.run(ctx, j.initSystem().Forgive, all) // ignore the error of an unknown unit
 	return j.services(ctx, r, restart)
 }

@@ -71,9 +71,9 @@ func twoRoles() *site.Site {
 	}
 }
 
-func dutiesOf(t *testing.T, s *site.Site) *spec.Duties {
+func dutiesOf(t *testing.T, s *site.Site) *spec.RoleActions {
 	t.Helper()
-	d, err := spec.NewMaker(s).Duties(&s.Nodes[0])
+	d, err := spec.NewBuilder(s).RoleActions(&s.Nodes[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func dutiesOf(t *testing.T, s *site.Site) *spec.Duties {
 
 // TestMend: each kind of drift causes exactly the necessary repair.
 func TestMend(t *testing.T) {
-	drift := func(kind observe.DriftKind, how observe.DriftHow, subject, role string) observe.Drift {
+	drift := func(kind observe.DriftKind, how observe.DriftState, subject, role string) observe.Drift {
 		return observe.Drift{Kind: kind, How: how, Subject: subject, Role: role}
 	}
 	up := func(units string) []string {
@@ -97,11 +97,11 @@ func TestMend(t *testing.T) {
 		drift []observe.Drift
 		want  []string
 	}{
-		"a stopped service": {[]observe.Drift{drift(observe.DriftService, observe.Halted, "web.service", "web")},
+		"a stopped service": {[]observe.Drift{drift(observe.DriftService, observe.NotRunning, "web.service", "web")},
 			again("web.service")},
-		"a live one": {[]observe.Drift{drift(observe.DriftService, observe.Halted, "dish.service", "web")},
+		"a live one": {[]observe.Drift{drift(observe.DriftService, observe.NotRunning, "dish.service", "web")},
 			again("dish.service")},
-		"a disabled service": {[]observe.Drift{drift(observe.DriftService, observe.Unenabled, "web.service", "web")},
+		"a disabled service": {[]observe.Drift{drift(observe.DriftService, observe.NotEnabled, "web.service", "web")},
 			up("web.service")},
 		"an edited file": {[]observe.Drift{drift(observe.DriftFile, observe.Altered, "/etc/web", "web")},
 			append([]string{"put /etc/web"}, reapplied...)},
@@ -113,15 +113,15 @@ func TestMend(t *testing.T) {
 		"health alone": {[]observe.Drift{drift(observe.DriftHealth, observe.Failing, "ask", "web")},
 			again("web.service mail.service dish.service")},
 		"health, and why": {[]observe.Drift{
-			drift(observe.DriftService, observe.Halted, "db.service", "db"),
+			drift(observe.DriftService, observe.NotRunning, "db.service", "db"),
 			drift(observe.DriftHealth, observe.Failing, "ask", "web"),
 		}, again("db.service")},
-		"nothing is known": {[]observe.Drift{drift(observe.DriftNode, observe.Silent, "one", "")},
+		"nothing is known": {[]observe.Drift{drift(observe.DriftNode, observe.Unresponsive, "one", "")},
 			[]string{"systemctl start db.service", "systemctl start web.service mail.service dish.service"}},
 	} {
 		s, in := twoRoles(), &diary{}
 		j := &Job{Duties: dutiesOf(t, s), In: in, Is: spec.Config{}, Log: io.Discard, Say: func(string) {}, Live: true}
-		if err := j.Mend(t.Context(), c.drift); err != nil {
+		if err := j.Repair(t.Context(), c.drift); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		changes := slices.DeleteFunc(in.done, func(one string) bool { return strings.HasPrefix(one, "systemctl show ") })
@@ -141,8 +141,8 @@ func TestMendWatches(t *testing.T) {
 		return "", nil
 	}}
 	j := &Job{Duties: dutiesOf(t, s), In: in, Log: io.Discard, Say: func(string) {}, Live: true}
-	stopped := []observe.Drift{{Kind: observe.DriftService, How: observe.Halted, Subject: "db.service", Role: "db"}}
-	if err := j.Mend(t.Context(), stopped); err == nil ||
+	stopped := []observe.Drift{{Kind: observe.DriftService, How: observe.NotRunning, Subject: "db.service", Role: "db"}}
+	if err := j.Repair(t.Context(), stopped); err == nil ||
 		!strings.Contains(err.Error(), "service db.service ends as soon as it has started") {
 		t.Errorf("error %v", err)
 	}
@@ -155,7 +155,7 @@ func TestMendBehind(t *testing.T) {
 	s.Roles = append(s.Roles, site.Role{Name: "probe", NeedsRoles: []string{"db"}, Health: s.Roles[1].Health})
 	s.Nodes[0].Roles = []string{"web", "probe"}
 	j := &Job{Duties: dutiesOf(t, s), In: in, Log: io.Discard, Say: func(string) {}, Live: true}
-	if err := j.Mend(t.Context(),
+	if err := j.Repair(t.Context(),
 		[]observe.Drift{{Kind: observe.DriftHealth, How: observe.Failing, Subject: "ask", Role: "probe"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -217,8 +217,8 @@ func TestBehind(t *testing.T) {
 	s.Nodes[0].Roles = []string{"web", "probe"}
 	for i, want := range [][]string{{"db.service"}, {"web.service", "mail.service", "dish.service"}, {"db.service"}} {
 		d := dutiesOf(t, s)
-		if got := behind(d, &d.Roles[slices.IndexFunc(d.Roles,
-			func(r spec.Duty) bool { return r.Name == s.Roles[i].Name })]); !slices.Equal(got, want) {
+		if got := servicesChecked(d, &d.Roles[slices.IndexFunc(d.Roles,
+			func(r spec.RoleAction) bool { return r.Name == s.Roles[i].Name })]); !slices.Equal(got, want) {
 			t.Errorf("%s: %v", s.Roles[i].Name, got)
 		}
 	}

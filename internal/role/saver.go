@@ -9,9 +9,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// saver is a Runner that saves files before they are first overwritten, so that a configuration can
+// savingRunner is a Runner that saves files before they are first overwritten, so that a configuration can
 // be undone.
-type saver struct {
+type savingRunner struct {
 	host.Runner
 	seen map[string]bool
 	keep func(Saved) error
@@ -27,14 +27,14 @@ type Saved struct {
 // have replaced them by anything.
 const maxSavedBytes = 16 << 20
 
-// Saving returns a Runner that saves the files of a node with keep before they are first
+// NewSavingRunner returns a Runner that saves the files of a node with keep before they are first
 // overwritten.
-func Saving(in host.Runner, keep func(Saved) error) host.Runner {
-	return &saver{Runner: in, seen: map[string]bool{}, keep: keep}
+func NewSavingRunner(in host.Runner, keep func(Saved) error) host.Runner {
+	return &savingRunner{Runner: in, seen: map[string]bool{}, keep: keep}
 }
 
 // Put saves the files and then writes them.
-func (s *saver) Put(ctx context.Context, files ...host.File) error {
+func (s *savingRunner) Put(ctx context.Context, files ...host.File) error {
 	var paths []string
 	for _, f := range files {
 		if !s.seen[f.Path] {
@@ -59,8 +59,8 @@ if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
 	return s.Runner.Put(ctx, files...)
 }
 
-// PutBack restores saved files. The caller passes those that were saved last first.
-func PutBack(ctx context.Context, in host.Runner, all []Saved) error {
+// Restore restores saved files. The caller passes those that were saved last first.
+func Restore(ctx context.Context, in host.Runner, all []Saved) error {
 	for _, s := range all {
 		args := append([]string{"rm", "-f", "--"}, s.Paths...)
 		if err := in.Run(ctx, host.Command{Args: args}); err != nil {

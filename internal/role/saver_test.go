@@ -34,7 +34,7 @@ func TestSaverIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
 	node := &gusher{}
-	err := Saving(node, nil).Put(t.Context(), host.File{Path: "/etc/x"})
+	err := NewSavingRunner(node, nil).Put(t.Context(), host.File{Path: "/etc/x"})
 	if err == nil || !strings.Contains(err.Error(), "16 MiB") || !strings.Contains(err.Error(), "/etc/x") {
 		t.Errorf("error %v", err)
 	}

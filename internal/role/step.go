@@ -52,9 +52,9 @@ func scriptOf(r *site.Role, s *site.Step) string {
 	return fmt.Sprintf("%s/.step-%d", Dir(r.Name), s.Line)
 }
 
-// putBeside installs the other files of a role's directory where steps find them, together with the
+// putRoleFiles installs the other files of a role's directory where steps find them, together with the
 // scripts of the steps for that time.
-func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string, when string) error {
+func putRoleFiles(ctx context.Context, in host.Runner, r *site.Role, names []string, when string) error {
 	files := []host.File{{Path: Dir(r.Name) + "/role", Content: []byte(r.Name + "\n"), Mode: 0o644}}
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.When == when {
@@ -67,4 +67,4 @@ func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string
 	return in.Put(ctx, files...)
 }
 
-func besideAll(r *site.Role) []string { return slices.Sorted(maps.Keys(r.Beside)) }
+func roleFileNames(r *site.Role) []string { return slices.Sorted(maps.Keys(r.Beside)) }

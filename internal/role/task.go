@@ -13,7 +13,7 @@ import (
 
 // A task is the work for one role on a running node.
 type task struct {
-	duty  *spec.Duty
+	duty  *spec.RoleAction
 	files []host.File // to be installed
 	// whole means that the role is applied: its steps run and all of its services restart, whatever
 	// restart contains.
@@ -23,12 +23,12 @@ type task struct {
 	bring, enable, start []string
 }
 
-// do performs tasks in the order of their roles. It first installs the files of all tasks, and then
+// runTasks performs tasks in the order of their roles. It first installs the files of all tasks, and then
 // runs all boot steps. The services of a role may need what the boot steps of a role above it
 // prepare. Steps that need services run after all services have started.
-func (j *Job) do(ctx context.Context, tasks []task) error {
+func (j *Job) runTasks(ctx context.Context, tasks []task) error {
 	for _, t := range tasks {
-		if err := j.put(ctx, t.duty, t.files); err != nil {
+		if err := j.putFiles(ctx, t.duty, t.files); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (j *Job) do(ctx context.Context, tasks []task) error {
 		}
 	}
 	for _, t := range tasks {
-		if err := j.serve(ctx, t); err != nil {
+		if err := j.serveTask(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -62,23 +62,23 @@ func (j *Job) do(ctx context.Context, tasks []task) error {
 	return nil
 }
 
-// serve restarts the services of a task. These are all services of the role, or only some if the
+// serveTask restarts the services of a task. These are all services of the role, or only some if the
 // role is not applied.
-func (j *Job) serve(ctx context.Context, t task) error {
+func (j *Job) serveTask(ctx context.Context, t task) error {
 	if t.whole {
 		return j.services(ctx, t.duty, t.duty.Services)
 	}
 	if err := j.services(ctx, t.duty, t.restart); err != nil {
 		return err
 	}
-	if err := j.bring(ctx, t.duty, t.bring, t.enable); err != nil {
+	if err := j.restartServices(ctx, t.duty, t.bring, t.enable); err != nil {
 		return err
 	}
-	return j.order(ctx, t.duty, "start", j.sv().Start, t.start)
+	return j.runOnServices(ctx, t.duty, "start", j.initSystem().Start, t.start)
 }
 
 // newTasks returns an empty task for each role of a node.
-func newTasks(d *spec.Duties) []task {
+func newTasks(d *spec.RoleActions) []task {
 	tasks := make([]task, len(d.Roles))
 	for i := range tasks {
 		tasks[i].duty = &d.Roles[i]
@@ -93,15 +93,15 @@ func (j *Job) changes() []task {
 	for i := range tasks {
 		t := &tasks[i]
 		t.whole = d.changed(t.duty)
-		if services, exact := d.exact(t.duty); exact {
+		if services, exact := d.declaredRestarts(t.duty); exact {
 			t.files = filesAt(t.duty, d.altered(t.duty))
 			restart = append(restart, services...)
 		}
 	}
-	applyAbove(tasks)
+	applyDependents(tasks)
 	for i := range tasks {
 		if t := &tasks[i]; t.whole {
-			t.files = Files(t.duty)
+			t.files = RenderedFiles(t.duty)
 		}
 	}
 	restartOnly(tasks, restart, j.Live)
@@ -113,19 +113,19 @@ func (j *Job) changes() []task {
 	return tasks
 }
 
-// applyAbove marks the roles that need an applied role, directly or indirectly, because their
+// applyDependents marks the roles that need an applied role, directly or indirectly, because their
 // services use what that role installs.
-func applyAbove(tasks []task) {
+func applyDependents(tasks []task) {
 	applied := map[string]bool{}
 	for i := range tasks { // needed roles come first
 		t := &tasks[i]
-		t.whole = orAbove(applied, t.duty, t.whole)
+		t.whole = holdsOrNeeds(applied, t.duty, t.whole)
 	}
 }
 
-// orAbove reports whether a property holds for a role, either for the role itself or for one that
+// holdsOrNeeds reports whether a property holds for a role, either for the role itself or for one that
 // it needs. It adds the role to known, which must already contain all roles that it needs.
-func orAbove(known map[string]bool, r *spec.Duty, itself bool) bool {
+func holdsOrNeeds(known map[string]bool, r *spec.RoleAction, itself bool) bool {
 	known[r.Name] = itself || slices.ContainsFunc(r.NeedsRoles, func(name string) bool { return known[name] })
 	return known[r.Name]
 }
@@ -157,22 +157,23 @@ func (j *Job) difference() difference { return difference{&j.Was, &j.Is} }
 
 // changed reports whether any part of the role on the node is new or different. It ignores files
 // that declare which services restart.
-func (d difference) changed(r *spec.Duty) bool {
-	if _, exact := d.exact(r); exact {
+func (d difference) changed(r *spec.RoleAction) bool {
+	if _, exact := d.declaredRestarts(r); exact {
 		return false
 	}
-	return len(d.altered(r)) > 0 || d.gains(r)
+	return len(d.altered(r)) > 0 || d.addsService(r)
 }
 
-// gains reports whether the role has a service that the node did not have.
-func (d difference) gains(r *spec.Duty) bool {
+// addsService reports whether the role has a service that the node did not have.
+func (d difference) addsService(r *spec.RoleAction) bool {
 	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(d.was.Services, s) })
 }
 
 // altered returns the parts of a role, without its name, that were added, removed or changed.
-func (d difference) altered(r *spec.Duty) []string {
+func (d difference) altered(r *spec.RoleAction) []string {
 	parts := map[string]bool{}
-	for _, key := range slices.Concat(spec.Changed(d.was.Parts, d.is.Parts), spec.Changed(d.was.Active, d.is.Active)) {
+	for _, key := range slices.Concat(spec.ChangedParts(d.was.Parts, d.is.Parts),
+		spec.ChangedParts(d.was.Active, d.is.Active)) {
 		if part, own := strings.CutPrefix(key, r.Name+": "); own {
 			parts[part] = true
 		}
@@ -180,21 +181,21 @@ func (d difference) altered(r *spec.Duty) []string {
 	return slices.Sorted(maps.Keys(parts))
 }
 
-// exact returns the services that restart for a role if only files have changed that declare which
+// declaredRestarts returns the services that restart for a role if only files have changed that declare which
 // services restart. It returns false otherwise. After an interrupted run no part counts as
 // existing, because it is unknown which services have restarted.
-func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
+func (d difference) declaredRestarts(r *spec.RoleAction) (services []string, ok bool) {
 	all := d.altered(r)
 	added := func(part string) bool { _, found := d.was.Parts[r.Name+": "+part]; return !found }
-	if len(all) == 0 || d.gains(r) || slices.ContainsFunc(all, added) {
+	if len(all) == 0 || d.addsService(r) || slices.ContainsFunc(all, added) {
 		return nil, false
 	}
-	return exactly(r, all)
+	return restartsDeclaredBy(r, all)
 }
 
-// exactly returns the services that restart for changed parts of a role. It returns false unless
+// restartsDeclaredBy returns the services that restart for changed parts of a role. It returns false unless
 // all parts are files that declare which services restart.
-func exactly(r *spec.Duty, parts []string) (services []string, ok bool) {
+func restartsDeclaredBy(r *spec.RoleAction, parts []string) (services []string, ok bool) {
 	for _, part := range parts {
 		i := slices.IndexFunc(r.Files, func(f site.File) bool { return part == "file "+f.Path })
 		if i < 0 || r.Files[i].Restarts == nil {
@@ -206,6 +207,6 @@ func exactly(r *spec.Duty, parts []string) (services []string, ok bool) {
 }
 
 // filesAt returns the rendered files of a role that are among parts.
-func filesAt(r *spec.Duty, parts []string) []host.File {
-	return slices.DeleteFunc(Files(r), func(f host.File) bool { return !slices.Contains(parts, "file "+f.Path) })
+func filesAt(r *spec.RoleAction, parts []string) []host.File {
+	return slices.DeleteFunc(RenderedFiles(r), func(f host.File) bool { return !slices.Contains(parts, "file "+f.Path) })
 }

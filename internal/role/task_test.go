@@ -41,7 +41,7 @@ func cluster() *site.Site {
 func changed(t *testing.T, s *site.Site, change func()) (*Job, *diary) {
 	t.Helper()
 	config := func() spec.Config {
-		n, err := spec.NewMaker(s).Node(&s.Nodes[0])
+		n, err := spec.NewBuilder(s).Node(&s.Nodes[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestMendAbove(t *testing.T) {
 			[]string{"put /etc/motd", "restart web.service"}},
 	} {
 		j, in := changed(t, s, func() {})
-		if err := j.Mend(t.Context(), c.drift); err != nil {
+		if err := j.Repair(t.Context(), c.drift); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := done(in); !slices.Equal(got, c.want) {

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// lay installs on a node without role layers what these layers would contain, for all roles that
+// installUnlayered installs on a node without role layers what these layers would contain, for all roles that
 // have changed. It does not remove what a role installed before and no longer has.
-func (j *Job) lay(ctx context.Context) error {
+func (j *Job) installUnlayered(ctx context.Context) error {
 	if !j.Duties.Unlayered {
 		return nil
 	}

@@ -26,14 +26,14 @@ const (
 // started yet.
 func (j *Job) watch(ctx context.Context, tasks []task) error {
 	units, roles := unchecked(j.Duties, tasks, j.Live)
-	_, first := j.look(ctx, units)
-	if !slices.ContainsFunc(first, func(l distro.Launch) bool { return l.Unproven }) {
+	_, first := j.unitStates(ctx, units)
+	if !slices.ContainsFunc(first, func(l distro.StartInfo) bool { return l.Unproven }) {
 		return nil
 	}
-	if err := host.Pause(ctx, watchTime); err != nil {
+	if err := host.Sleep(ctx, watchTime); err != nil {
 		return err
 	}
-	conditions, launches := j.look(ctx, units)
+	conditions, launches := j.unitStates(ctx, units)
 	for i, l := range launches {
 		found := conditions[i].Found
 		switch fault := conditions[i].Fault; {
@@ -41,11 +41,11 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 			continue
 		case l.Restarts > first[i].Restarts:
 			found = "started again and again"
-		case fault != distro.Halted && fault != distro.Missing:
+		case fault != distro.NotRunning && fault != distro.Missing:
 			continue
 		}
 		err := errors.New("it is " + found)
-		if words := lastWords(ctx, j.In, j.sv(), units[i]); words != "" {
+		if words := lastOutput(ctx, j.In, j.initSystem(), units[i]); words != "" {
 			err = errors.New(err.Error() + "\n" + words)
 		}
 		return problem.New(problem.Failed, "role %s: service %s ends as soon as it has started", roles[i], units[i]).
@@ -57,11 +57,11 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 
 // unchecked returns the services that tasks have started and no health check covers, with their
 // roles.
-func unchecked(d *spec.Duties, tasks []task, live bool) (units, roles []string) {
+func unchecked(d *spec.RoleActions, tasks []task, live bool) (units, roles []string) {
 	checked := map[string]bool{}
 	for i := range d.Roles {
 		if r := &d.Roles[i]; len(r.Health) > 0 {
-			for _, unit := range behind(d, r) {
+			for _, unit := range servicesChecked(d, r) {
 				checked[unit] = true
 			}
 		}
@@ -81,16 +81,17 @@ func unchecked(d *spec.Duties, tasks []task, live bool) (units, roles []string) 
 	return units, roles
 }
 
-// look queries the states of services. It returns nothing if the node does not report all of them.
-func (j *Job) look(ctx context.Context, units []string) ([]distro.Condition, []distro.Launch) {
+// unitStates queries the states of services. It returns nothing if the node does not report all of them.
+func (j *Job) unitStates(ctx context.Context, units []string) ([]distro.UnitState, []distro.StartInfo) {
 	if len(units) == 0 {
 		return nil, nil
 	}
-	said, err := host.Output(ctx, j.In, host.Command{Args: slices.Concat(j.sv().Show, units)}, maxShownBytes*len(units))
+	said, err := host.Output(ctx, j.In, host.Command{Args: slices.Concat(j.initSystem().Show, units)},
+		maxShownBytes*len(units))
 	if err != nil {
 		return nil, nil
 	}
-	conditions, launches := j.sv().Conditions(string(said)), j.sv().Launches(string(said))
+	conditions, launches := j.initSystem().Conditions(string(said)), j.initSystem().Launches(string(said))
 	if len(conditions) != len(units) {
 		return nil, nil
 	}

@@ -22,13 +22,13 @@ import (
 // The server belongs to the node and may be hostile. Therefore get follows no redirects, which
 // could lead to servers that only the host reaches. It resolves no names, uses no proxy of the
 // host, and reads no more than fits in a message.
-func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) error {
+func get(ctx context.Context, in host.Runner, n *spec.RoleActions, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
 		return err
 	}
 	name := u.Host
-	if u.Host, err = numeric(u, n); err != nil {
+	if u.Host, err = resolveHost(u, n); err != nil {
 		return err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -47,7 +47,7 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
-		return &said{err}
+		return &serverError{err}
 	}
 	defer answer.Body.Close()
 	what := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
@@ -55,15 +55,15 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 	case 2:
 		return nil
 	case 3:
-		return fmt.Errorf("%s, to %s: health checks follow no redirects", what, short(answer.Header.Get("Location")))
+		return fmt.Errorf("%s, to %s: health checks follow no redirects", what, shortLine(answer.Header.Get("Location")))
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
-	return fmt.Errorf("%s: %s", what, short(string(text)))
+	return fmt.Errorf("%s: %s", what, shortLine(string(text)))
 }
 
-// numeric returns the host of a URL as an address of the node. The host's resolver cannot be used,
+// resolveHost returns the host of a URL as an address of the node. The host's resolver cannot be used,
 // because it knows other names than the node's and is not in the node's network.
-func numeric(u *url.URL, n *spec.Duties) (string, error) {
+func resolveHost(u *url.URL, n *spec.RoleActions) (string, error) {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"https": "443"}[u.Scheme]
@@ -88,16 +88,16 @@ func numeric(u *url.URL, n *spec.Duties) (string, error) {
 // maxAnswerBytes limits the part of a response that is shown.
 const maxAnswerBytes = 500
 
-// short returns a response in a form that fits on one line.
-func short(text string) string {
+// shortLine returns a response in a form that fits on one line.
+func shortLine(text string) string {
 	if len(text) > maxAnswerBytes {
 		text = text[:maxAnswerBytes] + "…"
 	}
 	return sanitize.Line(strings.TrimSpace(text))
 }
 
-// said is an error with text from the server.
-type said struct{ error }
+// serverError is an error with text from the server.
+type serverError struct{ error }
 
-func (s *said) Error() string { return short(s.error.Error()) }
-func (s *said) Unwrap() error { return s.error }
+func (s *serverError) Error() string { return shortLine(s.error.Error()) }
+func (s *serverError) Unwrap() error { return s.error }

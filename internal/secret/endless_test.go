@@ -43,7 +43,7 @@ func TestEndlessLine(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		print(strings.Repeat("x", longestLine-shift))
+		print(strings.Repeat("x", maxLineBytes-shift))
 		print(value)
 		if shift == 0 {
 			taken := allocated(func() {
@@ -68,7 +68,7 @@ func TestEndlessLine(t *testing.T) {
 				t.Fatalf("%d bytes before the cut: a part of the secret is shown", shift)
 			}
 		}
-		if out.size > 2*longestLine ||
+		if out.size > 2*maxLineBytes ||
 			!strings.Contains(text, "bytes of this line left out)\nthe next line, <secret password>\n") {
 			t.Errorf("%d bytes came, with the end %q", out.size, text[max(0, len(text)-100):])
 		}

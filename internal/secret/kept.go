@@ -12,12 +12,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// Kept are the generated secrets of a site. They are stored in a directory, each in a file that
+// Store are the generated secrets of a site. They are stored in a directory, each in a file that
 // only root can read.
-type Kept struct{ Dir string }
+type Store struct{ Dir string }
 
 // Read returns a value, or fs.ErrNotExist if it is not stored.
-func (k Kept) Read(name string) (string, error) {
+func (k Store) Read(name string) (string, error) {
 	path, err := k.path(name)
 	if err != nil {
 		return "", err
@@ -26,8 +26,8 @@ func (k Kept) Read(name string) (string, error) {
 	return string(text), err
 }
 
-// Keep stores a value. It returns a problem if a different value is already stored.
-func (k Kept) Keep(name, value string) error {
+// Put stores a value. It returns a problem if a different value is already stored.
+func (k Store) Put(name, value string) error {
 	switch stored, err := k.Read(name); {
 	case err == nil && stored == value:
 		return nil
@@ -44,7 +44,7 @@ func (k Kept) Keep(name, value string) error {
 	return host.WriteFile(host.File{Path: filepath.Join(k.Dir, name), Content: []byte(value), Mode: 0o600})
 }
 
-func (k Kept) path(name string) (string, error) {
+func (k Store) path(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") {
 		return "", problem.New(problem.Mistake, "%q is no name of a secret", name)
 	}
@@ -70,7 +70,7 @@ func Random(n int) string {
 // maxSecretBytes is the maximum length of a generated secret.
 const maxSecretBytes = 4096
 
-// Made reports whether value may be a result of Random. Use it to check a value from another host.
-func Made(value string) bool {
+// ValidGenerated reports whether value may be a result of Random. Use it to check a value from another host.
+func ValidGenerated(value string) bool {
 	return value != "" && len(value) <= maxSecretBytes && strings.Trim(value, alphabet) == ""
 }

@@ -4,8 +4,8 @@ package secret
 // belong to no particular site.
 var fetched = Keyring{values: map[string]string{}}
 
-// remember adds a value for Redact. Several sites may have different secrets with the same name.
-func remember(name, value string) {
+// rememberFetched adds a value for Redact. Several sites may have different secrets with the same name.
+func rememberFetched(name, value string) {
 	fetched.mu.Lock()
 	defer fetched.mu.Unlock()
 	for known, again := fetched.values[name]; again && known != value; known, again = fetched.values[name] {

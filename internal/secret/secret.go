@@ -54,7 +54,7 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	k.values[name] = v
-	remember(name, v)
+	rememberFetched(name, v)
 	return v, nil
 }
 
@@ -65,16 +65,16 @@ func (k *Keyring) Known() map[string]string {
 	return maps.Clone(k.values)
 }
 
-// Keep adds a value that was fetched elsewhere, so that Redact hides it.
-func (k *Keyring) Keep(name, value string) {
+// Add adds a value that was fetched elsewhere, so that Redact hides it.
+func (k *Keyring) Add(name, value string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.values[name] = value
-	remember(name, value)
+	rememberFetched(name, value)
 }
 
-// Also adds the secrets of a site, such as one of the first site's releases.
-func (k *Keyring) Also(s *site.Site) {
+// AddSite adds the secrets of a site, such as one of the first site's releases.
+func (k *Keyring) AddSite(s *site.Site) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sites = append(k.sites, s)
@@ -98,12 +98,12 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 		}
 		return strings.TrimSuffix(string(text), "\n"), nil
 	case len(s.Command) > 0:
-		return k.ask(ctx, s)
+		return k.runCommand(ctx, s)
 	}
 	if k.Find != nil {
 		return k.Find(ctx, s)
 	}
-	return k.generated(s)
+	return k.loadOrGenerate(s)
 }
 
 // Generated reports whether a secret is one that Orrery generates and stores.
@@ -114,10 +114,10 @@ func (k *Keyring) Generated(name string) bool {
 	return ok && s.Generate > 0
 }
 
-// ask returns the output of the command that prints the secret. Its error does not contain the
+// runCommand returns the output of the command that prints the secret. Its error does not contain the
 // output.
-func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
-	out, err := host.Output(ctx, asker{}, host.Command{Args: s.Command}, largest)
+func (k *Keyring) runCommand(ctx context.Context, s *site.Secret) (string, error) {
+	out, err := host.Output(ctx, interactiveRunner{}, host.Command{Args: s.Command}, maxValueBytes)
 	var run *host.RunError
 	if errors.As(err, &run) {
 		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "),
@@ -126,26 +126,26 @@ func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// largest is the maximum size of a value in bytes.
-const largest = 1 << 20
+// maxValueBytes is the maximum size of a value in bytes.
+const maxValueBytes = 1 << 20
 
-// An asker runs commands on this host that may ask the user for input. Such a command has no
+// An interactiveRunner runs commands on this host that may ask the user for input. Such a command has no
 // controlling terminal, but its standard input may be a terminal.
-type asker struct{ host.Local }
+type interactiveRunner struct{ host.Local }
 
 // Run runs the command.
-func (asker) Run(ctx context.Context, c host.Command) error {
+func (interactiveRunner) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "host", c.Args, c, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin })
 }
 
-// generated returns a generated secret from the state directory of this machine. If it is not
+// loadOrGenerate returns a generated secret from the state directory of this machine. If it is not
 // stored, generated creates it.
-func (k *Keyring) generated(s *site.Secret) (string, error) {
-	kept := Kept{k.dirs.Secrets(k.sites[0].Key())}
+func (k *Keyring) loadOrGenerate(s *site.Secret) (string, error) {
+	kept := Store{k.dirs.Secrets(k.sites[0].Key())}
 	value, err := kept.Read(s.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		value = Random(s.Generate)
-		err = kept.Keep(s.Name, value)
+		err = kept.Put(s.Name, value)
 	}
 	return value, err
 }
@@ -160,7 +160,7 @@ func (k *Keyring) Redact(text string) string {
 	names := map[string]string{}
 	for name, value := range k.values {
 		for _, line := range append(strings.Split(value, "\n"), value) {
-			if line = strings.TrimSpace(line); len(line) >= shortest && names[line] == "" {
+			if line = strings.TrimSpace(line); len(line) >= minRedactedLen && names[line] == "" {
 				names[line] = "<secret " + name + ">"
 				hidden = append(hidden, line)
 			}
@@ -181,13 +181,13 @@ func (k *Keyring) Redact(text string) string {
 func (k *Keyring) maxLen() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	most := shortest
+	most := minRedactedLen
 	for _, value := range k.values {
 		most = max(most, len(value))
 	}
 	return most
 }
 
-// shortest is the minimum length of a line that Redact replaces. Shorter ones would hide ordinary
+// minRedactedLen is the minimum length of a line that Redact replaces. Shorter ones would hide ordinary
 // words.
-const shortest = 4
+const minRedactedLen = 4

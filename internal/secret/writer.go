@@ -17,9 +17,9 @@ type Writer struct {
 	lost    int          // bytes left out of the current line because it is too long, or 0
 }
 
-// longestLine is the maximum number of bytes of a line that are written. A Writer buffers a line
+// maxLineBytes is the maximum number of bytes of a line that are written. A Writer buffers a line
 // until it is complete, and a node may print a line that never ends.
-const longestLine = 1 << 20
+const maxLineBytes = 1 << 20
 
 // NewWriter returns a Writer that writes to to.
 func (k *Keyring) NewWriter(to io.Writer) *Writer { return &Writer{keyring: k, to: to} }
@@ -36,26 +36,26 @@ func (w *Writer) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		w.lost += end
-		if err := w.tellLost(); err != nil {
+		if err := w.writeLostNote(); err != nil {
 			return 0, err
 		}
 		rest = p[end+1:]
 	}
 	w.line.Write(rest)
 	if end := bytes.LastIndexByte(w.line.Bytes(), '\n') + 1; end > 0 {
-		if err := w.pass(string(w.line.Next(end))); err != nil {
+		if err := w.writeRedacted(string(w.line.Next(end))); err != nil {
 			return 0, err
 		}
 	}
-	if w.line.Len() > longestLine {
-		return len(p), w.cut()
+	if w.line.Len() > maxLineBytes {
+		return len(p), w.truncateLine()
 	}
 	return len(p), nil
 }
 
-// cut writes the beginning of a line and leaves out the rest. It also leaves out the end of the
+// truncateLine writes the beginning of a line and leaves out the rest. It also leaves out the end of the
 // beginning, which may contain the start of a secret.
-func (w *Writer) cut() error {
+func (w *Writer) truncateLine() error {
 	text := w.keyring.Redact(w.line.String())
 	w.line.Reset()
 	w.lost = w.keyring.maxLen()
@@ -63,13 +63,13 @@ func (w *Writer) cut() error {
 	return err
 }
 
-func (w *Writer) tellLost() error {
+func (w *Writer) writeLostNote() error {
 	_, err := fmt.Fprintf(w.to, " … (%d bytes of this line left out)\n", w.lost)
 	w.lost = 0
 	return err
 }
 
-func (w *Writer) pass(text string) error {
+func (w *Writer) writeRedacted(text string) error {
 	_, err := io.WriteString(w.to, w.keyring.Redact(text))
 	return err
 }
@@ -79,9 +79,9 @@ func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lost > 0 {
-		return w.tellLost()
+		return w.writeLostNote()
 	}
 	rest := w.line.String()
 	w.line.Reset()
-	return w.pass(rest)
+	return w.writeRedacted(rest)
 }

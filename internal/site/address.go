@@ -14,7 +14,7 @@ import (
 // go. Package check reports two nodes with the same address. DeriveAddress returns the zero Addr if
 // the subnet has no room.
 func DeriveAddress(site, node string, id int, n Network) netip.Addr {
-	room := Room(n.Subnet)
+	room := SubnetCapacity(n.Subnet)
 	if room <= 0 || id <= 0 || room == 1 && n.Subnet.Contains(n.Gateway) {
 		return netip.Addr{}
 	}
@@ -26,9 +26,9 @@ func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	return address
 }
 
-// Room returns the number of addresses available for the nodes and the gateway of a subnet. The
+// SubnetCapacity returns the number of addresses available for the nodes and the gateway of a subnet. The
 // network and broadcast addresses do not count. It returns 0 if subnet is not an IPv4 subnet.
-func Room(subnet netip.Prefix) int {
+func SubnetCapacity(subnet netip.Prefix) int {
 	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() > 30 || subnet.Bits() < 1 {
 		return 0
 	}
@@ -37,7 +37,7 @@ func Room(subnet netip.Prefix) int {
 
 // Broadcast returns the last address of an IPv4 subnet.
 func Broadcast(subnet netip.Prefix) netip.Addr {
-	return AddressAfter(subnet.Masked().Addr(), Room(subnet)+1)
+	return AddressAfter(subnet.Masked().Addr(), SubnetCapacity(subnet)+1)
 }
 
 // AddressAfter returns the i-th IPv4 address after a, or the zero Addr if there is none.
@@ -54,9 +54,9 @@ func AddressAfter(a netip.Addr, i int) netip.Addr {
 	return netip.AddrFrom4(octets)
 }
 
-// SixesAfter returns, for each address in all, the i-th IPv6 address after it. Only the 64 bits of
+// IPv6AddressesAfter returns, for each address in all, the i-th IPv6 address after it. Only the 64 bits of
 // the interface identifier change.
-func SixesAfter(all []netip.Addr, i int) []netip.Addr {
+func IPv6AddressesAfter(all []netip.Addr, i int) []netip.Addr {
 	var after []netip.Addr
 	for _, a := range all {
 		if !a.Is6() {

@@ -26,14 +26,14 @@ func ParseBatch(text string) (Batch, bool) {
 	return Batch{Nodes: n}, true
 }
 
-// Bounds reports whether the batch is a limit at all.
-func (b Batch) Bounds() bool { return b.Nodes > 0 || b.Percent > 0 && b.Percent < 100 }
+// IsLimited reports whether the batch is a limit at all.
+func (b Batch) IsLimited() bool { return b.Nodes > 0 || b.Percent > 0 && b.Percent < 100 }
 
-// Of returns the maximum number of nodes in a batch out of nodes. A percentage is rounded down, but
+// Size returns the maximum number of nodes in a batch out of nodes. A percentage is rounded down, but
 // to at least 1.
-func (b Batch) Of(nodes int) int {
+func (b Batch) Size(nodes int) int {
 	switch {
-	case !b.Bounds():
+	case !b.IsLimited():
 		return nodes
 	case b.Percent > 0:
 		return max(1, nodes*b.Percent/100)

@@ -16,12 +16,12 @@ type Drive struct {
 	// size of a file in bytes, as the guest sees it, or 0 for a device
 	Size int64 `toml:"size" unit:"size" json:"size,omitzero"`
 
-	Manner
+	DiskSettings
 }
 
-// A Manner has the settings for the use of a disk. The machine's Manner holds the defaults for its
+// A DiskSettings has the settings for the use of a disk. The machine's Manner holds the defaults for its
 // disks.
-type Manner struct {
+type DiskSettings struct {
 	// Cache is one of Caches, or "" for writeback, which works everywhere.
 	Cache string `toml:"cache" json:"cache,omitempty"`
 	AIO   string `toml:"aio" json:"aio,omitempty"`                 // one of AIOs, or "" for threads
@@ -49,9 +49,9 @@ const RootDisk = "orrery-root"
 // IsDevice reports whether the disk is a device of the host and not a file.
 func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
 
-// Smaller returns the first disk file that would be smaller in machine wanted than in v, and its
+// ShrunkDisk returns the first disk file that would be smaller in machine wanted than in v, and its
 // old size in bytes.
-func (v VM) Smaller(wanted VM) (d Drive, oldSize int64, found bool) {
+func (v VM) ShrunkDisk(wanted VM) (d Drive, oldSize int64, found bool) {
 	sizes := map[string]int64{}
 	for _, d := range v.Drives() {
 		sizes[d.Name+"."+d.Disk] = d.Size
@@ -64,9 +64,9 @@ func (v VM) Smaller(wanted VM) (d Drive, oldSize int64, found bool) {
 	return d, 0, false
 }
 
-// NoSmaller returns an error message and its cure: a disk of a node cannot become smaller than
+// ShrinkError returns an error message and its cure: a disk of a node cannot become smaller than
 // current bytes.
-func (d *Drive) NoSmaller(node string, current int64) (what, cure string) {
+func (d *Drive) ShrinkError(node string, current int64) (what, cure string) {
 	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(current), sizeText(d.Size)),
 		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(current), node)
 }
@@ -79,12 +79,12 @@ func sizeText(bytes int64) string {
 	return strconv.FormatInt((bytes+1<<20-1)>>20, 10) + "MiB"
 }
 
-// Direct reports whether reads and writes bypass the host's page cache.
-func (m Manner) Direct() bool { return m.Cache == "none" || m.Cache == "directsync" }
+// BypassesCache reports whether reads and writes bypass the host's page cache.
+func (m DiskSettings) BypassesCache() bool { return m.Cache == "none" || m.Cache == "directsync" }
 
-// filled returns m with defaults from by for the fields that are unset.
-func (m Manner) filled(by Manner) Manner {
-	return Manner{
+// withDefaults returns m with defaults from by for the fields that are unset.
+func (m DiskSettings) withDefaults(by DiskSettings) DiskSettings {
+	return DiskSettings{
 		Cache: cmp.Or(m.Cache, by.Cache), AIO: cmp.Or(m.AIO, by.AIO), Read: cmp.Or(m.Read, by.Read),
 		Write: cmp.Or(m.Write, by.Write), IOPS: cmp.Or(m.IOPS, by.IOPS),
 	}
@@ -98,21 +98,21 @@ func (v VM) Drives() (all []Drive) {
 	}
 	all = append(all, v.Disks...)
 	for i := range all {
-		all[i].Manner = all[i].filled(v.Manner)
+		all[i].DiskSettings = all[i].withDefaults(v.DiskSettings)
 	}
 	return all
 }
 
-// A Replug is the change of the disks of a running machine.
-type Replug struct {
+// A DiskChange is the change of the disks of a running machine.
+type DiskChange struct {
 	In, Out []Drive // plugged and unplugged
 	Bound   []Drive // given new limits
 	Larger  []Drive
 }
 
-// Replug returns how to change the disks of a running machine into those of wanted. It returns
+// DiskChange returns how to change the disks of a running machine into those of wanted. It returns
 // false for live if the change needs a restart.
-func (v VM) Replug(wanted VM) (r Replug, live bool) {
+func (v VM) DiskChange(wanted VM) (r DiskChange, live bool) {
 	drives := map[string]Drive{}
 	for _, d := range v.Drives() {
 		drives[d.Name] = d
@@ -147,12 +147,12 @@ func (v VM) Replug(wanted VM) (r Replug, live bool) {
 // Fixed returns the part of the settings that cannot change while the machine runs, whatever
 // happens to its disks.
 func (v VM) Fixed() VM {
-	v.Size, v.Disks, v.Manner = 0, nil, Manner{}
+	v.Size, v.Disks, v.DiskSettings = 0, nil, DiskSettings{}
 	return v
 }
 
 // String returns the steps of the change.
-func (r Replug) String() string {
+func (r DiskChange) String() string {
 	var all []string
 	for _, part := range []struct {
 		does string

@@ -5,12 +5,12 @@ import "testing"
 // TestDrives: the disk of the root comes first, and a disk inherits settings that it lacks from its
 // machine.
 func TestDrives(t *testing.T) {
-	v := VM{Disk: QCow2, Size: 1 << 30, Manner: Manner{Cache: "none", IOPS: 100},
-		Disks: []Drive{{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe"}}}}
+	v := VM{Disk: QCow2, Size: 1 << 30, DiskSettings: DiskSettings{Cache: "none", IOPS: 100},
+		Disks: []Drive{{Name: "data", Disk: "/dev/vg/lv", DiskSettings: DiskSettings{Cache: "unsafe"}}}}
 	all := v.Drives()
 	if len(all) != 2 || all[0] != (Drive{Name: RootDisk, Disk: QCow2, Size: 1 << 30,
-		Manner: Manner{Cache: "none", IOPS: 100}}) ||
-		all[1] != (Drive{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe", IOPS: 100}}) ||
+		DiskSettings: DiskSettings{Cache: "none", IOPS: 100}}) ||
+		all[1] != (Drive{Name: "data", Disk: "/dev/vg/lv", DiskSettings: DiskSettings{Cache: "unsafe", IOPS: 100}}) ||
 		v.Disks[0].IOPS != 0 {
 		t.Errorf("%+v", all)
 	}
@@ -40,12 +40,13 @@ func TestReplug(t *testing.T) {
 		after := before
 		after.Disks = append([]Drive{}, before.Disks...)
 		try.change(&after)
-		r, live := before.Replug(after)
+		r, live := before.DiskChange(after)
 		if got := r.String(); live != (try.want != "-") || live && got != try.want {
 			t.Errorf("%q, %v, not %q", got, live, try.want)
 		}
 	}
-	if v := (VM{CPU: "max", Disk: QCow2, Size: 1, Disks: before.Disks, Manner: Manner{IOPS: 1}}).Fixed(); v.CPU != "max" ||
+	if v := (VM{CPU: "max", Disk: QCow2, Size: 1, Disks: before.Disks,
+		DiskSettings: DiskSettings{IOPS: 1}}).Fixed(); v.CPU != "max" ||
 		v.Disk != QCow2 || v.Size != 0 || v.Disks != nil || v.IOPS != 0 {
 		t.Errorf("%+v", v)
 	}

@@ -88,9 +88,9 @@ func VXLANName(site, network string) string {
 	return "orx" + hex.EncodeToString(d[:5])
 }
 
-// Inner returns the address of a host inside an encrypted network. Other hosts reach the host there
+// InnerAddress returns the address of a host inside an encrypted network. Other hosts reach the host there
 // at a unique local IPv6 address (RFC 4193). Argument at is the host's outer address.
-func Inner(site, network string, at netip.Addr) netip.Addr {
+func InnerAddress(site, network string, at netip.Addr) netip.Addr {
 	net, host := digest("wireguard", site, network), digest("wireguard host", at.String())
 	a := [16]byte{0: 0xfd}
 	copy(a[1:6], net[:])

@@ -44,8 +44,8 @@ func (k NetworkKind) Wired() bool { return k.OnInterface || k.TakesInterfaces }
 // support no other links.
 func (k NetworkKind) HasHostEnds() bool { return k.Bridged || k.Routed }
 
-// Kinds are the kinds of networks that a site file may name. The default is first.
-var Kinds = []NetworkKind{
+// NetworkKinds are the kinds of networks that a site file may name. The default is first.
+var NetworkKinds = []NetworkKind{
 	{Name: Bridge, Bridged: true},
 	{Name: Routed, Routed: true},
 	{Name: Macvlan, OnInterface: true},
@@ -55,7 +55,7 @@ var Kinds = []NetworkKind{
 // KindNames returns the names of Kinds.
 func KindNames() []string {
 	var names []string
-	for _, k := range Kinds {
+	for _, k := range NetworkKinds {
 		names = append(names, k.Name)
 	}
 	return names
@@ -64,7 +64,7 @@ func KindNames() []string {
 // KindOf returns the kind called name, or the default for "". A kind that does not exist has no
 // properties.
 func KindOf(name string) NetworkKind {
-	for _, k := range Kinds {
+	for _, k := range NetworkKinds {
 		if k.Name == cmp.Or(name, Bridge) {
 			return k
 		}
@@ -87,21 +87,21 @@ const routedPrefix = "orbr"
 // RoutedPrefix returns the prefix of the host's link ends on one routed network. Firewall rules
 // match the network's links by it.
 func RoutedPrefix(site, network string) string {
-	return routedPrefix + short(digest("routed", site, network), 4)
+	return routedPrefix + shortDigest(digest("routed", site, network), 4)
 }
 
 // RoutedName returns the name of the host's end of a node's link on a routed network. For key and
 // network see RoutedPrefix. Argument release is Site.Key or Quarantine, as for VethName.
 func RoutedName(key, release, node, network string) string {
-	return RoutedPrefix(key, network) + short(digest("routed", release, node, network), 7)
+	return RoutedPrefix(key, network) + shortDigest(digest("routed", release, node, network), 7)
 }
 
-// IsRouted reports whether an interface name is that of a host's link end on a routed network.
-func IsRouted(name string) bool {
+// IsRoutedLink reports whether an interface name is that of a host's link end on a routed network.
+func IsRoutedLink(name string) bool {
 	return strings.HasPrefix(name, routedPrefix) && len(name) == len(routedPrefix)+11
 }
 
-// short returns n characters of a digest in base32. Each character stands for five bits.
-func short(d [sha256.Size]byte, n int) string {
+// shortDigest returns n characters of a digest in base32. Each character stands for five bits.
+func shortDigest(d [sha256.Size]byte, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(d[:])[:n])
 }

@@ -11,8 +11,8 @@ func (s *Site) Node(name string) (*Node, bool) {
 	return find(s.Nodes, name, func(n *Node) string { return n.Name })
 }
 
-// ByName returns the nodes by name, for callers with many lookups.
-func (s *Site) ByName() map[string]*Node {
+// NodesByName returns the nodes by name, for callers with many lookups.
+func (s *Site) NodesByName() map[string]*Node {
 	nodes := make(map[string]*Node, len(s.Nodes))
 	for i := range s.Nodes {
 		nodes[s.Nodes[i].Name] = &s.Nodes[i]
@@ -65,20 +65,20 @@ func find[T any](list []T, name string, nameOf func(*T) string) (*T, bool) {
 
 // RolesOf returns the roles of a node and all roles that they need. Each role comes after the roles
 // it needs. RolesOf skips unknown names and cycles, which package check reports.
-func (s *Site) RolesOf(n *Node) []*Role { return Closure(n.Roles, s.Role) }
+func (s *Site) RolesOf(n *Node) []*Role { return TransitiveRoles(n.Roles, s.Role) }
 
-// FoundBy returns the roles under which other nodes find a node: its own roles, and those that its
+// LookupRoles returns the roles under which other nodes find a node: its own roles, and those that its
 // simulator replaces.
-func (s *Site) FoundBy(n *Node) []*Role {
+func (s *Site) LookupRoles(n *Node) []*Role {
 	if len(n.StandsFor) == 0 {
 		return s.RolesOf(n)
 	}
-	return Closure(slices.Concat(n.Roles, n.StandsFor), s.Role)
+	return TransitiveRoles(slices.Concat(n.Roles, n.StandsFor), s.Role)
 }
 
-// Closure returns roles and all roles that they need, in the order of RolesOf. It skips names that
+// TransitiveRoles returns roles and all roles that they need, in the order of RolesOf. It skips names that
 // lookUp does not find.
-func Closure(roles []string, lookUp func(name string) (*Role, bool)) []*Role {
+func TransitiveRoles(roles []string, lookUp func(name string) (*Role, bool)) []*Role {
 	var ordered []*Role
 	seen := map[string]bool{}
 	var visit func(name string)

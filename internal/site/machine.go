@@ -19,7 +19,7 @@ var Engines = []string{LXC, KVM, Xen}
 // A VM has the settings of a virtual machine. An empty field means a default that suits the host.
 type VM struct {
 	CPU string `toml:"cpu" json:"cpu,omitempty"` // processor model, as QEMU names it
-	// Model is the model of the network cards: one of CardModels, or "" for Virtio.
+	// Model is the model of the network cards: one of NICModels, or "" for Virtio.
 	Model string `toml:"model" json:"model,omitempty"`
 
 	// Queues is the number of queues of each network card. 0 means 1.
@@ -27,7 +27,7 @@ type VM struct {
 	// VHost is whether the host's kernel serves the network cards, instead of QEMU. If it is nil,
 	// the kernel serves them where possible.
 	VHost *bool `toml:"vhost" json:"vhost,omitempty"`
-	// Pin is PinEach, or "" if the processors share those that the node is pinned to.
+	// Pin is PinPerCPU, or "" if the processors share those that the node is pinned to.
 	Pin string `toml:"pin" json:"pin,omitempty"`
 	// Numa is the NUMA node of the host that provides the memory, or nil for any.
 	Numa *int `toml:"numa" json:"numa,omitempty"`
@@ -41,14 +41,14 @@ type VM struct {
 	Disk  string  `toml:"disk" json:"disk,omitempty"`
 	Size  int64   `toml:"size" unit:"size" json:"size,omitempty"` // bytes of Disk
 	Disks []Drive `toml:"disks" json:"disks,omitempty"`           // additional disks
-	Manner
+	DiskSettings
 }
 
 // IsZero reports whether the node declares no machine settings.
 func (v VM) IsZero() bool { return reflect.ValueOf(v).IsZero() }
 
-// PinEach pins each processor of a virtual machine to one processor of the host.
-const PinEach = "each"
+// PinPerCPU pins each processor of a virtual machine to one processor of the host.
+const PinPerCPU = "each"
 
 // HugepageSizes are the huge page sizes that processors support.
 var HugepageSizes = []int64{2 << 20, 1 << 30}
@@ -60,8 +60,8 @@ const (
 	RTL8139 = "rtl8139"
 )
 
-// CardModels lists all models.
-var CardModels = []string{Virtio, E1000, RTL8139}
+// NICModels lists all models.
+var NICModels = []string{Virtio, E1000, RTL8139}
 
 // Memory of virtual machines, which they do not share: the default, and the minimum that a guest
 // needs to boot.

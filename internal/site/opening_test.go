@@ -15,7 +15,7 @@ func TestParseOpenings(t *testing.T) {
 		{[]string{"all"}, "[tcp/1-65535 udp/1-65535]"},
 		{[]string{"tcp/1", "tcp/65535"}, "[tcp/1 tcp/65535]"},
 	} {
-		got, err := ParseOpenings(c.words)
+		got, err := ParsePortRanges(c.words)
 		if err != nil || fmt.Sprint(got) != c.want {
 			t.Errorf("%q gives %v, %v", c.words, got, err)
 		}
@@ -25,7 +25,7 @@ func TestParseOpenings(t *testing.T) {
 		"sctp/22", "tcp/22/23", "TCP/22", "tcp/22-22",
 		"icmp", "tcp/ssh", " dns",
 	} {
-		if got, err := ParseOpenings([]string{word}); err == nil {
+		if got, err := ParsePortRanges([]string{word}); err == nil {
 			t.Errorf("%q gives %v", word, got)
 		}
 	}

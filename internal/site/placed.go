@@ -2,8 +2,8 @@ package site
 
 import "slices"
 
-// Homes returns the host of each placed node, keyed by node name.
-func (s *Site) Homes() map[string]string {
+// HostByNode returns the host of each placed node, keyed by node name.
+func (s *Site) HostByNode() map[string]string {
 	homes := map[string]string{}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Host != "" {
@@ -13,10 +13,10 @@ func (s *Site) Homes() map[string]string {
 	return homes
 }
 
-// Placed returns the site with a host for each node that has none. Argument homes has the hosts by
+// WithHosts returns the site with a host for each node that has none. Argument homes has the hosts by
 // node name. Templates are rendered from such a site. The plan of a node, its files and the
 // comparison with them are therefore consistent.
-func (s *Site) Placed(homes map[string]string) *Site {
+func (s *Site) WithHosts(homes map[string]string) *Site {
 	lacks := func(n Node) bool { return n.Host == "" && homes[n.Name] != "" }
 	if !slices.ContainsFunc(s.Nodes, lacks) {
 		return s

@@ -9,19 +9,19 @@ import (
 // maxProcessors is the maximum number of processors of a machine.
 const maxProcessors = 1024
 
-// Processors returns a list of processors, such as "8,0-2,3" (cpuset(7)), in the form in which the
+// NormalizeProcessors returns a list of processors, such as "8,0-2,3" (cpuset(7)), in the form in which the
 // kernel prints it: "0-3,8". Two lists are equivalent if their forms are equal.
-func Processors(list string) (string, error) {
-	in, err := processorsIn(list)
+func NormalizeProcessors(list string) (string, error) {
+	in, err := parseProcessors(list)
 	if err != nil {
 		return "", err
 	}
 	return in.String(), nil
 }
 
-// EachOf returns the processors of a list, in order, or nil if the list is invalid.
-func EachOf(list string) (all []int) {
-	in, err := processorsIn(list)
+// ListProcessors returns the processors of a list, in order, or nil if the list is invalid.
+func ListProcessors(list string) (all []int) {
+	in, err := parseProcessors(list)
 	if err != nil {
 		return nil
 	}
@@ -33,11 +33,11 @@ func EachOf(list string) (all []int) {
 	return all
 }
 
-// Beyond returns the processors in list that other lacks. It returns "" if there are none, or if
+// MissingProcessors returns the processors in list that other lacks. It returns "" if there are none, or if
 // either list is invalid.
-func Beyond(list, other string) string {
-	in, err := processorsIn(list)
-	covered, err2 := processorsIn(other)
+func MissingProcessors(list, other string) string {
+	in, err := parseProcessors(list)
+	covered, err2 := parseProcessors(other)
 	if err != nil || err2 != nil {
 		return ""
 	}
@@ -51,12 +51,12 @@ func Beyond(list, other string) string {
 // false and ends the last range.
 type processorSet [maxProcessors + 1]bool
 
-func processorsIn(list string) (in processorSet, err error) {
+func parseProcessors(list string) (in processorSet, err error) {
 	if list == "" {
 		return in, nil
 	}
 	for part := range strings.SplitSeq(list, ",") {
-		from, to, err := processors(part)
+		from, to, err := parseProcessorRange(part)
 		if err != nil {
 			return in, err
 		}
@@ -84,8 +84,8 @@ func (in *processorSet) String() string {
 	return strings.Join(ranges, ",")
 }
 
-// processors parses one part of a list: a number or a range.
-func processors(part string) (from, to uint64, err error) {
+// parseProcessorRange parses one part of a list: a number or a range.
+func parseProcessorRange(part string) (from, to uint64, err error) {
 	first, last, isRange := strings.Cut(part, "-")
 	if !isRange {
 		last = first
@@ -105,9 +105,9 @@ func processors(part string) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// SamePin reports whether two lists contain the same processors.
-func SamePin(a, b string) bool {
-	x, err := processorsIn(a)
-	y, err2 := processorsIn(b)
+// SameProcessors reports whether two lists contain the same processors.
+func SameProcessors(a, b string) bool {
+	x, err := parseProcessors(a)
+	y, err2 := parseProcessors(b)
 	return a == b || err == nil && err2 == nil && x == y
 }

@@ -12,9 +12,9 @@ var namedProtocols = map[string]uint16{
 	"ptp": 0x88f7, // IEEE 1588 over Ethernet
 }
 
-// judgedProtocols are the protocols that a port's filter inspects, or that would hide these from
+// filteredProtocols are the protocols that a port's filter inspects, or that would hide these from
 // the filter. Only spoof = true allows them.
-var judgedProtocols = []uint16{
+var filteredProtocols = []uint16{
 	0x0800, 0x0806, 0x86dd, // IPv4, ARP, IPv6
 	0x8100, 0x88a8, 0x9100, 0x9200, 0x9300, // VLAN tags
 }
@@ -38,7 +38,7 @@ func ParseProtocols(words []string) ([]uint16, error) {
 		switch {
 		case !hex || err != nil || len(digits) != 4 || n < minEtherType:
 			return nil, fmt.Errorf("%q is no protocol of Ethernet", word)
-		case slices.Contains(judgedProtocols, uint16(n)):
+		case slices.Contains(filteredProtocols, uint16(n)):
 			return nil, fmt.Errorf("%q cannot be allowed by itself", word)
 		}
 		all = append(all, uint16(n))

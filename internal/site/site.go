@@ -96,9 +96,9 @@ type Host struct {
 // Local reports whether Orrery itself runs on the host.
 func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
 
-// Reached returns the address at which other hosts reach this host, or the zero Addr if the site
+// UnderlayAddress returns the address at which other hosts reach this host, or the zero Addr if the site
 // does not declare one.
-func (h Host) Reached() netip.Addr {
+func (h Host) UnderlayAddress() netip.Addr {
 	if h.Underlay.IsValid() {
 		return h.Underlay
 	}
@@ -118,7 +118,7 @@ type Network struct {
 	// Gateway is the host's address, or the zero Addr if the network has no gateway.
 	Gateway netip.Addr `toml:"gateway"`
 	NAT     bool       `toml:"nat"` // masquerade traffic that leaves through the gateway
-	// Host lists the ports of the host that nodes may use (ParseOpenings). Nodes may always ping
+	// Host lists the ports of the host that nodes may use (ParsePortRanges). Nodes may always ping
 	// the gateway.
 	Host     []string `toml:"host"`
 	Spoof    bool     `toml:"spoof"`    // nodes may use source addresses of others
@@ -145,11 +145,11 @@ type Network struct {
 // Wired reports whether a live network is connected to existing interfaces or bridges of the hosts.
 // Such a network reaches other hosts, and anyone else on the same wire.
 func (n *Network) Wired() bool {
-	return KindOf(n.Kind).Wired() || n.Uplinked()
+	return KindOf(n.Kind).Wired() || n.HasUplink()
 }
 
-// Uplinked reports whether the network's bridges are joined with a VLAN or a bridge of the hosts.
-func (n *Network) Uplinked() bool { return n.VLAN != 0 || n.Bridge != "" }
+// HasUplink reports whether the network's bridges are joined with a VLAN or a bridge of the hosts.
+func (n *Network) HasUplink() bool { return n.VLAN != 0 || n.Bridge != "" }
 
 // An Image is the root file system, or the disk, from which a node starts.
 type Image struct {
@@ -262,7 +262,7 @@ type NIC struct {
 	Network string
 	Address netip.Addr
 	// Interface is the interface of the host that the node takes on an Exclusive network. Other
-	// nodes do not need it (spec.Names).
+	// nodes do not need it (spec.NamesDigest).
 	Interface string `json:"-"`
 	// IPv6 are the addresses that the node may use as source, in addition to the link-local address
 	// derived from its MAC. The node's user configures them inside the node.
@@ -280,12 +280,12 @@ type Group struct {
 	Name  string
 	Nodes []string // names of all its nodes, in order of id
 	Batch Batch    // how many of its nodes the command up disturbs at once
-	// Spread is OverHosts if placement distributes the nodes evenly, or "".
+	// Spread is SpreadOverHosts if placement distributes the nodes evenly, or "".
 	Spread string `json:",omitempty"`
 }
 
-// OverHosts distributes the nodes of a group evenly over the hosts.
-const OverHosts = "host"
+// SpreadOverHosts distributes the nodes of a group evenly over the hosts.
+const SpreadOverHosts = "host"
 
 // A Volume declares where a host stores the persistent data with that name.
 type Volume struct {
@@ -416,8 +416,8 @@ type VolumeUse struct {
 
 // Values of VolumeUse.Quarantine, the initial content of a volume's copy.
 const (
-	Empty    = "empty"
-	Snapshot = "snapshot"
+	CopyEmpty    = "empty"
+	CopySnapshot = "snapshot"
 )
 
 // A HealthCheck defines when a node is healthy. Exactly one of TCP, HTTP and Command is set.

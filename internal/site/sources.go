@@ -30,9 +30,9 @@ type VolumeSource struct {
 	What    string                    // what an address is called in messages
 }
 
-// Sources are all volume sources. A volume has the first source for which it has an address. The
+// VolumeSources are all volume sources. A volume has the first source for which it has an address. The
 // last two sources have no address. They are the sources of volumes with a path and without one.
-var Sources = []VolumeSource{
+var VolumeSources = []VolumeSource{
 	{
 		Key: "nfs", Everywhere: true, Left: "it is on an NFS server",
 		Address: func(r Remote) string { return r.NFS }, Example: "nas:/export/pgdata", What: "NFS export",
@@ -48,7 +48,7 @@ var nfsExport = pattern.New(`^([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):/[
 // SourceOf returns the source of a volume and the address of its data, or "" if the source has no
 // address. Argument path is the volume's directory on the host, or "".
 func SourceOf(r Remote, path string) (from VolumeSource, address string) {
-	for _, s := range Sources {
+	for _, s := range VolumeSources {
 		switch {
 		case s.Address == nil && (s.Key == "" || path != ""):
 			return s, ""

@@ -57,15 +57,15 @@ func TestNodeOnDisk(t *testing.T) {
 	must(d.Stop(t.Context(), ref))
 
 	d.Fail("Mark", "n1", 1, nil)
-	if _, err := s.PutBack(t.Context(), dirs, engines, nil); !errors.Is(err, fake.ErrOrdered) {
+	if _, err := s.Restore(t.Context(), dirs, engines, nil); !errors.Is(err, fake.ErrInjected) {
 		t.Errorf("put back in spite of %v", err)
 	}
 	if r, err := nodedir.Of(dirs, "karoo", 1).Read(); err != nil || r.Base != "now" || read() != "now" {
 		t.Errorf("after a failure it stands on %s and has %q: %v", r.Base, read(), err)
 	}
-	back, err := s.PutBack(t.Context(), dirs, engines, nil)
+	back, err := s.Restore(t.Context(), dirs, engines, nil)
 	must(err)
-	must(back.Settle(t.Context()))
+	must(back.DiscardFormer(t.Context()))
 	if r, err := nodedir.Of(dirs, "karoo", 1).Read(); err != nil || r.Base != "then" || read() != "then" {
 		t.Errorf("put back, it stands on %s and has %q: %v", r.Base, read(), err)
 	}

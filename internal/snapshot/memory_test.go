@@ -23,7 +23,7 @@ type remembering struct {
 	still    bool   // the node was frozen when its memory was stored
 }
 
-func (r *remembering) Remember(ctx context.Context, ref engine.Ref, file string) error {
+func (r *remembering) SaveMemory(ctx context.Context, ref engine.Ref, file string) error {
 	nodes, err := r.List(ctx, ref.Site)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (r *remembering) Remember(ctx context.Context, ref engine.Ref, file string)
 	return errors.Join(r.wrong, os.WriteFile(file, []byte("thoughts"), 0o600))
 }
 
-func (r *remembering) Recall(_ engine.Ref, file string) error {
+func (r *remembering) ResumeFrom(_ engine.Ref, file string) error {
 	r.recalled = file
 	return nil
 }
@@ -65,7 +65,7 @@ func TestMemory(t *testing.T) {
 	o.Memory = true
 	with, err := Take(t.Context(), o)
 	must(err)
-	if text, err := os.ReadFile(with.Memory(1)); err != nil || string(text) != "thoughts" || !with.Nodes[0].Memory ||
+	if text, err := os.ReadFile(with.MemoryPath(1)); err != nil || string(text) != "thoughts" || !with.Nodes[0].Memory ||
 		!e.still {
 		t.Errorf("%q, %v, %+v, still: %t", text, err, with.Nodes[0], e.still)
 	}
@@ -78,14 +78,14 @@ func TestMemory(t *testing.T) {
 	}
 
 	must(e.Stop(t.Context(), ref))
-	for s, want := range map[*Snapshot]string{without: "", with: with.Memory(1)} {
+	for s, want := range map[*Snapshot]string{without: "", with: with.MemoryPath(1)} {
 		e.recalled = ""
-		back, err := s.PutBack(t.Context(), dirs, engines, nil)
+		back, err := s.Restore(t.Context(), dirs, engines, nil)
 		must(err)
 		if e.recalled != want {
 			t.Errorf("it goes on from %q, not %q", e.recalled, want)
 		}
-		must(back.TakeBack(t.Context()))
+		must(back.Undo(t.Context()))
 		if e.recalled != "" {
 			t.Errorf("it goes on from %q, although that was taken back", e.recalled)
 		}

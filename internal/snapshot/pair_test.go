@@ -29,8 +29,8 @@ func TestFormerStays(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // so that nobody in particular gets there
 		t.Fatal(err)
 	}
-	p := &pair{Path: filepath.Join(dir, "volume")}
-	for _, at := range []string{p.Path, p.aside()} {
+	p := &dirSwap{Path: filepath.Join(dir, "volume")}
+	for _, at := range []string{p.Path, p.stagingPath()} {
 		if err := os.Mkdir(at, 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -38,12 +38,12 @@ func TestFormerStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := filepath.Join(p.aside(), "data")
+	kept := filepath.Join(p.stagingPath(), "data")
 	if err := os.WriteFile(kept, []byte("precious"), 0o666); err != nil { //nolint:gosec // the same
 		t.Fatal(err)
 	}
 	var err error
-	if p.Former, err = inode(p.aside()); err != nil {
+	if p.Former, err = inode(p.stagingPath()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o555); err != nil { //nolint:gosec // nothing in it can be renamed
@@ -68,15 +68,15 @@ func TestFormerStays(t *testing.T) {
 func TestSweepAside(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	at := filepath.Join(dirs.Volumes("karoo"), "data", "store")
-	p := &pair{Path: at}
-	beside := []string{p.aside(), filepath.Join(filepath.Dir(at), "."+filepath.Base(p.aside())+"-new")}
+	p := &dirSwap{Path: at}
+	beside := []string{p.stagingPath(), filepath.Join(filepath.Dir(at), "."+filepath.Base(p.stagingPath())+"-new")}
 	for _, dir := range append(beside, at) {
 		if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := &Restore{from: &Snapshot{ID: "then", Site: "karoo"}, dirs: dirs, pairs: []*pair{p}}
-	if err := r.writePairs(); err != nil {
+	r := &Restore{from: &Snapshot{ID: "then", Site: "karoo"}, dirs: dirs, pairs: []*dirSwap{p}}
+	if err := r.writeSwaps(); err != nil {
 		t.Fatal(err)
 	}
 	sweep := func(stay bool) {
@@ -91,7 +91,7 @@ func TestSweepAside(t *testing.T) {
 		}
 	}
 	sweep(true)
-	if err := removePairs(dirs, "karoo"); err != nil {
+	if err := removeSwaps(dirs, "karoo"); err != nil {
 		t.Fatal(err)
 	}
 	sweep(false)

@@ -16,7 +16,7 @@ import (
 )
 
 // A Restore restores stopped nodes from a snapshot. The former state is kept until Settle, and
-// TakeBack brings it back.
+// Undo brings it back.
 type Restore struct {
 	Left []string // volumes that stay as they are, and why
 	Lost []string // parts of the snapshot that could not be restored, and why
@@ -29,21 +29,21 @@ type Restore struct {
 	created  []engine.Ref
 	replaced []engine.Ref
 	// the former marks of the nodes that were neither created nor replaced
-	were  map[engine.Ref]engine.Mark
-	pairs []*pair
+	were  map[engine.Ref]engine.Progress
+	pairs []*dirSwap
 }
 
-// PutBack restores the chosen nodes of a snapshot, or all if chosen is nil, with their volumes. If
+// Restore restores the chosen nodes of a snapshot, or all if chosen is nil, with their volumes. If
 // it fails, the former state is back.
-func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine,
+func (s *Snapshot) Restore(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine,
 	chosen map[string]bool) (*Restore, error) {
-	if err := s.MayPutBack(dirs, chosen); err != nil {
+	if err := s.CheckRestorable(dirs, chosen); err != nil {
 		return nil, err
 	}
 	if err := Recover(dirs, s.Site); err != nil {
 		return nil, err
 	}
-	r := &Restore{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen), were: map[engine.Ref]engine.Mark{}}
+	r := &Restore{from: s, dirs: dirs, engines: engines, nodes: s.Chosen(chosen), were: map[engine.Ref]engine.Progress{}}
 	err := r.chooseVolumes()
 	for _, n := range r.nodes {
 		if err == nil {
@@ -52,22 +52,22 @@ func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[stri
 	}
 	for _, v := range r.volumes {
 		if err == nil {
-			err = r.prepare(ctx, s.Kept(v), v.Path)
+			err = r.prepare(ctx, s.VolumeDir(v), v.Path)
 		}
 	}
 	if err == nil {
 		err = r.swap(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.TakeBack(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, r.Undo(context.WithoutCancel(ctx)))
 	}
 	return r, nil
 }
 
-// MayPutBack returns an error if the restore of other nodes was interrupted, because these may be
+// CheckRestorable returns an error if the restore of other nodes was interrupted, because these may be
 // running by now.
-func (s *Snapshot) MayPutBack(dirs host.Dirs, chosen map[string]bool) error {
-	id, nodes, err := Unfinished(dirs, s.Site)
+func (s *Snapshot) CheckRestorable(dirs host.Dirs, chosen map[string]bool) error {
+	id, nodes, err := Interrupted(dirs, s.Site)
 	if err != nil || id == "" {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Snapshot) MayPutBack(dirs host.Dirs, chosen map[string]bool) error {
 	if id == s.ID && covered {
 		return nil
 	}
-	return cutShort(dirs, s.Site, id, nodes)
+	return interruptedProblem(dirs, s.Site, id, nodes)
 }
 
 // Chosen returns the chosen nodes of a snapshot, or all if chosen is nil.
@@ -127,7 +127,7 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 		r.created = append(r.created, ref)
 		err = e.Create(ctx, &n.Record.Node)
 	case err == nil && (now.Base != n.Record.Base || now.Layer != n.Record.Layer || now.VM.Disk != n.Record.VM.Disk):
-		keeper, ok := e.(engine.Keeper)
+		keeper, ok := e.(engine.Replacer)
 		if !ok {
 			return problem.New(problem.Unable, "node %s has other layers than in snapshot %s", ref.Name, r.from.ID).
 				Try("orrery down %s, then restore the snapshot", ref.Name)
@@ -136,29 +136,29 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 			r.replaced = append(r.replaced, ref)
 		}
 	case err == nil:
-		r.were[ref] = engine.Mark{Configured: now.Configured, Config: now.Config, Proven: now.Proven,
+		r.were[ref] = engine.Progress{Configured: now.Configured, Config: now.Config, Proven: now.Proven,
 			ProvenAt: now.ProvenAt, Active: now.Active}
 	}
 	if err != nil {
 		return err
 	}
-	return r.prepare(ctx, r.from.Private(ref.ID), layered.Private(ref))
+	return r.prepare(ctx, r.from.PrivateDir(ref.ID), layered.Private(ref))
 }
 
 // prepare clones a tree of the snapshot beside its place.
 func (r *Restore) prepare(ctx context.Context, from, to string) error {
-	p, err := newPair(to)
+	p, err := newDirSwap(to)
 	if err != nil {
 		return err
 	}
 	r.pairs = append(r.pairs, p)
-	if err := volume.Erase(p.aside()); err != nil {
+	if err := volume.Erase(p.stagingPath()); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	made, err := volume.Clone(ctx, from, p.aside())
+	made, err := volume.Clone(ctx, from, p.stagingPath())
 	for _, what := range made.Left {
 		r.Lost = append(r.Lost, to+": "+what)
 	}
@@ -168,7 +168,7 @@ func (r *Restore) prepare(ctx context.Context, from, to string) error {
 // swap moves everything to its place, and restores the marks of the nodes. Their health must be
 // proven again.
 func (r *Restore) swap(ctx context.Context) error {
-	if err := r.writePairs(); err != nil {
+	if err := r.writeSwaps(); err != nil {
 		return err
 	}
 	for _, p := range r.pairs {
@@ -177,37 +177,37 @@ func (r *Restore) swap(ctx context.Context) error {
 		}
 	}
 	for _, n := range r.nodes {
-		m := engine.Mark{Configured: n.Record.Configured, Config: n.Record.Config, Active: n.Record.Active}
+		m := engine.Progress{Configured: n.Record.Configured, Config: n.Record.Config, Active: n.Record.Active}
 		if err := r.engines[n.Record.Engine].Mark(ctx, engine.RefOf(&n.Record.Node), m); err != nil {
 			return err
 		}
 	}
-	return r.recall(r.from.Memory)
+	return r.loadMemory(r.from.MemoryPath)
 }
 
-// recall makes the nodes whose memory is in the snapshot resume from a file when they are started.
+// loadMemory makes the nodes whose memory is in the snapshot resume from a file when they are started.
 // If the path is "", they boot.
-func (r *Restore) recall(from func(id int) string) error {
+func (r *Restore) loadMemory(from func(id int) string) error {
 	for _, n := range r.nodes {
-		e, ok := r.engines[n.Record.Engine].(engine.Rememberer)
+		e, ok := r.engines[n.Record.Engine].(engine.MemorySaver)
 		if !n.Memory || !ok {
 			continue
 		}
-		if err := e.Recall(engine.RefOf(&n.Record.Node), from(n.Record.ID)); err != nil {
+		if err := e.ResumeFrom(engine.RefOf(&n.Record.Node), from(n.Record.ID)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Settle removes the former state.
-func (r *Restore) Settle(ctx context.Context) error {
-	err := removePairs(r.dirs, r.from.Site)
+// DiscardFormer removes the former state.
+func (r *Restore) DiscardFormer(ctx context.Context) error {
+	err := removeSwaps(r.dirs, r.from.Site)
 	if err != nil { // while the record exists, the former directories are still needed
 		return err
 	}
 	for _, p := range r.pairs {
-		err = errors.Join(err, volume.Erase(p.aside()))
+		err = errors.Join(err, volume.Erase(p.stagingPath()))
 	}
 	for _, ref := range r.replaced {
 		err = errors.Join(err, r.keeper(ref).Settle(ctx, ref))
@@ -215,9 +215,9 @@ func (r *Restore) Settle(ctx context.Context) error {
 	return err
 }
 
-// TakeBack brings back the state before PutBack. The nodes must be stopped.
-func (r *Restore) TakeBack(ctx context.Context) error {
-	err := r.recall(func(int) string { return "" })
+// Undo brings back the state before Restore. The nodes must be stopped.
+func (r *Restore) Undo(ctx context.Context) error {
+	err := r.loadMemory(func(int) string { return "" })
 	for _, p := range r.pairs {
 		err = errors.Join(err, p.swapBack())
 	}
@@ -231,7 +231,7 @@ func (r *Restore) TakeBack(ctx context.Context) error {
 		err = errors.Join(err, r.engineOf(ref).Mark(ctx, ref, mark))
 	}
 	if err == nil {
-		err = removePairs(r.dirs, r.from.Site)
+		err = removeSwaps(r.dirs, r.from.Site)
 	}
 	return err
 }
@@ -241,4 +241,4 @@ func (r *Restore) engineOf(ref engine.Ref) engine.Engine {
 	return r.engines[r.nodes[i].Record.Engine]
 }
 
-func (r *Restore) keeper(ref engine.Ref) engine.Keeper { return r.engineOf(ref).(engine.Keeper) }
+func (r *Restore) keeper(ref engine.Ref) engine.Replacer { return r.engineOf(ref).(engine.Replacer) }

@@ -40,34 +40,34 @@ type Snapshot struct {
 
 // A Node is one node of a snapshot.
 type Node struct {
-	Record  *nodedir.Record `json:"record"` // node.json at that time
-	Running bool            `json:"running"`
-	How     volume.How      `json:"how,omitempty"`    // or "" if its engine has no directory for the private layer
-	Memory  bool            `json:"memory,omitempty"` // the snapshot has its memory
+	Record  *nodedir.Record   `json:"record"` // node.json at that time
+	Running bool              `json:"running"`
+	How     volume.CopyMethod `json:"how,omitempty"`    // or "" if its engine has no directory for the private layer
+	Memory  bool              `json:"memory,omitempty"` // the snapshot has its memory
 }
 
 // A Volume is the persistent data of one node, or of all nodes that share it.
 type Volume struct {
-	Name string     `json:"name"`
-	Node string     `json:"node"` // the name of its directory
-	Path string     `json:"path"` // where it is used
-	How  volume.How `json:"how"`
+	Name string            `json:"name"`
+	Node string            `json:"node"` // the name of its directory
+	Path string            `json:"path"` // where it is used
+	How  volume.CopyMethod `json:"how"`
 }
 
 const file = "snapshot.json"
 
-// Private returns the directory of a node's private layer in the snapshot.
-func (s *Snapshot) Private(id int) string {
+// PrivateDir returns the directory of a node's private layer in the snapshot.
+func (s *Snapshot) PrivateDir(id int) string {
 	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "upper")
 }
 
-// Memory returns the path of a node's memory in the snapshot.
-func (s *Snapshot) Memory(id int) string {
+// MemoryPath returns the path of a node's memory in the snapshot.
+func (s *Snapshot) MemoryPath(id int) string {
 	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "memory")
 }
 
-// Kept returns the directory of a volume's data in the snapshot.
-func (s *Snapshot) Kept(v Volume) string { return filepath.Join(s.Dir, "volumes", v.Name, v.Node) }
+// VolumeDir returns the directory of a volume's data in the snapshot.
+func (s *Snapshot) VolumeDir(v Volume) string { return filepath.Join(s.Dir, "volumes", v.Name, v.Node) }
 
 // Open opens a snapshot of a site.
 func Open(dirs host.Dirs, key, id string) (*Snapshot, error) {
@@ -137,8 +137,8 @@ func Remove(dirs host.Dirs, key, id string) error {
 	if _, err := os.Stat(at); err != nil || strings.HasPrefix(id, ".") || strings.Contains(id, "/") || id == "" {
 		return absent(key, id)
 	}
-	if under, nodes, err := Unfinished(dirs, key); err != nil || under == id {
-		return errors.Join(err, cutShort(dirs, key, id, nodes))
+	if under, nodes, err := Interrupted(dirs, key); err != nil || under == id {
+		return errors.Join(err, interruptedProblem(dirs, key, id, nodes))
 	}
 	gone := filepath.Join(dirs.Snapshots(key), "."+id+"-gone")
 	if err := erase(gone); err != nil {
@@ -159,17 +159,17 @@ func Sweep(dirs host.Dirs, key string) error {
 			err = errors.Join(err, erase(path))
 		}
 	}
-	return errors.Join(err, sweepAside(dirs, key))
+	return errors.Join(err, sweepStaged(dirs, key))
 }
 
-// sweepAside removes what a killed run staged beside volumes before it started to exchange them.
+// sweepStaged removes what a killed run staged beside volumes before it started to exchange them.
 // After that, there is a record, and the directories beside the volumes may be the former ones.
-func sweepAside(dirs host.Dirs, key string) error {
-	if id, _, err := Unfinished(dirs, key); err != nil || id != "" {
+func sweepStaged(dirs host.Dirs, key string) error {
+	if id, _, err := Interrupted(dirs, key); err != nil || id != "" {
 		return err
 	}
 	// -aside, and -aside-new of an incomplete clone
-	left, err := filepath.Glob((&pair{Path: filepath.Join(dirs.Volumes(key), "*", "*")}).aside() + "*")
+	left, err := filepath.Glob((&dirSwap{Path: filepath.Join(dirs.Volumes(key), "*", "*")}).stagingPath() + "*")
 	for _, path := range left {
 		err = errors.Join(err, volume.Erase(path))
 	}

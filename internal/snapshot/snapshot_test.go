@@ -57,7 +57,7 @@ func (m *machines) set(ref engine.Ref, method string, to bool) error {
 	return nil
 }
 
-func (m *machines) Mark(_ context.Context, ref engine.Ref, mark engine.Mark) error {
+func (m *machines) Mark(_ context.Context, ref engine.Ref, mark engine.Progress) error {
 	m.marks = append(m.marks, fmt.Sprint(ref.Name, mark.Configured, mark.Proven))
 	if m.stubborn == "Mark" {
 		return errors.New("Mark fails")
@@ -134,9 +134,9 @@ func TestTake(t *testing.T) {
 		t.Fatalf("opened %+v (%v)", opened, err)
 	}
 	for path, want := range map[string]string{
-		opened.Private(2) + "/etc/hostname":                                          "n2",
-		opened.Kept(Volume{Name: "data", Node: "n3"}) + "/rows":                      "rows of n3",
-		opened.Kept(Volume{Name: "common", Node: volume.ForAll}) + "/x":              "common",
+		opened.PrivateDir(2) + "/etc/hostname":                                       "n2",
+		opened.VolumeDir(Volume{Name: "data", Node: "n3"}) + "/rows":                 "rows of n3",
+		opened.VolumeDir(Volume{Name: "common", Node: volume.SharedDir}) + "/x":      "common",
 		filepath.Join(o.Dirs.Snapshots("karoo"), s.ID, "nodes/1/upper/etc/hostname"): "n1",
 	} {
 		if text := got(t, path); text != want {
@@ -207,25 +207,25 @@ func TestPutBack(t *testing.T) {
 	spoil()
 
 	m.stubborn = "Mark"
-	if _, err := s.PutBack(t.Context(), o.Dirs, o.Engines, nil); err == nil || state() != spoilt {
+	if _, err := s.Restore(t.Context(), o.Dirs, o.Engines, nil); err == nil || state() != spoilt {
 		t.Errorf("after a failure there is %s (%v)", state(), err)
 	}
 	m.stubborn = ""
-	r, err := s.PutBack(t.Context(), o.Dirs, o.Engines, nil)
+	r, err := s.Restore(t.Context(), o.Dirs, o.Engines, nil)
 	if err != nil || state() != whole || !slices.Contains(m.marks, "n1true") {
 		t.Fatalf("put back is %s (%v), marks %q", state(), err, m.marks)
 	}
-	if err := r.TakeBack(t.Context()); err != nil || state() != spoilt {
+	if err := r.Undo(t.Context()); err != nil || state() != spoilt {
 		t.Errorf("taken back is %s (%v)", state(), err)
 	}
 	// The next run undoes the restore of one that was killed.
-	if _, err = s.PutBack(t.Context(), o.Dirs, o.Engines, nil); err != nil {
+	if _, err = s.Restore(t.Context(), o.Dirs, o.Engines, nil); err != nil {
 		t.Fatal(err)
 	}
-	if id, nodes, err := Unfinished(o.Dirs, "karoo"); id != s.ID || len(nodes) != 3 || err != nil {
+	if id, nodes, err := Interrupted(o.Dirs, "karoo"); id != s.ID || len(nodes) != 3 || err != nil {
 		t.Errorf("unfinished is %q with %v (%v)", id, nodes, err)
 	}
-	if _, err := s.PutBack(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true}); err == nil ||
+	if _, err := s.Restore(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true}); err == nil ||
 		!strings.Contains(err.Error(), "cut short") {
 		t.Errorf("a part of what was cut short gives %v", err)
 	}
@@ -238,10 +238,10 @@ func TestPutBack(t *testing.T) {
 	if err := Recover(o.Dirs, "karoo"); err != nil || state() != spoilt {
 		t.Errorf("recovered is %s (%v)", state(), err)
 	}
-	if r, err = s.PutBack(t.Context(), o.Dirs, o.Engines, nil); err != nil {
+	if r, err = s.Restore(t.Context(), o.Dirs, o.Engines, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Settle(t.Context()); err != nil || state() != whole {
+	if err := r.DiscardFormer(t.Context()); err != nil || state() != whole {
 		t.Errorf("settled is %s (%v)", state(), err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.Dirs.Volumes("karoo"), "*", ".*")); len(left) > 0 {
@@ -249,7 +249,7 @@ func TestPutBack(t *testing.T) {
 	}
 	// Volumes of nodes that are not restored are not touched.
 	spoil()
-	r, err = s.PutBack(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true, "n2": true})
+	r, err = s.Restore(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true, "n2": true})
 	if err != nil || state() != "n1, rows of n1, spoilt, true" || len(r.Left) != 1 {
 		t.Errorf("put back is %s (%v), left %q", state(), err, r.Left)
 	}
@@ -298,7 +298,8 @@ func TestTakeHostile(t *testing.T) {
 		t.Errorf("opened %+v (%v)", opened, err)
 	}
 	for path, want := range map[string]string{
-		opened.Kept(Volume{Name: "data", Node: "n1"}) + "/rows": "rows of n1", opened.Private(1) + "/etc/hostname": "n1",
+		opened.VolumeDir(Volume{Name: "data", Node: "n1"}) + "/rows": "rows of n1",
+		opened.PrivateDir(1) + "/etc/hostname":                       "n1",
 	} {
 		if text := got(t, path); text != want {
 			t.Errorf("%s holds %q", path, text)

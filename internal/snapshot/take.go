@@ -31,9 +31,9 @@ type Options struct {
 	Engines map[string]engine.Engine
 	Nodes   []*nodedir.Record
 	Who     string
-	Memory  bool   // include the memory of running nodes whose engine supports it
-	ID      string // or "" for one made from the time
-	Pace    Pace   // shared with the other hosts, or nil if this host takes the snapshot alone
+	Memory  bool    // include the memory of running nodes whose engine supports it
+	ID      string  // or "" for one made from the time
+	Pace    Barrier // shared with the other hosts, or nil if this host takes the snapshot alone
 	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
 	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
@@ -51,19 +51,19 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	err = t.take(ctx)
 	if err == nil {
 		t.Seconds = time.Since(began).Seconds()
-		err = t.keep(ctx)
+		err = t.store(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, t.Drop())
+		return nil, errors.Join(err, t.Discard())
 	}
 	return t.Snapshot, nil
 }
 
-// keep stores a snapshot that this host takes alone. If several hosts take it, the part is ready
+// store stores a snapshot that this host takes alone. If several hosts take it, the part is ready
 // afterwards, and is stored once it is ready on all hosts.
-func (t *capture) keep(ctx context.Context) error {
+func (t *capture) store(ctx context.Context) error {
 	if t.of.Pace == nil {
-		return t.Keep()
+		return t.Store()
 	}
 	all, err := t.of.Pace.Went(ctx, t.stood)
 	if err != nil {
@@ -80,22 +80,22 @@ func (t *capture) keep(ctx context.Context) error {
 type capture struct {
 	*Snapshot
 	of      *Options
-	copies  []*toCopy
+	copies  []*copyTask
 	writers []*spec.Node // running nodes that write to what is copied
 	stood   engine.Pause
 }
 
-// A toCopy is a tree that is copied to the snapshot.
-type toCopy struct {
+// A copyTask is a tree that is copied to the snapshot.
+type copyTask struct {
 	whose    string // for messages
 	from, to string
-	how      *volume.How
+	how      *volume.CopyMethod
 	copying  *volume.Copying
 }
 
 func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) {
-	if id, nodes, err := Unfinished(o.Dirs, o.Key); err != nil || id != "" {
-		return nil, errors.Join(err, cutShort(o.Dirs, o.Key, id, nodes))
+	if id, nodes, err := Interrupted(o.Dirs, o.Key); err != nil || id != "" {
+		return nil, errors.Join(err, interruptedProblem(o.Dirs, o.Key, id, nodes))
 	}
 	if err := os.MkdirAll(o.Dirs.Snapshots(o.Key), 0o700); err != nil {
 		return nil, err
@@ -103,10 +103,10 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	id := o.ID
 	if id == "" {
 		id = freeID(o.Dirs.Snapshots(o.Key), NewID(now))
-	} else if !FitID(id) || freeID(o.Dirs.Snapshots(o.Key), id) != id {
+	} else if !ValidID(id) || freeID(o.Dirs.Snapshots(o.Key), id) != id {
 		return nil, problem.New(problem.Surprise, "there is a snapshot %q already", id)
 	}
-	t := &capture{of: o, Snapshot: Fresh(o.Dirs, o.Key, id)}
+	t := &capture{of: o, Snapshot: NewEmpty(o.Dirs, o.Key, id)}
 	t.Who = o.Who
 	running, err := engine.Running(ctx, o.Engines, o.Key)
 	if err != nil {
@@ -122,7 +122,7 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	}
 	t.addVolumes()
 	t.addWriters(running)
-	return t, engine.MayStandStill(o.Engines, t.writers)
+	return t, engine.CheckFreezable(o.Engines, t.writers)
 }
 
 // NewID returns the id of a snapshot that is taken now.
@@ -151,7 +151,7 @@ func (t *capture) add(n *Node) error {
 	}
 	if layered, ok := e.(engine.Layered); ok {
 		ref := engine.RefOf(&n.Record.Node)
-		t.copies = append(t.copies, &toCopy{whose: "node " + ref.Name, from: layered.Private(ref), to: t.Private(ref.ID),
+		t.copies = append(t.copies, &copyTask{whose: "node " + ref.Name, from: layered.Private(ref), to: t.PrivateDir(ref.ID),
 			how: &n.How})
 	}
 	return nil
@@ -186,21 +186,21 @@ func (t *capture) addVolumes() {
 				continue
 			}
 			seen[path] = true
-			if why := omit(m, path); why != "" {
+			if why := omitReason(m, path); why != "" {
 				t.Omitted = append(t.Omitted, fmt.Sprintf("%s of %s: %s", m.Volume, n.Record.Name, why))
 				continue
 			}
 			v := Volume{Name: m.Volume, Node: n.Record.Name, Path: path}
 			if m.Shared {
-				v.Node = volume.ForAll
+				v.Node = volume.SharedDir
 			}
 			t.Volumes = append(t.Volumes, v)
 		}
 	}
 	for i := range t.Volumes {
 		v := &t.Volumes[i]
-		t.copies = append(t.copies, &toCopy{whose: fmt.Sprintf("volume %s of %s", v.Name, v.Node), from: v.Path,
-			to: t.Kept(*v), how: &v.How})
+		t.copies = append(t.copies, &copyTask{whose: fmt.Sprintf("volume %s of %s", v.Name, v.Node), from: v.Path,
+			to: t.VolumeDir(*v), how: &v.How})
 	}
 }
 
@@ -211,7 +211,7 @@ func (t *capture) addWriters(running []*spec.Node) {
 	for _, v := range t.Volumes {
 		paths = append(paths, v.Path)
 	}
-	t.writers = volume.Users(t.of.Dirs, t.Site, running, paths...)
+	t.writers = volume.Writers(t.of.Dirs, t.Site, running, paths...)
 	for _, n := range running {
 		in := slices.ContainsFunc(t.Nodes, func(node Node) bool { return node.Record.ID == n.ID })
 		if in && !slices.Contains(t.writers, n) {
@@ -220,8 +220,8 @@ func (t *capture) addWriters(running []*spec.Node) {
 	}
 }
 
-// omit returns why a volume is not in a snapshot, or "" if it is.
-func omit(m spec.Mount, path string) string {
+// omitReason returns why a volume is not in a snapshot, or "" if it is.
+func omitReason(m spec.Mount, path string) string {
 	if left := m.From().Left; left != "" && m.Copy == "" {
 		return left
 	}
@@ -236,11 +236,11 @@ func omit(m spec.Mount, path string) string {
 
 // take copies all trees, freezes all nodes, and completes the copies.
 func (t *capture) take(ctx context.Context) error {
-	err := inParallel(t.copies, func(c *toCopy) (err error) {
+	err := inParallel(t.copies, func(c *copyTask) (err error) {
 		if err := os.MkdirAll(filepath.Dir(c.to), 0o700); err != nil {
 			return err
 		}
-		c.copying, err = volume.Begin(ctx, c.from, c.to)
+		c.copying, err = volume.StartCopy(ctx, c.from, c.to)
 		return c.wrong(err)
 	})
 	defer t.close()
@@ -261,7 +261,7 @@ func (t *capture) take(ctx context.Context) error {
 			return err
 		}
 	}
-	t.stood, err = engine.StillAt(ctx, t.of.Engines, t.writers, at, t.rest)
+	t.stood, err = engine.WhileFrozenAt(ctx, t.of.Engines, t.writers, at, t.copyRest)
 	if err == nil {
 		letGo() // if StillAt failed, the guard resumes the nodes that are still frozen as soon as this process ends
 	}
@@ -275,22 +275,22 @@ func (t *capture) take(ctx context.Context) error {
 	return err
 }
 
-// rest copies what has changed, while all nodes are frozen.
-func (t *capture) rest(ctx context.Context, p engine.Pause) error {
+// copyRest copies what has changed, while all nodes are frozen.
+func (t *capture) copyRest(ctx context.Context, p engine.Pause) error {
 	if t.of.Pace != nil {
 		if err := t.of.Pace.Stood(ctx, p); err != nil {
 			return err
 		}
 	}
-	if err := t.remember(ctx); err != nil {
+	if err := t.saveMemory(ctx); err != nil {
 		return err
 	}
-	return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
+	return inParallel(t.copies, func(c *copyTask) error { return c.wrong(c.copying.Finish(ctx)) })
 }
 
-// remember stores the memory of nodes if it is wanted. This happens before their files are
+// saveMemory stores the memory of nodes if it is wanted. This happens before their files are
 // completed, because the nodes may still write for a moment.
-func (t *capture) remember(ctx context.Context) error {
+func (t *capture) saveMemory(ctx context.Context) error {
 	if !t.of.Memory {
 		return nil
 	}
@@ -299,16 +299,16 @@ func (t *capture) remember(ctx context.Context) error {
 		if !n.Running {
 			continue
 		}
-		e, ok := t.of.Engines[n.Record.Engine].(engine.Rememberer)
+		e, ok := t.of.Engines[n.Record.Engine].(engine.MemorySaver)
 		if !ok {
 			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot keep", n.Record.Name,
 				n.Record.Engine))
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(t.Snapshot.Memory(n.Record.ID)), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Dir(t.Snapshot.MemoryPath(n.Record.ID)), 0o700); err != nil {
 			return err
 		}
-		if err := e.Remember(ctx, engine.RefOf(&n.Record.Node), t.Snapshot.Memory(n.Record.ID)); err != nil {
+		if err := e.SaveMemory(ctx, engine.RefOf(&n.Record.Node), t.Snapshot.MemoryPath(n.Record.ID)); err != nil {
 			return err
 		}
 		n.Memory = true
@@ -324,20 +324,20 @@ func (t *capture) close() {
 	}
 }
 
-func (c *toCopy) wrong(err error) error {
+func (c *copyTask) wrong(err error) error {
 	if err == nil {
 		return nil
 	}
-	return volume.Uncopied(c.from, err)
+	return volume.CopyProblem(c.from, err)
 }
 
-// Fresh returns an empty snapshot of a site. Sweep removes its directory unless Keep renames it.
-func Fresh(dirs host.Dirs, key, id string) *Snapshot {
+// NewEmpty returns an empty snapshot of a site. Sweep removes its directory unless Keep renames it.
+func NewEmpty(dirs host.Dirs, key, id string) *Snapshot {
 	return &Snapshot{ID: id, Site: key, Dir: filepath.Join(dirs.Snapshots(key), "."+id+"-new")}
 }
 
-// Keep writes snapshot.json, and gives the snapshot its name once everything is on disk.
-func (s *Snapshot) Keep() error {
+// Store writes snapshot.json, and gives the snapshot its name once everything is on disk.
+func (s *Snapshot) Store() error {
 	if s.Time.IsZero() {
 		s.Time = time.Now()
 	}
@@ -359,19 +359,19 @@ func (s *Snapshot) write() error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, file), append(text, '\n'), 0o600); err != nil {
-		return volume.Uncopied(s.Dir, err)
+		return volume.CopyProblem(s.Dir, err)
 	}
 	if err := volume.Sync(s.Dir); err != nil {
-		return volume.Uncopied(s.Dir, err)
+		return volume.CopyProblem(s.Dir, err)
 	}
 	return nil
 }
 
-// Drop removes a snapshot that was not stored.
-func (s *Snapshot) Drop() error { return erase(s.Dir) }
+// Discard removes a snapshot that was not stored.
+func (s *Snapshot) Discard() error { return erase(s.Dir) }
 
 // inParallel calls do for all trees, several at a time.
-func inParallel(all []*toCopy, do func(*toCopy) error) error {
+func inParallel(all []*copyTask, do func(*copyTask) error) error {
 	var group errgroup.Group
 	group.SetLimit(2 * runtime.NumCPU())
 	for _, c := range all {

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A Pace keeps the hosts that take a snapshot together in step. Each has its own part of it.
-type Pace interface {
+// A Barrier keeps the hosts that take a snapshot together in step. Each has its own part of it.
+type Barrier interface {
 	// Copied reports that the first copy is complete, and returns the moment at which to freeze the
 	// nodes.
 	Copied(ctx context.Context) (at time.Time, err error)
@@ -59,7 +59,7 @@ func Ready(dirs host.Dirs, key string) (ids []string, err error) {
 
 // KeepReady stores a part that is ready. It leaves an already stored part unchanged.
 func KeepReady(dirs host.Dirs, key, id string) error {
-	if !FitID(id) {
+	if !ValidID(id) {
 		return absent(key, id)
 	}
 	err := os.Rename(ready(dirs, key, id), filepath.Join(dirs.Snapshots(key), id))
@@ -71,7 +71,7 @@ func KeepReady(dirs host.Dirs, key, id string) error {
 
 // RemoveReady removes a part that is ready and was not stored.
 func RemoveReady(dirs host.Dirs, key, id string) error {
-	if !FitID(id) {
+	if !ValidID(id) {
 		return absent(key, id)
 	}
 	gone := filepath.Join(dirs.Snapshots(key), "."+id+"-gone")
@@ -81,7 +81,7 @@ func RemoveReady(dirs host.Dirs, key, id string) error {
 	return erase(gone)
 }
 
-var fitID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+var validID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
-// FitID reports whether id is a valid snapshot id.
-func FitID(id string) bool { return fitID().MatchString(id) }
+// ValidID reports whether id is a valid snapshot id.
+func ValidID(id string) bool { return validID().MatchString(id) }

@@ -18,8 +18,8 @@ type Text interface {
 	Parse(value any) *problem.Problem
 }
 
-// Wrong receives a mistake and the value that it concerns.
-type Wrong func(at *Node, p *problem.Problem)
+// ReportFunc receives a mistake and the value that it concerns.
+type ReportFunc func(at *Node, p *problem.Problem)
 
 // A Decoder decodes a file into structures. A field has a tag toml:"key". It may have a tag
 // default:"value" for a missing key, and a tag unit:"size" or unit:"mode" for the format of a
@@ -31,7 +31,7 @@ type Wrong func(at *Node, p *problem.Problem)
 // go-toml can decode as well, but it stops at the first value of a wrong type. A Decoder reports
 // every mistake at once.
 type Decoder struct {
-	Wrong Wrong
+	Wrong ReportFunc
 	// Misspelt reports the known key that an unknown key of a table probably meant. It may be nil.
 	Misspelt func(table *Node, key string)
 	Longest  int // maximum length of a string in bytes, or 0 for any
@@ -46,7 +46,7 @@ type Decoder struct {
 // Table decodes a table into pointers to structures. Argument name is the table's name in messages.
 // Each key must belong to one of the structures. If several have it, the first one receives the
 // value.
-func Table(at *Node, name string, wrong Wrong, into ...any) {
+func Table(at *Node, name string, wrong ReportFunc, into ...any) {
 	d := Decoder{Wrong: wrong}
 	d.Table(at, name, into...)
 }
@@ -75,7 +75,7 @@ func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 		return
 	}
 	if form := forms[into.Type()]; form != nil {
-		into = as(into, form)
+		into = convert(into, form)
 	}
 	switch to := into.Addr().Interface().(type) {
 	case **Node:
@@ -85,7 +85,7 @@ func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 		d.tables(name, at, to)
 		return
 	case Text:
-		d.tell(name, at, to.Parse(at.Value))
+		d.report(name, at, to.Parse(at.Value))
 		return
 	case encoding.TextUnmarshaler:
 		d.text(name, at, to)
@@ -100,7 +100,7 @@ func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 	case reflect.Slice:
 		d.list(name, at, into)
 	case reflect.Map:
-		d.free(name, at, into)
+		d.stringMap(name, at, into)
 	case reflect.Interface:
 		into.Set(reflect.ValueOf(at.Value))
 	default:
@@ -108,7 +108,7 @@ func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 	}
 }
 
-func (d *Decoder) tell(name string, at *Node, p *problem.Problem) {
+func (d *Decoder) report(name string, at *Node, p *problem.Problem) {
 	if p != nil {
 		p.What = name + ": " + p.What
 		d.Wrong(at, p)
@@ -130,15 +130,15 @@ func (d *Decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
 	err := to.UnmarshalText([]byte(text))
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		told := *p
-		d.tell(name, at, &told)
+		d.report(name, at, &told)
 	} else if err != nil {
-		d.Wrong(at, problem.New(problem.Mistake, "%s = %s", name, Say(at.Value)).Because(err))
+		d.Wrong(at, problem.New(problem.Mistake, "%s = %s", name, Describe(at.Value)).Because(err))
 	}
 }
 
 func (d *Decoder) table(name string, at *Node, into ...reflect.Value) {
 	for _, s := range into {
-		d.begin(s, at)
+		d.setDefaults(s, at)
 	}
 	if _, ok := at.Value.(map[string]any); !ok {
 		d.mismatch(name, "a table", at)
@@ -151,7 +151,7 @@ func (d *Decoder) table(name string, at *Node, into ...reflect.Value) {
 			d.unknown(name, key, at, into)
 			continue
 		}
-		d.decode(key, at.Keys[key], d.shapeOf(into[i].Type()).fields[key].of(into[i]))
+		d.decode(key, at.Keys[key], d.shapeOf(into[i].Type()).fields[key].valueIn(into[i]))
 	}
 }
 
@@ -170,7 +170,7 @@ func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
 		what += " in " + table
 	}
 	p := problem.New(problem.Mistake, "%s", what)
-	if nearest := problem.Nearest(key, known); nearest != "" {
+	if nearest := problem.Suggest(key, known); nearest != "" {
 		if d.Misspelt != nil {
 			d.Misspelt(at, nearest)
 		}
@@ -200,8 +200,8 @@ func (d *Decoder) list(name string, at *Node, into reflect.Value) {
 	}
 }
 
-// free decodes a table with keys chosen by the user.
-func (d *Decoder) free(name string, at *Node, into reflect.Value) {
+// stringMap decodes a table with keys chosen by the user.
+func (d *Decoder) stringMap(name string, at *Node, into reflect.Value) {
 	if _, ok := at.Value.(map[string]any); !ok || into.Type().Key().Kind() != reflect.String {
 		d.mismatch(name, "a table", at)
 		return

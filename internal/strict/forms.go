@@ -18,11 +18,11 @@ type Address netip.Addr
 func (m *mode) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {
-		return mistake("a mode must be a string of octal digits, not %s", Say(value)).Try(`write "0644"`)
+		return mistake("a mode must be a string of octal digits, not %s", Describe(value)).Try(`write "0644"`)
 	}
 	n, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || n > 0o7777 {
-		return mistake("%s is not a mode", Say(text)).Try(`write octal digits, as in "0644"`)
+		return mistake("%s is not a mode", Describe(text)).Try(`write octal digits, as in "0644"`)
 	}
 	*m = mode(n)
 	return nil
@@ -31,17 +31,18 @@ func (m *mode) Parse(value any) *problem.Problem {
 func (s *subnet) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {
-		return mistake("a subnet must be a string, not %s", Say(value)).Try(`write "10.8.67.0/24"`)
+		return mistake("a subnet must be a string, not %s", Describe(value)).Try(`write "10.8.67.0/24"`)
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
-			return mistake("%s is not a subnet: it does not say how long the prefix is", Say(text)).Try(`write "%s/24"`, text)
+			return mistake("%s is not a subnet: it does not say how long the prefix is", Describe(text)).
+				Try(`write "%s/24"`, text)
 		}
-		return mistake("%s is not a subnet", Say(text)).Try(`write "10.8.67.0/24"`)
+		return mistake("%s is not a subnet", Describe(text)).Try(`write "10.8.67.0/24"`)
 	}
 	if masked := prefix.Masked(); masked != prefix {
-		return mistake("%s has bits beyond its prefix", Say(text)).Try(`write "%s"`, masked)
+		return mistake("%s has bits beyond its prefix", Describe(text)).Try(`write "%s"`, masked)
 	}
 	*s = subnet(prefix)
 	return nil
@@ -51,14 +52,14 @@ func (s *subnet) Parse(value any) *problem.Problem {
 func (a *Address) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {
-		return mistake("an address must be a string, not %s", Say(value)).Try(`write "10.8.67.1"`)
+		return mistake("an address must be a string, not %s", Describe(value)).Try(`write "10.8.67.1"`)
 	}
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
-			return mistake("%s is an address with a prefix", Say(text)).Try(`write "%s"`, prefix.Addr())
+			return mistake("%s is an address with a prefix", Describe(text)).Try(`write "%s"`, prefix.Addr())
 		}
-		return mistake("%s is not an address", Say(text)).Try(`write "10.8.67.1"`)
+		return mistake("%s is not an address", Describe(text)).Try(`write "10.8.67.1"`)
 	}
 	*a = Address(addr)
 	return nil

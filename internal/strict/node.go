@@ -32,7 +32,7 @@ func (e *SyntaxError) Error() string { return e.What }
 
 // Parse parses a file.
 func Parse(content []byte) (*Node, *SyntaxError) {
-	content, encoded := sanitize.Unmarked(content)
+	content, encoded := sanitize.StripBOM(content)
 	if encoded != nil {
 		return nil, &SyntaxError{Line: 1, What: encoded.Error()}
 	}
@@ -123,8 +123,8 @@ func (n *Node) Rename(from, to string) {
 	n.Order[slices.Index(n.Order, from)] = to
 }
 
-// Only returns a copy of a table that has only some keys.
-func (n *Node) Only(keys ...string) *Node {
+// Subset returns a copy of a table that has only some keys.
+func (n *Node) Subset(keys ...string) *Node {
 	part := &Node{Line: n.Line, Value: n.Value, Keys: map[string]*Node{}}
 	for _, key := range n.Order {
 		if slices.Contains(keys, key) {
@@ -135,20 +135,20 @@ func (n *Node) Only(keys ...string) *Node {
 	return part
 }
 
-// Within returns all nodes below this one.
-func (n *Node) Within() map[*Node]bool {
+// Descendants returns all nodes below this one.
+func (n *Node) Descendants() map[*Node]bool {
 	all := map[*Node]bool{}
-	n.within(all)
+	n.addDescendants(all)
 	return all
 }
 
-func (n *Node) within(all map[*Node]bool) {
+func (n *Node) addDescendants(all map[*Node]bool) {
 	for _, child := range n.Keys {
 		all[child] = true
-		child.within(all)
+		child.addDescendants(all)
 	}
 	for _, item := range n.Items {
 		all[item] = true
-		item.within(all)
+		item.addDescendants(all)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// partSize is the number of bytes of a file that go-toml parses at once. go-toml searches for every
+// maxPartBytes is the number of bytes of a file that go-toml parses at once. go-toml searches for every
 // key among all previous keys. Ten thousand nodes in one part would take half a second, and take a
 // tenth of that in several parts.
-const partSize = 32 << 10
+const maxPartBytes = 32 << 10
 
 // unmarshal is toml.Unmarshal with a running time proportional to the size of the file.
 func unmarshal(content []byte) (map[string]any, *SyntaxError) {
@@ -49,7 +49,7 @@ func parts(content []byte) [][]byte {
 		case unstable.ArrayTable:
 			return [][]byte{content}
 		case unstable.Table:
-			if at := int(e.Child().Raw.Offset); at-start >= partSize {
+			if at := int(e.Child().Raw.Offset); at-start >= maxPartBytes {
 				end := bytes.LastIndexByte(content[:at], '\n') + 1
 				parts = append(parts, content[start:end])
 				start = end

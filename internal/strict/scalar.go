@@ -35,11 +35,11 @@ func (d *Decoder) scalar(name string, at *Node, into reflect.Value) {
 	case into.CanFloat() && given.Kind() == reflect.Float64:
 		into.SetFloat(given.Float())
 	default:
-		d.mismatch(name, wanted(into), at)
+		d.mismatch(name, kindName(into), at)
 	}
 }
 
-func wanted(into reflect.Value) string {
+func kindName(into reflect.Value) string {
 	switch {
 	case into.CanInt(), into.CanUint():
 		return "a whole number"
@@ -52,7 +52,7 @@ func wanted(into reflect.Value) string {
 }
 
 func (d *Decoder) mismatch(name, want string, at *Node) {
-	p := problem.New(problem.Mistake, "%s must be %s, not %s", name, want, Say(at.Value))
+	p := problem.New(problem.Mistake, "%s must be %s, not %s", name, want, Describe(at.Value))
 	switch s, isString := at.Value.(string); {
 	case want == "a string":
 		switch at.Value.(type) {
@@ -71,11 +71,11 @@ func (d *Decoder) mismatch(name, want string, at *Node) {
 	d.Wrong(at, p)
 }
 
-// Say returns a value of a TOML file in a form for messages.
-func Say(value any) string {
+// Describe returns a value of a TOML file in a form for messages.
+func Describe(value any) string {
 	switch v := value.(type) {
 	case string:
-		return strconv.Quote(problem.Short(v, 60))
+		return strconv.Quote(problem.Truncate(v, 60))
 	case []any:
 		return "a list"
 	case map[string]any:

@@ -56,7 +56,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 		case key != "" && key != "-":
 			entry := field{index: f.Index, form: units[f.Tag.Get("unit")]}
 			if text, ok := f.Tag.Lookup("default"); ok {
-				entry.preset = preset(f, text)
+				entry.preset = parseDefault(f, text)
 				s.preset = append(s.preset, entry)
 			}
 			if f.Type.Kind() == reflect.Struct && forms[f.Type] == nil {
@@ -66,25 +66,25 @@ func (s *shape) add(t reflect.Type, at []int) {
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			s.add(f.Type, f.Index)
 		case f.Name == "At" && f.Type == reflect.TypeFor[*Node]():
-			s.at = nearer(s.at, f.Index)
+			s.at = shallower(s.at, f.Index)
 		case f.Name == "Line" && f.Type.Kind() == reflect.Int:
-			s.line = nearer(s.line, f.Index)
+			s.line = shallower(s.line, f.Index)
 		case f.Name == "Name" && f.Type.Kind() == reflect.String:
-			s.name = nearer(s.name, f.Index)
+			s.name = shallower(s.name, f.Index)
 		}
 	}
 }
 
-// nearer returns the index of the field that is embedded less deeply. A nil index means no field.
-func nearer(a, b []int) []int {
+// shallower returns the index of the field that is embedded less deeply. A nil index means no field.
+func shallower(a, b []int) []int {
 	if a != nil && len(a) <= len(b) {
 		return a
 	}
 	return b
 }
 
-// preset returns a default as go-toml would return it from a file.
-func preset(f reflect.StructField, text string) any {
+// parseDefault returns a default as go-toml would return it from a file.
+func parseDefault(f reflect.StructField, text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && f.Tag.Get("unit") != "mode" {
 		return n
 	}
@@ -105,8 +105,8 @@ func (d *Decoder) shapeOf(t reflect.Type) *shape {
 	return d.shapes[t]
 }
 
-// begin sets the defaults of a structure and the position of its table.
-func (d *Decoder) begin(s reflect.Value, at *Node) {
+// setDefaults sets the defaults of a structure and the position of its table.
+func (d *Decoder) setDefaults(s reflect.Value, at *Node) {
 	shape := d.shapeOf(s.Type())
 	if shape.at != nil {
 		s.FieldByIndex(shape.at).Set(reflect.ValueOf(at))
@@ -115,15 +115,15 @@ func (d *Decoder) begin(s reflect.Value, at *Node) {
 		s.FieldByIndex(shape.line).SetInt(int64(at.Line))
 	}
 	for _, f := range shape.preset {
-		d.decode("", &Node{Value: f.preset}, f.of(s))
+		d.decode("", &Node{Value: f.preset}, f.valueIn(s))
 	}
 	for _, index := range shape.within {
-		d.begin(s.FieldByIndex(index), at)
+		d.setDefaults(s.FieldByIndex(index), at)
 	}
 }
 
-// of returns the field of a structure, converted to its form.
-func (f field) of(s reflect.Value) reflect.Value {
+// valueIn returns the field of a structure, converted to its form.
+func (f field) valueIn(s reflect.Value) reflect.Value {
 	value := s.FieldByIndex(f.index)
 	if f.form == nil {
 		return value
@@ -132,9 +132,9 @@ func (f field) of(s reflect.Value) reflect.Value {
 		value.Set(reflect.New(value.Type().Elem()))
 		value = value.Elem()
 	}
-	return as(value, f.form)
+	return convert(value, f.form)
 }
 
-func as(value reflect.Value, form reflect.Type) reflect.Value {
+func convert(value reflect.Value, form reflect.Type) reflect.Value {
 	return value.Addr().Convert(reflect.PointerTo(form)).Elem()
 }

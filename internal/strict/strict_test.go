@@ -50,8 +50,8 @@ func TestLines(t *testing.T) {
 	if got := root.Order; !reflect.DeepEqual(got, []string{"title", "server", "step"}) {
 		t.Error(got)
 	}
-	if all := root.Within(); root.At("nothing") != root || !all[steps[1].At("dotted").At("key")] || all[root] ||
-		root.Only("title").Within()[steps[0]] {
+	if all := root.Descendants(); root.At("nothing") != root || !all[steps[1].At("dotted").At("key")] || all[root] ||
+		root.Subset("title").Descendants()[steps[0]] {
 		t.Error("At, Within or Only")
 	}
 }

@@ -44,7 +44,8 @@ func (s *Size) Parse(value any) *problem.Problem {
 	}
 	text, ok := value.(string)
 	if !ok {
-		return mistake("a size must be a string or a number of bytes, not %s", Say(value)).Try(`write "512MiB" or "2GiB"`)
+		return mistake("a size must be a string or a number of bytes, not %s", Describe(value)).
+			Try(`write "512MiB" or "2GiB"`)
 	}
 	number, factor := strings.TrimSpace(text), 1.0
 	if len(number) > 3 {
@@ -54,7 +55,7 @@ func (s *Size) Parse(value any) *problem.Problem {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n >= 0) || n*factor > math.MaxInt64/2 || strings.ContainsAny(number, "xXpPeE_") {
-		p := mistake("%s is not a size", Say(text))
+		p := mistake("%s is not a size", Describe(text))
 		digits := strings.TrimRight(number, " kKMGTiIbB")
 		letter := strings.ToUpper(strings.TrimSpace(number[len(digits):]))
 		if _, err := strconv.ParseFloat(digits, 64); err == nil && letter != "" && letter[0] != 'B' && letter[0] != 'I' {
@@ -70,7 +71,7 @@ func (s *Size) Parse(value any) *problem.Problem {
 func (d *duration) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {
-		p := mistake("a duration must be a string, not %s", Say(value))
+		p := mistake("a duration must be a string, not %s", Describe(value))
 		if n, ok := value.(int64); ok && n > 0 {
 			return p.Try(`write "%ds"`, n)
 		}
@@ -79,12 +80,12 @@ func (d *duration) Parse(value any) *problem.Problem {
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 {
-			return mistake("%s is not a duration", Say(text)).Try(`write "%ds"`, n)
+			return mistake("%s is not a duration", Describe(text)).Try(`write "%ds"`, n)
 		}
-		return mistake("%s is not a duration", Say(text)).Try(`write "500ms" or "2m"`)
+		return mistake("%s is not a duration", Describe(text)).Try(`write "500ms" or "2m"`)
 	}
 	if parsed <= 0 {
-		return mistake("%s is not a positive duration", Say(text)).Try(`write "500ms" or "2m"`)
+		return mistake("%s is not a positive duration", Describe(text)).Try(`write "500ms" or "2m"`)
 	}
 	*d = duration(parsed)
 	return nil

@@ -11,40 +11,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Amender changes a tree, path by path, as a peer requests. No other process may change or enter
+// An Patcher changes a tree, path by path, as a peer requests. No other process may change or enter
 // the tree meanwhile. Whatever the peer requests, the Amender follows no link and changes nothing
 // outside of the tree. The only device it creates is an overlayfs whiteout.
-type Amender struct {
+type Patcher struct {
 	root  *Root
 	dir   string // the path of the open directory, or "" if none is open
 	fd    int
 	lacks func(attr string)
 }
 
-// Amend returns an Amender for a tree. It calls lacks for attributes that the file system does not
+// NewPatcher returns an Amender for a tree. It calls lacks for attributes that the file system does not
 // support.
-func Amend(root *Root, lacks func(attr string)) *Amender {
-	return &Amender{root: root, fd: -1, lacks: lacks}
+func NewPatcher(root *Root, lacks func(attr string)) *Patcher {
+	return &Patcher{root: root, fd: -1, lacks: lacks}
 }
 
 // Close closes the Amender.
-func (a *Amender) Close() {
+func (a *Patcher) Close() {
 	if a.fd >= 0 {
 		unix.Close(a.fd) //nolint:errcheck // it was only gone through
 	}
 	a.fd, a.dir = -1, ""
 }
 
-func wrong(op, name string, err error) error {
+func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fs.PathError{Op: op, Path: Shorten(name), Err: err}
+	return &fs.PathError{Op: op, Path: DisplayPath(name), Err: err}
 }
 
 // at opens the parent directory of a path and returns its last part.
-func (a *Amender) at(name string) (dir int, base string, err error) {
-	if !Legal(name) {
+func (a *Patcher) at(name string) (dir int, base string, err error) {
+	if !ValidPath(name) {
 		return -1, "", fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
 	}
 	above := path.Dir(name)
@@ -54,10 +54,10 @@ func (a *Amender) at(name string) (dir int, base string, err error) {
 		if above != "." {
 			names = strings.Split(above, "/")
 		}
-		if len(names) > Ample.Depth {
+		if len(names) > DefaultBounds.Depth {
 			return -1, "", ErrTooLarge
 		}
-		if a.fd, err = a.root.OpenDown(names); err != nil {
+		if a.fd, err = a.root.OpenNoFollow(names); err != nil {
 			return -1, "", err
 		}
 		a.dir = above
@@ -65,33 +65,33 @@ func (a *Amender) at(name string) (dir int, base string, err error) {
 	return a.fd, path.Base(name), nil
 }
 
-// Enter creates a directory unless it exists, and removes its attributes so that new files in it do
+// EnterDir creates a directory unless it exists, and removes its attributes so that new files in it do
 // not inherit them. Leave sets the final attributes.
-func (a *Amender) Enter(name string) error {
+func (a *Patcher) EnterDir(name string) error {
 	if name == "." {
-		return wrong("enter", name, bare(a.root.Fd(), true))
+		return pathError("enter", name, clearAttributes(a.root.Fd(), true))
 	}
 	dir, base, err := a.at(name)
 	if err != nil {
-		return wrong("enter", name, err)
+		return pathError("enter", name, err)
 	}
 	if st, err := StatEntry(dir, base); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		if err := RemoveAllAt(dir, base); err != nil {
-			return wrong("remove", name, err)
+			return pathError("remove", name, err)
 		}
-		return wrong("make", name, unix.Mkdirat(dir, base, 0o700))
+		return pathError("make", name, unix.Mkdirat(dir, base, 0o700))
 	}
 	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return wrong("open", name, err)
+		return pathError("open", name, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
-	return wrong("enter", name, bare(fd, true))
+	return pathError("enter", name, clearAttributes(fd, true))
 }
 
-// bare removes all extended attributes of an open file. It makes a directory inaccessible to other
+// clearAttributes removes all extended attributes of an open file. It makes a directory inaccessible to other
 // users.
-func bare(fd int, directory bool) error {
+func clearAttributes(fd int, directory bool) error {
 	if directory {
 		if err := unix.Fchmod(fd, 0o700); err != nil {
 			return err
@@ -110,10 +110,10 @@ func bare(fd int, directory bool) error {
 	return nil
 }
 
-// Leave sets the owner, mode, attributes and times of a directory that was entered.
-func (a *Amender) Leave(m *Made) error {
+// LeaveDir sets the owner, mode, attributes and times of a directory that was entered.
+func (a *Patcher) LeaveDir(m *Header) error {
 	if m.Path == "." {
-		return wrong("dress", ".", m.Dress(a.root.Fd(), ".", a.failed))
+		return pathError("dress", ".", m.SetMetadata(a.root.Fd(), ".", a.failed))
 	}
 	dir, base, err := a.at(m.Path)
 	if err == nil {
@@ -123,60 +123,60 @@ func (a *Amender) Leave(m *Made) error {
 		}
 	}
 	if err == nil {
-		err = m.Dress(dir, base, a.failed)
+		err = m.SetMetadata(dir, base, a.failed)
 	}
-	return wrong("dress", m.Path, err)
+	return pathError("dress", m.Path, err)
 }
 
-func (a *Amender) failed(attr string, err error) error {
+func (a *Patcher) failed(attr string, err error) error {
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
 		a.lacks(attr)
 		return nil
 	}
-	return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
+	return fmt.Errorf("attribute %q: %w", DisplayPath(attr), err)
 }
 
-// File opens a regular file to write its content: a new one or, if patch is set, the existing one
+// OpenFile opens a regular file to write its content: a new one or, if patch is set, the existing one
 // without its attributes. Dress sets the final attributes.
-func (a *Amender) File(name string, patch bool) (*os.File, error) {
+func (a *Patcher) OpenFile(name string, patch bool) (*os.File, error) {
 	dir, base, err := a.at(name)
 	if err != nil {
-		return nil, wrong("make", name, err)
+		return nil, pathError("make", name, err)
 	}
 	flags := unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	if !patch {
 		if err := RemoveAllAt(dir, base); err != nil {
-			return nil, wrong("remove", name, err)
+			return nil, pathError("remove", name, err)
 		}
 		flags |= unix.O_CREAT | unix.O_EXCL
 	}
 	fd, err := unix.Openat(dir, base, flags, 0o600)
 	if err == nil {
 		if _, err = regular(fd); err == nil {
-			err = bare(fd, false)
+			err = clearAttributes(fd, false)
 		}
 		if err != nil {
 			unix.Close(fd) //nolint:errcheck // nothing was written to it
 		}
 	}
 	if err != nil {
-		return nil, wrong("make", name, err)
+		return nil, pathError("make", name, err)
 	}
-	return os.NewFile(uintptr(fd), Shorten(name)), nil
+	return os.NewFile(uintptr(fd), DisplayPath(name)), nil
 }
 
-// Dress sets the owner, mode, attributes and times of a file.
-func (a *Amender) Dress(m *Made) error {
+// SetMetadata sets the owner, mode, attributes and times of a file.
+func (a *Patcher) SetMetadata(m *Header) error {
 	dir, base, err := a.at(m.Path)
 	if err == nil {
-		err = m.Dress(dir, base, a.failed)
+		err = m.SetMetadata(dir, base, a.failed)
 	}
-	return wrong("dress", m.Path, err)
+	return pathError("dress", m.Path, err)
 }
 
-// Make creates an entry that is neither a directory nor a regular file: a symbolic link, a named
+// Create creates an entry that is neither a directory nor a regular file: a symbolic link, a named
 // pipe or an overlayfs whiteout.
-func (a *Amender) Make(m *Made) error {
+func (a *Patcher) Create(m *Header) error {
 	dir, base, err := a.at(m.Path)
 	if err == nil {
 		err = RemoveAllAt(dir, base)
@@ -192,34 +192,34 @@ func (a *Amender) Make(m *Made) error {
 		}
 	}
 	if err == nil {
-		err = m.Dress(dir, base, a.failed)
+		err = m.SetMetadata(dir, base, a.failed)
 	}
-	return wrong("make", m.Path, err)
+	return pathError("make", m.Path, err)
 }
 
 // Link adds another name to a file, which must not be a directory.
-func (a *Amender) Link(same, name string) error {
+func (a *Patcher) Link(same, name string) error {
 	dir, base, err := a.at(name)
 	if err == nil {
 		err = RemoveAllAt(dir, base)
 	}
-	if err == nil && !Legal(same) {
+	if err == nil && !ValidPath(same) {
 		err = unix.EINVAL
 	}
 	if err != nil {
-		return wrong("link", name, err)
+		return pathError("link", name, err)
 	}
 	parts := strings.Split(same, "/")
-	from, err := a.root.OpenDown(parts[:len(parts)-1])
+	from, err := a.root.OpenNoFollow(parts[:len(parts)-1])
 	if err != nil {
-		return wrong("link", name, err)
+		return pathError("link", name, err)
 	}
 	defer unix.Close(from) //nolint:errcheck // it was only gone through
-	return wrong("link", name, unix.Linkat(from, parts[len(parts)-1], dir, base, 0))
+	return pathError("link", name, unix.Linkat(from, parts[len(parts)-1], dir, base, 0))
 }
 
 // Remove removes a path and everything below it.
-func (a *Amender) Remove(name string) error {
+func (a *Patcher) Remove(name string) error {
 	dir, base, err := a.at(name)
 	if err == nil {
 		err = RemoveAllAt(dir, base)
@@ -227,5 +227,5 @@ func (a *Amender) Remove(name string) error {
 	if a.dir == name || strings.HasPrefix(a.dir, name+"/") {
 		a.Close()
 	}
-	return wrong("remove", name, err)
+	return pathError("remove", name, err)
 }

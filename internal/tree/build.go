@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Made describes a path of a tree that is being built.
-type Made struct {
+// A Header describes a path of a tree that is being built.
+type Header struct {
 	Path     string // relative to the top; "." is the top itself
 	Mode     uint32 // with the file type, as in stat(2)
 	Uid, Gid int
@@ -26,7 +26,7 @@ type Made struct {
 	Attrs    map[string][]byte // extended attributes
 }
 
-func (m *Made) kind() uint32 { return m.Mode & unix.S_IFMT }
+func (m *Header) kind() uint32 { return m.Mode & unix.S_IFMT }
 
 // A Builder builds a tree path by path, in the order in which Walk visits them: names in order, a
 // directory before its content. So no path comes twice. Each path is created in a directory that
@@ -34,21 +34,21 @@ func (m *Made) kind() uint32 { return m.Mode & unix.S_IFMT }
 // are.
 type Builder struct {
 	top   string
-	above []filling // the directories on the way to the last path, the top first
+	above []pendingDir // the directories on the way to the last path, the top first
 	last  string
 	lacks func(attr string)
 }
 
-// A filling is a directory that is being filled. It gets its attributes after its content: new
+// A pendingDir is a directory that is being filled. It gets its attributes after its content: new
 // files in a directory change its time, and inherit its ACL.
-type filling struct {
+type pendingDir struct {
 	fd   int
-	made Made
+	made Header
 }
 
-// Build starts a tree in a new directory. The path is trusted. It calls lacks for attributes that
+// NewBuilder starts a tree in a new directory. The path is trusted. It calls lacks for attributes that
 // the file system does not support.
-func Build(top string, lacks func(attr string)) (*Builder, error) {
+func NewBuilder(top string, lacks func(attr string)) (*Builder, error) {
 	if err := os.Mkdir(top, 0o700); err != nil {
 		return nil, err
 	}
@@ -56,21 +56,21 @@ func Build(top string, lacks func(attr string)) (*Builder, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: top, Err: err}
 	}
-	return &Builder{top: top, above: []filling{{fd: fd}}, lacks: lacks}, nil
+	return &Builder{top: top, above: []pendingDir{{fd: fd}}, lacks: lacks}, nil
 }
 
 // ErrOrder is the cause of an error about paths that do not come in the order of Walk.
 var ErrOrder = errors.New("it is out of order")
 
 // Add creates the next path. Fill writes the content of a regular file.
-func (b *Builder) Add(m *Made, fill func(*os.File) error) error {
+func (b *Builder) Add(m *Header, fill func(*os.File) error) error {
 	if err := b.add(m, fill); err != nil {
-		return &fs.PathError{Op: "make", Path: Shorten(path.Join(b.top, m.Path)), Err: err}
+		return &fs.PathError{Op: "make", Path: DisplayPath(path.Join(b.top, m.Path)), Err: err}
 	}
 	return nil
 }
 
-func (b *Builder) add(m *Made, fill func(*os.File) error) error {
+func (b *Builder) add(m *Header, fill func(*os.File) error) error {
 	if b.last == "" {
 		if m.Path != "." || m.kind() != unix.S_IFDIR {
 			return fmt.Errorf("a tree begins with its top: %w", ErrOrder)
@@ -101,21 +101,21 @@ func (b *Builder) add(m *Made, fill func(*os.File) error) error {
 	default:
 		return fmt.Errorf("it is %s: %w", Kind(m.Mode), ErrNotRegular)
 	}
-	return b.dress(dir, name, m)
+	return b.setMetadata(dir, name, m)
 }
 
-// Adopt makes the next path a hard link to an existing file in a tree of Orrery's own, and sets its
+// AddLink makes the next path a hard link to an existing file in a tree of Orrery's own, and sets its
 // attributes. No other process may write to that file.
-func (b *Builder) Adopt(m *Made, from *Root, name string) error {
+func (b *Builder) AddLink(m *Header, from *Root, name string) error {
 	err := b.enter(m.Path)
 	if err == nil {
 		dir, base := b.above[len(b.above)-1].fd, path.Base(m.Path)
 		if err = unix.Linkat(from.Fd(), name, dir, base, 0); err == nil {
-			err = b.dress(dir, base, m)
+			err = b.setMetadata(dir, base, m)
 		}
 	}
 	if err != nil {
-		return &fs.PathError{Op: "make", Path: Shorten(path.Join(b.top, m.Path)), Err: err}
+		return &fs.PathError{Op: "make", Path: DisplayPath(path.Join(b.top, m.Path)), Err: err}
 	}
 	return nil
 }
@@ -123,10 +123,10 @@ func (b *Builder) Adopt(m *Made, from *Root, name string) error {
 // enter leaves all directories that do not contain the path. The innermost one left must be its
 // parent directory.
 func (b *Builder) enter(name string) error {
-	if !Legal(name) {
+	if !ValidPath(name) {
 		return fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
 	}
-	if !Before(b.last, name) {
+	if !PathLess(b.last, name) {
 		return ErrOrder
 	}
 	dir := path.Dir(name)
@@ -143,8 +143,8 @@ func (b *Builder) enter(name string) error {
 	return nil
 }
 
-// Legal reports whether name is a clean relative path below the top of a tree.
-func Legal(name string) bool {
+// ValidPath reports whether name is a clean relative path below the top of a tree.
+func ValidPath(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." || len(part) > unix.NAME_MAX || strings.Contains(part, "\x00") {
 			return false
@@ -153,8 +153,8 @@ func Legal(name string) bool {
 	return true
 }
 
-// Before reports whether Walk visits path a before path b.
-func Before(a, b string) bool {
+// PathLess reports whether Walk visits path a before path b.
+func PathLess(a, b string) bool {
 	if a == "." {
 		return true
 	}
@@ -171,9 +171,9 @@ func Before(a, b string) bool {
 	}
 }
 
-func (b *Builder) mkdir(dir int, name string, m *Made) error {
-	if len(b.above) > Ample.Depth {
-		return fmt.Errorf("more than %d directories one in another: %w", Ample.Depth, ErrTooLarge)
+func (b *Builder) mkdir(dir int, name string, m *Header) error {
+	if len(b.above) > DefaultBounds.Depth {
+		return fmt.Errorf("more than %d directories one in another: %w", DefaultBounds.Depth, ErrTooLarge)
 	}
 	if err := unix.Mkdirat(dir, name, 0o700); err != nil {
 		return err
@@ -182,11 +182,11 @@ func (b *Builder) mkdir(dir int, name string, m *Made) error {
 	if err != nil {
 		return err
 	}
-	b.above = append(b.above, filling{fd, *m})
+	b.above = append(b.above, pendingDir{fd, *m})
 	return nil
 }
 
-func (b *Builder) file(dir int, name string, m *Made, fill func(*os.File) error) error {
+func (b *Builder) file(dir int, name string, m *Header, fill func(*os.File) error) error {
 	fd, err := unix.Openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -199,12 +199,12 @@ func (b *Builder) file(dir int, name string, m *Made, fill func(*os.File) error)
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return b.dress(dir, name, m)
+	return b.setMetadata(dir, name, m)
 }
 
 // link adds another name to a file that has been created before.
 func (b *Builder) link(same string, dir int, name string) error {
-	if !Legal(same) || !Before(same, b.last) {
+	if !ValidPath(same) || !PathLess(same, b.last) {
 		return fmt.Errorf("the file that it is another name of does not come before it: %w", ErrOrder)
 	}
 	at, err := unix.Openat(b.above[0].fd, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -233,24 +233,24 @@ func (b *Builder) leave() error {
 	if len(b.above) > 0 { // a directory's attributes are set by its name in the parent directory
 		dir, name = b.above[len(b.above)-1].fd, path.Base(inner.made.Path)
 	}
-	return b.dress(dir, name, &inner.made)
+	return b.setMetadata(dir, name, &inner.made)
 }
 
-func (b *Builder) dress(dir int, name string, m *Made) error {
-	return m.Dress(dir, name, func(attr string, err error) error {
+func (b *Builder) setMetadata(dir int, name string, m *Header) error {
+	return m.SetMetadata(dir, name, func(attr string, err error) error {
 		if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
 			b.lacks(attr)
 			return nil
 		}
-		return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
+		return fmt.Errorf("attribute %q: %w", DisplayPath(attr), err)
 	})
 }
 
-// Dress sets the owner, mode, attributes and times of an entry of an open directory, in this order:
+// SetMetadata sets the owner, mode, attributes and times of an entry of an open directory, in this order:
 // a change of owner drops the set-user-ID bit and capabilities, and an ACL goes with the mode. No
 // other process may enter the directory until then. Failed decides about attributes that cannot be
 // set.
-func (m *Made) Dress(dir int, name string, failed func(attr string, err error) error) error {
+func (m *Header) SetMetadata(dir int, name string, failed func(attr string, err error) error) error {
 	if err := unix.Fchownat(dir, name, m.Uid, m.Gid, unix.AT_SYMLINK_NOFOLLOW); err != nil && os.Geteuid() == 0 {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 
 func nothing(*os.File) error { return nil }
 
-func made(name string, mode uint32) *Made {
-	return &Made{Path: name, Mode: mode, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Unix(1e9, 5)}
+func made(name string, mode uint32) *Header {
+	return &Header{Path: name, Mode: mode, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Unix(1e9, 5)}
 }
 
 // TestBuildStaysInside: whatever the paths are, nothing is created outside of the tree, and nothing
@@ -29,7 +29,7 @@ func TestBuildStaysInside(t *testing.T) {
 	through.Same = "x/secret"
 	device := made("x", unix.S_IFBLK|0o600)
 	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("of the host"), 0o600))
-	for name, all := range map[string][]*Made{
+	for name, all := range map[string][]*Header{
 		"through a link": {link, made("x/file", unix.S_IFREG|0o600)},
 		"below a file":   {made("x", unix.S_IFREG|0o600), made("x/file", unix.S_IFREG|0o600)},
 		"up":             {made("../file", unix.S_IFREG|0o600)},
@@ -45,7 +45,7 @@ func TestBuildStaysInside(t *testing.T) {
 		"a device":             {device},
 		"a long name":          {made(strings.Repeat("n", 256), unix.S_IFREG|0o600)},
 	} {
-		b, err := Build(filepath.Join(t.TempDir(), "tree"), func(string) {})
+		b, err := NewBuilder(filepath.Join(t.TempDir(), "tree"), func(string) {})
 		must(t, err)
 		must(t, b.Add(made(".", unix.S_IFDIR|0o700), nil))
 		for _, m := range all {
@@ -65,7 +65,7 @@ func TestBuildStaysInside(t *testing.T) {
 
 func TestBuild(t *testing.T) {
 	top := filepath.Join(t.TempDir(), "tree")
-	b, err := Build(top, func(string) {})
+	b, err := NewBuilder(top, func(string) {})
 	must(t, err)
 	must(t, b.Add(made(".", unix.S_IFDIR|0o711), nil))
 	deep := "a"
@@ -96,7 +96,7 @@ func TestBuild(t *testing.T) {
 		t.Errorf("it holds %q: %v", text, err)
 	}
 	must(t, unix.Fchmodat(r.Fd(), "a", 0o700, 0))
-	if _, err := Build(top, nil); !errors.Is(err, os.ErrExist) {
+	if _, err := NewBuilder(top, nil); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a tree in the place of another: %v", err)
 	}
 	must(t, RemoveAll(top))

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closingTimeout is how long UntilClosed waits for processes that have a file open for writing.
+// closingTimeout is how long WaitClosed waits for processes that have a file open for writing.
 const closingTimeout = time.Second
 
-// UntilClosed waits until no process has a file open for writing. The file is below an open
+// WaitClosed waits until no process has a file open for writing. The file is below an open
 // directory, or at a path if dir is unix.AT_FDCWD. A process that another thread forks inherits the
 // open file and keeps it until execve. A file that is open for writing cannot be executed (ETXTBSY
 // of execve(2)). The kernel grants a lease as soon as there is no writer (fcntl(2), F_SETLEASE). If
-// the file system has no leases, UntilClosed does not wait.
-func UntilClosed(dir int, name string) {
+// the file system has no leases, WaitClosed does not wait.
+func WaitClosed(dir int, name string) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return

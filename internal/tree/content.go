@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share makes a new, empty file share the blocks of another (FICLONE), if the file system supports
+// Reflink makes a new, empty file share the blocks of another (FICLONE), if the file system supports
 // that.
-func Share(to, from int) error { return unix.IoctlFileClone(to, from) }
+func Reflink(to, from int) error { return unix.IoctlFileClone(to, from) }
 
 // CopyContent copies the content of a file to a new, empty file and preserves holes. It copies as
 // many bytes as st says. It reports progress to moved, which may be nil.
@@ -63,14 +63,14 @@ func nextData(f int, at, size int64) (from, to int64, err error) {
 // step is how much is copied between two checks of the context.
 const step = 16 << 20
 
-// A carrier copies bytes from a position in one file to the same position in another. It returns
+// A copyFunc copies bytes from a position in one file to the same position in another. It returns
 // how many bytes it has copied, or 0 at the end of the file.
-type carrier func(to, from int, at, bytes int64) (int, error)
+type copyFunc func(to, from int, at, bytes int64) (int, error)
 
 // copyRange copies a part of a file in the fastest way that works between the two files. If the
 // source has been truncated, it stops there.
 func copyRange(ctx context.Context, to, from int, at, end int64, moved func(bytes int64)) error {
-	for carriers := []carrier{byRange, bySend, byBuffer}; at < end; {
+	for carriers := []copyFunc{copyFileRange, sendFile, copyBuffered}; at < end; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -78,7 +78,7 @@ func copyRange(ctx context.Context, to, from int, at, end int64, moved func(byte
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
-		case len(carriers) > 1 && noWay(err):
+		case len(carriers) > 1 && isUnsupported(err):
 			carriers = carriers[1:]
 			continue
 		case err != nil:
@@ -94,27 +94,27 @@ func copyRange(ctx context.Context, to, from int, at, end int64, moved func(byte
 	return nil
 }
 
-// noWay reports whether an error means that the kernel cannot copy between these file systems in
+// isUnsupported reports whether an error means that the kernel cannot copy between these file systems in
 // this way.
-func noWay(err error) bool {
+func isUnsupported(err error) bool {
 	return slices.ContainsFunc([]error{unix.EXDEV, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM},
 		func(no error) bool { return errors.Is(err, no) })
 }
 
-func byRange(to, from int, at, bytes int64) (int, error) {
+func copyFileRange(to, from int, at, bytes int64) (int, error) {
 	read, write := at, at
 	return unix.CopyFileRange(from, &read, to, &write, int(bytes), 0)
 }
 
-// bySend copies from the page cache with one copy in memory, where byBuffer makes two.
-func bySend(to, from int, at, bytes int64) (int, error) {
+// sendFile copies from the page cache with one copy in memory, where copyBuffered makes two.
+func sendFile(to, from int, at, bytes int64) (int, error) {
 	if _, err := unix.Seek(to, at, unix.SEEK_SET); err != nil {
 		return 0, err
 	}
 	return unix.Sendfile(to, from, &at, int(bytes))
 }
 
-func byBuffer(to, from int, at, bytes int64) (int, error) {
+func copyBuffered(to, from int, at, bytes int64) (int, error) {
 	b := make([]byte, min(bytes, 1<<20))
 	n, err := unix.Pread(from, b, at)
 	if err != nil {

@@ -51,23 +51,23 @@ func ReadLink(dir int, name string) (string, error) {
 	return string(b[:max(n, 0)]), err
 }
 
-// Whiteout reports whether an entry is what overlayfs puts in the place of a removed file: a
+// IsWhiteout reports whether an entry is what overlayfs puts in the place of a removed file: a
 // character device 0:0, which opens nothing. Any other device opens something of the host, and no
 // copy contains one.
-func Whiteout(st *unix.Stat_t) bool {
+func IsWhiteout(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
 
-// Device reports whether an entry is a device node, but not a whiteout.
-func Device(st *unix.Stat_t) bool {
+// IsDevice reports whether an entry is a device node, but not a whiteout.
+func IsDevice(st *unix.Stat_t) bool {
 	kind := st.Mode & unix.S_IFMT
-	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && !Whiteout(st)
+	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && !IsWhiteout(st)
 }
 
 // Attributes returns the extended attributes of an entry of an open directory, or nil if it has
 // none. They include ACLs and capabilities.
 func Attributes(dir int, name string) (map[string][]byte, error) {
-	at := itself(dir, name)
+	at := procPath(dir, name)
 	return attributes(
 		func(b []byte) (int, error) { return unix.Llistxattr(at, b) },
 		func(attr string, b []byte) (int, error) { return unix.Lgetxattr(at, attr, b) })
@@ -82,17 +82,17 @@ func FileAttributes(fd int) (map[string][]byte, error) {
 
 // SetAttribute sets an extended attribute of an entry of an open directory.
 func SetAttribute(dir int, name, attr string, value []byte) error {
-	return unix.Lsetxattr(itself(dir, name), attr, value, 0)
+	return unix.Lsetxattr(procPath(dir, name), attr, value, 0)
 }
 
 // RemoveAttribute removes an extended attribute of an entry of an open directory.
 func RemoveAttribute(dir int, name, attr string) error {
-	return unix.Lremovexattr(itself(dir, name), attr)
+	return unix.Lremovexattr(procPath(dir, name), attr)
 }
 
-// itself returns a path of an entry of an open directory, for calls that only take paths. The path
+// procPath returns a path of an entry of an open directory, for calls that only take paths. The path
 // contains no link of the tree before the entry.
-func itself(dir int, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name) }
+func procPath(dir int, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name) }
 
 func attributes(list func([]byte) (int, error), get func(string, []byte) (int, error)) (map[string][]byte, error) {
 	if n, err := list(nil); n == 0 || errors.Is(err, unix.ENOTSUP) { // most files have none
@@ -101,13 +101,13 @@ func attributes(list func([]byte) (int, error), get func(string, []byte) (int, e
 		}
 		return nil, err
 	}
-	text, err := grown(list)
+	text, err := growBuffer(list)
 	if err != nil || len(text) == 0 {
 		return nil, err
 	}
 	all := map[string][]byte{}
 	for attr := range strings.SplitSeq(strings.TrimSuffix(string(text), "\x00"), "\x00") {
-		value, err := grown(func(b []byte) (int, error) { return get(attr, b) })
+		value, err := growBuffer(func(b []byte) (int, error) { return get(attr, b) })
 		if errors.Is(err, unix.ENODATA) {
 			continue // it has just been removed
 		}
@@ -119,8 +119,8 @@ func attributes(list func([]byte) (int, error), get func(string, []byte) (int, e
 	return all, nil
 }
 
-// grown calls call with a buffer that is large enough.
-func grown(call func([]byte) (int, error)) ([]byte, error) {
+// growBuffer calls call with a buffer that is large enough.
+func growBuffer(call func([]byte) (int, error)) ([]byte, error) {
 	for _, size := range []int{512, 64 << 10} { // XATTR_SIZE_MAX and XATTR_LIST_MAX
 		b := make([]byte, size)
 		n, err := call(b)

@@ -42,7 +42,7 @@ func TestRemoveFixed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			top := filepath.Join(t.TempDir(), "volume")
 			deepest := top
-			for i := range deep + 8 {
+			for i := range maxOpenDepth + 8 {
 				deepest = filepath.Join(deepest, "d"+strconv.Itoa(i))
 			}
 			var all []string

@@ -32,7 +32,7 @@ func TestMakeDown(t *testing.T) {
 	}
 	defer r.Close()
 	for _, path := range []string{"/", "there", "/there/a/b", "/there/../there/a", "/../new"} {
-		dir, err := r.MakeDown(path, os.Getuid(), os.Getgid())
+		dir, err := r.MkdirAllNoFollow(path, os.Getuid(), os.Getgid())
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -51,7 +51,7 @@ func TestMakeDown(t *testing.T) {
 		t.Errorf("made as %v, %v", info, err)
 	}
 	for _, path := range []string{"in", "in/x", "out", "out/x", "up/x", "dangling", "dangling/x", "file", "file/x"} {
-		if dir, err := r.MakeDown(path, os.Getuid(), os.Getgid()); err == nil {
+		if dir, err := r.MkdirAllNoFollow(path, os.Getuid(), os.Getgid()); err == nil {
 			t.Errorf("%s is %s", path, dir.Name())
 		}
 	}

@@ -47,7 +47,7 @@ func merge(source int, from string, dest int, to, at string) error {
 		err = unix.Renameat(source, from, dest, to)
 	}
 	if err != nil {
-		return &os.PathError{Op: "put", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "put", Path: DisplayPath(at), Err: err}
 	}
 	return nil
 }
@@ -56,25 +56,25 @@ func mergeDirectory(source int, from string, dest int, to, at string) error {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	inner, err := unix.Openat(source, from, flags, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "open", Path: DisplayPath(at), Err: err}
 	}
 	defer unix.Close(inner) //nolint:errcheck // nothing was written to it
 	target, err := unix.Openat(dest, to, flags, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "open", Path: DisplayPath(at), Err: err}
 	}
 	defer unix.Close(target) //nolint:errcheck // nothing was written to it
 	var st unix.Stat_t
 	if err := unix.Fstat(inner, &st); err != nil { // read the times before the moves change them
-		return &os.PathError{Op: "stat", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "stat", Path: DisplayPath(at), Err: err}
 	}
 	again, err := unix.Openat(inner, ".", flags, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "open", Path: DisplayPath(at), Err: err}
 	}
-	all, err := names(again, Ample.Names)
+	all, err := readNames(again, DefaultBounds.Names)
 	if err != nil {
-		return &os.PathError{Op: "list", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "list", Path: DisplayPath(at), Err: err}
 	}
 	for _, name := range all {
 		if err := merge(inner, name, target, name, path.Join(at, name)); err != nil {
@@ -82,7 +82,7 @@ func mergeDirectory(source int, from string, dest int, to, at string) error {
 		}
 	}
 	if err := unix.Fchmod(target, st.Mode&0o7777); err != nil {
-		return &os.PathError{Op: "chmod", Path: Shorten(at), Err: err}
+		return &os.PathError{Op: "chmod", Path: DisplayPath(at), Err: err}
 	}
 	return unix.UtimesNanoAt(dest, to, []unix.Timespec{st.Atim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
 }

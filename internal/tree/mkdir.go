@@ -25,7 +25,7 @@ func (r *Root) MkdirAll(name string, uid, gid int) error {
 func (r *Root) Mkdir(name string, mode uint32) error {
 	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return r.wrong("mkdir", name, err)
+		return r.pathError("mkdir", name, err)
 	}
 	defer unix.Close(dir) //nolint:errcheck // it was only gone through
 	err = unix.Mkdirat(dir, path.Base(relative(name)), mode)
@@ -35,7 +35,7 @@ func (r *Root) Mkdir(name string, mode uint32) error {
 			err = unix.ENOTDIR
 		}
 	}
-	return r.wrong("mkdir", name, err)
+	return r.pathError("mkdir", name, err)
 }
 
 // A maker creates the missing directories on the way to a path of a tree, for an owner.
@@ -44,12 +44,12 @@ type maker struct {
 	uid, gid int
 }
 
-// above opens the parent directory of a path, creating it if it is missing. It also returns the
+// openParent opens the parent directory of a path, creating it if it is missing. It also returns the
 // last part of the path.
-func (m maker) above(name string) (dir int, base string, err error) {
+func (m maker) openParent(name string) (dir int, base string, err error) {
 	name = relative(name)
 	if base = path.Base(name); base == "." {
-		return 0, "", m.wrong("write", name, unix.EISDIR)
+		return 0, "", m.pathError("write", name, unix.EISDIR)
 	}
 	dir, err = m.directory(path.Dir(name))
 	return dir, base, err
@@ -59,7 +59,7 @@ func (m maker) directory(name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	fd, err := m.open(name, flags)
 	if !errors.Is(err, unix.ENOENT) {
-		return fd, m.wrong("open", name, err)
+		return fd, m.pathError("open", name, err)
 	}
 	fd, err = m.open(".", flags)
 	at := ""
@@ -77,16 +77,16 @@ func (m maker) directory(name string) (int, error) {
 		}
 		unix.Close(fd) //nolint:errcheck // it was only gone through
 		if fd, err = next, missing; err != nil {
-			return -1, m.wrong("mkdir", at, err)
+			return -1, m.pathError("mkdir", at, err)
 		}
 	}
 	return fd, err
 }
 
-// MakeDown opens a directory of the tree as a mount point. It creates missing directories as
+// MkdirAllNoFollow opens a directory of the tree as a mount point. It creates missing directories as
 // MkdirAll does. No directory on the way may be a link, so that a process that writes to the tree
 // cannot redirect the mount.
-func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
+func (r *Root) MkdirAllNoFollow(name string, uid, gid int) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	at, err := unix.Openat(r.Fd(), ".", flags, 0)
 	for part := range strings.SplitSeq(path.Clean("/" + name)[1:], "/") {
@@ -105,7 +105,7 @@ func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
 		at = next
 	}
 	if err != nil {
-		return nil, r.wrong("open", name, err)
+		return nil, r.pathError("open", name, err)
 	}
 	return os.NewFile(uintptr(at), r.at(name)), nil
 }

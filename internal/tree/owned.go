@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// judged are the file systems on which only this host's kernel decides who may open a file, by its
+// localFilesystems are the file systems on which only this host's kernel decides who may open a file, by its
 // owner and mode. A file server, a FUSE process, /proc and /sys decide by who opens, reads or
 // looks.
-var judged = []int64{
+var localFilesystems = []int64{
 	unix.OVERLAYFS_SUPER_MAGIC, unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
 	unix.F2FS_SUPER_MAGIC, unix.BCACHEFS_SUPER_MAGIC,
 	0x2fc12fc1, // ZFS
@@ -30,7 +30,7 @@ func (r *Root) OpenOwned(name string, owned func(id uint32) bool) (*os.File, *un
 	parts := strings.Split(relative(name), "/")
 	dir, err := unix.Openat(r.Fd(), ".", flags, 0)
 	for err == nil {
-		if err = own(dir, owned); err != nil || len(parts) == 1 {
+		if err = checkOwned(dir, owned); err != nil || len(parts) == 1 {
 			break
 		}
 		above := dir
@@ -40,24 +40,24 @@ func (r *Root) OpenOwned(name string, owned func(id uint32) bool) (*os.File, *un
 	}
 	if err != nil {
 		unix.Close(dir) //nolint:errcheck // it was only gone through
-		return nil, nil, r.wrong("open", name, err)
+		return nil, nil, r.pathError("open", name, err)
 	}
 	fd, st, err := OpenEntry(dir, parts[0])
 	unix.Close(dir) //nolint:errcheck // it was only gone through
 	if err != nil {
-		return nil, nil, r.wrong("open", name, err)
+		return nil, nil, r.pathError("open", name, err)
 	}
 	f := os.NewFile(uintptr(fd), r.at(name))
-	if err := own(fd, owned); err != nil {
+	if err := checkOwned(fd, owned); err != nil {
 		f.Close() //nolint:errcheck // it was not read
-		return nil, nil, r.wrong("open", name, err)
+		return nil, nil, r.pathError("open", name, err)
 	}
 	return f, &st, nil
 }
 
-// own returns an error unless an open file belongs to these ids and is on one of the judged file
+// checkOwned returns an error unless an open file belongs to these ids and is on one of the judged file
 // systems.
-func own(fd int, owned func(id uint32) bool) error {
+func checkOwned(fd int, owned func(id uint32) bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
@@ -69,7 +69,7 @@ func own(fd int, owned func(id uint32) bool) error {
 	if err := unix.Fstatfs(fd, &on); err != nil {
 		return err
 	}
-	if !slices.Contains(judged, on.Type) {
+	if !slices.Contains(localFilesystems, on.Type) {
 		return fmt.Errorf("it is on a file system of the type %#x: %w", on.Type, fs.ErrPermission)
 	}
 	return nil

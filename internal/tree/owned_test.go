@@ -135,7 +135,7 @@ func TestOpenOwnedExchanged(t *testing.T) {
 // TestCarriers: every way of copying between two files preserves content and positions.
 func TestCarriers(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 300_000)
-	for name, carry := range map[string]carrier{"range": byRange, "send": bySend, "buffer": byBuffer} {
+	for name, carry := range map[string]copyFunc{"range": copyFileRange, "send": sendFile, "buffer": copyBuffered} {
 		from, to := filled(t, text), filled(t, nil)
 		at := int64(7)
 		for at < int64(len(text)) {

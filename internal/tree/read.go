@@ -13,12 +13,12 @@ import (
 func (r *Root) OpenFile(name string) (*os.File, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return nil, r.wrong("open", name, err)
+		return nil, r.pathError("open", name, err)
 	}
 	f := os.NewFile(uintptr(fd), r.at(name))
 	if _, err := regular(fd); err != nil {
 		f.Close()
-		return nil, r.wrong("open", name, err)
+		return nil, r.pathError("open", name, err)
 	}
 	return f, nil
 }
@@ -27,11 +27,11 @@ func (r *Root) OpenFile(name string) (*os.File, error) {
 func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return nil, r.wrong("open", name, err)
+		return nil, r.pathError("open", name, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
 	text, err := readRegular(fd, most)
-	return text, r.wrong("read", name, err)
+	return text, r.pathError("read", name, err)
 }
 
 // readRegular reads a regular file. It returns ErrTooLarge if the file is larger than most bytes.

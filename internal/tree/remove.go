@@ -28,7 +28,7 @@ func (r *Root) remove(name string, from func(dir int, name string) error) error 
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	return r.wrong("remove", name, err)
+	return r.pathError("remove", name, err)
 }
 
 // RemoveAll removes a file or directory and everything below it, at any depth. The path is trusted,
@@ -58,7 +58,7 @@ func removeAll(dir int, name string) error {
 	if err != nil {
 		return err
 	}
-	e := emptier{top: os.NewFile(uintptr(top), name)}
+	e := remover{top: os.NewFile(uintptr(top), name)}
 	defer e.top.Close()
 	if err := e.directory(int(e.top.Fd()), 0); err != nil {
 		return err
@@ -66,16 +66,16 @@ func removeAll(dir int, name string) error {
 	return unlink(dir, name)
 }
 
-// An emptier empties a directory of any depth with few open directories. It moves directories that
+// An remover empties a directory of any depth with few open directories. It moves directories that
 // are too deep to the top and empties them there.
-type emptier struct {
+type remover struct {
 	top   *os.File
 	moved int
 }
 
-const deep = 64
+const maxOpenDepth = 64
 
-func (e *emptier) directory(dir, depth int) error {
+func (e *remover) directory(dir, depth int) error {
 	for {
 		again, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -98,7 +98,7 @@ func (e *emptier) directory(dir, depth int) error {
 	}
 }
 
-func (e *emptier) entry(dir int, name string, depth int) error {
+func (e *remover) entry(dir int, name string, depth int) error {
 	err := unlink(dir, name)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -106,9 +106,9 @@ func (e *emptier) entry(dir int, name string, depth int) error {
 	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	if depth >= deep {
+	if depth >= maxOpenDepth {
 		e.moved++
-		return unix.Renameat(dir, name, int(e.top.Fd()), temporary()+strconv.Itoa(e.moved))
+		return unix.Renameat(dir, name, int(e.top.Fd()), newTemporary()+strconv.Itoa(e.moved))
 	}
 	inner, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -124,8 +124,8 @@ func (e *emptier) entry(dir int, name string, depth int) error {
 // unlink removes a file or an empty directory, even one that is marked as immutable (chattr(1)).
 func unlink(dir int, name string) error {
 	err := unlinkEither(dir, name)
-	if errors.Is(err, unix.EPERM) && (changeable(dir, ".") || changeable(dir, name)) {
-		changeable(dir, name)
+	if errors.Is(err, unix.EPERM) && (clearImmutable(dir, ".") || clearImmutable(dir, name)) {
+		clearImmutable(dir, name)
 		err = unlinkEither(dir, name)
 	}
 	return err
@@ -141,9 +141,9 @@ func unlinkEither(dir int, name string) error {
 	return err
 }
 
-// changeable removes the flags "immutable" and "append only" from a file or directory. It reports
+// clearImmutable removes the flags "immutable" and "append only" from a file or directory. It reports
 // whether either was set.
-func changeable(dir int, name string) bool {
+func clearImmutable(dir int, name string) bool {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false

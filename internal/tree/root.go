@@ -58,18 +58,18 @@ func open(dir string, beyond uint64) (*Root, error) {
 func (r *Root) Sub(name string) (*Root, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, r.wrong("open", name, err)
+		return nil, r.pathError("open", name, err)
 	}
 	return &Root{topDir{os.NewFile(uintptr(fd), r.at(name)), r.beyond}}, nil
 }
 
-// Alone returns the tree without the file systems mounted in it, so that users who may mount there
+// WithoutMounts returns the tree without the file systems mounted in it, so that users who may mount there
 // cannot choose the file system that is written to. A path into a mounted file system is an error
 // whose cause is ErrOutside.
-func (r *Root) Alone() (*Root, error) {
+func (r *Root) WithoutMounts() (*Root, error) {
 	fd, err := unix.FcntlInt(r.dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, r.wrong("open", ".", err)
+		return nil, r.pathError("open", ".", err)
 	}
 	return &Root{topDir{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}}, nil
 }
@@ -87,26 +87,26 @@ func (r *Root) Stat(name string) (*unix.Stat_t, error) { return r.stat(name, 0) 
 func (r *Root) Readlink(name string) (string, error) {
 	fd, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
-		return "", r.wrong("readlink", name, err)
+		return "", r.pathError("readlink", name, err)
 	}
 	defer unix.Close(fd)                 //nolint:errcheck // it was only looked at
 	b := make([]byte, unix.PathMax)      // no link is longer
 	n, err := unix.Readlinkat(fd, "", b) // an empty path means the link that is open
-	return string(b[:max(n, 0)]), r.wrong("readlink", name, err)
+	return string(b[:max(n, 0)]), r.pathError("readlink", name, err)
 }
 
 // Names returns the sorted names in a directory. More than most names are an error.
 func (r *Root) Names(name string, most int) ([]string, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, r.wrong("open", name, err)
+		return nil, r.pathError("open", name, err)
 	}
-	names, err := names(fd, most)
-	return names, r.wrong("list", name, err)
+	names, err := readNames(fd, most)
+	return names, r.pathError("list", name, err)
 }
 
-// names lists an open directory and closes it.
-func names(fd, most int) ([]string, error) {
+// readNames lists an open directory and closes it.
+func readNames(fd, most int) ([]string, error) {
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
 	all, err := f.Readdirnames(most + 1)
@@ -120,9 +120,9 @@ func names(fd, most int) ([]string, error) {
 	return all, err
 }
 
-// OpenDown opens a directory of the tree by the names on the way from the top. None of them may be
+// OpenNoFollow opens a directory of the tree by the names on the way from the top. None of them may be
 // a link. Together they may be longer than PATH_MAX. The caller must close the directory.
-func (r *Root) OpenDown(names []string) (fd int, err error) {
+func (r *Root) OpenNoFollow(names []string) (fd int, err error) {
 	fd, err = unix.Openat(r.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for len(names) > 0 && err == nil {
 		part, n := "", 0

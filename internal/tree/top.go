@@ -42,11 +42,11 @@ func (t *topDir) open(name string, flags int) (int, error) {
 func (t *topDir) stat(name string, flag int) (*unix.Stat_t, error) {
 	fd, err := t.open(name, unix.O_PATH|flag)
 	if err != nil {
-		return nil, t.wrong("stat", name, err)
+		return nil, t.pathError("stat", name, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // it was only looked at
 	st := &unix.Stat_t{}
-	return st, t.wrong("stat", name, unix.Fstat(fd, st))
+	return st, t.pathError("stat", name, unix.Fstat(fd, st))
 }
 
 // relative returns a path relative to the top of the tree.
@@ -54,10 +54,10 @@ func relative(name string) string { return cmp.Or(path.Clean("/" + name)[1:], ".
 
 func (t *topDir) at(name string) string { return path.Join(t.Name(), path.Clean("/"+name)) }
 
-// wrong adds the path to an error.
-func (t *topDir) wrong(op, name string, err error) error {
+// pathError adds the path to an error.
+func (t *topDir) pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fs.PathError{Op: op, Path: Shorten(t.at(name)), Err: err}
+	return &fs.PathError{Op: op, Path: DisplayPath(t.at(name)), Err: err}
 }

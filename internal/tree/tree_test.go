@@ -125,9 +125,9 @@ func TestDeep(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	leaf := ""
-	must(t, r.Walk(context.Background(), Ample, func(e *Entry) error { leaf = e.Path; return nil }))
+	must(t, r.Walk(context.Background(), DefaultBounds, func(e *Entry) error { leaf = e.Path; return nil }))
 	if len(leaf) <= unix.PathMax || !strings.HasSuffix(leaf, "/leaf") {
-		t.Errorf("the last path has %d bytes: %s", len(leaf), Shorten(leaf))
+		t.Errorf("the last path has %d bytes: %s", len(leaf), DisplayPath(leaf))
 	}
 	err = r.Walk(context.Background(), Bounds{Depth: 100, Names: 10, All: 1000}, func(*Entry) error { return nil })
 	if !errors.Is(err, ErrTooLarge) || len(err.Error()) > 600 {
@@ -164,7 +164,7 @@ func TestExchange(t *testing.T) {
 		if text, err := r.ReadFile("swap/secret", 100); err == nil && string(text) != "of the node" {
 			t.Fatalf("read %q", text)
 		}
-		must(t, r.Walk(context.Background(), Ample, func(e *Entry) error {
+		must(t, r.Walk(context.Background(), DefaultBounds, func(e *Entry) error {
 			if e.Name != "secret" {
 				return nil
 			}
@@ -291,11 +291,11 @@ func TestPutWhole(t *testing.T) {
 			t.Errorf("%q, %v", attrs, err)
 		}
 	}
-	must(t, r.Own("etc", uid, gid, 0o711))
+	must(t, r.SetOwnerMode("etc", uid, gid, 0o711))
 	if st, err := r.Lstat("etc"); err != nil || st.Mode&0o7777 != 0o711 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if err := r.Own("inner", uid, gid, 0o700); err == nil {
+	if err := r.SetOwnerMode("inner", uid, gid, 0o700); err == nil {
 		t.Error("a link was followed")
 	}
 	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o755 {
@@ -311,7 +311,7 @@ func TestAlone(t *testing.T) {
 	whole, err := Open("/")
 	must(t, err)
 	defer whole.Close()
-	alone, err := whole.Alone()
+	alone, err := whole.WithoutMounts()
 	must(t, err)
 	defer alone.Close()
 	if _, err := whole.Lstat("proc/version"); err != nil {

@@ -15,12 +15,12 @@ func TestVanished(t *testing.T) {
 	_, missing := os.Lstat(t.TempDir() + "/x")
 	for _, err := range []error{missing, ErrGone, fmt.Errorf("x: %w", ErrNotRegular), unix.ELOOP, unix.ENOTDIR,
 		unix.ESTALE} {
-		if !Vanished(err) || Standing(err) != nil {
+		if !IsGone(err) || IgnoreGone(err) != nil {
 			t.Errorf("%v is no fault", err)
 		}
 	}
 	for _, err := range []error{nil, unix.EIO, unix.EACCES, ErrTooLarge, errors.Join(unix.EIO)} {
-		if Vanished(err) || Standing(err) != err {
+		if IsGone(err) || IgnoreGone(err) != err {
 			t.Errorf("%v is one", err)
 		}
 	}

@@ -19,9 +19,9 @@ type Bounds struct {
 	Text  int64 // bytes of all paths together, or 0 for no limit
 }
 
-// Ample bounds are large enough for any tree that a distribution or a person makes. They keep a
+// DefaultBounds bounds are large enough for any tree that a distribution or a person makes. They keep a
 // hostile tree from using all memory.
-var Ample = Bounds{Depth: 2048, Names: 4 << 20, All: 16 << 20, Text: 4 << 30}
+var DefaultBounds = Bounds{Depth: 2048, Names: 4 << 20, All: 16 << 20, Text: 4 << 30}
 
 // An Entry is a path that a walk visits.
 type Entry struct {
@@ -60,12 +60,12 @@ func (r *Root) Walk(ctx context.Context, most Bounds, visit func(*Entry) error) 
 func (r *Root) WalkSteps(ctx context.Context, most Bounds, steps Steps) error {
 	dir, err := unix.Openat(r.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return r.wrong("open", ".", err)
+		return r.pathError("open", ".", err)
 	}
 	defer unix.Close(dir) //nolint:errcheck // it was only read
 	top := Entry{Path: ".", Dir: dir, Name: ".", Inner: dir}
 	if err := unix.Fstat(dir, &top.Stat); err != nil {
-		return r.wrong("stat", ".", err)
+		return r.pathError("stat", ".", err)
 	}
 	w := walk{ctx: ctx, root: r, most: most, Steps: steps}
 	return w.directory(&top, 1)
@@ -94,7 +94,7 @@ func (w *walk) directory(e *Entry, depth int) error {
 	}
 	all, err := w.list(e, depth)
 	if err != nil {
-		err = w.beyond(e, err)
+		err = w.boundsError(e, err)
 	}
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (w *walk) list(e *Entry, depth int) ([]string, error) {
 	if err != nil {
 		return nil, tooManyOpen(err)
 	}
-	all, err := names(again, w.most.Names)
+	all, err := readNames(again, w.most.Names)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -141,11 +141,11 @@ func (w *walk) list(e *Entry, depth int) ([]string, error) {
 	return all, nil
 }
 
-func (w *walk) beyond(e *Entry, err error) error {
+func (w *walk) boundsError(e *Entry, err error) error {
 	if errors.Is(err, ErrTooLarge) && w.Beyond != nil {
 		return w.Beyond(e, err)
 	}
-	return w.root.wrong("list", Shorten(e.Path), err)
+	return w.root.pathError("list", DisplayPath(e.Path), err)
 }
 
 // tooManyOpen adds ErrTooLarge to an error about too many open files. A walk keeps all directories
@@ -167,7 +167,7 @@ func (w *walk) one(above *Entry, name string, depth int) error {
 		e.Path = above.Path + "/" + name
 	}
 	if err := unix.Fstatat(e.Dir, name, &e.Stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return w.missed("stat", e.Path, err)
+		return w.visitError("stat", e.Path, err)
 	}
 	if !e.IsDir() {
 		if err := w.Visit(&e); !errors.Is(err, SkipDir) {
@@ -178,44 +178,44 @@ func (w *walk) one(above *Entry, name string, depth int) error {
 	inner, err := unix.Openat(e.Dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		if few := tooManyOpen(err); errors.Is(few, ErrTooLarge) {
-			return w.beyond(&e, few)
+			return w.boundsError(&e, few)
 		}
-		return w.missed("open", e.Path, err)
+		return w.visitError("open", e.Path, err)
 	}
 	defer unix.Close(inner) //nolint:errcheck // it was only read
 	if err := unix.Fstat(inner, &e.Stat); err != nil {
-		return w.missed("stat", e.Path, err)
+		return w.visitError("stat", e.Path, err)
 	}
 	e.Inner = inner
 	return w.directory(&e, depth+1)
 }
 
-func (w *walk) missed(op, at string, err error) error {
-	if Vanished(err) {
+func (w *walk) visitError(op, at string, err error) error {
+	if IsGone(err) {
 		return ErrGone
 	}
-	return w.root.wrong(op, Shorten(at), err)
+	return w.root.pathError(op, DisplayPath(at), err)
 }
 
-// Vanished reports whether an error means that a path has vanished or been replaced since it was
+// IsGone reports whether an error means that a path has vanished or been replaced since it was
 // listed. In a tree that is in use this is not a failure.
-func Vanished(err error) bool {
+func IsGone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.ESTALE) ||
 		errors.Is(err, ErrGone) || errors.Is(err, ErrNotRegular)
 }
 
-// Standing returns err, or nil if it means that a path has vanished.
-func Standing(err error) error {
-	if Vanished(err) {
+// IgnoreGone returns err, or nil if it means that a path has vanished.
+func IgnoreGone(err error) error {
+	if IsGone(err) {
 		return nil
 	}
 	return err
 }
 
-// Shorten returns a path in a form that can be shown: with a limited length and without terminal
+// DisplayPath returns a path in a form that can be shown: with a limited length and without terminal
 // escapes.
-func Shorten(name string) string {
+func DisplayPath(name string) string {
 	const most = 200
 	if len(name) > most {
 		name = name[:most/2] + "…" + name[len(name)-most/2:]

@@ -30,22 +30,22 @@ type File struct {
 // Put atomically creates a file in the place of an existing file or link. An existing directory is
 // an error. Put creates missing parent directories with the mode 0755 and the owner uid and gid.
 func (r *Root) Put(f File, uid, gid int) error {
-	dir, base, err := maker{&r.topDir, uid, gid}.above(f.Path)
+	dir, base, err := maker{&r.topDir, uid, gid}.openParent(f.Path)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir) //nolint:errcheck // it was only gone through
-	fresh := temporary()
+	fresh := newTemporary()
 	err = create(dir, fresh, f)
 	if err == nil {
 		err = unix.Renameat(dir, fresh, dir, base)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(dir, fresh, 0) // ignore the error: the file may not exist
-		return r.wrong("write", f.Path, err)
+		return r.pathError("write", f.Path, err)
 	}
 	if f.Sync {
-		return r.wrong("sync", path.Dir(f.Path), syncDirectory(dir))
+		return r.pathError("sync", path.Dir(f.Path), syncDirectory(dir))
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func create(dir int, name string, f File) error {
 	}
 	for attr, value := range f.Attrs { // after the owner, whose change would drop capabilities
 		if err := unix.Fsetxattr(fd, attr, value, 0); err != nil {
-			return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
+			return fmt.Errorf("attribute %q: %w", DisplayPath(attr), err)
 		}
 	}
 	if !f.Modified.IsZero() {
@@ -98,82 +98,82 @@ func create(dir int, name string, f File) error {
 	}
 	err = file.Close()
 	if f.Mode&0o111 != 0 { // the file may be executed immediately
-		UntilClosed(dir, name)
+		WaitClosed(dir, name)
 	}
 	return err
 }
 
-// Own sets the owner and mode of a file or directory. It does not follow a link.
-func (r *Root) Own(name string, uid, gid int, mode uint32) error {
+// SetOwnerMode sets the owner and mode of a file or directory. It does not follow a link.
+func (r *Root) SetOwnerMode(name string, uid, gid int, mode uint32) error {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return r.wrong("own", name, err)
+		return r.pathError("own", name, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
 	if err := unix.Fchown(fd, uid, gid); err != nil {
-		return r.wrong("own", name, err)
+		return r.pathError("own", name, err)
 	}
-	return r.wrong("own", name, unix.Fchmod(fd, mode))
+	return r.pathError("own", name, unix.Fchmod(fd, mode))
 }
 
-// Stamp sets the modification time of a directory. It follows links inside the tree.
-func (r *Root) Stamp(name string, when unix.Timespec) error {
+// SetModTime sets the modification time of a directory. It follows links inside the tree.
+func (r *Root) SetModTime(name string, when unix.Timespec) error {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return r.wrong("stamp", name, err)
+		return r.pathError("stamp", name, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, when}
-	return r.wrong("stamp", name, unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), times, 0))
+	return r.pathError("stamp", name, unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), times, 0))
 }
 
 // Rename moves a file or directory of the tree to another path in it and replaces an existing file.
 // It follows neither path if it is a link. The parent directories of both must exist.
 func (r *Root) Rename(from, to string) error {
-	return r.between(from, to, func(old int, name string, dir int, as string) error {
-		return r.wrong("rename", from, unix.Renameat(old, name, dir, as))
+	return r.withParents(from, to, func(old int, name string, dir int, as string) error {
+		return r.pathError("rename", from, unix.Renameat(old, name, dir, as))
 	})
 }
 
-// RenameFresh is like Rename, but an existing target is an error whose cause is fs.ErrExist.
-func (r *Root) RenameFresh(from, to string) error {
-	return r.between(from, to, func(old int, name string, dir int, as string) error {
+// RenameNoReplace is like Rename, but an existing target is an error whose cause is fs.ErrExist.
+func (r *Root) RenameNoReplace(from, to string) error {
+	return r.withParents(from, to, func(old int, name string, dir int, as string) error {
 		err := unix.Renameat2(old, name, dir, as, unix.RENAME_NOREPLACE)
 		if errors.Is(err, unix.EINVAL) { // the file system does not support RENAME_NOREPLACE
 			var st unix.Stat_t
 			if unix.Fstatat(dir, as, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-				return r.wrong("rename", to, unix.EEXIST)
+				return r.pathError("rename", to, unix.EEXIST)
 			}
 			err = unix.Renameat(old, name, dir, as)
 		}
-		return r.wrong("rename", to, err)
+		return r.pathError("rename", to, err)
 	})
 }
 
-// between opens the parent directories of two paths of the tree and calls do with them and the last
+// withParents opens the parent directories of two paths of the tree and calls do with them and the last
 // parts of the paths.
-func (r *Root) between(from, to string, do func(old int, name string, dir int, as string) error) error {
+func (r *Root) withParents(from, to string, do func(old int, name string, dir int, as string) error) error {
 	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return r.wrong("rename", from, err)
+		return r.pathError("rename", from, err)
 	}
 	defer unix.Close(old) //nolint:errcheck // it was only gone through
 	dir, err := r.open(path.Dir(relative(to)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return r.wrong("rename", to, err)
+		return r.pathError("rename", to, err)
 	}
 	defer unix.Close(dir) //nolint:errcheck // it was only gone through
 	return do(old, path.Base(relative(from)), dir, path.Base(relative(to)))
 }
 
-// temporary returns a name for a file that is not complete yet.
-func temporary() string { return halfMade + rand.Text()[:12] }
+// newTemporary returns a name for a file that is not complete yet.
+func newTemporary() string { return temporaryPrefix + rand.Text()[:12] }
 
-const halfMade = ".orrery-"
+const temporaryPrefix = ".orrery-"
 
-// Temporary reports whether a name is that of a file that is not complete yet.
-func Temporary(name string) bool {
-	random, ok := strings.CutPrefix(name, halfMade)
+// IsTemporary reports whether a name is that of a file that is not complete yet.
+func IsTemporary(name string) bool {
+	random, ok := strings.CutPrefix(name, temporaryPrefix)
 	return ok && len(random) == 12 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 

@@ -14,10 +14,10 @@ func TestPolicies(t *testing.T) {
 			policy Policy
 			passes bool
 		}{
-			{"carried", Carried, a.Carried}, {"open", Open, a.Open}, {"imported", Imported, a.Imported},
-			{"lasting", Lasting, a.Lasting},
+			{"carried", ContentAttrs, a.Carried}, {"open", UnprivilegedAttrs, a.Open}, {"imported", ImportedAttrs, a.Imported},
+			{"lasting", PersistentAttrs, a.Lasting},
 		} {
-			if c.policy.Passes(a.Name) != c.passes {
+			if c.policy.Includes(a.Name) != c.passes {
 				t.Errorf("%q: %s lets it through: %v", a.Name, c.name, !c.passes)
 			}
 			if left := c.policy.Filter(map[string][]byte{a.Name: nil}); (left != nil) != c.passes {

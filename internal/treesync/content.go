@@ -51,7 +51,8 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 	}
 	for n := range old {
 		if _, ok := sums[n]; !ok && n >= 0 && n < (st.Size+blockSize-1)/blockSize {
-			if err := r.conn.frame(hole, number(n*blockSize), number(min(blockSize, st.Size-n*blockSize))); err != nil {
+			if err := r.conn.frame(hole, encodeOffset(n*blockSize),
+				encodeOffset(min(blockSize, st.Size-n*blockSize))); err != nil {
 				return err
 			}
 		}
@@ -63,7 +64,9 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 	return r.conn.writeJSON(fileEnd, sent)
 }
 
-func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) } //nolint:gosec // it is an offset
+func encodeOffset(n int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(n))
+} //nolint:gosec // it is an offset
 
 // blocks sends the blocks of a file that have changed and are not holes. It returns the digests of
 // all blocks that are not holes.
@@ -75,9 +78,9 @@ func (r *pass) blocks(f int, st *unix.Stat_t, old map[int64]blockSum) (map[int64
 			return nil
 		}
 		r.Bytes += int64(len(b))
-		return r.conn.frame(content, number(n*blockSize), b)
+		return r.conn.frame(content, encodeOffset(n*blockSize), b)
 	})
 	return sums, err
 }
 
-func empty(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
+func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }

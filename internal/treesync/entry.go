@@ -31,9 +31,9 @@ type Entry struct {
 	Attrs Attrs  `json:"x,omitempty"` // extended attributes, including ACLs and capabilities
 }
 
-// EntryOf returns the entry for the current path of a walk, as far as stat(2) tells. Read adds the
+// NewEntry returns the entry for the current path of a walk, as far as stat(2) tells. Read adds the
 // rest.
-func EntryOf(at *tree.Entry) Entry {
+func NewEntry(at *tree.Entry) Entry {
 	st := &at.Stat
 	return Entry{Name: Name(at.Path), Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano()}
 }
@@ -52,10 +52,10 @@ func (e *Entry) Read(at *tree.Entry, policy Policy) error {
 	return err
 }
 
-// Made returns the entry in the form of package tree, with the extended attributes that a policy
+// Header returns the entry in the form of package tree, with the extended attributes that a policy
 // includes.
-func (e *Entry) Made(policy Policy) *tree.Made {
-	return &tree.Made{
+func (e *Entry) Header(policy Policy) *tree.Header {
+	return &tree.Header{
 		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time),
 		Link: string(e.Link), Same: string(e.Same),
 		Attrs: policy.Filter(e.Attrs),
@@ -64,7 +64,7 @@ func (e *Entry) Made(policy Policy) *tree.Made {
 
 // Check returns an error for an entry that could lead out of its tree, or that cannot exist.
 func (e *Entry) Check() error {
-	if !e.Name.Inside() || e.Same != "" && !e.Same.Inside() {
+	if !e.Name.IsLocal() || e.Same != "" && !e.Same.IsLocal() {
 		return errors.New("the path leads out of its tree")
 	}
 	if e.Size < 0 || len(e.Link) >= unix.PathMax || strings.Contains(string(e.Link), "\x00") {
@@ -114,8 +114,8 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Inside reports whether the path is below its tree, or the tree itself.
-func (n Name) Inside() bool {
+// IsLocal reports whether the path is below its tree, or the tree itself.
+func (n Name) IsLocal() bool {
 	name := string(n)
 	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." &&
 		!strings.HasPrefix(name, "../") && !strings.Contains(name, "\x00")

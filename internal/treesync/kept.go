@@ -25,16 +25,16 @@ type blockSum [16]byte
 // sumBytes is the size of a block's number and digest.
 const sumBytes = 8 + len(blockSum{})
 
-// kept limits what a receiver may list, by what the sender has announced. A receiver that has more
+// listLimit limits what a receiver may list, by what the sender has announced. A receiver that has more
 // starts again from nothing.
-type kept struct{ paths, blocks int64 }
+type listLimit struct{ paths, blocks int64 }
 
-func keptLimit(announced int64) kept {
-	return kept{paths: announced/entryBytes*2 + 1<<16, blocks: announced/blockSize*2 + 1<<16}
+func newListLimit(announced int64) listLimit {
+	return listLimit{paths: announced/entryBytes*2 + 1<<16, blocks: announced/blockSize*2 + 1<<16}
 }
 
 // count subtracts paths and blocks and reports whether they were within the limit.
-func (k *kept) count(paths, blocks int64) bool {
+func (k *listLimit) count(paths, blocks int64) bool {
 	k.paths -= paths
 	k.blocks -= blocks
 	return k.paths >= 0 && k.blocks >= 0
@@ -72,9 +72,9 @@ func (r Receiver) trees(allowed func(tree string) bool) (names []string, err err
 // maxTrees is the maximum number of trees.
 const maxTrees = 10_000
 
-// keptBytes returns how many bytes the received trees occupy on disk, or false if they exceed the
+// receivedBytes returns how many bytes the received trees occupy on disk, or false if they exceed the
 // limit of the list.
-func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
+func (t *receivePass) receivedBytes(limit listLimit) (bytes int64, ok bool, err error) {
 	names, err := t.to.trees(t.allowed)
 	if err != nil {
 		return 0, false, err
@@ -121,7 +121,7 @@ func (t *receivePass) listTree(name string) error {
 	if err := t.conn.frame(treeStart, []byte(name)); err != nil {
 		return err
 	}
-	return root.Walk(context.Background(), tree.Ample, func(e *tree.Entry) error {
+	return root.Walk(context.Background(), tree.DefaultBounds, func(e *tree.Entry) error {
 		if err := t.conn.writeJSON(hasPath, entry{Entry: Entry{Name: Name(e.Path), Mode: e.Stat.Mode}}); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (t *receivePass) listSums(e *tree.Entry) error {
 	sums := []byte{}
 	err = eachBlock(context.Background(), fd, st.Size, make([]byte, blockSize),
 		func(n int64, _ []byte, sum blockSum) error {
-			if sums = append(append(sums, number(n)...), sum[:]...); len(sums) < 1000*sumBytes {
+			if sums = append(append(sums, encodeOffset(n)...), sum[:]...); len(sums) < 1000*sumBytes {
 				return nil
 			}
 			err := t.conn.frame(blockSums, sums)
@@ -172,7 +172,7 @@ func eachBlock(ctx context.Context, fd int, size int64, buffer []byte,
 				return err
 			}
 			clear(b[got:]) // the file was truncated during the pass and will be sent again
-			if empty(b) {
+			if isZero(b) {
 				continue
 			}
 			sum := sha256.Sum256(b)
@@ -187,7 +187,7 @@ func eachBlock(ctx context.Context, fd int, size int64, buffer []byte,
 // resume reads the list of what the receiver has. Every path counts as changed, but blocks with the
 // same digest are not sent again.
 func (r *pass) resume(announced int64) error {
-	limit := keptLimit(announced)
+	limit := newListLimit(announced)
 	limit.paths += 1 << 10 // the trees themselves
 	var top, last *fileState
 	for {
@@ -204,15 +204,15 @@ func (r *pass) resume(announced int64) error {
 		case kind == hasPath && top != nil:
 			var e entry
 			if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || !limit.count(1, 0) {
-				return errForm
+				return errProtocol
 			}
 			if last = top.list(&e.Entry); last == nil {
-				return errForm
+				return errProtocol
 			}
 		case kind == blockSums && last != nil && len(b)%sumBytes == 0 && limit.count(0, int64(len(b)/sumBytes)):
 			last.listSums(b)
 		default:
-			return errForm
+			return errProtocol
 		}
 	}
 }

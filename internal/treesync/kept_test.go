@@ -146,7 +146,7 @@ func TestHostileReceiver(t *testing.T) {
 		"half a sum": func(c *conn) error {
 			return errors.Join(top(c), path(c, "f", unix.S_IFREG), c.frame(blockSums, make([]byte, 7)))
 		},
-		"content": func(c *conn) error { return errors.Join(top(c), c.frame(content, number(0), []byte("x"))) },
+		"content": func(c *conn) error { return errors.Join(top(c), c.frame(content, encodeOffset(0), []byte("x"))) },
 		"a pass":  func(c *conn) error { return c.writeJSON(passEnd, progress{}) },
 		"more paths than are sent": func(c *conn) error {
 			err := top(c)
@@ -179,7 +179,7 @@ func TestHostileReceiver(t *testing.T) {
 		to, err := NewStream(near)
 		must(t, err)
 		if _, err := new(Sender).Send(t.Context(), to, []Source{{Name: "private", Dir: dir}}, true); !errors.Is(err,
-			errForm) {
+			errProtocol) {
 			t.Errorf("%s: %v", what, err)
 		}
 		near.Close() //nolint:errcheck // it is in memory
@@ -204,7 +204,7 @@ func FuzzReceive(f *testing.F) {
 	for _, err := range []error{
 		c.writeJSON(passStart, start{Bytes: 10}), c.frame(treeStart, []byte("private")), c.writeJSON(dirStart, top),
 		c.writeJSON(fileStart, file),
-		c.frame(content, number(0), []byte("x")), c.writeJSON(fileEnd, file),
+		c.frame(content, encodeOffset(0), []byte("x")), c.writeJSON(fileEnd, file),
 		c.writeJSON(special, entry{Entry: Entry{Name: "l", Mode: unix.S_IFLNK, Link: "f"}}),
 		c.writeJSON(link, entry{Entry: Entry{Name: "h", Same: "f"}}), c.frame(removed, []byte("h")),
 		c.writeJSON(dirEnd, top), c.frame(treeGone, []byte("keys")),
@@ -245,7 +245,7 @@ func FuzzResume(f *testing.F) {
 		c.writeJSON(passStart, progress{Kept: true}), c.frame(treeStart, []byte("private")),
 		c.writeJSON(hasPath, entry{Entry: Entry{Name: ".", Mode: unix.S_IFDIR}}),
 		c.writeJSON(hasPath, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG}}),
-		c.frame(blockSums, number(0), make([]byte, 16)), c.frame(listEnd), c.to.Flush(),
+		c.frame(blockSums, encodeOffset(0), make([]byte, 16)), c.frame(listEnd), c.to.Flush(),
 	} {
 		if err != nil {
 			f.Fatal(err)

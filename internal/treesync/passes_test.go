@@ -214,20 +214,20 @@ func TestHostileSender(t *testing.T) {
 		},
 		"content of none": func(l *conn) error {
 			return errOr(writeJSON(l, dirStart, entry{Entry: Entry{Name: "."}}),
-				func() error { return l.frame(content, number(0), []byte("x")) })
+				func() error { return l.frame(content, encodeOffset(0), []byte("x")) })
 		},
 		"beyond its end": func(l *conn) error {
 			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}),
-				func() error { return l.frame(content, number(1), []byte("x")) })
+				func() error { return l.frame(content, encodeOffset(1), []byte("x")) })
 		},
 		"before its begin": func(l *conn) error {
 			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}),
-				func() error { return l.frame(content, number(-1), []byte("x")) })
+				func() error { return l.frame(content, encodeOffset(-1), []byte("x")) })
 		},
 		"more than said": func(l *conn) error {
 			err := writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
 			for offset := int64(0); err == nil && offset < growthAllowance+2<<20; offset += 1 << 20 {
-				err = l.frame(content, number(offset), make([]byte, 1<<20))
+				err = l.frame(content, encodeOffset(offset), make([]byte, 1<<20))
 			}
 			return err
 		},
@@ -354,6 +354,6 @@ func TestAttributes(t *testing.T) {
 	for name, attrs := range set {
 		treesynctest.Check(t, filepath.Join(p.store.Tree("private"), name), attrs, carried)
 	}
-	treesynctest.Same(t, "what is made", (&entry{Entry: Entry{Attrs: treesynctest.Values()}}).Made(Carried).Attrs,
+	treesynctest.Same(t, "what is made", (&entry{Entry: Entry{Attrs: treesynctest.Values()}}).Header(ContentAttrs).Attrs,
 		treesynctest.Attributes, carried)
 }

@@ -19,12 +19,12 @@ func Pipe(ctx context.Context, here, peer func(rw io.ReadWriter) error) error {
 	}()
 	err := here(near)
 	near.close(err)
-	return why(err, <-done)
+	return rootCause(err, <-done)
 }
 
-// why returns the cause of a failure from the errors of both sides. If one side only reports that
+// rootCause returns the cause of a failure from the errors of both sides. If one side only reports that
 // the stream ended too early, the error of the other side is the cause.
-func why(here, peer error) error {
+func rootCause(here, peer error) error {
 	if peer != nil && (here == nil || errors.Is(here, peer) || errors.Is(here, io.ErrUnexpectedEOF) ||
 		errors.Is(here, io.ErrClosedPipe)) {
 		return peer
@@ -39,9 +39,9 @@ type pipeEnd struct {
 	shared *any
 }
 
-// Shared returns a variable that both ends of a Pipe share, or nil if the stream is not a Pipe and
+// SharedState returns a variable that both ends of a Pipe share, or nil if the stream is not a Pipe and
 // may lead to another process.
-func Shared(end io.ReadWriter) *any {
+func SharedState(end io.ReadWriter) *any {
 	if e, ok := end.(*pipeEnd); ok {
 		return e.shared
 	}

@@ -63,7 +63,7 @@ func (s Receiver) Files(name string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, name := range names {
 		st, err := root.Lstat(name)
-		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !tree.Legal(name) || strings.HasPrefix(name, ".") {
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !tree.ValidPath(name) || strings.HasPrefix(name, ".") {
 			continue
 		}
 		if all[name], err = root.ReadFile(name, maxBytes); err != nil {
@@ -124,7 +124,7 @@ type receivePass struct {
 	bytesLeft int64 // how many more bytes may be received
 	paths     int
 	root      *tree.Root
-	patcher   *tree.Amender
+	patcher   *tree.Patcher
 	file      *os.File
 	is        entry // the entry of the file
 	end       int64 // the end of the part that may be written
@@ -156,14 +156,14 @@ func (t *receivePass) pass() error {
 	}
 	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" &&
 		(s.Base != t.record.Sum || s.Resume) || s.Resume && !t.kept {
-		return errForm
+		return errProtocol
 	}
 	t.record.Sum, t.record.Whole = "", false
 	if err := t.prepare(&s); err != nil {
 		return err
 	}
 	l.restart(s.Base) // as the sender does
-	l.add(passStart, b)
+	l.hashFrame(passStart, b)
 	if s.Resume {
 		if err := t.list(); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (t *receivePass) pass() error {
 		if kind == passEnd {
 			return t.finish(b)
 		}
-		if err := t.take(kind, b); err != nil {
+		if err := t.handleFrame(kind, b); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (t *receivePass) prepare(s *start) error {
 		var ok bool
 		var err error
 		if s.Resume {
-			if keeps, ok, err = t.keptBytes(keptLimit(s.Bytes)); err != nil {
+			if keeps, ok, err = t.receivedBytes(newListLimit(s.Bytes)); err != nil {
 				return err
 			}
 		}
@@ -227,7 +227,7 @@ func (t *receivePass) prepare(s *start) error {
 func (t *receivePass) finish(b []byte) error {
 	var e end
 	if jsonlimit.Unmarshal(b, &e) != nil || t.file != nil {
-		return errForm
+		return errProtocol
 	}
 	sum := t.conn.digest()
 	t.close()
@@ -250,7 +250,7 @@ func (t *receivePass) sync() error {
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(dir.Fd())))
 }
 
-func (t *receivePass) take(kind byte, b []byte) error {
+func (t *receivePass) handleFrame(kind byte, b []byte) error {
 	switch kind {
 	case treeStart:
 		return t.tree(string(b))
@@ -258,37 +258,37 @@ func (t *receivePass) take(kind byte, b []byte) error {
 		return t.removeTree(string(b))
 	}
 	if t.patcher == nil {
-		return errForm
+		return errProtocol
 	}
 	switch kind {
 	case content, hole:
-		return t.fill(kind, b)
+		return t.writeContent(kind, b)
 	case removed:
 		if t.file != nil {
-			return errForm
+			return errProtocol
 		}
 		return t.patcher.Remove(string(b))
 	}
 	var e entry
 	if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || (t.file != nil) != (kind == fileEnd) {
-		return errForm
+		return errProtocol
 	}
-	if t.paths++; t.paths > tree.Ample.All {
+	if t.paths++; t.paths > tree.DefaultBounds.All {
 		return tree.ErrTooLarge
 	}
 	if t.bytesLeft -= 512; t.bytesLeft < 0 {
-		return t.tooMuch()
+		return t.tooLargeError()
 	}
 	switch kind {
 	case dirStart:
-		return t.patcher.Enter(string(e.Name))
+		return t.patcher.EnterDir(string(e.Name))
 	case dirEnd:
 		if !e.IsDir() {
-			return errForm
+			return errProtocol
 		}
-		return t.patcher.Leave(e.Made(Carried))
+		return t.patcher.LeaveDir(e.Header(ContentAttrs))
 	case special:
-		return t.patcher.Make(e.Made(Carried))
+		return t.patcher.Create(e.Header(ContentAttrs))
 	case link:
 		return t.patcher.Link(string(e.Same), string(e.Name))
 	case fileStart:
@@ -296,17 +296,17 @@ func (t *receivePass) take(kind byte, b []byte) error {
 	case fileEnd:
 		return t.endFile(e)
 	}
-	return errForm
+	return errProtocol
 }
 
-func (t *receivePass) tooMuch() error {
+func (t *receivePass) tooLargeError() error {
 	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).
 		Try("make room there, and run the same command again")
 }
 
 func (t *receivePass) removeTree(name string) error {
 	if t.file != nil || !validTree(name) || !t.allowed(name) {
-		return errForm
+		return errProtocol
 	}
 	t.close()
 	return tree.RemoveAll(t.to.Tree(name))
@@ -314,7 +314,7 @@ func (t *receivePass) removeTree(name string) error {
 
 func (t *receivePass) tree(name string) error {
 	if t.file != nil || !validTree(name) || !t.allowed(name) {
-		return errForm
+		return errProtocol
 	}
 	t.close()
 	dir := t.to.Tree(name)
@@ -325,40 +325,40 @@ func (t *receivePass) tree(name string) error {
 	if t.root, err = tree.Open(dir); err != nil {
 		return err
 	}
-	t.patcher = tree.Amend(t.root, func(string) {})
+	t.patcher = tree.NewPatcher(t.root, func(string) {})
 	return nil
 }
 
 func (t *receivePass) open(e entry) (err error) {
 	if !e.IsFile() {
-		return errForm
+		return errProtocol
 	}
 	t.is, t.end = e, e.Size
-	t.file, err = t.patcher.File(string(e.Name), e.Patch)
+	t.file, err = t.patcher.OpenFile(string(e.Name), e.Patch)
 	return err
 }
 
-func (t *receivePass) fill(kind byte, b []byte) error {
+func (t *receivePass) writeContent(kind byte, b []byte) error {
 	if t.file == nil || len(b) < 8 {
-		return errForm
+		return errProtocol
 	}
 	from := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // what is negative is refused
 	b = b[8:]
 	if kind == hole {
 		if len(b) != 8 {
-			return errForm
+			return errProtocol
 		}
 		size := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // what is negative is refused
 		if from < 0 || size <= 0 || from > t.end || size > t.end-from {
-			return errForm
+			return errProtocol
 		}
 		return unix.Fallocate(int(t.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, size)
 	}
 	if from < 0 || from > t.end || int64(len(b)) > t.end-from {
-		return errForm
+		return errProtocol
 	}
 	if t.bytesLeft -= int64(len(b)); t.bytesLeft < 0 {
-		return t.tooMuch()
+		return t.tooLargeError()
 	}
 	_, err := t.file.WriteAt(b, from)
 	return err
@@ -366,7 +366,7 @@ func (t *receivePass) fill(kind byte, b []byte) error {
 
 func (t *receivePass) endFile(e entry) error {
 	if e.Name != t.is.Name || e.Size != t.is.Size || e.Mode != t.is.Mode {
-		return errForm
+		return errProtocol
 	}
 	f := t.file
 	t.file = nil
@@ -377,7 +377,7 @@ func (t *receivePass) endFile(e entry) error {
 	if err != nil {
 		return err
 	}
-	return t.patcher.Dress(e.Made(Carried))
+	return t.patcher.SetMetadata(e.Header(ContentAttrs))
 }
 
 // States returns the records of the Receivers in the subdirectories of dir, each of which is named

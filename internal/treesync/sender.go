@@ -224,7 +224,7 @@ func measure(ctx context.Context, dir string, each func(st *unix.Stat_t) error) 
 		return 0, err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+	err = root.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
 		bytes += e.Stat.Blocks*512 + entryBytes
 		return each(&e.Stat)
 	})
@@ -260,7 +260,7 @@ func (r *pass) tree(s Source) (bool, error) {
 	if s.File != "" {
 		return true, r.oneFile(root, top)
 	}
-	return true, root.WalkSteps(r.ctx, tree.Ample, tree.Steps{
+	return true, root.WalkSteps(r.ctx, tree.DefaultBounds, tree.Steps{
 		Visit: func(e *tree.Entry) error {
 			if e.Path == "." {
 				return r.directory(e, top)
@@ -291,8 +291,8 @@ func (r *pass) oneFile(root *tree.Root, top *fileState) error {
 	return r.leave(&dir)
 }
 
-// in returns the parent directory of a path.
-func (r *pass) in(name string) *level {
+// levelOf returns the parent directory of a path.
+func (r *pass) levelOf(name string) *level {
 	for len(r.stack) > 1 && r.stack[len(r.stack)-1].name != path.Dir(name) {
 		r.stack = r.stack[:len(r.stack)-1]
 	}
@@ -317,7 +317,7 @@ func (r *pass) directory(e *tree.Entry, k *fileState) error {
 	var err error
 	if l.changed {
 		if l.entry, err = r.entry(e); err != nil {
-			return vanished(err)
+			return asGone(err)
 		}
 	}
 	fresh := k.state.mode == 0
@@ -338,16 +338,16 @@ func (r *pass) stableState(current state, st *unix.Stat_t) state {
 	return current
 }
 
-func vanished(err error) error {
-	if tree.Vanished(err) {
+func asGone(err error) error {
+	if tree.IsGone(err) {
 		return tree.ErrGone
 	}
 	return err
 }
 
 func (r *pass) entry(e *tree.Entry) (entry, error) {
-	sent := entry{Entry: EntryOf(e)}
-	return sent, sent.Read(e, Carried)
+	sent := entry{Entry: NewEntry(e)}
+	return sent, sent.Read(e, ContentAttrs)
 }
 
 func (r *pass) leave(e *tree.Entry) error {
@@ -377,17 +377,17 @@ func (r *pass) leave(e *tree.Entry) error {
 	if !l.changed {
 		var err error
 		if l.entry, err = r.entry(e); err != nil {
-			return vanished(err)
+			return asGone(err)
 		}
 	}
 	return r.conn.writeJSON(dirEnd, l.entry)
 }
 
-// maxNamed is how many paths that were not sent are named.
-const maxNamed = 10
+// maxListedPaths is how many paths that were not sent are named.
+const maxListedPaths = 10
 
 func (r *pass) visit(e *tree.Entry) error {
-	above := r.in(e.Path)
+	above := r.levelOf(e.Path)
 	kind := e.Stat.Mode & unix.S_IFMT
 	why := ""
 	switch {
@@ -395,14 +395,14 @@ func (r *pass) visit(e *tree.Entry) error {
 		return nil // no process listens on a copied socket
 	case r.source.Only != nil && !e.IsDir() && (kind != unix.S_IFREG || !r.source.Only(e.Path)):
 		return nil
-	case tree.Device(&e.Stat) && !tree.Whiteout(&e.Stat):
+	case tree.IsDevice(&e.Stat) && !tree.IsWhiteout(&e.Stat):
 		why = "a device"
-	case above.name == "." && tree.Temporary(e.Name) || slices.Contains(r.source.Without, e.Path):
+	case above.name == "." && tree.IsTemporary(e.Name) || slices.Contains(r.source.Without, e.Path):
 		return nil
 	}
 	if why != "" {
-		if len(r.Left) < maxNamed {
-			r.Left = append(r.Left, tree.Shorten(e.Path)+": "+why)
+		if len(r.Left) < maxListedPaths {
+			r.Left = append(r.Left, tree.DisplayPath(e.Path)+": "+why)
 		}
 		return nil
 	}
@@ -444,7 +444,7 @@ func (r *pass) visit(e *tree.Entry) error {
 		return err
 	}
 	err := r.change(e, k, current, t)
-	if tree.Vanished(err) {
+	if tree.IsGone(err) {
 		return tree.ErrGone
 	}
 	if err == nil {

@@ -106,20 +106,20 @@ func (c *conn) writeJSON(kind byte, value any) error {
 	return c.frame(kind, text)
 }
 
-var errForm = errors.New("the other host sends what makes no sense")
+var errProtocol = errors.New("the other host sends what makes no sense")
 
 func (c *conn) next() (kind byte, b []byte, err error) {
 	if err := c.to.Flush(); err != nil {
 		return 0, nil, err
 	}
 	if kind, b, err = frame.Read(c.from, maxFrameBytes, nil); err == nil {
-		c.add(kind, b)
+		c.hashFrame(kind, b)
 	}
 	return kind, b, err
 }
 
-// add adds a received frame to the hash.
-func (c *conn) add(kind byte, b []byte) {
+// hashFrame adds a received frame to the hash.
+func (c *conn) hashFrame(kind byte, b []byte) {
 	c.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
 }
 
@@ -130,14 +130,14 @@ func (c *conn) readJSON(kind byte, into any) error {
 		return err
 	}
 	if got != kind || jsonlimit.Unmarshal(b, into) != nil {
-		return errForm
+		return errProtocol
 	}
 	return nil
 }
 
 // validTree reports whether name is a valid name of a tree: one or two path elements.
 func validTree(name string) bool {
-	return tree.Legal(name) && strings.Count(name, "/") < 2 && !strings.HasPrefix(path.Base(name), ".")
+	return tree.ValidPath(name) && strings.Count(name, "/") < 2 && !strings.HasPrefix(path.Base(name), ".")
 }
 
 // freeBytes returns how many bytes of a file system may be used. It leaves 2 % to others.

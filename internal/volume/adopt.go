@@ -68,7 +68,7 @@ func (a Adoption) Adopt() (kept string, err error) {
 	switch err := unix.Rmdir(a.To); err {
 	case nil, unix.ENOENT:
 	case unix.ENOTEMPTY, unix.EEXIST:
-		kept = aside(a.To)
+		kept = adoptedName(a.To)
 		if err := os.Rename(a.To, kept); err != nil {
 			return "", err
 		}
@@ -78,8 +78,8 @@ func (a Adoption) Adopt() (kept string, err error) {
 	return kept, os.Rename(a.From, a.To)
 }
 
-// aside returns a new name for a directory that is set aside. No node can have that name.
-func aside(path string) string {
+// adoptedName returns a new name for a directory that is set aside. No node can have that name.
+func adoptedName(path string) string {
 	for i := 1; ; i++ {
 		name := path + ".before"
 		if i > 1 {

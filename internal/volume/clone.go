@@ -11,27 +11,27 @@ import (
 	"orrery/internal/host"
 )
 
-// How is the way in which a tree was cloned.
-type How string
+// CopyMethod is the way in which a tree was cloned.
+type CopyMethod string
 
 // The ways to clone, the cheapest first.
 const (
-	Subvolume How = "subvolume" // a snapshot of a btrfs subvolume: instant, whatever its size
-	Reflink   How = "reflink"   // each file shares its blocks with its original (FICLONE)
-	Copied    How = "copy"
+	Subvolume CopyMethod = "subvolume" // a snapshot of a btrfs subvolume: instant, whatever its size
+	Reflink   CopyMethod = "reflink"   // each file shares its blocks with its original (FICLONE)
+	Copied    CopyMethod = "copy"
 )
 
-// Made describes a clone: how it was made, and what was left out and why.
-type Made struct {
-	How  How
+// CopyResult describes a clone: how it was made, and what was left out and why.
+type CopyResult struct {
+	How  CopyMethod
 	Left []string
 }
 
 // Clone copies a directory tree in which no process writes, copy-on-write if the file system can.
 // The copy is either complete or does not exist. Clone replaces what a killed run left. The parent
 // directory must exist.
-func Clone(ctx context.Context, from, to string) (m Made, err error) {
-	err = whole(from, to, func(fresh string) error {
+func Clone(ctx context.Context, from, to string) (m CopyResult, err error) {
+	err = makeAtomically(from, to, func(fresh string) error {
 		if canSnapshot(from, filepath.Dir(fresh)) {
 			m.How = Subvolume
 			return snapshot(ctx, from, fresh)
@@ -40,35 +40,35 @@ func Clone(ctx context.Context, from, to string) (m Made, err error) {
 		err := c.open()
 		if err == nil {
 			_, err = c.round(ctx, round{still: true})
-			c.tell()
-			m = c.Made
+			c.recordMethod()
+			m = c.CopyResult
 		}
 		return errors.Join(err, c.Close())
 	})
 	return m, err
 }
 
-// Still runs do while all writers of a tree are frozen, and lets them continue whatever happens.
-type Still func(ctx context.Context, do func(context.Context) error) error
+// FreezeFunc runs do while all writers of a tree are frozen, and lets them continue whatever happens.
+type FreezeFunc func(ctx context.Context, do func(context.Context) error) error
 
 // CloneLive is like Clone for a tree in which nodes write. The nodes are frozen only for the work
 // that cannot be done before.
-func CloneLive(ctx context.Context, from, to string, still Still) (m Made, err error) {
-	err = whole(from, to, func(fresh string) error {
-		c, err := Begin(ctx, from, fresh)
+func CloneLive(ctx context.Context, from, to string, still FreezeFunc) (m CopyResult, err error) {
+	err = makeAtomically(from, to, func(fresh string) error {
+		c, err := StartCopy(ctx, from, fresh)
 		if err != nil {
 			return err
 		}
 		err = still(ctx, c.Finish)
-		m = c.Made
+		m = c.CopyResult
 		return errors.Join(err, c.Close())
 	})
 	return m, err
 }
 
-// whole makes a tree under another name, waits until it is on disk, and renames it.
-func whole(from, to string, make func(fresh string) error) error {
-	fresh := freshName(to)
+// makeAtomically makes a tree under another name, waits until it is on disk, and renames it.
+func makeAtomically(from, to string, make func(fresh string) error) error {
+	fresh := tempName(to)
 	if err := Erase(fresh); err != nil {
 		return err
 	}
@@ -80,13 +80,13 @@ func whole(from, to string, make func(fresh string) error) error {
 		err = os.Rename(fresh, to)
 	}
 	if err != nil {
-		return Uncopied(from, errors.Join(err, Erase(fresh)))
+		return CopyProblem(from, errors.Join(err, Erase(fresh)))
 	}
 	return nil
 }
 
-// freshName returns the name under which a directory is made.
-func freshName(path string) string {
+// tempName returns the name under which a directory is made.
+func tempName(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-new")
 }
 

@@ -51,7 +51,7 @@ func TestClone(t *testing.T) {
 	}
 }
 
-func wanted(place string) How {
+func wanted(place string) CopyMethod {
 	switch place {
 	case "btrfs subvolume":
 		return Subvolume
@@ -171,7 +171,7 @@ func TestMapped(t *testing.T) {
 func once(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
 // after returns a Still that runs a function first.
-func after(first func() error) Still {
+func after(first func() error) FreezeFunc {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := first(); err != nil {
 			return err

@@ -10,26 +10,26 @@ import (
 	"orrery/internal/problem"
 )
 
-// A shut directory is one that a program cannot leave by path, even if other processes write there.
+// A isolatedDir directory is one that a program cannot leave by path, even if other processes write there.
 // In it, links are not followed, and device files cannot be opened. Links can still be read and
 // made.
-type shut struct {
+type isolatedDir struct {
 	dir      string
 	readOnly bool
 }
 
-// confined runs work in a mount namespace of its own, in which directories are shut. This includes
+// withIsolatedDirs runs work in a mount namespace of its own, in which directories are shut. This includes
 // programs that work starts.
-func confined(dirs []shut, work func() error) error {
-	return host.Apart(func() error {
-		if err := apart(dirs); err != nil {
+func withIsolatedDirs(dirs []isolatedDir, work func() error) error {
+	return host.OnLockedThread(func() error {
+		if err := isolate(dirs); err != nil {
 			return problem.New(problem.Unable, "what nodes have written cannot be shut off from the host").Because(err)
 		}
 		return work()
 	})
 }
 
-func apart(dirs []shut) error {
+func isolate(dirs []isolatedDir) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -45,7 +45,7 @@ func apart(dirs []shut) error {
 }
 
 // close mounts the directory over itself, with all mounts below it.
-func (d shut) close() error {
+func (d isolatedDir) close() error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, d.dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return &os.PathError{Op: "open_tree", Path: d.dir, Err: err}

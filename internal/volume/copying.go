@@ -24,12 +24,12 @@ import (
 type Copying struct {
 	// Left lists what cannot be copied: devices, and trees beyond the limits. The rest is copied
 	// anyway, so that a process that makes such files cannot prevent a copy.
-	Made
+	CopyResult
 
 	from, to       string
 	source, copied *tree.Root
-	top            *known // content of the copy
-	doubtful       int64  // files changed since then may have changed after they were copied
+	top            *copiedEntry // content of the copy
+	doubtful       int64        // files changed since then may have changed after they were copied
 	rounds         int
 	unshared       map[uint64]bool // devices whose files cannot share blocks with the copy
 	shared         bool            // at least one file shares blocks
@@ -39,11 +39,11 @@ type Copying struct {
 const tick = 20 * time.Millisecond
 
 // bounds limit what is copied of a tree.
-var bounds = tree.Ample
+var bounds = tree.DefaultBounds
 
-// Begin copies what can be copied while the tree changes. The parent directory of `to` must
+// StartCopy copies what can be copied while the tree changes. The parent directory of `to` must
 // exist, and `to` must not. The caller must call Close.
-func Begin(ctx context.Context, from, to string) (*Copying, error) {
+func StartCopy(ctx context.Context, from, to string) (*Copying, error) {
 	from, err := filepath.EvalSymlinks(from) // the user chooses where a volume is, so links are followed
 	if err != nil {
 		return nil, err
@@ -56,17 +56,17 @@ func Begin(ctx context.Context, from, to string) (*Copying, error) {
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	const most, fewEnough = 3, 8 << 20
-	for range most {
-		size, err := c.live(ctx)
+	const maxPasses, maxRemainingBytes = 3, 8 << 20
+	for range maxPasses {
+		size, err := c.update(ctx)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		if size < fewEnough {
+		if size < maxRemainingBytes {
 			break
 		}
 	}
-	c.tell()
+	c.recordMethod()
 	return c, nil
 }
 
@@ -94,8 +94,8 @@ func (c *Copying) Close() error {
 	return err
 }
 
-// live updates the copy while the source changes, and returns how many bytes it copied.
-func (c *Copying) live(ctx context.Context) (int64, error) {
+// update updates the copy while the source changes, and returns how many bytes it copied.
+func (c *Copying) update(ctx context.Context) (int64, error) {
 	looked := time.Now().Add(-tick).UnixNano()
 	if err := Sync(c.from); err != nil {
 		return 0, err
@@ -110,13 +110,13 @@ func (c *Copying) Finish(ctx context.Context) error {
 	if c.How == Subvolume {
 		return c.finishSubvolume(ctx)
 	}
-	if err := c.there(); err != nil {
+	if err := c.checkSource(); err != nil {
 		return err
 	}
 	// Sharing the blocks of a file that is not yet on disk takes as long as writing it. So small
 	// files are copied instead.
 	_, err := c.round(ctx, round{still: true, least: 1 << 20})
-	c.tell()
+	c.recordMethod()
 	return err
 }
 
@@ -129,9 +129,9 @@ func (c *Copying) finishSubvolume(ctx context.Context) error {
 	return snapshot(ctx, c.from, c.to)
 }
 
-// there returns an error if the source is no longer at its path. A removed tree still exists for
+// checkSource returns an error if the source is no longer at its path. A removed tree still exists for
 // processes that have it open.
-func (c *Copying) there() error {
+func (c *Copying) checkSource() error {
 	var current, opened unix.Stat_t
 	if err := unix.Fstat(c.source.Fd(), &opened); err != nil {
 		return &os.PathError{Op: "look at", Path: c.from, Err: err}
@@ -145,24 +145,24 @@ func (c *Copying) there() error {
 	return nil
 }
 
-// tell records how the tree was cloned.
-func (c *Copying) tell() {
+// recordMethod records how the tree was cloned.
+func (c *Copying) recordMethod() {
 	c.How = Copied
 	if c.shared {
 		c.How = Reflink
 	}
 }
 
-// leave records what is not in the copy. It names the first ones and counts the others.
-func (r *round) leave(at, why string) {
-	const most = 10
+// recordSkipped records what is not in the copy. It names the first ones and counts the others.
+func (r *round) recordSkipped(at, why string) {
+	const maxListed = 10
 	r.left++
 	switch {
-	case r.left <= most:
-		r.Left = append(r.Left, fmt.Sprintf("%s: %s", tree.Shorten(at), why))
-	case r.left == most+1:
+	case r.left <= maxListed:
+		r.Left = append(r.Left, fmt.Sprintf("%s: %s", tree.DisplayPath(at), why))
+	case r.left == maxListed+1:
 		r.Left = append(r.Left, "and 1 more")
 	default:
-		r.Left[most] = fmt.Sprintf("and %d more", r.left-most)
+		r.Left[maxListed] = fmt.Sprintf("and %d more", r.left-maxListed)
 	}
 }

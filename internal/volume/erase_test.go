@@ -16,7 +16,7 @@ func TestErase(t *testing.T) {
 	volume := filepath.Join(dirs.Volumes("karoo"), "data", "db")
 	copied := filepath.Join(dirs.Copies("karoo", 701), "data", "db")
 	for _, path := range []string{volume, copied} {
-		for _, dir := range []string{path, goneName(path)} { // the latter is what a killed run leaves
+		for _, dir := range []string{path, removedName(path)} { // the latter is what a killed run leaves
 			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "rows"), nil, 0o644)); err != nil {
 				t.Fatal(err)
 			}

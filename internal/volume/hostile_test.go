@@ -157,7 +157,7 @@ func TestDeepLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	err = root.Walk(t.Context(), tree.Ample, func(e *tree.Entry) error {
+	err = root.Walk(t.Context(), tree.DefaultBounds, func(e *tree.Entry) error {
 		if e.Name != "leaf" {
 			return nil
 		}
@@ -183,7 +183,7 @@ func TestBeyond(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	bounds = tree.Bounds{Depth: 20, Names: 50, All: 1000}
-	defer func() { bounds = tree.Ample }()
+	defer func() { bounds = tree.DefaultBounds }()
 	dig(t, filepath.Join(from, "deep"), 100, "d\x1b[31m")
 	for i := range 60 {
 		write(t, filepath.Join(from, "full", fmt.Sprint(i)), "x")
@@ -219,7 +219,7 @@ func TestMany(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from")
 	bounds = tree.Bounds{Depth: 1, Names: 500, All: 1000}
-	defer func() { bounds = tree.Ample }()
+	defer func() { bounds = tree.DefaultBounds }()
 	for i := range 300 {
 		write(t, filepath.Join(from, fmt.Sprint(i), "x"), "x")
 	}
@@ -293,7 +293,7 @@ func TestFull(t *testing.T) {
 	sh(t, `mkdir "$1"; for i in $(seq 60); do head -c 2000000 /dev/urandom > "$1/$i"; done; head -c 1000 /dev/urandom > "$1/small"`,
 		from)
 	_, err := CloneLive(t.Context(), from, filepath.Join(small, "to"), once)
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "room") {
+	if problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "room") {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {
@@ -306,7 +306,7 @@ func TestFull(t *testing.T) {
 		return do(ctx)
 	}
 	_, err = CloneLive(t.Context(), from, filepath.Join(small, "to"), still)
-	if problem.Exit(err) != int(problem.Unable) {
+	if problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {
@@ -317,7 +317,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh(t, `cd "$1"; rm *; for i in $(seq 100); do echo $i > $i; done`, from)
-	if _, err = Clone(t.Context(), from, filepath.Join(small, "to")); problem.Exit(err) != int(problem.Unable) {
+	if _, err = Clone(t.Context(), from, filepath.Join(small, "to")); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("without inodes: %v", err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {

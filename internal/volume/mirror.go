@@ -33,7 +33,7 @@ func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
 	}
 	var all []Mirror
 	seen := map[string]bool{}
-	maker := spec.NewMaker(s)
+	maker := spec.NewBuilder(s)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		spelt, err := maker.Node(n)
@@ -54,7 +54,7 @@ func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
 			seen[from] = true
 			each := Mirror{v.Name, n.Name, from, strings.TrimRight(v.Mirror, "/") + "/" + n.Name, v.Every}
 			if m.Shared {
-				each.Node, each.To = ForAll, v.Mirror
+				each.Node, each.To = SharedDir, v.Mirror
 			}
 			all = append(all, each)
 		}
@@ -96,30 +96,30 @@ func (m Mirror) arguments(more ...string) []string {
 // archive does not lose them with the original.
 func (m Mirror) Run(ctx context.Context) (sent int64, err error) { return m.copy(ctx) }
 
-// Mend copies all files whose contents differ, whatever their sizes and times. A file that decays
+// Repair copies all files whose contents differ, whatever their sizes and times. A file that decays
 // in the mirror keeps its size and time. Mend reads all data on both sides.
-func (m Mirror) Mend(ctx context.Context) (sent int64, err error) { return m.copy(ctx, "--checksum") }
+func (m Mirror) Repair(ctx context.Context) (sent int64, err error) { return m.copy(ctx, "--checksum") }
 
 func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error) {
-	if err := m.there(); err != nil {
+	if err := m.checkAvailable(); err != nil {
 		return 0, err
 	}
-	if m.local() {
+	if m.isLocal() {
 		if err := os.MkdirAll(m.To, 0o700); err != nil {
 			return 0, problem.New(problem.Failed, "the mirror of volume %s of %s cannot be made", m.Volume, m.Node).At(m.To).
 				Because(err)
 		}
 	}
 	out, err := m.rsync(ctx, append(more, "--partial-dir=.rsync-partial", "--stats", "--no-human-readable")...)
-	return transferred(out), err
+	return parseSentBytes(out), err
 }
 
-func (m Mirror) there() error {
+func (m Mirror) checkAvailable() error {
 	if _, err := os.Stat(m.From); err != nil {
 		return problem.New(problem.Failed, "volume %s of %s is not there", m.Volume, m.Node).At(m.From).
 			Try("orrery up makes it")
 	}
-	if m.local() && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
+	if m.isLocal() && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
 		return problem.New(problem.Mistake, "volume %s cannot be mirrored into itself", m.Volume).At(m.To)
 	}
 	return nil
@@ -128,11 +128,11 @@ func (m Mirror) there() error {
 // rsync runs rsync(1). As root, it follows paths through a tree that nodes change meanwhile, so it
 // is confined to the directories of shut.
 func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
-	const most = 64 << 20 // for the names of files that differ
+	const maxOutputBytes = 64 << 20 // for the names of files that differ
 	var out []byte
-	err := confined(m.shut(), func() (err error) {
+	err := withIsolatedDirs(m.isolatedDirs(), func() (err error) {
 		out, err = host.Output(ctx, host.Local{Name: "host"},
-			host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, most)
+			host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, maxOutputBytes)
 		return err
 	})
 	var p *problem.Problem
@@ -150,18 +150,18 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	return string(out), nil
 }
 
-// shut returns the directories to which rsync is confined: the volume and, if it is on this host,
+// isolatedDirs returns the directories to which rsync is confined: the volume and, if it is on this host,
 // the mirror, which also contains what nodes have written.
-func (m Mirror) shut() []shut {
-	dirs := []shut{{dir: m.From, readOnly: true}}
-	if _, err := os.Stat(m.To); err == nil && m.local() {
-		dirs = append(dirs, shut{dir: m.To})
+func (m Mirror) isolatedDirs() []isolatedDir {
+	dirs := []isolatedDir{{dir: m.From, readOnly: true}}
+	if _, err := os.Stat(m.To); err == nil && m.isLocal() {
+		dirs = append(dirs, isolatedDir{dir: m.To})
 	}
 	return dirs
 }
 
-// local reports whether the mirror is on this host.
-func (m Mirror) local() bool { return strings.HasPrefix(m.To, "/") }
+// isLocal reports whether the mirror is on this host.
+func (m Mirror) isLocal() bool { return strings.HasPrefix(m.To, "/") }
 
 func (m Mirror) cure(ran *host.RunError) string {
 	place, _, remote := strings.Cut(m.To, ":")
@@ -176,8 +176,8 @@ func (m Mirror) cure(ran *host.RunError) string {
 	return "rsync(1) tells what status " + strconv.Itoa(ran.Status) + " means"
 }
 
-// transferred returns the number of bytes of files sent, from rsync's statistics.
-func transferred(stats string) int64 {
+// parseSentBytes returns the number of bytes of files sent, from rsync's statistics.
+func parseSentBytes(stats string) int64 {
 	for line := range strings.Lines(stats) {
 		if text, ok := strings.CutPrefix(line, "Total transferred file size: "); ok {
 			number, _, _ := strings.Cut(strings.ReplaceAll(text, ",", ""), " ")

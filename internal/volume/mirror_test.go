@@ -43,7 +43,7 @@ func TestMirrors(t *testing.T) {
 	}
 	for _, bad := range []string{"srv/x", "host:relative", "-oProxyCommand=x:/y", ":/x"} {
 		s.Volumes[0].Mirror = bad
-		if _, err := Mirrors(dirs, s); problem.Exit(err) != int(problem.Mistake) {
+		if _, err := Mirrors(dirs, s); problem.ExitCode(err) != int(problem.Mistake) {
 			t.Errorf("%q gives %v", bad, err)
 		}
 	}
@@ -104,7 +104,7 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 	if all, err := m.Verify(t.Context()); err != nil || len(all) != 1 || all[0].Path != "a" {
 		t.Errorf("after it was mirrored by size and time, it differs in %v (%v)", all, err)
 	}
-	if sent, err := m.Mend(t.Context()); err != nil || sent == 0 {
+	if sent, err := m.Repair(t.Context()); err != nil || sent == 0 {
 		t.Errorf("%d bytes were sent to mend it (%v)", sent, err)
 	}
 	if all, err := m.Verify(t.Context()); err != nil || len(all) != 0 {
@@ -309,15 +309,15 @@ printf '#!/bin/sh\nwhile [ "$1" != ct ]; do shift; done; shift; exec setpriv --r
 func TestMirrored(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	now := time.Now().Round(0)
-	for _, r := range []Mirrored{
+	for _, r := range []MirrorStatus{
 		{Volume: "rows", Node: "db", To: "/x", At: now.Add(-2 * time.Hour)}, {Volume: "rows", Node: "web", To: "/x", At: now},
 		{Volume: "rows", Node: "db", To: "/x", At: now, Problem: "it failed"},
 	} {
-		if err := r.Note(dirs, "karoo"); err != nil {
+		if err := r.Save(dirs, "karoo"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := ReadMirrored(dirs, "karoo")
+	all, err := ReadMirrorStatus(dirs, "karoo")
 	if err != nil || len(all) != 2 || all[0].Problem != "it failed" || !all[0].Good.Equal(now.Add(-2*time.Hour)) ||
 		!all[1].Good.Equal(now) {
 		t.Errorf("got %+v (%v)", all, err)
@@ -326,7 +326,7 @@ func TestMirrored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{}); problem.Exit(err) != int(problem.Locked) ||
+	if _, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{}); problem.ExitCode(err) != int(problem.Locked) ||
 		!strings.Contains(fmt.Sprint(err), "ada") {
 		t.Errorf("a second run gives %v", errors.Unwrap(err))
 	}

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Mirrored is the result of the last copy of a node's volume to its mirror.
-type Mirrored struct {
+// MirrorStatus is the result of the last copy of a node's volume to its mirror.
+type MirrorStatus struct {
 	Volume  string    `json:"volume"`
 	Node    string    `json:"node"`
 	To      string    `json:"to"`
@@ -25,7 +25,7 @@ type Mirrored struct {
 }
 
 // String describes what was sent.
-func (r Mirrored) String() string {
+func (r MirrorStatus) String() string {
 	return fmt.Sprintf("%s of %s: %s sent to %s in %.1f s", r.Volume, r.Node, humanize.Bytes(r.Bytes), r.To, r.Seconds)
 }
 
@@ -33,25 +33,25 @@ func mirrorsPath(dirs host.Dirs, key string) string {
 	return filepath.Join(dirs.Site(key), "mirrors.json")
 }
 
-// ReadMirrored returns the last result of every mirror that was ever made.
-func ReadMirrored(dirs host.Dirs, key string) ([]Mirrored, error) {
-	all, err := host.ReadJSON[[]Mirrored](mirrorsPath(dirs, key))
+// ReadMirrorStatus returns the last result of every mirror that was ever made.
+func ReadMirrorStatus(dirs host.Dirs, key string) ([]MirrorStatus, error) {
+	all, err := host.ReadJSON[[]MirrorStatus](mirrorsPath(dirs, key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return all, err
 }
 
-// Note records a result. The caller must hold LockMirrors.
-func (r Mirrored) Note(dirs host.Dirs, key string) error {
-	all, err := ReadMirrored(dirs, key)
+// Save records a result. The caller must hold LockMirrors.
+func (r MirrorStatus) Save(dirs host.Dirs, key string) error {
+	all, err := ReadMirrorStatus(dirs, key)
 	if err != nil {
 		all = nil // damaged: its content is not worth ending all mirroring
 	}
 	if r.Problem == "" {
 		r.Good = r.At
 	}
-	fresh := []Mirrored{r}
+	fresh := []MirrorStatus{r}
 	for _, old := range all {
 		if old.Volume != r.Volume || old.Node != r.Node {
 			fresh = append(fresh, old)

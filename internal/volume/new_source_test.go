@@ -32,9 +32,9 @@ func (c cluster) Mount(dirs host.Dirs, m spec.Mount) error {
 // another. A real change would also add a field for its key to site.Remote. Here, an address with a
 // prefix stands for that.
 func TestNewSource(t *testing.T) {
-	before := site.Sources
-	t.Cleanup(func() { site.Sources = before; delete(Sources, "cluster") })
-	site.Sources = append([]site.VolumeSource{{
+	before := site.VolumeSources
+	t.Cleanup(func() { site.VolumeSources = before; delete(Sources, "cluster") })
+	site.VolumeSources = append([]site.VolumeSource{{
 		Key: "cluster", Everywhere: true, Left: "it is on the cluster", What: "path of the cluster", Example: "/pgdata",
 		Address: func(r site.Remote) string {
 			if address, ok := strings.CutPrefix(r.NFS, "cluster:"); ok {
@@ -50,7 +50,7 @@ func TestNewSource(t *testing.T) {
 		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2"}},
 		Volumes: []site.Volume{{Name: "data", Shared: true, Remote: site.Remote{NFS: "cluster:/data"}}},
 		Roles: []site.Role{{Name: "db", Volumes: []site.VolumeUse{
-			{Name: "data", Path: "/srv/data", Owner: "root:root", Mode: 0o750, Exclusive: true, Quarantine: site.Snapshot},
+			{Name: "data", Path: "/srv/data", Owner: "root:root", Mode: 0o750, Exclusive: true, Quarantine: site.CopySnapshot},
 		}}},
 		Nodes: []site.Node{{Name: "db0", ID: 1, Roles: []string{"db"}, Host: "sv1"},
 			{Name: "db1", ID: 2, Roles: []string{"db"}, Host: "sv2"}},
@@ -75,16 +75,16 @@ func TestNewSource(t *testing.T) {
 	}
 	s.Volumes[0].Path = ""
 
-	if why, _ := place.Bound(s, &s.Nodes[0]); why != "" || len(place.Sharers(s)) > 0 {
+	if why, _ := place.MoveObstacle(s, &s.Nodes[0]); why != "" || len(place.SharedVolumes(s)) > 0 {
 		t.Errorf("node db0 cannot move: %s", why)
 	}
 	staged := *s
 	staged.Stage = 700
-	apart, err := spec.NewMaker(&staged).Node(&staged.Nodes[0])
-	if err != nil || apart.Mounts[0].Copy != site.Empty {
+	apart, err := spec.NewBuilder(&staged).Node(&staged.Nodes[0])
+	if err != nil || apart.Mounts[0].Copy != site.CopyEmpty {
 		t.Errorf("in quarantine it has %+v: %v", apart.Mounts, err)
 	}
-	n, err := spec.NewMaker(s).Node(&s.Nodes[0])
+	n, err := spec.NewBuilder(s).Node(&s.Nodes[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,36 +12,36 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// making ensures that a directory shared by several nodes is made by only one of them.
-var making singleflight.Group
+// copyGroup ensures that a directory shared by several nodes is made by only one of them.
+var copyGroup singleflight.Group
 
 // ProvideCopy makes the copy of a volume that a node in quarantine uses, if it does not exist. It
 // copies the volume itself while its nodes are frozen. The copy is empty if that is declared or the
 // volume does not exist yet. Made.How is "" if nothing was copied.
-func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account,
-	still Still) (Made, error) {
+func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account OwnerLookup,
+	still FreezeFunc) (CopyResult, error) {
 	path := Path(dirs, key, node, m)
 	if _, err := os.Stat(path); err == nil {
-		return Made{}, nil
+		return CopyResult{}, nil
 	}
-	from := Path(dirs, key, node, Live(m))
-	if _, err := os.Stat(from); m.Copy != site.Snapshot || !m.From().Copyable || err != nil {
-		return Made{}, Provide(dirs, key, node, m, account)
+	from := Path(dirs, key, node, LiveMount(m))
+	if _, err := os.Stat(from); m.Copy != site.CopySnapshot || !m.From().Copyable || err != nil {
+		return CopyResult{}, Provide(dirs, key, node, m, account)
 	}
-	made, err, _ := making.Do(path, func() (any, error) {
+	made, err, _ := copyGroup.Do(path, func() (any, error) {
 		if _, err := os.Stat(path); err == nil {
-			return Made{}, nil
+			return CopyResult{}, nil
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return Made{}, err
+			return CopyResult{}, err
 		}
 		return CloneLive(ctx, from, path, still)
 	})
-	return made.(Made), err
+	return made.(CopyResult), err
 }
 
-// Live returns the mount of the volume itself for a mount that may be a copy.
-func Live(m spec.Mount) spec.Mount {
+// LiveMount returns the mount of the volume itself for a mount that may be a copy.
+func LiveMount(m spec.Mount) spec.Mount {
 	m.Copy, m.Release = "", 0
 	return m
 }

@@ -21,7 +21,7 @@ func TestProvideCopy(t *testing.T) {
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o750}
 	frozen := 0
 	still := after(func() error { frozen++; return nil })
-	provide := func(m spec.Mount) How {
+	provide := func(m spec.Mount) CopyMethod {
 		t.Helper()
 		made, err := ProvideCopy(context.Background(), dirs, "karoo", "db", m, me, still)
 		if err != nil {
@@ -34,21 +34,21 @@ func TestProvideCopy(t *testing.T) {
 		m.Copy, m.Release = how, release
 		return m
 	}
-	if how := provide(of(site.Snapshot, 700)); how != "" || frozen != 0 {
+	if how := provide(of(site.CopySnapshot, 700)); how != "" || frozen != 0 {
 		t.Errorf("of a volume that is not there a copy was made by %q", how)
 	}
 	if err := Provide(dirs, "karoo", "db", live, me); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(Path(dirs, "karoo", "db", live), "rows"), "x")
-	if how := provide(of(site.Snapshot, 701)); how == "" || frozen != 1 {
+	if how := provide(of(site.CopySnapshot, 701)); how == "" || frozen != 1 {
 		t.Errorf("copied by %q, frozen %d times", how, frozen)
 	}
-	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", of(site.Snapshot, 701)))
-	if how := provide(of(site.Empty, 702)); how != "" {
+	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", of(site.CopySnapshot, 701)))
+	if how := provide(of(site.CopyEmpty, 702)); how != "" {
 		t.Errorf("what is to be empty was copied by %q", how)
 	}
-	empty := Path(dirs, "karoo", "db", of(site.Empty, 702))
+	empty := Path(dirs, "karoo", "db", of(site.CopyEmpty, 702))
 	if in, err := os.ReadDir(empty); err != nil || len(in) != 0 {
 		t.Errorf("in the empty copy is %v (%v)", in, err)
 	}
@@ -56,7 +56,7 @@ func TestProvideCopy(t *testing.T) {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
 	write(t, filepath.Join(empty, "own"), "x")
-	if provide(of(site.Empty, 702)); frozen != 1 {
+	if provide(of(site.CopyEmpty, 702)); frozen != 1 {
 		t.Error("a copy that is there was made again")
 	}
 	if _, err := os.Stat(filepath.Join(empty, "own")); err != nil {
@@ -72,7 +72,7 @@ func TestProvideShared(t *testing.T) {
 	together(t, func(node string) error { return Provide(dirs, "karoo", node, live, me) })
 	write(t, filepath.Join(Path(dirs, "karoo", "n", live), "x"), "x")
 	m := live
-	m.Copy, m.Release = site.Snapshot, 701
+	m.Copy, m.Release = site.CopySnapshot, 701
 	together(t, func(node string) error {
 		_, err := ProvideCopy(t.Context(), dirs, "karoo", node, m, me, once)
 		return err
@@ -108,7 +108,7 @@ func TestProvideSubvolume(t *testing.T) {
 	}
 	zoo(t, filepath.Join(Path(dirs, "karoo", "db", live), "zoo"))
 	m := live
-	m.Copy, m.Release = site.Snapshot, 701
+	m.Copy, m.Release = site.CopySnapshot, 701
 	made, err := ProvideCopy(t.Context(), dirs, "karoo", "db", m, me, once)
 	if err != nil || made.How != Subvolume {
 		t.Errorf("copied by %q (%v)", made.How, err)

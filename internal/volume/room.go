@@ -12,32 +12,33 @@ import (
 // A full disk harms everything that runs, not only a copy. So copying stops before the disk is
 // full.
 const (
-	spare    = 256 << 20 // bytes that stay free, but at most a part of the disk
-	spareOf  = 50        // divisor for that part
-	askAfter = 16 << 20  // free space is checked again after this many bytes
+	reservedBytes      = 256 << 20 // bytes that stay free, but at most a part of the disk
+	reservedDivisor    = 50        // divisor for that part
+	spaceCheckInterval = 16 << 20  // free space is checked again after this many bytes
 )
 
-// room returns an error if too little is free for a number of bytes where a file of the copy is.
-func (r *round) room(fd int, size int64) error {
-	if r.unasked += size; r.unasked < askAfter && r.asked {
+// checkSpace returns an error if too little is free for a number of bytes where a file of the copy is.
+func (r *round) checkSpace(fd int, size int64) error {
+	if r.unasked += size; r.unasked < spaceCheckInterval && r.asked {
 		return nil
 	}
 	r.asked, r.unasked = true, 0
-	free, total, ok := freeOn(fd)
-	if keep := min(spare, total/spareOf); ok && free-keep < size {
-		return wrote("", fmt.Errorf("%d MiB are free, %d MiB of them must stay so, and a file takes %d MiB: %w", free>>20,
+	free, total, ok := diskSpace(fd)
+	if keep := min(reservedBytes, total/reservedDivisor); ok && free-keep < size {
+		return asCopyError("", fmt.Errorf("%d MiB are free, %d MiB of them must stay so, and a file takes %d MiB: %w",
+			free>>20,
 			keep>>20, size>>20, unix.ENOSPC))
 	}
 	return nil
 }
 
-// roomy reports whether the copy's file system has free space.
-func (r *round) roomy() bool {
-	free, _, ok := freeOn(r.copied.Fd())
+// hasSpace reports whether the copy's file system has free space.
+func (r *round) hasSpace() bool {
+	free, _, ok := diskSpace(r.copied.Fd())
 	return ok && free > 1<<20
 }
 
-func freeOn(fd int) (free, total int64, ok bool) {
+func diskSpace(fd int) (free, total int64, ok bool) {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil || st.Blocks == 0 {
 		return 0, 0, false // the size is unlimited or unknown
@@ -45,8 +46,8 @@ func freeOn(fd int) (free, total int64, ok bool) {
 	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, true
 }
 
-// Uncopied returns the problem that a tree cannot be copied, with what the user can do.
-func Uncopied(from string, err error) error {
+// CopyProblem returns the problem that a tree cannot be copied, with what the user can do.
+func CopyProblem(from string, err error) error {
 	var p *problem.Problem
 	switch {
 	case problem.DiskFull(err):

@@ -20,29 +20,29 @@ type round struct {
 	least int64 // minimum size of a file that shares its blocks with its copy, if possible
 
 	stack   []*frame
-	first   map[file]*known // files with several names seen so far
-	links   opened          // the directory of the copy that contains the last of them
-	size    int64           // bytes copied
+	first   map[inodeID]*copiedEntry // files with several names seen so far
+	links   openDir                  // the directory of the copy that contains the last of them
+	size    int64                    // bytes copied
 	left    int
 	unasked int64 // bytes written since free space was last checked
 	asked   bool
 }
 
-// A file identifies an inode, whatever its names.
-type file struct{ device, inode uint64 }
+// A inodeID identifies an inode, whatever its names.
+type inodeID struct{ device, inode uint64 }
 
 // A frame is a directory that the round is in.
 type frame struct {
-	*known
+	*copiedEntry
 	fd int // of the copy, or -1 if not needed so far; an open one gets its attributes again at the end
 }
 
 func (c *Copying) round(ctx context.Context, r round) (int64, error) {
 	c.rounds++
 	c.Left = nil // this round finds omissions again
-	r.Copying, r.ctx, r.first, r.links.fd = c, ctx, map[file]*known{}, -1
+	r.Copying, r.ctx, r.first, r.links.fd = c, ctx, map[inodeID]*copiedEntry{}, -1
 	defer r.close()
-	err := c.source.WalkSteps(ctx, bounds, tree.Steps{Visit: r.visit, Leave: r.leaveDirectory, Beyond: r.beyond})
+	err := c.source.WalkSteps(ctx, bounds, tree.Steps{Visit: r.visit, Leave: r.leaveDirectory, Beyond: r.recordBeyond})
 	return r.size, err
 }
 
@@ -58,42 +58,42 @@ func (r *round) visit(e *tree.Entry) error {
 	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
 		return nil // useless after its process has ended
 	}
-	if tree.Device(&e.Stat) {
-		r.leave(e.Path, "a device")
+	if tree.IsDevice(&e.Stat) {
+		r.recordSkipped(e.Path, "a device")
 		return nil
 	}
-	var k *known
+	var k *copiedEntry
 	if len(r.stack) == 0 {
 		k = r.top
 	} else {
-		k = r.in().inside[e.Name]
+		k = r.currentFrame().inside[e.Name]
 	}
 	current := stateOf(&e.Stat)
-	same := k != nil && current == k.state && current.since < r.doubtful
-	if current.directory() {
+	same := k != nil && current == k.fileState && current.since < r.doubtful
+	if current.isDir() {
 		return r.enter(e, k, current, same)
 	}
-	return r.file(e, k, current, same)
+	return r.copyEntry(e, k, current, same)
 }
 
-// in returns the directory that the round is in.
-func (r *round) in() *frame { return r.stack[len(r.stack)-1] }
+// currentFrame returns the directory that the round is in.
+func (r *round) currentFrame() *frame { return r.stack[len(r.stack)-1] }
 
 // enter enters a directory, and makes it if it does not exist.
-func (r *round) enter(e *tree.Entry, k *known, current state, same bool) error {
-	if k != nil && !k.directory() {
-		if err := r.drop(k); err != nil {
+func (r *round) enter(e *tree.Entry, k *copiedEntry, current fileState, same bool) error {
+	if k != nil && !k.isDir() {
+		if err := r.removeCopied(k); err != nil {
 			return err
 		}
 		k = nil
 	}
 	if k == nil {
-		k = &known{name: e.Name, inside: map[string]*known{}, bare: true}
+		k = &copiedEntry{name: e.Name, inside: map[string]*copiedEntry{}, bare: true}
 		if err := r.makeDirectory(k); err != nil {
 			return err
 		}
 	}
-	k.state, k.met = current, r.rounds
+	k.fileState, k.met = current, r.rounds
 	r.stack = append(r.stack, &frame{k, -1})
 	if same {
 		return nil
@@ -102,30 +102,30 @@ func (r *round) enter(e *tree.Entry, k *known, current state, same bool) error {
 	return err
 }
 
-func (r *round) makeDirectory(k *known) error {
+func (r *round) makeDirectory(k *copiedEntry) error {
 	if len(r.stack) == 0 {
 		r.top = k // Begin made it
 		return nil
 	}
-	dir, err := r.here()
+	dir, err := r.openCurrent()
 	if err == nil {
 		err = unix.Mkdirat(dir, k.name, 0o700)
 	}
 	if err != nil {
-		return wrote(k.name, err)
+		return asCopyError(k.name, err)
 	}
-	r.keep(k)
+	r.recordCopied(k)
 	return nil
 }
 
-// keep records that something is in the copy, in the current directory of the round.
-func (r *round) keep(k *known) {
-	k.up, k.met = r.in().known, r.rounds
+// recordCopied records that something is in the copy, in the current directory of the round.
+func (r *round) recordCopied(k *copiedEntry) {
+	k.up, k.met = r.currentFrame().copiedEntry, r.rounds
 	k.up.inside[k.name] = k
 }
 
-// here opens the copy's directory that the round is in.
-func (r *round) here() (int, error) { return r.open(len(r.stack) - 1) }
+// openCurrent opens the copy's directory that the round is in.
+func (r *round) openCurrent() (int, error) { return r.open(len(r.stack) - 1) }
 
 // open opens a directory of the copy that the round is in. It removes the attributes that new files
 // in the directory would inherit, such as a default ACL. They are set again when the round leaves
@@ -143,9 +143,9 @@ func (r *round) open(i int) (int, error) {
 	}
 	fd, err := unix.Openat(above, f.at(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == nil {
-		f.fd, err = fd, undress(fd, f.bare)
+		f.fd, err = fd, clearInherited(fd, f.bare)
 	}
-	return f.fd, wrote(f.name, err)
+	return f.fd, asCopyError(f.name, err)
 }
 
 func (f *frame) at() string {
@@ -165,10 +165,10 @@ func (f *frame) close() {
 // leaveDirectory removes from a directory of the copy what is no longer in the source, and sets the
 // attributes of its source.
 func (r *round) leaveDirectory(e *tree.Entry) error {
-	f := r.in()
+	f := r.currentFrame()
 	for _, k := range f.inside {
 		if k.met != r.rounds {
-			if err := r.drop(k); err != nil {
+			if err := r.removeCopied(k); err != nil {
 				return err
 			}
 		}
@@ -183,38 +183,38 @@ func (r *round) leaveDirectory(e *tree.Entry) error {
 		return err
 	}
 	f.bare = len(attrs) == 0
-	return r.dress(e.Path, f.fd, ".", &e.Stat, attrs)
+	return r.setMetadata(e.Path, f.fd, ".", &e.Stat, attrs)
 }
 
-// drop removes a known path from the copy.
-func (r *round) drop(k *known) error {
-	dir, err := r.here()
+// removeCopied removes a known path from the copy.
+func (r *round) removeCopied(k *copiedEntry) error {
+	dir, err := r.openCurrent()
 	if err == nil {
 		err = tree.RemoveAllAt(dir, k.name)
 	}
 	if err != nil {
-		return wrote(k.name, err)
+		return asCopyError(k.name, err)
 	}
-	delete(r.in().inside, k.name)
+	delete(r.currentFrame().inside, k.name)
 	return nil
 }
 
-// beyond records a directory whose content is not in the copy.
-func (r *round) beyond(e *tree.Entry, why error) error {
-	r.leave(e.Path, why.Error())
+// recordBeyond records a directory whose content is not in the copy.
+func (r *round) recordBeyond(e *tree.Entry, why error) error {
+	r.recordSkipped(e.Path, why.Error())
 	return nil
 }
 
-// changed returns the error for a file that changes although its writers are frozen.
-func changed() error {
+// changedError returns the error for a file that changes although its writers are frozen.
+func changedError() error {
 	return problem.New(problem.Failed, "somebody wrote into it who was to stand still")
 }
 
-// wrote marks an error as one of the copy, not of the source.
-func wrote(name string, err error) error {
+// asCopyError marks an error as one of the copy, not of the source.
+func asCopyError(name string, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) {
 		return err
 	}
-	return &unwritten{name, err}
+	return &copyError{name, err}
 }

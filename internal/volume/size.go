@@ -30,19 +30,19 @@ func SizeOf(ctx context.Context, dir string) (s Size, err error) {
 		return s, err
 	}
 	defer root.Close()
-	seen := map[file]bool{}
+	seen := map[inodeID]bool{}
 	err = root.WalkSteps(ctx, bounds, tree.Steps{
 		Visit: func(e *tree.Entry) error {
 			current := stateOf(&e.Stat)
-			if current.several() {
-				id := file{current.device, current.inode}
+			if current.hasOtherNames() {
+				id := inodeID{current.device, current.inode}
 				if seen[id] {
 					return nil
 				}
 				seen[id] = true
 			}
 			s.Disk += e.Stat.Blocks * 512
-			if !current.directory() && current.mode&unix.S_IFMT != unix.S_IFSOCK {
+			if !current.isDir() && current.mode&unix.S_IFMT != unix.S_IFSOCK {
 				s.Apparent += current.size
 				s.Files++
 			}

@@ -20,7 +20,7 @@ type Source interface {
 	Release(dirs host.Dirs) error
 }
 
-// Sources maps the keys of site.Sources to all sources.
+// Sources maps the keys of site.VolumeSources to all sources.
 var Sources = map[string]Source{
 	"":     withState{},
 	"path": atPath{},
@@ -52,7 +52,7 @@ func (atPath) Root(_ host.Dirs, _ string, m spec.Mount) string { return m.Source
 // nodes.
 func among(dir string, m spec.Mount) string {
 	if m.Shared {
-		return filepath.Join(dir, ForAll)
+		return filepath.Join(dir, SharedDir)
 	}
 	return dir
 }
@@ -60,7 +60,7 @@ func among(dir string, m spec.Mount) string {
 // Release unmounts everything that no node uses any more. It leaves mounts that are in use.
 func Release(dirs host.Dirs) error {
 	var err error
-	for _, s := range site.Sources {
+	for _, s := range site.VolumeSources {
 		err = errors.Join(err, Sources[s.Key].Release(dirs))
 	}
 	return err

@@ -13,11 +13,11 @@ import (
 // TestSourcesMatch: each source that a site can declare has an implementation, which stores data
 // where its description says.
 func TestSourcesMatch(t *testing.T) {
-	if len(Sources) != len(site.Sources) {
-		t.Errorf("there are %d sources here; a site has %d", len(Sources), len(site.Sources))
+	if len(Sources) != len(site.VolumeSources) {
+		t.Errorf("there are %d sources here; a site has %d", len(Sources), len(site.VolumeSources))
 	}
 	dirs := host.Dirs{State: "/state", Run: "/run/orrery"}
-	for _, s := range site.Sources {
+	for _, s := range site.VolumeSources {
 		on, ok := Sources[s.Key]
 		if !ok {
 			t.Errorf("source %q: it is in no list here", s.Key)
@@ -45,8 +45,8 @@ func TestPathsOfSources(t *testing.T) {
 		"/srv/data":           {Volume: "data", Source: "/srv/data", Shared: true},
 		exported + "/db":      {Volume: "data", Remote: far},
 		exported:              {Volume: "data", Remote: far, Shared: true},
-		copies + "/data/db":   {Volume: "data", Remote: far, Copy: site.Empty, Release: 700},
-		copies + "/data/@all": {Volume: "data", Source: "/srv/data", Copy: site.Snapshot, Release: 700, Shared: true},
+		copies + "/data/db":   {Volume: "data", Remote: far, Copy: site.CopyEmpty, Release: 700},
+		copies + "/data/@all": {Volume: "data", Source: "/srv/data", Copy: site.CopySnapshot, Release: 700, Shared: true},
 	} {
 		if got := Path(dirs, "karoo", "db", m); got != want {
 			t.Errorf("%+v is at %s, not at %s", m, got, want)

@@ -51,7 +51,7 @@ func fileSystem(dir string) (uuid [16]byte, ok bool) {
 		_              [992]byte
 	}
 	const fsInfo = 0x8400941f // BTRFS_IOC_FS_INFO
-	ok = ask(dir, fsInfo, unsafe.Pointer(&info))
+	ok = btrfsIoctl(dir, fsInfo, unsafe.Pointer(&info))
 	return info.uuid, ok
 }
 
@@ -64,11 +64,11 @@ func subvolumesIn(dir string) (n int, ok bool) {
 		_     [7]uint8
 	}
 	const rootRefs = 0xd000943d // BTRFS_IOC_GET_SUBVOL_ROOTREF
-	ok = ask(dir, rootRefs, unsafe.Pointer(&refs))
+	ok = btrfsIoctl(dir, rootRefs, unsafe.Pointer(&refs))
 	return int(refs.items), ok
 }
 
-func ask(dir string, request uintptr, answer unsafe.Pointer) bool {
+func btrfsIoctl(dir string, request uintptr, answer unsafe.Pointer) bool {
 	f, err := os.Open(dir)
 	if err != nil {
 		return false
@@ -96,16 +96,16 @@ func makeDirectory(path string, above string) error {
 // files must not be mistaken for a complete one.
 func Erase(path string) error {
 	if strings.HasPrefix(filepath.Base(path), ".") {
-		return empty(path)
+		return deleteTree(path)
 	}
-	gone := goneName(path)
-	if err := empty(gone); err != nil {
+	gone := removedName(path)
+	if err := deleteTree(gone); err != nil {
 		return err
 	}
 	if err := os.Rename(path, gone); err != nil {
-		return empty(path) // it does not exist, or something is mounted there
+		return deleteTree(path) // it does not exist, or something is mounted there
 	}
-	return empty(gone)
+	return deleteTree(gone)
 }
 
 // Sweep removes what a killed Erase left of a site's volumes and of copies of them.
@@ -113,20 +113,20 @@ func Sweep(dirs host.Dirs, key string) error {
 	var err error
 	for _, root := range []string{dirs.Volumes(key),
 		filepath.Join(dirs.Releases(key), "*", filepath.Base(dirs.Copies(key, 0)))} {
-		left, _ := filepath.Glob(goneName(filepath.Join(root, "*", "*")))
+		left, _ := filepath.Glob(removedName(filepath.Join(root, "*", "*")))
 		for _, path := range left {
-			err = errors.Join(err, empty(path))
+			err = errors.Join(err, deleteTree(path))
 		}
 	}
 	return err
 }
 
-// goneName returns the name to which a directory is renamed before it is removed.
-func goneName(path string) string {
+// removedName returns the name to which a directory is renamed before it is removed.
+func removedName(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".gone")
 }
 
-func empty(path string) error {
+func deleteTree(path string) error {
 	if isSubvolume(path) {
 		_ = run(context.Background(), "btrfs", "subvolume", "delete", path) // otherwise RemoveAll takes longer
 	}

@@ -17,7 +17,7 @@ func TestUsers(t *testing.T) {
 		node("own", spec.Mount{Volume: "data"}),
 		node("shares", spec.Mount{Volume: "other"}, spec.Mount{Volume: "common", Shared: true}),
 		node("too", spec.Mount{Volume: "common", Shared: true}),
-		node("staged", spec.Mount{Volume: "common", Shared: true, Copy: site.Snapshot, Release: 701}),
+		node("staged", spec.Mount{Volume: "common", Shared: true, Copy: site.CopySnapshot, Release: 701}),
 		node("source", spec.Mount{Volume: "far", Source: "/srv/x", Shared: true}),
 		node("inside", spec.Mount{Volume: "near", Source: "/srv/x/deep", Shared: true}),
 		node("beside", spec.Mount{Volume: "beside", Source: "/srv/xy", Shared: true}),
@@ -31,7 +31,7 @@ func TestUsers(t *testing.T) {
 		"/elsewhere":                         "",
 	} {
 		var got []string
-		for _, n := range Users(dirs, "karoo", nodes, path) {
+		for _, n := range Writers(dirs, "karoo", nodes, path) {
 			got = append(got, n.Name)
 		}
 		if strings.Join(got, " ") != want {

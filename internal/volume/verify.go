@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// A Deviation is a file of a volume that differs from its mirror.
-type Deviation struct {
+// A Difference is a file of a volume that differs from its mirror.
+type Difference struct {
 	Path string `json:"path"`
 	What string `json:"what"` // "missing", or what differs
 }
 
 // Verify compares a volume with its mirror, by the contents of all files. It does not report files
 // that are only in the mirror, since they are kept there.
-func (m Mirror) Verify(ctx context.Context) ([]Deviation, error) {
-	if err := m.there(); err != nil {
+func (m Mirror) Verify(ctx context.Context) ([]Difference, error) {
+	if err := m.checkAvailable(); err != nil {
 		return nil, err
 	}
 	out, err := m.rsync(ctx, "--dry-run", "--checksum", "--out-format=%i %n%L")
 	if err != nil {
 		return nil, err
 	}
-	var all []Deviation
+	var all []Difference
 	for line := range strings.Lines(out) {
 		code, path, ok := strings.Cut(strings.TrimRight(line, "\n"), " ")
 		if ok && len(code) == 11 {
-			all = append(all, Deviation{path, deviates(code)})
+			all = append(all, Difference{path, describeDifference(code)})
 		}
 	}
 	return all, nil
 }
 
-// deviates describes rsync's itemized change code, such as ">fc.t......".
-func deviates(code string) string {
+// describeDifference describes rsync's itemized change code, such as ">fc.t......".
+func describeDifference(code string) string {
 	if strings.HasSuffix(code, "+++") {
 		return "missing"
 	}

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Account returns the numeric ids of a "user:group" of a node.
-type Account func(owner string) (uid, gid int, err error)
+// An OwnerLookup returns the numeric ids of a "user:group" of a node.
+type OwnerLookup func(owner string) (uid, gid int, err error)
 
 // Path returns the directory on the host that contains a node's volume.
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
@@ -32,24 +32,24 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	return filepath.Join(root, node)
 }
 
-// ForAll is the directory of a volume that all nodes share, beside the directories of single nodes.
+// SharedDir is the directory of a volume that all nodes share, beside the directories of single nodes.
 // No node can have this name.
-const ForAll = "@all"
+const SharedDir = "@all"
 
 // Provide makes the directory of a volume with its owner and mode, if it does not exist. It mounts
 // the export of the volume first.
-func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
+func Provide(dirs host.Dirs, site, node string, m spec.Mount, account OwnerLookup) error {
 	if m.Copy == "" {
 		if err := sourceOf(m).Mount(dirs, m); err != nil {
 			return err
 		}
 	}
 	path := Path(dirs, site, node, m)
-	_, err, _ := making.Do(path, func() (any, error) { return nil, provide(path, node, m, account) })
+	_, err, _ := copyGroup.Do(path, func() (any, error) { return nil, provide(path, node, m, account) })
 	return err
 }
 
-func provide(path, node string, m spec.Mount, account Account) error {
+func provide(path, node string, m spec.Mount, account OwnerLookup) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func provide(path, node string, m spec.Mount, account Account) error {
 		return err
 	}
 	// The directory is made under another name, so that an existing one always has its owner.
-	fresh := freshName(path)
+	fresh := tempName(path)
 	if err := Erase(fresh); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 				continue // incomplete, left by a run that was killed
 			}
 			v := observe.Volume{Name: name.Name(), Node: node.Name(), Path: filepath.Join(root, name.Name(), node.Name())}
-			if v.Node == ForAll {
+			if v.Node == SharedDir {
 				v.Node = ""
 			}
 			all = append(all, v)

@@ -86,16 +86,16 @@ var verbs = map[string]func(all *rehearsal.Hosts, number int, rest []string) err
 		return through(all.At(1).Command(append([]string{"ssh", hosts.NameOf(number)}, rest...)...))
 	},
 	"cut": func(all *rehearsal.Hosts, number int, rest []string) error {
-		switch way := rehearsal.Way(strings.Join(rest, " ")); way {
+		switch way := rehearsal.Direction(strings.Join(rest, " ")); way {
 		case "":
-			return all.At(number).Cut(hosts.Both)
+			return all.At(number).Disconnect(hosts.Both)
 		case hosts.Both, hosts.To, hosts.From:
-			return all.At(number).Cut(way)
+			return all.At(number).Disconnect(way)
 		default:
 			return fmt.Errorf("a link is cut both ways, or to or from its host, not %q", way)
 		}
 	},
-	"join":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Join() },
+	"join":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Reconnect() },
 	"kill":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Kill() },
 	"boot":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Boot() },
 	"pause":  func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Pause() },
@@ -105,7 +105,7 @@ var verbs = map[string]func(all *rehearsal.Hosts, number int, rest []string) err
 		if err != nil {
 			return fmt.Errorf("%q is no number of bytes", strings.Join(rest, " "))
 		}
-		return all.At(number).SlowDisk(rate)
+		return all.At(number).SetDiskRate(rate)
 	},
 }
 

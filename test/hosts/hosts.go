@@ -28,7 +28,7 @@ type Options struct {
 type Host = rehearsal.Host
 
 // A Way is a direction of a link.
-type Way = rehearsal.Way
+type Way = rehearsal.Direction
 
 // The directions in which a link can be cut.
 const (

@@ -135,7 +135,7 @@ func preview(dir string, all *world) (t spell, p *plan.Plan, err error) {
 		return t, nil, err
 	}
 	lap(&t.reach)
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Observe(ctx, f)
 	if err != nil {
 		return t, nil, err
 	}

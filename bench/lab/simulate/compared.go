@@ -61,7 +61,7 @@ func lookAt(c *report.Comparison) outcome {
 				continue
 			}
 			if row.Test == slowTest && row.Figure == slowFigure && row.Setting == slowSetting {
-				if x.Verdict == stats.Differs || x.Verdict == stats.Apart {
+				if x.Verdict == stats.Differs || x.Verdict == stats.RunsDiffer {
 					o.found = 1
 				}
 				continue
@@ -73,7 +73,7 @@ func lookAt(c *report.Comparison) outcome {
 					o.covered--
 				}
 			}
-			if x.Verdict == stats.Apart {
+			if x.Verdict == stats.RunsDiffer {
 				o.apart = 1
 			}
 		}

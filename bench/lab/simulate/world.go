@@ -96,7 +96,7 @@ func (w *world) round(round int) {
 
 // contents returns the bundle so far.
 func (w *world) contents(width float64) *bundle.Contents {
-	h := bundle.Head{Format: bundle.Format, ID: w.id, Host: "simulated", State: bundle.Done, Width: width,
+	h := bundle.Manifest{Format: bundle.Format, ID: w.id, Host: "simulated", State: bundle.Done, Width: width,
 		Settings: settings}
 	for _, t := range tests {
 		x := bundle.Test{Name: t.kind, Kind: t.kind, Copies: 1}
@@ -117,7 +117,7 @@ func (w *world) measure(rounds, most int) *report.Report {
 		if w.round(round); round < rounds || (most-round)%2 == 1 {
 			continue
 		}
-		if r = report.Analyse(w.contents(0.06)); !r.Wide() {
+		if r = report.Analyse(w.contents(0.06)); !r.NeedsMoreRounds() {
 			break
 		}
 	}

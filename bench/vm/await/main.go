@@ -20,7 +20,7 @@ func main() {
 			for !whole(dir) {
 				time.Sleep(5 * time.Millisecond)
 			}
-			agent, err := rpc.Enter(context.Background(), dir)
+			agent, err := rpc.DialAgent(context.Background(), dir)
 			if err == nil {
 				err = agent.Ping(context.Background())
 			}
@@ -36,6 +36,6 @@ func main() {
 
 // whole reports whether all sockets of the agent exist.
 func whole(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, rpc.Socket(rpc.Ports-1)))
+	_, err := os.Stat(filepath.Join(dir, rpc.SocketName(rpc.Ports-1)))
 	return err == nil
 }

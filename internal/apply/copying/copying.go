@@ -17,26 +17,26 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// Give sends a file or directory of a node over a connection.
-func Give(ctx context.Context, in host.Runner, e *apply.CopyErrand, along net.Conn) error {
-	to := transfer.Whole(transfer.Unhurried(along))
-	cut := &cutOff{Writer: to}
-	switch err := (nodecopy.Place{In: in, Path: e.Path}).Pack(ctx, cut); {
+// Send sends a file or directory of a node over a connection.
+func Send(ctx context.Context, in host.Runner, e *apply.CopyTransfer, along net.Conn) error {
+	to := transfer.NewFramedWriter(transfer.WithoutDeadline(along))
+	cut := &firstErrorWriter{Writer: to}
+	switch err := (nodecopy.Endpoint{In: in, Path: e.Path}).Pack(ctx, cut); {
 	case cut.err != nil: // the error of the node's tar says less than this one
-		return transfer.Cut(cut.err)
+		return transfer.AsConnectionLost(cut.err)
 	case err != nil:
 		return err
 	}
-	return transfer.Cut(to.Close())
+	return transfer.AsConnectionLost(to.Close())
 }
 
-// cutOff is a writer that remembers its first error.
-type cutOff struct {
+// firstErrorWriter is a writer that remembers its first error.
+type firstErrorWriter struct {
 	io.Writer
 	err error
 }
 
-func (c *cutOff) Write(b []byte) (int, error) {
+func (c *firstErrorWriter) Write(b []byte) (int, error) {
 	n, err := c.Writer.Write(b)
 	if err != nil && c.err == nil {
 		c.err = err
@@ -44,35 +44,37 @@ func (c *cutOff) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Take makes a node store what another node sends.
-func Take(ctx context.Context, in host.Runner, e *apply.CopyErrand, with apply.Meeting) error {
-	t := &tally{tell: with.Moved, told: time.Now()}
+// Receive makes a node store what another node sends.
+func Receive(ctx context.Context, in host.Runner, e *apply.CopyTransfer, with apply.Coordinator) error {
+	t := &moveCounter{tell: with.Moved, told: time.Now()}
 	defer t.end()
-	from, to := nodecopy.Place{Path: e.Path, Moved: t.add}, nodecopy.Place{In: in, Path: e.Into}
-	return apply.From(ctx, with, e.Host, func(c net.Conn) error { return to.Lay(ctx, transfer.Parts(c), from, e.Several) })
+	from, to := nodecopy.Endpoint{Path: e.Path, Moved: t.add}, nodecopy.Endpoint{In: in, Path: e.Into}
+	return apply.ReceiveFrom(ctx, with, e.Host, func(c net.Conn) error {
+		return to.Extract(ctx, transfer.NewFramedReader(c), from, e.Several)
+	})
 }
 
-// telling is the time between two progress reports.
-const telling = 500 * time.Millisecond
+// reportInterval is the time between two progress reports.
+const reportInterval = 500 * time.Millisecond
 
-// A tally reports periodically how many more bytes have arrived.
-type tally struct {
+// A moveCounter reports periodically how many more bytes have arrived.
+type moveCounter struct {
 	mutex sync.Mutex
 	tell  func(bytes int64) // or nil after the last report
 	bytes int64
 	told  time.Time
 }
 
-func (t *tally) add(bytes int64) {
+func (t *moveCounter) add(bytes int64) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.bytes += bytes; t.tell != nil && time.Since(t.told) > telling {
+	if t.bytes += bytes; t.tell != nil && time.Since(t.told) > reportInterval {
 		t.tell(t.bytes)
 		t.bytes, t.told = 0, time.Now()
 	}
 }
 
-func (t *tally) end() {
+func (t *moveCounter) end() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.tell(t.bytes)

@@ -11,13 +11,13 @@ import (
 func TestTally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []int64
-		tally := &tally{tell: func(bytes int64) { told = append(told, bytes) }, told: time.Now()}
+		tally := &moveCounter{tell: func(bytes int64) { told = append(told, bytes) }, told: time.Now()}
 		tally.add(5)
 		tally.add(7)
 		if len(told) > 0 {
 			t.Errorf("told at once was %v", told)
 		}
-		time.Sleep(telling + time.Millisecond)
+		time.Sleep(reportInterval + time.Millisecond)
 		tally.add(1)
 		tally.add(2)
 		tally.end()

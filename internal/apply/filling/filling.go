@@ -16,19 +16,19 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// All makes each host of the original fill the volumes of a twin, and calls tell for everything
+// FillTwin makes each host of the original fill the volumes of a twin, and calls tell for everything
 // that is missing in the copies.
-func All(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(left string)) error {
+func FillTwin(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(left string)) error {
 	homes, err := homesOf(ctx, original, twin.Original)
 	if err != nil {
 		return err
 	}
-	shares, err := Shares(twin, homes)
+	shares, err := CopiesByHost(twin, homes)
 	if err != nil {
 		return err
 	}
 	var telling sync.Mutex
-	return original.Each(func(_ int, h *apply.Steered) error {
+	return original.Each(func(_ int, h *apply.HostClient) error {
 		left, err := h.Twins.Fill(ctx, twin.Twin, shares[h.Name])
 		telling.Lock()
 		defer telling.Unlock()
@@ -48,11 +48,11 @@ func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.No
 	if err != nil {
 		return nil, err
 	}
-	hosts, data := observe.Whereabouts(seen, 0), place.Data(s, seen)
+	hosts, data := observe.HostsByNode(seen, 0), place.HostsByData(s, seen)
 	return func(n *site.Node) (string, error) {
 		switch on := hosts[n.Name]; {
 		case len(on) > 1 && n.Host == "":
-			return "", observe.OnTwo(n.Name, on[0], on[1])
+			return "", observe.DuplicateError(n.Name, on[0], on[1])
 		case len(on) == 1:
 			return on[0], nil
 		case n.Host != "":
@@ -62,18 +62,18 @@ func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.No
 	}, nil
 }
 
-// Shares returns the volumes that each host must copy. Home returns the host that has the data of a
+// CopiesByHost returns the volumes that each host must copy. Home returns the host that has the data of a
 // node of the original, or "" if none has.
-func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[string][]apply.Share, error) {
-	all := map[string][]apply.Share{}
-	ours, of := spec.NewMaker(twin), spec.NewMaker(twin.Original)
+func CopiesByHost(twin *site.Site, home func(n *site.Node) (string, error)) (map[string][]apply.VolumeCopy, error) {
+	all := map[string][]apply.VolumeCopy{}
+	ours, of := spec.NewBuilder(twin), spec.NewBuilder(twin.Original)
 	for i := range twin.Nodes {
 		n := &twin.Nodes[i]
 		theirs, ok := twin.Original.Node(n.Name)
 		if !ok {
 			continue
 		}
-		shares, err := sharesOf(ours, n, of, theirs)
+		shares, err := copiesOf(ours, n, of, theirs)
 		if err != nil {
 			return nil, err
 		}
@@ -95,8 +95,9 @@ func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[strin
 	return all, nil
 }
 
-// sharesOf returns the volumes that both a node of a twin and the original node have.
-func sharesOf(twin *spec.Maker, n *site.Node, of *spec.Maker, original *site.Node) (all []apply.Share, err error) {
+// copiesOf returns the volumes that both a node of a twin and the original node have.
+func copiesOf(twin *spec.Builder, n *site.Node, of *spec.Builder, original *site.Node) (all []apply.VolumeCopy,
+	err error) {
 	ours, err := twin.Node(n)
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func sharesOf(twin *spec.Maker, n *site.Node, of *spec.Maker, original *site.Nod
 	for _, to := range ours.Mounts {
 		for _, from := range theirs.Mounts {
 			if from.Volume == to.Volume && from.From().Copyable {
-				all = append(all, apply.Share{Node: n.Name, From: from, To: to})
+				all = append(all, apply.VolumeCopy{Node: n.Name, From: from, To: to})
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func TestShares(t *testing.T) {
 		if c.home == nil {
 			c.home = func(n *site.Node) (string, error) { return at[n.Name], nil }
 		}
-		all, err := Shares(twin, c.home)
+		all, err := CopiesByHost(twin, c.home)
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%s: %v", what, err)
@@ -75,7 +75,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func words(all map[string][]apply.Share) string {
+func words(all map[string][]apply.VolumeCopy) string {
 	var hosts []string
 	for host, shares := range all {
 		var of []string

@@ -20,13 +20,13 @@ import (
 type Original struct {
 	Dirs  host.Dirs
 	Key   string
-	Still func(path string) volume.Still // freezes all nodes that write to a directory
+	Still func(path string) volume.FreezeFunc // freezes all nodes that write to a directory
 }
 
 // Fill fills the volumes of a twin once. The record of the twin says whether they are filled. A run
 // that was killed leaves copies that are complete, or none.
-func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left []string, err error) {
-	if err := twin.Legal(name); err != nil {
+func (o Original) Fill(ctx context.Context, name string, of []apply.VolumeCopy) (left []string, err error) {
+	if err := twin.ValidName(name); err != nil {
 		return nil, err
 	}
 	key := o.Key + "." + name
@@ -34,11 +34,11 @@ func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left
 	if err != nil || r.Filled {
 		return nil, err
 	}
-	if r.Key() != key || r.Volumes != site.Snapshot {
+	if r.Key() != key || r.Volumes != site.CopySnapshot {
 		return nil, fmt.Errorf("twin %s has no copies of volumes by its record", key)
 	}
 	for _, s := range of {
-		made, err := o.share(ctx, key, s)
+		made, err := o.copyVolume(ctx, key, s)
 		for _, what := range made.Left {
 			left = append(left, fmt.Sprintf("volume %s of %s: %s", s.To.Volume, s.Node, what))
 		}
@@ -53,17 +53,17 @@ func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left
 	return left, twins.Write(o.Dirs, r)
 }
 
-// share copies a volume. Its writers are frozen during the copy.
-func (o Original) share(ctx context.Context, key string, s apply.Share) (volume.Made, error) {
+// copyVolume copies a volume. Its writers are frozen during the copy.
+func (o Original) copyVolume(ctx context.Context, key string, s apply.VolumeCopy) (volume.CopyResult, error) {
 	from, to := volume.Path(o.Dirs, o.Key, s.Node, s.From), volume.Path(o.Dirs, key, s.Node, s.To)
 	if _, err := os.Stat(from); err != nil { // no node has written to it
-		return volume.Made{}, nil //nolint:nilerr // it begins empty
+		return volume.CopyResult{}, nil //nolint:nilerr // it begins empty
 	}
 	if _, err := os.Stat(to); err == nil {
-		return volume.Made{}, nil
+		return volume.CopyResult{}, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return volume.Made{}, err
+		return volume.CopyResult{}, err
 	}
 	return volume.CloneLive(ctx, from, to, o.Still(from))
 }

@@ -19,10 +19,10 @@ import (
 // Tree is the name of the only tree that is received for a volume.
 const Tree = "volume"
 
-// Lay stores what arrives over a stream (package treesync) as a volume of a twin's node on this
+// Receive stores what arrives over a stream (package treesync) as a volume of a twin's node on this
 // machine. The twin must not have the volume yet. The volume appears atomically.
-func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error {
-	to, err := placeOf(dirs, key, d)
+func Receive(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error {
+	to, err := volumePath(dirs, key, d)
 	if err != nil {
 		return err
 	}
@@ -43,18 +43,19 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 	return os.Rename(from, to)
 }
 
-// placeOf returns the path of a received volume. The volume must belong to one node of the twin,
+// volumePath returns the path of a received volume. The volume must belong to one node of the twin,
 // and the twin must still be waiting for its program to fill the volumes.
-func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
+func volumePath(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	r, err := twins.Read(dirs, key)
 	if err != nil {
 		return "", fmt.Errorf("there is no record of a twin %s: %w", key, err)
 	}
-	if r.Key() != key || r.Filled || r.Volumes == site.Empty || r.Volumes == site.Snapshot {
+	if r.Key() != key || r.Filled || r.Volumes == site.CopyEmpty || r.Volumes == site.CopySnapshot {
 		return "", fmt.Errorf("no program fills the volumes of twin %s by its record", key)
 	}
 	m := d.Mount
-	if !check.Label(d.Node) || !check.Word(m.Volume) || d.Path != "" || !m.From().WithState || m.Copy != "" || m.Shared {
+	if !check.ValidLabel(d.Node) || !check.ValidFileName(m.Volume) || d.Path != "" || !m.From().WithState ||
+		m.Copy != "" || m.Shared {
 		return "", fmt.Errorf("%q of %q is no volume that a node of a twin has for itself", m.Volume, d.Node)
 	}
 	to := d.At(dirs, key)

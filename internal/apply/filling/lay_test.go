@@ -21,7 +21,7 @@ import (
 // of Lay.
 func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from string) error {
 	return treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) },
-		func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
+		func(way io.ReadWriter) error { return Receive(dirs, "s.dev", d, way) })
 }
 
 func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
@@ -49,14 +49,14 @@ func TestLayRefuses(t *testing.T) {
 	data := spec.Mount{Volume: "data"}
 	refused := func(says string, d apply.Directory) {
 		t.Helper()
-		if err := Lay(dirs, "s.dev", d, untaken{t}); err == nil || !strings.Contains(err.Error(), says) {
+		if err := Receive(dirs, "s.dev", d, untaken{t}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("it is said %v, and not %q", err, says)
 		}
 	}
 	refused("no record of a twin s.dev", apply.Directory{Node: "db", Mount: data})
 	filled := twin.Record{Site: "s", Volumes: "/fill.sh", Options: twin.Options{Name: "dev"}, Filled: true}
-	for _, r := range []twin.Record{filled, {Site: "s", Volumes: site.Snapshot, Options: filled.Options},
-		{Site: "s", Volumes: site.Empty, Options: filled.Options}} {
+	for _, r := range []twin.Record{filled, {Site: "s", Volumes: site.CopySnapshot, Options: filled.Options},
+		{Site: "s", Volumes: site.CopyEmpty, Options: filled.Options}} {
 		if err := twins.Write(dirs, r); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestLay(t *testing.T) {
 	cut := treesync.Pipe(t.Context(), func(way io.ReadWriter) error {
 		_, err := treesync.NewStream(way)
 		return err // and ends
-	}, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", good, way) })
+	}, func(way io.ReadWriter) error { return Receive(dirs, "s.dev", good, way) })
 	if cut == nil {
 		t.Error("nothing came, and it is laid down")
 	}

@@ -52,8 +52,8 @@ func TestRenew(t *testing.T) {
 		"it does not":           {of: renewer{failure: lost}, wrong: lost},
 		"an engine that cannot": {of: fake.New(), kind: problem.Surprise},
 	} {
-		l, said := &life{}, ""
-		err := l.renew(t.Context(), c.of, &spec.Node{Name: "vm", Engine: "kvm"}, func(text string) { said += text })
+		l, said := &lifecycle{}, ""
+		err := l.liveUpgrade(t.Context(), c.of, &spec.Node{Name: "vm", Engine: "kvm"}, func(text string) { said += text })
 		failed := c.wrong != nil && errors.Is(err, c.wrong) || c.kind != 0 && problem.Is(err, c.kind)
 		if said != c.says || failed == (c.says != "") || (err != nil) != failed {
 			t.Errorf("%s: said is %q, %v", what, said, err)
@@ -79,12 +79,12 @@ func TestHold(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(run)) })
 	kept := &claims{}
-	p := &Place{Key: "karoo", Dirs: host.Dirs{State: t.TempDir(), Run: run}}
+	p := &SiteState{Key: "karoo", Dirs: host.Dirs{State: t.TempDir(), Run: run}}
 	p.Ground.Claims = kept
 	by := host.NewHolder("ada", "orrery up")
-	letGo, err := (runHost{Place: p}).Lock(t.Context(), by)
+	letGo, err := (runHost{SiteState: p}).Lock(t.Context(), by)
 	must(t, err)
-	if _, err := (runHost{Place: p}).Lock(t.Context(), by); !problem.Is(err, problem.Locked) {
+	if _, err := (runHost{SiteState: p}).Lock(t.Context(), by); !problem.Is(err, problem.Locked) {
 		t.Errorf("a second one: %v", err)
 	}
 	letGo()
@@ -92,11 +92,11 @@ func TestHold(t *testing.T) {
 		t.Errorf("yielded was %v", kept.yielded)
 	}
 	p.Ground.Claims = &claimless{}
-	if _, err := (runHost{Place: p}).Lock(t.Context(), by); err == nil || problem.Is(err, problem.Locked) {
+	if _, err := (runHost{SiteState: p}).Lock(t.Context(), by); err == nil || problem.Is(err, problem.Locked) {
 		t.Errorf("what is kept elsewhere: %v", err)
 	}
 	p.Ground.Claims = kept
-	letGo, err = (runHost{Place: p}).Lock(t.Context(), by) // nothing is left of the failed attempt
+	letGo, err = (runHost{SiteState: p}).Lock(t.Context(), by) // nothing is left of the failed attempt
 	must(t, err)
 	letGo()
 }
@@ -112,11 +112,11 @@ func TestShow(t *testing.T) {
 	m.write(filepath.Join(dir, "env"), "A=1\n")
 	must(t, m.disk[0].Start(t.Context(), engine.RefOf(&n)))
 	names := m.on[0].names
-	must(t, names.show(t.Context(), m.disk[0], m.node))
+	must(t, names.copyEtc(t.Context(), m.disk[0], m.node))
 	if _, ok := m.disk[0].File(engine.RefOf(&n), "/etc/orrery/env"); ok {
 		t.Error("a node that sees the host's is given them")
 	}
-	must(t, names.show(t.Context(), m.disk[0], &n))
+	must(t, names.copyEtc(t.Context(), m.disk[0], &n))
 	for path, want := range map[string]string{"/etc/orrery/hosts": "10.0.0.1 db\n", "/etc/hosts": "10.0.0.1 db\n",
 		"/etc/orrery/env": "A=1\n", "/etc/orrery/inventory.json": "", "/etc/env": ""} {
 		if f, ok := m.disk[0].File(engine.RefOf(&n), path); ok != (want != "") || string(f.Content) != want {
@@ -126,12 +126,12 @@ func TestShow(t *testing.T) {
 }
 
 // meets is a meeting that no host can join.
-type meets struct{ apply.Meeting }
+type meets struct{ apply.Coordinator }
 
 func (meets) Moved(int64) {}
 
-func (meets) Meet(context.Context, string, transfer.Card) (transfer.Card, error) {
-	return transfer.Card{}, errors.New("nobody is met")
+func (meets) Meet(context.Context, string, transfer.EndpointInfo) (transfer.EndpointInfo, error) {
+	return transfer.EndpointInfo{}, errors.New("nobody is met")
 }
 
 // TestNoErrand: an errand of an unknown kind is an error of its own.
@@ -143,22 +143,23 @@ func TestNoErrand(t *testing.T) {
 		return text
 	}
 	for what, c := range map[string]struct {
-		errand apply.Errand
+		errand apply.Transfer
 		none   bool
 	}{
-		"nothing":                {apply.Errand{}, true},
-		"a layer of nothing":     {apply.Errand{Layer: &apply.LayerErrand{}}, true},
-		"a copy to nowhere":      {apply.Errand{Copy: &apply.CopyErrand{From: m.node}}, true},
-		"another step of a node": {apply.Errand{Node: &apply.NodeErrand{Step: step(plan.StartNode)}}, true},
-		"a node":                 {apply.Errand{Node: &apply.NodeErrand{Step: step(plan.CopyNode)}}, false},
-		"a copy":                 {apply.Errand{Copy: &apply.CopyErrand{Host: "sv1", From: m.node, To: m.node}}, false},
+		"nothing":                {apply.Transfer{}, true},
+		"a layer of nothing":     {apply.Transfer{Layer: &apply.LayerTransfer{}}, true},
+		"a copy to nowhere":      {apply.Transfer{Copy: &apply.CopyTransfer{From: m.node}}, true},
+		"another step of a node": {apply.Transfer{Node: &apply.NodeTransfer{Step: step(plan.StartNode)}}, true},
+		"a node":                 {apply.Transfer{Node: &apply.NodeTransfer{Step: step(plan.CopyNode)}}, false},
+		"a copy":                 {apply.Transfer{Copy: &apply.CopyTransfer{Host: "sv1", From: m.node, To: m.node}}, false},
 	} {
 		if err := m.on[1].Transfers.Receive(t.Context(), c.errand, meets{}, func(string) {}); errors.Is(err,
-			errNoErrand) != c.none || err == nil {
+			errUnknownTransfer) != c.none || err == nil {
 			t.Errorf("%s: whoever takes it says %v", what, err)
 		}
 	}
-	if _, err := moving(&apply.NodeErrand{Step: json.RawMessage("{")}); err == nil || errors.Is(err, errNoErrand) {
+	if _, err := stepOf(&apply.NodeTransfer{Step: json.RawMessage("{")}); err == nil ||
+		errors.Is(err, errUnknownTransfer) {
 		t.Errorf("what is no step: %v", err)
 	}
 }
@@ -181,7 +182,7 @@ func TestCopyRounds(t *testing.T) {
 		s := &plan.Step{Kind: c.kind, Subject: "db", Host: "sv2", Peer: "sv1", Node: m.node, Was: m.node}
 		near, far := net.Pipe()
 		ended := make(chan error, 1)
-		go func() { ended <- m.on[1].moves.take(s, far); far.Close() }()
+		go func() { ended <- m.on[1].moves.receiveData(s, far); far.Close() }()
 		_, err := m.on[0].moves.send(t.Context(), s, near, func(text string) {
 			if strings.Contains(text, " MB of ") {
 				rounds++
@@ -200,25 +201,25 @@ func TestGiveNoErrand(t *testing.T) {
 	m := newRemoval(t)
 	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})
 	must(t, err)
-	for what, errand := range map[string]apply.Errand{
-		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerErrand{}},
-		"a copy from nowhere":    {Copy: &apply.CopyErrand{To: m.node}},
-		"another step of a node": {Node: &apply.NodeErrand{Step: start}},
+	for what, errand := range map[string]apply.Transfer{
+		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerTransfer{}},
+		"a copy from nowhere":    {Copy: &apply.CopyTransfer{To: m.node}},
+		"another step of a node": {Node: &apply.NodeTransfer{Step: start}},
 	} {
-		taker, err := transfer.Open(netip.Addr{})
+		taker, err := transfer.Listen(netip.Addr{})
 		must(t, err)
-		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")},
-			func(card transfer.Card) (transfer.Card, error) {
+		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.ListenAddrs{Own: netip.MustParseAddr("127.0.0.2")},
+			func(card transfer.EndpointInfo) (transfer.EndpointInfo, error) {
 				go func() {
 					if c, err := taker.Dial(t.Context(), card); err == nil {
 						_, _ = io.Copy(io.Discard, c)
 						c.Close()
 					}
 				}()
-				return taker.Card(), nil
+				return taker.Info(), nil
 			}, func(string) {})
 		taker.Close()
-		if !errors.Is(err, errNoErrand) {
+		if !errors.Is(err, errUnknownTransfer) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

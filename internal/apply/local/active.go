@@ -11,10 +11,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// retire stops on a node what must not run twice, and removes its access to the volumes that only
+// deactivate stops on a node what must not run twice, and removes its access to the volumes that only
 // one node may use.
-func (w work) retire(ctx context.Context) error {
-	if err := w.unsettle(ctx); err != nil {
+func (w roleRun) deactivate(ctx context.Context) error {
+	if err := w.invalidateState(ctx); err != nil {
 		return err
 	}
 	if err := w.apply(ctx, (*role.Job).Retire); err != nil {
@@ -23,19 +23,19 @@ func (w work) retire(ctx context.Context) error {
 	if err := w.remount(ctx); err != nil {
 		return err
 	}
-	if err := w.dropFormer(); err != nil {
+	if err := w.removeFormerCopies(); err != nil {
 		return err
 	}
-	return w.settle(ctx, false, nil)
+	return w.recordState(ctx, false, nil)
 }
 
-// take replaces a quarantined node's copies of volumes by the volumes. Services start when the node
+// useVolumes replaces a quarantined node's copies of volumes by the volumes. Services start when the node
 // is live.
-func (w work) take(ctx context.Context) error {
-	if err := w.unsettle(ctx); err != nil {
+func (w roleRun) useVolumes(ctx context.Context) error {
+	if err := w.invalidateState(ctx); err != nil {
 		return err
 	}
-	if err := w.apply(ctx, (*role.Job).Let); err != nil {
+	if err := w.apply(ctx, (*role.Job).ReleaseVolumes); err != nil {
 		return err
 	}
 	if err := w.life.provide(ctx, w.node); err != nil {
@@ -44,23 +44,23 @@ func (w work) take(ctx context.Context) error {
 	return w.remount(ctx)
 }
 
-// giveBack undoes take.
-func (w work) giveBack(ctx context.Context) error {
-	if err := w.take(ctx); err != nil {
+// useVolumeCopies undoes take.
+func (w roleRun) useVolumeCopies(ctx context.Context) error {
+	if err := w.useVolumes(ctx); err != nil {
 		return err
 	}
 	if err := w.apply(ctx, (*role.Job).Resume); err != nil {
 		return err
 	}
-	return w.settle(ctx, false, nil)
+	return w.recordState(ctx, false, nil)
 }
 
 // activate does on a node what only a live node does. The record is written before it begins.
-func (w work) activate(ctx context.Context) error {
+func (w roleRun) activate(ctx context.Context) error {
 	if err := w.remount(ctx); err != nil {
 		return err
 	}
-	if err := w.unsettle(ctx); err != nil {
+	if err := w.invalidateState(ctx); err != nil {
 		return err
 	}
 	if err := w.apply(ctx, (*role.Job).Activate); err != nil {
@@ -70,11 +70,11 @@ func (w work) activate(ctx context.Context) error {
 	for i := range w.duties.Roles {
 		all = append(all, w.duties.Roles[i].Role)
 	}
-	return w.settle(ctx, true, spec.Active(all))
+	return w.recordState(ctx, true, spec.ActiveParts(all))
 }
 
 // apply does a part of what the roles of a node ask for.
-func (w work) apply(ctx context.Context, do func(*role.Job, context.Context) error) error {
+func (w roleRun) apply(ctx context.Context, do func(*role.Job, context.Context) error) error {
 	job, log, err := w.job()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (w work) apply(ctx context.Context, do func(*role.Job, context.Context) err
 	return nil
 }
 
-func (w work) remount(ctx context.Context) error {
+func (w roleRun) remount(ctx context.Context) error {
 	if len(w.node.Mounts) == 0 {
 		return nil
 	}
@@ -102,9 +102,9 @@ func (w work) remount(ctx context.Context) error {
 	return err
 }
 
-// dropFormer removes the copies of volumes that a node had before it got the volumes themselves.
+// removeFormerCopies removes the copies of volumes that a node had before it got the volumes themselves.
 // They are outdated, and are left if a run was killed before it could remove them.
-func (w work) dropFormer() error {
+func (w roleRun) removeFormerCopies() error {
 	for _, m := range w.node.Mounts {
 		if m.Copy != spec.NoCopy || m.Shared {
 			continue
@@ -116,10 +116,10 @@ func (w work) dropFormer() error {
 	return nil
 }
 
-// unsettle records that it is unknown which services of a node run, and that the node may do what
+// invalidateState records that it is unknown which services of a node run, and that the node may do what
 // only a live node does. It is called before services stop or start. If this process is killed
 // before settle, the node will be configured again.
-func (w work) unsettle(ctx context.Context) error {
+func (w roleRun) invalidateState(ctx context.Context) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
@@ -132,14 +132,14 @@ func (w work) unsettle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.mark(ctx, engine.Mark{Config: record.Config, Proven: record.Proven, ProvenAt: record.ProvenAt,
+	return w.mark(ctx, engine.Progress{Config: record.Config, Proven: record.Proven, ProvenAt: record.ProvenAt,
 		Active: record.Active ||
 			!w.node.Staged})
 }
 
-// settle records that the state of the services is known again, and whether the node does what only
+// recordState records that the state of the services is known again, and whether the node does what only
 // a live node does. It records does as the active parts, or leaves them as they are if does is nil.
-func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
+func (w roleRun) recordState(ctx context.Context, active bool, does spec.PartDigests) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
@@ -156,8 +156,9 @@ func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
 	if came.Configured != nil {
 		configured = *came.Configured
 	}
-	err = w.mark(ctx, engine.Mark{Configured: configured, Config: config, Proven: record.Proven, ProvenAt: record.ProvenAt,
-		Active: active})
+	err = w.mark(ctx, engine.Progress{Configured: configured, Config: config, Proven: record.Proven,
+		ProvenAt: record.ProvenAt,
+		Active:   active})
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,10 @@ import (
 )
 
 // sharers returns a host with three running nodes, two of which share a volume.
-func sharers(t *testing.T) (*Worker, *fake.Engine) {
+func sharers(t *testing.T) (*Host, *fake.Engine) {
 	t.Helper()
 	e := fake.New()
-	h := New("local", "karoo", host.Dirs{State: t.TempDir()}, map[string]engine.Engine{"fake": e}, nil)
+	h := ThisMachine("local", "karoo", host.Dirs{State: t.TempDir()}, map[string]engine.Engine{"fake": e}, nil)
 	for id, name := range []string{"a", "b", "c"} {
 		n := &spec.Node{Site: "karoo", Name: name, ID: id + 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own"}}}
 		if name != "c" {
@@ -65,7 +65,7 @@ func TestStillSharers(t *testing.T) {
 	volumes := h.Dirs.Volumes("karoo")
 	for path, want := range map[string]string{"common/@all": "ab", "own/a": "a", "own/c": "c", "own/nobody": ""} {
 		guarded = ""
-		err := h.life.still(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
+		err := h.life.freezeWriters(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
 			if got := states(t, e); got != want || guarded != want {
 				t.Errorf("%s: %q stand still, guarded are %q, want %q", path, got, guarded, want)
 			}
@@ -88,11 +88,11 @@ func TestStillUnknown(t *testing.T) {
 	path := filepath.Join(h.Dirs.Volumes("karoo"), "own/a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // so that the engine returns an error
-	if err := h.life.still(path)(ctx, never); err == nil {
+	if err := h.life.freezeWriters(path)(ctx, never); err == nil {
 		t.Error("an engine that cannot tell who runs gives no error")
 	}
 	h.Engines["fake"] = struct{ engine.Engine }{e} // an engine that cannot freeze
-	if err := h.life.still(path)(t.Context(), never); problem.Exit(err) != int(problem.Unable) {
+	if err := h.life.freezeWriters(path)(t.Context(), never); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("an engine that cannot freeze gives %v", err)
 	}
 }
@@ -104,7 +104,7 @@ func TestStillTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for i, path := range []string{"own/a", "common/@all"} {
 		all.Go(func() {
-			err := h.life.still(filepath.Join(h.Dirs.Volumes("karoo"), path))(t.Context(), func(context.Context) error {
+			err := h.life.freezeWriters(filepath.Join(h.Dirs.Volumes("karoo"), path))(t.Context(), func(context.Context) error {
 				time.Sleep(time.Duration(20+40*i) * time.Millisecond)
 				if states(t, e) == "" {
 					t.Errorf("nobody stands still for %s", path)
@@ -129,16 +129,16 @@ func TestVolumesOfRunningNode(t *testing.T) {
 	if err := d.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Here(dirs)}
+	place := &SiteState{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Local(dirs)}
 	only := struct{ engine.Engine }{d} // hides its optional methods
-	at := work{roles: &roles{Place: place}, engine: only, node: n}
+	at := roleRun{roles: &roles{SiteState: place}, engine: only, node: n}
 	if err := at.remount(t.Context()); err != nil {
 		t.Errorf("the same volumes: %v", err)
 	}
 	other := *n
 	other.Mounts = []spec.Mount{{Volume: "other", Path: "/srv"}}
 	at.node = &other
-	if err := at.remount(t.Context()); problem.Exit(err) != int(problem.Surprise) {
+	if err := at.remount(t.Context()); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("other volumes: %v", err)
 	}
 }

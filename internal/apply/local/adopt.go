@@ -12,7 +12,7 @@ import (
 )
 
 // Adoptions returns the directories that a node would take over from another node on this machine.
-func (h volumeHost) Adoptions(ctx context.Context, of apply.Heritage) ([]apply.Adoption, error) {
+func (h volumeHost) Adoptions(ctx context.Context, of apply.AdoptRequest) ([]apply.Adoption, error) {
 	all, nodes, err := h.heritage(ctx, of)
 	if err != nil {
 		return nil, err
@@ -24,12 +24,12 @@ func (h volumeHost) Adoptions(ctx context.Context, of apply.Heritage) ([]apply.A
 	return adoptions, nil
 }
 
-func (h volumeHost) heritage(ctx context.Context, of apply.Heritage) ([]volume.Adoption, []observe.Node, error) {
+func (h volumeHost) heritage(ctx context.Context, of apply.AdoptRequest) ([]volume.Adoption, []observe.Node, error) {
 	all, err := volume.Adoptions(h.Dirs, h.Key, of.Former, &of.Heir, of.Named)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := nodeHost{h.Place}.List(ctx)
+	nodes, err := nodeHost{h.SiteState}.List(ctx)
 	return all, nodes, err
 }
 
@@ -37,7 +37,7 @@ func (h volumeHost) heritage(ctx context.Context, of apply.Heritage) ([]volume.A
 func (h volumeHost) users(nodes []observe.Node, v volume.Adoption) (names []string) {
 	for i := range nodes {
 		n := &nodes[i]
-		if n.State != observe.Stopped && len(volume.Users(h.Dirs, h.Key, []*spec.Node{&n.Node}, v.From, v.To)) > 0 {
+		if n.State != observe.Stopped && len(volume.Writers(h.Dirs, h.Key, []*spec.Node{&n.Node}, v.From, v.To)) > 0 {
 			names = append(names, n.Name)
 		}
 	}
@@ -45,7 +45,7 @@ func (h volumeHost) users(nodes []observe.Node, v volume.Adoption) (names []stri
 }
 
 // Adopt moves a former node's volumes to its heir.
-func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.Adopted, err error) {
+func (h volumeHost) Adopt(ctx context.Context, of apply.AdoptRequest) (done []apply.AdoptResult, err error) {
 	all, nodes, err := h.heritage(ctx, of)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.
 			if err != nil {
 				return nil, err
 			}
-			if err := e.Mark(ctx, engine.RefOf(&n.Node), engine.Mark{Config: n.Config, Active: n.Active}); err != nil {
+			if err := e.Mark(ctx, engine.RefOf(&n.Node), engine.Progress{Config: n.Config, Active: n.Active}); err != nil {
 				return nil, err
 			}
 		}
@@ -74,7 +74,7 @@ func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.
 			return done, problem.New(problem.Failed, "volume %s of %s was not given to %s", v.Volume, of.Former, of.Heir.Name).
 				Because(err)
 		}
-		done = append(done, apply.Adopted{Volume: v.Volume, To: v.To, Kept: kept})
+		done = append(done, apply.AdoptResult{Volume: v.Volume, To: v.To, Kept: kept})
 	}
 	return done, nil
 }

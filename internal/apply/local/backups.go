@@ -14,23 +14,23 @@ import (
 	"orrery/internal/site/spec"
 )
 
-func (h backupHost) quay() ferry.Place {
-	return ferry.Place{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Guard: h.Guard}
+func (h backupHost) ferrySite() ferry.HostSite {
+	return ferry.HostSite{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Guard: h.Guard}
 }
 
 // Send sends this machine's part of the site.
 func (h backupHost) Send(ctx context.Context, way io.ReadWriter) error {
-	return ferry.Give(ctx, h.quay(), way)
+	return ferry.SendBackup(ctx, h.ferrySite(), way)
 }
 
 // SendMissing sends what backups have lost of the data that this machine sent.
 func (h backupHost) SendMissing(ctx context.Context, way io.ReadWriter) error {
-	return ferry.Find(ctx, h.quay(), way)
+	return ferry.SendMissing(ctx, h.ferrySite(), way)
 }
 
 // Receive stores this machine's part of a backup.
 func (h backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
-	return ferry.Lay(ctx, h.quay(), way)
+	return ferry.StageRestore(ctx, h.ferrySite(), way)
 }
 
 // part returns this machine's part of a restore, or nil if it has none.
@@ -39,7 +39,7 @@ func (h backupHost) part() (*backup.Part, error) {
 }
 
 // Restoring returns how far that part has come.
-func (h backupHost) Restoring(context.Context) (*observe.Restoring, error) {
+func (h backupHost) Restoring(context.Context) (*observe.RestoreProgress, error) {
 	r, err := h.part()
 	if err != nil || r == nil {
 		return nil, err
@@ -54,10 +54,10 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	if r == nil && (to == backup.ToFinish || to == backup.ToDrop || to == backup.ToGiveUp) {
+	if r == nil && (to == backup.StepFinish || to == backup.StepDrop || to == backup.StepAbort) {
 		return nil, nil
 	}
-	if r == nil || r.ID != id && to != backup.ToGiveUp {
+	if r == nil || r.ID != id && to != backup.StepAbort {
 		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).
 			Try("run the same orrery restore again")
 	}
@@ -82,8 +82,8 @@ func (h backupHost) fillRestored(ctx context.Context, e engine.Engine, n *spec.N
 // sweepRestore ends a restore that was not ended although its nodes have their data.
 func (h backupHost) sweepRestore() error {
 	r, err := h.part()
-	if err != nil || r == nil || !r.Over() {
+	if err != nil || r == nil || !r.IsComplete() {
 		return err
 	}
-	return r.End(h.Engines)
+	return r.Finish(h.Engines)
 }

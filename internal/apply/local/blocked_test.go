@@ -52,12 +52,12 @@ type noSecrets struct{ *secret.Keyring }
 func (noSecrets) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, fs.ErrNotExist }
 
 // keeping returns a host with a node, and its recorded jobs.
-func keeping(t *testing.T) (*removal, *Worker, *waiting) {
+func keeping(t *testing.T) (*removal, *Host, *waiting) {
 	t.Helper()
 	m := newRemoval(t)
 	w, later := m.on[0], &waiting{}
 	w.Waiter, w.Ground.Timers = later, later
-	w.Place.Secrets = noSecrets{secret.NewKeyring(&site.Site{Name: "karoo"}, m.dirs[0])}
+	w.SiteState.Secrets = noSecrets{secret.NewKeyring(&site.Site{Name: "karoo"}, m.dirs[0])}
 	return m, w, later
 }
 
@@ -88,7 +88,7 @@ func twinOfKaroo() twin.Record {
 func TestBlocked(t *testing.T) {
 	m, w, later := keeping(t)
 	dirs, ctx := m.dirs[0], t.Context()
-	asTwin := New("sv1", "karoo.dev", dirs, nil, nil)
+	asTwin := ThisMachine("sv1", "karoo.dev", dirs, nil, nil)
 	asTwin.Waiter = later
 	must(t, os.MkdirAll(dirs.Site("karoo.dev"), 0o700))
 	kept := func(name ...string) string { return filepath.Join(dirs.Site("karoo"), filepath.Join(name...)) }
@@ -96,8 +96,8 @@ func TestBlocked(t *testing.T) {
 		return func() error { return w.Runs.Do(ctx, &s, func(string) {}) }
 	}
 	key := func() error { _, err := w.names.hostKey("db"); return err }
-	told := &inventory.Names{Told: []inventory.Told{{Site: "karoo", ID: m.node.ID}}}
-	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Packed: plan.Packed{Tell: told}}),
+	told := &inventory.PeerInfo{Told: []inventory.Recipient{{Site: "karoo", ID: m.node.ID}}}
+	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Payload: plan.Payload{Tell: told}}),
 		step(plan.Step{Kind: plan.ForgetNames})
 	must(t, names())
 	mirrored := apply.Directory{Node: "db", Mirror: "/backup", Every: time.Hour}
@@ -113,12 +113,12 @@ func TestBlocked(t *testing.T) {
 			return w.State.SetCordoned(ctx, &observe.Drain{})
 		}},
 		"that it is so no longer": {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
-		"what follows a reboot": {apply.UnattendedPath(dirs, "karoo", apply.AtBoot),
-			saving(apply.UnattendedPlan{Trigger: apply.AtBoot, Steps: []json.RawMessage{[]byte("{}")}})},
-		"that nothing does": {apply.UnattendedPath(dirs, "karoo", apply.AtBoot),
-			saving(apply.UnattendedPlan{Trigger: apply.AtBoot})},
-		"the way back from a trial": {apply.UnattendedPath(dirs, "karoo", apply.OnTrial),
-			saving(apply.UnattendedPlan{Trigger: apply.OnTrial, Watch: true})},
+		"what follows a reboot": {apply.UnattendedPath(dirs, "karoo", apply.TriggerBoot),
+			saving(apply.UnattendedPlan{Trigger: apply.TriggerBoot, Steps: []json.RawMessage{[]byte("{}")}})},
+		"that nothing does": {apply.UnattendedPath(dirs, "karoo", apply.TriggerBoot),
+			saving(apply.UnattendedPlan{Trigger: apply.TriggerBoot})},
+		"the way back from a trial": {apply.UnattendedPath(dirs, "karoo", apply.TriggerTrial),
+			saving(apply.UnattendedPlan{Trigger: apply.TriggerTrial, Watch: true})},
 		"what is live": {kept("releases.json"), func() error {
 			return w.Releases.Write(t.Context(), observe.Releases{})
 		}},
@@ -140,11 +140,11 @@ func TestBlocked(t *testing.T) {
 			}
 			return err
 		}},
-		"which mirrors are kept": {apply.UnattendedPath(dirs, "karoo", apply.OnMirror), saving(apply.UnattendedPlan{
-			Trigger: apply.OnMirror, Every: map[string]time.Duration{"data": time.Hour}, Of: []apply.Directory{mirrored},
+		"which mirrors are kept": {apply.UnattendedPath(dirs, "karoo", apply.TriggerMirror), saving(apply.UnattendedPlan{
+			Trigger: apply.TriggerMirror, Every: map[string]time.Duration{"data": time.Hour}, Of: []apply.Directory{mirrored},
 		})},
-		"that none is": {apply.UnattendedPath(dirs, "karoo", apply.OnMirror),
-			saving(apply.UnattendedPlan{Trigger: apply.OnMirror})},
+		"that none is": {apply.UnattendedPath(dirs, "karoo", apply.TriggerMirror),
+			saving(apply.UnattendedPlan{Trigger: apply.TriggerMirror})},
 		"an SSH host key": {kept("keys", "db", "ssh_host_ed25519_key"), key},
 		"its public half": {kept("keys", "db", "ssh_host_ed25519_key.pub"), key},
 		"the key of a network": {kept("keys", ".wireguard"), func() error {

@@ -32,8 +32,8 @@ func TestCopyAlongLanes(t *testing.T) {
 		for i, address := range addresses {
 			name, dirs := fmt.Sprint("sv", i+1), host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 			s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
-			f.All = append(f.All, apply.Steer(name, s, dirs, func(apply.Secrets) apply.Host {
-				return counted(New(name, "karoo", dirs, map[string]engine.Engine{"open": openNodes{}}, nil), dials)
+			f.All = append(f.All, apply.NewHostClient(name, s, dirs, func(apply.Secrets) apply.Host {
+				return counted(ThisMachine(name, "karoo", dirs, map[string]engine.Engine{"open": openNodes{}}, nil), dials)
 			}))
 		}
 		dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestCopyAlongLanes(t *testing.T) {
 		must(t, unix.Mkfifo(in("pipe"), 0o600))
 		must(t, os.Mkdir(in("to"), 0o755))
 		copied := func(from, into string, several bool) (bytes int64, err error) {
-			e := apply.CopyErrand{Host: "sv1", From: &spec.Node{Name: "a", Engine: "open"},
+			e := apply.CopyTransfer{Host: "sv1", From: &spec.Node{Name: "a", Engine: "open"},
 				To: &spec.Node{Name: "b", Engine: "open"}, Path: in(from), Into: in(into), Several: several}
 			err = apply.CopyToNode(t.Context(), f, e, "sv2", func(n int64) { bytes += n })
 			return bytes, err
@@ -56,7 +56,7 @@ func TestCopyAlongLanes(t *testing.T) {
 			t.Errorf("%v: %d bytes are there, %d were told of and %d connections made: %v", addresses, len(text), bytes,
 				dials.Load(), err)
 		}
-		if err := apply.CopyToNode(t.Context(), f, apply.CopyErrand{
+		if err := apply.CopyToNode(t.Context(), f, apply.CopyTransfer{
 			Host: "sv2", From: &spec.Node{Name: "a", Engine: "open"}, To: &spec.Node{Name: "b", Engine: "open"},
 			Path: in("from/deep/big"), Into: in("beside"),
 		}, "sv2", nil); err != nil || !tree.Exists(in("beside")) {

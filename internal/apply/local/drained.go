@@ -14,19 +14,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// drainFile returns the path of the mark that no node of the site may move to this host. It is
+// cordonFile returns the path of the mark that no node of the site may move to this host. It is
 // beside the host's other files of the site, and survives a reboot and the removal of all nodes.
-func (h stateHost) drainFile() string { return filepath.Join(h.Dirs.Site(h.Key), "drained.json") }
+func (h stateHost) cordonFile() string { return filepath.Join(h.Dirs.Site(h.Key), "drained.json") }
 
 // Cordoned reads the mark. It returns an error if the mark cannot be read, because the host may be
 // drained.
 func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
-	mark, err := host.ReadJSON[observe.Drain](h.drainFile())
+	mark, err := host.ReadJSON[observe.Drain](h.cordonFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, problem.New(problem.Failed, "the mark that this host is drained cannot be read").At(h.drainFile()).
+		return nil, problem.New(problem.Failed, "the mark that this host is drained cannot be read").At(h.cordonFile()).
 			Because(err).
 			Try("remove the file, and say orrery host drain again if that is so")
 	}
@@ -36,9 +36,9 @@ func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
 // SetCordoned sets the mark, or removes it if mark is nil.
 func (h stateHost) SetCordoned(_ context.Context, mark *observe.Drain) error {
 	if mark != nil {
-		return host.WriteJSON(h.drainFile(), 0o600, mark)
+		return host.WriteJSON(h.cordonFile(), 0o600, mark)
 	}
-	if err := os.Remove(h.drainFile()); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(h.cordonFile()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

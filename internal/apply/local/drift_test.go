@@ -33,15 +33,17 @@ type viewed struct {
 	dir string
 }
 
-func (v viewed) View(engine.Ref) (*tree.Root, error) { return tree.Open(filepath.Join(v.dir, "root")) }
-func (v viewed) Private(engine.Ref) string           { return filepath.Join(v.dir, "upper") }
-func (v viewed) Fill(engine.Ref, string) error       { return errors.ErrUnsupported }
-func (v viewed) Idmap(engine.Ref) (int, error)       { return os.Geteuid(), nil }
+func (v viewed) OpenRoot(engine.Ref) (*tree.Root, error) {
+	return tree.Open(filepath.Join(v.dir, "root"))
+}
+func (v viewed) Private(engine.Ref) string     { return filepath.Join(v.dir, "upper") }
+func (v viewed) Fill(engine.Ref, string) error { return errors.ErrUnsupported }
+func (v viewed) Idmap(engine.Ref) (int, error) { return os.Geteuid(), nil }
 
 // A served node is a running node in memory, with its files in directories.
 type served struct {
 	*testing.T
-	*apply.Steered
+	*apply.HostClient
 	dirs   host.Dirs
 	engine viewed
 	node   *spec.Node
@@ -70,10 +72,10 @@ func newServed(t *testing.T) *served {
 	n := &served{T: t, dirs: host.Dirs{State: dir, Run: dir}, engine: viewed{fake.New(), dir}, unit: "active"}
 	n.engine.Command = n.command
 	store := image.Open(dir)
-	n.Steered = apply.Steer("local", s, n.dirs, func(secrets apply.Secrets) apply.Host {
-		return New("local", s.Key(), n.dirs, map[string]engine.Engine{"fake": n.engine}, secrets).Host
+	n.HostClient = apply.NewHostClient("local", s, n.dirs, func(secrets apply.Secrets) apply.Host {
+		return ThisMachine("local", s.Key(), n.dirs, map[string]engine.Engine{"fake": n.engine}, secrets).Host
 	})
-	spelt, err := spec.NewMaker(s).Node(&s.Nodes[0])
+	spelt, err := spec.NewBuilder(s).Node(&s.Nodes[0])
 	n.must(err)
 	n.node = spelt
 	for path, text := range map[string]string{
@@ -87,7 +89,7 @@ func newServed(t *testing.T) *served {
 	n.writeTo(filepath.Join(store.Tree(spelt.Layer), "srv/web.py"), "serve()\n")
 	n.must(n.engine.Create(t.Context(), spelt))
 	n.must(n.engine.Start(t.Context(), engine.RefOf(spelt)))
-	n.mark(engine.Mark{Configured: true, Config: spelt.Config, Proven: spelt.Config.Health})
+	n.mark(engine.Progress{Configured: true, Config: spelt.Config, Proven: spelt.Config.Health})
 	return n
 }
 
@@ -98,7 +100,7 @@ func (n *served) must(err error) {
 	}
 }
 
-func (n *served) mark(m engine.Mark) {
+func (n *served) mark(m engine.Progress) {
 	n.Helper()
 	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
 	r := &nodedir.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
@@ -136,7 +138,7 @@ func (n *served) drift() []observe.Drift {
 	n.Helper()
 	nodes, err := n.engine.List(n.T.Context(), "karoo")
 	n.must(err)
-	n.must(n.Probe(n.T.Context(), nodes, nil))
+	n.must(n.DetectDrift(n.T.Context(), nodes, nil))
 	return nodes[0].Drift
 }
 
@@ -211,7 +213,7 @@ func TestProbe(t *testing.T) {
 // leaves the node marked as not configured.
 func (n *served) mend(all []observe.Drift) {
 	n.T.Helper()
-	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
+	mend := &plan.Step{Kind: plan.RepairNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
 	n.engine.Crash("Run", "one", 1)
 	if err := n.Do(n.Context(), mend, func(string) {}); err == nil {
 		n.T.Error("a run that was killed has mended it")
@@ -248,7 +250,7 @@ func TestProbeRendered(t *testing.T) {
 	n.want()
 	n.engine.Fail("Run", "one", 99, nil)
 	if all := n.drift(); len(all) == 0 || all[len(all)-1].Kind != observe.DriftNode ||
-		all[len(all)-1].How != observe.Silent {
+		all[len(all)-1].How != observe.Unresponsive {
 		t.Errorf("of a node that does not answer: %v", all)
 	}
 }
@@ -263,13 +265,13 @@ func TestProbeOther(t *testing.T) {
 	n.unit = "inactive"
 	nodes, err := n.engine.List(t.Context(), "karoo")
 	n.must(err)
-	n.must(n.Probe(t.Context(), nodes, map[string]bool{"two": true}))
+	n.must(n.DetectDrift(t.Context(), nodes, map[string]bool{"two": true}))
 	staged := slices.Clone(nodes)
 	staged[0].Staged = true
-	n.must(n.Probe(t.Context(), staged, nil))
+	n.must(n.DetectDrift(t.Context(), staged, nil))
 	stopped := slices.Clone(nodes)
 	stopped[0].State = observe.Stopped
-	n.must(n.Probe(t.Context(), stopped, nil))
+	n.must(n.DetectDrift(t.Context(), stopped, nil))
 	if d := slices.Concat(nodes[0].Drift, staged[0].Drift, stopped[0].Drift); len(d) > 0 {
 		t.Errorf("found is %v", d)
 	}
@@ -277,7 +279,7 @@ func TestProbeOther(t *testing.T) {
 	r.Files[0].Content, r.Files[2].Content = []byte("new {{ .Node.Name }}\n"), []byte("new()\n")
 	n.want("service web.service is stopped, not running")
 	// it was not completely configured: its services and files will be applied with the rest
-	n.mark(engine.Mark{Config: n.node.Config})
+	n.mark(engine.Progress{Config: n.node.Config})
 	n.want()
 	r.Files[2].Content = []byte("serve()\n")
 	n.want("file /srv/web.py is changed, not as in its layer")

@@ -16,9 +16,9 @@ func TestEnding(t *testing.T) {
 	w.reach(w.up())
 	w.below.Delay("Stop", "db", time.Minute)
 	for _, c := range []struct {
-		ending plan.Ending
+		ending plan.StopMode
 		told   int
-	}{{plan.Ending{Timeout: 100 * time.Millisecond}, 1}, {plan.Ending{Hard: true}, 0}} {
+	}{{plan.StopMode{Timeout: 100 * time.Millisecond}, 1}, {plan.StopMode{Hard: true}, 0}} {
 		var told []string
 		begun := time.Now()
 		p := plan.Stop(w.site, w.observed(), plan.Goal{Ending: c.ending})

@@ -11,11 +11,12 @@ import (
 
 // provideEtc writes the files that a node sees in /etc/orrery: names, the environment of its roles,
 // its secrets and the files that contain secrets.
-func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Duties, told *inventory.Names) error {
-	if err := n.tell(told); err != nil {
+func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.RoleActions,
+	told *inventory.PeerInfo) error {
+	if err := n.writeEtc(told); err != nil {
 		return err
 	}
-	if err := quick(n.Dirs.Etc(node.Site, node.ID), "env", duties.Env, 0o644); err != nil {
+	if err := writeUnsynced(n.Dirs.Etc(node.Site, node.ID), "env", duties.Env, 0o644); err != nil {
 		return err
 	}
 	for i := range duties.Roles {
@@ -23,27 +24,28 @@ func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Du
 			return err
 		}
 	}
-	return n.own(node)
+	return n.chownEtc(node)
 }
 
-// own makes the node's root the owner of /etc/orrery and of everything directly in it. Programs
+// chownEtc makes the node's root the owner of /etc/orrery and of everything directly in it. Programs
 // such as munged refuse a secret below a directory that is owned neither by root nor by their user.
-func (n *names) own(node *spec.Node) error {
+func (n *names) chownEtc(node *spec.Node) error {
 	first, err := n.rootOf(node)
 	if err != nil || first == 0 {
 		return err
 	}
-	return nodedir.Own(n.Dirs.Etc(node.Site, node.ID), first)
+	return nodedir.ChownDir(n.Dirs.Etc(node.Site, node.ID), first)
 }
 
 // provideSecrets writes the secrets that a role needs, and its files that contain secrets.
-func (n *names) provideSecrets(ctx context.Context, node *spec.Node, duties *spec.Duties, r *spec.Duty) error {
+func (n *names) provideSecrets(ctx context.Context, node *spec.Node, duties *spec.RoleActions,
+	r *spec.RoleAction) error {
 	for _, use := range r.Secrets {
 		value, err := n.Secrets.Value(ctx, use.Name)
 		if err != nil {
 			return err
 		}
-		if err := n.put(node, "secrets/"+use.Name, []byte(value), use.Owner, use.Mode); err != nil {
+		if err := n.writeNodeFile(node, "secrets/"+use.Name, []byte(value), use.Owner, use.Mode); err != nil {
 			return err
 		}
 	}
@@ -56,7 +58,7 @@ func (n *names) provideSecrets(ctx context.Context, node *spec.Node, duties *spe
 		if err != nil {
 			return err
 		}
-		if err := n.put(node, role.SecretFile(f.Path), text, f.Owner, f.Mode); err != nil {
+		if err := n.writeNodeFile(node, role.SecretFilePath(f.Path), text, f.Owner, f.Mode); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // Forget removes all that this host keeps of the site. It returns an error if nodes, volumes or
 // snapshots of the site are left. It leaves what other sites use too, and returns a list of that.
 func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
-	nodes, err := nodeHost{h.Place}.List(ctx)
+	nodes, err := nodeHost{h.SiteState}.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	}
 	store := image.Open(h.Dirs.State)
 	if layers, err := store.Layers(); err == nil && len(layers) > 0 {
-		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", humanize.Count(len(layers), "layer"),
+		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", humanize.Plural(len(layers), "layer"),
 			store.Dir))
 	}
 	helper := filepath.Join(h.Dirs.State, "helper")

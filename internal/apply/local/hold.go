@@ -17,11 +17,11 @@ import (
 // files that nodes see of the host stays in memory.
 func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
-	lock, err := h.Dirs.TakeSite(ctx, key, by)
+	lock, err := h.Dirs.LockSite(ctx, key, by)
 	if err != nil {
 		return nil, err
 	}
-	evict, err := host.HoldInMemory(ctx, h.Dirs.Run)
+	evict, err := host.EnsureInMemory(ctx, h.Dirs.Run)
 	if err != nil {
 		lock.Release()
 		return nil, err
@@ -77,7 +77,7 @@ func (h nodeHost) Console(n *spec.Node) (host.Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of, ok := e.(engine.Consoled); ok {
+	if of, ok := e.(engine.ConsoleProvider); ok {
 		return of.Console(engine.RefOf(n)), nil
 	}
 	return nil, problem.New(problem.Unable,
@@ -91,7 +91,7 @@ func (h nodeHost) Screen(n *spec.Node) (host.Screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of, ok := e.(engine.Screened); ok {
+	if of, ok := e.(engine.ScreenProvider); ok {
 		return of.Screen(engine.RefOf(n)), nil
 	}
 	return nil, problem.New(problem.Unable,

@@ -1,7 +1,7 @@
 // Package local carries out the steps of a plan on the machine on which Orrery runs.
 //
 // A Worker does the steps. It knows nothing of the site but its key: everything needed for a step
-// comes with the step. An apply.Steered has the site and packs the steps. For a remote host, package
+// comes with the step. An apply.HostClient has the site and packs the steps. For a remote host, package
 // remote encodes them and sends them to a Worker there.
 package local
 
@@ -18,12 +18,12 @@ import (
 	"orrery/internal/host"
 )
 
-// New returns the machine that runs Orrery as a host of the site with this key. Name is the site's
+// ThisMachine returns the machine that runs Orrery as a host of the site with this key. Name is the site's
 // name for the host.
-func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, secrets apply.Secrets) *Worker {
-	return NewWorker(Place{
+func ThisMachine(name, key string, dirs host.Dirs, engines map[string]engine.Engine, secrets apply.Secrets) *Host {
+	return NewHost(SiteState{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
-		Ground: backends.Here(dirs),
+		Ground: backends.Local(dirs),
 	})
 }
 
@@ -33,4 +33,4 @@ func (h nodeHost) Log(_ context.Context, node string) (io.ReadCloser, error) {
 }
 
 // ByName returns the engines.
-func (p *Place) ByName() map[string]engine.Engine { return maps.Clone(p.Engines) }
+func (p *SiteState) ByName() map[string]engine.Engine { return maps.Clone(p.Engines) }

@@ -25,7 +25,7 @@ func (n *names) hostKey(node string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 {
 		// after a power cut, the file may be empty because its content never reached the disk
 		name, _, _ := strings.Cut(n.Key, ".") // the site key of a twin is SITE.TWIN
-		private, err = login.MakeKey(path, node+"."+name)
+		private, err = login.GenerateKey(path, node+"."+name)
 	}
 	if err != nil {
 		return "", err
@@ -39,5 +39,5 @@ func (n *names) hostKey(node string) (string, error) {
 	if existing, err := os.ReadFile(path + ".pub"); err == nil && bytes.Equal(existing, line) {
 		return string(line), nil
 	}
-	return string(line), quick(filepath.Dir(path), filepath.Base(path)+".pub", line, 0o644)
+	return string(line), writeUnsynced(filepath.Dir(path), filepath.Base(path)+".pub", line, 0o644)
 }

@@ -14,7 +14,7 @@ import (
 // one of the files was lost or left empty.
 func TestHostKey(t *testing.T) {
 	dir := t.TempDir()
-	h := New("local", "karoo", host.Dirs{State: dir, Run: dir}, nil, nil)
+	h := ThisMachine("local", "karoo", host.Dirs{State: dir, Run: dir}, nil, nil)
 	path := filepath.Join(h.Dirs.Keys("karoo"), "web", "ssh_host_ed25519_key")
 	get := func() string {
 		t.Helper()

@@ -29,7 +29,7 @@ func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) err
 		return role.Build(ctx, in, l, h.Ground.Packages.Install, log, say)
 	}
 	if err := h.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
-		return problem.New(problem.Kind(problem.Exit(err)), "layer %s was not built", l.Title).Because(err).
+		return problem.New(problem.Kind(problem.ExitCode(err)), "layer %s was not built", l.Title).Because(err).
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
 	return nil

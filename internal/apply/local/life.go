@@ -20,9 +20,9 @@ import (
 	"orrery/internal/volume"
 )
 
-// life creates, starts, stops and moves nodes.
-type life struct {
-	*Place
+// lifecycle creates, starts, stops and moves nodes.
+type lifecycle struct {
+	*SiteState
 	names *names
 	// held while nodes are frozen for a copy: they must not be resumed while another copy needs
 	// them frozen
@@ -45,18 +45,18 @@ func stop(ctx context.Context, e engine.Engine, ref engine.Ref, timeout time.Dur
 }
 
 // create creates a node and the SSH host key by which clients recognise it.
-func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error {
+func (l *lifecycle) create(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if _, err := l.names.hostKey(n.Name); err != nil {
 		return err
 	}
 	if err := e.Create(ctx, n); err != nil {
 		return err
 	}
-	return backupHost{l.Place}.fillRestored(ctx, e, n)
+	return backupHost{l.SiteState}.fillRestored(ctx, e, n)
 }
 
 // replace recreates a node with other layers.
-func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error {
+func (l *lifecycle) replace(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	keeper, err := keeperOf(e, n)
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error
 
 // keeperOf returns the engine of a node that is replaced. No plan replaces nodes of an engine that
 // keeps nothing.
-func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
-	if keeper, ok := e.(engine.Keeper); ok {
+func keeperOf(e engine.Engine, n *spec.Node) (engine.Replacer, error) {
+	if keeper, ok := e.(engine.Replacer); ok {
 		return keeper, nil
 	}
 	return nil, problem.New(problem.Surprise, "node %s: the engine %s keeps nothing of what it replaces", n.Name,
@@ -75,7 +75,7 @@ func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
 }
 
 // restore restores a replaced node, unless it was never replaced.
-func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) error {
+func (l *lifecycle) restore(ctx context.Context, e engine.Engine, as *spec.Node) error {
 	record, err := l.recorded(as)
 	if err == nil && record.Base == as.Base && record.Layer == as.Layer {
 		return nil
@@ -89,12 +89,12 @@ func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) erro
 
 // start provides the files that a node needs at boot, then boots it. A node that is no longer
 // declared already has them.
-func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
+func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	n, run := s.Node, runOf(l.Dirs, l.Key)
 	if err := l.provide(ctx, n); err != nil {
 		return err
 	}
-	if err := (backupHost{l.Place}).fillRestored(ctx, e, n); err != nil {
+	if err := (backupHost{l.SiteState}).fillRestored(ctx, e, n); err != nil {
 		// the run that created the node may have been killed before it filled it
 		return err
 	}
@@ -110,13 +110,13 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	}
 	active := record.Active
 	if active && n.Staged { // it was live, and was stopped before it could be retired
-		if err := l.quieten(ctx, e, n, s.Duties); err != nil {
+		if err := l.disableServices(ctx, e, n, s.Duties); err != nil {
 			return err
 		}
 		active = false
 	}
 	if record.Proven != "" || record.Active != active { // the former health check was of what ran before
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: record.Configured, Config: record.Config,
+		if err := e.Mark(ctx, ref, engine.Progress{Configured: record.Configured, Config: record.Config,
 			Active: active}); err != nil {
 			return err
 		}
@@ -125,18 +125,18 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
 		return err
 	}
-	if err := l.Ground.Networks.Guard(ctx, network.Ports(&record.Node)); err != nil {
+	if err := l.Ground.Networks.AddAntiSpoof(ctx, network.Ports(&record.Node)); err != nil {
 		return err
 	}
 	if err := e.Start(ctx, ref); err != nil {
 		return err
 	}
-	return nodedir.Of(l.Dirs, l.Key, n.ID).Move().Runs()
+	return nodedir.Of(l.Dirs, l.Key, n.ID).Move().Finish()
 }
 
-// renew makes a node continue in the current programs of the host, and reports for how long it was
+// liveUpgrade makes a node continue in the current programs of the host, and reports for how long it was
 // frozen.
-func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
+func (l *lifecycle) liveUpgrade(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
 	renewer, ok := e.(engine.Renewer)
 	if !ok {
 		return problem.New(problem.Surprise, "node %s: the engine %s lets no node go on in other programs", n.Name,
@@ -150,8 +150,9 @@ func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	return err
 }
 
-// quieten makes a stopped node boot without the services that only a live node runs.
-func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
+// disableServices makes a stopped node boot without the services that only a live node runs.
+func (l *lifecycle) disableServices(ctx context.Context, e engine.Engine, n *spec.Node,
+	duties *spec.RoleActions) error {
 	if duties == nil {
 		return problem.New(problem.Surprise, "node %s is not declared any more, and would do what only a live node does",
 			n.Name).Try("plan again")
@@ -175,14 +176,14 @@ func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, dutie
 // inject writes the files of a node's roles before it boots, which is faster than doing so in the
 // running node. If it returns an error, the files are written once the node runs, and problems with
 // them are reported then. It skips nodes with volumes, because a file may belong on a volume.
-func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
+func (l *lifecycle) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.RoleActions) error {
 	injector, ok := e.(engine.Injector)
 	if !ok || duties == nil || len(n.Mounts) > 0 {
 		return errors.ErrUnsupported
 	}
 	var files []host.File
 	for i := range duties.Roles {
-		files = append(files, role.Files(&duties.Roles[i])...)
+		files = append(files, role.RenderedFiles(&duties.Roles[i])...)
 	}
 	if len(files) == 0 {
 		return nil
@@ -191,12 +192,12 @@ func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties
 }
 
 // move moves the links of nodes to other networks in one batch, and then records the new links.
-func (l *life) move(ctx context.Context, moves []plan.Move) error {
+func (l *lifecycle) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
 	var live []string // network namespaces of the nodes that go live
 	for _, m := range moves {
-		if s, ok := l.Engines[m.Is.Engine].(engine.Spacer); ok && !m.Is.Staged {
-			if at := s.Space(engine.RefOf(m.Is)); at != "" {
+		if s, ok := l.Engines[m.Is.Engine].(engine.NetNamespacer); ok && !m.Is.Staged {
+			if at := s.NetNamespace(engine.RefOf(m.Is)); at != "" {
 				live = append(live, at)
 			}
 		}
@@ -217,12 +218,12 @@ func (l *life) move(ctx context.Context, moves []plan.Move) error {
 			now = append(now, m.Is) // clients wait for these nodes
 		}
 	}
-	err := l.moved(ctx, now)
-	return errors.Join(err, l.moved(ctx, later))
+	err := l.updateLinks(ctx, now)
+	return errors.Join(err, l.updateLinks(ctx, later))
 }
 
-// moved tells the engines where the links of nodes are now.
-func (l *life) moved(ctx context.Context, nodes []*spec.Node) error {
+// updateLinks tells the engines where the links of nodes are now.
+func (l *lifecycle) updateLinks(ctx context.Context, nodes []*spec.Node) error {
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
@@ -240,8 +241,8 @@ func (l *life) moved(ctx context.Context, nodes []*spec.Node) error {
 
 // provide makes the volumes of a node that is about to start, or copies of them for a node in
 // quarantine.
-func (l *life) provide(ctx context.Context, n *spec.Node) error {
-	account := func(owner string) (int, int, error) { return image.Account(l.trees(n), owner) }
+func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
+	account := func(owner string) (int, int, error) { return image.LookupAccount(l.trees(n), owner) }
 	for _, m := range n.Mounts {
 		var err error
 		switch m.Copy {
@@ -259,9 +260,9 @@ func (l *life) provide(ctx context.Context, n *spec.Node) error {
 }
 
 // provideCopy copies a volume for the quarantine while all nodes that write to it are frozen.
-func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account) error {
+func (l *lifecycle) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
 	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account,
-		l.still(volume.Path(l.Dirs, n.Site, n.Name, volume.Live(m))))
+		l.freezeWriters(volume.Path(l.Dirs, n.Site, n.Name, volume.LiveMount(m))))
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
 	for _, what := range made.Left {
@@ -270,10 +271,10 @@ func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, acco
 	return err
 }
 
-// still returns a function that freezes all nodes of the site that write to the directory of a
+// freezeWriters returns a function that freezes all nodes of the site that write to the directory of a
 // volume while it is copied. If a running writer cannot be frozen, or it is unknown which nodes
 // run, nothing is copied.
-func (l *life) still(path string) volume.Still {
+func (l *lifecycle) freezeWriters(path string) volume.FreezeFunc {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		l.standing.Lock()
 		defer l.standing.Unlock()
@@ -281,7 +282,7 @@ func (l *life) still(path string) volume.Still {
 		if err != nil {
 			return err
 		}
-		writers := volume.Users(l.Dirs, l.Key, running, path)
+		writers := volume.Writers(l.Dirs, l.Key, running, path)
 		if len(writers) == 0 {
 			return do(ctx)
 		}
@@ -291,7 +292,7 @@ func (l *life) still(path string) volume.Still {
 				return err
 			}
 		}
-		_, err = engine.Still(ctx, l.Engines, writers, do)
+		_, err = engine.WhileFrozen(ctx, l.Engines, writers, do)
 		if err == nil {
 			letGo() // if Still failed, the guard resumes the nodes that are still frozen as soon as this process ends
 		}

@@ -36,8 +36,8 @@ import (
 // A world is a site on a host whose parts are in memory, except for its files.
 type world struct {
 	*testing.T
-	*apply.Steered
-	host  *local.Worker // the worker of the host
+	*apply.HostClient
+	host  *local.Host // the worker of the host
 	below *fake.Host
 	site  *site.Site
 	ran   []string // commands that were run in nodes
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 				{Name: "show", When: site.Active, Script: []byte("show"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute},
 			},
 			Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Owner: "root:root", Mode: 0o755, Exclusive: true,
-				Quarantine: site.Snapshot}},
+				Quarantine: site.CopySnapshot}},
 			Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Minute, Interval: time.Second,
 				Within: time.Minute}},
 		}},
@@ -99,12 +99,12 @@ func newWorld(t *testing.T) *world {
 // begin replaces the host by one that another process opens.
 func (w *world) begin(dirs host.Dirs) {
 	var releases map[int]*site.Site
-	if w.Steered != nil {
+	if w.HostClient != nil {
 		releases = w.releases()
 	}
-	w.Steered = apply.Steer("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
-		w.host = local.New("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, secrets)
-		w.host.Ground = memory.Ground(w.below, dirs)
+	w.HostClient = apply.NewHostClient("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
+		w.host = local.ThisMachine("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, secrets)
+		w.host.Ground = memory.Backends(w.below, dirs)
 		return w.host.Host
 	})
 	for number, s := range releases {
@@ -113,10 +113,14 @@ func (w *world) begin(dirs host.Dirs) {
 }
 
 // releases returns the releases of its site by number.
-func (w *world) releases() map[int]*site.Site { return apply.Alone(w.Steered).Views().Releases() }
+func (w *world) releases() map[int]*site.Site {
+	return apply.SingleHost(w.HostClient).Views().Releases()
+}
 
 // release adds a release of its site to the world.
-func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Views().Add(number, s) }
+func (w *world) release(number int, s *site.Site) {
+	apply.SingleHost(w.HostClient).Views().Add(number, s)
+}
 
 // tried is an engine that counts how often it is tested.
 type tried struct {
@@ -124,7 +128,7 @@ type tried struct {
 	times *int
 }
 
-func (e tried) Try(context.Context) observe.Capabilities {
+func (e tried) ProbeCapabilities(context.Context) observe.Capabilities {
 	*e.times++
 	return observe.Capabilities{Accel: observe.TCG}
 }
@@ -242,20 +246,21 @@ func TestEtc(t *testing.T) {
 	for name, want := range map[string]string{
 		"hosts": "10.0.0.10 db.karoo db db.cam.karoo", "inventory.json": `"db"`,
 		"ssh_known_hosts": "web,web.karoo,web.cam.karoo,10.0.0.11 ssh-ed25519 ",
-		"env":             `PORT="80"`, "secrets/password": password, role.SecretFile("/etc/key"): `key="` + password + `"`,
+		"env":             `PORT="80"`, "secrets/password": password,
+		role.SecretFilePath("/etc/key"): `key="` + password + `"`,
 	} {
 		text, err := os.ReadFile(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v: %s", name, err, text)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), role.SecretFile("/etc/key"))); err != nil ||
+	if info, err := os.Stat(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), role.SecretFilePath("/etc/key"))); err != nil ||
 		info.Mode().Perm() != 0o600 {
 		t.Errorf("the file with a secret is open: %v", err)
 	}
 	ref := engine.RefOf(n)
 	if got := w.file(ref, "/etc/web") + w.file(ref, "/etc/key"); got != "first of web\n/etc/orrery/"+
-		role.SecretFile("/etc/key") {
+		role.SecretFilePath("/etc/key") {
 		t.Errorf("the node has %q", got)
 	}
 	if got := w.Secrets.Redact("x " + password); got != "x <secret password>" {
@@ -504,7 +509,7 @@ func TestBareEngine(t *testing.T) {
 	}
 	gone := *n
 	gone.Name, gone.ID = "nobody", 7
-	for _, kind := range []plan.Kind{plan.ConfigureNode, plan.CheckNode, plan.MendNode, plan.RetireNode} {
+	for _, kind := range []plan.Kind{plan.ConfigureNode, plan.CheckNode, plan.RepairNode, plan.RetireNode} {
 		if err := do(kind, &gone); err == nil || !strings.Contains(err.Error(), "not declared") {
 			t.Errorf("%s of a node that is not declared: %v", kind, err)
 		}
@@ -566,7 +571,7 @@ func TestPortsAreGuardedAgain(t *testing.T) {
 	w.settled(w.reach(w.up()))
 	on := &unguarded{Networks: w.host.Ground.Networks}
 	w.host.Ground.Networks = on
-	cam := spec.NewMaker(w.site).Networks()[0]
+	cam := spec.NewBuilder(w.site).Networks()[0]
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Network: &cam}, func(string) {}))
 	if len(on.guarded) != 2 || on.guarded[0].Bridge != cam.Bridge {
 		t.Errorf("guarded are %+v", on.guarded)
@@ -583,14 +588,14 @@ type walls struct {
 	records backends.Records
 }
 
-func (w *walls) Guard(_ context.Context, ports []network.Port) error {
+func (w *walls) AddAntiSpoof(_ context.Context, ports []network.Port) error {
 	for _, p := range ports {
 		w.guarded[p.Link] = true
 	}
 	return nil
 }
 
-func (w *walls) Unguard(_ context.Context, site string, still []network.Port) error {
+func (w *walls) RemoveAntiSpoof(_ context.Context, site string, still []network.Port) error {
 	clear(w.guarded)
 	for _, p := range still {
 		w.guarded[p.Link] = p.Site == site

@@ -26,43 +26,43 @@ import (
 	"orrery/internal/volume"
 )
 
-// moves handles nodes on their way to and from other hosts. What has been sent is remembered for
+// nodeMoves handles nodes on their way to and from other hosts. What has been sent is remembered for
 // one run only, and the next run sends everything again.
-type moves struct {
-	*Place
+type nodeMoves struct {
+	*SiteState
 	mutex   sync.Mutex
 	senders map[int]*treesync.Sender
 	sums    map[int]string // digests of what was sent of nodes when they were frozen
 }
 
-func (m *moves) dir(id int) nodedir.Dir { return nodedir.Of(m.Dirs, m.Key, id) }
+func (m *nodeMoves) dir(id int) nodedir.Dir { return nodedir.Of(m.Dirs, m.Key, id) }
 
-func (m *moves) store(id int) treesync.Receiver {
+func (m *nodeMoves) store(id int) treesync.Receiver {
 	return treesync.Receiver{Dir: filepath.Join(m.Dirs.Arrivals(m.Key), strconv.Itoa(id))}
 }
 
 // observe adds the nodes that are moving to seen.
-func (m *moves) observe(seen *observe.Host) error {
-	away, err := nodedir.Away(m.Dirs, m.Key)
+func (m *nodeMoves) observe(seen *observe.Host) error {
+	away, err := nodedir.ListMoved(m.Dirs, m.Key)
 	if err != nil {
 		return err
 	}
 	for _, f := range away {
-		g, _ := m.dir(f.ID).Move().Given()
+		g, _ := m.dir(f.ID).Move().MovedTo()
 		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active,
-			Resume: m.dir(f.ID).Move().Resumes()}
-		seen.Given = append(seen.Given, observe.Given{Node: n, To: g.To, Sum: g.Sum})
+			Resume: m.dir(f.ID).Move().MustResume()}
+		seen.Given = append(seen.Given, observe.OutgoingMove{Node: n, To: g.To, Sum: g.Sum})
 	}
 	all, err := treesync.States(m.Dirs.Arrivals(m.Key))
 	for _, r := range all {
-		seen.Arrivals = append(seen.Arrivals, observe.Arrival{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
+		seen.Arrivals = append(seen.Arrivals, observe.IncomingMove{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
 			Whole: r.Whole})
 	}
 	return err
 }
 
 // sweep removes the received data of nodes that now exist here.
-func (m *moves) sweep() error {
+func (m *nodeMoves) sweep() error {
 	entries, err := os.ReadDir(m.Dirs.Arrivals(m.Key))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -72,7 +72,7 @@ func (m *moves) sweep() error {
 		if bad != nil {
 			continue
 		}
-		_, given := m.dir(id).Move().Given()
+		_, given := m.dir(id).Move().MovedTo()
 		if r, bad := m.store(id).Read(); bad != nil || r.ID != id || tree.Exists(m.dir(id).Path()) && !given {
 			err = errors.Join(err, m.store(id).Remove())
 		}
@@ -80,11 +80,11 @@ func (m *moves) sweep() error {
 	return err
 }
 
-// own returns the directories of the volumes that move with a node, by the names under which they
+// movingVolumes returns the directories of the volumes that move with a node, by the names under which they
 // are sent. These are the volumes in this host's state directory that no other node uses. For a
 // node in quarantine, they are the copies. Neither the volumes that it shares with the live node
 // nor the keys are its own.
-func (m *moves) own(n *spec.Node) map[string]string {
+func (m *nodeMoves) movingVolumes(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
 		owned := at.From().WithState && at.Copy == ""
@@ -98,8 +98,8 @@ func (m *moves) own(n *spec.Node) map[string]string {
 	return all
 }
 
-// keys returns the directory of the node's SSH host keys, or "" if it has no keys of its own.
-func (m *moves) keys(n *spec.Node) string {
+// hostKeyDir returns the directory of the node's SSH host keys, or "" if it has no keys of its own.
+func (m *nodeMoves) hostKeyDir(n *spec.Node) string {
 	if n.Staged {
 		return ""
 	}
@@ -107,7 +107,7 @@ func (m *moves) keys(n *spec.Node) string {
 }
 
 // runs reports whether a node is running rather than frozen or stopped.
-func (m *moves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, error) {
+func (m *nodeMoves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, error) {
 	nodes, err := e.List(ctx, m.Key)
 	i := slices.IndexFunc(nodes, func(other observe.Node) bool { return other.ID == n.ID })
 	if err == nil && i < 0 {
@@ -119,14 +119,14 @@ func (m *moves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, 
 // Copying a running node ends when at most little bytes are left or after often rounds. It also
 // ends when a round leaves more than shrink times the bytes of the round before.
 const (
-	little = 1 << 20
-	shrink = 0.8
-	often  = 8
+	minRoundBytes = 1 << 20
+	maxRoundRatio = 0.8
+	maxRounds     = 8
 )
 
 // send sends another host over a stream what a node has written. For a frozen node, it sends the
 // rest. It returns the digest of all data that the receiver then has.
-func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
+func (m *nodeMoves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
 	r, err := m.recorded(s.Was)
 	if err != nil {
 		return "", err
@@ -144,11 +144,11 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	if runs, err := m.runs(ctx, e, n); err != nil || runs && still {
 		return "", cmp.Or[error](err, problem.New(problem.Surprise, "node %s runs", n.Name).Try("plan again"))
 	}
-	sources := []treesync.Source{{Name: "private", Dir: of.Private(engine.RefOf(n)), Without: of.OfHost(n)}}
-	if keys := m.keys(n); keys != "" {
+	sources := []treesync.Source{{Name: "private", Dir: of.Private(engine.RefOf(n)), Without: of.HostSpecificFiles(n)}}
+	if keys := m.hostKeyDir(n); keys != "" {
 		sources = append(sources, treesync.Source{Name: "keys", Dir: keys})
 	}
-	for name, dir := range m.own(n) {
+	for name, dir := range m.movingVolumes(n) {
 		sources = append(sources, treesync.Source{Name: name, Dir: dir})
 	}
 	slices.SortFunc(sources, func(a, b treesync.Source) int { return strings.Compare(a.Name, b.Name) })
@@ -178,7 +178,8 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 			say("left behind: " + strings.Join(round.Left, "; "))
 		}
 		weight := round.Bytes + int64(round.Files)*4096
-		if still || weight < little || i == often || before >= 0 && float64(weight) > shrink*float64(before) {
+		if still || weight < minRoundBytes || i == maxRounds || before >= 0 &&
+			float64(weight) > maxRoundRatio*float64(before) {
 			if still {
 				m.mutex.Lock()
 				m.sums[n.ID] = round.Sum
@@ -190,8 +191,8 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	}
 }
 
-// free returns an error if the node to be received already exists.
-func (m *moves) free(s *plan.Step) error {
+// checkAbsent returns an error if the node to be received already exists.
+func (m *nodeMoves) checkAbsent(s *plan.Step) error {
 	if dir := m.dir(s.Node.ID).Path(); tree.Exists(dir) {
 		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(dir).
 			Try("plan again")
@@ -199,38 +200,38 @@ func (m *moves) free(s *plan.Step) error {
 	return nil
 }
 
-// take stores what another host sends of a node, until the stream ends. The data is not trusted.
-func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
-	if err := m.free(s); err != nil {
+// receiveData stores what another host sends of a node, until the stream ends. The data is not trusted.
+func (m *nodeMoves) receiveData(s *plan.Step, way io.ReadWriter) error {
+	if err := m.checkAbsent(s); err != nil {
 		return err
 	}
-	own := m.own(s.Node)
+	own := m.movingVolumes(s.Node)
 	return m.store(s.Node.ID).Receive(way, treesync.State{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer},
 		func(name string) bool {
 			_, ok := own[name]
-			return ok || name == "private" || name == "keys" && m.keys(s.Node) != ""
+			return ok || name == "private" || name == "keys" && m.hostKeyDir(s.Node) != ""
 		})
 }
 
 // do does a step of a move, except for the copying.
-func (m *moves) do(ctx context.Context, s *plan.Step) error {
+func (m *nodeMoves) do(ctx context.Context, s *plan.Step) error {
 	switch s.Kind {
-	case plan.GiveNode:
-		return m.give(ctx, s)
+	case plan.HandOverNode:
+		return m.handOver(ctx, s)
 	case plan.ReceiveNode:
 		return m.receive(ctx, s)
-	case plan.LeaveNode:
-		return m.leave(ctx, s)
+	case plan.CleanUpNode:
+		return m.removeMoved(ctx, s)
 	case plan.ReclaimNode:
-		return m.dir(s.Was.ID).Move().Reclaim()
-	case plan.DropNode:
-		return m.drop(ctx, s.Was)
+		return m.dir(s.Was.ID).Move().Cancel()
+	case plan.DiscardNode:
+		return m.dropReceived(ctx, s.Was)
 	}
 	return unknown(s)
 }
 
-// give records that a node belongs to another host, which has all of its data.
-func (m *moves) give(ctx context.Context, s *plan.Step) error {
+// handOver records that a node belongs to another host, which has all of its data.
+func (m *nodeMoves) handOver(ctx context.Context, s *plan.Step) error {
 	r, err := m.recorded(s.Was)
 	if err != nil {
 		return err
@@ -246,12 +247,12 @@ func (m *moves) give(ctx context.Context, s *plan.Step) error {
 		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name,
 			s.Peer).Try("plan again"))
 	}
-	return m.dir(r.ID).Move().Give(nodedir.Giving{To: s.Peer, Sum: sum})
+	return m.dir(r.ID).Move().SetMovedTo(nodedir.MoveRecord{To: s.Peer, Sum: sum})
 }
 
 // receive creates a node from the received data. Until it ends, the data is marked as incomplete. A
 // run that finds it so drops the data, and the node goes back to the host that sent it.
-func (m *moves) receive(ctx context.Context, s *plan.Step) error {
+func (m *nodeMoves) receive(ctx context.Context, s *plan.Step) error {
 	e, err := m.engine(s.Node)
 	if err != nil {
 		return err
@@ -268,9 +269,9 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	if err := store.Write(state); err != nil {
 		return err
 	}
-	for name, path := range m.own(s.Node) {
+	for name, path := range m.movingVolumes(s.Node) {
 		if from := store.Tree(name); tree.Exists(from) {
-			if err := aside(path); err != nil {
+			if err := setAsideVolume(path); err != nil {
 				return err
 			}
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -281,29 +282,29 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 			}
 		}
 	}
-	if keys := m.keys(s.Node); keys != "" {
-		if err := takeKeys(store, keys); err != nil {
+	if keys := m.hostKeyDir(s.Node); keys != "" {
+		if err := storeKeys(store, keys); err != nil {
 			return err
 		}
 	}
-	mark := engine.Mark{Configured: s.Configured, Config: s.Was.Config, Active: s.Active}
+	mark := engine.Progress{Configured: s.Configured, Config: s.Was.Config, Active: s.Active}
 	if err := of.Receive(ctx, s.Node, store.Tree("private"), mark, s.Runs); err != nil {
 		return err
 	}
 	return store.Remove()
 }
 
-// aside renames a volume that a node of the same name once left here.
-func aside(path string) error {
+// setAsideVolume renames a volume that a node of the same name once left here.
+func setAsideVolume(path string) error {
 	if !tree.Exists(path) {
 		return nil
 	}
 	return os.Rename(path, path+".before-"+time.Now().UTC().Format("20060102-150405.000"))
 }
 
-// takeKeys stores the SSH host keys of a node. Because another host has sent them, it accepts only
+// storeKeys stores the SSH host keys of a node. Because another host has sent them, it accepts only
 // small files and writes them as new files.
-func takeKeys(from treesync.Receiver, to string) error {
+func storeKeys(from treesync.Receiver, to string) error {
 	files, err := from.Files("keys")
 	if err != nil || len(files) == 0 { // the node had no keys
 		return err
@@ -323,9 +324,9 @@ func takeKeys(from treesync.Receiver, to string) error {
 	return nil
 }
 
-// leave removes what is kept of a node that has moved to another host.
-func (m *moves) leave(ctx context.Context, s *plan.Step) error {
-	g, given := m.dir(s.Was.ID).Move().Given()
+// removeMoved removes what is kept of a node that has moved to another host.
+func (m *nodeMoves) removeMoved(ctx context.Context, s *plan.Step) error {
+	g, given := m.dir(s.Was.ID).Move().MovedTo()
 	if !given {
 		if !tree.Exists(m.dir(s.Was.ID).Path()) {
 			return nil // a run that was killed has already removed it
@@ -340,12 +341,12 @@ func (m *moves) leave(ctx context.Context, s *plan.Step) error {
 	return m.remove(ctx, s.Was)
 }
 
-// drop removes the received data of a node, even if the node was created from it but has not run
+// dropReceived removes the received data of a node, even if the node was created from it but has not run
 // here.
-func (m *moves) drop(ctx context.Context, n *spec.Node) error {
+func (m *nodeMoves) dropReceived(ctx context.Context, n *spec.Node) error {
 	dir := m.dir(n.ID)
 	if tree.Exists(dir.Path()) {
-		if !dir.Move().Came() {
+		if !dir.Move().Arrived() {
 			return problem.New(problem.Surprise, "node %s has run on this host", n.Name).At(dir.Path()).Try("plan again")
 		}
 		if err := m.remove(ctx, n); err != nil {
@@ -356,19 +357,19 @@ func (m *moves) drop(ctx context.Context, n *spec.Node) error {
 }
 
 // remove removes a node with its volumes and keys.
-func (m *moves) remove(ctx context.Context, n *spec.Node) error {
+func (m *nodeMoves) remove(ctx context.Context, n *spec.Node) error {
 	r, err := m.dir(n.ID).Read()
 	if err != nil {
 		return err
 	}
-	for _, path := range m.own(&r.Node) {
+	for _, path := range m.movingVolumes(&r.Node) {
 		if tree.Exists(path) {
 			if err := m.Ground.Volumes.Erase(path); err != nil {
 				return err
 			}
 		}
 	}
-	if keys := m.keys(&r.Node); keys != "" {
+	if keys := m.hostKeyDir(&r.Node); keys != "" {
 		if err := tree.RemoveAll(keys); err != nil {
 			return err
 		}

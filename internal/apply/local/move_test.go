@@ -31,7 +31,7 @@ import (
 type mover struct {
 	*testing.T
 	dirs [2]host.Dirs
-	on   [2]*Worker
+	on   [2]*Host
 	node *spec.Node
 	sent string // the digest of what the first host has sent last
 }
@@ -55,12 +55,12 @@ func newMover(t *testing.T) *mover {
 	m.again()
 	must(t, m.engine(0).Create(t.Context(), m.node))
 	private := m.engine(0).Private(engine.RefOf(m.node))
-	hold := filepath.Join(private, vm.Hold)
+	hold := filepath.Join(private, vm.DiskDir)
 	for path, text := range map[string]string{
 		filepath.Join(private, "root/f"): "written", filepath.Join(hold, "root.qcow2"): "root",
-		filepath.Join(hold, vm.SeenFile):                                 "{}",
-		filepath.Join(m.on[0].moves.own(m.node)["volumes/data"], "rows"): "rows",
-		filepath.Join(m.dirs[0].Keys("karoo"), "db/ssh_host_key"):        "key",
+		filepath.Join(hold, vm.SeenFile):                                           "{}",
+		filepath.Join(m.on[0].moves.movingVolumes(m.node)["volumes/data"], "rows"): "rows",
+		filepath.Join(m.dirs[0].Keys("karoo"), "db/ssh_host_key"):                  "key",
 	} {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -87,7 +87,7 @@ func (m *mover) again() {
 	for i, dirs := range m.dirs {
 		e := kvm.New(dirs, image.Open(dirs.State))
 		e.Slots = ""
-		m.on[i] = New(moverNames[i], "karoo", dirs, map[string]engine.Engine{"kvm": e}, nil)
+		m.on[i] = ThisMachine(moverNames[i], "karoo", dirs, map[string]engine.Engine{"kvm": e}, nil)
 		must(m.T, m.on[i].moves.sweep())
 		must(m.T, e.Nodes.Sweep("karoo"))
 	}
@@ -104,7 +104,7 @@ func (m *mover) do(kind plan.Kind, cut int64) error {
 	switch kind {
 	case plan.CopyNode, plan.SendNode:
 		return m.carry(s, cut)
-	case plan.GiveNode, plan.LeaveNode, plan.ReclaimNode:
+	case plan.HandOverNode, plan.CleanUpNode, plan.ReclaimNode:
 		s.Host, s.Peer, on = moverNames[0], moverNames[1], m.on[0]
 	}
 	return on.Runs.Do(m.Context(), s, func(string) {})
@@ -115,7 +115,7 @@ func (m *mover) carry(s *plan.Step, cut int64) error {
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- m.on[1].moves.take(s, far)
+		ended <- m.on[1].moves.receiveData(s, far)
 		far.Close()
 	}()
 	sum, err := m.on[0].moves.send(m.Context(), s, &cutting{near, cut}, func(string) {})
@@ -172,12 +172,12 @@ func (m *mover) holder() (host int) {
 // settle completes what was interrupted.
 func (m *mover) settle() {
 	m.Helper()
-	for _, h := range handover.Settle(m.seen(), func(string) bool { return true },
-		func(*observe.Host, *observe.Given) bool { return true }).All {
-		kinds := map[handover.End][]plan.Kind{handover.Receive: {plan.ReceiveNode, plan.LeaveNode},
-			handover.Leave: {plan.LeaveNode}, handover.Reclaim: {plan.ReclaimNode}}[h.End]
+	for _, h := range handover.Resolve(m.seen(), func(string) bool { return true },
+		func(*observe.Host, *observe.OutgoingMove) bool { return true }).All {
+		kinds := map[handover.Resolution][]plan.Kind{handover.Receive: {plan.ReceiveNode, plan.CleanUpNode},
+			handover.CleanUp: {plan.CleanUpNode}, handover.Reclaim: {plan.ReclaimNode}}[h.Resolution]
 		if h.Drops {
-			kinds = append([]plan.Kind{plan.DropNode}, kinds...)
+			kinds = append([]plan.Kind{plan.DiscardNode}, kinds...)
 		}
 		if h.Given != nil {
 			m.sent = h.Given.Sum
@@ -198,12 +198,12 @@ func (m *mover) wantWhole(on int) {
 		m.Fatalf("it is on host %d of 0 and 1, and not on %d", holder, on)
 	}
 	private := m.engine(on).Private(engine.RefOf(m.node))
-	hold := filepath.Join(private, vm.Hold)
+	hold := filepath.Join(private, vm.DiskDir)
 	for path, want := range map[string]string{
 		filepath.Join(private, "root/f"): "written", filepath.Join(hold, "root.qcow2"): "root",
-		filepath.Join(hold, vm.SeenFile):                                  "{}",
-		filepath.Join(m.on[on].moves.own(m.node)["volumes/data"], "rows"): "rows",
-		filepath.Join(m.dirs[on].Keys("karoo"), "db/ssh_host_key"):        "key",
+		filepath.Join(hold, vm.SeenFile):                                            "{}",
+		filepath.Join(m.on[on].moves.movingVolumes(m.node)["volumes/data"], "rows"): "rows",
+		filepath.Join(m.dirs[on].Keys("karoo"), "db/ssh_host_key"):                  "key",
 	} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
 			m.Errorf("%s says %q: %v", path, text, err)
@@ -229,11 +229,13 @@ func TestQuarantineMoves(t *testing.T) {
 	staged := *m.node
 	staged.ID, staged.Release, staged.Staged = 7101, 7, true
 	staged.Mounts = []spec.Mount{{Volume: "data", Path: "/data"},
-		{Volume: "rare", Path: "/rare", Exclusive: true, Copy: site.Snapshot, Release: 7},
+		{Volume: "rare", Path: "/rare", Exclusive: true, Copy: site.CopySnapshot, Release: 7},
 		{Volume: "none", Path: "/none", Exclusive: true, Copy: spec.NoCopy, Release: 7}}
 	m.node = &staged
 	must(t, m.engine(0).Create(t.Context(), m.node))
-	copied := func(on int) string { return filepath.Join(m.on[on].moves.own(m.node)["volumes/rare"], "rows") }
+	copied := func(on int) string {
+		return filepath.Join(m.on[on].moves.movingVolumes(m.node)["volumes/rare"], "rows")
+	}
 	must(t, os.MkdirAll(filepath.Dir(copied(0)), 0o755))
 	must(t, os.WriteFile(copied(0), []byte("copy"), 0o600))
 	for _, kind := range way {
@@ -243,10 +245,10 @@ func TestQuarantineMoves(t *testing.T) {
 		t.Errorf("the copy says %q: %v", text, err)
 	}
 	seen := m.seen()
-	if n, ok := seen[1].Has(7101); !ok || !n.Staged || n.Release != 7 {
+	if n, ok := seen[1].NodeByID(7101); !ok || !n.Staged || n.Release != 7 {
 		t.Errorf("the second host has %+v", n)
 	}
-	if _, still := seen[0].Has(7101); still || tree.Exists(copied(0)) {
+	if _, still := seen[0].NodeByID(7101); still || tree.Exists(copied(0)) {
 		t.Error("the first host has it still")
 	}
 	if left, _ := filepath.Glob(filepath.Join(m.dirs[1].Keys("karoo"), "db")); len(left) > 0 {
@@ -264,7 +266,7 @@ type relayed struct {
 	times *atomic.Int32
 }
 
-func counted(w *Worker, times *atomic.Int32) apply.Host {
+func counted(w *Host, times *atomic.Int32) apply.Host {
 	h := w.Host
 	h.Transfers = relayed{h.Transfers, times}
 	return h
@@ -286,7 +288,7 @@ func TestMoveAlongLanes(t *testing.T) {
 		var relays atomic.Int32
 		for i, address := range addresses {
 			s.Hosts = append(s.Hosts, site.Host{Name: moverNames[i], Address: address})
-			f.All = append(f.All, apply.Steer(moverNames[i], s, m.dirs[i],
+			f.All = append(f.All, apply.NewHostClient(moverNames[i], s, m.dirs[i],
 				func(apply.Secrets) apply.Host { return counted(m.on[i], &relays) }))
 		}
 		workers := f.StartRun()
@@ -294,7 +296,7 @@ func TestMoveAlongLanes(t *testing.T) {
 		do := func(kind plan.Kind) error {
 			step := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
 				Was: m.node}
-			if kind == plan.GiveNode || kind == plan.LeaveNode {
+			if kind == plan.HandOverNode || kind == plan.CleanUpNode {
 				step.Host, step.Peer = step.Peer, step.Host
 			}
 			return workers[step.Host].Do(t.Context(), step, func(string) { said++ })
@@ -316,7 +318,7 @@ func TestMoveAlongLanes(t *testing.T) {
 	}
 }
 
-var way = []plan.Kind{plan.CopyNode, plan.SendNode, plan.GiveNode, plan.ReceiveNode, plan.LeaveNode}
+var way = []plan.Kind{plan.CopyNode, plan.SendNode, plan.HandOverNode, plan.ReceiveNode, plan.CleanUpNode}
 
 // TestMachineMoves: a stopped virtual machine moves to another host with its disks. If the move is
 // killed, between two steps or during a transfer, exactly one host has the machine, and the next
@@ -327,7 +329,7 @@ func TestMachineMoves(t *testing.T) {
 			m := newMover(t)
 			for _, kind := range way[:killed] {
 				must(t, m.do(kind, 1<<30))
-				if m.holder() == -1 && kind != plan.GiveNode {
+				if m.holder() == -1 && kind != plan.HandOverNode {
 					t.Fatalf("after %s nobody has it", kind)
 				}
 			}
@@ -356,7 +358,7 @@ func TestMachineMoves(t *testing.T) {
 				if err := m.do(kind, bytes); err == nil {
 					t.Fatal("nothing was cut")
 				}
-				if m.do(plan.GiveNode, 0) == nil {
+				if m.do(plan.HandOverNode, 0) == nil {
 					t.Error("what has not come is given")
 				}
 				m.again()

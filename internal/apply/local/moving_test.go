@@ -62,7 +62,7 @@ func TestLiveFirst(t *testing.T) {
 		"the links cannot be moved": {links: errors.New("no such bridge"), wrong: true},
 	} {
 		var told []int
-		w := New("sv1", "karoo", newRemoval(t).dirs[0],
+		w := ThisMachine("sv1", "karoo", newRemoval(t).dirs[0],
 			map[string]engine.Engine{"fake": changed{mu: &sync.Mutex{}, told: &told, fails: c.fails}}, nil)
 		w.Ground.Networks = links{failure: c.links}
 		err := w.Runs.Do(t.Context(), &plan.Step{Kind: plan.MoveLinks, Moves: moves}, func(string) {})

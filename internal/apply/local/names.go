@@ -17,31 +17,31 @@ import (
 // names provides the names and addresses that the nodes of the place know of one another, and their
 // SSH host keys.
 type names struct {
-	*Place
+	*SiteState
 	keys sync.Mutex // held while an SSH host key is made
 }
 
 // write makes missing SSH host keys of the site's nodes, and gives all live nodes of this host the
 // names of one another. It records the digest last, so that the next run repeats the work of one
 // that was killed.
-func (n *names) write(ctx context.Context, digest string, told *inventory.Names) error {
-	if err := runOf(n.Dirs, n.Key).keepNames(n.former(told)); err != nil {
+func (n *names) write(ctx context.Context, digest string, told *inventory.PeerInfo) error {
+	if err := runOf(n.Dirs, n.Key).saveNames(n.currentFiles(told)); err != nil {
 		return err
 	}
 	if err := n.writeKnownHosts(told); err != nil {
 		return err
 	}
-	if err := n.tell(told); err != nil {
+	if err := n.writeEtc(told); err != nil {
 		return err
 	}
-	if err := n.showAll(ctx); err != nil {
+	if err := n.copyEtcToAll(ctx); err != nil {
 		return err
 	}
 	return host.WriteFile(host.File{Path: n.Dirs.Names(n.Key), Content: []byte(digest), Mode: 0o600})
 }
 
 // writeKnownHosts writes the public SSH host keys of all nodes, and makes the missing keys.
-func (n *names) writeKnownHosts(told *inventory.Names) error {
+func (n *names) writeKnownHosts(told *inventory.PeerInfo) error {
 	var known strings.Builder
 	for _, p := range told.Peers {
 		public, err := n.hostKey(p.Node)
@@ -55,8 +55,8 @@ func (n *names) writeKnownHosts(told *inventory.Names) error {
 
 func (n *names) knownHosts() string { return filepath.Join(n.Dirs.Keys(n.Key), "known_hosts") }
 
-// former returns the current names files of this host's nodes, by path.
-func (n *names) former(told *inventory.Names) map[string][]byte {
+// currentFiles returns the current names files of this host's nodes, by path.
+func (n *names) currentFiles(told *inventory.PeerInfo) map[string][]byte {
 	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key)}
 	for _, t := range told.Told {
 		dir := n.Dirs.Etc(t.Site, t.ID)
@@ -76,7 +76,7 @@ func (n *names) former(told *inventory.Names) map[string][]byte {
 func (n *names) restore() error {
 	files, err := runOf(n.Dirs, n.Key).names()
 	for path, text := range files {
-		err = errors.Join(err, quick(filepath.Dir(path), filepath.Base(path), text, 0o644))
+		err = errors.Join(err, writeUnsynced(filepath.Dir(path), filepath.Base(path), text, 0o644))
 	}
 	return err
 }
@@ -98,8 +98,8 @@ func (n *names) forget() error {
 	return os.RemoveAll(filepath.Dir(names))
 }
 
-// tell writes the files with which nodes know all other nodes of their site.
-func (n *names) tell(told *inventory.Names) error {
+// writeEtc writes the files with which nodes know all other nodes of their site.
+func (n *names) writeEtc(told *inventory.PeerInfo) error {
 	known, err := os.ReadFile(n.knownHosts())
 	if errors.Is(err, fs.ErrNotExist) { // a release is staged of a site that was never up
 		err = n.writeKnownHosts(told)
@@ -114,7 +114,7 @@ func (n *names) tell(told *inventory.Names) error {
 		dir := n.Dirs.Etc(t.Site, t.ID)
 		for name, text := range map[string][]byte{"hosts": told.Hosts[t.Hosts], "inventory.json": told.Inventory,
 			"ssh_known_hosts": known} {
-			if err := quick(dir, name, text, 0o644); err != nil {
+			if err := writeUnsynced(dir, name, text, 0o644); err != nil {
 				return err
 			}
 		}

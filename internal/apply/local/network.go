@@ -39,7 +39,7 @@ func (h runHost) ports() (all []network.Port, err error) {
 // reboots.
 func (h runHost) unguard(ctx context.Context, done []*plan.Step) error {
 	ended := slices.ContainsFunc(done, func(s *plan.Step) bool {
-		return s.Kind == plan.DestroyNode || s.Kind == plan.ReshapeNode || s.Kind == plan.LeaveNode
+		return s.Kind == plan.DestroyNode || s.Kind == plan.ReshapeNode || s.Kind == plan.CleanUpNode
 	})
 	if !ended {
 		return nil
@@ -48,5 +48,5 @@ func (h runHost) unguard(ctx context.Context, done []*plan.Step) error {
 	if err != nil {
 		return err
 	}
-	return h.Ground.Networks.Unguard(ctx, h.Key, still)
+	return h.Ground.Networks.RemoveAntiSpoof(ctx, h.Key, still)
 }

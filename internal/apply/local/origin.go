@@ -12,46 +12,46 @@ import (
 	"orrery/internal/site/check"
 )
 
-// An origin is this host's record of the site that owns its nodes.
-type origin struct {
+// An ownerRecord is this host's record of the site that owns its nodes.
+type ownerRecord struct {
 	ID string `json:"id"` // the id of the site
 }
 
-func (p *Place) originFile() string { return filepath.Join(p.Dirs.Site(p.Key), "origin.json") }
+func (p *SiteState) ownerFile() string { return filepath.Join(p.Dirs.Site(p.Key), "origin.json") }
 
-// origin returns the id of the site whose nodes are here, or "" if none is on record.
-func (p *Place) origin() (string, error) {
-	owner, err := host.ReadJSON[origin](p.originFile())
+// owner returns the id of the site whose nodes are here, or "" if none is on record.
+func (p *SiteState) owner() (string, error) {
+	owner, err := host.ReadJSON[ownerRecord](p.ownerFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	case err != nil || !check.Label(owner.ID):
-		return "", problem.New(problem.Failed, "whose nodes are on this host cannot be read").At(p.originFile()).Because(err).
+	case err != nil || !check.ValidLabel(owner.ID):
+		return "", problem.New(problem.Failed, "whose nodes are on this host cannot be read").At(p.ownerFile()).Because(err).
 			Try("if they are those of this site, remove the file: the next change writes it anew")
 	}
 	return owner.ID, nil
 }
 
 // WithOwner returns the nodes on this host and their owner.
-func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (present apply.Present, err error) {
+func (h nodeHost) WithOwner(ctx context.Context, look apply.InspectMode) (present apply.OwnedNodes, err error) {
 	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return present, err
 	}
 	list := h.List
-	if look == apply.Glance {
-		list = h.glance
+	if look == apply.InspectBrief {
+		list = h.listBrief
 	}
 	if present.Nodes, err = list(ctx); err != nil {
 		return present, err
 	}
-	present.Origin, err = h.origin()
+	present.Origin, err = h.owner()
 	return present, err
 }
 
 // SetSiteID records the id of the site that owns the nodes.
 func (h stateHost) SetSiteID(_ context.Context, id string) error {
-	if !check.Label(id) {
+	if !check.ValidLabel(id) {
 		return problem.New(problem.Surprise, "%q is no id of a site", id)
 	}
-	return host.WriteJSON(h.originFile(), 0o600, origin{id})
+	return host.WriteJSON(h.ownerFile(), 0o600, ownerRecord{id})
 }

@@ -19,22 +19,22 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Place is one site's part of this machine. It knows only the site's key.
-type Place struct {
+// A SiteState is one site's part of this machine. It knows only the site's key.
+type SiteState struct {
 	Name    string // the name of the machine in the site
 	Key     string // the key of the site
 	Dirs    host.Dirs
 	Engines map[string]engine.Engine
 	Ground  backends.Set
 	Secrets apply.Secrets
-	Waiter  Waiter
+	Waiter  Scheduler
 	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
 	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
 // engine returns the engine of a node.
-func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
+func (p *SiteState) engine(n *spec.Node) (engine.Engine, error) {
 	if e, ok := p.Engines[n.Engine]; ok {
 		return e, nil
 	}
@@ -42,7 +42,7 @@ func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
 }
 
 // recorded returns the host's record of a node.
-func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
+func (p *SiteState) recorded(n *spec.Node) (*nodedir.Record, error) {
 	r, err := p.Ground.Records.Read(n.Site, n.ID)
 	switch path := nodedir.Of(p.Dirs, n.Site, n.ID).Path(); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -54,17 +54,17 @@ func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
 }
 
 // trees returns the file trees of a node's layers, the topmost first.
-func (p *Place) trees(n *spec.Node) (trees []string) {
+func (p *SiteState) trees(n *spec.Node) (trees []string) {
 	for _, digest := range n.Layers() {
 		trees = append(trees, p.Ground.Layers.Tree(digest))
 	}
 	return trees
 }
 
-// put writes a file for the node to the tmpfs, owned by a user of the node. No other user can read
+// writeNodeFile writes a file for the node to the tmpfs, owned by a user of the node. No other user can read
 // it before it has its owner and mode.
-func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mode uint32) error {
-	uid, gid, err := image.Account(p.trees(n), owner)
+func (p *SiteState) writeNodeFile(n *spec.Node, name string, content []byte, owner string, mode uint32) error {
+	uid, gid, err := image.LookupAccount(p.trees(n), owner)
 	if err != nil {
 		return fmt.Errorf("owner of /etc/orrery/%s: %w", name, err)
 	}
@@ -74,7 +74,7 @@ func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mod
 	}
 	uid, gid = uid+first, gid+first
 	dir := p.Dirs.Etc(n.Site, n.ID)
-	if err := quick(dir, name+".new", content, 0o600); err != nil {
+	if err := writeUnsynced(dir, name+".new", content, 0o600); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, name)
@@ -88,16 +88,16 @@ func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mod
 }
 
 // rootOf returns the user id of the node's root on this host.
-func (p *Place) rootOf(n *spec.Node) (int, error) {
+func (p *SiteState) rootOf(n *spec.Node) (int, error) {
 	if m, ok := p.Engines[n.Engine].(engine.Idmapper); ok {
 		return m.Idmap(engine.RefOf(n))
 	}
 	return 0, nil
 }
 
-// quick writes a file atomically but without waiting for the disk. It is for a tmpfs and for files
+// writeUnsynced writes a file atomically but without waiting for the disk. It is for a tmpfs and for files
 // that can be written again. The file gets the owner of its directory.
-func quick(dir, name string, content []byte, mode os.FileMode) error {
+func writeUnsynced(dir, name string, content []byte, mode os.FileMode) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -106,14 +106,14 @@ func quick(dir, name string, content []byte, mode os.FileMode) error {
 	if err := os.WriteFile(fresh, content, mode); err != nil {
 		return err
 	}
-	if err := nodedir.Inherit(filepath.Dir(path), fresh); err != nil {
+	if err := nodedir.InheritOwner(filepath.Dir(path), fresh); err != nil {
 		return err
 	}
 	return os.Rename(fresh, path)
 }
 
 // log opens the log of a node or layer for appending, through a writer that hides secrets.
-func (p *Place) log(name string) (io.WriteCloser, error) {
+func (p *SiteState) log(name string) (io.WriteCloser, error) {
 	if err := os.MkdirAll(p.Dirs.Logs(p.Key), 0o700); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (r *redacted) Close() error {
 }
 
 // redact hides the values of secrets in an error that contains a command's output.
-func (p *Place) redact(err error) error { return &redactedError{err, p.Secrets.Redact} }
+func (p *SiteState) redact(err error) error { return &redactedError{err, p.Secrets.Redact} }
 
 type redactedError struct {
 	err  error

@@ -17,7 +17,7 @@ import (
 
 // A releaseHost has the releases of the site on this host.
 type releaseHost struct {
-	*Place
+	*SiteState
 	lock sync.Mutex // held while the record of live releases is written
 }
 
@@ -53,7 +53,7 @@ func (h *releaseHost) Write(_ context.Context, r observe.Releases) error {
 	if err != nil {
 		old = observe.Releases{} // there is no record, or an unreadable one
 	}
-	return host.WriteJSON(h.file(), 0o600, begun(r.After(old)))
+	return host.WriteJSON(h.file(), 0o600, startTrial(r.SuccessorOf(old)))
 }
 
 // Copy stores the record of another host.
@@ -61,14 +61,14 @@ func (h *releaseHost) Copy(_ context.Context, r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	r.Staged = nil
-	return host.WriteJSON(h.file(), 0o600, begun(r))
+	return host.WriteJSON(h.file(), 0o600, startTrial(r))
 }
 
-// begun starts the time of a trial that has not started.
-func begun(r observe.Releases) observe.Releases {
+// startTrial starts the time of a trial that has not started.
+func startTrial(r observe.Releases) observe.Releases {
 	if r.Trial != nil && r.Trial.Until.IsZero() {
 		trial := *r.Trial
-		trial.Begin(host.Now(), trial.Within)
+		trial.SetDeadline(host.Now(), trial.Within)
 		r.Trial = &trial
 	}
 	return r

@@ -28,7 +28,7 @@ type removal struct {
 	*testing.T
 	dirs [2]host.Dirs
 	disk [2]*fake.Disk
-	on   [2]*Worker
+	on   [2]*Host
 	node *spec.Node
 	sum  string // digest of what was sent last
 }
@@ -43,7 +43,7 @@ func newRemoval(t *testing.T) *removal {
 	for i := range m.on {
 		m.dirs[i] = host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 		m.disk[i] = fake.OnDisk(m.dirs[i])
-		m.on[i] = New(moverNames[i], "karoo", m.dirs[i], map[string]engine.Engine{"fake": m.disk[i]}, nil)
+		m.on[i] = ThisMachine(moverNames[i], "karoo", m.dirs[i], map[string]engine.Engine{"fake": m.disk[i]}, nil)
 	}
 	must(t, m.disk[0].Create(t.Context(), m.node))
 	m.write(filepath.Join(m.disk[0].Private(engine.RefOf(m.node)), "f"), "written")
@@ -53,7 +53,7 @@ func newRemoval(t *testing.T) *removal {
 	return m
 }
 
-func (m *removal) volume(i int) string { return m.on[i].moves.own(m.node)["volumes/data"] }
+func (m *removal) volume(i int) string { return m.on[i].moves.movingVolumes(m.node)["volumes/data"] }
 func (m *removal) keys(i int) string   { return filepath.Join(m.dirs[i].Keys("karoo"), "db") }
 func (m *removal) dir(i int) nodedir.Dir {
 	return nodedir.Of(m.dirs[i], "karoo", m.node.ID)
@@ -77,7 +77,7 @@ func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
 	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
 		Was: m.node, Sum: m.sum}
 	on := m.on[1]
-	if kind == plan.GiveNode || kind == plan.LeaveNode || kind == plan.ReclaimNode {
+	if kind == plan.HandOverNode || kind == plan.CleanUpNode || kind == plan.ReclaimNode {
 		s.Host, s.Peer, on = moverNames[0], moverNames[1], m.on[0]
 	}
 	for _, c := range change {
@@ -89,7 +89,7 @@ func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- m.on[1].moves.take(s, far)
+		ended <- m.on[1].moves.receiveData(s, far)
 		far.Close()
 	}()
 	sum, err := m.on[0].moves.send(m.Context(), s, near, func(string) {})
@@ -118,7 +118,7 @@ func TestMoveSteps(t *testing.T) {
 	m := newRemoval(t)
 	m.write(filepath.Join(m.volume(1), "rows"), "old rows")
 	resumed := func(s *plan.Step) { s.Runs, s.Configured = true, true }
-	m.upTo(plan.GiveNode)
+	m.upTo(plan.HandOverNode)
 	must(t, m.do(plan.ReceiveNode, resumed))
 	nodes, err := m.disk[1].List(t.Context(), "karoo")
 	if err != nil || len(nodes) != 1 || nodes[0].Name != "db" || !nodes[0].Resume || !nodes[0].Configured ||
@@ -137,8 +137,8 @@ func TestMoveSteps(t *testing.T) {
 		t.Fatalf("put aside are %v", before)
 	}
 	m.wantText(before[0], "old rows")
-	must(t, m.do(plan.LeaveNode))
-	must(t, m.do(plan.LeaveNode)) // a killed run may have done it already
+	must(t, m.do(plan.CleanUpNode))
+	must(t, m.do(plan.CleanUpNode)) // a killed run may have done it already
 	for what, path := range map[string]string{
 		"node": m.dir(0).Path(), "volume": m.volume(0), "keys": m.keys(0), "arrival": m.on[1].moves.store(101).Dir,
 	} {
@@ -146,7 +146,7 @@ func TestMoveSteps(t *testing.T) {
 			t.Errorf("the %s is left at %s", what, path)
 		}
 	}
-	if err := m.do(plan.DropNode); err != nil {
+	if err := m.do(plan.DiscardNode); err != nil {
 		t.Errorf("a node that has come and has not run is dropped: %v", err)
 	}
 	if tree.Exists(m.dir(1).Path()) || tree.Exists(m.volume(1)) {
@@ -180,36 +180,36 @@ func TestMoveGuards(t *testing.T) {
 		}, do: plan.CopyNode, kind: problem.Surprise, says: "node db is gone"},
 		"nothing comes over what is there": {then: func(m *removal) { must(m.T, m.disk[1].Create(m.Context(), m.node)) },
 			do: plan.CopyNode, kind: problem.Surprise, says: "is there already"},
-		"what was only copied is not given": {after: plan.CopyNode, then: none, do: plan.GiveNode, kind: problem.Surprise,
+		"what was only copied is not given": {after: plan.CopyNode, then: none, do: plan.HandOverNode, kind: problem.Surprise,
 			says: "has not been sent to host sv2 as it is now"},
-		"nor what was not sent": {then: none, do: plan.GiveNode, kind: problem.Surprise,
+		"nor what was not sent": {then: none, do: plan.HandOverNode, kind: problem.Surprise,
 			says: "has not been sent"},
-		"nor what was sent otherwise": {after: plan.SendNode, then: none, do: plan.GiveNode, change: sum,
+		"nor what was sent otherwise": {after: plan.SendNode, then: none, do: plan.HandOverNode, change: sum,
 			kind: problem.Surprise, says: "has not been sent"},
-		"nor what runs again": {after: plan.SendNode, then: run, do: plan.GiveNode, kind: problem.Surprise,
+		"nor what runs again": {after: plan.SendNode, then: run, do: plan.HandOverNode, kind: problem.Surprise,
 			says: "has not been sent"},
 		"nor what was copied again": {after: plan.SendNode,
 			then: func(m *removal) { m.write(filepath.Join(m.volume(0), "more"), "x"); must(m.T, m.do(plan.CopyNode)) },
-			do:   plan.GiveNode, kind: problem.Surprise, says: "has not been sent"},
-		"another host has given it": {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: other,
+			do:   plan.HandOverNode, kind: problem.Surprise, says: "has not been sent"},
+		"another host has given it": {after: plan.HandOverNode, then: none, do: plan.ReceiveNode, change: other,
 			kind: problem.Surprise, says: "what has come from host sv3 is not what that has given"},
-		"something else was given": {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: sum,
+		"something else was given": {after: plan.HandOverNode, then: none, do: plan.ReceiveNode, change: sum,
 			kind: problem.Surprise, says: "is not what that has given"},
-		"another node was given": {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: named,
+		"another node was given": {after: plan.HandOverNode, then: none, do: plan.ReceiveNode, change: named,
 			kind: problem.Surprise, says: "is not what that has given"},
 		"not all of it has come": {after: plan.CopyNode, then: none, do: plan.ReceiveNode,
 			kind: problem.Surprise, says: "is not what that has given"},
 		"nothing has come": {then: none, do: plan.ReceiveNode, kind: problem.Surprise,
 			says: "is not what that has given"},
-		"what was not given is not removed": {after: plan.SendNode, then: none, do: plan.LeaveNode, kind: problem.Surprise,
+		"what was not given is not removed": {after: plan.SendNode, then: none, do: plan.CleanUpNode, kind: problem.Surprise,
 			says: "node db was not given away"},
-		"nor what was given to another": {after: plan.GiveNode, then: none, do: plan.LeaveNode, change: other,
+		"nor what was given to another": {after: plan.HandOverNode, then: none, do: plan.CleanUpNode, change: other,
 			kind: problem.Surprise, says: "was given to host sv2, and not to sv3"},
 		"what has run is not dropped": {after: plan.ReceiveNode,
-			then: func(m *removal) { must(m.T, m.dir(1).Move().Runs()) }, do: plan.DropNode, kind: problem.Surprise,
+			then: func(m *removal) { must(m.T, m.dir(1).Move().Finish()) }, do: plan.DiscardNode, kind: problem.Surprise,
 			says: "node db has run on this host"},
-		"of what has come nothing is left": {after: plan.SendNode, then: none, do: plan.DropNode},
-		"what was given is taken back":     {after: plan.GiveNode, then: none, do: plan.ReclaimNode},
+		"of what has come nothing is left": {after: plan.SendNode, then: none, do: plan.DiscardNode},
+		"what was given is taken back":     {after: plan.HandOverNode, then: none, do: plan.ReclaimNode},
 	} {
 		t.Run(what, func(t *testing.T) {
 			m := newRemoval(t)
@@ -270,22 +270,22 @@ func (m *removal) state() (all []string) {
 func TestMoveEnds(t *testing.T) {
 	m := newRemoval(t)
 	m.upTo(plan.SendNode)
-	must(t, m.do(plan.DropNode))
+	must(t, m.do(plan.DiscardNode))
 	want := []string{"sv1 has db, " + string(observe.Stopped), "sv1 has its volume"}
 	if got := m.state(); !slices.Equal(got, want) {
 		t.Errorf("dropped, and there is %v", got)
 	}
-	m.upTo(plan.GiveNode)
+	m.upTo(plan.HandOverNode)
 	if got := m.state(); !slices.Equal(got, []string{"sv1 has given db to sv2", "sv1 has its volume",
 		"sv2 has all of db from sv1"}) {
 		t.Errorf("given, and there is %v", got)
 	}
 	must(t, m.do(plan.ReclaimNode))
-	must(t, m.do(plan.DropNode))
+	must(t, m.do(plan.DiscardNode))
 	if got := m.state(); !slices.Equal(got, want) {
 		t.Errorf("taken back, and there is %v", got)
 	}
-	m.upTo(plan.LeaveNode)
+	m.upTo(plan.CleanUpNode)
 	if got := m.state(); !slices.Equal(got, []string{"sv2 has db, " + string(observe.Stopped), "sv2 has its volume"}) {
 		t.Errorf("left, and there is %v", got)
 	}
@@ -323,7 +323,7 @@ func TestMoveSweep(t *testing.T) {
 	away := *m.node
 	away.ID, away.Name = 103, "away"
 	must(t, m.disk[1].Create(t.Context(), &away))
-	must(t, nodedir.Of(m.dirs[1], "karoo", 103).Move().Give(nodedir.Giving{To: "sv1"}))
+	must(t, nodedir.Of(m.dirs[1], "karoo", 103).Move().SetMovedTo(nodedir.MoveRecord{To: "sv1"}))
 	all := map[string]treesync.Receiver{
 		"of a node that comes":        arrival("101", treesync.State{Name: "db", ID: 101, From: "sv1"}),
 		"of one that is here":         arrival("102", treesync.State{Name: "web", ID: 102, From: "sv1"}),
@@ -348,18 +348,18 @@ func TestMoveOwn(t *testing.T) {
 	m := newRemoval(t)
 	mounts := []spec.Mount{
 		{Volume: "data"}, {Volume: "host", Source: "/srv"}, {Volume: "shared", Shared: true},
-		{Volume: "copy", Copy: site.Snapshot}, {Volume: "none", Copy: spec.NoCopy},
-		{Volume: "common", Copy: site.Snapshot, Shared: true},
+		{Volume: "copy", Copy: site.CopySnapshot}, {Volume: "none", Copy: spec.NoCopy},
+		{Volume: "common", Copy: site.CopySnapshot, Shared: true},
 	}
 	for staged, want := range map[bool][]string{false: {"volumes/data"}, true: {"volumes/copy"}} {
 		var names []string
-		for name := range m.on[0].moves.own(&spec.Node{Site: "karoo", Name: "db", Staged: staged, Mounts: mounts}) {
+		for name := range m.on[0].moves.movingVolumes(&spec.Node{Site: "karoo", Name: "db", Staged: staged, Mounts: mounts}) {
 			names = append(names, name)
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("in quarantine %t: %v", staged, names)
 		}
-		if keys := m.on[0].moves.keys(&spec.Node{Name: "db", Staged: staged}); (keys == "") != staged {
+		if keys := m.on[0].moves.hostKeyDir(&spec.Node{Name: "db", Staged: staged}); (keys == "") != staged {
 			t.Errorf("in quarantine %t, its keys are at %q", staged, keys)
 		}
 	}

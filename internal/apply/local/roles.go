@@ -20,35 +20,37 @@ import (
 
 // roles works on running nodes.
 type roles struct {
-	*Place
+	*SiteState
 	names *names
-	life  *life
+	life  *lifecycle
 }
 
-// work is the work on one running node.
-type work struct {
+// roleRun is the work on one running node.
+type roleRun struct {
 	*roles
 	engine engine.Engine
 	node   *spec.Node
-	duties *spec.Duties
+	duties *spec.RoleActions
 	say    func(string)
 }
 
-func (w work) ref() engine.Ref { return engine.RefOf(w.node) }
+func (w roleRun) ref() engine.Ref { return engine.RefOf(w.node) }
 
-func (w work) run() run { return runOf(w.Dirs, w.Key) }
+func (w roleRun) run() run { return runOf(w.Dirs, w.Key) }
 
-func (w work) mark(ctx context.Context, m engine.Mark) error { return w.engine.Mark(ctx, w.ref(), m) }
+func (w roleRun) mark(ctx context.Context, m engine.Progress) error {
+	return w.engine.Mark(ctx, w.ref(), m)
+}
 
 // configure applies the roles of a node. It first marks the node as not configured, so that the
 // next run repeats the work of one that was killed.
-func (w work) configure(ctx context.Context, tell *inventory.Names) error {
+func (w roleRun) configure(ctx context.Context, tell *inventory.PeerInfo) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
 	if w.node.Disk.Guest == site.NoGuest { // the node runs, and nothing else can be done with it
-		return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config})
+		return w.mark(ctx, engine.Progress{Configured: true, Config: w.node.Config})
 	}
 	job, log, err := w.job()
 	if err != nil {
@@ -56,18 +58,18 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	if record.Configured {
-		if err := w.run().keepsFiles(w.node.ID); err != nil {
+		if err := w.run().startSaving(w.node.ID); err != nil {
 			return err
 		}
-		job.In = role.Saving(job.In, func(s role.Saved) error { return w.run().keep(w.node.ID, s) })
+		job.In = role.NewSavingRunner(job.In, func(s role.Saved) error { return w.run().saveFiles(w.node.ID, s) })
 	}
-	active := job.Live && role.Holders(w.duties)
+	active := job.Live && role.NeedsActivation(w.duties)
 	job.Was = record.Config
 	if !record.Configured || active && !record.Active {
 		// it is unknown which of its parts were applied and run
 		job.Was = spec.Config{Services: record.Config.Services}
 	}
-	if err := w.mark(ctx, engine.Mark{Config: record.Config, Active: active}); err != nil {
+	if err := w.mark(ctx, engine.Progress{Config: record.Config, Active: active}); err != nil {
 		return err
 	}
 	came, err := w.run().progress(w.node.ID)
@@ -79,7 +81,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 			return err
 		}
 	}
-	if err := w.names.show(ctx, w.engine, w.node); err != nil {
+	if err := w.names.copyEtc(ctx, w.engine, w.node); err != nil {
 		return err
 	}
 	job.Injected = came.Injected && !record.Configured
@@ -92,11 +94,11 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	if err := w.run().note(w.node.ID, func(p *progress) { p.Booting = false }); err != nil {
 		return err
 	}
-	return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config, Active: active})
+	return w.mark(ctx, engine.Progress{Configured: true, Config: w.node.Config, Active: active})
 }
 
 // job returns the job that applies the roles of a node, and its log.
-func (w work) job() (*role.Job, io.Closer, error) {
+func (w roleRun) job() (*role.Job, io.Closer, error) {
 	log, err := w.log(w.node.Name)
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +110,7 @@ func (w work) job() (*role.Job, io.Closer, error) {
 }
 
 // starts returns the services that start when a node boots from its layers.
-func (w work) starts() []string {
+func (w roleRun) starts() []string {
 	if w.node.Layer == "" {
 		return nil
 	}
@@ -121,14 +123,14 @@ func (w work) starts() []string {
 
 // revert restores the files of a node that were changed when it was configured.
 func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error {
-	all, known, err := runOf(r.Dirs, r.Key).kept(n.ID)
+	all, known, err := runOf(r.Dirs, r.Key).savedFiles(n.ID)
 	if err != nil || !known {
 		// it was not configured before this run: it was new, or replaces a node that will be
 		// restored
 		return err
 	}
 	ref := engine.RefOf(n)
-	if err := role.PutBack(ctx, e.Runner(ref), all); err != nil {
+	if err := role.Restore(ctx, e.Runner(ref), all); err != nil {
 		return err
 	}
 	record, err := r.recorded(n)
@@ -136,17 +138,17 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 		return err
 	}
 	if services := n.Config.Running(record.Active); len(services) > 0 {
-		args := slices.Concat(distro.Or(n.Distribution).Services.Restart, services)
+		args := slices.Concat(distro.OrDefault(n.Distribution).Services.Restart, services)
 		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
 			return err
 		}
 	}
-	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: record.Active})
+	return e.Mark(ctx, ref, engine.Progress{Configured: true, Config: n.Config, Active: record.Active})
 }
 
 // check waits until a node is healthy, and records that.
-func (w work) check(ctx context.Context) error {
-	if err := w.awaitBoot(ctx); err != nil {
+func (w roleRun) check(ctx context.Context) error {
+	if err := w.waitForBoot(ctx); err != nil {
 		return err
 	}
 	if err := role.Check(ctx, w.engine.Runner(w.ref()), w.duties, w.say); err != nil {
@@ -158,15 +160,15 @@ func (w work) check(ctx context.Context) error {
 	}
 	config := record.Config
 	config.Health = w.node.Config.Health
-	return w.mark(ctx, engine.Mark{
+	return w.mark(ctx, engine.Progress{
 		Configured: record.Configured, Config: config, Proven: w.node.Config.Health, ProvenAt: time.Now().UTC().
 				Truncate(time.Second), Active: record.Active,
 	})
 }
 
-// awaitBoot waits until a node that was started in this run without being configured has booted.
+// waitForBoot waits until a node that was started in this run without being configured has booted.
 // Otherwise a check could succeed because of data on a volume before services have started.
-func (w work) awaitBoot(ctx context.Context) error {
+func (w roleRun) waitForBoot(ctx context.Context) error {
 	came, err := w.run().progress(w.node.ID)
 	if err != nil || !came.Booting || w.node.Disk.Guest == site.NoGuest {
 		// it is unknown when a node without a guest agent has booted
@@ -177,35 +179,36 @@ func (w work) awaitBoot(ctx context.Context) error {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	if _, err = role.AwaitBoot(ctx, w.engine.Runner(w.ref()), distro.Or(w.node.Distribution).Services, log); err != nil {
+	if _, err = role.WaitForBoot(ctx, w.engine.Runner(w.ref()), distro.OrDefault(w.node.Distribution).Services,
+		log); err != nil {
 		return err
 	}
 	return w.run().note(w.node.ID, func(p *progress) { p.Booting = false })
 }
 
-// mend repairs what has drifted. Until it ends, the node is marked as not configured and its health
+// repair repairs what has drifted. Until it ends, the node is marked as not configured and its health
 // is forgotten. So the next run repairs the node if this one is killed, whether or not that run
 // checks for drift.
-func (w work) mend(ctx context.Context, all []observe.Drift) error {
+func (w roleRun) repair(ctx context.Context, all []observe.Drift) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
-	if err := w.mark(ctx, engine.Mark{Config: record.Config, Active: record.Active}); err != nil {
+	if err := w.mark(ctx, engine.Progress{Config: record.Config, Active: record.Active}); err != nil {
 		return err
 	}
-	if err := w.layersBack(ctx, all); err != nil {
+	if err := w.restoreLayerFiles(ctx, all); err != nil {
 		return problem.New(problem.Failed, "what the layers of node %s have cannot be put back", w.node.Name).Because(err).
 			Try("see in the node what stands in its place; orrery down %s and orrery up make it anew", w.node.Name)
 	}
-	if err := w.apply(ctx, func(j *role.Job, ctx context.Context) error { return j.Mend(ctx, all) }); err != nil {
+	if err := w.apply(ctx, func(j *role.Job, ctx context.Context) error { return j.Repair(ctx, all) }); err != nil {
 		return err
 	}
-	return w.mark(ctx, engine.Mark{Configured: record.Configured, Config: record.Config, Active: record.Active})
+	return w.mark(ctx, engine.Progress{Configured: record.Configured, Config: record.Config, Active: record.Active})
 }
 
-// layersBack restores files of the layers that a node has deleted or changed.
-func (w work) layersBack(ctx context.Context, all []observe.Drift) error {
+// restoreLayerFiles restores files of the layers that a node has deleted or changed.
+func (w roleRun) restoreLayerFiles(ctx context.Context, all []observe.Drift) error {
 	rendered := map[string]bool{}
 	for i := range w.duties.Roles {
 		for _, f := range w.duties.Roles[i].Rendered {
@@ -218,8 +221,8 @@ func (w work) layersBack(ctx context.Context, all []observe.Drift) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return w.inside(w.engine, w.node, func(in inner) error {
-		to, err := in.root.Alone() // without anything that the node has mounted over it
+	return w.withNodeFS(w.engine, w.node, func(in nodeFS) error {
+		to, err := in.root.WithoutMounts() // without anything that the node has mounted over it
 		if err != nil {
 			return err
 		}

@@ -50,11 +50,11 @@ func (r run) note(id int, change func(*progress)) error {
 	return r.write(filepath.Join(strconv.Itoa(id), "progress.json"), updated)
 }
 
-// keepsFiles makes the run keep files of a node from now on.
-func (r run) keepsFiles(id int) error { return r.make(filepath.Join(strconv.Itoa(id), "files")) }
+// startSaving makes the run keep files of a node from now on.
+func (r run) startSaving(id int) error { return r.make(filepath.Join(strconv.Itoa(id), "files")) }
 
-// keep adds former files of a node.
-func (r run) keep(id int, s role.Saved) error {
+// saveFiles adds former files of a node.
+func (r run) saveFiles(id int, s role.Saved) error {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if err != nil {
@@ -63,9 +63,9 @@ func (r run) keep(id int, s role.Saved) error {
 	return r.write(filepath.Join(dir, fmt.Sprintf("%06d.json", len(entries))), s)
 }
 
-// kept returns the former files of a node, the latest first. Known is false if keepsFiles was not
+// savedFiles returns the former files of a node, the latest first. Known is false if startSaving was not
 // called.
-func (r run) kept(id int) (all []role.Saved, known bool, err error) {
+func (r run) savedFiles(id int) (all []role.Saved, known bool, err error) {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,10 +85,10 @@ func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	return all, true, err
 }
 
-// keepNames records the former names files of nodes, by path.
-func (r run) keepNames(files map[string][]byte) error { return r.write("names.json", files) }
+// saveNames records the former names files of nodes, by path.
+func (r run) saveNames(files map[string][]byte) error { return r.write("names.json", files) }
 
-// names returns what keepNames has recorded.
+// names returns what saveNames has recorded.
 func (r run) names() (files map[string][]byte, err error) {
 	err = r.read("names.json", &files)
 	return files, err
@@ -113,7 +113,7 @@ func (r run) write(name string, x any) error {
 	if err := r.make(filepath.Dir(name)); err != nil {
 		return err
 	}
-	return quick(r.dir, name, text, 0o600)
+	return writeUnsynced(r.dir, name, text, 0o600)
 }
 
 // read reads what write has written. If there is no such file, it leaves into unchanged.

@@ -13,7 +13,7 @@ func (h secretHost) Read(_ context.Context, name string) (string, error) {
 
 // Store stores such a copy.
 func (h secretHost) Store(_ context.Context, name, value string) error {
-	return h.kept().Keep(name, value)
+	return h.kept().Put(name, value)
 }
 
-func (h secretHost) kept() secret.Kept { return secret.Kept{Dir: h.Dirs.Secrets(h.Key)} }
+func (h secretHost) kept() secret.Store { return secret.Store{Dir: h.Dirs.Secrets(h.Key)} }

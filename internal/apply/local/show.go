@@ -14,17 +14,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// shown lists the files of /etc/orrery that are copied to a node that does not see those of the
+// copiedFiles lists the files of /etc/orrery that are copied to a node that does not see those of the
 // host. None of them contains secrets.
-var shown = []string{"hosts", "inventory.json", "ssh_known_hosts", "env"}
+var copiedFiles = []string{"hosts", "inventory.json", "ssh_known_hosts", "env"}
 
-// show writes these files to a running node that boots from a disk image.
-func (n *names) show(ctx context.Context, e engine.Engine, node *spec.Node) error {
+// copyEtc writes these files to a running node that boots from a disk image.
+func (n *names) copyEtc(ctx context.Context, e engine.Engine, node *spec.Node) error {
 	if node.Disk.Guest != site.CloudInit {
 		return nil
 	}
 	var files []host.File
-	for _, name := range shown {
+	for _, name := range copiedFiles {
 		text, err := os.ReadFile(filepath.Join(n.Dirs.Etc(node.Site, node.ID), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -40,15 +40,15 @@ func (n *names) show(ctx context.Context, e engine.Engine, node *spec.Node) erro
 	return e.Runner(engine.RefOf(node)).Put(ctx, files...)
 }
 
-// showAll does so for all such nodes that run.
-func (n *names) showAll(ctx context.Context) error {
-	all, err := nodeHost{n.Place}.List(ctx)
+// copyEtcToAll does so for all such nodes that run.
+func (n *names) copyEtcToAll(ctx context.Context) error {
+	all, err := nodeHost{n.SiteState}.List(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		if node := &all[i]; node.State == observe.Running && node.Imported() {
-			if err := n.show(ctx, n.Engines[node.Engine], &node.Node); err != nil {
+			if err := n.copyEtc(ctx, n.Engines[node.Engine], &node.Node); err != nil {
 				return err
 			}
 		}

@@ -30,11 +30,12 @@ func (h snapshotHost) Size(ctx context.Context, id string) (volume.Size, error) 
 
 // Restoring returns the snapshot whose restore was interrupted.
 func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err error) {
-	return snapshot.Unfinished(h.Dirs, h.Key)
+	return snapshot.Interrupted(h.Dirs, h.Key)
 }
 
 // Capture makes a part of a snapshot ready.
-func (h snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
+func (h snapshotHost) Capture(ctx context.Context, of apply.SnapshotRequest,
+	with snapshot.Barrier) (*snapshot.Snapshot, error) {
 	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory,
 		ID: of.ID, Pace: with}
 	for _, id := range of.Nodes {
@@ -65,7 +66,8 @@ func (h snapshotHost) Remove(_ context.Context, id string) error {
 }
 
 // Restore restores nodes from a snapshot.
-func (h snapshotHost) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+func (h snapshotHost) Restore(ctx context.Context, id string, nodes []string,
+	then func(apply.RestoreFailures) error) error {
 	from, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
 		return err
@@ -74,18 +76,18 @@ func (h snapshotHost) Restore(ctx context.Context, id string, nodes []string, th
 	for _, name := range nodes {
 		chosen[name] = true
 	}
-	back, err := from.PutBack(ctx, h.Dirs, h.Engines, chosen)
+	back, err := from.Restore(ctx, h.Dirs, h.Engines, chosen)
 	if err != nil {
 		return err
 	}
-	err = then(apply.Back{Left: back.Left, Lost: back.Lost})
+	err = then(apply.RestoreFailures{Left: back.Left, Lost: back.Lost})
 	switch {
 	case err == nil:
-		return back.Settle(ctx)
+		return back.DiscardFormer(ctx)
 	case ctx.Err() != nil:
 		return err
 	}
-	if bad := back.TakeBack(context.WithoutCancel(ctx)); bad != nil {
+	if bad := back.Undo(context.WithoutCancel(ctx)); bad != nil {
 		return errors.Join(err, bad)
 	}
 	return problem.New(problem.Undone, "what was there before is back").Because(err)

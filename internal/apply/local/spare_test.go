@@ -46,9 +46,9 @@ func TestRestartOnFullDisk(t *testing.T) {
 	}
 	restart := func(ends plan.Kind) *plan.Plan {
 		w.must(w.Runs.Sweep(w.Context()))
-		p, err := plan.Restart(w.site, w.observed(), plan.Goal{Ending: plan.Ending{Hard: ends == plan.KillNode}})
+		p, err := plan.Restart(w.site, w.observed(), plan.Goal{Ending: plan.StopMode{Hard: ends == plan.KillNode}})
 		w.must(err)
-		pack.NoteRestarts(p)
+		pack.MarkRestarts(p)
 		return p
 	}
 	for _, ends := range []plan.Kind{plan.StopNode, plan.KillNode} {

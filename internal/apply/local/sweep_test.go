@@ -20,7 +20,7 @@ func TestSweep(t *testing.T) {
 		}
 		left = append(left, filepath.Join(state, dir))
 	}
-	h := New("local", "karoo", host.Dirs{State: state, Run: t.TempDir()}, nil, nil)
+	h := ThisMachine("local", "karoo", host.Dirs{State: state, Run: t.TempDir()}, nil, nil)
 	if err := h.Runs.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/host/schedule"
 )
 
-// A Waiter runs command lines of this program at a later time.
-type Waiter interface {
+// A Scheduler runs command lines of this program at a later time.
+type Scheduler interface {
 	Later(ctx context.Context, job schedule.Job) error
 	Cancel(name string) error
 }
@@ -39,7 +39,7 @@ func (h stateHost) setTimers() (notes []string, err error) {
 	if t.Program, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
+	for _, planned := range apply.ListUnattended(h.Dirs, h.Key) {
 		if p, err := apply.ReadUnattended(h.Dirs, h.Key, planned.Trigger); err == nil {
 			// a plan that cannot be read will be written again by the control host
 			t.All = append(t.All, p.Timers(h.Key)...)
@@ -50,7 +50,7 @@ func (h stateHost) setTimers() (notes []string, err error) {
 
 // forgetPlans removes all plans of the site.
 func (h stateHost) forgetPlans(ctx context.Context) error {
-	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
+	for _, planned := range apply.ListUnattended(h.Dirs, h.Key) {
 		if _, err := h.SavePlan(ctx, apply.UnattendedPlan{Trigger: planned.Trigger}); err != nil {
 			return err
 		}

@@ -27,11 +27,11 @@ func (b blind) Idmap(ref engine.Ref) (int, error) {
 	return first, errors.Join(err, b.ids)
 }
 
-func (b blind) View(ref engine.Ref) (*tree.Root, error) {
+func (b blind) OpenRoot(ref engine.Ref) (*tree.Root, error) {
 	if b.view != nil {
 		return nil, b.view
 	}
-	return b.viewed.View(ref)
+	return b.viewed.OpenRoot(ref)
 }
 
 // TestUnseenFiles: a node whose files cannot be read is not reported as free of drift. The reason
@@ -61,15 +61,15 @@ func TestUnseenFiles(t *testing.T) {
 		n := newServed(t)
 		n.unit = "inactive"
 		secrets := noSecrets{secret.NewKeyring(n.Site(), n.dirs)}
-		w := New("local", "karoo", n.dirs, map[string]engine.Engine{"fake": c.spoil(n)}, secrets)
+		w := ThisMachine("local", "karoo", n.dirs, map[string]engine.Engine{"fake": c.spoil(n)}, secrets)
 		nodes, err := n.engine.List(t.Context(), "karoo")
 		n.must(err)
 		wanted, duties, err := n.Wanted(n.node)
 		n.must(err)
-		n.must(w.Nodes.DetectDrift(t.Context(), nodes, []apply.Want{{Node: wanted, Duties: duties}}))
+		n.must(w.Nodes.DetectDrift(t.Context(), nodes, []apply.DesiredNode{{Node: wanted, Duties: duties}}))
 		var kinds []observe.DriftKind
 		for _, d := range nodes[0].Drift {
-			if kinds = append(kinds, d.Kind); d.Kind == observe.DriftNode && (d.How != observe.Silent ||
+			if kinds = append(kinds, d.Kind); d.Kind == observe.DriftNode && (d.How != observe.Unresponsive ||
 				!strings.Contains(d.Found, c.says)) {
 				t.Errorf("%s cannot be seen, and what is said is %s", what, d)
 			}

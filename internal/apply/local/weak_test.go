@@ -118,19 +118,19 @@ func (n weakNetworks) MoveLinks(ctx context.Context, moves []network.Move, live 
 	return n.try("Networks.MoveLinks", func() error { return n.Networks.MoveLinks(ctx, moves, live...) })
 }
 
-func (n weakNetworks) Guard(ctx context.Context, ports []network.Port) error {
-	return n.try("Networks.Guard", func() error { return n.Networks.Guard(ctx, ports) })
+func (n weakNetworks) AddAntiSpoof(ctx context.Context, ports []network.Port) error {
+	return n.try("Networks.AddAntiSpoof", func() error { return n.Networks.AddAntiSpoof(ctx, ports) })
 }
 
-func (n weakNetworks) Unguard(ctx context.Context, site string, still []network.Port) error {
-	return n.try("Networks.Unguard", func() error { return n.Networks.Unguard(ctx, site, still) })
+func (n weakNetworks) RemoveAntiSpoof(ctx context.Context, site string, still []network.Port) error {
+	return n.try("Networks.RemoveAntiSpoof", func() error { return n.Networks.RemoveAntiSpoof(ctx, site, still) })
 }
 
 func (n weakNetworks) Sweep(ctx context.Context) error {
 	return n.try("Networks.Sweep", func() error { return n.Networks.Sweep(ctx) })
 }
 
-func (n weakNetworks) Around(key string) (all []observe.Address, around observe.Around, err error) {
+func (n weakNetworks) Around(key string) (all []observe.Address, around observe.HostNetworking, err error) {
 	err = n.try("Networks.Around", func() (wrong error) { all, around, wrong = n.Networks.Around(key); return wrong })
 	return all, around, err
 }
@@ -154,13 +154,13 @@ func (v weakVolumes) List(key string) ([]observe.Volume, error) {
 	return weakly(v.weak, "Volumes.List", func() ([]observe.Volume, error) { return v.Volumes.List(key) })
 }
 
-func (v weakVolumes) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {
+func (v weakVolumes) Provide(n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
 	return v.try("Volumes.Provide", func() error { return v.Volumes.Provide(n, m, account) })
 }
 
-func (v weakVolumes) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
-	still volume.Still) (volume.Made, error) {
-	return weakly(v.weak, "Volumes.ProvideCopy", func() (volume.Made,
+func (v weakVolumes) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup,
+	still volume.FreezeFunc) (volume.CopyResult, error) {
+	return weakly(v.weak, "Volumes.ProvideCopy", func() (volume.CopyResult,
 		error) {
 		return v.Volumes.ProvideCopy(ctx, n, m, account, still)
 	})
@@ -228,7 +228,7 @@ func (e weakEngine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.try("Destroy", func() error { return e.Engine.Destroy(ctx, ref) })
 }
 
-func (e weakEngine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
+func (e weakEngine) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
 	return e.try("Mark", func() error { return e.Engine.Mark(ctx, ref, m) })
 }
 

@@ -17,7 +17,7 @@ func (h stateHost) PublicKey(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return wireguard.Public(private)
+	return wireguard.PublicKey(private)
 }
 
 // privateKey returns the private key of that pair.
@@ -25,5 +25,6 @@ func (n *names) privateKey() (string, error) {
 	n.keys.Lock()
 	defer n.keys.Unlock()
 	dir, name := n.Dirs.Keys(n.Key), ".wireguard" // no node can have this name
-	return wireguard.Key(filepath.Join(dir, name), func(text []byte) error { return quick(dir, name, text, 0o600) })
+	return wireguard.LoadOrCreateKey(filepath.Join(dir, name),
+		func(text []byte) error { return writeUnsynced(dir, name, text, 0o600) })
 }

@@ -30,69 +30,69 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Worker does steps on this machine. Everything needed for a step comes with it. The worker knows
+// A Host does steps on this machine. Everything needed for a step comes with it. The worker knows
 // only the site's key, and keeps nothing in memory between steps that undoing them needs.
-type Worker struct {
+type Host struct {
 	apply.Host
-	*Place // shared by all parts of the host
+	*SiteState // shared by all parts of the host
 
 	names *names
-	life  *life
-	moves *moves
+	life  *lifecycle
+	moves *nodeMoves
 }
 
 // The parts of the host, by subject.
 type (
 	runHost struct {
-		*Place
+		*SiteState
 		names    *names
-		life     *life
+		life     *lifecycle
 		roles    *roles
 		releases *releaseHost
-		moves    *moves
+		moves    *nodeMoves
 	}
 	stateHost struct {
-		*Place
+		*SiteState
 		names    *names
 		volumes  volumeHost
 		releases *releaseHost
-		moves    *moves
+		moves    *nodeMoves
 	}
-	nodeHost  struct{ *Place }
+	nodeHost  struct{ *SiteState }
 	layerHost struct {
-		*Place
-		layerstore.Room
+		*SiteState
+		layerstore.Store
 	}
 	volumeHost struct {
-		*Place
-		mirrors.Cellar
+		*SiteState
+		mirrors.Volumes
 	}
-	snapshotHost struct{ *Place }
-	backupHost   struct{ *Place }
+	snapshotHost struct{ *SiteState }
+	backupHost   struct{ *SiteState }
 	twinHost     struct {
-		*Place
-		life *life
+		*SiteState
+		life *lifecycle
 	}
-	secretHost   struct{ *Place }
+	secretHost   struct{ *SiteState }
 	transferHost struct {
-		*Place
-		moves *moves
+		*SiteState
+		moves *nodeMoves
 	}
 )
 
-// NewWorker returns a worker for a place.
-func NewWorker(at Place) *Worker {
+// NewHost returns a worker for a place.
+func NewHost(at SiteState) *Host {
 	p := &at
-	w := &Worker{Place: p, names: &names{Place: p}, moves: &moves{Place: p}}
-	w.life = &life{Place: p, names: w.names}
-	releases := &releaseHost{Place: p}
-	volumes := volumeHost{p, mirrors.Of(p.Dirs, p.Key)}
+	w := &Host{SiteState: p, names: &names{SiteState: p}, moves: &nodeMoves{SiteState: p}}
+	w.life = &lifecycle{SiteState: p, names: w.names}
+	releases := &releaseHost{SiteState: p}
+	volumes := volumeHost{p, mirrors.New(p.Dirs, p.Key)}
 	w.Host = apply.Host{
 		Runs:      runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves},
 		State:     stateHost{p, w.names, volumes, releases, w.moves},
 		Nodes:     nodeHost{p},
 		Releases:  releases,
-		Layers:    layerHost{p, layerstore.Of(p.Dirs, nodeHost{p}.ofAllSites)},
+		Layers:    layerHost{p, layerstore.New(p.Dirs, nodeHost{p}.ofAllSites)},
 		Volumes:   volumes,
 		Snapshots: snapshotHost{p},
 		Backups:   backupHost{p},
@@ -115,11 +115,11 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 // Observe returns what exists of the site on this machine. It tests an engine only if the site has
 // nodes of it or it is in wanted.
 func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
-	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
+	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.OnlineCPUs(), Memory: host.TotalMemory()}
 	if err = h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return seen, err
 	}
-	if seen.Nodes, err = (nodeHost{h.Place}).List(ctx); err != nil {
+	if seen.Nodes, err = (nodeHost{h.SiteState}).List(ctx); err != nil {
 		return seen, err
 	}
 	if seen.Networks, err = h.Ground.Networks.Observe(h.Key); err != nil {
@@ -141,21 +141,21 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	for name, e := range h.Engines {
 		of := func(n observe.Node) bool { return n.Engine == name }
 		if slices.Contains(wanted, name) || slices.ContainsFunc(seen.Nodes, of) {
-			seen.Engines[name] = tried(ctx, e)
+			seen.Engines[name] = probedCapabilities(ctx, e)
 		} else {
 			seen.Engines[name] = e.Capabilities()
 		}
 	}
-	if seen.Functions, err = pci.Here.Functions(); err != nil {
+	if seen.Functions, err = pci.Local.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
 	if seen.Drained, err = h.Cordoned(ctx); err != nil {
 		return seen, err
 	}
-	if seen.Origin, err = h.origin(); err != nil {
+	if seen.Origin, err = h.owner(); err != nil {
 		return seen, err
 	}
-	if b, err := host.ReadJSON[apply.UnattendedPlan](apply.UnattendedPath(h.Dirs, h.Key, apply.AtBoot)); err == nil {
+	if b, err := host.ReadJSON[apply.UnattendedPlan](apply.UnattendedPath(h.Dirs, h.Key, apply.TriggerBoot)); err == nil {
 		// a plan that cannot be read will be written again by the control host
 		seen.Boot = b.Digest()
 	}
@@ -164,19 +164,19 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if err := h.moves.observe(&seen); err != nil {
 		return seen, err
 	}
-	if seen.Restoring, err = (backupHost{h.Place}).Restoring(ctx); err != nil {
+	if seen.Restoring, err = (backupHost{h.SiteState}).Restoring(ctx); err != nil {
 		// It is unknown how far the restore has come. This must not prevent observing the site or
 		// taking it down.
-		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
+		seen.Restoring = &observe.RestoreProgress{Staged: true, Going: true}
 	}
 	seen.Releases, err = h.releases.Read(ctx)
 	return seen, err
 }
 
-// tried returns the capabilities of an engine after testing it.
-func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
-	can := engine.Tried(ctx, e)
-	if of, ok := e.(engine.Pooled); ok {
+// probedCapabilities returns the capabilities of an engine after testing it.
+func probedCapabilities(ctx context.Context, e engine.Engine) observe.Capabilities {
+	can := engine.ProbedCapabilities(ctx, e)
+	if of, ok := e.(engine.MemoryPoolProvider); ok {
 		can.Pool = of.Pool(ctx)
 	}
 	return can
@@ -187,29 +187,29 @@ func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 	for _, name := range slices.Sorted(maps.Keys(h.Engines)) {
 		e := h.Engines[name]
 		nodes, wrong := e.List(ctx, h.Key)
-		tellAccel(ctx, e, nodes)
+		recordAccel(ctx, e, nodes)
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
 	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
 }
 
-// glance returns the same nodes without the details that need a closer look.
-func (h nodeHost) glance(ctx context.Context) ([]observe.Node, error) {
-	see, can := engine.Glances(h.Engines)
+// listBrief returns the same nodes without the details that need a closer look.
+func (h nodeHost) listBrief(ctx context.Context) ([]observe.Node, error) {
+	see, can := engine.StateReaderOf(h.Engines)
 	if !can {
 		return h.List(ctx)
 	}
-	return nodedir.Glance(h.Dirs, h.Key, see)
+	return nodedir.ObserveHeads(h.Dirs, h.Key, see)
 }
 
-// tellAccel records how the virtual machines of an engine are accelerated.
-func tellAccel(ctx context.Context, e engine.Engine, nodes []observe.Node) {
+// recordAccel records how the virtual machines of an engine are accelerated.
+func recordAccel(ctx context.Context, e engine.Engine, nodes []observe.Node) {
 	runs := func(n observe.Node) bool { return n.Runs() && n.Accel == "" } // else the engine has recorded it
 	if !slices.ContainsFunc(nodes, runs) {
 		return
 	}
-	accel := engine.Tried(ctx, e).Accel
+	accel := engine.ProbedCapabilities(ctx, e).Accel
 	for i := range nodes {
 		if runs(nodes[i]) {
 			nodes[i].Accel = accel
@@ -237,7 +237,7 @@ func (h runHost) Sweep(ctx context.Context) error {
 	err = errors.Join(err, h.moves.sweep())
 	err = errors.Join(err, h.Ground.Volumes.Sweep(h.Key))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Key))
-	err = errors.Join(err, backupHost{h.Place}.sweepRestore())
+	err = errors.Join(err, backupHost{h.SiteState}.sweepRestore())
 	return errors.Join(err, h.Ground.Layers.Sweep())
 }
 
@@ -245,14 +245,14 @@ func (h runHost) Sweep(ctx context.Context) error {
 func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if s.Kind == plan.MoveLinks {
 		if wait := time.Until(s.At); wait > 0 { // hosts never agree on a moment that is far away
-			if err := host.Pause(ctx, min(wait, time.Second)); err != nil {
+			if err := host.Sleep(ctx, min(wait, time.Second)); err != nil {
 				return err
 			}
 		}
 		return h.life.move(ctx, s.Moves)
 	}
 	switch s.Kind {
-	case plan.GiveNode, plan.ReceiveNode, plan.LeaveNode, plan.ReclaimNode, plan.DropNode:
+	case plan.HandOverNode, plan.ReceiveNode, plan.CleanUpNode, plan.ReclaimNode, plan.DiscardNode:
 		return h.moves.do(ctx, s)
 	}
 	if s.ForNode() {
@@ -305,7 +305,7 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	case plan.RestoreNode:
 		return h.life.restore(ctx, e, n)
 	case plan.ReshapeNode:
-		if err := h.Ground.Networks.Guard(ctx, network.Ports(n)); err != nil {
+		if err := h.Ground.Networks.AddAntiSpoof(ctx, network.Ports(n)); err != nil {
 			return err
 		}
 		return e.Change(ctx, n)
@@ -314,10 +314,10 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	case plan.StartNode:
 		return h.life.start(ctx, e, s)
 	case plan.RenewNode:
-		return h.life.renew(ctx, e, n, say)
+		return h.life.liveUpgrade(ctx, e, n, say)
 	case plan.StopNode:
 		if s.Peer != "" {
-			if err := h.moves.dir(n.ID).Move().Resume(); err != nil {
+			if err := h.moves.dir(n.ID).Move().SetResume(); err != nil {
 				return err
 			}
 		}
@@ -333,20 +333,20 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		return problem.New(problem.Surprise, "node %s: what its roles do did not come with the step", n.Name).
 			Try("plan again")
 	}
-	job := work{h.roles, e, n, s.Duties, say}
+	job := roleRun{h.roles, e, n, s.Duties, say}
 	switch s.Kind {
 	case plan.ConfigureNode:
 		return job.configure(ctx, s.Tell)
-	case plan.MendNode:
-		return job.mend(ctx, s.Drift)
+	case plan.RepairNode:
+		return job.repair(ctx, s.Drift)
 	case plan.CheckNode:
 		return job.check(ctx)
 	case plan.RetireNode:
-		return job.retire(ctx)
+		return job.deactivate(ctx)
 	case plan.TakeVolumes:
-		return job.take(ctx)
+		return job.useVolumes(ctx)
 	case plan.ReturnVolumes:
-		return job.giveBack(ctx)
+		return job.useVolumeCopies(ctx)
 	case plan.ActivateNode:
 		return job.activate(ctx)
 	}
@@ -395,7 +395,7 @@ func (h runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 		if s.Kind != plan.ReplaceNode {
 			continue
 		}
-		if keeper, ok := h.Engines[s.Node.Engine].(engine.Keeper); ok {
+		if keeper, ok := h.Engines[s.Node.Engine].(engine.Replacer); ok {
 			if err := keeper.Settle(ctx, engine.RefOf(s.Node)); err != nil {
 				return err
 			}

@@ -12,22 +12,22 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Cellar is the directories of a site's volumes on a host.
-type Cellar struct {
+// A Volumes is the directories of a site's volumes on a host.
+type Volumes struct {
 	dirs host.Dirs
 	key  string
 }
 
-// Of returns the directories of a site's volumes.
-func Of(dirs host.Dirs, key string) Cellar { return Cellar{dirs, key} }
+// New returns the directories of a site's volumes.
+func New(dirs host.Dirs, key string) Volumes { return Volumes{dirs, key} }
 
 // Describe returns the contents of directories and the state of their mirrors.
-func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	went, err := volume.ReadMirrored(c.dirs, c.key)
+func (c Volumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.VolumeStatus, error) {
+	went, err := volume.ReadMirrorStatus(c.dirs, c.key)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]apply.Contents, len(of))
+	all := make([]apply.VolumeStatus, len(of))
 	for i, d := range of {
 		contents := &all[i]
 		contents.Path = d.At(c.dirs, c.key)
@@ -44,19 +44,20 @@ func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Con
 				last = contents.Last.At
 			}
 			contents.Next, contents.Idle = schedule.Timers{Key: c.key,
-				Dirs: c.dirs}.NextRun(schedule.Timer{For: apply.OnMirror, Part: d.Mount.Volume, Every: d.Every}, last, time.Now())
+				Dirs: c.dirs}.NextRun(schedule.Timer{For: apply.TriggerMirror, Part: d.Mount.Volume, Every: d.Every}, last,
+				time.Now())
 		}
 	}
 	return all, ctx.Err()
 }
 
-func (c Cellar) mirror(d apply.Directory) volume.Mirror {
+func (c Volumes) mirror(d apply.Directory) volume.Mirror {
 	return volume.Mirror{Volume: d.Mount.Volume, Node: d.Name(), From: d.At(c.dirs, c.key), To: d.Mirror}
 }
 
 // Mirror updates mirrors.
-func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
-	each func(volume.Mirrored)) error {
+func (c Volumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
+	each func(volume.MirrorStatus)) error {
 	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)
 	if err != nil {
 		return err
@@ -64,11 +65,11 @@ func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.Mir
 	defer lock.Release()
 	bring := volume.Mirror.Run
 	if with.Contents {
-		bring = volume.Mirror.Mend
+		bring = volume.Mirror.Repair
 	}
 	for _, d := range of {
 		m := c.mirror(d)
-		made := volume.Mirrored{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
+		made := volume.MirrorStatus{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
 		sent, failed := bring(m, ctx)
 		made.Bytes, made.Seconds = sent, time.Since(made.At).Seconds()
 		if failed != nil {
@@ -76,14 +77,14 @@ func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.Mir
 		}
 		each(made)
 		err = errors.Join(err, failed)
-		err = errors.Join(err, made.Note(c.dirs, c.key))
+		err = errors.Join(err, made.Save(c.dirs, c.key))
 	}
 	return err
 }
 
 // Verify compares directories with their mirrors.
-func (c Cellar) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	all := make([][]volume.Deviation, len(of))
+func (c Volumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Difference, error) {
+	all := make([][]volume.Difference, len(of))
 	for i, d := range of {
 		var err error
 		if all[i], err = c.mirror(d).Verify(ctx); err != nil {

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/volume"
 )
 
-func cellar(t *testing.T) (Cellar, host.Dirs) {
+func cellar(t *testing.T) (Volumes, host.Dirs) {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
-	return Of(dirs, "karoo"), dirs
+	return New(dirs, "karoo"), dirs
 }
 
 func directory(name, node, mirror string, every time.Duration) apply.Directory {
@@ -38,7 +38,7 @@ func TestDescribe(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(rows.At(dirs, "karoo"), "f"), []byte("12345"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	look := func() []apply.Contents {
+	look := func() []apply.VolumeStatus {
 		t.Helper()
 		all, err := c.Describe(t.Context(), []apply.Directory{rows, none, other})
 		if err != nil || len(all) != 3 {
@@ -54,9 +54,9 @@ func TestDescribe(t *testing.T) {
 	if all[0].Last != nil || all[0].Idle == "" || all[1].Idle == "" || all[2].Idle != "" || !all[2].Next.IsZero() {
 		t.Errorf("before anything is mirrored: %+v", all)
 	}
-	went := volume.Mirrored{Volume: "rows", Node: "db", To: "/backup/db",
+	went := volume.MirrorStatus{Volume: "rows", Node: "db", To: "/backup/db",
 		At: time.Now().UTC().Truncate(time.Second), Bytes: 5}
-	if err := went.Note(dirs, "karoo"); err != nil {
+	if err := went.Save(dirs, "karoo"); err != nil {
 		t.Fatal(err)
 	}
 	all = look()
@@ -83,14 +83,14 @@ func TestMirrorFails(t *testing.T) {
 	c, dirs := cellar(t)
 	of := []apply.Directory{directory("rows", "db", "/dev/null/db", 0), directory("rows", "web", "/dev/null/web", 0)}
 	for _, contents := range []bool{false, true} {
-		var told []volume.Mirrored
+		var told []volume.MirrorStatus
 		err := c.Mirror(t.Context(), of, apply.MirrorRun{Contents: contents, By: host.Holder{Who: "ada"}},
-			func(m volume.Mirrored) { told = append(told, m) })
+			func(m volume.MirrorStatus) { told = append(told, m) })
 		if err == nil || len(told) != 2 || told[0].Node != "db" || told[0].Problem == "" ||
 			told[1].Node != "web" || told[1].Problem == "" {
 			t.Errorf("told is %+v, %v", told, err)
 		}
-		went, err := volume.ReadMirrored(dirs, "karoo")
+		went, err := volume.ReadMirrorStatus(dirs, "karoo")
 		if err != nil || len(went) != 2 || went[0].Problem == "" || !went[0].Good.IsZero() {
 			t.Errorf("on record is %+v, %v", went, err)
 		}

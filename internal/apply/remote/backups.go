@@ -9,66 +9,66 @@ import (
 
 // Send makes the remote host send its part of the site.
 func (f backupHost) Send(ctx context.Context, way io.ReadWriter) error {
-	return giveBackupMethod.along(ctx, f.far, none{}, way)
+	return sendBackupMethod.callStream(ctx, f.remoteHost, none{}, way)
 }
 
-var giveBackupMethod = method[none, none]{
-	name: "give backup", traits: traits{long: true, abandoned: true, displayed: true},
-	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+var sendBackupMethod = method[none, none]{
+	name: "give backup", callOptions: callOptions{long: true, abandoned: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (none, error) {
 		return none{}, c.host().Backups.Send(ctx, c.stream())
 	},
 }
 
 // SendMissing makes the remote host find and send what backups have lost of the data that it sent.
 func (f backupHost) SendMissing(ctx context.Context, way io.ReadWriter) error {
-	return findBackupMethod.along(ctx, f.far, none{}, way)
+	return sendMissingMethod.callStream(ctx, f.remoteHost, none{}, way)
 }
 
-var findBackupMethod = method[none, none]{
-	name: "find of backup", traits: traits{long: true, abandoned: true, displayed: true},
-	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+var sendMissingMethod = method[none, none]{
+	name: "find of backup", callOptions: callOptions{long: true, abandoned: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (none, error) {
 		return none{}, c.host().Backups.SendMissing(ctx, c.stream())
 	},
 }
 
 // Receive makes the remote host store its part of a backup.
 func (f backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
-	return layBackupMethod.along(ctx, f.far, none{}, way)
+	return receiveBackupMethod.callStream(ctx, f.remoteHost, none{}, way)
 }
 
-var layBackupMethod = method[none, none]{
-	name: "lay down backup", traits: traits{long: true, displayed: true},
-	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+var receiveBackupMethod = method[none, none]{
+	name: "lay down backup", callOptions: callOptions{long: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (none, error) {
 		return none{}, c.host().Backups.Receive(ctx, c.stream())
 	},
 }
 
 // Restoring returns how far the remote host's part of a restore has come.
-func (f backupHost) Restoring(ctx context.Context) (s *observe.Restoring, err error) {
-	s, err = restorePartMethod.call(ctx, f.far, none{})
+func (f backupHost) Restoring(ctx context.Context) (s *observe.RestoreProgress, err error) {
+	s, err = restorePartMethod.call(ctx, f.remoteHost, none{})
 	if s != nil {
-		shownPart(s)
+		sanitizeRestore(s)
 	}
 	return s, err
 }
 
-var restorePartMethod = method[none, *observe.Restoring]{
-	name: "part of restore", traits: traits{maxBytes: listMaxBytes, abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) (*observe.Restoring, error) {
+var restorePartMethod = method[none, *observe.RestoreProgress]{
+	name: "part of restore", callOptions: callOptions{maxBytes: listMaxBytes, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (*observe.RestoreProgress, error) {
 		return c.host().Backups.Restoring(ctx)
 	},
 }
 
-// shownPart sanitizes the remote host's report on a restore.
-func shownPart(s *observe.Restoring) {
-	s.ID, s.From = shown(s.ID), shown(s.From)
-	s.Nodes, s.Without = shownAll(s.Nodes), shownAll(s.Without)
+// sanitizeRestore sanitizes the remote host's report on a restore.
+func sanitizeRestore(s *observe.RestoreProgress) {
+	s.ID, s.From = sanitizeText(s.ID), sanitizeText(s.From)
+	s.Nodes, s.Without = sanitizeList(s.Nodes), sanitizeList(s.Without)
 }
 
 // AdvanceRestore takes the remote host's part of a restore one step further.
 func (f backupHost) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
-	told, err = advanceRestoreMethod.call(ctx, f.far, restoreStep{id, to})
-	return shownAll(told), err
+	told, err = advanceRestoreMethod.call(ctx, f.remoteHost, restoreStep{id, to})
+	return sanitizeList(told), err
 }
 
 // A restoreStep says which restore a host must continue, and to which step.
@@ -78,17 +78,17 @@ type restoreStep struct {
 }
 
 var advanceRestoreMethod = method[restoreStep, []string]{
-	name: "advance restore", traits: traits{maxBytes: listMaxBytes, long: true},
-	answer: func(ctx context.Context, c *received, step restoreStep) ([]string, error) {
+	name: "advance restore", callOptions: callOptions{maxBytes: listMaxBytes, long: true},
+	answer: func(ctx context.Context, c *serverCall, step restoreStep) ([]string, error) {
 		return c.host().Backups.AdvanceRestore(ctx, step.ID, step.To)
 	},
 }
 
-// shownAll sanitizes the entries of a list and limits their number.
-func shownAll(all []string) []string {
+// sanitizeList sanitizes the entries of a list and limits their number.
+func sanitizeList(all []string) []string {
 	all = all[:min(len(all), maxPerSnapshot)]
 	for i := range all {
-		all[i] = shown(all[i])
+		all[i] = sanitizeText(all[i])
 	}
 	return all
 }

@@ -31,7 +31,7 @@ func TestCaptureEnds(t *testing.T) {
 		p.up(p.load())
 		nodes, err := p.far.Nodes.List(t.Context())
 		must(t, err)
-		of := apply.Capture{ID: "one", Who: "ada"}
+		of := apply.SnapshotRequest{ID: "one", Who: "ada"}
 		for _, n := range nodes {
 			of.Nodes = append(of.Nodes, n.ID)
 		}

@@ -28,7 +28,7 @@ import (
 )
 
 // answerOf returns the type of a method's answer.
-func answerOf(m asked) reflect.Type {
+func answerOf(m anyMethod) reflect.Type {
 	f, _ := reflect.TypeOf(m).Elem().FieldByName("answer")
 	return f.Type.Out(0)
 }
@@ -97,7 +97,7 @@ func isMethod(of ast.Expr) bool {
 // TestCostlyAnswers: an answer of the allowed length takes no more memory than the limit, whatever
 // it consists of. This holds for messages before the answer, too.
 func TestCostlyAnswers(t *testing.T) {
-	tried := map[reflect.Type]int{reflect.TypeFor[word](): 256 << 10, reflect.TypeFor[given](): 256 << 10}
+	tried := map[reflect.Type]int{reflect.TypeFor[response](): 256 << 10, reflect.TypeFor[secretReply](): 256 << 10}
 	for _, m := range methods() {
 		if of := answerOf(m); of != reflect.TypeFor[none]() {
 			_, how := m.about()
@@ -194,11 +194,11 @@ func askCostly() {
 	case observeMethod.name:
 		_, err = h.State.Observe(context.Background(), nil)
 	case nodesMethod.name:
-		_, err = h.Nodes.WithOwner(context.Background(), apply.Closely)
+		_, err = h.Nodes.WithOwner(context.Background(), apply.InspectFull)
 	case layersMethod.name:
 		_, err = h.Layers.List(context.Background())
-	case probeMethod.name:
-		err = h.Nodes.DetectDrift(context.Background(), make([]observe.Node, 1), make([]apply.Want, 1))
+	case detectDriftMethod.name:
+		err = h.Nodes.DetectDrift(context.Background(), make([]observe.Node, 1), make([]apply.DesiredNode, 1))
 	}
 	fmt.Println(err)
 	status, _ := os.ReadFile("/proc/self/status")
@@ -217,13 +217,13 @@ func (p prepared) Dial(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func (p prepared) Talk(_ context.Context, about string, with *rpc.Caller) error {
+func (p prepared) ServeStream(_ context.Context, about string, with *rpc.ServerStream) error {
 	var q json.RawMessage
-	if err := with.Hear(&q); err != nil {
+	if err := with.Recv(&q); err != nil {
 		return err
 	}
 	if about == p.about {
-		return with.Say(p.text)
+		return with.Send(p.text)
 	}
-	return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+	return with.Send(map[string]any{"result": Greeting{Version: "1"}})
 }

@@ -25,8 +25,8 @@ type Experiment struct {
 	By       string            `json:"by"`                 // the user who requests it
 }
 
-// A Bench is a machine that can run experiments.
-type Bench interface {
+// A ExperimentRunner is a machine that can run experiments.
+type ExperimentRunner interface {
 	// Measure runs an experiment and reports its progress by tell, in words that only the two ends
 	// know. It writes the results to the writer as a packed bundle, even if the caller has stopped
 	// the run.
@@ -40,7 +40,7 @@ var endTimeout = 5 * time.Minute // variable, so that tests can change it
 // Measure makes the host run an experiment. When ctx ends, the host must stop the run, and Measure
 // still receives what was measured. An error of tell or of the writer ends the call.
 func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) error, to io.Writer) error {
-	_, err := experimentMethod.ask(ctx, l, place{}, x, func(_ *rpc.Talk, w *word) error {
+	_, err := experimentMethod.ask(ctx, l, callTarget{}, x, func(_ *rpc.Stream, w *response) error {
 		if w.Detail != "" {
 			if err := tell(w.Detail); err != nil {
 				return err
@@ -52,7 +52,7 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 		_, err := to.Write(w.Bytes)
 		return err
 	})
-	if m := (*mute)(nil); errors.As(err, &m) && ctx.Err() != nil {
+	if m := (*noAnswerError)(nil); errors.As(err, &m) && ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over",
 			endTimeout).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
 	}
@@ -60,12 +60,12 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 }
 
 var experimentMethod = method[Experiment, none]{
-	name: "experiment", traits: traits{long: true, displayed: true, stop: &endTimeout},
-	answer: func(ctx context.Context, c *received, x Experiment) (none, error) {
-		bench, ok := c.helper.machine.(Bench)
+	name: "experiment", callOptions: callOptions{long: true, displayed: true, stop: &endTimeout},
+	answer: func(ctx context.Context, c *serverCall, x Experiment) (none, error) {
+		bench, ok := c.helper.machine.(ExperimentRunner)
 		if !ok {
 			return none{}, problem.New(problem.Unable, "experiments are not done on this host")
 		}
-		return none{}, bench.Measure(ctx, x, c.detail, sliced{c.Caller})
+		return none{}, bench.Measure(ctx, x, c.detail, slicingWriter{c.ServerStream})
 	},
 }

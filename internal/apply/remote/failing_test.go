@@ -15,18 +15,18 @@ import (
 // A failing helper greets, and answers everything else with the same fault.
 type failing struct {
 	prepared
-	with fault
+	with wireError
 }
 
-func (f failing) Talk(_ context.Context, about string, with *rpc.Caller) error {
+func (f failing) ServeStream(_ context.Context, about string, with *rpc.ServerStream) error {
 	var q json.RawMessage
-	if err := with.Hear(&q); err != nil {
+	if err := with.Recv(&q); err != nil {
 		return err
 	}
 	if about == greetMethod.name {
-		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+		return with.Send(map[string]any{"result": Greeting{Version: "1"}})
 	}
-	return with.Say(word{Fault: &f.with})
+	return with.Send(response{Fault: &f.with})
 }
 
 // toHelper connects to a helper.
@@ -45,7 +45,7 @@ func toHelper(t *testing.T, runner host.Runner) *Link {
 // TestFailsHere: if a call fails on the remote host, it fails here with the error of the host and
 // the name of the host.
 func TestFailsHere(t *testing.T) {
-	broken := fault{Problems: []trouble{{Kind: problem.Unable, What: "the disk is broken", Where: "/var/lib",
+	broken := wireError{Problems: []wireProblem{{Kind: problem.Unable, What: "the disk is broken", Where: "/var/lib",
 		Cure: "get another"}}}
 	for name, call := range asksHost() {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestFailsHere(t *testing.T) {
 				}
 			}
 			if !problem.Is(err, problem.Unable) {
-				t.Errorf("it is of the kind %d: %v", problem.Exit(err), err)
+				t.Errorf("it is of the kind %d: %v", problem.ExitCode(err), err)
 			}
 		})
 	}

@@ -13,15 +13,15 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// A fault is an error in a message.
-type fault struct {
-	Problems []trouble `json:"problems,omitempty"`
-	Run      *mishap   `json:"run,omitempty"`
-	Gone     bool      `json:"gone,omitempty"` // fs.ErrNotExist
-	Cut      bool      `json:"cut,omitempty"`  // transfer.ErrCut
+// A wireError is an error in a message.
+type wireError struct {
+	Problems []wireProblem     `json:"problems,omitempty"`
+	Run      *wireCommandError `json:"run,omitempty"`
+	Gone     bool              `json:"gone,omitempty"` // fs.ErrNotExist
+	Cut      bool              `json:"cut,omitempty"`  // transfer.ErrConnectionLost
 }
 
-type trouble struct {
+type wireProblem struct {
 	Kind  problem.Kind `json:"kind"`
 	What  string       `json:"what"`
 	Where string       `json:"where,omitempty"`
@@ -29,8 +29,8 @@ type trouble struct {
 	Cause string       `json:"cause,omitempty"`
 }
 
-// A mishap is a command that failed.
-type mishap struct {
+// A wireCommandError is a command that failed.
+type wireCommandError struct {
 	Place   string   `json:"place"`
 	Command []string `json:"command"`
 	Status  int      `json:"status"`
@@ -38,20 +38,20 @@ type mishap struct {
 	Cause   string   `json:"cause,omitempty"`
 }
 
-// faultOf converts an error to a fault.
-func faultOf(err error) *fault {
+// toWireError converts an error to a fault.
+func toWireError(err error) *wireError {
 	if err == nil {
 		return nil
 	}
-	f := &fault{Gone: errors.Is(err, fs.ErrNotExist), Cut: errors.Is(err, transfer.ErrCut)}
+	f := &wireError{Gone: errors.Is(err, fs.ErrNotExist), Cut: errors.Is(err, transfer.ErrConnectionLost)}
 	var run *host.RunError
 	var p *problem.Problem
 	if errors.As(err, &run) && !errors.As(err, &p) {
-		f.Run = &mishap{run.Place, run.Command, run.Status, run.Output, text(run.Err)}
+		f.Run = &wireCommandError{run.Place, run.Command, run.Status, run.Output, text(run.Err)}
 		return f
 	}
 	for _, p := range problem.All(err) {
-		t := trouble{p.Kind, p.What, p.Where, p.Cure, text(p.Err)}
+		t := wireProblem{p.Kind, p.What, p.Where, p.Cure, text(p.Err)}
 		if full := unix.ENOSPC.Error(); p.Cure == "" && problem.DiskFull(err) &&
 			(strings.Contains(t.What, full) || strings.Contains(t.Cause, full)) {
 			t.fill()
@@ -63,7 +63,7 @@ func faultOf(err error) *fault {
 
 // fill marks the trouble as caused by a full disk of the remote host, because the control host
 // cannot see that from the text.
-func (t *trouble) fill() {
+func (t *wireProblem) fill() {
 	if t.Cause != "" {
 		t.What += ": " + t.Cause
 	}
@@ -71,9 +71,9 @@ func (t *trouble) fill() {
 	t.Cure = "make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again"
 }
 
-// known returns the kind that a helper has sent if it is a kind of failure, else Failed. It becomes
+// failureKind returns the kind that a helper has sent if it is a kind of failure, else Failed. It becomes
 // an exit status, of which 0 would be success.
-func known(k problem.Kind) problem.Kind {
+func failureKind(k problem.Kind) problem.Kind {
 	if k >= problem.Failed && k <= problem.Refused || k == problem.Reverted || k == problem.HalfWay ||
 		k == problem.Interrupted {
 		return k
@@ -88,19 +88,19 @@ func text(err error) string {
 	return err.Error()
 }
 
-// err converts the fault back to an error, with all its text and with the errors that callers test
+// toError converts the fault back to an error, with all its text and with the errors that callers test
 // for.
-func (f *fault) err() error {
+func (f *wireError) toError() error {
 	if f == nil {
 		return nil
 	}
-	err := f.told()
+	err := f.decode()
 	var marks []error
 	if f.Gone {
 		marks = append(marks, fs.ErrNotExist)
 	}
 	if f.Cut {
-		marks = append(marks, transfer.ErrCut)
+		marks = append(marks, transfer.ErrConnectionLost)
 	}
 	switch {
 	case len(marks) == 0 && err == nil:
@@ -110,20 +110,20 @@ func (f *fault) err() error {
 	case err == nil:
 		return marks[0]
 	}
-	return &marked{err, marks}
+	return &remoteError{err, marks}
 }
 
-// A marked error is an error from a remote host that still matches the same errors with errors.Is.
-type marked struct {
+// A remoteError error is an error from a remote host that still matches the same errors with errors.Is.
+type remoteError struct {
 	error
 	is []error
 }
 
-func (m *marked) Unwrap() error        { return m.error }
-func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
+func (m *remoteError) Unwrap() error        { return m.error }
+func (m *remoteError) Is(target error) bool { return slices.Contains(m.is, target) }
 
-// told returns the error that the fault describes, or nil.
-func (f *fault) told() error {
+// decode returns the error that the fault describes, or nil.
+func (f *wireError) decode() error {
 	if f.Run != nil {
 		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status,
 			Output: f.Run.Output}
@@ -134,7 +134,7 @@ func (f *fault) told() error {
 	}
 	var all problem.List
 	for _, t := range f.Problems {
-		p := problem.New(known(t.Kind), "%s", t.What).At(t.Where)
+		p := problem.New(failureKind(t.Kind), "%s", t.What).At(t.Where)
 		if t.Cause != "" {
 			p = p.Because(errors.New(t.Cause))
 		}

@@ -27,17 +27,17 @@ func TestFault(t *testing.T) {
 		`{"problems":[]}`: int(problem.Failed),
 		`{}`:              int(problem.Failed),
 	} {
-		var f fault
+		var f wireError
 		if err := json.Unmarshal([]byte(text), &f); err != nil {
 			t.Fatal(err)
 		}
-		if got := problem.Exit(f.err()); got != want {
+		if got := problem.ExitCode(f.toError()); got != want {
 			t.Errorf("%s: exit status %d, want %d", text, got, want)
 		}
 	}
 	for _, err := range []*host.RunError{{Place: "db", Command: []string{"false"}, Status: 1},
 		{Place: "db", Command: []string{"x"}, Status: -1, Err: errors.New("killed")}} {
-		got := faultOf(err).err()
+		got := toWireError(err).toError()
 		var run *host.RunError
 		if !errors.As(got, &run) || got.Error() != err.Error() || (run.Err == nil) != (err.Err == nil) {
 			t.Errorf("%v became %v", err, got)
@@ -55,7 +55,7 @@ func TestFullThere(t *testing.T) {
 		"with a cause": problem.New(problem.Failed, "the journal cannot be written").Because(full),
 		"beside other": errors.Join(errors.New("something else"), full),
 	} {
-		got := l.there(faultOf(err).err())
+		got := l.withHostName(toWireError(err).toError())
 		if text := got.Error(); !strings.Contains(text, "host sv2: its disk is full: ") ||
 			!strings.Contains(text, "/var/lib/orrery/sites/s") || !strings.Contains(text, "make room there") {
 			t.Errorf("%s: %s", what, text)
@@ -69,7 +69,7 @@ func TestFullThere(t *testing.T) {
 		}
 	}
 	cured := problem.New(problem.Unable, "no room for a layer").Because(full).Try("image gc")
-	if got := faultOf(cured).err().Error(); strings.Contains(got, "its disk is full") {
+	if got := toWireError(cured).toError().Error(); strings.Contains(got, "its disk is full") {
 		t.Errorf("what has a cure is %s", got)
 	}
 }
@@ -86,25 +86,25 @@ func TestAbsentThere(t *testing.T) {
 			problem.New(problem.Unable, "no room")},
 		"of a run": &host.RunError{Place: "web1", Command: []string{"cat"}, Status: -1, Err: absent},
 		"of a lane": problem.New(problem.Failed, "host sv3: /etc/orrery/token").
-			Because(errors.Join(transfer.ErrCut, fs.ErrNotExist)),
+			Because(errors.Join(transfer.ErrConnectionLost, fs.ErrNotExist)),
 	} {
 		got := err
 		for range 3 {
-			got = faultOf(got).err()
+			got = toWireError(got).toError()
 		}
 		if errors.Is(got, fs.ErrNotExist) != errors.Is(err, fs.ErrNotExist) ||
-			errors.Is(got, transfer.ErrCut) != errors.Is(err, transfer.ErrCut) {
+			errors.Is(got, transfer.ErrConnectionLost) != errors.Is(err, transfer.ErrConnectionLost) {
 			t.Errorf("%s: it has become %#v", what, got)
 		}
-		if got.Error() != err.Error() || problem.Exit(got) != problem.Exit(err) {
+		if got.Error() != err.Error() || problem.ExitCode(got) != problem.ExitCode(err) {
 			t.Errorf("%s: %v became %v", what, err, got)
 		}
 		l := &Link{name: "sv2"}
-		if text := l.there(got).Error(); !strings.Contains(text, "/etc/orrery/token") && what != "of a run" {
+		if text := l.withHostName(got).Error(); !strings.Contains(text, "/etc/orrery/token") && what != "of a run" {
 			t.Errorf("%s: %s", what, text)
 		}
 	}
-	if err := (&fault{Gone: true}).err(); !errors.Is(err, fs.ErrNotExist) {
+	if err := (&wireError{Gone: true}).toError(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing else is said: %v", err)
 	}
 }

@@ -17,26 +17,26 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// far is a remote host.
-type far struct {
+// remoteHost is a remote host.
+type remoteHost struct {
 	*Link
-	at      place
+	at      callTarget
 	secrets apply.Secrets
 }
 
 // The methods of a remote host, by subject.
 type (
-	runHost      struct{ *far }
-	stateHost    struct{ *far }
-	nodeHost     struct{ *far }
-	releaseHost  struct{ *far }
-	layerHost    struct{ *far }
-	volumeHost   struct{ *far }
-	snapshotHost struct{ *far }
-	backupHost   struct{ *far }
-	twinHost     struct{ *far }
-	secretHost   struct{ *far }
-	transferHost struct{ *far }
+	runHost      struct{ *remoteHost }
+	stateHost    struct{ *remoteHost }
+	nodeHost     struct{ *remoteHost }
+	releaseHost  struct{ *remoteHost }
+	layerHost    struct{ *remoteHost }
+	volumeHost   struct{ *remoteHost }
+	snapshotHost struct{ *remoteHost }
+	backupHost   struct{ *remoteHost }
+	twinHost     struct{ *remoteHost }
+	secretHost   struct{ *remoteHost }
+	transferHost struct{ *remoteHost }
 )
 
 // Do makes the remote host do a step. The helper may request secrets during the step, and gets only
@@ -46,9 +46,9 @@ func (f runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if err != nil {
 		return err
 	}
-	_, err = stepMethod.ask(ctx, f.Link, f.at, text, func(t *rpc.Talk, w *word) error {
+	_, err = stepMethod.ask(ctx, f.Link, f.at, text, func(t *rpc.Stream, w *response) error {
 		if w.Want != nil {
-			return t.Say(f.give(ctx, s, w.Want))
+			return t.Send(f.resolveSecret(ctx, s, w.Want))
 		}
 		say(w.Detail)
 		return nil
@@ -57,8 +57,8 @@ func (f runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 }
 
 var stepMethod = method[json.RawMessage, none]{
-	name: "do", traits: traits{long: true, displayed: true},
-	answer: func(ctx context.Context, c *received, step json.RawMessage) (none, error) {
+	name: "do", callOptions: callOptions{long: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, step json.RawMessage) (none, error) {
 		s, err := plan.Decode(step)
 		if err != nil {
 			return none{}, err
@@ -72,11 +72,11 @@ func (f runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 	if name, err := os.Hostname(); err == nil {
 		by.Who += " at " + name
 	}
-	t, err := holdMethod.begin(ctx, f.Link, f.at, by)
+	t, err := lockMethod.begin(ctx, f.Link, f.at, by)
 	if err != nil {
 		return nil, err
 	}
-	w, err := t.hearOne(ctx)
+	w, err := t.recvOne(ctx)
 	t.unwatch()
 	t.answered()
 	switch {
@@ -85,9 +85,9 @@ func (f runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 		return nil, err
 	case w.Fault != nil:
 		t.Close()
-		return nil, f.there(w.Fault.err())
+		return nil, f.withHostName(w.Fault.toError())
 	}
-	held := host.CountHeld()
+	held := host.CountLock()
 	return func() {
 		defer held()
 		t.stopWithin(stopTimeout)
@@ -98,17 +98,17 @@ func (f runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 	}, nil
 }
 
-// holdMethod holds the site's lock until the caller releases it or is gone.
-var holdMethod = method[host.Holder, none]{
-	name: "hold", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, by host.Holder) (none, error) {
+// lockMethod holds the site's lock until the caller releases it or is gone.
+var lockMethod = method[host.Holder, none]{
+	name: "hold", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, by host.Holder) (none, error) {
 		by.Pid = os.Getpid() // the caller's process id has no meaning on this host
 		release, err := c.host().Runs.Lock(ctx, by)
 		if err != nil {
 			return none{}, err
 		}
 		defer release()
-		if err := c.Say(word{Detail: "held"}); err != nil {
+		if err := c.Send(response{Detail: "held"}); err != nil {
 			return none{}, err
 		}
 		<-ctx.Done()
@@ -118,128 +118,128 @@ var holdMethod = method[host.Holder, none]{
 
 // Sweep stops and removes what killed runs left behind.
 func (f runHost) Sweep(ctx context.Context) error {
-	_, err := sweepMethod.call(ctx, f.far, none{})
+	_, err := sweepMethod.call(ctx, f.remoteHost, none{})
 	return err
 }
 
 var sweepMethod = method[none, none]{
-	name: "sweep", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+	name: "sweep", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (none, error) {
 		return none{}, c.host().Runs.Sweep(ctx)
 	},
 }
 
 // PublicKey returns the public key of the remote host.
 func (f stateHost) PublicKey(ctx context.Context) (key string, err error) {
-	return publicKeyMethod.call(ctx, f.far, none{})
+	return publicKeyMethod.call(ctx, f.remoteHost, none{})
 }
 
 var publicKeyMethod = method[none, string]{
 	name: "public key",
-	answer: func(ctx context.Context, c *received, _ none) (string, error) {
+	answer: func(ctx context.Context, c *serverCall, _ none) (string, error) {
 		return c.host().State.PublicKey(ctx)
 	},
 }
 
 // Observe returns what exists of the site on the remote host.
 func (f stateHost) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
-	seen, err = observeMethod.call(ctx, f.far, engines)
+	seen, err = observeMethod.call(ctx, f.remoteHost, engines)
 	if seen.Restoring != nil {
-		shownPart(seen.Restoring)
+		sanitizeRestore(seen.Restoring)
 	}
 	return seen, err
 }
 
 var observeMethod = method[[]string, observe.Host]{
-	name: "observe", traits: traits{maxBytes: listMaxBytes, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask []string) (observe.Host, error) {
+	name: "observe", callOptions: callOptions{maxBytes: listMaxBytes, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask []string) (observe.Host, error) {
 		return c.host().State.Observe(ctx, ask)
 	},
 }
 
 // SetSiteID records on the remote host which site owns its nodes.
 func (f stateHost) SetSiteID(ctx context.Context, origin string) error {
-	_, err := markMethod.call(ctx, f.far, origin)
+	_, err := setSiteIDMethod.call(ctx, f.remoteHost, origin)
 	return err
 }
 
-var markMethod = method[string, none]{
+var setSiteIDMethod = method[string, none]{
 	name: "mark",
-	answer: func(ctx context.Context, c *received, ask string) (none, error) {
+	answer: func(ctx context.Context, c *serverCall, ask string) (none, error) {
 		return none{}, c.host().State.SetSiteID(ctx, ask)
 	},
 }
 
 // Cordoned returns the host's mark, or nil if it has none.
 func (f stateHost) Cordoned(ctx context.Context) (mark *observe.Drain, err error) {
-	return drainedMethod.call(ctx, f.far, none{})
+	return cordonedMethod.call(ctx, f.remoteHost, none{})
 }
 
-var drainedMethod = method[none, *observe.Drain]{
-	name: "drained", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) (*observe.Drain, error) {
+var cordonedMethod = method[none, *observe.Drain]{
+	name: "drained", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (*observe.Drain, error) {
 		return c.host().State.Cordoned(ctx)
 	},
 }
 
 // SetCordoned sets the host's mark, or removes it if mark is nil.
 func (f stateHost) SetCordoned(ctx context.Context, mark *observe.Drain) error {
-	_, err := setDrainedMethod.call(ctx, f.far, mark)
+	_, err := setCordonedMethod.call(ctx, f.remoteHost, mark)
 	return err
 }
 
-var setDrainedMethod = method[*observe.Drain, none]{
+var setCordonedMethod = method[*observe.Drain, none]{
 	name: "drain",
-	answer: func(ctx context.Context, c *received, ask *observe.Drain) (none, error) {
+	answer: func(ctx context.Context, c *serverCall, ask *observe.Drain) (none, error) {
 		return none{}, c.host().State.SetCordoned(ctx, ask)
 	},
 }
 
 // Forget removes all that the host keeps of the site.
 func (f stateHost) Forget(ctx context.Context) (left []string, err error) {
-	left, err = forgetMethod.call(ctx, f.far, none{})
-	return shownAll(left), err
+	left, err = forgetMethod.call(ctx, f.remoteHost, none{})
+	return sanitizeList(left), err
 }
 
 var forgetMethod = method[none, []string]{
-	name: "clear", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]string, error) {
+	name: "clear", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) ([]string, error) {
 		return c.host().State.Forget(ctx)
 	},
 }
 
 // List returns the nodes of the remote host.
 func (f nodeHost) List(ctx context.Context) ([]observe.Node, error) {
-	present, err := f.WithOwner(ctx, apply.Closely)
+	present, err := f.WithOwner(ctx, apply.InspectFull)
 	return present.Nodes, err
 }
 
 // WithOwner returns the nodes and the site that owns them, as the remote host reports them.
-func (f nodeHost) WithOwner(ctx context.Context, look apply.Look) (apply.Present, error) {
-	all, err := nodesMethod.call(ctx, f.far, look)
+func (f nodeHost) WithOwner(ctx context.Context, look apply.InspectMode) (apply.OwnedNodes, error) {
+	all, err := nodesMethod.call(ctx, f.remoteHost, look)
 	if err != nil {
-		return apply.Present{}, err
+		return apply.OwnedNodes{}, err
 	}
-	return all.Present, f.there(all.Fault.err())
+	return all.OwnedNodes, f.withHostName(all.Fault.toError())
 }
 
-// counted is the nodes of a host, and why some are missing.
-type counted struct {
-	apply.Present
-	Fault *fault `json:"fault,omitempty"`
+// nodesReply is the nodes of a host, and why some are missing.
+type nodesReply struct {
+	apply.OwnedNodes
+	Fault *wireError `json:"fault,omitempty"`
 }
 
-var nodesMethod = method[apply.Look, counted]{
-	name: "nodes", traits: traits{maxBytes: listMaxBytes, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask apply.Look) (counted, error) {
+var nodesMethod = method[apply.InspectMode, nodesReply]{
+	name: "nodes", callOptions: callOptions{maxBytes: listMaxBytes, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask apply.InspectMode) (nodesReply, error) {
 		present, err := c.host().Nodes.WithOwner(ctx, ask)
-		return counted{present, faultOf(err)}, nil
+		return nodesReply{present, toWireError(err)}, nil
 	},
 }
 
 // DetectDrift makes the remote host look for drift in nodes.
-func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
-	drift, err := probeMethod.call(ctx, f.far, probed{nodes, wants})
+func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.DesiredNode) error {
+	drift, err := detectDriftMethod.call(ctx, f.remoteHost, driftRequest{nodes, wants})
 	if err != nil {
 		return err
 	}
@@ -252,15 +252,15 @@ func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 	return nil
 }
 
-// probed is the nodes to look into, and the desired state of each.
-type probed struct {
-	Nodes []observe.Node `json:"nodes"`
-	Wants []apply.Want   `json:"wants"`
+// driftRequest is the nodes to look into, and the desired state of each.
+type driftRequest struct {
+	Nodes []observe.Node      `json:"nodes"`
+	Wants []apply.DesiredNode `json:"wants"`
 }
 
-var probeMethod = method[probed, [][]observe.Drift]{
-	name: "probe", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask probed) ([][]observe.Drift, error) {
+var detectDriftMethod = method[driftRequest, [][]observe.Drift]{
+	name: "probe", callOptions: callOptions{maxBytes: listMaxBytes, long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask driftRequest) ([][]observe.Drift, error) {
 		err := c.host().Nodes.DetectDrift(ctx, ask.Nodes, ask.Wants)
 		drift := make([][]observe.Drift, len(ask.Nodes))
 		for i := range ask.Nodes {
@@ -272,7 +272,7 @@ var probeMethod = method[probed, [][]observe.Drift]{
 
 // Describe returns the records of layers in the remote host's store.
 func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
-	all, err = describeMethod.call(ctx, f.far, layers)
+	all, err = describeMethod.call(ctx, f.remoteHost, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -284,8 +284,8 @@ func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.R
 }
 
 var describeMethod = method[[]string, []image.Record]{
-	name: "describe", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, ask []string) ([]image.Record, error) {
+	name: "describe", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask []string) ([]image.Record, error) {
 		return c.host().Layers.Describe(ctx, ask)
 	},
 }
@@ -300,14 +300,14 @@ func (f runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 		}
 		steps = append(steps, text)
 	}
-	_, err := settleMethod.call(ctx, f.far, steps)
+	_, err := discardUndoMethod.call(ctx, f.remoteHost, steps)
 	return err
 }
 
-var settleMethod = method[[]json.RawMessage, none]{
-	name: "settle", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, ask []json.RawMessage) (none, error) {
-		done, err := apply.Decoded(ask)
+var discardUndoMethod = method[[]json.RawMessage, none]{
+	name: "settle", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, ask []json.RawMessage) (none, error) {
+		done, err := apply.DecodeSteps(ask)
 		if err != nil {
 			return none{}, err
 		}
@@ -317,13 +317,13 @@ var settleMethod = method[[]json.RawMessage, none]{
 
 // SkippedFiles returns which files are missing in the copies of volumes.
 func (f runHost) SkippedFiles(ctx context.Context) ([]string, error) {
-	left, err := leftMethod.call(ctx, f.far, none{})
-	return shownAll(left), err
+	left, err := skippedFilesMethod.call(ctx, f.remoteHost, none{})
+	return sanitizeList(left), err
 }
 
-var leftMethod = method[none, []string]{
-	name: "left", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]string, error) {
+var skippedFilesMethod = method[none, []string]{
+	name: "left", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) ([]string, error) {
 		return c.host().Runs.SkippedFiles(ctx)
 	},
 }
@@ -337,12 +337,12 @@ func (f runHost) LastDuration(ctx context.Context, s *plan.Step) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	return tookMethod.call(ctx, f.far, step)
+	return lastDurationMethod.call(ctx, f.remoteHost, step)
 }
 
-var tookMethod = method[json.RawMessage, time.Duration]{
-	name: "took", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, step json.RawMessage) (time.Duration, error) {
+var lastDurationMethod = method[json.RawMessage, time.Duration]{
+	name: "took", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, step json.RawMessage) (time.Duration, error) {
 		s, err := plan.Decode(step)
 		if err != nil {
 			return 0, err
@@ -355,7 +355,7 @@ var tookMethod = method[json.RawMessage, time.Duration]{
 func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
 	for i := range 5 {
 		asked := time.Now()
-		g, err := greetMethod.ask(ctx, f.Link, place{}, none{}, nil)
+		g, err := greetMethod.ask(ctx, f.Link, callTarget{}, none{}, nil)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -368,54 +368,54 @@ func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err erro
 
 // SavePlan stores on the remote host what it does without the control host.
 func (f stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
-	notes, err = savePlanMethod.call(ctx, f.far, p)
+	notes, err = savePlanMethod.call(ctx, f.remoteHost, p)
 	for i := range notes {
-		notes[i] = shown(notes[i])
+		notes[i] = sanitizeText(notes[i])
 	}
 	return notes[:min(len(notes), maxNotes)], err
 }
 
 var savePlanMethod = method[apply.UnattendedPlan, []string]{
 	name: "save plan",
-	answer: func(ctx context.Context, c *received, ask apply.UnattendedPlan) ([]string, error) {
+	answer: func(ctx context.Context, c *serverCall, ask apply.UnattendedPlan) ([]string, error) {
 		return c.host().State.SavePlan(ctx, ask)
 	},
 }
 
 // List returns the records of twins on the remote host.
 func (f twinHost) List(ctx context.Context) (all []twin.Record, err error) {
-	return twinsMethod.call(ctx, f.far, none{})
+	return twinsMethod.call(ctx, f.remoteHost, none{})
 }
 
 var twinsMethod = method[none, []twin.Record]{
-	name: "twins", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]twin.Record, error) {
+	name: "twins", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) ([]twin.Record, error) {
 		return c.host().Twins.List(ctx)
 	},
 }
 
 // Save stores the record of a twin on the remote host.
 func (f twinHost) Save(ctx context.Context, r twin.Record) error {
-	_, err := keepTwinMethod.call(ctx, f.far, r)
+	_, err := saveTwinMethod.call(ctx, f.remoteHost, r)
 	return err
 }
 
-var keepTwinMethod = method[twin.Record, none]{
+var saveTwinMethod = method[twin.Record, none]{
 	name: "keep twin",
-	answer: func(ctx context.Context, c *received, ask twin.Record) (none, error) {
+	answer: func(ctx context.Context, c *serverCall, ask twin.Record) (none, error) {
 		return none{}, c.host().Twins.Save(ctx, ask)
 	},
 }
 
 // Forget removes what the remote host keeps of a twin.
 func (f twinHost) Forget(ctx context.Context) error {
-	_, err := forgetTwinMethod.call(ctx, f.far, none{})
+	_, err := forgetTwinMethod.call(ctx, f.remoteHost, none{})
 	return err
 }
 
 var forgetTwinMethod = method[none, none]{
-	name: "forget twin", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+	name: "forget twin", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, _ none) (none, error) {
 		return none{}, c.host().Twins.Forget(ctx)
 	},
 }

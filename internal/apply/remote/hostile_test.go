@@ -21,13 +21,13 @@ type liar struct {
 	says map[string][]any // by method
 }
 
-func (l liar) Talk(_ context.Context, about string, with *rpc.Caller) error {
+func (l liar) ServeStream(_ context.Context, about string, with *rpc.ServerStream) error {
 	var q json.RawMessage
-	if err := with.Hear(&q); err != nil {
+	if err := with.Recv(&q); err != nil {
 		return err
 	}
 	for _, each := range l.says[about] {
-		if err := with.Say(each); err != nil {
+		if err := with.Send(each); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func TestHostileSnapshots(t *testing.T) {
 		t.Errorf("a restoring of %q", id)
 	}
 	if err := lied(t, "put back", said{"result": nil}, said{"result": 1}).Host("s", nil).Snapshots.Restore(t.Context(),
-		"x", nil, func(apply.Back) error { return nil }); err == nil {
+		"x", nil, func(apply.RestoreFailures) error { return nil }); err == nil {
 		t.Error("nodes were put back, and nobody was asked whether they stay")
 	}
 }
@@ -168,10 +168,10 @@ func TestHostileVolumes(t *testing.T) {
 			t.Errorf("%s: %v", what, all)
 		}
 	}
-	var told []volume.Mirrored
+	var told []volume.MirrorStatus
 	made := said{"progress": said{"mirrored": said{"volume": "v\x1b", "problem": "p"}}}
 	err = lied(t, "mirror", made, made, made, said{"result": nil}, said{"result": 1}).Host("s", nil).
-		Volumes.Mirror(t.Context(), of, apply.MirrorRun{}, func(m volume.Mirrored) { told = append(told, m) })
+		Volumes.Mirror(t.Context(), of, apply.MirrorRun{}, func(m volume.MirrorStatus) { told = append(told, m) })
 	if err != nil || len(told) != 1 || strings.Contains(told[0].Volume, "\x1b") {
 		t.Errorf("told is %+v, %v", told, err)
 	}

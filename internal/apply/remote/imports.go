@@ -7,12 +7,12 @@ import (
 
 // Receive sends the remote host a file from which a layer will be built.
 func (f layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
-	return receiveMethod.along(ctx, f.far, digest, rw)
+	return receiveMethod.callStream(ctx, f.remoteHost, digest, rw)
 }
 
 var receiveMethod = method[string, none]{
-	name: "receive", traits: traits{long: true, abandoned: true, displayed: true},
-	answer: func(ctx context.Context, c *received, digest string) (none, error) {
+	name: "receive", callOptions: callOptions{long: true, abandoned: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, digest string) (none, error) {
 		return none{}, c.host().Layers.Receive(ctx, digest, c.stream())
 	},
 }

@@ -16,12 +16,12 @@ import (
 // ReadJournal returns the entries of the remote host's journal. They arrive as lines and are parsed
 // with the same care as a file of unknown origin.
 func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	l, err := entriesMethod.stream(ctx, f.far, runs)
+	l, err := readJournalMethod.stream(ctx, f.remoteHost, runs)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer l.Close() //nolint:errcheck // it was only read
-	all, wrong, _, err := journal.Scan(io.LimitReader(l, maxJournalBytes))
+	all, wrong, _, err := journal.Decode(io.LimitReader(l, maxJournalBytes))
 	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) {
 		// if the stream was cut off, there is no result
 		err = errors.New("it sends what is none")
@@ -35,16 +35,16 @@ func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry
 	return nil, nil, problem.New(problem.Failed, "the journal of host %s cannot be read", f.at.Host).Because(err)
 }
 
-// entriesMethod sends the entries as lines, and then returns the numbers of the lines that cannot be read.
-var entriesMethod = method[int, []int]{
-	name: "entries", traits: traits{long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, runs int) ([]int, error) {
+// readJournalMethod sends the entries as lines, and then returns the numbers of the lines that cannot be read.
+var readJournalMethod = method[int, []int]{
+	name: "entries", callOptions: callOptions{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, runs int) ([]int, error) {
 		all, damaged, err := c.host().Runs.ReadJournal(ctx, runs)
 		if err != nil {
 			return nil, err
 		}
-		lines := bufio.NewWriterSize(pieces{c.Caller}, maxPieceBytes)
-		if err := journal.Print(lines, all); err != nil {
+		lines := bufio.NewWriterSize(pieceWriter{c.ServerStream}, maxPieceBytes)
+		if err := journal.Encode(lines, all); err != nil {
 			return nil, err
 		}
 		if damaged == nil {
@@ -54,20 +54,20 @@ var entriesMethod = method[int, []int]{
 	},
 }
 
-// pieces is a writer that sends each write as one message.
-type pieces struct{ with *rpc.Caller }
+// pieceWriter is a writer that sends each write as one message.
+type pieceWriter struct{ with *rpc.ServerStream }
 
-func (p pieces) Write(b []byte) (int, error) { return len(b), p.with.Say(word{Bytes: b}) }
+func (p pieceWriter) Write(b []byte) (int, error) { return len(b), p.with.Send(response{Bytes: b}) }
 
-// entry is a journal entry in a message.
-type entry struct {
+// journalEntry is a journal entry in a message.
+type journalEntry struct {
 	Entry journal.Entry `json:"entry"`
 }
 
-// A record is a journal that the helper writes.
-type record struct {
-	far  *far
-	talk *talk
+// A journalWriter is a journal that the helper writes.
+type journalWriter struct {
+	far  *remoteHost
+	talk *clientCall
 	turn chan struct{} // held while an entry is written: one at a time
 }
 
@@ -77,8 +77,8 @@ func (f runHost) OpenJournal(ctx context.Context) (apply.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{f.far, t, make(chan struct{}, 1)}
-	if err := r.heard(ctx); err != nil {
+	r := &journalWriter{f.remoteHost, t, make(chan struct{}, 1)}
+	if err := r.awaitConfirmation(ctx); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -88,53 +88,53 @@ func (f runHost) OpenJournal(ctx context.Context) (apply.Journal, error) {
 // journalMethod writes journal entries as they arrive, and confirms each one when it is written.
 var journalMethod = method[none, none]{
 	name: "journal",
-	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+	answer: func(ctx context.Context, c *serverCall, _ none) (none, error) {
 		j, err := c.host().Runs.OpenJournal(ctx)
 		if err != nil {
 			return none{}, err
 		}
 		defer j.Close() //nolint:errcheck // every entry has been written by then
-		if err := c.Say(word{Detail: "open"}); err != nil {
+		if err := c.Send(response{Detail: "open"}); err != nil {
 			return none{}, err
 		}
 		for {
-			var e entry
-			if err := c.Hear(&e); err != nil {
+			var e journalEntry
+			if err := c.Recv(&e); err != nil {
 				return none{}, nil //nolint:nilerr // no more come
 			}
-			if err := c.Say(word{Fault: faultOf(j.Add(e.Entry)), Detail: "noted"}); err != nil {
+			if err := c.Send(response{Fault: toWireError(j.Add(e.Entry)), Detail: "noted"}); err != nil {
 				return none{}, err
 			}
 		}
 	},
 }
 
-// heard waits until the helper confirms a request.
-func (r *record) heard(ctx context.Context) error {
-	w, err := r.talk.hearOne(ctx)
+// awaitConfirmation waits until the helper confirms a request.
+func (r *journalWriter) awaitConfirmation(ctx context.Context) error {
+	w, err := r.talk.recvOne(ctx)
 	r.talk.answered()
 	if err != nil {
 		return err
 	}
 	if w.Fault != nil {
-		return r.far.there(w.Fault.err())
+		return r.far.withHostName(w.Fault.toError())
 	}
 	return nil
 }
 
 // Add writes an entry and waits until the helper has confirmed it.
-func (r *record) Add(e journal.Entry) error {
+func (r *journalWriter) Add(e journal.Entry) error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
 	r.talk.expect(answerTimeout, "has not answered")
-	if err := r.talk.Say(entry{e}); err != nil {
+	if err := r.talk.Send(journalEntry{e}); err != nil {
 		return r.far.lost(err)
 	}
-	return r.heard(context.Background())
+	return r.awaitConfirmation(context.Background())
 }
 
 // Close closes the journal.
-func (r *record) Close() error {
+func (r *journalWriter) Close() error {
 	r.talk.stopWithin(stopTimeout)
 	r.talk.Stop()
 	err := r.talk.result(context.Background(), nil, nil)

@@ -45,18 +45,18 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout,
 		fmt.Errorf("it has not greeted within %v", greetTimeout))
 	defer cancel()
-	client, err := rpc.Open(greeted, conn)
+	client, err := rpc.NewClient(greeted, conn)
 	if err != nil {
 		var p *problem.Problem
 		if errors.As(err, &p) && p.Cure != "" {
-			return nil, other(name, "", version).Because(p.Err)
+			return nil, versionProblem(name, "", version).Because(p.Err)
 		}
 		return nil, why(err)
 	}
-	client.Demand(keepAliveInterval, keepAliveTimeout)
+	client.SetKeepAlive(keepAliveInterval, keepAliveTimeout)
 	l := &Link{name: name, client: client, why: why}
 	asked := time.Now()
-	if l.Greeting, err = greetMethod.ask(ctx, l, place{}, none{}, nil); err != nil {
+	if l.Greeting, err = greetMethod.ask(ctx, l, callTarget{}, none{}, nil); err != nil {
 		_ = client.Close()
 		return nil, err
 	}
@@ -64,14 +64,14 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 	l.Skew = l.Time.Sub(asked.Add(l.Took / 2))
 	if l.Version != version {
 		_ = client.Close()
-		return nil, other(name, l.Version, version)
+		return nil, versionProblem(name, l.Version, version)
 	}
 	return l, nil
 }
 
-// other returns the problem that a helper has another version. This happens if the program for the
-// other architecture comes from another build.
-func other(name, actual, version string) *problem.Problem {
+// versionProblem returns the problem that a helper has another version. This happens if the program for the
+// versionProblem architecture comes from another build.
+func versionProblem(name, actual, version string) *problem.Problem {
 	p := problem.New(problem.Unable, "host %s: the helper there is of another version than this program, which is %s",
 		name, version)
 	if actual != "" {
@@ -86,20 +86,20 @@ func (l *Link) Close() { _ = l.client.Close() }
 
 // Inspect returns which of the things that nodes need the host has.
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
-	return inspectMethod.ask(ctx, l, place{}, none{}, nil)
+	return inspectMethod.ask(ctx, l, callTarget{}, none{}, nil)
 }
 
 var inspectMethod = method[none, doctor.Facts]{
-	name: "facts", traits: traits{abandoned: true},
-	answer: func(_ context.Context, c *received, _ none) (doctor.Facts, error) {
+	name: "facts", callOptions: callOptions{abandoned: true},
+	answer: func(_ context.Context, c *serverCall, _ none) (doctor.Facts, error) {
 		return c.helper.machine.Inspect(), nil
 	},
 }
 
 // Try returns, for each path from the host to another, the size of the largest packet that came
 // back. A size is at most the requested one, whatever the host reports.
-func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error) {
-	if sizes, err = pathsMethod.ask(ctx, l, place{}, ways, nil); err == nil && len(sizes) != len(ways) {
+func (l *Link) Try(ctx context.Context, ways []path.Route) (sizes []int, err error) {
+	if sizes, err = pathsMethod.ask(ctx, l, callTarget{}, ways, nil); err == nil && len(sizes) != len(ways) {
 		err = problem.New(problem.Failed, "host %s: it was asked for %d ways, and tells of %d", l.name, len(ways), len(sizes))
 	}
 	for i := range sizes {
@@ -110,9 +110,9 @@ func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error
 	return sizes, err
 }
 
-var pathsMethod = method[[]path.Way, []int]{
-	name: "ways", traits: traits{long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, ways []path.Way) ([]int, error) {
+var pathsMethod = method[[]path.Route, []int]{
+	name: "ways", callOptions: callOptions{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ways []path.Route) ([]int, error) {
 		return c.helper.machine.Try(ctx, ways[:min(len(ways), maxWays)]), nil
 	},
 }
@@ -122,31 +122,31 @@ const maxWays = 1024
 
 // Outfit installs on the host what nodes of the given engines need, and reports what it does.
 func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
-	return outfitMethod.ask(ctx, l, place{}, engines, func(_ *rpc.Talk, w *word) error {
+	return outfitMethod.ask(ctx, l, callTarget{}, engines, func(_ *rpc.Stream, w *response) error {
 		say(sanitize.Line(w.Detail))
 		return nil
 	})
 }
 
 var outfitMethod = method[[]string, []string]{
-	name: "outfit", traits: traits{long: true, displayed: true},
-	answer: func(ctx context.Context, c *received, engines []string) ([]string, error) {
+	name: "outfit", callOptions: callOptions{long: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, engines []string) ([]string, error) {
 		return c.helper.machine.Outfit(ctx, engines, c.detail)
 	},
 }
 
 // result reads messages until the call ends.
-func (t *talk) result(ctx context.Context, hear func(*rpc.Talk, *word) error, into any) error {
+func (t *clientCall) result(ctx context.Context, hear func(*rpc.Stream, *response) error, into any) error {
 	if !t.displayed {
-		t.reminded()
+		t.startReminder()
 	}
 	for {
-		w, err := t.hear(ctx)
+		w, err := t.recv(ctx)
 		switch {
 		case err != nil:
 			return err
 		case w.Fault != nil:
-			return t.link.there(w.Fault.err())
+			return t.link.withHostName(w.Fault.toError())
 		case w.Result != nil:
 			if into == nil {
 				return nil
@@ -155,7 +155,7 @@ func (t *talk) result(ctx context.Context, hear func(*rpc.Talk, *word) error, in
 		case hear == nil:
 			continue
 		}
-		if err := hear(t.Talk, w); err != nil {
+		if err := hear(t.Stream, w); err != nil {
 			return err
 		}
 	}
@@ -170,9 +170,9 @@ func (l *Link) read(text []byte, into any) error {
 	return nil
 }
 
-// there adds the name of the host to a problem: a path, such as that of a lock, does not say on
+// withHostName adds the name of the host to a problem: a path, such as that of a lock, does not say on
 // which host it is.
-func (l *Link) there(err error) error {
+func (l *Link) withHostName(err error) error {
 	for _, p := range problem.All(err) {
 		switch {
 		case p.Where == "":
@@ -187,29 +187,29 @@ func (l *Link) there(err error) error {
 // ErrLost matches all errors that come from the end of a connection.
 var ErrLost = errors.New("the connection to the host has ended")
 
-// gone is the error for the end of a connection.
-type gone struct{ error }
+// lostError is the error for the end of a connection.
+type lostError struct{ error }
 
-func (g gone) Unwrap() error        { return g.error }
-func (g gone) Is(target error) bool { return target == ErrLost } //nolint:errorlint // it is what errors.Is asks
+func (g lostError) Unwrap() error        { return g.error }
+func (g lostError) Is(target error) bool { return target == ErrLost } //nolint:errorlint // it is what errors.Is asks
 
 // lost explains an error of the connection.
 func (l *Link) lost(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if why := l.explained(); why != nil {
+	if why := l.lossReason(); why != nil {
 		return why
 	}
-	return l.there(err)
+	return l.withHostName(err)
 }
 
-// unlessLost returns why the connection has ended if that caused the error, else the error itself.
-func (l *Link) unlessLost(ctx context.Context, err error) error {
+// lossOr returns why the connection has ended if that caused the error, else the error itself.
+func (l *Link) lossOr(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if why := l.explained(); why != nil {
+	if why := l.lossReason(); why != nil {
 		return why
 	}
 	return err
@@ -218,7 +218,7 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 // Host returns the host with the site that has this key. It gets the values of secrets from the
 // argument.
 func (l *Link) Host(key string, secrets apply.Secrets) apply.Host {
-	f := &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
+	f := &remoteHost{Link: l, at: callTarget{Host: l.name, Key: key}, secrets: secrets}
 	return apply.Host{
 		Runs: runHost{f}, State: stateHost{f}, Nodes: nodeHost{f}, Releases: releaseHost{f}, Layers: layerHost{f},
 		Volumes:   volumeHost{f},

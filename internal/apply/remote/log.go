@@ -10,12 +10,12 @@ import (
 
 // Log opens the output of the roles of a node.
 func (f nodeHost) Log(ctx context.Context, node string) (io.ReadCloser, error) {
-	return logMethod.stream(ctx, f.far, node)
+	return logMethod.stream(ctx, f.remoteHost, node)
 }
 
 var logMethod = method[string, none]{
-	name: "log", traits: traits{long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, node string) (none, error) {
+	name: "log", callOptions: callOptions{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, node string) (none, error) {
 		log, err := c.host().Nodes.Log(ctx, node)
 		if err != nil {
 			return none{}, err
@@ -25,12 +25,12 @@ var logMethod = method[string, none]{
 }
 
 // stream starts a call whose result arrives in pieces.
-func (m *method[Q, A]) stream(ctx context.Context, f *far, ask Q) (*log, error) {
+func (m *method[Q, A]) stream(ctx context.Context, f *remoteHost, ask Q) (*logReader, error) {
 	t, err := m.begin(ctx, f.Link, f.at, ask)
 	if err != nil {
 		return nil, err
 	}
-	l := &log{far: f, talk: t, ctx: ctx}
+	l := &logReader{far: f, talk: t, ctx: ctx}
 	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
 		t.Close()
 		return nil, err
@@ -38,17 +38,17 @@ func (m *method[Q, A]) stream(ctx context.Context, f *far, ask Q) (*log, error) 
 	return l, nil
 }
 
-// A log is a reader of a result that arrives in pieces.
-type log struct {
-	far    *far
-	talk   *talk
+// A logReader is a reader of a result that arrives in pieces.
+type logReader struct {
+	far    *remoteHost
+	talk   *clientCall
 	ctx    context.Context // the log ends with it
 	piece  []byte
 	ended  error
 	result json.RawMessage // the result after the last piece
 }
 
-func (l *log) Read(p []byte) (int, error) {
+func (l *logReader) Read(p []byte) (int, error) {
 	for len(l.piece) == 0 {
 		if err := l.more(); err != nil {
 			return 0, err
@@ -60,18 +60,18 @@ func (l *log) Read(p []byte) (int, error) {
 }
 
 // more waits for the next piece.
-func (l *log) more() error {
+func (l *logReader) more() error {
 	if l.ended != nil {
 		return l.ended
 	}
-	w, err := l.talk.hearOne(l.ctx)
+	w, err := l.talk.recvOne(l.ctx)
 	if err != nil {
 		l.ended = err
 		return err
 	}
 	switch {
 	case w.Fault != nil:
-		l.ended = l.far.there(w.Fault.err())
+		l.ended = l.far.withHostName(w.Fault.toError())
 	case w.Result != nil:
 		l.ended, l.result = io.EOF, w.Result
 	}
@@ -80,7 +80,7 @@ func (l *log) more() error {
 }
 
 // Close closes the log.
-func (l *log) Close() error {
+func (l *logReader) Close() error {
 	if l.ended == nil {
 		l.ended = fs.ErrClosed
 	}

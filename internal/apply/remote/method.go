@@ -12,15 +12,15 @@ import (
 // helper follow from the declaration.
 type method[Q, A any] struct {
 	name string
-	traits
-	answer func(ctx context.Context, c *received, ask Q) (A, error) // runs on the remote host
+	callOptions
+	answer func(ctx context.Context, c *serverCall, ask Q) (A, error) // runs on the remote host
 }
 
 // none is an empty request or answer.
 type none = struct{}
 
-// traits are how the caller of a method waits for its answer.
-type traits struct {
+// callOptions are how the caller of a method waits for its answer.
+type callOptions struct {
 	// maxBytes is the largest message that a host may send, or 0 for defaultMaxBytes.
 	maxBytes int
 	// long calls have no timeout. The user sees their progress, or is told which host is being
@@ -44,52 +44,52 @@ const (
 	listMaxBytes    = 16 << 20
 )
 
-// A question is the first message of a call.
-type question[Q any] struct {
-	place
+// A request is the first message of a call.
+type request[Q any] struct {
+	callTarget
 	Ask Q `json:"ask,omitzero"`
 }
 
-// asked is a method of any types, as the helper sees it.
-type asked interface {
-	about() (string, traits)
-	serve(ctx context.Context, h *helper, with *rpc.Caller) (any, error)
+// anyMethod is a method of any types, as the helper sees it.
+type anyMethod interface {
+	about() (string, callOptions)
+	serve(ctx context.Context, h *helper, with *rpc.ServerStream) (any, error)
 }
 
-func (m *method[Q, A]) about() (string, traits) { return m.name, m.traits }
+func (m *method[Q, A]) about() (string, callOptions) { return m.name, m.callOptions }
 
 // serve reads the request of a caller and answers it.
-func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *rpc.Caller) (any, error) {
-	var q question[Q]
-	if err := with.Hear(&q); err != nil {
+func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *rpc.ServerStream) (any, error) {
+	var q request[Q]
+	if err := with.Recv(&q); err != nil {
 		return nil, err
 	}
-	return m.answer(asking(ctx, with), &received{Caller: with, helper: h, at: q.place}, q.Ask)
+	return m.answer(withRequester(ctx, with), &serverCall{ServerStream: with, helper: h, at: q.callTarget}, q.Ask)
 }
 
-// A received call is a call that the helper answers.
-type received struct {
-	*rpc.Caller
+// A serverCall call is a call that the helper answers.
+type serverCall struct {
+	*rpc.ServerStream
 	helper *helper
-	at     place
+	at     callTarget
 }
 
 // host returns the host that the call is about.
-func (c *received) host() *lent { return c.helper.of(c.at) }
+func (c *serverCall) host() *servedHost { return c.helper.of(c.at) }
 
 // detail reports progress to the caller.
-func (c *received) detail(text string) { _ = c.Say(word{Detail: text}) }
+func (c *serverCall) detail(text string) { _ = c.Send(response{Detail: text}) }
 
 // call sends a request about a site's part of a host and waits for the answer.
-func (m *method[Q, A]) call(ctx context.Context, f *far, ask Q) (A, error) {
+func (m *method[Q, A]) call(ctx context.Context, f *remoteHost, ask Q) (A, error) {
 	return m.ask(ctx, f.Link, f.at, ask, nil)
 }
 
 // ask sends a request to a host and waits for the answer. When ctx ends, the helper must end the
 // call. Ask waits for that, but no longer than stopTimeout, because the work done until then
 // counts. Hear, unless it is nil, receives the messages before the answer.
-func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q,
-	hear func(*rpc.Talk, *word) error) (answer A, err error) {
+func (m *method[Q, A]) ask(ctx context.Context, l *Link, at callTarget, ask Q,
+	hear func(*rpc.Stream, *response) error) (answer A, err error) {
 	t, err := m.begin(ctx, l, at, ask)
 	if err != nil {
 		return answer, err
@@ -103,25 +103,27 @@ func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q,
 }
 
 // begin starts a call. The caller must close the talk.
-func (m *method[Q, A]) begin(ctx context.Context, l *Link, at place, ask Q) (*talk, error) {
-	return l.begin(ctx, m.name, m.traits, question[Q]{at, ask})
+func (m *method[Q, A]) begin(ctx context.Context, l *Link, at callTarget, ask Q) (*clientCall, error) {
+	return l.begin(ctx, m.name, m.callOptions, request[Q]{at, ask})
 }
 
 // methods returns all methods that a helper answers.
-func methods() []asked {
-	return []asked{
+func methods() []anyMethod {
+	return []anyMethod{
 		&greetMethod, &inspectMethod, &pathsMethod, &outfitMethod, &experimentMethod,
-		&holdMethod, &sweepMethod, &observeMethod, &setDrainedMethod, &drainedMethod, &forgetMethod, &markMethod,
+		&lockMethod, &sweepMethod, &observeMethod, &setCordonedMethod, &cordonedMethod, &forgetMethod, &setSiteIDMethod,
 		&publicKeyMethod,
-		&nodesMethod, &probeMethod, &describeMethod, &stepMethod, &settleMethod, &leftMethod, &tookMethod, &meterMethod,
+		&nodesMethod, &detectDriftMethod, &describeMethod, &stepMethod, &discardUndoMethod, &skippedFilesMethod,
+		&lastDurationMethod, &readUsageMethod,
 		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod,
 		&receiveMethod,
-		&secretMethod, &keepSecretMethod, &savePlanMethod, &twinsMethod, &keepTwinMethod, &forgetTwinMethod, &fillTwinMethod,
+		&secretMethod, &storeSecretMethod, &savePlanMethod, &twinsMethod, &saveTwinMethod, &forgetTwinMethod, &fillTwinMethod,
 		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod,
-		&putBackMethod,
-		&giveBackupMethod, &findBackupMethod, &layBackupMethod, &restorePartMethod, &advanceRestoreMethod,
-		&volumesMethod, &mirrorVolumesMethod, &verifyVolumesMethod, &layVolumeMethod, &adoptionsMethod, &adoptVolumesMethod,
-		&layersMethod, &verifyLayerMethod, &removeLayersMethod, &layerMethod, &giveMethod, &takeMethod,
-		&journalMethod, &entriesMethod, &logMethod,
+		&restoreMethod,
+		&sendBackupMethod, &sendMissingMethod, &receiveBackupMethod, &restorePartMethod, &advanceRestoreMethod,
+		&volumesMethod, &mirrorVolumesMethod, &verifyVolumesMethod, &receiveVolumeMethod, &adoptionsMethod,
+		&adoptVolumesMethod,
+		&layersMethod, &verifyLayerMethod, &removeLayersMethod, &layerContentMethod, &sendMethod, &receiveTransferMethod,
+		&journalMethod, &readJournalMethod, &logMethod,
 	}
 }

@@ -30,16 +30,16 @@ import (
 type deaf struct {
 	prepared
 	asked chan string // the methods of its requests
-	says  func(about string, with *rpc.Caller)
+	says  func(about string, with *rpc.ServerStream)
 }
 
-func (d deaf) Talk(_ context.Context, about string, with *rpc.Caller) error {
+func (d deaf) ServeStream(_ context.Context, about string, with *rpc.ServerStream) error {
 	var q json.RawMessage
-	if err := with.Hear(&q); err != nil {
+	if err := with.Recv(&q); err != nil {
 		return err
 	}
 	if about == greetMethod.name {
-		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+		return with.Send(map[string]any{"result": Greeting{Version: "1"}})
 	}
 	d.asked <- about
 	if d.says != nil {
@@ -49,13 +49,13 @@ func (d deaf) Talk(_ context.Context, about string, with *rpc.Caller) error {
 }
 
 // traitsOf returns the traits of the method called name.
-func traitsOf(name string) traits {
+func traitsOf(name string) callOptions {
 	for _, m := range methods() {
 		if about, how := m.about(); about == name {
 			return how
 		}
 	}
-	return traits{}
+	return callOptions{}
 }
 
 // toDeaf connects to a deaf helper. Notices for the user go to told.
@@ -161,19 +161,19 @@ const timeout = 20 * time.Second // on a busy machine
 // TestEndsWithContext: every call ends soon after its context, whatever the host has sent before.
 func TestEndsWithContext(t *testing.T) {
 	shorten(t, time.Hour, 200*time.Millisecond, time.Hour)
-	drip := func(_ string, with *rpc.Caller) {
-		for with.Say(word{Detail: "still at it"}) == nil {
+	drip := func(_ string, with *rpc.ServerStream) {
+		for with.Send(response{Detail: "still at it"}) == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	waiting := func(_ string, with *rpc.Caller) {
-		for with.Say(word{Waits: "waits for a lock: eve has it"}) == nil {
+	waiting := func(_ string, with *rpc.ServerStream) {
+		for with.Send(response{Waits: "waits for a lock: eve has it"}) == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
 	begun := []string{"Runs.Lock", "Nodes.Log"} // these calls return at the first message
 	takesNoContext := []string{"Releases.Copy", "Releases.Write", "Runs.OpenJournal"}
-	for what, says := range map[string]func(string, *rpc.Caller){"nothing": nil, "details": drip, "waits": waiting} {
+	for what, says := range map[string]func(string, *rpc.ServerStream){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
 			if slices.Contains(takesNoContext, name) {
 				continue
@@ -182,7 +182,7 @@ func TestEndsWithContext(t *testing.T) {
 				t.Parallel()
 				d := deaf{asked: make(chan string, 1), says: says}
 				l := toDeaf(t, d, func(string) {})
-				ctx, cancel := context.WithCancel(waits.Telling(t.Context(), func(string) {}))
+				ctx, cancel := context.WithCancel(waits.WithReporter(t.Context(), func(string) {}))
 				ended := make(chan error, 1)
 				go func() { ended <- call(ctx, l) }()
 				select {
@@ -262,24 +262,24 @@ func TestWaitsGoOn(t *testing.T) {
 		"Mark": func(ctx context.Context, h apply.Host) error { return h.State.SetSiteID(ctx, "s") },
 		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Nodes.Log(ctx, "web1"); return err },
 	} {
-		for what, then := range map[string]*word{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
+		for what, then := range map[string]*response{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
 			if name == "Log" && then == nil {
 				continue // it has no timeout
 			}
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				says := func(_ string, with *rpc.Caller) {
+				says := func(_ string, with *rpc.ServerStream) {
 					for range 20 {
-						_ = with.Say(word{Waits: "waits for a lock: eve has it"})
+						_ = with.Send(response{Waits: "waits for a lock: eve has it"})
 						time.Sleep(100 * time.Millisecond)
 					}
 					if then != nil {
-						_ = with.Say(then)
+						_ = with.Send(then)
 					}
 				}
 				var told, notices atomic.Int64
 				l := toDeaf(t, deaf{asked: make(chan string, 1), says: says}, func(string) { notices.Add(1) })
-				ctx := waits.Telling(t.Context(), func(text string) {
+				ctx := waits.WithReporter(t.Context(), func(text string) {
 					if text == "host sv2 waits for a lock: eve has it" {
 						told.Add(1)
 					}
@@ -300,12 +300,12 @@ func TestWaitsGoOn(t *testing.T) {
 // TestHalfCalls: calls that started well end with an error if the host then stops answering: a lock
 // that is not released, a journal that confirms no entry, a stream that stalls.
 func TestHalfCalls(t *testing.T) {
-	begins := func(about string, with *rpc.Caller) {
-		w := word{Detail: "held"}
-		if about == logMethod.name || about == entriesMethod.name {
-			w = word{Bytes: []byte("x")}
+	begins := func(about string, with *rpc.ServerStream) {
+		w := response{Detail: "held"}
+		if about == logMethod.name || about == readJournalMethod.name {
+			w = response{Bytes: []byte("x")}
 		}
-		_ = with.Say(w)
+		_ = with.Send(w)
 	}
 	within := func(t *testing.T, what string, do func()) {
 		t.Helper()

@@ -14,8 +14,8 @@ import (
 // leapMethod is a method that exists only in this test: it returns when a host will have a leap
 // second.
 var leapMethod = method[int, string]{
-	name: "leap second", traits: traits{maxBytes: 100},
-	answer: func(_ context.Context, _ *received, year int) (string, error) {
+	name: "leap second", callOptions: callOptions{maxBytes: 100},
+	answer: func(_ context.Context, _ *serverCall, year int) (string, error) {
 		if year < 1972 {
 			return "", problem.New(problem.Mistake, "there were none in %d", year).Try("ask for 1972")
 		}
@@ -35,15 +35,15 @@ func TestNewQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if day, err := leapMethod.ask(t.Context(), l, place{}, 1972, nil); err != nil || day != "06-30" {
+	if day, err := leapMethod.ask(t.Context(), l, callTarget{}, 1972, nil); err != nil || day != "06-30" {
 		t.Errorf("it is %q, %v", day, err)
 	}
-	_, err = leapMethod.ask(t.Context(), l, place{}, 1905, nil)
+	_, err = leapMethod.ask(t.Context(), l, callTarget{}, 1905, nil)
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Kind != problem.Mistake || p.Cure != "ask for 1972" {
 		t.Errorf("an error arrives as %v", err)
 	}
-	if day, err := leapMethod.ask(t.Context(), l, place{}, 2972, nil); err == nil {
+	if day, err := leapMethod.ask(t.Context(), l, callTarget{}, 2972, nil); err == nil {
 		t.Errorf("an answer of %d bytes was taken", len(day))
 	}
 	l.Close()

@@ -17,30 +17,30 @@ func (f nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	at := f.at
 	at.Node = n
 	in, err := f.client.RunnerAt(n.Name, at)
-	return way{in, f.Link}, err
+	return nodeRunner{in, f.Link}, err
 }
 
-// A way is a Runner for a node that goes through a helper. If the connection to the helper is lost,
+// A nodeRunner is a Runner for a node that goes through a helper. If the connection to the helper is lost,
 // its errors say so instead of blaming the node.
-type way struct {
+type nodeRunner struct {
 	host.Runner
 	link *Link
 }
 
 // Run runs a command in the node.
-func (w way) Run(ctx context.Context, c host.Command) error {
-	return w.link.unlessLost(ctx, w.Runner.Run(ctx, c))
+func (w nodeRunner) Run(ctx context.Context, c host.Command) error {
+	return w.link.lossOr(ctx, w.Runner.Run(ctx, c))
 }
 
 // Put writes files of the node.
-func (w way) Put(ctx context.Context, files ...host.File) error {
-	return w.link.unlessLost(ctx, w.Runner.Put(ctx, files...))
+func (w nodeRunner) Put(ctx context.Context, files ...host.File) error {
+	return w.link.lossOr(ctx, w.Runner.Put(ctx, files...))
 }
 
 // Dial connects from the node.
-func (w way) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (w nodeRunner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := w.Runner.Dial(ctx, network, address)
-	return c, w.link.unlessLost(ctx, err)
+	return c, w.link.lossOr(ctx, err)
 }
 
 // Console returns an Unable problem: consoles of remote nodes are not supported yet.
@@ -49,7 +49,7 @@ func (f nodeHost) Console(n *spec.Node) (host.Console, error) { return nil, f.on
 // Screen returns an Unable problem: screens of remote nodes are not supported yet.
 func (f nodeHost) Screen(n *spec.Node) (host.Screen, error) { return nil, f.onlyThere(n, "screen") }
 
-func (f *far) onlyThere(n *spec.Node, what string) error {
+func (f *remoteHost) onlyThere(n *spec.Node, what string) error {
 	return problem.New(problem.Unable, "node %s is on host %s, and its %s can be had only there", n.Name, f.at.Host, what).
 		Try("run orrery %s %s on that host; orrery shell %[2]s gives a terminal from here", what, n.Name)
 }
@@ -57,22 +57,22 @@ func (f *far) onlyThere(n *spec.Node, what string) error {
 // ReadUsage reads the usage of nodes on the remote host.
 func (f nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading,
 	error) {
-	all, err := meterMethod.call(ctx, f.far, metered{nodes, before})
+	all, err := readUsageMethod.call(ctx, f.remoteHost, usageRequest{nodes, before})
 	if err == nil && len(all) != len(nodes) {
 		err = fmt.Errorf("%d of %d nodes were read", len(all), len(nodes))
 	}
 	return all, err
 }
 
-// metered is the nodes whose usage is read, and earlier samples.
-type metered struct {
+// usageRequest is the nodes whose usage is read, and earlier samples.
+type usageRequest struct {
 	Nodes  []observe.Node      `json:"nodes"`
 	Before map[int]host.Sample `json:"before,omitzero"`
 }
 
-var meterMethod = method[metered, []apply.Reading]{
-	name: "meter", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask metered) ([]apply.Reading, error) {
+var readUsageMethod = method[usageRequest, []apply.Reading]{
+	name: "meter", callOptions: callOptions{maxBytes: listMaxBytes, long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask usageRequest) ([]apply.Reading, error) {
 		return c.host().Nodes.ReadUsage(ctx, ask.Nodes, ask.Before)
 	},
 }

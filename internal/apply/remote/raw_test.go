@@ -20,19 +20,19 @@ const hostileText = "a1\x1b[2J"
 // written to a terminal.
 type hostile struct{ prepared }
 
-func (hostile) Talk(_ context.Context, about string, with *rpc.Caller) error {
+func (hostile) ServeStream(_ context.Context, about string, with *rpc.ServerStream) error {
 	var q json.RawMessage
-	if err := with.Hear(&q); err != nil {
+	if err := with.Recv(&q); err != nil {
 		return err
 	}
 	if about == greetMethod.name {
-		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+		return with.Send(map[string]any{"result": Greeting{Version: "1"}})
 	}
 	for _, m := range methods() {
 		if name, _ := m.about(); name == about {
 			answer := reflect.New(answerOf(m)).Elem()
 			spoil(answer, 0)
-			return with.Say(map[string]any{"result": answer.Interface()})
+			return with.Send(map[string]any{"result": answer.Interface()})
 		}
 	}
 	return nil
@@ -47,7 +47,7 @@ func spoil(v reflect.Value, depth int) {
 	case reflect.String:
 		v.SetString(hostileText)
 	case reflect.Pointer:
-		if v.Type() == reflect.TypeFor[*fault]() {
+		if v.Type() == reflect.TypeFor[*wireError]() {
 			return // with a fault it would be an error, not an answer
 		}
 		v.Set(reflect.New(v.Type().Elem()))

@@ -14,37 +14,37 @@ const (
 	maxJournalBytes = 64 << 20
 )
 
-// A place identifies the host and the site of a call, and the node for a Runner.
-type place struct {
+// A callTarget identifies the host and the site of a call, and the node for a Runner.
+type callTarget struct {
 	Host string     `json:"host"`
 	Key  string     `json:"key"`
 	Node *spec.Node `json:"node,omitempty"`
 }
 
-// A word is a message of the helper: progress, the result, or why there is none.
-type word struct {
-	passed
+// A response is a message of the helper: progress, the result, or why there is none.
+type response struct {
+	transferMessage
 	Detail   string          `json:"detail,omitempty"` // progress of a step
 	Waits    string          `json:"waits,omitempty"`  // what the host is waiting for, such as a lock and its holder
-	Want     *want           `json:"want,omitempty"`
+	Want     *secretRequest  `json:"want,omitempty"`
 	Progress *progress       `json:"progress,omitempty"`
 	Bytes    []byte          `json:"bytes,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty"`
-	Fault    *fault          `json:"fault,omitempty"`
+	Fault    *wireError      `json:"fault,omitempty"`
 }
 
-// A want is a helper's request for something that a step refers to and does not contain: the value
+// A secretRequest is a helper's request for something that a step refers to and does not contain: the value
 // of a secret, or a file that contains secrets.
-type want struct {
+type secretRequest struct {
 	Secret string           `json:"secret,omitempty"`
 	Text   *spec.SecretText `json:"text,omitempty"`
 }
 
-// A given is the answer to a want, with all values that must not be displayed.
-type given struct {
+// A secretReply is the answer to a want, with all values that must not be displayed.
+type secretReply struct {
 	Value []byte            `json:"value,omitempty"`
 	Known map[string]string `json:"known,omitempty"`
-	Fault *fault            `json:"fault,omitempty"`
+	Fault *wireError        `json:"fault,omitempty"`
 }
 
 // A Greeting describes a helper and its machine.

@@ -84,7 +84,7 @@ func (m *machine) Outfit(_ context.Context, engines []string, say func(string)) 
 func (m *machine) Inspect() doctor.Facts { return doctor.Facts{{Name: "lxc", OK: true}} }
 
 // Try returns a larger size than was asked for.
-func (m *machine) Try(_ context.Context, ways []path.Way) []int {
+func (m *machine) Try(_ context.Context, ways []path.Route) []int {
 	var all []int
 	for _, w := range ways {
 		all = append(all, w.Size+1)
@@ -191,7 +191,7 @@ func TestGreeting(t *testing.T) {
 		!strings.Contains(err.Error(), "host sv2: the helper there is of version 1, and this program of 2") {
 		t.Errorf("a helper of another version: %v", err)
 	}
-	ways := []path.Way{{From: netip.MustParseAddr("10.8.1.2"), To: netip.MustParseAddr("10.8.1.1"), Size: 1500}}
+	ways := []path.Route{{From: netip.MustParseAddr("10.8.1.2"), To: netip.MustParseAddr("10.8.1.1"), Size: 1500}}
 	if sizes, err := p.link.Try(t.Context(), ways); err != nil || !slices.Equal(sizes, []int{1500}) {
 		t.Errorf("of a packet of 1500 bytes arrive %v (%v)", sizes, err)
 	}
@@ -276,17 +276,17 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("the nodes are %+v", nodes)
 	}
 	must(t, p.far.State.SetSiteID(t.Context(), "a1"))
-	present, err := p.far.Nodes.WithOwner(t.Context(), apply.Closely)
+	present, err := p.far.Nodes.WithOwner(t.Context(), apply.InspectFull)
 	must(t, err)
-	here, err := p.near.Worker.Nodes.WithOwner(t.Context(), apply.Closely)
+	here, err := p.near.Worker.Nodes.WithOwner(t.Context(), apply.InspectFull)
 	must(t, err)
 	if same(t, present, here); present.Origin != "a1" || len(present.Nodes) != 3 {
 		t.Errorf("present are %+v", present)
 	}
 	nodes[0].Drift = []observe.Drift{{Kind: "old"}}
 	wanted := append([]observe.Node(nil), nodes...)
-	must(t, p.far.Nodes.DetectDrift(t.Context(), nodes, make([]apply.Want, len(nodes))))
-	must(t, p.near.Worker.Nodes.DetectDrift(t.Context(), wanted, make([]apply.Want, len(nodes))))
+	must(t, p.far.Nodes.DetectDrift(t.Context(), nodes, make([]apply.DesiredNode, len(nodes))))
+	must(t, p.near.Worker.Nodes.DetectDrift(t.Context(), wanted, make([]apply.DesiredNode, len(nodes))))
 	same(t, nodes, wanted)
 	for _, before := range []map[int]host.Sample{nil, {}} {
 		read, err := p.far.Nodes.ReadUsage(t.Context(), nodes, before)
@@ -590,17 +590,17 @@ func TestSecrets(t *testing.T) {
 	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}
 	l := p.to(m, "1")
 	k := p.keyring()
-	k.Keep("foreign", "of other hosts")
+	k.Add("foreign", "of other hosts")
 	asked := &counting{keys: k}
 	h := l.Host("s", asked)
 	step := func(of string, needs ...string) *plan.Step {
 		s := &plan.Step{Kind: plan.CheckNode, Subject: of, Node: &spec.Node{Name: "web1"}}
-		r := spec.Duty{Role: &site.Role{Name: "web"},
-			Rendered: []spec.Rendered{{Path: "/etc/x", Secret: true}, {Path: "/etc/open"}}}
+		r := spec.RoleAction{Role: &site.Role{Name: "web"},
+			Rendered: []spec.RenderedFile{{Path: "/etc/x", Secret: true}, {Path: "/etc/open"}}}
 		for _, name := range needs {
 			r.Secrets = append(r.Secrets, site.SecretUse{Name: name})
 		}
-		s.Duties = &spec.Duties{Node: "web1", Roles: []spec.Duty{r}}
+		s.Duties = &spec.RoleActions{Node: "web1", Roles: []spec.RoleAction{r}}
 		return s
 	}
 	var said []string

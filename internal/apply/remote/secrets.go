@@ -18,11 +18,11 @@ import (
 // Read returns the host's copy of a generated secret. The value is checked, because the host may
 // send anything, and nodes of other hosts will use it.
 func (f secretHost) Read(ctx context.Context, name string) (value string, err error) {
-	value, err = secretMethod.call(ctx, f.far, name)
+	value, err = secretMethod.call(ctx, f.remoteHost, name)
 	if err != nil {
 		return "", err
 	}
-	if !secret.Made(value) {
+	if !secret.ValidGenerated(value) {
 		return "", problem.New(problem.Surprise,
 			"what host %s keeps as the generated secret %s is none: those have letters and digits, and at most 4096 of them",
 			f.at.Host, name).
@@ -34,13 +34,13 @@ func (f secretHost) Read(ctx context.Context, name string) (value string, err er
 
 // Store stores a generated secret on the remote host.
 func (f secretHost) Store(ctx context.Context, name, value string) error {
-	_, err := keepSecretMethod.call(ctx, f.far, namedSecret{name, value})
+	_, err := storeSecretMethod.call(ctx, f.remoteHost, namedSecret{name, value})
 	return err
 }
 
 var secretMethod = method[string, string]{
-	name: "secret", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, name string) (string, error) {
+	name: "secret", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, name string) (string, error) {
 		return c.host().Secrets.Read(ctx, name)
 	},
 }
@@ -51,17 +51,17 @@ type namedSecret struct {
 	Value string `json:"value"`
 }
 
-var keepSecretMethod = method[namedSecret, none]{
+var storeSecretMethod = method[namedSecret, none]{
 	name: "keep secret",
-	answer: func(ctx context.Context, c *received, s namedSecret) (none, error) {
+	answer: func(ctx context.Context, c *serverCall, s namedSecret) (none, error) {
 		return none{}, c.host().Secrets.Store(ctx, s.Name, s.Value)
 	},
 }
 
-// give returns what a step refers to, and nothing else: a host may know only the secrets that its
+// resolveSecret returns what a step refers to, and nothing else: a host may know only the secrets that its
 // nodes need.
-func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
-	var g given
+func (f *remoteHost) resolveSecret(ctx context.Context, s *plan.Step, w *secretRequest) secretReply {
+	var g secretReply
 	var err error
 	needs := needed(s.Duties)
 	switch {
@@ -74,14 +74,14 @@ func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
 		v, err = f.secrets.Value(ctx, w.Secret)
 		g.Value = []byte(v)
 	}
-	g.Known, g.Fault = f.secrets.Known(), faultOf(ours(err))
+	g.Known, g.Fault = f.secrets.Known(), toWireError(markControlHost(err))
 	maps.DeleteFunc(g.Known, func(name, _ string) bool { return !needs[name] })
 	return g
 }
 
-// ours marks files in an error as files of the control host, because the error comes back as one of
+// markControlHost marks files in an error as files of the control host, because the error comes back as one of
 // the remote host.
-func ours(err error) error {
+func markControlHost(err error) error {
 	for _, p := range problem.All(err) {
 		if filepath.IsAbs(p.Where) {
 			p.Where = "control host: " + p.Where
@@ -91,7 +91,7 @@ func ours(err error) error {
 }
 
 // needed returns the names of the secrets that roles need.
-func needed(d *spec.Duties) map[string]bool {
+func needed(d *spec.RoleActions) map[string]bool {
 	all := map[string]bool{}
 	if d == nil {
 		return all
@@ -105,30 +105,31 @@ func needed(d *spec.Duties) map[string]bool {
 }
 
 // refersTo reports whether the roles of a node install this file.
-func refersTo(d *spec.Duties, t spec.SecretText) bool {
-	return d != nil && t.Node == d.Node && t.Release == d.Release && slices.ContainsFunc(d.Roles, func(r spec.Duty) bool {
-		return r.Name == t.Role && slices.ContainsFunc(r.Rendered,
-			func(f spec.Rendered) bool { return f.Secret && f.Path == t.Path })
-	})
+func refersTo(d *spec.RoleActions, t spec.SecretText) bool {
+	return d != nil && t.Node == d.Node && t.Release == d.Release &&
+		slices.ContainsFunc(d.Roles, func(r spec.RoleAction) bool {
+			return r.Name == t.Role && slices.ContainsFunc(r.Rendered,
+				func(f spec.RenderedFile) bool { return f.Secret && f.Path == t.Path })
+		})
 }
 
-// borrowed is the secrets of a site at the helper. The helper requests each once from the caller of
+// secretProxy is the secrets of a site at the helper. The helper requests each once from the caller of
 // the step, and keeps it in memory until the helper ends. So logs do not show it.
-type borrowed struct {
+type secretProxy struct {
 	*secret.Keyring
 	mutex  sync.Mutex
 	values map[string]string
 }
 
 // Value returns the value of a secret.
-func (b *borrowed) Value(ctx context.Context, name string) (string, error) {
+func (b *secretProxy) Value(ctx context.Context, name string) (string, error) {
 	b.mutex.Lock()
 	v, ok := b.values[name]
 	b.mutex.Unlock()
 	if ok {
 		return v, nil
 	}
-	g, err := ask(ctx, want{Secret: name})
+	g, err := ask(ctx, secretRequest{Secret: name})
 	if err != nil {
 		return "", err
 	}
@@ -143,8 +144,8 @@ func (b *borrowed) Value(ctx context.Context, name string) (string, error) {
 }
 
 // Text returns a file that contains secrets.
-func (b *borrowed) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
-	g, err := ask(ctx, want{Text: &t})
+func (b *secretProxy) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
+	g, err := ask(ctx, secretRequest{Text: &t})
 	if err != nil {
 		return nil, err
 	}
@@ -153,37 +154,37 @@ func (b *borrowed) Text(ctx context.Context, t spec.SecretText) ([]byte, error) 
 }
 
 // keep records values that must not be displayed.
-func (b *borrowed) keep(known map[string]string) {
+func (b *secretProxy) keep(known map[string]string) {
 	for name, value := range known {
-		b.Keep(name, value)
+		b.Add(name, value)
 	}
 }
 
-type askingKey struct{}
+type requesterKey struct{}
 
-// An asker sends requests to the caller of a step, one at a time.
-type asker struct {
+// An secretRequester sends requests to the caller of a step, one at a time.
+type secretRequester struct {
 	mutex sync.Mutex
-	with  *rpc.Caller
+	with  *rpc.ServerStream
 }
 
-// asking returns a context whose users can send requests to the caller.
-func asking(ctx context.Context, with *rpc.Caller) context.Context {
-	return context.WithValue(ctx, askingKey{}, &asker{with: with})
+// withRequester returns a context whose users can send requests to the caller.
+func withRequester(ctx context.Context, with *rpc.ServerStream) context.Context {
+	return context.WithValue(ctx, requesterKey{}, &secretRequester{with: with})
 }
 
-func ask(ctx context.Context, what want) (g given, err error) {
-	a, ok := ctx.Value(askingKey{}).(*asker)
+func ask(ctx context.Context, what secretRequest) (g secretReply, err error) {
+	a, ok := ctx.Value(requesterKey{}).(*secretRequester)
 	if !ok {
 		return g, errors.New("nobody can be asked for a secret")
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if err := a.with.Say(word{Want: &what}); err != nil {
+	if err := a.with.Send(response{Want: &what}); err != nil {
 		return g, err
 	}
-	if err := a.with.Hear(&g); err != nil {
+	if err := a.with.Recv(&g); err != nil {
 		return g, err
 	}
-	return g, g.Fault.err()
+	return g, g.Fault.toError()
 }

@@ -31,7 +31,7 @@ type Machine interface {
 	Inspect() doctor.Facts
 	// Try returns, for each path to another host, the size of the largest packet that came back, or
 	// 0 if none did.
-	Try(ctx context.Context, ways []path.Way) []int
+	Try(ctx context.Context, ways []path.Route) []int
 	// Outfit installs what nodes of the given engines need and the machine lacks. It returns the
 	// packages, and reports what it does.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
@@ -42,7 +42,7 @@ type Machine interface {
 func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greeting) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	heard := &vigil{ReadWriteCloser: conn, last: time.Now()}
+	heard := &watchdog{ReadWriteCloser: conn, last: time.Now()}
 	go heard.watch(ctx)
 	err := rpc.Serve(ctx, heard, newHelper(m, self))
 	if ctx.Err() != nil || errors.Is(err, fs.ErrClosed) || errors.Is(err, net.ErrClosed) {
@@ -51,20 +51,20 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greetin
 	return err
 }
 
-// A vigil closes a connection on which nothing has arrived for too long. The peer asks for a sign
+// A watchdog closes a connection on which nothing has arrived for too long. The peer asks for a sign
 // of life every few seconds (rpc.Client.Demand), so it must be gone. A failed network between the
 // hosts does not report that. A peer that is gone must not keep the site's lock.
-type vigil struct {
+type watchdog struct {
 	io.ReadWriteCloser
 	mutex sync.Mutex
 	last  time.Time
 }
 
-// silence is how long nothing may arrive. It must be exceeded twice: a machine that was suspended
+// silenceTimeout is how long nothing may arrive. It must be exceeded twice: a machine that was suspended
 // sees the time jump, and has not yet read what was sent in between.
-var silence = 10 * time.Second // variable, so that tests can change it
+var silenceTimeout = 10 * time.Second // variable, so that tests can change it
 
-func (v *vigil) Read(p []byte) (int, error) {
+func (v *watchdog) Read(p []byte) (int, error) {
 	n, err := v.ReadWriteCloser.Read(p)
 	v.mutex.Lock()
 	v.last = time.Now()
@@ -72,8 +72,8 @@ func (v *vigil) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (v *vigil) watch(ctx context.Context) {
-	tick := time.NewTicker(silence)
+func (v *watchdog) watch(ctx context.Context) {
+	tick := time.NewTicker(silenceTimeout)
 	defer tick.Stop()
 	for quiet, before := 0, (time.Time{}); quiet < 2; quiet++ {
 		select {
@@ -96,13 +96,13 @@ type helper struct {
 	host.Local
 	machine Machine
 	self    Greeting
-	methods map[string]asked
+	methods map[string]anyMethod
 	mutex   sync.Mutex
-	hosts   map[place]*lent
+	hosts   map[callTarget]*servedHost
 }
 
 func newHelper(m Machine, self Greeting) *helper {
-	h := &helper{machine: m, self: self, methods: map[string]asked{}, hosts: map[place]*lent{}}
+	h := &helper{machine: m, self: self, methods: map[string]anyMethod{}, hosts: map[callTarget]*servedHost{}}
 	for _, m := range methods() {
 		name, _ := m.about()
 		h.methods[name] = m
@@ -110,27 +110,27 @@ func newHelper(m Machine, self Greeting) *helper {
 	return h
 }
 
-// lent is a host with the secrets that it borrows.
-type lent struct {
+// servedHost is a host with the secrets that it borrows.
+type servedHost struct {
 	apply.Host
-	secrets *borrowed
+	secrets *secretProxy
 }
 
 // of returns the host for a place.
-func (h *helper) of(p place) *lent {
+func (h *helper) of(p callTarget) *servedHost {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	p.Node = nil
 	if h.hosts[p] == nil {
-		s := &borrowed{Keyring: secret.NewKeyring(&site.Site{Name: p.Key}, host.Dirs{})}
-		h.hosts[p] = &lent{h.machine.Host(p.Host, p.Key, s), s}
+		s := &secretProxy{Keyring: secret.NewKeyring(&site.Site{Name: p.Key}, host.Dirs{})}
+		h.hosts[p] = &servedHost{h.machine.Host(p.Host, p.Key, s), s}
 	}
 	return h.hosts[p]
 }
 
-// At returns the Runner for a node.
-func (h *helper) At(where json.RawMessage) (host.Runner, error) {
-	var p place
+// Resolve returns the Runner for a node.
+func (h *helper) Resolve(where json.RawMessage) (host.Runner, error) {
+	var p callTarget
 	if err := jsonlimit.Unmarshal(where, &p); err != nil {
 		return nil, err
 	}
@@ -140,21 +140,21 @@ func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 	return h.of(p).Nodes.Runner(p.Node)
 }
 
-// Talk answers a call.
-func (h *helper) Talk(ctx context.Context, about string, with *rpc.Caller) error {
-	ctx = waits.Telling(ctx, func(text string) { _ = with.Say(word{Waits: text}) })
+// ServeStream answers a call.
+func (h *helper) ServeStream(ctx context.Context, about string, with *rpc.ServerStream) error {
+	ctx = waits.WithReporter(ctx, func(text string) { _ = with.Send(response{Waits: text}) })
 	result, err := h.answer(ctx, about, with)
 	if err != nil {
-		return with.Say(word{Fault: faultOf(err)})
+		return with.Send(response{Fault: toWireError(err)})
 	}
 	text, err := json.Marshal(result)
 	if err != nil {
 		return err
 	}
-	return with.Say(word{Result: text})
+	return with.Send(response{Result: text})
 }
 
-func (h *helper) answer(ctx context.Context, about string, with *rpc.Caller) (any, error) {
+func (h *helper) answer(ctx context.Context, about string, with *rpc.ServerStream) (any, error) {
 	m, ok := h.methods[about]
 	if !ok {
 		return nil, problem.New(problem.Unable, "the helper on this host does not know %q", about).
@@ -164,8 +164,8 @@ func (h *helper) answer(ctx context.Context, about string, with *rpc.Caller) (an
 }
 
 var greetMethod = method[none, Greeting]{
-	name: "greet", traits: traits{abandoned: true},
-	answer: func(_ context.Context, c *received, _ none) (Greeting, error) {
+	name: "greet", callOptions: callOptions{abandoned: true},
+	answer: func(_ context.Context, c *serverCall, _ none) (Greeting, error) {
 		g := c.helper.self
 		g.Time = time.Now()
 		return g, nil
@@ -173,22 +173,22 @@ var greetMethod = method[none, Greeting]{
 }
 
 // parts returns the pieces that the caller sends.
-func (c *received) parts() *parts { return &parts{with: c.Caller} }
+func (c *serverCall) parts() *pieceReader { return &pieceReader{with: c.ServerStream} }
 
-// parts is a reader of the pieces of a stream.
-type parts struct {
-	with *rpc.Caller
+// pieceReader is a reader of the pieces of a stream.
+type pieceReader struct {
+	with *rpc.ServerStream
 	left []byte
 	end  bool
 }
 
-func (p *parts) Read(b []byte) (int, error) {
+func (p *pieceReader) Read(b []byte) (int, error) {
 	for len(p.left) == 0 {
 		if p.end {
 			return 0, io.EOF
 		}
-		var next part
-		if err := p.with.Hear(&next); err != nil {
+		var next pieceMessage
+		if err := p.with.Recv(&next); err != nil {
 			return 0, err
 		}
 		p.left, p.end = next.Bytes, next.End
@@ -199,13 +199,13 @@ func (p *parts) Read(b []byte) (int, error) {
 }
 
 // send sends the content of a reader in pieces.
-func (c *received) send(log io.ReadCloser) error {
+func (c *serverCall) send(log io.ReadCloser) error {
 	defer log.Close() //nolint:errcheck // it was only read
 	piece := make([]byte, maxPieceBytes)
 	for {
 		n, err := log.Read(piece)
 		if n > 0 {
-			if err := c.Say(word{Bytes: piece[:n]}); err != nil {
+			if err := c.Send(response{Bytes: piece[:n]}); err != nil {
 				return err
 			}
 		}

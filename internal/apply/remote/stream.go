@@ -9,8 +9,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// along makes a call during which a stream goes in both directions.
-func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWriter) error {
+// callStream makes a call during which a stream goes in both directions.
+func (m *method[Q, A]) callStream(ctx context.Context, f *remoteHost, ask Q, way io.ReadWriter) error {
 	t, err := m.begin(ctx, f.Link, f.at, ask)
 	if err != nil {
 		return err
@@ -20,26 +20,26 @@ func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWrit
 		piece := make([]byte, maxPieceBytes)
 		for {
 			n, err := way.Read(piece)
-			if n > 0 && t.Say(part{Bytes: piece[:n]}) != nil {
+			if n > 0 && t.Send(pieceMessage{Bytes: piece[:n]}) != nil {
 				return
 			}
 			if err != nil {
 				if errors.Is(err, io.EOF) {
-					_ = t.Say(part{End: true})
+					_ = t.Send(pieceMessage{End: true})
 				} else {
-					t.quit()
+					t.abandon()
 				}
 				return
 			}
 		}
 	}()
 	var failed error // error of the stream, after which only the end of the call is awaited
-	err = t.result(ctx, func(_ *rpc.Talk, w *word) error {
+	err = t.result(ctx, func(_ *rpc.Stream, w *response) error {
 		if len(w.Bytes) == 0 || failed != nil {
 			return nil
 		}
 		if _, failed = way.Write(w.Bytes); failed != nil {
-			t.quit()
+			t.abandon()
 		}
 		return nil
 	}, nil)
@@ -47,20 +47,20 @@ func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWrit
 }
 
 // stream returns the stream that accompanies a call.
-func (c *received) stream() io.ReadWriter {
+func (c *serverCall) stream() io.ReadWriter {
 	return struct {
 		io.Reader
 		io.Writer
-	}{c.parts(), sliced{c.Caller}}
+	}{c.parts(), slicingWriter{c.ServerStream}}
 }
 
-// sliced is a writer that sends data in pieces that fit into one message.
-type sliced struct{ with *rpc.Caller }
+// slicingWriter is a writer that sends data in pieces that fit into one message.
+type slicingWriter struct{ with *rpc.ServerStream }
 
-func (s sliced) Write(b []byte) (n int, err error) {
+func (s slicingWriter) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		next := b[n:min(n+maxPieceBytes, len(b))]
-		if err = s.with.Say(word{Bytes: next}); err == nil {
+		if err = s.with.Send(response{Bytes: next}); err == nil {
 			n += len(next)
 		}
 	}

@@ -27,10 +27,10 @@ var ( // variables, so that tests can change them
 // maxNoticeInterval is the longest time between two such notices.
 const maxNoticeInterval = time.Minute
 
-// A talk is a call to a host. It ends with its context, or with its timeout if it has one.
-type talk struct {
-	*rpc.Talk
-	traits
+// A clientCall is a call to a host. It ends with its context, or with its timeout if it has one.
+type clientCall struct {
+	*rpc.Stream
+	callOptions
 	link  *Link
 	about string // the name of its method
 
@@ -45,18 +45,18 @@ type talk struct {
 }
 
 // begin starts a call. The caller must close the talk.
-func (l *Link) begin(ctx context.Context, about string, how traits, question any) (*talk, error) {
-	in, err := l.client.Talk(ctx, about)
+func (l *Link) begin(ctx context.Context, about string, how callOptions, question any) (*clientCall, error) {
+	in, err := l.client.OpenStream(ctx, about)
 	if err != nil {
 		return nil, l.lost(err)
 	}
 	in.Most = cmp.Or(how.maxBytes, defaultMaxBytes)
-	t := &talk{Talk: in, traits: how, link: l, about: about}
+	t := &clientCall{Stream: in, callOptions: how, link: l, about: about}
 	if !t.long {
 		t.expect(answerTimeout, "has not answered")
 	}
-	t.unwatch = context.AfterFunc(ctx, t.giveUp)
-	if err := t.Say(question); err != nil {
+	t.unwatch = context.AfterFunc(ctx, t.cancelCall)
+	if err := t.Send(question); err != nil {
 		err = t.failed(ctx, err)
 		t.Close()
 		return nil, err
@@ -66,7 +66,7 @@ func (l *Link) begin(ctx context.Context, about string, how traits, question any
 
 // stopWithin drops the connection unless the call ends in time, even if the host reports that it is
 // waiting.
-func (t *talk) stopWithin(timeout time.Duration) {
+func (t *clientCall) stopWithin(timeout time.Duration) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.stopping = true
@@ -74,24 +74,25 @@ func (t *talk) stopWithin(timeout time.Duration) {
 }
 
 // expect drops the connection unless the host answers in time.
-func (t *talk) expect(within time.Duration, what string) {
+func (t *clientCall) expect(within time.Duration, what string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.limit(within, what)
 }
 
 // limit starts the timeout for expect and stopWithin. The caller holds the mutex.
-func (t *talk) limit(within time.Duration, what string) {
+func (t *clientCall) limit(within time.Duration, what string) {
 	if t.late != nil {
 		t.late.Stop()
 	}
 	if !t.over {
-		t.late = time.AfterFunc(within, func() { t.link.client.GiveUp(&mute{t.link.name, t.about, what, within}) })
+		t.late = time.AfterFunc(within,
+			func() { t.link.client.CloseWithError(&noAnswerError{t.link.name, t.about, what, within}) })
 	}
 }
 
 // answered stops the timeout because the host has answered.
-func (t *talk) answered() {
+func (t *clientCall) answered() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.late != nil {
@@ -103,7 +104,7 @@ func (t *talk) answered() {
 // wait restarts the timeout, because the user has been told what the host is waiting for. A host
 // that still waits reports so again before the timeout ends. Until then, the user is not reminded
 // of the host.
-func (t *talk) wait() {
+func (t *clientCall) wait() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.late != nil && !t.stopping {
@@ -114,26 +115,26 @@ func (t *talk) wait() {
 	}
 }
 
-// giveUp ends a call whose context has ended.
-func (t *talk) giveUp() {
+// cancelCall ends a call whose context has ended.
+func (t *clientCall) cancelCall() {
 	t.closed.Store(t.abandoned)
-	t.quit()
+	t.abandon()
 }
 
-// quit ends a call whose result is no longer wanted. Unless the call is abandoned, the host first
+// abandon ends a call whose result is no longer wanted. Unless the call is abandoned, the host first
 // completes what it is doing.
-func (t *talk) quit() {
+func (t *clientCall) abandon() {
 	if t.abandoned {
-		t.Talk.Close()
+		t.Stream.Close()
 		return
 	}
 	t.stopWithin(*cmp.Or(t.stop, &stopTimeout))
-	t.reminded()
+	t.startReminder()
 	t.Stop()
 }
 
-// reminded starts telling the user which host is being waited for.
-func (t *talk) reminded() {
+// startReminder starts telling the user which host is being waited for.
+func (t *clientCall) startReminder() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.reminder == nil && !t.over {
@@ -141,8 +142,8 @@ func (t *talk) reminded() {
 	}
 }
 
-// unreminded stops telling the user.
-func (t *talk) unreminded() {
+// stopReminder stops telling the user.
+func (t *clientCall) stopReminder() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.reminder != nil {
@@ -152,9 +153,9 @@ func (t *talk) unreminded() {
 }
 
 // Close ends the call, whatever the host does.
-func (t *talk) Close() {
+func (t *clientCall) Close() {
 	t.unwatch()
-	t.Talk.Close()
+	t.Stream.Close()
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.over = true
@@ -169,32 +170,32 @@ func (t *talk) Close() {
 // maxWaitsBytes limits a host's text about what it is waiting for.
 const maxWaitsBytes = 500
 
-// hear returns the next message of the call. Messages about what the host is waiting for are passed
+// recv returns the next message of the call. Messages about what the host is waiting for are passed
 // to the user.
-func (t *talk) hear(ctx context.Context) (*word, error) {
+func (t *clientCall) recv(ctx context.Context) (*response, error) {
 	for {
-		var w word
-		if err := t.Hear(&w); err != nil {
+		var w response
+		if err := t.Recv(&w); err != nil {
 			return nil, t.failed(ctx, err)
 		}
 		if w.Waits == "" {
 			return &w, nil
 		}
 		t.wait()
-		waits.Tell(ctx, "host "+t.link.name+" "+sanitize.Line(problem.Short(w.Waits, maxWaitsBytes)))
+		waits.Report(ctx, "host "+t.link.name+" "+sanitize.Line(problem.Truncate(w.Waits, maxWaitsBytes)))
 	}
 }
 
-// hearOne returns the next message, and tells the user if that takes long.
-func (t *talk) hearOne(ctx context.Context) (*word, error) {
-	t.reminded()
-	defer t.unreminded()
-	return t.hear(ctx)
+// recvOne returns the next message, and tells the user if that takes long.
+func (t *clientCall) recvOne(ctx context.Context) (*response, error) {
+	t.startReminder()
+	defer t.stopReminder()
+	return t.recv(ctx)
 }
 
 // failed explains why no more messages arrive. If the call was ended at this end, the reason is the
 // end of its context.
-func (t *talk) failed(ctx context.Context, err error) error {
+func (t *clientCall) failed(ctx context.Context, err error) error {
 	if t.closed.Load() {
 		return context.Cause(ctx)
 	}
@@ -258,31 +259,31 @@ func (l *Link) tell(text string) {
 	}
 }
 
-// A mute is the error of a host that sends signs of life, but no answer.
-type mute struct {
+// A noAnswerError is the error of a host that sends signs of life, but no answer.
+type noAnswerError struct {
 	host, about, what string
 	within            time.Duration
 }
 
-func (m *mute) Error() string {
+func (m *noAnswerError) Error() string {
 	return fmt.Sprintf("it %s %q within %v, although it gives signs of life", m.what, m.about, m.within)
 }
 
 // problem returns the problem to display.
-func (m *mute) problem() error {
+func (m *noAnswerError) problem() error {
 	return problem.New(problem.Failed, "host %s was given up", m.host).Because(m).
 		Try("see whether its disks and its load let it work, and run the same command again; the end of the connection has ended there what was under way")
 }
 
-// explained returns why the connection has ended, or nil if it has not.
-func (l *Link) explained() error {
-	why := l.client.Why()
-	var m *mute
+// lossReason returns why the connection has ended, or nil if it has not.
+func (l *Link) lossReason() error {
+	why := l.client.Err()
+	var m *noAnswerError
 	switch {
 	case why == nil:
 		return nil
 	case errors.As(why, &m):
-		return gone{m.problem()}
+		return lostError{m.problem()}
 	}
-	return gone{l.why(why)}
+	return lostError{l.why(why)}
 }

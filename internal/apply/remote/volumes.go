@@ -11,47 +11,48 @@ import (
 )
 
 // Describe returns the contents of directories on the remote host.
-func (f volumeHost) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	all, err := volumesMethod.call(ctx, f.far, of)
+func (f volumeHost) Describe(ctx context.Context, of []apply.Directory) ([]apply.VolumeStatus, error) {
+	all, err := volumesMethod.call(ctx, f.remoteHost, of)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) != len(of) {
-		return nil, f.no("was asked about other volumes than it tells of")
+		return nil, f.snapshotProblem("was asked about other volumes than it tells of")
 	}
 	for i := range all {
-		all[i].Path, all[i].Idle = shown(all[i].Path), shown(all[i].Idle)
+		all[i].Path, all[i].Idle = sanitizeText(all[i].Path), sanitizeText(all[i].Idle)
 		if w := all[i].Last; w != nil {
-			*w = said(*w)
+			*w = sanitizeMirror(*w)
 		}
 	}
 	return all, nil
 }
 
-var volumesMethod = method[[]apply.Directory, []apply.Contents]{
-	name: "volumes", traits: traits{long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([]apply.Contents, error) {
+var volumesMethod = method[[]apply.Directory, []apply.VolumeStatus]{
+	name: "volumes", callOptions: callOptions{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask []apply.Directory) ([]apply.VolumeStatus, error) {
 		return c.host().Volumes.Describe(ctx, ask)
 	},
 }
 
-// said sanitizes a host's report on a mirror.
-func said(w volume.Mirrored) volume.Mirrored {
-	w.Volume, w.Node, w.To, w.Problem = shown(w.Volume), shown(w.Node), shown(w.To), shown(w.Problem)
+// sanitizeMirror sanitizes a host's report on a mirror.
+func sanitizeMirror(w volume.MirrorStatus) volume.MirrorStatus {
+	w.Volume, w.Node, w.To, w.Problem = sanitizeText(w.Volume), sanitizeText(w.Node), sanitizeText(w.To),
+		sanitizeText(w.Problem)
 	return w
 }
 
 // Mirror updates mirrors on the remote host.
 func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
-	each func(volume.Mirrored)) error {
+	each func(volume.MirrorStatus)) error {
 	if name, err := os.Hostname(); err == nil {
 		with.By.Who += " at " + name
 	}
 	told := 0
-	_, err := mirrorVolumesMethod.ask(ctx, f.Link, f.at, mirrorRun{of, with}, func(_ *rpc.Talk, w *word) error {
+	_, err := mirrorVolumesMethod.ask(ctx, f.Link, f.at, mirrorRun{of, with}, func(_ *rpc.Stream, w *response) error {
 		if p := w.Progress; p != nil && p.Mirrored != nil && told < len(of) {
 			told++
-			each(said(*p.Mirrored))
+			each(sanitizeMirror(*p.Mirrored))
 		}
 		return nil
 	})
@@ -65,11 +66,11 @@ type mirrorRun struct {
 }
 
 var mirrorVolumesMethod = method[mirrorRun, none]{
-	name: "mirror", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, ask mirrorRun) (none, error) {
+	name: "mirror", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, ask mirrorRun) (none, error) {
 		ask.With.By.Pid = os.Getpid() // the caller's process id has no meaning on this host
-		return none{}, c.host().Volumes.Mirror(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
-			_ = c.Say(word{Progress: &progress{Mirrored: &m}})
+		return none{}, c.host().Volumes.Mirror(ctx, ask.Of, ask.With, func(m volume.MirrorStatus) {
+			_ = c.Send(response{Progress: &progress{Mirrored: &m}})
 		})
 	},
 }
@@ -78,117 +79,117 @@ var mirrorVolumesMethod = method[mirrorRun, none]{
 const maxNotes = 100
 
 // Verify compares directories with their mirrors on the remote host.
-func (f volumeHost) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	all, err := verifyVolumesMethod.call(ctx, f.far, of)
+func (f volumeHost) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Difference, error) {
+	all, err := verifyVolumesMethod.call(ctx, f.remoteHost, of)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) != len(of) {
-		return nil, f.no("was asked about other volumes than it tells of")
+		return nil, f.snapshotProblem("was asked about other volumes than it tells of")
 	}
 	for _, each := range all {
 		for i := range each {
-			each[i].What = shown(each[i].What) // the path is sanitized where it is printed
+			each[i].What = sanitizeText(each[i].What) // the path is sanitized where it is printed
 		}
 	}
 	return all, nil
 }
 
-var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Deviation]{
-	name: "verify", traits: traits{long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([][]volume.Deviation, error) {
+var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Difference]{
+	name: "verify", callOptions: callOptions{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask []apply.Directory) ([][]volume.Difference, error) {
 		return c.host().Volumes.Verify(ctx, ask)
 	},
 }
 
-// filled says what is missing in the volumes of a twin, and why.
-type filled struct {
-	Left  []string `json:"left"`
-	Fault *fault   `json:"fault,omitempty"`
+// fillReply says what is missing in the volumes of a twin, and why.
+type fillReply struct {
+	Left  []string   `json:"left"`
+	Fault *wireError `json:"fault,omitempty"`
 }
 
 // Fill makes the remote host fill the volumes of a twin.
-func (f twinHost) Fill(ctx context.Context, name string, of []apply.Share) ([]string, error) {
-	got, err := fillTwinMethod.call(ctx, f.far, filling{name, of})
+func (f twinHost) Fill(ctx context.Context, name string, of []apply.VolumeCopy) ([]string, error) {
+	got, err := fillTwinMethod.call(ctx, f.remoteHost, fillRequest{name, of})
 	if err != nil {
 		return nil, err
 	}
 	left := got.Left[:min(len(got.Left), maxNotes)]
 	for i := range left {
-		left[i] = shown(left[i])
+		left[i] = sanitizeText(left[i])
 	}
-	return left, f.there(got.Fault.err())
+	return left, f.withHostName(got.Fault.toError())
 }
 
-// A filling says which twin gets copies of which volumes.
-type filling struct {
-	Twin   string        `json:"twin"`
-	Shares []apply.Share `json:"shares"`
+// A fillRequest says which twin gets copies of which volumes.
+type fillRequest struct {
+	Twin   string             `json:"twin"`
+	Shares []apply.VolumeCopy `json:"shares"`
 }
 
-var fillTwinMethod = method[filling, filled]{
-	name: "fill twin", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, ask filling) (filled, error) {
+var fillTwinMethod = method[fillRequest, fillReply]{
+	name: "fill twin", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, ask fillRequest) (fillReply, error) {
 		left, err := c.host().Twins.Fill(ctx, ask.Twin, ask.Shares)
-		return filled{left[:min(len(left), maxNotes)], faultOf(err)}, nil
+		return fillReply{left[:min(len(left), maxNotes)], toWireError(err)}, nil
 	},
 }
 
 // Receive makes the remote host store a volume.
 func (f volumeHost) Receive(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
-	return layVolumeMethod.along(ctx, f.far, of, way)
+	return receiveVolumeMethod.callStream(ctx, f.remoteHost, of, way)
 }
 
-var layVolumeMethod = method[apply.Directory, none]{
-	name: "lay volume", traits: traits{long: true, displayed: true},
-	answer: func(ctx context.Context, c *received, ask apply.Directory) (none, error) {
+var receiveVolumeMethod = method[apply.Directory, none]{
+	name: "lay volume", callOptions: callOptions{long: true, displayed: true},
+	answer: func(ctx context.Context, c *serverCall, ask apply.Directory) (none, error) {
 		return none{}, c.host().Volumes.Receive(ctx, ask, c.stream())
 	},
 }
 
-// An inheritance is the volumes that a node took over, and why the others are missing.
-type inheritance struct {
-	Done  []apply.Adopted `json:"done"`
-	Fault *fault          `json:"fault,omitempty"`
+// An adoptReply is the volumes that a node took over, and why the others are missing.
+type adoptReply struct {
+	Done  []apply.AdoptResult `json:"done"`
+	Fault *wireError          `json:"fault,omitempty"`
 }
 
 // Adoptions returns the directories that a node would take over on the remote host.
-func (f volumeHost) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
-	all, err = adoptionsMethod.call(ctx, f.far, of)
+func (f volumeHost) Adoptions(ctx context.Context, of apply.AdoptRequest) (all []apply.Adoption, err error) {
+	all, err = adoptionsMethod.call(ctx, f.remoteHost, of)
 	for i := range all {
 		a := &all[i]
-		a.Volume, a.As = shown(a.Volume), shown(a.As)
+		a.Volume, a.As = sanitizeText(a.Volume), sanitizeText(a.As)
 		for j := range a.Users {
-			a.Users[j] = shown(a.Users[j])
+			a.Users[j] = sanitizeText(a.Users[j])
 		}
 	}
 	return all, err
 }
 
-var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
-	name: "adoptions", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, ask apply.Heritage) ([]apply.Adoption, error) {
+var adoptionsMethod = method[apply.AdoptRequest, []apply.Adoption]{
+	name: "adoptions", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask apply.AdoptRequest) ([]apply.Adoption, error) {
 		return c.host().Volumes.Adoptions(ctx, ask)
 	},
 }
 
 // Adopt makes the remote host move these directories to the node.
-func (f volumeHost) Adopt(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
-	g, err := adoptVolumesMethod.call(ctx, f.far, of)
+func (f volumeHost) Adopt(ctx context.Context, of apply.AdoptRequest) ([]apply.AdoptResult, error) {
+	g, err := adoptVolumesMethod.call(ctx, f.remoteHost, of)
 	if err != nil {
 		return nil, err
 	}
 	for i := range g.Done {
 		a := &g.Done[i]
-		a.Volume, a.To, a.Kept = shown(a.Volume), shown(a.To), shown(a.Kept)
+		a.Volume, a.To, a.Kept = sanitizeText(a.Volume), sanitizeText(a.To), sanitizeText(a.Kept)
 	}
-	return g.Done, f.there(g.Fault.err())
+	return g.Done, f.withHostName(g.Fault.toError())
 }
 
-var adoptVolumesMethod = method[apply.Heritage, inheritance]{
-	name: "adopt", traits: traits{long: true},
-	answer: func(ctx context.Context, c *received, ask apply.Heritage) (inheritance, error) {
+var adoptVolumesMethod = method[apply.AdoptRequest, adoptReply]{
+	name: "adopt", callOptions: callOptions{long: true},
+	answer: func(ctx context.Context, c *serverCall, ask apply.AdoptRequest) (adoptReply, error) {
 		done, err := c.host().Volumes.Adopt(ctx, ask)
-		return inheritance{done, faultOf(err)}, nil
+		return adoptReply{done, toWireError(err)}, nil
 	},
 }

@@ -16,13 +16,13 @@ import (
 type busy struct{ apply.RunHost }
 
 func (b busy) Lock(ctx context.Context, by host.Holder) (func(), error) {
-	waits.Tell(ctx, "waits for a lock: eve\x1b[2J "+strings.Repeat("!", 10_000))
+	waits.Report(ctx, "waits for a lock: eve\x1b[2J "+strings.Repeat("!", 10_000))
 	return b.RunHost.Lock(ctx, by)
 }
 
 func (busy) Do(ctx context.Context, _ *plan.Step, say func(string)) error {
 	say("begins")
-	waits.Tell(ctx, "waits for the networks")
+	waits.Report(ctx, "waits for the networks")
 	say("goes on")
 	return nil
 }
@@ -41,7 +41,7 @@ func TestWaits(t *testing.T) {
 	p := newPair(t)
 	far := p.to(&busyMachine{machine{dir: p.machine.dir, hosts: p.machine.hosts}}, "1").Host("s", p.keyring())
 	var told []string
-	ctx := waits.Telling(t.Context(), func(text string) { told = append(told, text) })
+	ctx := waits.WithReporter(t.Context(), func(text string) { told = append(told, text) })
 	letGo, err := far.Runs.Lock(ctx, host.Holder{Who: "ada"})
 	must(t, err)
 	letGo()

@@ -46,7 +46,7 @@ func (alone) Went(context.Context, engine.Pause) (snapshot.All, error) {
 
 // hostile is a host that sends arbitrary messages.
 type hostile struct {
-	*line
+	*messageConn
 	t *testing.T
 }
 
@@ -55,7 +55,7 @@ func (h hostile) must(error) {}
 
 // block sends content, and returns its digest.
 func (h hostile) block(content string) vault.Digest {
-	p := vault.NewPacker(vault.NewOutgoing(func(b []byte) error { return h.say(ofBlock, b) }))
+	p := vault.NewPacker(vault.NewRemoteVault(func(b []byte) error { return h.sendMessage(msgBlock, b) }))
 	d, err := p.Add([]byte(content))
 	h.must(err)
 	h.must(p.Close())
@@ -65,29 +65,30 @@ func (h hostile) block(content string) vault.Digest {
 // node sends the record of a node that the host may have.
 func (h hostile) node() {
 	digest := strings.Repeat("0", 24)
-	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}},
+	h.must(h.sendJSON(msgNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}},
 		Left: []string{"a\x1b[2J"}, Layers: []image.Record{{Digest: "abc", Content: "c0de"}}}))
 }
 
 // layers reports the layers of a host, and receives the list of those that it must send.
 func (h hostile) layers(held map[string]string) {
-	h.must(h.tell(ofLayers, held))
+	h.must(h.sendJSON(msgLayers, held))
 	var give []string
-	h.must(h.hearOf(ofLayers, &give))
+	h.must(h.recvJSON(msgLayers, &give))
 }
 
 // layer sends a layer.
 func (h hostile) layer(digest string, d vault.Digest) {
-	h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}}))
-	h.must(h.list(files(d)))
+	h.must(h.sendJSON(msgTree, treeMessage{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree,
+		Layer: digest}}))
+	h.must(h.sendList(files(d)))
 }
 
-func shelved(id string) branch {
-	return branch{Tree: vault.Tree{Name: "snapshot/" + id, Kind: vault.SnapshotTree}}
+func shelved(id string) treeMessage {
+	return treeMessage{Tree: vault.Tree{Name: "snapshot/" + id, Kind: vault.SnapshotTree}}
 }
 
-func private() branch {
-	return branch{Tree: vault.Tree{Name: "private/7", Kind: vault.PrivateTree, Node: "a", ID: 7}}
+func private() treeMessage {
+	return treeMessage{Tree: vault.Tree{Name: "private/7", Kind: vault.PrivateTree, Node: "a", ID: 7}}
 }
 
 func files(d vault.Digest) []vault.Entry {
@@ -99,7 +100,7 @@ func files(d vault.Digest) []vault.Entry {
 }
 
 // taken makes a host send something, and returns the result.
-func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
+func taken(t *testing.T, give func(h hostile)) (*BackupReceiver, error) {
 	t.Helper()
 	into, err := vault.Write(filepath.Join(t.TempDir(), "backups") + "/")
 	if err != nil {
@@ -107,17 +108,17 @@ func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 	}
 	defer into.Close() //nolint:errcheck // of a test
 	s := &site.Site{Name: "karoo", Volumes: []site.Volume{{Name: "data", Path: "/srv/data"}}}
-	b, err := (&backup.Backup{Set: &backup.Set{Site: s}, Into: into, Saw: func(int64) {}}).Begin(t.Context())
+	b, err := (&backup.Backup{Set: &backup.Selection{Site: s}, Into: into, Saw: func(int64) {}}).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := &Taking{Host: "sv2", Site: s, Order: Order{Layers: true, Snapshots: true}, Into: b, Pace: alone{}}
+	take := &BackupReceiver{Host: "sv2", Site: s, Order: Request{Layers: true, Snapshots: true}, Into: b, Pace: alone{}}
 	err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) },
 		func(way io.ReadWriter) error {
-			h := hostile{newLine(way), t}
-			for kind := byte(0); kind != ofStart; {
+			h := hostile{newMessageConn(way), t}
+			for kind := byte(0); kind != msgStart; {
 				var err error
-				if kind, _, err = h.hear(); err != nil {
+				if kind, _, err = h.recv(); err != nil {
 					t.Error(err)
 					return err
 				}
@@ -136,34 +137,35 @@ func TestHostileHost(t *testing.T) {
 	for what, give := range map[string]func(hostile){
 		"content that it has not given": func(h hostile) {
 			h.node()
-			h.must(h.tell(ofTree, private()))
-			h.must(h.list(files(other)))
+			h.must(h.sendJSON(msgTree, private()))
+			h.must(h.sendList(files(other)))
 		},
 		"a path that leads out": func(h hostile) {
 			d := h.block("text")
 			h.node()
-			h.must(h.tell(ofTree, private()))
+			h.must(h.sendJSON(msgTree, private()))
 			all := files(d)
 			all[1].Name = "../f"
-			h.must(h.list(all))
+			h.must(h.sendList(all))
 		},
 		"a node that is not its own": func(h hostile) {
 			h.node()
-			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "private/8", Kind: vault.PrivateTree, Node: "b", ID: 8}}))
+			h.must(h.sendJSON(msgTree, treeMessage{Tree: vault.Tree{Name: "private/8", Kind: vault.PrivateTree, Node: "b",
+				ID: 8}}))
 		},
 		"the site directory": func(h hostile) {
-			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}}))
+			h.must(h.sendJSON(msgTree, treeMessage{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}}))
 		},
 		"a volume where none is": func(h hostile) {
-			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data",
+			h.must(h.sendJSON(msgTree, treeMessage{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data",
 				Path: "/etc"}}))
 		},
-		"a block that is none": func(h hostile) { h.must(h.say(ofBlock, []byte("rubbish"))) },
-		"a block of any size":  func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MaxSentBytes+1))) },
+		"a block that is none": func(h hostile) { h.must(h.sendMessage(msgBlock, []byte("rubbish"))) },
+		"a block of any size":  func(h hostile) { h.must(h.sendMessage(msgBlock, make([]byte, vault.MaxSentBytes+1))) },
 		"secrets of others": func(h hostile) {
-			h.must(h.tell(ofSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil}))
+			h.must(h.sendJSON(msgSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil}))
 		},
-		"secrets that are none": func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"../../etc/shadow": nil})) },
+		"secrets that are none": func(h hostile) { h.must(h.sendJSON(msgSecrets, vault.Secrets{"../../etc/shadow": nil})) },
 		"a layer of another host": func(h hostile) {
 			h.layers(map[string]string{"abc": "c0de", others: "c0de"})
 			h.layer(others, h.block("text"))
@@ -182,30 +184,30 @@ func TestHostileHost(t *testing.T) {
 		"a layer of another content than was said": func(h hostile) {
 			h.layers(map[string]string{"abc": "c0de"})
 			h.layer("abc", h.block("text"))
-			h.must(h.tell(ofNodes, records{Layers: []image.Record{{Digest: "abc", Content: "bad"}}}))
-			h.must(h.say(ofDone, nil))
+			h.must(h.sendJSON(msgNodes, records{Layers: []image.Record{{Digest: "abc", Content: "bad"}}}))
+			h.must(h.sendMessage(msgDone, nil))
 		},
 		"a layer that is no digest": func(h hostile) { h.layers(map[string]string{"../abc": "c0de"}) },
 		"layers again and again": func(h hostile) {
-			for range shares + 1 {
+			for range layerRounds + 1 {
 				h.layers(map[string]string{"abc": "c0de"})
 			}
 		},
-		"a snapshot of no name":     func(h hostile) { h.must(h.tell(ofTree, shelved("../../x"))) },
-		"a snapshot of other hosts": func(h hostile) { h.must(h.tell(ofTree, shelved("x/sv1"))) },
+		"a snapshot of no name":     func(h hostile) { h.must(h.sendJSON(msgTree, shelved("../../x"))) },
+		"a snapshot of other hosts": func(h hostile) { h.must(h.sendJSON(msgTree, shelved("x/sv1"))) },
 		"a snapshot with content that it has not given": func(h hostile) {
-			h.must(h.tell(ofTree, shelved("x")))
-			h.must(h.list(files(other)))
+			h.must(h.sendJSON(msgTree, shelved("x")))
+			h.must(h.sendList(files(other)))
 		},
-		"a message of no kind":  func(h hostile) { h.must(h.say('?', nil)) },
-		"a list without a tree": func(h hostile) { h.must(h.say(ofList, []byte("{}\n"))) },
+		"a message of no kind":  func(h hostile) { h.must(h.sendMessage('?', nil)) },
+		"a list without a tree": func(h hostile) { h.must(h.sendMessage(msgList, []byte("{}\n"))) },
 		"a node of no name": func(h hostile) {
-			h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "../a", ID: 7}}}}))
-			h.must(h.say(ofDone, nil))
+			h.must(h.sendJSON(msgNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "../a", ID: 7}}}}))
+			h.must(h.sendMessage(msgDone, nil))
 		},
 	} {
 		_, err := taken(t, give)
-		if problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "sv2") {
+		if problem.ExitCode(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "sv2") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -215,14 +217,15 @@ func TestHostileHost(t *testing.T) {
 	take, err := taken(t, func(h hostile) {
 		d := h.block("text")
 		h.node()
-		h.must(h.tell(ofTree, private()))
-		h.must(h.list(files(d)))
+		h.must(h.sendJSON(msgTree, private()))
+		h.must(h.sendList(files(d)))
 		h.layers(map[string]string{"abc": "c0de", others: "c0de"})
 		h.layer("abc", d)
-		h.must(h.tell(ofTree, shelved("x")))
-		h.must(h.list(files(d)))
-		h.must(h.tell(ofSecrets, vault.Secrets{"secrets/admin": []byte("x"), "keys/a/ssh_host_ed25519_key": []byte("y")}))
-		h.must(h.say(ofDone, nil))
+		h.must(h.sendJSON(msgTree, shelved("x")))
+		h.must(h.sendList(files(d)))
+		h.must(h.sendJSON(msgSecrets, vault.Secrets{"secrets/admin": []byte("x"),
+			"keys/a/ssh_host_ed25519_key": []byte("y")}))
+		h.must(h.sendMessage(msgDone, nil))
 	})
 	if err != nil || len(take.Nodes) != 1 || len(take.Secrets) != 2 || len(take.Left) != 1 ||
 		strings.Contains(take.Left[0], "\x1b") {

@@ -36,7 +36,7 @@ func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]boo
 		}
 		for i := range m.Trees {
 			if t := &m.Trees[i]; t.Host == host {
-				name := knownAs(t.Name, host)
+				name := nameOnHost(t.Name, host)
 				whole, some := s.survey(from, t, lost)
 				damaged[name] = damaged[name] || some
 				if _, seen := latest[name]; !seen {
@@ -82,18 +82,18 @@ func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest
 
 // Run requests the pieces, and stores what the host sends in the vault.
 func (s *Search) Run(ctx context.Context, into backup.Adder, way io.ReadWriter) error {
-	l := newLine(way)
-	err := s.ask(l)
+	l := newMessageConn(way)
+	err := s.sendRequest(l)
 	for wanted := maps.Clone(s.Wanted); err == nil; {
 		var kind byte
 		var content []byte
-		if kind, content, err = l.hear(); err != nil {
+		if kind, content, err = l.recv(); err != nil {
 			break
 		}
 		switch kind {
-		case ofDone:
+		case msgDone:
 			return nil
-		case ofBlock:
+		case msgBlock:
 			err = vault.Unpack(content, func(d vault.Digest, piece []byte) error {
 				if !wanted[d] {
 					return errors.New("it gives content for which it was not asked")
@@ -103,21 +103,21 @@ func (s *Search) Run(ctx context.Context, into backup.Adder, way io.ReadWriter) 
 				return err
 			})
 		default:
-			err = errStrange
+			err = errUnexpected
 		}
 	}
-	return judged(ctx, s.Host, err)
+	return explainFailure(ctx, s.Host, err)
 }
 
-func (s *Search) ask(l *line) error {
-	if err := l.tell(ofOrder, Order{All: true, Layers: true, Snapshots: true}); err != nil {
+func (s *Search) sendRequest(l *messageConn) error {
+	if err := l.sendJSON(msgRequest, Request{All: true, Layers: true, Snapshots: true}); err != nil {
 		return err
 	}
 	for name, entries := range s.Trees {
-		if err := l.say(ofTree, []byte(name)); err != nil {
+		if err := l.sendMessage(msgTree, []byte(name)); err != nil {
 			return err
 		}
-		if err := l.list(entries); err != nil {
+		if err := l.sendList(entries); err != nil {
 			return err
 		}
 	}
@@ -126,26 +126,26 @@ func (s *Search) ask(l *line) error {
 		for _, d := range some {
 			text = append(text, d[:]...)
 		}
-		if err := l.say(ofWanted, text); err != nil {
+		if err := l.sendMessage(msgWanted, text); err != nil {
 			return err
 		}
 	}
-	return l.say(ofStart, nil)
+	return l.sendMessage(msgStart, nil)
 }
 
-// Find reads trees of which a vault has lost something, and sends the wanted pieces. The nodes are
+// SendMissing reads trees of which a vault has lost something, and sends the wanted pieces. The nodes are
 // not frozen: content that changes during the search is not what was lost.
-func Find(ctx context.Context, at Place, way io.ReadWriter) error {
-	l := newLine(way)
-	var o Order
-	if err := l.hearOf(ofOrder, &o); err != nil {
+func SendMissing(ctx context.Context, at HostSite, way io.ReadWriter) error {
+	l := newMessageConn(way)
+	var o Request
+	if err := l.recvJSON(msgRequest, &o); err != nil {
 		return err
 	}
-	g := giveTo(l, at, o)
+	g := newBackupSender(l, at, o)
 	g.pack.Only, g.reading.Only = map[vault.Digest]bool{}, map[string]bool{}
-	err := g.before()
+	err := g.recvFormer()
 	if err == nil {
-		err = g.reading.First(ctx)
+		err = g.reading.ReadAll(ctx)
 	}
 	if err == nil {
 		err = g.reading.Each(func(_ vault.Tree, entries []vault.Entry, _ []string) error {
@@ -160,15 +160,15 @@ func Find(ctx context.Context, at Place, way io.ReadWriter) error {
 		err = wrong
 	}
 	if err == nil {
-		err = l.say(ofDone, nil)
+		err = l.sendMessage(msgDone, nil)
 	}
 	return err
 }
 
-// want notes pieces that are wanted, and no others.
-func (g *giving) want(digests []byte) error {
+// addWanted notes pieces that are wanted, and no others.
+func (g *backupSender) addWanted(digests []byte) error {
 	if g.pack.Only == nil || len(digests)%len(vault.Digest{}) != 0 {
-		return errStrange
+		return errUnexpected
 	}
 	for d := range slices.Chunk(digests, len(vault.Digest{})) {
 		g.pack.Only[vault.Digest(d)] = true

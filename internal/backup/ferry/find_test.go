@@ -27,14 +27,14 @@ func TestHostileSearch(t *testing.T) {
 			Wanted: map[vault.Digest]bool{wanted: true}}
 		err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return s.Run(t.Context(), pack, way) },
 			func(way io.ReadWriter) error {
-				h := hostile{newLine(way), t}
-				for kind := byte(0); kind != ofStart; {
+				h := hostile{newMessageConn(way), t}
+				for kind := byte(0); kind != msgStart; {
 					var content []byte
 					var err error
-					if kind, content, err = h.hear(); err != nil {
+					if kind, content, err = h.recv(); err != nil {
 						return err
 					}
-					if kind == ofWanted && string(content) != string(wanted[:]) {
+					if kind == msgWanted && string(content) != string(wanted[:]) {
 						t.Errorf("wanted is %x", content)
 					}
 				}
@@ -52,14 +52,14 @@ func TestHostileSearch(t *testing.T) {
 	for what, give := range map[string]func(h hostile){
 		"something else":       func(h hostile) { h.block("rubbish") },
 		"the same twice":       func(h hostile) { h.block("text"); h.block("text") },
-		"a block that is none": func(h hostile) { h.must(h.say(ofBlock, []byte("text"))) },
-		"a tree":               func(h hostile) { h.must(h.tell(ofTree, private())) },
+		"a block that is none": func(h hostile) { h.must(h.sendMessage(msgBlock, []byte("text"))) },
+		"a tree":               func(h hostile) { h.must(h.sendJSON(msgTree, private())) },
 	} {
-		if err := searched(give); problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "sv2") {
+		if err := searched(give); problem.ExitCode(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "sv2") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := searched(func(h hostile) { h.block("text"); h.must(h.say(ofDone, nil)) }); err != nil {
+	if err := searched(func(h hostile) { h.block("text"); h.must(h.sendMessage(msgDone, nil)) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Place is one site's part of a host.
-type Place struct {
+// A HostSite is one site's part of a host.
+type HostSite struct {
 	Dirs    host.Dirs
 	Key     string
 	Engines map[string]engine.Engine
@@ -26,8 +26,8 @@ type Place struct {
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
-// An Order says what a host must send.
-type Order struct {
+// An Request says what a host must send.
+type Request struct {
 	Nodes   []string `json:"nodes,omitempty"` // of these nodes
 	All     bool     `json:"all,omitempty"`   // or of all its nodes
 	Secrets bool     `json:"secrets,omitempty"`
@@ -43,18 +43,18 @@ type records struct {
 	Layers []image.Record   `json:"layers"`
 }
 
-// Give sends a host's part of a site to the peer.
-func Give(ctx context.Context, at Place, way io.ReadWriter) error {
-	l := newLine(way)
-	var o Order
-	if err := l.hearOf(ofOrder, &o); err != nil {
+// SendBackup sends a host's part of a site to the peer.
+func SendBackup(ctx context.Context, at HostSite, way io.ReadWriter) error {
+	l := newMessageConn(way)
+	var o Request
+	if err := l.recvJSON(msgRequest, &o); err != nil {
 		return err
 	}
-	g := giveTo(l, at, o)
-	if into := vaultOf[backup.Adder](way); into != nil {
+	g := newBackupSender(l, at, o)
+	if into := directOf[backup.Adder](way); into != nil {
 		g.reading.Into = into
 	}
-	err := g.before()
+	err := g.recvFormer()
 	if err == nil {
 		err = g.read(ctx)
 	}
@@ -62,15 +62,15 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 		err = wrong
 	}
 	if err == nil {
-		err = g.tellAll()
+		err = g.sendResults()
 	}
 	return err
 }
 
-// giveTo prepares sending what is ordered.
-func giveTo(l *line, at Place, o Order) *giving {
-	g := &giving{line: l, Place: at, order: o}
-	g.set = &backup.Set{
+// newBackupSender prepares sending what is ordered.
+func newBackupSender(l *messageConn, at HostSite, o Request) *backupSender {
+	g := &backupSender{messageConn: l, HostSite: at, order: o}
+	g.set = &backup.Selection{
 		Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State),
 		WithLayers: o.Layers, WithSnapshots: o.Snapshots,
 	}
@@ -80,47 +80,47 @@ func giveTo(l *line, at Place, o Order) *giving {
 			g.set.Nodes[name] = true
 		}
 	}
-	g.pack = vault.NewPacker(vault.NewOutgoing(func(block []byte) error { return l.say(ofBlock, block) }))
+	g.pack = vault.NewPacker(vault.NewRemoteVault(func(block []byte) error { return l.sendMessage(msgBlock, block) }))
 	g.close = sync.OnceValue(g.pack.Close)
 	g.pack.Known = map[vault.Digest]bool{}
-	g.reading = &backup.Reading{Set: g.set, Into: g.pack}
+	g.reading = &backup.HostReader{Set: g.set, Into: g.pack}
 	return g
 }
 
-// A giving is one call of Give or Find.
-type giving struct {
-	*line
-	Place
+// A backupSender is one call of Give or Find.
+type backupSender struct {
+	*messageConn
+	HostSite
 	close   func() error // sends the rest of what was read
-	order   Order
-	set     *backup.Set
+	order   Request
+	set     *backup.Selection
 	pack    *vault.Packer
-	reading *backup.Reading
+	reading *backup.HostReader
 	has     records
 }
 
-// before receives what was in the last backup, or what of it is still intact, and which pieces are
+// recvFormer receives what was in the last backup, or what of it is still intact, and which pieces are
 // wanted if not all are.
-func (g *giving) before() error {
+func (g *backupSender) recvFormer() error {
 	for {
-		kind, name, err := g.hear()
+		kind, name, err := g.recv()
 		if err != nil {
 			return err
 		}
-		if kind == ofStart {
+		if kind == msgStart {
 			return nil
 		}
-		if kind == ofWanted {
-			if err := g.want(name); err != nil {
+		if kind == msgWanted {
+			if err := g.addWanted(name); err != nil {
 				return err
 			}
 			continue
 		}
-		if kind != ofTree {
-			return errStrange
+		if kind != msgTree {
+			return errUnexpected
 		}
 		var entries []vault.Entry
-		err = g.hearList(func(e *vault.Entry) error {
+		err = g.recvList(func(e *vault.Entry) error {
 			entries = append(entries, *e)
 			for _, x := range e.Data {
 				for _, d := range x.Pieces {
@@ -132,7 +132,7 @@ func (g *giving) before() error {
 		if err != nil {
 			return err
 		}
-		g.reading.Former(string(name), entries)
+		g.reading.SetFormer(string(name), entries)
 		if g.reading.Only != nil {
 			g.reading.Only[string(name)] = true
 		}
@@ -141,26 +141,26 @@ func (g *giving) before() error {
 
 // read reads everything that the host has: first while the nodes run, and then what has changed
 // while the nodes are frozen on all hosts.
-func (g *giving) read(ctx context.Context) error {
-	if _, err := g.share(); err != nil {
+func (g *backupSender) read(ctx context.Context) error {
+	if _, err := g.exchangeLayers(); err != nil {
 		return err
 	}
-	if err := g.reading.First(ctx); err != nil {
+	if err := g.reading.ReadAll(ctx); err != nil {
 		return err
 	}
-	if _, err := g.reach(isRead, nil); err != nil { // other hosts may have had more to read
+	if _, err := g.reportStage(stageRead, nil); err != nil { // other hosts may have had more to read
 		return err
 	}
-	if err := g.reading.Again(ctx); err != nil {
+	if err := g.reading.ReadChanged(ctx); err != nil {
 		return err
 	}
-	if _, err := g.reach(isReady, nil); err != nil {
+	if _, err := g.reportStage(stageReady, nil); err != nil {
 		return err
 	}
-	if more, err := g.share(); err != nil {
+	if more, err := g.exchangeLayers(); err != nil {
 		return err
 	} else if more { // nodes were created in the meantime
-		if err := g.reading.First(ctx); err != nil {
+		if err := g.reading.ReadAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -174,16 +174,16 @@ func (g *giving) read(ctx context.Context) error {
 			return err
 		}
 	}
-	next, err := g.reach(isCopied, nil)
+	next, err := g.reportStage(stageCopied, nil)
 	if err != nil {
 		letGo()
 		return err
 	}
-	stood, err := engine.StillAt(ctx, g.Engines, writers, next.At, func(ctx context.Context, p engine.Pause) error {
-		if _, err := g.reach(isStill, &p); err != nil {
+	stood, err := engine.WhileFrozenAt(ctx, g.Engines, writers, next.At, func(ctx context.Context, p engine.Pause) error {
+		if _, err := g.reportStage(stageFrozen, &p); err != nil {
 			return err
 		}
-		g.has.Nodes, g.has.Left, err = g.reading.Last(ctx)
+		g.has.Nodes, g.has.Left, err = g.reading.ReadFrozen(ctx)
 		return err
 	})
 	if err != nil {
@@ -196,54 +196,54 @@ func (g *giving) read(ctx context.Context) error {
 	if g.has.Layers, err = g.set.Recipes(g.has.Nodes); err != nil {
 		return err
 	}
-	_, err = g.reach(isOver, &stood)
+	_, err = g.reportStage(stageResumed, &stood)
 	return err
 }
 
-// tellAll sends the records and lists of what was read.
-func (g *giving) tellAll() error {
-	err := g.tell(ofNodes, g.has)
+// sendResults sends the records and lists of what was read.
+func (g *backupSender) sendResults() error {
+	err := g.sendJSON(msgNodes, g.has)
 	if err == nil {
 		err = g.reading.Each(func(t vault.Tree, entries []vault.Entry, left []string) error {
-			if err := g.tell(ofTree, branch{t, left}); err != nil {
+			if err := g.sendJSON(msgTree, treeMessage{t, left}); err != nil {
 				return err
 			}
-			return g.list(entries)
+			return g.sendList(entries)
 		})
 	}
 	if err == nil && g.order.Secrets {
-		err = g.tellSecrets()
+		err = g.sendSecrets()
 	}
 	if err == nil {
-		err = g.say(ofDone, nil)
+		err = g.sendMessage(msgDone, nil)
 	}
 	return err
 }
 
-// A branch is a tree of a host, and what is missing in its list.
-type branch struct {
+// A treeMessage is a tree of a host, and what is missing in its list.
+type treeMessage struct {
 	vault.Tree
 	Lacks []string `json:"lacks,omitempty"`
 }
 
-// tellSecrets sends the generated secrets of the host, and the SSH host keys of the nodes that it
+// sendSecrets sends the generated secrets of the host, and the SSH host keys of the nodes that it
 // sends.
-func (g *giving) tellSecrets() error {
+func (g *backupSender) sendSecrets() error {
 	all, err := g.set.Secrets()
 	if err != nil {
 		return err
 	}
 	for path := range all {
-		if !ofThese(g.has.Nodes, path) {
+		if !belongsToNodes(g.has.Nodes, path) {
 			delete(all, path)
 		}
 	}
-	return g.tell(ofSecrets, all)
+	return g.sendJSON(msgSecrets, all)
 }
 
-// ofThese reports whether a path is that of a secret of no node in particular, or of one of these
+// belongsToNodes reports whether a path is that of a secret of no node in particular, or of one of these
 // nodes.
-func ofThese(nodes []nodedir.Record, path string) bool {
+func belongsToNodes(nodes []nodedir.Record, path string) bool {
 	node, ok := nodeOfKey(path)
 	return vault.SecretPath(path) && path != "keys/known_hosts" &&
 		(!ok || slices.ContainsFunc(nodes, func(n nodedir.Record) bool { return n.Name == node }))

@@ -25,24 +25,24 @@ func TestHostileLaying(t *testing.T) {
 	layer := lot.Trees[0] // its list is enough
 	layer.Name, layer.Kind, layer.Layer = "layer/abc", vault.LayerTree, "abc"
 	sent := func(trust bool, asks ...string) error {
-		p := &Parcel{Manifest: &vault.Manifest{Key: "karoo", Trees: []vault.Tree{lot.Trees[0], layer}}, Trust: trust}
+		p := &RestorePart{Manifest: &vault.Manifest{Key: "karoo", Trees: []vault.Tree{lot.Trees[0], layer}}, Trust: trust}
 		return treesync.Pipe(t.Context(), func(way io.ReadWriter) error {
-			_, err := Send(t.Context(), p, lot, func(int64) {}, way)
+			_, err := SendRestore(t.Context(), p, lot, func(int64) {}, way)
 			return err
 		}, func(way io.ReadWriter) error {
-			h := hostile{newLine(way), t}
-			var p Parcel
-			h.must(h.hearOf(ofParcel, &p))
+			h := hostile{newMessageConn(way), t}
+			var p RestorePart
+			h.must(h.recvJSON(msgRestorePart, &p))
 			for _, name := range asks {
-				h.must(h.say(ofAsk, []byte(name)))
-				for kind := byte(0); kind != ofEnd; {
+				h.must(h.sendMessage(msgTreeRequest, []byte(name)))
+				for kind := byte(0); kind != msgEnd; {
 					var err error
-					if kind, _, err = h.hear(); err != nil {
+					if kind, _, err = h.recv(); err != nil {
 						return nil
 					}
 				}
 			}
-			h.must(h.tell(ofDone, Laid{}))
+			h.must(h.sendJSON(msgDone, StageReport{}))
 			return nil
 		})
 	}
@@ -50,7 +50,7 @@ func TestHostileLaying(t *testing.T) {
 		"a layer that is not trusted": {"layer/abc"}, "a tree twice": {"snapshot/x", "snapshot/x"},
 		"what another host kept": {"snapshot/x/sv2"}, "the site": {"site"},
 	} {
-		if err := sent(false, asks...); !errors.Is(err, errStrange) {
+		if err := sent(false, asks...); !errors.Is(err, errUnexpected) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 // layers they have. The machine with the vault decides which host sends which layer, and accepts a
 // layer only from that host.
 
-// share reports which layers the nodes use, and receives the list of those that this host must
+// exchangeLayers reports which layers the nodes use, and receives the list of those that this host must
 // send. It returns whether there are more than before.
-func (g *giving) share() (more bool, err error) {
+func (g *backupSender) exchangeLayers() (more bool, err error) {
 	if !g.order.Layers {
 		return false, nil
 	}
-	stands, err := g.set.Stands()
+	stands, err := g.set.CurrentLayers()
 	if err != nil {
 		return false, err
 	}
@@ -27,11 +27,11 @@ func (g *giving) share() (more bool, err error) {
 	for i := range stands {
 		held[stands[i].Digest] = stands[i].Content
 	}
-	if err := g.tell(ofLayers, held); err != nil {
+	if err := g.sendJSON(msgLayers, held); err != nil {
 		return false, err
 	}
 	var give []string
-	if err := g.hearOf(ofLayers, &give); err != nil {
+	if err := g.recvJSON(msgLayers, &give); err != nil {
 		return false, err
 	}
 	before := len(g.set.Layers)
@@ -42,13 +42,13 @@ func (g *giving) share() (more bool, err error) {
 	return len(give) > before, nil
 }
 
-// shares is how often hosts report which layers they have.
-const shares = 2
+// layerRounds is how often hosts report which layers they have.
+const layerRounds = 2
 
-// share receives the list of a host's layers, and answers with those that the host must send.
-func (t *Taking) share(ctx context.Context, content []byte) error {
-	if t.shared++; !t.Order.Layers || t.shared > shares {
-		return errStrange
+// assignLayers receives the list of a host's layers, and answers with those that the host must send.
+func (t *BackupReceiver) assignLayers(ctx context.Context, content []byte) error {
+	if t.shared++; !t.Order.Layers || t.shared > layerRounds {
+		return errUnexpected
 	}
 	var held map[string]string
 	if err := jsonlimit.Unmarshal(content, &held); err != nil {
@@ -56,7 +56,7 @@ func (t *Taking) share(ctx context.Context, content []byte) error {
 	}
 	for digest, sum := range held {
 		if !image.IsDigest(digest) || !image.IsDigest(sum) {
-			return vault.Illegal("layer", digest)
+			return vault.InvalidName("layer", digest)
 		}
 	}
 	give, err := t.Pace.Layers(ctx, held)
@@ -68,12 +68,12 @@ func (t *Taking) share(ctx context.Context, content []byte) error {
 			t.gives[digest] = held[digest]
 		}
 	}
-	return t.line.tell(ofLayers, give)
+	return t.line.sendJSON(msgLayers, give)
 }
 
-// mayGive returns an error for a layer that another host must send, or that this one has already
+// checkLayer returns an error for a layer that another host must send, or that this one has already
 // sent.
-func (t *Taking) mayGive(digest string) error {
+func (t *BackupReceiver) checkLayer(digest string) error {
 	if _, gives := t.gives[digest]; !gives || t.Gave[digest] {
 		return errors.New("it gives a layer that it was not asked for")
 	}
@@ -81,8 +81,8 @@ func (t *Taking) mayGive(digest string) error {
 	return nil
 }
 
-// asSaid returns an error if the host's final records of layers differ from what it first reported.
-func (t *Taking) asSaid() error {
+// checkLayerReports returns an error if the host's final records of layers differ from what it first reported.
+func (t *BackupReceiver) checkLayerReports() error {
 	recorded := map[string]string{}
 	for i := range t.Layers {
 		recorded[t.Layers[i].Digest] = t.Layers[i].Content

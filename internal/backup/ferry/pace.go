@@ -8,9 +8,9 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A Pace keeps the hosts of a backup in step.
-type Pace interface {
-	snapshot.Pace
+// A Barrier keeps the hosts of a backup in step.
+type Barrier interface {
+	snapshot.Barrier
 	// Read reports that everything was read once, and waits for the other hosts, however long that
 	// takes.
 	Read(ctx context.Context) error
@@ -30,46 +30,46 @@ type stage struct {
 }
 
 const (
-	isRead   = "read"
-	isReady  = "ready"
-	isCopied = "copied"
-	isStill  = "stood"
-	isOver   = "went"
+	stageRead    = "read"
+	stageReady   = "ready"
+	stageCopied  = "copied"
+	stageFrozen  = "stood"
+	stageResumed = "went"
 )
 
-// onward is the answer to a stage.
-type onward struct {
+// stageReply is the answer to a stage.
+type stageReply struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// reach reports how far this host is, and returns the answer once all hosts have come as far.
-func (l *line) reach(at string, pause *engine.Pause) (next onward, err error) {
-	if err = l.tell(ofPace, stage{at, pause}); err == nil {
-		err = l.hearOf(ofPace, &next)
+// reportStage reports how far this host is, and returns the answer once all hosts have come as far.
+func (l *messageConn) reportStage(at string, pause *engine.Pause) (next stageReply, err error) {
+	if err = l.sendJSON(msgStage, stage{at, pause}); err == nil {
+		err = l.recvJSON(msgStage, &next)
 	}
 	return next, err
 }
 
-// answer lets a host go on once all hosts have come as far.
-func (l *line) answer(ctx context.Context, s *stage, with Pace) error {
-	var next onward
+// answerStage lets a host go on once all hosts have come as far.
+func (l *messageConn) answerStage(ctx context.Context, s *stage, with Barrier) error {
+	var next stageReply
 	var err error
 	switch {
-	case s.At == isRead:
+	case s.At == stageRead:
 		err = with.Read(ctx)
-	case s.At == isReady:
+	case s.At == stageReady:
 		err = with.Ready(ctx)
-	case s.At == isCopied:
+	case s.At == stageCopied:
 		next.At, err = with.Copied(ctx)
-	case s.At == isStill && s.Pause != nil:
+	case s.At == stageFrozen && s.Pause != nil:
 		err = with.Stood(ctx, *s.Pause)
-	case s.At == isOver && s.Pause != nil:
+	case s.At == stageResumed && s.Pause != nil:
 		_, err = with.Went(ctx, *s.Pause)
 	default:
-		err = errStrange
+		err = errUnexpected
 	}
 	if err != nil {
 		return err
 	}
-	return l.tell(ofPace, next)
+	return l.sendJSON(msgStage, next)
 }

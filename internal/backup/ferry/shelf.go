@@ -23,10 +23,10 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Shelf is the snapshots in a backup of several hosts. Each snapshot has a part from each host,
+// A SnapshotSet is the snapshots in a backup of several hosts. Each snapshot has a part from each host,
 // with that host's nodes. When a backup is restored, nodes may be on other hosts. Then each host
 // gets one part, with the nodes that it has.
-type Shelf struct {
+type SnapshotSet struct {
 	from  *vault.Pieces
 	books map[string][]*part  // by the ids of snapshots
 	Stray map[string][]string // names of nodes in them that no host gets
@@ -40,14 +40,15 @@ type part struct {
 	to map[string]string
 }
 
-// maxBookBytes limits the size of snapshot.json.
-const maxBookBytes = 32 << 20
+// maxDescriptionBytes limits the size of snapshot.json.
+const maxDescriptionBytes = 32 << 20
 
-// OpenShelf reads the descriptions of the snapshots in a backup. Home returns the host that gets a
+// OpenSnapshotSet reads the descriptions of the snapshots in a backup. Home returns the host that gets a
 // node that was on host kept, or "" if none does.
-func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id int, kept string) string) (*Shelf,
+func OpenSnapshotSet(from *vault.Pieces, m *vault.Manifest,
+	home func(node string, id int, kept string) string) (*SnapshotSet,
 	error) {
-	s := &Shelf{from: from, books: map[string][]*part{}, Stray: map[string][]string{}}
+	s := &SnapshotSet{from: from, books: map[string][]*part{}, Stray: map[string][]string{}}
 	for i := range m.Trees {
 		t := &m.Trees[i]
 		if t.Kind != vault.SnapshotTree {
@@ -56,26 +57,26 @@ func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id 
 		id := t.SnapshotName()
 		snap, err := s.read(t)
 		if err == nil {
-			err = backup.WellFormed(snap, id, m.Key)
+			err = backup.ValidateSnapshot(snap, id, m.Key)
 		}
 		if err != nil {
 			return nil, from.Damaged(t.Name, err)
 		}
 		p := &part{tree: t, is: snap, to: map[string]string{}}
-		s.lend(p, home)
+		s.assign(p, home)
 		s.books[id] = append(s.books[id], p)
 	}
 	return s, nil
 }
 
 // read reads the description of a part.
-func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
+func (s *SnapshotSet) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 	var text []byte
 	err := s.from.Each(t, func(e *vault.Entry) error {
 		if e.Name != snapshotFile {
 			return nil
 		}
-		if !e.IsFile() || e.Size > maxBookBytes {
+		if !e.IsFile() || e.Size > maxDescriptionBytes {
 			return vault.ErrBounds
 		}
 		text = make([]byte, e.Size)
@@ -92,9 +93,9 @@ func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 				at += int64(copy(text[at:], content))
 			}
 		}
-		return vault.ErrFound
+		return vault.ErrStop
 	})
-	if err != nil && !errors.Is(err, vault.ErrFound) {
+	if err != nil && !errors.Is(err, vault.ErrStop) {
 		return nil, err
 	}
 	snap := &snapshot.Snapshot{}
@@ -103,9 +104,9 @@ func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 
 const snapshotFile = "snapshot.json"
 
-// lend sets which hosts get the directories of a part. A volume that nodes share goes with the
+// assign sets which hosts get the directories of a part. A volume that nodes share goes with the
 // nodes.
-func (s *Shelf) lend(p *part, home func(node string, id int, kept string) string) {
+func (s *SnapshotSet) assign(p *part, home func(node string, id int, kept string) string) {
 	nodes, shares := map[string]string{}, map[string]string{}
 	for _, n := range p.is.Nodes {
 		to := home(n.Record.Name, n.Record.ID, p.tree.Host)
@@ -123,7 +124,7 @@ func (s *Shelf) lend(p *part, home func(node string, id int, kept string) string
 	}
 	for _, v := range p.is.Volumes {
 		to := nodes[v.Node]
-		if v.Node == volume.ForAll {
+		if v.Node == volume.SharedDir {
 			to = shares[v.Name]
 		}
 		if at := path.Join("volumes", v.Name, v.Node); to != "" && !s.has(p.is.ID, at, to) {
@@ -133,12 +134,12 @@ func (s *Shelf) lend(p *part, home func(node string, id int, kept string) string
 }
 
 // has reports whether a host already gets a directory of a snapshot from another part.
-func (s *Shelf) has(id, at, host string) bool {
+func (s *SnapshotSet) has(id, at, host string) bool {
 	return slices.ContainsFunc(s.books[id], func(p *part) bool { return p.to[at] == host })
 }
 
 // hosts returns the hosts that get nodes of a snapshot.
-func (s *Shelf) hosts(id string) []string {
+func (s *SnapshotSet) hosts(id string) []string {
 	all := map[string]bool{}
 	for _, p := range s.books[id] {
 		for at, to := range p.to {
@@ -150,8 +151,8 @@ func (s *Shelf) hosts(id string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// A Lot is the content of a backup, with the snapshots as one host gets them.
-type Lot struct {
+// A HostContents is the content of a backup, with the snapshots as one host gets them.
+type HostContents struct {
 	*vault.Pieces
 	Trees []vault.Tree // of snapshots
 
@@ -162,8 +163,8 @@ type Lot struct {
 }
 
 // Of returns what a host gets.
-func (s *Shelf) Of(host string) (*Lot, error) {
-	l := &Lot{Pieces: s.from, host: host, parts: map[string][]*part{}, files: map[string]*vault.Entry{},
+func (s *SnapshotSet) Of(host string) (*HostContents, error) {
+	l := &HostContents{Pieces: s.from, host: host, parts: map[string][]*part{}, files: map[string]*vault.Entry{},
 		texts: map[vault.Digest][]byte{}}
 	for _, id := range slices.Sorted(maps.Keys(s.books)) {
 		on := s.hosts(id)
@@ -212,7 +213,7 @@ func (p *part) join(with *snapshot.Snapshot, host string) *snapshot.Snapshot {
 }
 
 // describe writes the description of a snapshot for its new host.
-func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
+func (l *HostContents) describe(name string, s *snapshot.Snapshot) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -231,7 +232,7 @@ func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
 }
 
 // Get returns the content of a piece.
-func (l *Lot) Get(d vault.Digest) ([]byte, error) {
+func (l *HostContents) Get(d vault.Digest) ([]byte, error) {
 	if text, ok := l.texts[d]; ok {
 		return text, nil
 	}
@@ -240,13 +241,13 @@ func (l *Lot) Get(d vault.Digest) ([]byte, error) {
 
 // Each parses the entries of a tree. For a snapshot, it merges the entries that the host gets from
 // all parts, in their order.
-func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
+func (l *HostContents) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	parts, ok := l.parts[t.Name]
 	if !ok {
 		return l.Pieces.Each(t, visit)
 	}
 	last := ""
-	return l.inOrder(parts, func(e *vault.Entry) error {
+	return l.merge(parts, func(e *vault.Entry) error {
 		name := string(e.Name)
 		if name == last { // a directory of which several parts have something
 			return nil
@@ -259,8 +260,8 @@ func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	})
 }
 
-// inOrder merges several parts into one tree.
-func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
+// merge merges several parts into one tree.
+func (l *HostContents) merge(parts []*part, visit func(*vault.Entry) error) error {
 	var err error
 	type reading struct {
 		next func() (*vault.Entry, bool)
@@ -270,16 +271,16 @@ func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
 	for _, p := range parts {
 		next, stop := iter.Pull(func(yield func(*vault.Entry) bool) {
 			wrong := l.Pieces.Each(p.tree, func(e *vault.Entry) error {
-				wanted, err := p.holds(e, l.host)
+				wanted, err := p.includes(e, l.host)
 				switch {
 				case err != nil:
-					return l.Damaged(p.tree.Name+"/"+tree.Shorten(string(e.Name)), err)
+					return l.Damaged(p.tree.Name+"/"+tree.DisplayPath(string(e.Name)), err)
 				case wanted && !yield(e):
-					return vault.ErrFound
+					return vault.ErrStop
 				}
 				return nil
 			})
-			if wrong != nil && !errors.Is(wrong, vault.ErrFound) && err == nil {
+			if wrong != nil && !errors.Is(wrong, vault.ErrStop) && err == nil {
 				err = wrong
 			}
 		})
@@ -292,7 +293,7 @@ func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
 	for len(all) > 0 && err == nil {
 		first := all[0]
 		for _, r := range all[1:] {
-			if r.e.Name != first.e.Name && tree.Before(string(r.e.Name), string(first.e.Name)) {
+			if r.e.Name != first.e.Name && tree.PathLess(string(r.e.Name), string(first.e.Name)) {
 				first = r
 			}
 		}
@@ -307,9 +308,9 @@ func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
 	return err
 }
 
-// holds reports whether a host gets an entry of a part, because it is in one of the host's
+// includes reports whether a host gets an entry of a part, because it is in one of the host's
 // directories or a parent of one.
-func (p *part) holds(e *vault.Entry, host string) (bool, error) {
+func (p *part) includes(e *vault.Entry, host string) (bool, error) {
 	name := string(e.Name)
 	if name == "." || name == snapshotFile {
 		return true, nil

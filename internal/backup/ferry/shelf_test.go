@@ -23,7 +23,7 @@ func kept(nodes ...*nodedir.Record) *snapshot.Snapshot {
 		s.Nodes = append(s.Nodes, snapshot.Node{Record: n})
 		s.Volumes = append(s.Volumes, snapshot.Volume{Name: "own", Node: n.Name})
 	}
-	s.Volumes = append(s.Volumes, snapshot.Volume{Name: "both", Node: volume.ForAll})
+	s.Volumes = append(s.Volumes, snapshot.Volume{Name: "both", Node: volume.SharedDir})
 	return s
 }
 
@@ -85,12 +85,12 @@ func newBound(t *testing.T) *bound {
 	return &bound{t, into, vault.NewPacker(into), &vault.Manifest{Key: "karoo"}}
 }
 
-func (b *bound) shelf(homes map[string]string) (*Shelf, error) {
+func (b *bound) shelf(homes map[string]string) (*SnapshotSet, error) {
 	b.Helper()
 	if err := b.pack.Close(); err != nil {
 		b.Fatal(err)
 	}
-	return OpenShelf(vault.NewPieces(b.into), b.m, func(node string, _ int, kept string) string {
+	return OpenSnapshotSet(vault.NewPieces(b.into), b.m, func(node string, _ int, kept string) string {
 		if kept == "sv3" && node != "c" {
 			return "" // that host does not have these nodes any more
 		}
@@ -99,7 +99,7 @@ func (b *bound) shelf(homes map[string]string) (*Shelf, error) {
 }
 
 // gets returns what a host gets of the snapshot.
-func (b *bound) gets(s *Shelf, host string) (paths []string, snap *snapshot.Snapshot, err error) {
+func (b *bound) gets(s *SnapshotSet, host string) (paths []string, snap *snapshot.Snapshot, err error) {
 	b.Helper()
 	l, err := s.Of(host)
 	if err != nil || len(l.Trees) == 0 {

@@ -20,14 +20,14 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Taking stores what a host sends in a vault. The host is not trusted. If it sends something
+// A BackupReceiver stores what a host sends in a vault. The host is not trusted. If it sends something
 // invalid, the transfer ends, and no backup refers to what was sent.
-type Taking struct {
+type BackupReceiver struct {
 	Host  string // or "" for the only host, which the backup does not name
 	Site  *site.Site
-	Order Order
-	Into  *backup.Together
-	Pace  Pace
+	Order Request
+	Into  *backup.MultiHostBackup
+	Pace  Barrier
 
 	Nodes   []nodedir.Record
 	Left    []string
@@ -35,7 +35,7 @@ type Taking struct {
 	Gave    map[string]bool // the layers that this host has sent
 	Secrets vault.Secrets
 
-	line  *line
+	line  *messageConn
 	mutex sync.Mutex
 	given map[vault.Digest]bool // pieces that the host has sent, and may name
 	trees int
@@ -50,27 +50,27 @@ const (
 )
 
 // Run receives everything that the host sends.
-func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
-	t.line, t.given, t.Secrets = newLine(way), map[vault.Digest]bool{}, vault.Secrets{}
+func (t *BackupReceiver) Run(ctx context.Context, way io.ReadWriter) error {
+	t.line, t.given, t.Secrets = newMessageConn(way), map[vault.Digest]bool{}, vault.Secrets{}
 	t.Gave, t.gives = map[string]bool{}, map[string]string{}
-	straight(way, t)
-	err := t.ask()
+	setDirect(way, t)
+	err := t.sendRequest()
 	for err == nil {
 		var kind byte
 		var content []byte
-		if kind, content, err = t.line.hear(); err != nil {
+		if kind, content, err = t.line.recv(); err != nil {
 			break
 		}
-		if kind == ofDone {
+		if kind == msgDone {
 			return t.check()
 		}
-		err = t.hear(ctx, kind, content)
+		err = t.handle(ctx, kind, content)
 	}
-	return judged(ctx, t.Host, err)
+	return explainFailure(ctx, t.Host, err)
 }
 
 // Add stores a piece from a host in this process.
-func (t *Taking) Add(content []byte) (vault.Digest, error) {
+func (t *BackupReceiver) Add(content []byte) (vault.Digest, error) {
 	d, err := t.Into.Add(content)
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -78,36 +78,36 @@ func (t *Taking) Add(content []byte) (vault.Digest, error) {
 	return d, err
 }
 
-// judged returns the reason why a host has not sent what was requested: an error of the host or of
+// explainFailure returns the reason why a host has not sent what was requested: an error of the host or of
 // the connection, or invalid data.
-func judged(ctx context.Context, host string, err error) error {
+func explainFailure(ctx context.Context, host string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 		return err
 	}
-	return strange(host, err)
+	return protocolProblem(host, err)
 }
 
-// strange returns the problem for a host that sends invalid data.
-func strange(host string, err error) error {
+// protocolProblem returns the problem for a host that sends invalid data.
+func protocolProblem(host string, err error) error {
 	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", host).Because(err).
 		Try("look at that host; --without %s leaves it out", host)
 }
 
-// ask sends the order, and the lists of the last backup.
-func (t *Taking) ask() error {
-	if err := t.line.tell(ofOrder, t.Order); err != nil {
+// sendRequest sends the order, and the lists of the last backup.
+func (t *BackupReceiver) sendRequest() error {
+	if err := t.line.sendJSON(msgRequest, t.Order); err != nil {
 		return err
 	}
 	for name, entries := range t.Into.Former(t.Host) {
-		name, wanted := t.former(name)
+		name, wanted := t.formerName(name)
 		if !wanted {
 			continue
 		}
-		if err := t.line.say(ofTree, []byte(name)); err != nil {
+		if err := t.line.sendMessage(msgTree, []byte(name)); err != nil {
 			return err
 		}
-		if err := t.line.list(entries); err != nil {
+		if err := t.line.sendList(entries); err != nil {
 			return err
 		}
 		for i := range entries {
@@ -118,47 +118,47 @@ func (t *Taking) ask() error {
 			}
 		}
 	}
-	return t.line.say(ofStart, nil)
+	return t.line.sendMessage(msgStart, nil)
 }
 
-// hear handles a message.
-func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
+// handle handles a message.
+func (t *BackupReceiver) handle(ctx context.Context, kind byte, content []byte) error {
 	switch kind {
-	case ofBlock:
+	case msgBlock:
 		return vault.Unpack(content, func(d vault.Digest, piece []byte) error {
 			t.given[d] = true
 			_, err := t.Into.Add(piece)
 			return err
 		})
-	case ofPace:
+	case msgStage:
 		var s stage
 		if err := jsonlimit.Unmarshal(content, &s); err != nil {
 			return err
 		}
-		return t.line.answer(ctx, &s, t.Pace)
-	case ofLayers:
-		return t.share(ctx, content)
-	case ofNodes:
+		return t.line.answerStage(ctx, &s, t.Pace)
+	case msgLayers:
+		return t.assignLayers(ctx, content)
+	case msgNodes:
 		var r records
 		if err := jsonlimit.Unmarshal(content, &r); err != nil {
 			return err
 		}
 		t.Nodes, t.Layers = r.Nodes, r.Layers
-		return t.leave(r.Left)
-	case ofTree:
-		var b branch
+		return t.recordSkipped(r.Left)
+	case msgTree:
+		var b treeMessage
 		if err := jsonlimit.Unmarshal(content, &b); err != nil {
 			return err
 		}
-		return t.take(&b)
-	case ofSecrets:
-		return t.takeSecrets(content)
+		return t.storeTree(&b)
+	case msgSecrets:
+		return t.storeSecrets(content)
 	}
-	return errStrange
+	return errUnexpected
 }
 
-// leave records what is not in the backup.
-func (t *Taking) leave(all []string) error {
+// recordSkipped records what is not in the backup.
+func (t *BackupReceiver) recordSkipped(all []string) error {
 	const maxTextBytes = 4096
 	for _, what := range all {
 		if len(t.Left) == maxLeft {
@@ -173,18 +173,18 @@ func (t *Taking) leave(all []string) error {
 	return nil
 }
 
-// take stores a tree. Its list may name only pieces that the host has sent, because the host gets
+// storeTree stores a tree. Its list may name only pieces that the host has sent, because the host gets
 // all pieces in its lists when the site is restored.
-func (t *Taking) take(of *branch) error {
+func (t *BackupReceiver) storeTree(of *treeMessage) error {
 	if t.trees++; t.trees > maxTrees {
 		return vault.ErrBounds
 	}
 	tree := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path,
 		Layer: of.Layer, Host: t.Host}
-	if err := t.mayHave(&tree); err != nil {
+	if err := t.checkTree(&tree); err != nil {
 		return err
 	}
-	if err := t.leave(prefixed(tree.Title()+": ", of.Lacks)); err != nil {
+	if err := t.recordSkipped(prefixed(tree.Title()+": ", of.Lacks)); err != nil {
 		return err
 	}
 	var text bytes.Buffer
@@ -198,7 +198,7 @@ func (t *Taking) take(of *branch) error {
 		}
 		return nil
 	}
-	err := t.line.hearList(func(e *vault.Entry) error {
+	err := t.line.recvList(func(e *vault.Entry) error {
 		for _, x := range e.Data {
 			if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.given[d] }) {
 				return errors.New("it names content that it has not given")
@@ -229,21 +229,21 @@ func prefixed(with string, all []string) (texts []string) {
 	return texts
 }
 
-// mayHave returns an error for a tree that the host cannot have: that of a node that it does not
+// checkTree returns an error for a tree that the host cannot have: that of a node that it does not
 // send, or a volume in another directory than the site file says.
-func (t *Taking) mayHave(tree *vault.Tree) error {
+func (t *BackupReceiver) checkTree(tree *vault.Tree) error {
 	switch tree.Kind {
 	case vault.PrivateTree:
 		if !slices.ContainsFunc(t.Nodes, func(n nodedir.Record) bool { return n.ID == tree.ID && n.Name == tree.Node }) {
-			return errStrange
+			return errUnexpected
 		}
 		return nil
 	case vault.LayerTree:
-		return t.mayGive(tree.Layer)
+		return t.checkLayer(tree.Layer)
 	case vault.SnapshotTree:
 		id := strings.TrimPrefix(tree.Name, "snapshot/")
-		if !t.Order.Snapshots || !check.Word(id) {
-			return errStrange
+		if !t.Order.Snapshots || !check.ValidFileName(id) {
+			return errUnexpected
 		}
 		if t.Host != "" {
 			tree.Name += "/" + t.Host // others have parts of the same snapshot
@@ -257,18 +257,18 @@ func (t *Taking) mayHave(tree *vault.Tree) error {
 		}
 		return nil
 	}
-	return errStrange
+	return errUnexpected
 }
 
-// takeSecrets stores generated secrets and the host keys of nodes.
-func (t *Taking) takeSecrets(content []byte) error {
+// storeSecrets stores generated secrets and the host keys of nodes.
+func (t *BackupReceiver) storeSecrets(content []byte) error {
 	var all vault.Secrets
 	if err := jsonlimit.Unmarshal(content, &all); err != nil {
 		return err
 	}
 	for path, value := range all {
-		if !ofThese(t.Nodes, path) {
-			return errStrange
+		if !belongsToNodes(t.Nodes, path) {
+			return errUnexpected
 		}
 		t.Secrets[path] = value
 	}
@@ -276,33 +276,33 @@ func (t *Taking) takeSecrets(content []byte) error {
 }
 
 // check returns an error if the records are invalid.
-func (t *Taking) check() error {
+func (t *BackupReceiver) check() error {
 	m := vault.Manifest{Format: vault.Format, Site: t.Site.Name, Key: t.Site.Key(), Twin: t.Site.Twin, Nodes: t.Nodes,
 		Layers: t.Layers, Left: t.Left}
 	if err := m.Check(); err != nil {
-		return strange(t.Host, err)
+		return protocolProblem(t.Host, err)
 	}
-	if err := t.asSaid(); err != nil {
-		return strange(t.Host, err)
+	if err := t.checkLayerReports(); err != nil {
+		return protocolProblem(t.Host, err)
 	}
 	return nil
 }
 
-// former returns the host's name of a tree of the last backup, and whether the order includes such
+// formerName returns the host's name of a tree of the last backup, and whether the order includes such
 // trees.
-func (t *Taking) former(name string) (known string, wanted bool) {
+func (t *BackupReceiver) formerName(name string) (known string, wanted bool) {
 	switch kind, _, _ := strings.Cut(name, "/"); kind {
 	case vault.LayerTree:
 		return name, t.Order.Layers
 	case vault.SnapshotTree:
-		return knownAs(name, t.Host), t.Order.Snapshots
+		return nameOnHost(name, t.Host), t.Order.Snapshots
 	}
 	return name, true
 }
 
-// knownAs returns the host's name of a tree that it sent. In the backup, the name of a snapshot
+// nameOnHost returns the host's name of a tree that it sent. In the backup, the name of a snapshot
 // ends with the name of the host.
-func knownAs(name, host string) string {
+func nameOnHost(name, host string) string {
 	if strings.HasPrefix(name, "snapshot/") {
 		return strings.TrimSuffix(name, "/"+host)
 	}

@@ -41,14 +41,14 @@ type span struct{ at, size int64 }
 
 const tarBlock = 512
 
-// errShort is the error for an archive that is truncated.
-var errShort = errors.New("it ends too early")
+// errTruncated is the error for an archive that is truncated.
+var errTruncated = errors.New("it ends too early")
 
 // OpenArchive opens an archive for reading. It reads only the headers.
 func OpenArchive(path string) (*Archive, error) {
 	f, err := tree.OpenFile(path)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(problem.Reason(err))
+		return nil, problem.New(problem.Usage, "the backup cannot be read").At(path).Because(problem.PathErrorCause(err))
 	}
 	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
 	if err := a.scan(context.Background(), a.look, func(int64) {}); err != nil {
@@ -57,7 +57,7 @@ func OpenArchive(path string) (*Archive, error) {
 	}
 	if a.id == "" {
 		f.Close()
-		return nil, Damaged(a, "its manifest", errShort)
+		return nil, Damaged(a, "its manifest", errTruncated)
 	}
 	return a, nil
 }
@@ -72,7 +72,7 @@ func WriteArchive(path string) (*Archive, error) {
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(problem.Reason(err)).
+		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(problem.PathErrorCause(err)).
 			Try("name a place that can be written to")
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -80,7 +80,7 @@ func WriteArchive(path string) (*Archive, error) {
 		return nil, problem.New(problem.Usage, "the backup cannot be written: this is not a regular file").At(part).
 			Because(err).Try("remove it")
 	}
-	if err := host.Flock(f, host.Alone); err != nil {
+	if err := host.Flock(f, host.Exclusive); err != nil {
 		f.Close()
 		return nil, problem.New(problem.Locked, "another orrery writes this backup").At(part).
 			Try("wait for it, or end that process")
@@ -107,10 +107,10 @@ func (a *Archive) Where() string { return a.path }
 // Close closes the file. An incomplete archive stays under its other name.
 func (a *Archive) Close() error { return a.file.Close() }
 
-func (a *Archive) has() *index { return a.index }
+func (a *Archive) pieceIndex() *index { return a.index }
 
-// Sound returns true: WriteArchive has verified all blocks in the archive.
-func (a *Archive) Sound(Digest) bool { return true }
+// IsIntact returns true: WriteArchive has verified all blocks in the archive.
+func (a *Archive) IsIntact(Digest) bool { return true }
 
 // header returns the header of a member. There is only one valid header for a name and size.
 func header(name string, size int64) ([]byte, error) {
@@ -136,7 +136,7 @@ func (a *Archive) append(name string, content []byte) error {
 	at := a.end
 	for _, part := range [][]byte{whole, content, make([]byte, padding(int64(len(content))))} {
 		if _, err := a.file.WriteAt(part, at); err != nil {
-			return unwritten(a.path, err)
+			return writeProblem(a.path, err)
 		}
 		at += int64(len(part))
 	}
@@ -159,7 +159,7 @@ func (a *Archive) put(name Digest, block []byte) error {
 
 // Commit completes the archive, waits until it is on disk, and then renames it to its final name.
 func (a *Archive) Commit(m *Manifest) (string, error) {
-	text, id, err := spell(m)
+	text, id, err := encodeManifest(m)
 	if err != nil {
 		return "", err
 	}
@@ -167,18 +167,18 @@ func (a *Archive) Commit(m *Manifest) (string, error) {
 		return "", err
 	}
 	if _, err := a.file.WriteAt(make([]byte, 2*tarBlock), a.end); err != nil {
-		return "", unwritten(a.path, err)
+		return "", writeProblem(a.path, err)
 	}
 	if err := a.file.Sync(); err != nil {
-		return "", unwritten(a.path, err)
+		return "", writeProblem(a.path, err)
 	}
 	a.id, a.text = id, text
 	if err := unix.Renameat2(unix.AT_FDCWD, a.path+".part", unix.AT_FDCWD, a.path, unix.RENAME_NOREPLACE); err != nil {
 		if !errors.Is(err, unix.EINVAL) { // the file system does not support RENAME_NOREPLACE
-			return "", unwritten(a.path, err)
+			return "", writeProblem(a.path, err)
 		}
 		if err := os.Rename(a.path+".part", a.path); err != nil {
-			return "", unwritten(a.path, err)
+			return "", writeProblem(a.path, err)
 		}
 	}
 	dir, err := os.Open(filepath.Dir(a.path))
@@ -211,7 +211,7 @@ func (a *Archive) Manifest(id string) (*Manifest, error) {
 	if id != a.id {
 		return nil, problem.New(problem.Usage, "there is no backup %s", id).At(a.path).Try("orrery backup ls %s", a.path)
 	}
-	return understand(a, id, a.text)
+	return decodeManifest(a, id, a.text)
 }
 
 // Verify reads and verifies the whole file.
@@ -253,14 +253,14 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 			break
 		}
 		if _, err := a.file.ReadAt(raw, a.end); err != nil {
-			return Damaged(a, "its end", errShort)
+			return Damaged(a, "its end", errTruncated)
 		}
 		m, err := a.member(raw)
 		if err != nil {
 			return err
 		}
 		if m.size > info.Size()-m.at-padding(m.size) {
-			return Damaged(a, m.name, errShort)
+			return Damaged(a, m.name, errTruncated)
 		}
 		next := m.at + m.size + padding(m.size)
 		if err := visit(m); err != nil {
@@ -307,7 +307,7 @@ func (a *Archive) member(raw []byte) (member, error) {
 func (a *Archive) ends(size int64) error {
 	rest := make([]byte, 2*tarBlock)
 	if _, err := a.file.ReadAt(rest, a.end); err != nil {
-		return Damaged(a, "its end", errShort)
+		return Damaged(a, "its end", errTruncated)
 	}
 	if size-a.end != int64(len(rest)) || !zero(rest) {
 		return Damaged(a, "its end", errors.New("something follows the manifest that does not belong there"))
@@ -362,7 +362,7 @@ func (a *Archive) check(m member) error {
 	switch {
 	case isBlock:
 		if digestOf(content) != block {
-			return Damaged(a, a.hurt(block, content), errDigest)
+			return Damaged(a, a.damagedName(block, content), errDigest)
 		}
 		pieces, err := piecesOf(content)
 		if err != nil {
@@ -376,7 +376,7 @@ func (a *Archive) check(m member) error {
 		}
 	default:
 		a.id, a.text = strings.TrimSuffix(strings.TrimPrefix(m.name, "backups/"), ".json"), content
-		if _, err := understand(a, a.id, content); err != nil {
+		if _, err := decodeManifest(a, a.id, content); err != nil {
 			a.id = ""
 			return err
 		}
@@ -384,9 +384,9 @@ func (a *Archive) check(m member) error {
 	return nil
 }
 
-// hurt returns the name of a damaged block and a file that uses it, if the rest of the archive is
+// damagedName returns the name of a damaged block and a file that uses it, if the rest of the archive is
 // readable.
-func (a *Archive) hurt(block Digest, content []byte) string {
+func (a *Archive) damagedName(block Digest, content []byte) string {
 	whole, err := OpenArchive(a.path)
 	if err != nil {
 		return blockName(block)
@@ -396,7 +396,7 @@ func (a *Archive) hurt(block Digest, content []byte) string {
 		_ = whole.index.add(block, pieces) // without it, less can be reported
 	}
 	m, _ := whole.Manifest(whole.id)
-	return hurt(whole, m, block)
+	return damagedName(whole, m, block)
 }
 
 func (a *Archive) note(block Digest, m member, pieces []piece) error {

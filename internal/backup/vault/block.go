@@ -37,13 +37,13 @@ var errBlock = errors.New("this is no block of a backup")
 var (
 	// The fastest level needs two thirds of the time of the next one, and makes a system's files
 	// smaller by 61% instead of 64%.
-	packing, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
+	compressor, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
 		zstd.WithEncoderCRC(false)) //nolint:errcheck // the options are right
-	unpacking, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(maxContentBytes))
+	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(maxContentBytes))
 )
 
-// seal returns a block of the pieces. It reuses the memory of room.
-func seal(room []byte, pieces []piece, content []byte) []byte {
+// encodeBlock returns a block of the pieces. It reuses the memory of room.
+func encodeBlock(room []byte, pieces []piece, content []byte) []byte {
 	head := append(room[:0], make([]byte, 8)...)
 	binary.LittleEndian.PutUint32(head, skippable)
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(pieces)*pieceLine))
@@ -51,7 +51,7 @@ func seal(room []byte, pieces []piece, content []byte) []byte {
 		head = append(head, p.digest[:]...)
 		head = binary.LittleEndian.AppendUint32(head, p.size)
 	}
-	return packing.EncodeAll(content, head)
+	return compressor.EncodeAll(content, head)
 }
 
 // headSize returns the length of the list of pieces at the start of a block, from the first eight
@@ -82,11 +82,11 @@ func piecesOf(block []byte) ([]piece, error) {
 		p.size = binary.LittleEndian.Uint32(block[at+len(p.digest):])
 		all = append(all, p)
 	}
-	return all, sound(all)
+	return all, checkPieces(all)
 }
 
-// sound returns an error if the pieces cannot be those of one block.
-func sound(pieces []piece) error {
+// checkPieces returns an error if the pieces cannot be those of one block.
+func checkPieces(pieces []piece) error {
 	seen := make(map[Digest]bool, min(len(pieces), 1<<10))
 	sum := int64(0)
 	for _, p := range pieces {
@@ -104,7 +104,7 @@ func contentOf(block []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := unpacking.DecodeAll(block[8+len(pieces)*pieceLine:], nil)
+	content, err := decompressor.DecodeAll(block[8+len(pieces)*pieceLine:], nil)
 	if err != nil {
 		return nil, err
 	}

@@ -33,10 +33,10 @@ func (s *blockStore) list() error {
 		return nil
 	}
 	if err != nil {
-		return Damaged(s.directory, "blocks", problem.Reason(err))
+		return Damaged(s.directory, "blocks", problem.PathErrorCause(err))
 	}
 	defer blocks.Close()
-	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MaxNames, All: tree.Ample.All},
+	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MaxNames, All: tree.DefaultBounds.All},
 		func(e *tree.Entry) error {
 			part, name, inner := strings.Cut(e.Path, "/")
 			if !inner {
@@ -52,7 +52,7 @@ func (s *blockStore) list() error {
 			return tree.SkipDir
 		})
 	if err != nil {
-		return Damaged(s.directory, "blocks", problem.Reason(err))
+		return Damaged(s.directory, "blocks", problem.PathErrorCause(err))
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (s *blockStore) list() error {
 func (s *blockStore) block(name Digest) ([]byte, error) {
 	stored, err := s.root.ReadFile(blockName(name), maxBlockBytes)
 	if err != nil {
-		return nil, Damaged(s.directory, blockName(name), problem.Reason(err))
+		return nil, Damaged(s.directory, blockName(name), problem.PathErrorCause(err))
 	}
 	return stored, nil
 }
@@ -77,11 +77,11 @@ func (s *blockStore) put(name Digest, block []byte) error {
 		err = s.clearing(path, func() error { return s.root.Rename(fresh, path) })
 	}
 	if err != nil {
-		return unwritten(s.dir, err)
+		return writeProblem(s.dir, err)
 	}
 	st, err := s.root.Lstat(path)
 	if err != nil {
-		return unwritten(s.dir, err)
+		return writeProblem(s.dir, err)
 	}
 	file := fileOf(st)
 	file.read, file.fresh = time.Now().Unix(), true
@@ -100,7 +100,7 @@ func (s *blockStore) known(dir string) bool {
 	return err == nil
 }
 
-func (s *blockStore) has() *index { return s.index }
+func (s *blockStore) pieceIndex() *index { return s.index }
 
 // Holds reports whether the store has a piece.
 func (s *blockStore) Holds(d Digest) bool {

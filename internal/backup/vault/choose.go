@@ -19,7 +19,7 @@ func Open(text string) (v Vault, id string, err error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, "", problem.New(problem.Usage, "there is no backup here").At(path).Because(problem.Reason(err)).
+		return nil, "", problem.New(problem.Usage, "there is no backup here").At(path).Because(problem.PathErrorCause(err)).
 			Try("name the file or directory that was given to orrery backup; one of several backups is DIRECTORY@ID")
 	}
 	if info.IsDir() {
@@ -59,16 +59,16 @@ func OpenOne(text string) (v Vault, id string, m *Manifest, err error) {
 	if v, id, err = Open(text); err != nil {
 		return nil, "", nil, err
 	}
-	if id, m, err = Choose(v, id); err != nil {
+	if id, m, err = Resolve(v, id); err != nil {
 		v.Close() //nolint:errcheck // it was only read
 		return nil, "", nil, err
 	}
 	return v, id, m, nil
 }
 
-// Choose finds the backup with an ID, of which the user may give only the beginning. If id is "",
+// Resolve finds the backup with an ID, of which the user may give only the beginning. If id is "",
 // it returns the latest backup if all are of one site.
-func Choose(v Vault, id string) (string, *Manifest, error) {
+func Resolve(v Vault, id string) (string, *Manifest, error) {
 	ids, err := v.Backups()
 	if err != nil {
 		return "", nil, err
@@ -78,7 +78,7 @@ func Choose(v Vault, id string) (string, *Manifest, error) {
 			Try("orrery backup %s", v.Where())
 	}
 	if id == "" {
-		return last(v, ids)
+		return latest(v, ids)
 	}
 	found := slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return !strings.HasPrefix(s, id) })
 	if len(found) != 1 {
@@ -89,7 +89,7 @@ func Choose(v Vault, id string) (string, *Manifest, error) {
 	return found[0], m, err
 }
 
-func last(v Vault, ids []string) (string, *Manifest, error) {
+func latest(v Vault, ids []string) (string, *Manifest, error) {
 	id := ids[len(ids)-1]
 	m, err := v.Manifest(id)
 	if err != nil {

@@ -259,7 +259,7 @@ func TestIndexesAreMerged(t *testing.T) {
 	wanted(t, err)
 	defer r.Close() //nolint:errcheck // it was only read
 	for _, d := range all {
-		if _, ok := r.has().find(d); !ok {
+		if _, ok := r.pieceIndex().find(d); !ok {
 			t.Errorf("%s is not found", d)
 		}
 	}

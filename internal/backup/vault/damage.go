@@ -16,11 +16,11 @@ var errDigest = errors.New("its digest is another than its name says")
 // ErrMissing is the error for a missing file.
 var ErrMissing = errors.New("it is missing")
 
-// Whereabouts returns the location of a backup.
-type Whereabouts interface{ Where() string }
+// Location returns the location of a backup.
+type Location interface{ Where() string }
 
 // Damaged returns the problem for a damaged file. The callers have not changed anything yet.
-func Damaged(v Whereabouts, what string, err error) error {
+func Damaged(v Location, what string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		return err
@@ -34,14 +34,14 @@ func Damaged(v Whereabouts, what string, err error) error {
 	return p.Try("take another copy of it, or an older backup")
 }
 
-// ErrFound ends a search.
-var ErrFound = errors.New("found")
+// ErrStop ends a search.
+var ErrStop = errors.New("found")
 
-// hurt returns the name of a damaged block and, if known, a file that uses it.
-func hurt(v Vault, m *Manifest, block Digest) string {
+// damagedName returns the name of a damaged block and, if known, a file that uses it.
+func damagedName(v Vault, m *Manifest, block Digest) string {
 	name := blockName(block)
 	broken := map[Digest]bool{}
-	for _, p := range v.has().blocks[block] {
+	for _, p := range v.pieceIndex().blocks[block] {
 		broken[p.digest] = true
 	}
 	if m == nil {
@@ -54,8 +54,8 @@ func hurt(v Vault, m *Manifest, block Digest) string {
 		err := from.Each(t, func(e *Entry) error {
 			for _, x := range e.Data {
 				if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return broken[d] }) {
-					found = sanitize.Line(tree.Shorten(string(e.Name)))
-					return ErrFound
+					found = sanitize.Line(tree.DisplayPath(string(e.Name)))
+					return ErrStop
 				}
 			}
 			return nil

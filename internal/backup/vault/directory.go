@@ -21,8 +21,8 @@ type directory struct {
 	lock *os.File
 }
 
-// hold takes the lock of a repository, shared for readers and exclusive for a writer.
-func (d *directory) hold(how host.Sharing) (*os.File, error) {
+// acquire takes the lock of a repository, shared for readers and exclusive for a writer.
+func (d *directory) acquire(how host.LockMode) (*os.File, error) {
 	f, err := d.root.OpenFile(markName)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (d *directory) file(name string, content []byte, sync bool) error {
 
 // write writes a file atomically, and waits until it is on disk.
 func (d *directory) write(name string, content []byte) error {
-	return unwritten(d.dir, d.file(name, content, true))
+	return writeProblem(d.dir, d.file(name, content, true))
 }
 
 // clearing calls make. If a directory is where a file belongs, or the other way round, it removes
@@ -96,14 +96,15 @@ func (d *directory) clearing(at string, make func() error) error {
 }
 
 func (d *directory) sync() error {
-	return unwritten(d.dir, unix.Syncfs(d.root.Fd()))
+	return writeProblem(d.dir, unix.Syncfs(d.root.Fd()))
 }
 
-// unwritten returns the problem that a backup cannot be written, or nil if err is nil.
-func unwritten(where string, err error) error {
+// writeProblem returns the problem that a backup cannot be written, or nil if err is nil.
+func writeProblem(where string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return problem.New(problem.OfWriting(err), "the backup cannot be written").At(where).Because(problem.Reason(err)).
+	return problem.New(problem.KindOfWriteError(err), "the backup cannot be written").At(where).
+		Because(problem.PathErrorCause(err)).
 		Try("what was written stays, and the same command goes on with it")
 }

@@ -66,15 +66,15 @@ func eachEntry(from io.Reader, visit func(*Entry) error) error {
 		if err != nil {
 			return err
 		}
-		if n > tree.Ample.All {
-			return fmt.Errorf("more than %d paths: %w", tree.Ample.All, ErrBounds)
+		if n > tree.DefaultBounds.All {
+			return fmt.Errorf("more than %d paths: %w", tree.DefaultBounds.All, ErrBounds)
 		}
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
 		if err := e.check(); err != nil {
-			return fmt.Errorf("%q: %w", tree.Shorten(string(e.Name)), err)
+			return fmt.Errorf("%q: %w", tree.DisplayPath(string(e.Name)), err)
 		}
 		if err := visit(&e); err != nil {
 			return err
@@ -141,8 +141,8 @@ func (x *Extent) UnmarshalJSON(text []byte) error {
 // end.
 func Chunk(at, end int64) int64 { return min(PieceSize-at%PieceSize, end-at) }
 
-// TooMuch returns why an entry exceeds the limits with which lists are read, or "".
-func (e *Entry) TooMuch() string {
+// ExceedsLimit returns why an entry exceeds the limits with which lists are read, or "".
+func (e *Entry) ExceedsLimit() string {
 	size := 0
 	for name, value := range e.Attrs {
 		size += len(name) + len(value)

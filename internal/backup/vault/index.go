@@ -15,8 +15,8 @@ type index struct {
 	count  int // number of pieces in all blocks
 }
 
-// errMany is the error for a backup whose index would take too much memory.
-var errMany = fmt.Errorf("it has more than %d pieces", tree.Ample.All)
+// errTooManyPieces is the error for a backup whose index would take too much memory.
+var errTooManyPieces = fmt.Errorf("it has more than %d pieces", tree.DefaultBounds.All)
 
 // A place is the position of a piece in a block.
 type place struct {
@@ -30,8 +30,8 @@ func newIndex() *index { return &index{pieces: map[Digest]place{}, blocks: map[D
 func (x *index) add(block Digest, pieces []piece) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.count += len(pieces) - len(x.blocks[block]); x.count > tree.Ample.All {
-		return errMany
+	if x.count += len(pieces) - len(x.blocks[block]); x.count > tree.DefaultBounds.All {
+		return errTooManyPieces
 	}
 	x.blocks[block] = pieces
 	at := uint32(0)
@@ -71,8 +71,8 @@ func (x *index) of(block Digest) []piece {
 	return x.blocks[block]
 }
 
-// anew finds for each piece an existing block.
-func (x *index) anew() error {
+// reindex finds for each piece an existing block.
+func (x *index) reindex() error {
 	fresh := newIndex()
 	for block, pieces := range x.blocks {
 		if err := fresh.add(block, pieces); err != nil {

@@ -49,7 +49,7 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 			return nil, err
 		}
 		n := int(binary.LittleEndian.Uint32(head[len(Digest{}):]))
-		if n > maxHeadBytes/pieceLine || count+n > tree.Ample.All {
+		if n > maxHeadBytes/pieceLine || count+n > tree.DefaultBounds.All {
 			return nil, ErrBounds
 		}
 		count += n
@@ -57,13 +57,13 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 		for range n {
 			var line [pieceLine]byte
 			if _, err := io.ReadFull(from, line[:]); err != nil {
-				return nil, errShort
+				return nil, errTruncated
 			}
 			p := piece{size: binary.LittleEndian.Uint32(line[len(Digest{}):])}
 			copy(p.digest[:], line[:])
 			pieces = append(pieces, p)
 		}
-		if err := sound(pieces); err != nil {
+		if err := checkPieces(pieces); err != nil {
 			return nil, err
 		}
 		all[Digest(head[:len(Digest{})])] = pieces

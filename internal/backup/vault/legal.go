@@ -23,34 +23,34 @@ import (
 
 // Check returns an error if the manifest cannot be that of a site's backup.
 func (m *Manifest) Check() error {
-	if !check.Label(m.Site) {
-		return Illegal("site", m.Site)
+	if !check.ValidLabel(m.Site) {
+		return InvalidName("site", m.Site)
 	}
 	if m.Twin != "" {
-		if err := twin.Legal(m.Twin); err != nil {
+		if err := twin.ValidName(m.Twin); err != nil {
 			return err
 		}
 	}
 	if s := (site.Site{Name: m.Site, Twin: m.Twin}); m.Key != s.Key() {
-		return Illegal("key", m.Key)
+		return InvalidName("key", m.Key)
 	}
 	for _, text := range append([]string{m.Host, m.By, m.Who}, m.Left...) {
 		if sanitize.Line(text) != text {
-			return Illegal("text", text)
+			return InvalidName("text", text)
 		}
 	}
 	for i := range m.Nodes {
 		n := &m.Nodes[i].Node
-		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" &&
+		if !check.ValidLabel(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" &&
 			!image.IsDigest(n.Layer) || n.Kernel != "" && !image.IsDigest(n.Kernel) {
-			return Illegal("node", n.Name)
+			return InvalidName("node", n.Name)
 		}
 	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) ||
 			sanitize.Line(l.Title) != l.Title {
-			return Illegal("layer", l.Digest)
+			return InvalidName("layer", l.Digest)
 		}
 	}
 	hosts, err := m.hosts()
@@ -61,7 +61,7 @@ func (m *Manifest) Check() error {
 	for i := range m.Trees {
 		t := &m.Trees[i]
 		if name, ok := t.derived(); !ok || t.Name != name || names[name] || t.Bytes < 0 || t.Host != "" && !hosts[t.Host] {
-			return Illegal("tree", t.Name)
+			return InvalidName("tree", t.Name)
 		}
 		names[t.Name] = true
 	}
@@ -72,12 +72,12 @@ func (m *Manifest) Check() error {
 // hosts returns the hosts of the backup, and whether their parts are in it.
 func (m *Manifest) hosts() (map[string]bool, error) {
 	if (len(m.Hosts) > 0) != (m.Format == FormatHosts) {
-		return nil, Illegal("format", strconv.Itoa(m.Format))
+		return nil, InvalidName("format", strconv.Itoa(m.Format))
 	}
 	all, seen := map[string]bool{}, map[string]bool{}
 	for _, h := range m.Hosts {
-		if !check.Label(h.Name) || seen[h.Name] {
-			return nil, Illegal("host", h.Name)
+		if !check.ValidLabel(h.Name) || seen[h.Name] {
+			return nil, InvalidName("host", h.Name)
 		}
 		seen[h.Name], all[h.Name] = true, !h.Missing
 	}
@@ -89,8 +89,8 @@ func allDigests(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !image.IsDigest(name) })
 }
 
-// Illegal returns the error for a name that no backup can contain.
-func Illegal(what, name string) error {
+// InvalidName returns the error for a name that no backup can contain.
+func InvalidName(what, name string) error {
 	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
 }
 
@@ -103,13 +103,14 @@ func (t *Tree) derived() (name string, ok bool) {
 	case SiteTree:
 		return "site", true
 	case PrivateTree:
-		return "private/" + strconv.Itoa(t.ID), t.ID > 0 && check.Label(t.Node)
+		return "private/" + strconv.Itoa(t.ID), t.ID > 0 && check.ValidLabel(t.Node)
 	case VolumeTree:
 		name = "volume/" + t.Volume
 		if t.Node != "" {
 			name += "/" + t.Node
 		}
-		return name, check.Word(t.Volume) && (t.Node == "" || check.Label(t.Node)) && (t.Path == "" || legalPath(t.Path))
+		return name, check.ValidFileName(t.Volume) && (t.Node == "" || check.ValidLabel(t.Node)) &&
+			(t.Path == "" || validPath(t.Path))
 	case ReleaseTree:
 		return "release/" + strconv.Itoa(t.Number), t.Number > 0 && t.Number <= maxRelease
 	case SnapshotTree:
@@ -117,7 +118,7 @@ func (t *Tree) derived() (name string, ok bool) {
 		if t.Host != "" { // each host has its part
 			name += "/" + t.Host
 		}
-		return name, check.Word(t.SnapshotName())
+		return name, check.ValidFileName(t.SnapshotName())
 	case LayerTree:
 		return "layer/" + t.Layer, image.IsDigest(t.Layer)
 	}
@@ -133,8 +134,8 @@ func (t *Tree) SnapshotName() string {
 	return name
 }
 
-// legalPath reports whether a site file may name this path for a volume.
-func legalPath(path string) bool {
+// validPath reports whether a site file may name this path for a volume.
+func validPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && sanitize.Line(path) == path
 }
 
@@ -148,13 +149,13 @@ func (m *Manifest) ReadReleases() (observe.Releases, error) {
 		return r, err
 	}
 	for node, number := range r.Active {
-		if !check.Label(node) || number < 0 || number > maxRelease {
-			return r, Illegal("release of node", node)
+		if !check.ValidLabel(node) || number < 0 || number > maxRelease {
+			return r, InvalidName("release of node", node)
 		}
 	}
 	for _, number := range r.Confirmed {
 		if number < 0 || number > maxRelease {
-			return r, Illegal("release", strconv.Itoa(number))
+			return r, InvalidName("release", strconv.Itoa(number))
 		}
 	}
 	if r.Ended != nil {
@@ -175,9 +176,9 @@ func isSecret(path string) bool {
 	parts := strings.Split(path, "/")
 	switch {
 	case len(parts) == 2 && parts[0] == "secrets":
-		return check.Word(parts[1])
+		return check.ValidFileName(parts[1])
 	case len(parts) == 3 && parts[0] == "keys":
-		return check.Label(parts[1]) && IsHostKey(parts[2])
+		return check.ValidLabel(parts[1]) && IsHostKey(parts[2])
 	}
 	return path == "keys/known_hosts"
 }

@@ -120,8 +120,8 @@ func (m *Manifest) Bytes() (sum int64) {
 	return sum
 }
 
-// spell encodes a manifest, and returns a name for it that consists of the time and the digest.
-func spell(m *Manifest) (text []byte, id string, err error) {
+// encodeManifest encodes a manifest, and returns a name for it that consists of the time and the digest.
+func encodeManifest(m *Manifest) (text []byte, id string, err error) {
 	text, err = json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return nil, "", err
@@ -136,7 +136,7 @@ func spell(m *Manifest) (text []byte, id string, err error) {
 }
 
 func nameOf(m *Manifest, text []byte) string {
-	return m.Time.UTC().Format(nameTime) + "-" + digestOf(text).String()[:16]
+	return m.Time.UTC().Format(nameTimeLayout) + "-" + digestOf(text).String()[:16]
 }
 
 // MaxManifestBytes limits a manifest. That of 32 nodes has half a MiB.
@@ -147,8 +147,8 @@ var manifestName = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
 
 func isManifest(name string) bool { return manifestName().MatchString(name) }
 
-// understand parses a manifest, which must match its name.
-func understand(v Whereabouts, id string, text []byte) (*Manifest, error) {
+// decodeManifest parses a manifest, which must match its name.
+func decodeManifest(v Location, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
 	if err == nil && m.Format != Format && m.Format != FormatHosts {
@@ -203,7 +203,7 @@ func (all manifests) Manifest(id string) (*Manifest, error) {
 		return nil, missing
 	}
 	if err != nil {
-		return nil, Damaged(all.directory, "backups/"+id+".json", problem.Reason(err))
+		return nil, Damaged(all.directory, "backups/"+id+".json", problem.PathErrorCause(err))
 	}
-	return understand(all.directory, id, text)
+	return decodeManifest(all.directory, id, text)
 }

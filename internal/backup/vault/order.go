@@ -14,14 +14,14 @@ import (
 // (Order). A sequence number would do in one directory, but not if two directories were merged, nor
 // for backups of former versions.
 
-// nameTime is the format of the time in the name of a backup.
-const nameTime = "20060102-150405"
+// nameTimeLayout is the format of the time in the name of a backup.
+const nameTimeLayout = "20060102-150405"
 
-// maxHead is how many bytes of a manifest are read for its order, which is at the beginning.
-const maxHead = 512
+// maxHeadRead is how many bytes of a manifest are read for its order, which is at the beginning.
+const maxHeadRead = 512
 
-// put makes the backup come after the time of the latest existing one.
-func (m *Manifest) put(after time.Time) {
+// orderAfter makes the backup come after the time of the latest existing one.
+func (m *Manifest) orderAfter(after time.Time) {
 	next := after.Add(time.Second) // names have a resolution of one second
 	if m.Order = (time.Time{}); m.Time.Before(next) && next.Year() <= 9999 {
 		m.Order = next
@@ -32,7 +32,7 @@ func (m *Manifest) put(after time.Time) {
 // its manifest has a later one. The manifest may contain anything, and Manifest reports errors in
 // it. Here, the backup only needs a position among the others.
 func orderIn(id string, head []byte) time.Time {
-	named, err := time.Parse(nameTime, id[:len(nameTime)])
+	named, err := time.Parse(nameTimeLayout, id[:len(nameTimeLayout)])
 	if err != nil {
 		return time.Time{}
 	}
@@ -70,7 +70,7 @@ func (all manifests) head(id string) []byte {
 		return nil
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	head := make([]byte, maxHead)
+	head := make([]byte, maxHeadRead)
 	n, _ := io.ReadFull(f, head) //nolint:errcheck // it may be shorter
 	return head[:n]
 }

@@ -45,10 +45,10 @@ func TestOrder(t *testing.T) {
 	if got := backupsIn(t, r); !slices.Equal(got, want) {
 		t.Errorf("they are in the order %v, not %v", got, want)
 	}
-	if id, _, err := Choose(r, ""); err != nil || id != want[5] {
+	if id, _, err := Resolve(r, ""); err != nil || id != want[5] {
 		t.Errorf("the last is %s, %v", id, err)
 	}
-	if id, _, err := Choose(r, "20271125"); err != nil || id != want[1] { // an id contains the time of the clock
+	if id, _, err := Resolve(r, "20271125"); err != nil || id != want[1] { // an id contains the time of the clock
 		t.Errorf("that of 2027 is %s, %v", id, err)
 	}
 }

@@ -6,25 +6,25 @@ import (
 	"io"
 )
 
-// Outgoing is the local end of a vault on another machine: it sends the blocks that are put into
+// RemoteVault is the local end of a vault on another machine: it sends the blocks that are put into
 // it. The sender must know which pieces the other machine lacks.
-type Outgoing struct {
+type RemoteVault struct {
 	send  func(block []byte) error
 	index *index
 }
 
-var _ Vault = (*Outgoing)(nil)
+var _ Vault = (*RemoteVault)(nil)
 
-// NewOutgoing returns a vault that sends blocks. Send may be called concurrently.
-func NewOutgoing(send func(block []byte) error) *Outgoing {
-	return &Outgoing{send, newIndex()}
+// NewRemoteVault returns a vault that sends blocks. Send may be called concurrently.
+func NewRemoteVault(send func(block []byte) error) *RemoteVault {
+	return &RemoteVault{send, newIndex()}
 }
 
 // MaxSentBytes is the maximum size of a block that is sent.
 const MaxSentBytes = 8 + maxPieces*pieceLine + maxContentBytes + maxContentBytes>>7
 
-// MaxParcelBytes is the maximum size of an entry of a list, and of a manifest with secrets.
-const MaxParcelBytes = max(maxLineBytes, MaxManifestBytes+maxSecretsBytes)
+// MaxMessageBytes is the maximum size of an entry of a list, and of a manifest with secrets.
+const MaxMessageBytes = max(maxLineBytes, MaxManifestBytes+maxSecretsBytes)
 
 // Unpack passes the pieces of a received block to each. It returns an error if the digest of a
 // piece is wrong.
@@ -55,31 +55,31 @@ func EachEntry(from io.Reader, visit func(*Entry) error) error { return eachEntr
 // SecretPath reports whether a path is that of a secret.
 func SecretPath(path string) bool { return isSecret(path) }
 
-var errElsewhere = errors.New("the vault is on another machine")
+var errRemote = errors.New("the vault is on another machine")
 
 // Where returns "another machine".
-func (*Outgoing) Where() string { return "another machine" }
+func (*RemoteVault) Where() string { return "another machine" }
 
 // Backups returns an error.
-func (*Outgoing) Backups() ([]string, error) { return nil, errElsewhere }
+func (*RemoteVault) Backups() ([]string, error) { return nil, errRemote }
 
 // Manifest returns an error.
-func (*Outgoing) Manifest(string) (*Manifest, error) { return nil, errElsewhere }
+func (*RemoteVault) Manifest(string) (*Manifest, error) { return nil, errRemote }
 
 // Verify returns an error.
-func (*Outgoing) Verify(context.Context, string, func(int64)) error { return errElsewhere }
+func (*RemoteVault) Verify(context.Context, string, func(int64)) error { return errRemote }
 
 // Commit returns an error.
-func (*Outgoing) Commit(*Manifest) (string, error) { return "", errElsewhere }
+func (*RemoteVault) Commit(*Manifest) (string, error) { return "", errRemote }
 
 // Close does nothing.
-func (*Outgoing) Close() error { return nil }
+func (*RemoteVault) Close() error { return nil }
 
-// Sound returns true.
-func (*Outgoing) Sound(Digest) bool { return true }
+// IsIntact returns true.
+func (*RemoteVault) IsIntact(Digest) bool { return true }
 
-func (o *Outgoing) has() *index { return o.index }
+func (o *RemoteVault) pieceIndex() *index { return o.index }
 
-func (*Outgoing) block(Digest) ([]byte, error) { return nil, errElsewhere }
+func (*RemoteVault) block(Digest) ([]byte, error) { return nil, errRemote }
 
-func (o *Outgoing) put(_ Digest, block []byte) error { return o.send(block) }
+func (o *RemoteVault) put(_ Digest, block []byte) error { return o.send(block) }

@@ -31,7 +31,7 @@ type job struct {
 
 // NewPacker starts packing pieces into blocks of a vault.
 func NewPacker(v Vault) *Packer {
-	p := &Packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers),
+	p := &Packer{vault: v, known: v.pieceIndex(), coming: map[Digest]bool{}, jobs: make(chan job, workers),
 		free: make(chan []byte, 2*workers+1)}
 	for range cap(p.free) {
 		p.free <- make([]byte, 0, blockSize+PieceSize)
@@ -45,7 +45,7 @@ func NewPacker(v Vault) *Packer {
 func (p *Packer) work() {
 	var block []byte
 	for j := range p.jobs {
-		block = seal(block, j.pieces, j.content)
+		block = encodeBlock(block, j.pieces, j.content)
 		p.free <- j.content[:0]
 		name := digestOf(block)
 		if err := p.vault.put(name, block); err != nil {
@@ -88,7 +88,7 @@ func (p *Packer) Add(content []byte) (Digest, error) {
 // Has reports whether a piece is in the vault, in a block that may be reused.
 func (p *Packer) Has(d Digest) bool {
 	block, ok := p.Block(d)
-	return ok && p.vault.Sound(block)
+	return ok && p.vault.IsIntact(block)
 }
 
 // Block returns the block of the vault that contains a piece.
@@ -107,8 +107,8 @@ func (p *Packer) send() {
 	}
 }
 
-// Cut makes the next piece start a new block.
-func (p *Packer) Cut() {
+// FinishBlock makes the next piece start a new block.
+func (p *Packer) FinishBlock() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.send()
@@ -130,7 +130,7 @@ func (p *Packer) AddAll(content []byte) ([]Digest, error) {
 
 // Close stores the remaining pieces and waits until all are in the vault.
 func (p *Packer) Close() error {
-	p.Cut()
+	p.FinishBlock()
 	close(p.jobs)
 	p.done.Wait()
 	if err := p.failed.Load(); err != nil {

@@ -60,14 +60,14 @@ func OpenRepository(dir string) (*Repository, error) {
 	}
 	switch {
 	case err != nil:
-		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(problem.Reason(err)).
+		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(problem.PathErrorCause(err)).
 			Try("name the directory that was given to orrery backup")
 	case string(text) != string(mark()):
 		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q",
 			strings.TrimSpace(string(text))).
 			At(dir).Try("use the version of Orrery that wrote them")
 	default:
-		if r.lock, err = r.hold(host.Shared); err == nil {
+		if r.lock, err = r.acquire(host.Shared); err == nil {
 			err = r.read()
 		}
 	}
@@ -95,7 +95,7 @@ func WriteRepository(dir string) (*Repository, error) {
 	r := newRepository(dir)
 	var err error
 	if r.root, err = OpenDirectory(dir); err == nil {
-		r.lock, err = r.hold(host.Alone)
+		r.lock, err = r.acquire(host.Exclusive)
 	}
 	if err == nil {
 		err = r.clear()
@@ -119,7 +119,8 @@ func WriteRepository(dir string) (*Repository, error) {
 func begin(dir string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return problem.New(problem.Usage, "the directory for backups cannot be read").At(dir).Because(problem.Reason(err))
+		return problem.New(problem.Usage, "the directory for backups cannot be read").At(dir).
+			Because(problem.PathErrorCause(err))
 	}
 	at := filepath.Join(dir, markName)
 	content, err := tree.ReadFile(at, 1<<10)
@@ -135,7 +136,8 @@ func begin(dir string) error {
 			Try("name one that is empty, or new")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).Because(problem.Reason(err))
+		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).
+			Because(problem.PathErrorCause(err))
 	}
 	err = host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})
 	if current, other := tree.ReadFile(at, 1<<10); err != nil && other == nil && string(current) == string(mark()) {
@@ -150,7 +152,7 @@ func (r *Repository) read() error {
 	if err := r.list(); err != nil {
 		return err
 	}
-	r.recall()
+	r.loadReadStates()
 	indexes, err := r.indexes.names()
 	if err != nil {
 		return err
@@ -173,9 +175,9 @@ func (r *Repository) read() error {
 		if _, known := r.index.blocks[block]; known {
 			continue
 		}
-		pieces, err := r.whole(block)
+		pieces, err := r.readVerified(block)
 		if err != nil {
-			r.condemn(block, err)
+			r.markCorrupt(block, err)
 			continue
 		}
 		r.files[block].read = time.Now().Unix()
@@ -196,15 +198,15 @@ func (r *Repository) Commit(m *Manifest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m.put(r.order(ids))
-	text, id, err := spell(m)
+	m.orderAfter(r.order(ids))
+	text, id, err := encodeManifest(m)
 	if err != nil {
 		return "", err
 	}
 	if err := r.write("backups/"+id+".json", text); err != nil {
 		return "", err
 	}
-	return id, r.Retire()
+	return id, r.RemoveCorrupt()
 }
 
 // Settle brings all blocks to disk, and then the index.
@@ -215,7 +217,7 @@ func (r *Repository) Settle() error {
 	if err := r.indexes.save(r.index); err != nil {
 		return err
 	}
-	return r.remember()
+	return r.saveReadStates()
 }
 
 // Verify reads and verifies everything that belongs to a backup.
@@ -229,8 +231,8 @@ func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) er
 		return err
 	}
 	return EachBlock(ctx, used, func(block Digest) error {
-		if _, err := r.whole(block); err != nil {
-			return Damaged(r, hurt(r, m, block), err)
+		if _, err := r.readVerified(block); err != nil {
+			return Damaged(r, damagedName(r, m, block), err)
 		}
 		read(r.files[block].size)
 		return nil

@@ -71,7 +71,7 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !treesync.Name(h.Name).Inside() {
+		if !treesync.Name(h.Name).IsLocal() {
 			return nil, errors.New("a path that leads out")
 		}
 		if !isSecret(h.Name) || h.Typeflag != tar.TypeReg {
@@ -132,7 +132,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 	if keyFile != "" {
 		text, err := tree.ReadFile(keyFile, 1<<20)
 		if err != nil {
-			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(problem.Reason(err))
+			return nil, problem.New(problem.Usage, "the key cannot be read").At(keyFile).Because(problem.PathErrorCause(err))
 		}
 		keys, err := age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
@@ -147,7 +147,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 func passphrase(file string) (string, error) {
 	text, err := tree.ReadFile(file, 1<<20)
 	if err != nil {
-		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(problem.Reason(err))
+		return "", problem.New(problem.Usage, "the passphrase cannot be read").At(file).Because(problem.PathErrorCause(err))
 	}
 	phrase := strings.TrimRight(string(text), "\r\n")
 	if phrase == "" {

@@ -44,19 +44,19 @@ func fileOf(st *unix.Stat_t) *blockFile {
 	return &blockFile{size: st.Size, inode: st.Ino, changed: st.Ctim.Nano()}
 }
 
-func (f *blockFile) is(g *blockFile) bool {
+func (f *blockFile) same(g *blockFile) bool {
 	return f.size == g.size && f.inode == g.inode && f.changed == g.changed
 }
 
-// A Rotten block is a block that does not match its name.
-type Rotten struct {
+// A CorruptBlock block is a block that does not match its name.
+type CorruptBlock struct {
 	Block  Digest
 	Why    error
 	pieces []piece // the pieces that were in it, as far as they are known
 }
 
 // Name returns the path of the block's file.
-func (b *Rotten) Name() string { return blockName(b.Block) }
+func (b *CorruptBlock) Name() string { return blockName(b.Block) }
 
 // Checked says which of the blocks that a backup reuses were verified.
 type Checked struct {
@@ -64,14 +64,14 @@ type Checked struct {
 	Bytes  int64 // size of the reused blocks
 	Read   int   // number of reused blocks that were read and verified
 	Reread int64 // size of these
-	Rotten []Rotten
+	Rotten []CorruptBlock
 	Anew   bool // all pieces of rotten blocks are in other blocks now
 
 	Manifests []string // ids of backups whose manifests are damaged
 }
 
-// whole reads and verifies a block, and returns its list of pieces.
-func (s *blockStore) whole(block Digest) ([]piece, error) {
+// readVerified reads and verifies a block, and returns its list of pieces.
+func (s *blockStore) readVerified(block Digest) ([]piece, error) {
 	s.mu.Lock()
 	file := s.files[block]
 	s.mu.Unlock()
@@ -98,8 +98,8 @@ func (s *blockStore) whole(block Digest) ([]piece, error) {
 // errIndex is the error for an index that does not match the block.
 var errIndex = errors.New("there are other pieces in it than the index says")
 
-// Sound reports whether a block may be reused.
-func (s *blockStore) Sound(block Digest) bool {
+// IsIntact reports whether a block may be reused.
+func (s *blockStore) IsIntact(block Digest) bool {
 	s.mu.Lock()
 	file := s.files[block]
 	known := file != nil && file.read > 0
@@ -107,13 +107,13 @@ func (s *blockStore) Sound(block Digest) bool {
 		file.reused = true
 	}
 	s.mu.Unlock()
-	return known || file != nil && s.reread(block)
+	return known || file != nil && s.verify(block)
 }
 
-// reread verifies a block before it is reused, and condemns it if it is damaged.
-func (s *blockStore) reread(block Digest) bool {
-	if _, err := s.whole(block); err != nil {
-		s.condemn(block, err)
+// verify verifies a block before it is reused, and condemns it if it is damaged.
+func (s *blockStore) verify(block Digest) bool {
+	if _, err := s.readVerified(block); err != nil {
+		s.markCorrupt(block, err)
 		return false
 	}
 	s.mu.Lock()
@@ -128,20 +128,20 @@ func (s *blockStore) reread(block Digest) bool {
 	return true
 }
 
-// condemn marks a block as damaged, so that it is not used any more.
-func (s *blockStore) condemn(block Digest, why error) {
+// markCorrupt marks a block as damaged, so that it is not used any more.
+func (s *blockStore) markCorrupt(block Digest, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files[block] == nil {
 		return // another goroutine has done so
 	}
-	s.checked.Rotten = append(s.checked.Rotten, Rotten{block, problem.Reason(why), s.index.of(block)})
+	s.checked.Rotten = append(s.checked.Rotten, CorruptBlock{block, problem.PathErrorCause(why), s.index.of(block)})
 	delete(s.files, block)
 	s.index.drop(block)
 }
 
-// doubt makes a block be verified before it is reused.
-func (s *blockStore) doubt(block Digest) {
+// verifyAgain makes a block be verified before it is reused.
+func (s *blockStore) verifyAgain(block Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if file := s.files[block]; file != nil {
@@ -151,8 +151,8 @@ func (s *blockStore) doubt(block Digest) {
 
 // The part of the reused blocks that each backup verifies.
 const (
-	sampled        = 128 // one byte of so many
-	leastRead      = 4 << 20
+	sampleDivisor  = 128 // one byte of so many
+	minRereadBytes = 4 << 20
 	maxRereadBytes = 256 << 20
 )
 
@@ -176,18 +176,18 @@ func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(a.read, b.read) })
 	var some []Digest
-	for left := min(max(total/sampled, leastRead), maxRereadBytes); left > 0 && len(some) < len(all); {
+	for left := min(max(total/sampleDivisor, minRereadBytes), maxRereadBytes); left > 0 && len(some) < len(all); {
 		left -= all[len(some)].size
 		some = append(some, all[len(some)].block)
 	}
 	return EachBlock(ctx, some, func(block Digest) error {
-		s.reread(block)
+		s.verify(block)
 		return nil
 	})
 }
 
-// Rots reports whether a block was condemned.
-func (s *blockStore) Rots() bool {
+// HasCorrupt reports whether a block was condemned.
+func (s *blockStore) HasCorrupt() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.checked.Rotten) > 0
@@ -211,21 +211,21 @@ func (s *blockStore) Checked() Checked {
 	for _, rotten := range c.Rotten {
 		c.Anew = c.Anew && s.replaced(&rotten)
 	}
-	slices.SortFunc(c.Rotten, func(a, b Rotten) int { return bytes.Compare(a.Block[:], b.Block[:]) })
+	slices.SortFunc(c.Rotten, func(a, b CorruptBlock) int { return bytes.Compare(a.Block[:], b.Block[:]) })
 	return c
 }
 
 // replaced reports whether all pieces of a block are in other blocks.
-func (s *blockStore) replaced(b *Rotten) bool {
+func (s *blockStore) replaced(b *CorruptBlock) bool {
 	return b.pieces != nil && !slices.ContainsFunc(b.pieces, func(p piece) bool {
 		_, ok := s.index.find(p.digest)
 		return !ok
 	})
 }
 
-// Retire removes damaged blocks. If a damaged block has pieces that are in no other block, it is
+// RemoveCorrupt removes damaged blocks. If a damaged block has pieces that are in no other block, it is
 // moved to rotten/, where the user can look into it.
-func (s *blockStore) Retire() error {
+func (s *blockStore) RemoveCorrupt() error {
 	for i := range s.checked.Rotten {
 		rotten := &s.checked.Rotten[i]
 		if s.files[rotten.Block] != nil {
@@ -243,14 +243,14 @@ func (s *blockStore) Retire() error {
 			err = s.root.RemoveAll(rotten.Name())
 		}
 		if err != nil {
-			return unwritten(s.dir, err)
+			return writeProblem(s.dir, err)
 		}
 	}
 	return nil
 }
 
-// Salvage passes the intact pieces of a damaged block to keep.
-func (s *blockStore) Salvage(b *Rotten, keep func(content []byte) error) error {
+// Recover passes the intact pieces of a damaged block to keep.
+func (s *blockStore) Recover(b *CorruptBlock, keep func(content []byte) error) error {
 	stored, err := s.block(b.Block)
 	if err != nil {
 		return nil // nothing of it can be read
@@ -265,7 +265,7 @@ func (s *blockStore) Salvage(b *Rotten, keep func(content []byte) error) error {
 	if len(stored) < head {
 		return nil
 	}
-	content, _ := unpacking.DecodeAll(stored[head:], nil) // as much as can be decompressed
+	content, _ := decompressor.DecodeAll(stored[head:], nil) // as much as can be decompressed
 	for _, p := range pieces {
 		if int(p.size) > len(content) {
 			return nil
@@ -285,8 +285,8 @@ const readName = "index/read"
 
 const blockLine = len(Digest{}) + 4*8
 
-// remember writes that file.
-func (s *blockStore) remember() error {
+// saveReadStates writes that file.
+func (s *blockStore) saveReadStates() error {
 	s.mu.Lock()
 	text := make([]byte, 0, len(s.files)*blockLine+sha256.Size)
 	for block, file := range s.files {
@@ -301,11 +301,11 @@ func (s *blockStore) remember() error {
 	s.mu.Unlock()
 	sum := sha256.Sum256(text)
 	// Do not wait for the disk: a damaged file is recognised by its digest.
-	return unwritten(s.dir, s.file(readName, append(text, sum[:]...), false))
+	return writeProblem(s.dir, s.file(readName, append(text, sum[:]...), false))
 }
 
-// recall reads what remember wrote. Without that file, each block is verified before it is reused.
-func (s *blockStore) recall() {
+// loadReadStates reads what remember wrote. Without that file, each block is verified before it is reused.
+func (s *blockStore) loadReadStates() {
 	text, err := s.root.ReadFile(readName, int64(len(s.files)+MaxNames)*int64(blockLine)+sha256.Size)
 	if err != nil || len(text) < sha256.Size {
 		return
@@ -318,15 +318,15 @@ func (s *blockStore) recall() {
 	for ; len(text) > 0; text = text[blockLine:] {
 		number := func(n int) uint64 { return binary.LittleEndian.Uint64(text[len(Digest{})+8*n:]) }
 		old := blockFile{size: int64(number(0)), inode: number(1), changed: int64(number(2)), read: int64(number(3))}
-		if file := s.files[Digest(text)]; file != nil && file.is(&old) {
+		if file := s.files[Digest(text)]; file != nil && file.same(&old) {
 			file.read = min(old.read, now) // the clock may have been ahead
 		}
 	}
 }
 
-// RereadAll verifies all blocks, and condemns those that are damaged. It returns the number of
+// VerifyAll verifies all blocks, and condemns those that are damaged. It returns the number of
 // blocks and their size.
-func (s *blockStore) RereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
+func (s *blockStore) VerifyAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
 	sizes := map[Digest]int64{}
 	for block, file := range s.files {
 		sizes[block] = max(file.size, 0)
@@ -334,12 +334,12 @@ func (s *blockStore) RereadAll(ctx context.Context, saw func(bytes int64)) (bloc
 	}
 	blocks = len(sizes) + len(s.checked.Rotten) // some were condemned when the repository was opened
 	err = EachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
-		s.reread(block)
+		s.verify(block)
 		saw(sizes[block])
 		return nil
 	})
 	if err != nil {
 		return 0, 0, err
 	}
-	return blocks, bytes, s.index.anew()
+	return blocks, bytes, s.index.reindex()
 }

@@ -14,7 +14,7 @@ import (
 
 // FuzzIndex: an index and a block may list arbitrary pieces.
 func FuzzIndex(f *testing.F) {
-	block := seal(nil, []piece{{digestOf([]byte("text")), 4}}, []byte("text"))
+	block := encodeBlock(nil, []piece{{digestOf([]byte("text")), 4}}, []byte("text"))
 	f.Add(block)
 	f.Add(slices.Concat(make([]byte, len(Digest{})), []byte{1, 0, 0, 0}, make([]byte, len(Digest{})), []byte{4, 0, 0, 0}))
 	f.Fuzz(func(t *testing.T, text []byte) {

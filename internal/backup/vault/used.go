@@ -14,7 +14,7 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	used := map[Digest]bool{}
 	need := func(what string, all []Digest) error {
 		for _, d := range all {
-			at, ok := v.has().find(d)
+			at, ok := v.pieceIndex().find(d)
 			if !ok {
 				return Damaged(v, "a block that holds a part of "+what, ErrMissing)
 			}
@@ -30,7 +30,7 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 		}
 		err := from.Each(t, func(e *Entry) error {
 			for _, x := range e.Data {
-				if err := need(t.Name+"/"+tree.Shorten(string(e.Name)), x.Pieces); err != nil {
+				if err := need(t.Name+"/"+tree.DisplayPath(string(e.Name)), x.Pieces); err != nil {
 					return err
 				}
 			}

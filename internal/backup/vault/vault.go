@@ -25,8 +25,8 @@ type Vault interface {
 	Verify(ctx context.Context, id string, read func(bytes int64)) error
 	Close() error
 
-	has() *index
-	Sound(block Digest) bool // whether a block may be reused
+	pieceIndex() *index
+	IsIntact(block Digest) bool // whether a block may be reused
 	block(name Digest) ([]byte, error)
 	put(name Digest, block []byte) error
 	Commit(m *Manifest) (id string, err error)
@@ -46,8 +46,8 @@ type opened struct {
 	content []byte
 }
 
-// remembered is how many opened blocks are cached.
-const remembered = 8
+// cachedBlocks is how many opened blocks are cached.
+const cachedBlocks = 8
 
 // NewPieces returns a reader of the pieces in a vault.
 func NewPieces(v Vault) *Pieces {
@@ -56,7 +56,7 @@ func NewPieces(v Vault) *Pieces {
 
 // Get returns the content of a piece, which is verified by its digest.
 func (p *Pieces) Get(d Digest) ([]byte, error) {
-	at, ok := p.vault.has().find(d)
+	at, ok := p.vault.pieceIndex().find(d)
 	if !ok {
 		return nil, problem.New(problem.Failed, "the backup lacks the piece %s", d).At(p.vault.Where())
 	}
@@ -93,7 +93,7 @@ func (p *Pieces) content(block Digest) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open[block] = p.order.PushFront(&opened{block, content})
-	for p.order.Len() > remembered {
+	for p.order.Len() > cachedBlocks {
 		last := p.order.Remove(p.order.Back()).(*opened)
 		delete(p.open, last.name)
 	}
@@ -141,7 +141,7 @@ func (p *Pieces) Each(t *Tree, visit func(*Entry) error) error {
 
 // Block returns the block that contains a piece.
 func (p *Pieces) Block(d Digest) (Digest, bool) {
-	at, ok := p.vault.has().find(d)
+	at, ok := p.vault.pieceIndex().find(d)
 	return at.block, ok
 }
 
@@ -151,13 +151,13 @@ func (p *Pieces) Where() string { return p.vault.Where() }
 // Damaged returns the problem for damage in the vault.
 func (p *Pieces) Damaged(what string, err error) error { return Damaged(p.vault, what, err) }
 
-// Doubt makes the blocks of these pieces be verified before they are reused, because the content of
+// VerifyAgain makes the blocks of these pieces be verified before they are reused, because the content of
 // the pieces is invalid.
-func (p *Pieces) Doubt(all []Digest) {
+func (p *Pieces) VerifyAgain(all []Digest) {
 	r, ok := p.vault.(*Repository)
 	for _, d := range all {
 		if block, found := p.Block(d); ok && found {
-			r.doubt(block)
+			r.verifyAgain(block)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Writer struct {
 // others may wait. When ctx ends, no write waits for the reader any more.
 func New(ctx context.Context, stream *os.File, locked func() bool) *Writer {
 	w := &Writer{ctx: ctx, stream: stream, locked: locked, wake: make(chan struct{}, 1), moved: make(chan struct{})}
-	go w.carry()
+	go w.writeLoop()
 	return w
 }
 
@@ -62,8 +62,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	w.tellDropped()
-	w.add(p)
+	w.reportDropped()
+	w.enqueue(p)
 	for end := w.in; w.out < end-maxAhead && w.err == nil; {
 		if !w.wait() {
 			return len(p), nil
@@ -75,15 +75,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *Writer) tellDropped() {
+func (w *Writer) reportDropped() {
 	if w.dropped > 0 {
-		w.add(fmt.Appendf(nil, "orrery: %d bytes of output were dropped here: nobody read them while a lock was held.\n",
+		w.enqueue(fmt.Appendf(nil, "orrery: %d bytes of output were dropped here: nobody read them while a lock was held.\n",
 			w.dropped))
 		w.dropped = 0
 	}
 }
 
-func (w *Writer) add(p []byte) {
+func (w *Writer) enqueue(p []byte) {
 	w.pending = append(w.pending, p...)
 	w.in += int64(len(p))
 	select {
@@ -116,15 +116,15 @@ func (w *Writer) wait() bool {
 	return true
 }
 
-// carry writes pending bytes to the stream until the process ends.
-func (w *Writer) carry() {
+// writeLoop writes pending bytes to the stream until the process ends.
+func (w *Writer) writeLoop() {
 	for range w.wake {
-		for w.carryPiece() {
+		for w.writePiece() {
 		}
 	}
 }
 
-func (w *Writer) carryPiece() bool {
+func (w *Writer) writePiece() bool {
 	w.mutex.Lock()
 	piece := w.pending[:min(len(w.pending), maxPieceLen)]
 	failed := w.err != nil
@@ -148,7 +148,7 @@ func (w *Writer) carryPiece() bool {
 func (w *Writer) Flush() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.tellDropped()
+	w.reportDropped()
 	for began := (time.Time{}); w.out < w.in && w.err == nil; {
 		if w.ctx.Err() != nil {
 			if began.IsZero() {

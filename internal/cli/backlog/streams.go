@@ -16,10 +16,10 @@ func Streams(ctx context.Context, out, errs io.Writer) (wideOut, wideErrs io.Wri
 	if !ok || !ok2 {
 		return out, errs, func() {}
 	}
-	first := New(ctx, stdout, host.Holding)
+	first := New(ctx, stdout, host.HoldsLock)
 	second := first
 	if !host.SameFile(stdout, stderr) {
-		second = New(ctx, stderr, host.Holding)
+		second = New(ctx, stderr, host.HoldsLock)
 	}
 	return first, second, func() {
 		first.Flush()

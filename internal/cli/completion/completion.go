@@ -27,74 +27,77 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// An Offer returns the words that the shell may offer in a place of the command line. A word may be
+// An Completer returns the words that the shell may offer in a place of the command line. A word may be
 // followed by a tab and a description.
-type Offer func(words) ([]string, cobra.ShellCompDirective)
+type Completer func(request) ([]string, cobra.ShellCompDirective)
 
-// words has the context for completing a word that is partly typed.
-type words struct {
+// request has the context for completing a word that is partly typed.
+type request struct {
 	Session *control.Session
 	typed   string
 }
 
 const (
-	noFiles = cobra.ShellCompDirectiveNoFileComp
-	orFiles = cobra.ShellCompDirectiveDefault // the shell offers files of this host as well
-	goesOn  = cobra.ShellCompDirectiveNoSpace
+	withoutFiles = cobra.ShellCompDirectiveNoFileComp
+	withFiles    = cobra.ShellCompDirectiveDefault // the shell offers files of this host as well
+	withoutSpace = cobra.ShellCompDirectiveNoSpace
 )
 
-// Places says what the arguments of each verb may be, in order. The last entry also holds for all
+// Arguments says what the arguments of each verb may be, in order. The last entry also holds for all
 // further arguments.
-var Places = map[string][]Offer{
-	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors},
-	"down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors},
-	"move":  {words.selectors},
-	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors},
-	"status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
-	"shell": {words.nodes}, "console": {words.nodes}, "screen": {words.nodes}, "forward": {words.ports},
-	"cp":           {words.copied},
-	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
-	"release trust": {words.releases},
-	"twin create":   {words.sites, words.nothing}, "twin destroy": {words.twins},
-	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors},
-	"twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},
-	"snapshot": {words.selectors}, "snapshot restore": {words.snapshots, words.selectors},
-	"snapshot rm":   {words.snapshots},
-	"volume mirror": {words.mirrored}, "volume verify": {words.mirrored},
-	"volume adopt": {words.formers, words.nodes, words.nothing},
-	"image build":  {words.selectors}, "image verify": {words.layers},
-	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files},
-	"backup prune": {words.directories}, "backup repair": {words.directories},
-	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories},
-	"host facts": {words.hosts}, "host drain": {words.hosts}, "host undrain": {words.hosts},
-	"host remove": {words.hosts}, "host add": {words.nothing, oneOf("local")},
+var Arguments = map[string][]Completer{
+	"query": {request.selectors}, "graph": {request.selectors}, "plan": {request.selectors}, "up": {request.selectors},
+	"down": {request.selectors}, "start": {request.selectors}, "stop": {request.selectors}, "restart": {request.selectors},
+	"move":  {request.selectors},
+	"renew": {request.selectors}, "stage": {request.selectors}, "switch": {request.selectors},
+	"rollback": {request.selectors},
+	"status":   {request.selectors}, "exec": {request.selectors}, "logs": {request.selectors, request.units},
+	"shell": {request.nodes}, "console": {request.nodes}, "screen": {request.nodes}, "forward": {request.ports},
+	"cp":            {request.copyPaths},
+	"release show":  {request.releases, request.selectors},
+	"release diff":  {request.releases, request.releases, request.selectors},
+	"release trust": {request.releases},
+	"twin create":   {request.sites, request.nothing}, "twin destroy": {request.twins},
+	"twin status": {request.twins, request.selectors}, "twin exec": {request.twins, request.selectors},
+	"twin shell": {request.twins, request.nodes}, "twin forward": {request.twins, request.ports}, "ci": {request.sites},
+	"snapshot": {request.selectors}, "snapshot restore": {request.snapshots, request.selectors},
+	"snapshot rm":   {request.snapshots},
+	"volume mirror": {request.mirroredVolumes}, "volume verify": {request.mirroredVolumes},
+	"volume adopt": {request.formerNodes, request.nodes, request.nothing},
+	"image build":  {request.selectors}, "image verify": {request.layers},
+	"backup": {request.selectorsOrFiles}, "backup ls": {request.files}, "backup verify": {request.files},
+	"backup prune": {request.directories}, "backup repair": {request.directories},
+	"restore": {request.files}, "import": {request.files}, "init": {request.directories},
+	"mirror pull": {request.directories},
+	"host facts":  {request.hosts}, "host drain": {request.hosts}, "host undrain": {request.hosts},
+	"host remove": {request.hosts}, "host add": {request.nothing, oneOf("local")},
 
-	"rehearse":        {words.nothing},
-	"rehearse boot":   {words.hosts},
-	"rehearse cut":    {words.hosts},
-	"rehearse gaps":   {words.nothing},
-	"rehearse join":   {words.hosts},
-	"rehearse kill":   {words.hosts},
-	"rehearse pause":  {words.hosts},
-	"rehearse resume": {words.hosts},
-	"rehearse slow":   {words.hosts, words.nothing},
-	"lab run":         {words.files}, "lab check": {words.files}, "lab compare": {words.files},
-	"lab history": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
+	"rehearse":        {request.nothing},
+	"rehearse boot":   {request.hosts},
+	"rehearse cut":    {request.hosts},
+	"rehearse gaps":   {request.nothing},
+	"rehearse join":   {request.hosts},
+	"rehearse kill":   {request.hosts},
+	"rehearse pause":  {request.hosts},
+	"rehearse resume": {request.hosts},
+	"rehearse slow":   {request.hosts, request.nothing},
+	"lab run":         {request.files}, "lab check": {request.files}, "lab compare": {request.files},
+	"lab history": {request.files}, "lab report": {request.files}, "lab ls": {request.directories},
 }
 
-// values says what the values of flags may be, for all verbs. File names are completed by the shell
+// flagValues says what the values of flags may be, for all verbs. File names are completed by the shell
 // itself.
-var values = map[string]Offer{
-	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors,
-	"host": words.nodes, "without": words.hosts, "to": words.hosts, "node": words.nodes, "layer": words.layers,
-	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing,
+var flagValues = map[string]Completer{
+	"site": request.directories, "twin": request.twins, "release": request.releases, "only": request.selectors,
+	"host": request.nodes, "without": request.hosts, "to": request.hosts, "node": request.nodes, "layer": request.layers,
+	"confirm-by": oneOf("checks", "hand"), "owner": request.nothing, "user": request.nothing,
 	"scale":          oneOf("cpus=", "memory="),
-	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing,
-	"yes-replace": words.nothing, "yes-moves": words.nothing,
+	"yes-production": request.nothing, "yes-volumes": request.nothing, "yes-restore": request.nothing,
+	"yes-replace": request.nothing, "yes-moves": request.nothing,
 }
 
-// Asked reports whether a command line is a completion request of the shell.
-func Asked(args []string) bool {
+// IsRequest reports whether a command line is a completion request of the shell.
+func IsRequest(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == cobra.ShellCompRequestCmd || arg == cobra.ShellCompNoDescRequestCmd
 	})
@@ -105,26 +108,26 @@ func Asked(args []string) bool {
 func Add(c *cobra.Command, a *control.Session) {
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return offers(a, c, verb, args, typed)
+		return complete(a, c, verb, args, typed)
 	}
-	for name, gives := range values {
+	for name, gives := range flagValues {
 		if c.LocalNonPersistentFlags().Lookup(name) == nil && (c.HasParent() || c.PersistentFlags().Lookup(name) == nil) {
 			continue
 		}
 		_ = c.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string,
 			cobra.ShellCompDirective) {
-			return gives(words{a, typed})
+			return gives(request{a, typed})
 		})
 	}
 	if verb == "lab run" || verb == "release trust" { // their --host is a host, not a node
 		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string,
 			cobra.ShellCompDirective) {
-			return words{a, typed}.hosts()
+			return request{a, typed}.hosts()
 		})
 	}
 	if down := c.Flags().Lookup("name"); verb == "down" && down != nil {
 		_ = c.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return words{Session: a}.known(), noFiles
+			return request{Session: a}.siteNames(), withoutFiles
 		})
 	}
 	for _, inner := range c.Commands() {
@@ -132,12 +135,12 @@ func Add(c *cobra.Command, a *control.Session) {
 	}
 }
 
-// offers returns the words for the next argument of a verb.
-func offers(a *control.Session, c *cobra.Command, verb string, args []string, typed string) ([]string,
+// complete returns the words for the next argument of a verb.
+func complete(a *control.Session, c *cobra.Command, verb string, args []string, typed string) ([]string,
 	cobra.ShellCompDirective) {
-	of := Places[verb]
+	of := Arguments[verb]
 	if strings.Contains(a.Command, " -- ") { // cobra does not tell whether it was typed
-		return nil, orFiles // complete a command
+		return nil, withFiles // complete a command
 	}
 	if c.DisableFlagParsing { // twin status and similar verbs
 		var flags []string
@@ -151,33 +154,33 @@ func offers(a *control.Session, c *cobra.Command, verb string, args []string, ty
 	usage, _, _ := strings.Cut(c.Use, "-- ")
 	switch at := len(args); {
 	case at < len(of):
-		return of[at](words{a, typed})
+		return of[at](request{a, typed})
 	case len(of) > 0 && strings.Contains(usage, "..."):
-		return of[len(of)-1](words{a, typed})
+		return of[len(of)-1](request{a, typed})
 	}
-	return nil, noFiles
+	return nil, withoutFiles
 }
 
-func (words) nothing() ([]string, cobra.ShellCompDirective) { return nil, noFiles }
+func (request) nothing() ([]string, cobra.ShellCompDirective) { return nil, withoutFiles }
 
-func (words) files() ([]string, cobra.ShellCompDirective) { return nil, orFiles }
+func (request) files() ([]string, cobra.ShellCompDirective) { return nil, withFiles }
 
-func (words) directories() ([]string, cobra.ShellCompDirective) {
+func (request) directories() ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-func oneOf(all ...string) Offer {
-	return func(words) ([]string, cobra.ShellCompDirective) { return all, noFiles }
+func oneOf(all ...string) Completer {
+	return func(request) ([]string, cobra.ShellCompDirective) { return all, withoutFiles }
 }
 
 // hosts returns the hosts of the site.
-func (a words) hosts() ([]string, cobra.ShellCompDirective) {
-	return hosts.Names(a.site()), noFiles
+func (a request) hosts() ([]string, cobra.ShellCompDirective) {
+	return hosts.Names(a.site()), withoutFiles
 }
 
 // site returns the session's site, or an empty one if it cannot be read, because completion never
 // reports errors.
-func (a words) site() *site.Site {
+func (a request) site() *site.Site {
 	s, err := a.Session.Load()
 	if err != nil {
 		return &site.Site{}
@@ -185,16 +188,16 @@ func (a words) site() *site.Site {
 	return s
 }
 
-func (a words) nodes() ([]string, cobra.ShellCompDirective) {
+func (a request) nodes() ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, n := range a.site().Nodes {
 		names = append(names, n.Name)
 	}
-	return names, noFiles
+	return names, withoutFiles
 }
 
 // selectors returns the names of nodes, and the other selectors of the site.
-func (a words) selectors() ([]string, cobra.ShellCompDirective) {
+func (a request) selectors() ([]string, cobra.ShellCompDirective) {
 	s := a.site()
 	some, _ := a.nodes()
 	add := func(property string, names ...string) {
@@ -214,58 +217,58 @@ func (a words) selectors() ([]string, cobra.ShellCompDirective) {
 	for _, h := range s.Hosts {
 		add("host", h.Name)
 	}
-	return append(some, "all"), noFiles
+	return append(some, "all"), withoutFiles
 }
 
-func (a words) selectorsOrFiles() ([]string, cobra.ShellCompDirective) {
+func (a request) selectorsOrFiles() ([]string, cobra.ShellCompDirective) {
 	some, _ := a.selectors()
-	return some, orFiles
+	return some, withFiles
 }
 
 // units returns the services of the site's roles.
-func (a words) units() ([]string, cobra.ShellCompDirective) {
+func (a request) units() ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, r := range a.site().Roles {
 		all = append(all, r.Services...)
 	}
 	slices.Sort(all)
-	return slices.Compact(all), noFiles
+	return slices.Compact(all), withoutFiles
 }
 
 // ports returns the nodes, each with a colon for the port.
-func (a words) ports() ([]string, cobra.ShellCompDirective) {
+func (a request) ports() ([]string, cobra.ShellCompDirective) {
 	names, _ := a.nodes()
 	for i := range names {
 		names[i] += ":"
 	}
-	return names, noFiles | goesOn
+	return names, withoutFiles | withoutSpace
 }
 
-// copied returns the nodes or, after a node and a colon, paths in that node. Other paths are on
+// copyPaths returns the nodes or, after a node and a colon, paths in that node. Other paths are on
 // this host.
-func (a words) copied() ([]string, cobra.ShellCompDirective) {
+func (a request) copyPaths() ([]string, cobra.ShellCompDirective) {
 	name, at, inNode := strings.Cut(a.typed, ":")
 	if !inNode || strings.Contains(name, "/") {
 		some, _ := a.ports()
-		return some, orFiles | goesOn
+		return some, withFiles | withoutSpace
 	}
 	var some []string
 	for _, found := range a.pathsIn(name, at) {
 		some = append(some, name+":"+found)
 	}
-	return some, noFiles | goesOn
+	return some, withoutFiles | withoutSpace
 }
 
 // pathsIn returns the paths in a node that have a prefix. Directories end in a slash. If the node
 // does not answer soon, pathsIn returns none.
-func (a words) pathsIn(name, begin string) []string {
+func (a request) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	s := a.site()
-	if _, err := control.Declared(s, name); err != nil || a.Session.Allowed() != nil {
+	if _, err := control.DeclaredNode(s, name); err != nil || a.Session.Allowed() != nil {
 		return nil
 	}
-	in, err := way.Into(ctx, a.Session, s, name)
+	in, err := way.Runner(ctx, a.Session, s, name)
 	if err != nil {
 		return nil
 	}
@@ -277,8 +280,8 @@ func pathsIn(ctx context.Context, in host.Runner, begin string) []string {
 		begin = "/root/" + begin
 	}
 	dir, base := path.Split(begin)
-	const script = `cd -- "$1" && ls -1Ap | head -n 2000`
-	out, err := host.Output(ctx, in, host.Command{Args: []string{"/bin/sh", "-c", script, "complete", dir}}, 1<<20)
+	const listScript = `cd -- "$1" && ls -1Ap | head -n 2000`
+	out, err := host.Output(ctx, in, host.Command{Args: []string{"/bin/sh", "-c", listScript, "complete", dir}}, 1<<20)
 	if err != nil {
 		return nil
 	}
@@ -301,10 +304,10 @@ func isPlain(name string) bool {
 }
 
 // releases returns the declared and the stored releases.
-func (a words) releases() ([]string, cobra.ShellCompDirective) {
+func (a request) releases() ([]string, cobra.ShellCompDirective) {
 	s := a.site()
 	if s.Name == "" {
-		return nil, noFiles
+		return nil, withoutFiles
 	}
 	var some []string
 	all, err := releases.List(context.Background(), a.Session, s)
@@ -312,86 +315,86 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 		for _, r := range s.Releases {
 			some = append(some, strconv.Itoa(r.Number))
 		}
-		return some, noFiles
+		return some, withoutFiles
 	}
 	for _, i := range all {
 		if i.Number > 0 {
 			some = append(some, strconv.Itoa(i.Number)+"\t"+strings.TrimSpace(i.State()+" "+i.Notes))
 		}
 	}
-	return some, noFiles
+	return some, withoutFiles
 }
 
 // twins returns the twins of the session's site, or all twins if there is no site.
-func (a words) twins() ([]string, cobra.ShellCompDirective) {
+func (a request) twins() ([]string, cobra.ShellCompDirective) {
 	original := *a.Session
 	original.Twin = ""
-	of := words{Session: &original}.site().Name
+	of := request{Session: &original}.site().Name
 	var some []string
 	for _, r := range a.Session.Register().Twins() {
 		if of == "" || r.Site == of {
 			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
 		}
 	}
-	return some, noFiles
+	return some, withoutFiles
 }
 
 // sites returns the names of the sites that are up. The shell also offers directories.
-func (a words) sites() ([]string, cobra.ShellCompDirective) {
+func (a request) sites() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	for _, m := range a.Session.Register().SitesUp() {
 		if m.Twin == "" {
 			some = append(some, m.Site+"\t"+m.Dir)
 		}
 	}
-	return some, orFiles
+	return some, withFiles
 }
 
-// known returns the names of the sites that this host knows.
-func (a words) known() []string {
+// siteNames returns the names of the sites that this host knows.
+func (a request) siteNames() []string {
 	var some []string
 	rows, _ := sites.All(context.Background(), a.Session)
 	for _, r := range rows {
 		if r.Twin == "" {
-			some = append(some, r.Site+"\t"+r.Word()+", "+cmp.Or(r.Dir, "-"))
+			some = append(some, r.Site+"\t"+r.Text()+", "+cmp.Or(r.Dir, "-"))
 		}
 	}
 	return some
 }
 
-func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
+func (a request) snapshots() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	s := a.site()
 	if s == nil {
-		return nil, noFiles
+		return nil, withoutFiles
 	}
 	near := *a.Session
-	near.Without = hosts.Elsewhere(s) // completion does not log in to other hosts
+	near.Without = hosts.RemoteNames(s) // completion does not log in to other hosts
 	all, _ := snapshots.List(context.Background(), &near, s)
 	for _, each := range all {
-		some = append(some, each.ID+"\t"+humanize.Count(len(each.Nodes), "node")+", "+
-			humanize.Count(len(each.Volumes), "volume"))
+		some = append(some, each.ID+"\t"+humanize.Plural(len(each.Nodes), "node")+", "+
+			humanize.Plural(len(each.Volumes), "volume"))
 	}
-	return some, noFiles
+	return some, withoutFiles
 }
 
-// mirrored returns the volumes that have a mirror.
-func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
-	return volumes.WithMirror(a.Session, a.site()), noFiles
+// mirroredVolumes returns the volumes that have a mirror.
+func (a request) mirroredVolumes() ([]string, cobra.ShellCompDirective) {
+	return volumes.WithMirror(a.Session, a.site()), withoutFiles
 }
 
-// formers returns the nodes that are no longer declared but still have data.
-func (a words) formers() ([]string, cobra.ShellCompDirective) {
-	return volumes.Formers(a.Session, a.site()), noFiles
+// formerNodes returns the nodes that are no longer declared but still have data.
+func (a request) formerNodes() ([]string, cobra.ShellCompDirective) {
+	return volumes.FormerNodes(a.Session, a.site()), withoutFiles
 }
 
-func (a words) layers() ([]string, cobra.ShellCompDirective) {
+func (a request) layers() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	all, _ := layers.List(context.Background(), a.Session)
 	for _, l := range all {
 		some = append(some, l.Digest+"\t"+l.Title)
 	}
-	return some, noFiles
+	return some, withoutFiles
 }
 
 // SharedFlags splits the common flags before a verb from the rest of the arguments.

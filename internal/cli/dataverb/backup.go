@@ -53,12 +53,12 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 }
 
 func printTaken(out io.Writer, b *backups.Taken) {
-	fmt.Fprintf(out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, humanize.Count(b.Nodes, "node"),
-		humanize.Count(b.Volumes, "volume"), humanize.Bytes(b.Bytes), b.Where, b.Took, humanize.Bytes(b.Read),
+	fmt.Fprintf(out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, humanize.Plural(b.Nodes, "node"),
+		humanize.Plural(b.Volumes, "volume"), humanize.Bytes(b.Bytes), b.Where, b.Took, humanize.Bytes(b.Read),
 		humanize.Bytes(b.Added))
 	if b.Blocks > 0 {
 		fmt.Fprintf(out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
-			humanize.Count(b.Blocks, "block"), humanize.Bytes(b.Shared), b.Reread, humanize.Bytes(b.Checked))
+			humanize.Plural(b.Blocks, "block"), humanize.Bytes(b.Shared), b.Reread, humanize.Bytes(b.Checked))
 	}
 	if b.Mended {
 		fmt.Fprintln(out, "The damaged blocks that this backup needs were written again.")
@@ -115,7 +115,7 @@ func backupVerify(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return verb.Said(failed)
+			return verb.OnlyExitStatus(failed)
 		},
 	}
 }
@@ -132,7 +132,7 @@ func backupPrune(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "%s removed, %s freed.\n", humanize.Count(len(gone), "backup"), humanize.Bytes(freed))
+			fmt.Fprintf(call.Out, "%s removed, %s freed.\n", humanize.Plural(len(gone), "backup"), humanize.Bytes(freed))
 			return nil
 		},
 	}
@@ -164,14 +164,14 @@ backup that was not in it. At the end you see which backups are whole, and which
 
 // printRepaired prints for each backup whether it is whole.
 func printRepaired(out io.Writer, done *backups.Repaired) error {
-	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Count(done.Blocks, "block"),
+	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Plural(done.Blocks, "block"),
 		humanize.Bytes(done.Bytes), len(done.Rotten), humanize.Bytes(done.Wrote))
 	for i := range done.Backups {
 		b := &done.Backups[i]
 		switch {
-		case !b.Is.Whole():
+		case !b.Is.IsEmpty():
 			fmt.Fprintf(out, "%s lacks: %s.\n", b.ID, b.Is.String())
-		case !b.Was.Whole():
+		case !b.Was.IsEmpty():
 			fmt.Fprintf(out, "%s is whole again.\n", b.ID)
 		default:
 			fmt.Fprintf(out, "%s is whole.\n", b.ID)
@@ -181,7 +181,7 @@ func printRepaired(out io.Writer, done *backups.Repaired) error {
 	if lost == 0 {
 		return nil
 	}
-	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, humanize.Count(len(done.Backups), "backup")).
+	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, humanize.Plural(len(done.Backups), "backup")).
 		At(done.Where)
 	return p.Try("name another copy with --from, and the site of the backups with -C; orrery restore --file and --node restore what is whole")
 }

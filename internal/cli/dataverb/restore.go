@@ -49,7 +49,7 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 				return replaceNode(call.Session, call.Output, c, args[0], o)
 			}
 			if o.node != "" || len(o.files) > 0 {
-				return pick(call.Session, call.Output, c, args[0], o)
+				return extract(call.Session, call.Output, c, args[0], o)
 			}
 			return restoreSite(c.Context(), call.Session, call.Out, args[0], o.RestoreOptions)
 		},
@@ -88,17 +88,18 @@ func restoreSite(ctx context.Context, session *control.Session, out io.Writer, t
 	return verb.ShowNodes(ctx, session, out, r.Site, r.Nodes)
 }
 
-// pick extracts single files, or what one node has, from a backup.
-func pick(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
+// extract extracts single files, or what one node has, from a backup.
+func extract(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
-	if err := refuse(c, "applies to a whole site, not to --file and --node", "to", "replace", "trust-layers",
+	if err := refuseFlags(c, "applies to a whole site, not to --file and --node", "to", "replace", "trust-layers",
 		"yes-paths", "yes-replace", "yes-production",
 		"secrets-identity", "secrets-passphrase-file", "parallel", "without"); err != nil {
 		return err
 	}
-	done, err := backups.Pick(c.Context(), session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
+	done, err := backups.Extract(c.Context(), session, text,
+		backups.ExtractOptions{Node: o.node, Files: o.files, Dir: o.Dir})
 	if done == nil {
 		return err
 	}
@@ -108,13 +109,13 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 	if len(done.Without) > 0 {
 		fmt.Fprintf(to.Err, "orrery: not in the backup: volume %s\n", humanize.List(done.Without, 8))
 	}
-	printLacked(to.Err, done.Lacked)
+	printMissingAttributes(to.Err, done.Lacked)
 	return err
 }
 
 // replaceNode restores one node of the site from a backup, in place of its current state.
 func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
-	if err := refuse(c, "does not go with --node and --replace, which put one node back in its place",
+	if err := refuseFlags(c, "does not go with --node and --replace, which put one node back in its place",
 		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file",
 		"parallel"); err != nil {
 		return err
@@ -123,15 +124,15 @@ func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, tex
 	if done == nil {
 		return err
 	}
-	printLacked(to.Err, done.Lacked)
+	printMissingAttributes(to.Err, done.Lacked)
 	if err == nil {
-		printPutBack(to.Out, done.Site, done.Restored)
+		printRestored(to.Out, done.Site, done.Restored)
 	}
 	return err
 }
 
-// refuse returns an error with the reason why, if one of the flags is set.
-func refuse(c *cobra.Command, why string, flags ...string) error {
+// refuseFlags returns an error with the reason why, if one of the flags is set.
+func refuseFlags(c *cobra.Command, why string, flags ...string) error {
 	for _, flag := range flags {
 		if c.Flags().Changed(flag) {
 			return problem.New(problem.Usage, "--%s %s", flag, why).Try("leave it out")
@@ -140,11 +141,11 @@ func refuse(c *cobra.Command, why string, flags ...string) error {
 	return nil
 }
 
-// printLacked prints which attributes were not restored, because the target file system does not
+// printMissingAttributes prints which attributes were not restored, because the target file system does not
 // support them.
-func printLacked(errs io.Writer, lacked map[string]int) {
+func printMissingAttributes(errs io.Writer, lacked map[string]int) {
 	for what, n := range lacked {
 		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", sanitize.Line(what),
-			humanize.Count(n, "file"))
+			humanize.Plural(n, "file"))
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // Snapshot returns the command `orrery snapshot`.
 func Snapshot(call *verb.Call) *cobra.Command {
-	var with snapshots.Part
+	var with snapshots.Extras
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
 		Short: "Take a snapshot of nodes at one moment",
@@ -29,7 +29,7 @@ data is copied beforehand to keep the pause short. The length of the pause is pr
 and the last. On several hosts, nodes pause at one moment by the hosts' clocks, and all hosts have their part of the snapshot or none has. Volumes on NFS
 are not included. Snapshots are kept with the state of the site, on each host that of its own nodes.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			taken, err := snapshots.Take(ctx, call.Session, s, selectors, with)
 			if err != nil {
 				return err
@@ -47,8 +47,8 @@ are not included. Snapshots are kept with the state of the site, on each host th
 }
 
 func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
-	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, humanize.Count(len(t.Nodes), "node"),
-		humanize.Count(len(t.Volumes), "volume"), t.Seconds)
+	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, humanize.Plural(len(t.Nodes), "node"),
+		humanize.Plural(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
 		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
 	}
@@ -68,7 +68,7 @@ func snapshotList(call *verb.Call) *cobra.Command {
 		Use:   "ls",
 		Short: "List the snapshots of the site",
 		Args:  cobra.NoArgs,
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := snapshots.List(ctx, call.Session, s)
 			if err != nil {
 				return err
@@ -102,7 +102,7 @@ func snapshotRemove(call *verb.Call) *cobra.Command {
 		Use:   "rm ID...",
 		Short: "Delete snapshots",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, ids []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, ids []string) error {
 			return snapshots.Remove(ctx, call.Session, s, ids)
 		}),
 	}
@@ -118,12 +118,12 @@ func snapshotRestore(call *verb.Call) *cobra.Command {
 healthy. What they have written since is lost, but only once all of this has succeeded; otherwise it is put back.
 You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			done, err := snapshots.Restore(ctx, call.Session, s, args[0], args[1:])
 			if err != nil {
 				return err
 			}
-			printPutBack(call.Out, s.Name, done)
+			printRestored(call.Out, s.Name, done)
 			return nil
 		}),
 	}
@@ -132,13 +132,13 @@ You are asked for the site's name.`,
 	return c
 }
 
-// printPutBack prints what has been restored.
-func printPutBack(out io.Writer, name string, r *snapshots.Restored) {
+// printRestored prints what has been restored.
+func printRestored(out io.Writer, name string, r *snapshots.Restored) {
 	for _, why := range r.Left {
 		fmt.Fprintf(out, "Left as it is: volume %s.\n", why)
 	}
 	for _, what := range r.Lost {
 		fmt.Fprintf(out, "Not put back: %s.\n", what)
 	}
-	fmt.Fprintf(out, "%s: %s as in %s.\n", name, humanize.Count(r.Nodes, "node"), r.What)
+	fmt.Fprintf(out, "%s: %s as in %s.\n", name, humanize.Plural(r.Nodes, "node"), r.What)
 }

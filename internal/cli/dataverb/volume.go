@@ -52,7 +52,7 @@ func volumeList(call *verb.Call) *cobra.Command {
 					}
 					return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
 				})
-			if err == nil && !reply.Wanted(call.Out) {
+			if err == nil && !reply.IsJSON(call.Out) {
 				screen.Orphans(call.Out, orphans)
 			}
 			return err
@@ -104,7 +104,7 @@ compares everything on both sides and takes what differs from the volume. Make s
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
 			if key != "" { // as scheduled by a former version
-				return control.Unattended(call.Session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
+				return control.Unattended(call.Session, key).Run(c.Context(), apply.TriggerMirror, strings.Join(names, ""))
 			}
 			return volumes.Mirror(c.Context(), call.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(call.Out, m) })
 		},
@@ -129,7 +129,7 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 				if len(v.Deviations) > 0 {
 					differs[v.Volume+"/"+v.Node] = v.Deviations
 				}
-				if !reply.Wanted(call.Out) {
+				if !reply.IsJSON(call.Out) {
 					printCompared(call.Out, v)
 				}
 			})

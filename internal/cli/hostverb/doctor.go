@@ -20,11 +20,11 @@ func Doctor(call *verb.Call) *cobra.Command {
 		Long:  "Checks everything that nodes need of this machine. The exit status is 4 if something is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			facts := doctor.Look(call.Session.Dirs.State)
-			if err := table.Facts(call.Out, facts); err != nil || reply.Wanted(call.Out) {
+			facts := doctor.Examine(call.Session.Dirs.State)
+			if err := table.Facts(call.Out, facts); err != nil || reply.IsJSON(call.Out) {
 				return err
 			}
-			if missing := facts.Lacking(doctor.Needed); len(missing) > 0 {
+			if missing := facts.Unmet(doctor.Required); len(missing) > 0 {
 				fmt.Fprintf(call.Out, "\n%d things that nodes need are missing.\n", len(missing))
 				return problem.Status(problem.Unable)
 			}

@@ -21,13 +21,13 @@ import (
 )
 
 func hostDrain(call *verb.Call) *cobra.Command {
-	d := roster.Drain{Show: showMoves(call.Output)}
+	d := roster.Drain{Show: movesPrinter(call.Output)}
 	c := &cobra.Command{
 		Use: "drain HOST", Short: "Keep new nodes away from a host, and move those on it to others",
 		Long: `Puts a mark on a host that no node of the site comes to it any more, and moves those that are on it to hosts with room for them. What is to move is shown with the reason, and you are asked first. What cannot go is
 named, with the cure; the exit status is 4 then. The mark is on the host itself, so every machine that steers the site knows of it, and it survives a reboot; "orrery host undrain" takes it away.`,
 		Args: cobra.ExactArgs(1),
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			d.Host = args[0]
 			m, err := d.Run(ctx, call.Session, s)
 			if m == nil {
@@ -62,7 +62,7 @@ func printDrained(out io.Writer, m *roster.Moved, s *site.Site, stay bool, faile
 func hostUndrain(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "undrain HOST", Short: "Let nodes come to a host again that was drained", Args: cobra.ExactArgs(1),
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			drained, err := roster.Undrain(ctx, call.Session, s, args[0])
 			switch {
 			case err != nil:
@@ -77,10 +77,10 @@ func hostUndrain(call *verb.Call) *cobra.Command {
 	}
 }
 
-// showMoves returns a function that shows the user what is to be moved and how.
-func showMoves(to verb.Output) func(place.Moves, *plan.Plan) {
+// movesPrinter returns a function that shows the user what is to be moved and how.
+func movesPrinter(to verb.Output) func(place.Moves, *plan.Plan) {
 	return func(m place.Moves, p *plan.Plan) {
-		if reply.Wanted(to.Out) {
+		if reply.IsJSON(to.Out) {
 			return
 		}
 		table.Moves(to.Err, m)

@@ -30,13 +30,14 @@ The login must work without a question, and must be root or become root by sudo 
 
 func hostLs(call *verb.Call) *cobra.Command {
 	c := hostsVerb(call, "ls", "List the hosts of the site, whether they answer, and how many nodes they have",
-		(*hosts.Call).States, table.Hosts)
+		(*hosts.Connector).States, table.Hosts)
 	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many of its nodes they have. The exit status is 4 if one does not answer."
 	return c
 }
 
 func hostCheck(call *verb.Call) *cobra.Command {
-	c := hostsVerb(call, "check", "Check that the hosts of the site are reached, and fit for nodes", (*hosts.Call).Check,
+	c := hostsVerb(call, "check", "Check that the hosts of the site are reached, and fit for nodes",
+		(*hosts.Connector).Check,
 		table.HostsFit)
 	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; that the clocks
 are not more than two seconds apart; and that packets arrive from host to host as large as networks send them. The exit status is 4 if something is wrong.`
@@ -44,15 +45,15 @@ are not more than two seconds apart; and that packets arrive from host to host a
 }
 
 // hostsVerb returns a verb that prints the states of all hosts, as JSON or as a table.
-func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Call, context.Context) []hosts.State,
+func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Connector, context.Context) []hosts.State,
 	show func(io.Writer, []hosts.State) error) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-			all := look(call.Session.Call(s), ctx)
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			all := look(call.Session.Connector(s), ctx)
 			if err := show(call.Out, all); err != nil {
 				return err
 			}
-			if !table.HostsWrong(call.Err, all) {
+			if !table.HostProblems(call.Err, all) {
 				return problem.Status(problem.Unable)
 			}
 			return nil
@@ -63,8 +64,8 @@ func hostFacts(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine",
 		Args: cobra.ExactArgs(1),
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
-			facts, err := call.Session.Call(s).Facts(ctx, args[0])
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
+			facts, err := call.Session.Connector(s).Facts(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ into site.toml. All else in there stays as it is; nothing is committed. Where th
 			if err := reply.Answer(call.Out, added, func() { printAdded(call.Out, added) }); err != nil {
 				return err
 			}
-			return byHand(call.Out, added.Written, "Put this into site.toml:", added.Block)
+			return printManualEdit(call.Out, added.Written, "Put this into site.toml:", added.Block)
 		},
 	}
 	return verb.WithJSON(c, "print JSON")
@@ -107,12 +108,12 @@ func printAdded(out io.Writer, a *roster.Added) {
 	}
 }
 
-// byHand prints what the user must do in the site file, if it could not be changed.
-func byHand(out io.Writer, written bool, what, block string) error {
+// printManualEdit prints what the user must do in the site file, if it could not be changed.
+func printManualEdit(out io.Writer, written bool, what, block string) error {
 	if written {
 		return nil
 	}
-	if !reply.Wanted(out) {
+	if !reply.IsJSON(out) {
 		fmt.Fprintf(out, "%s\n\n%s\n", what, block)
 	}
 	return problem.Status(problem.Unable)
@@ -138,7 +139,7 @@ nodes or volumes are on the host ("orrery host drain" moves nodes away), and if 
 			}); err != nil {
 				return err
 			}
-			return byHand(call.Out, removed.Written, "Take this out of site.toml:", removed.Block)
+			return printManualEdit(call.Out, removed.Written, "Take this out of site.toml:", removed.Block)
 		},
 	}
 	return verb.WithJSON(c, "print JSON")

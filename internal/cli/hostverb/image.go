@@ -73,7 +73,7 @@ func imageGC(call *verb.Call) *cobra.Command {
 				size += i.Size
 				fmt.Fprintf(call.Out, "%sremoved %s  %s\n", at(i.Host), i.Digest, i.Title)
 			}
-			fmt.Fprintf(call.Out, "%s removed, %d MiB freed.\n", humanize.Count(len(gone), "layer"), size>>20)
+			fmt.Fprintf(call.Out, "%s removed, %d MiB freed.\n", humanize.Plural(len(gone), "layer"), size>>20)
 			return err
 		},
 	}
@@ -107,7 +107,7 @@ func imageVerify(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return verb.Said(wrong)
+			return verb.OnlyExitStatus(wrong)
 		},
 	}
 	hostsFlag(c, &names)

@@ -14,19 +14,19 @@ import (
 	"orrery/internal/journal/hook"
 )
 
-// Inner returns the verbs that Orrery itself runs, and not its users.
-func Inner(call *verb.Call) []*cobra.Command {
+// Internal returns the verbs that Orrery itself runs, and not its users.
+func Internal(call *verb.Call) []*cobra.Command {
 	return []*cobra.Command{helper(call.Session), hooks(call), thaw(call), hostRun(call)}
 }
 
 // helper serves requests from a control host, which starts it by ssh.
 func helper(s *control.Session) *cobra.Command {
 	return &cobra.Command{
-		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
+		Use: here.HelperVerb, Hidden: true, Args: cobra.NoArgs,
 		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
 		RunE: func(c *cobra.Command, _ []string) error {
-			overdue.WaitAgain(c.Context(), s)
-			return here.This{Dirs: s.Dirs, Version: s.Version}.Help(c.Context(), lab.Bench{Session: s})
+			overdue.RestartWaiters(c.Context(), s)
+			return here.LocalMachine{Dirs: s.Dirs, Version: s.Version}.ServeHelper(c.Context(), lab.Runner{Session: s})
 		},
 	}
 }

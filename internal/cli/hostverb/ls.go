@@ -27,7 +27,7 @@ func Ls(call *verb.Call) *cobra.Command {
 				if r.Gone {
 					dir += " (gone)"
 				}
-				return []any{r.Key(), r.Word(), fmt.Sprintf("%d of %d run", r.Running, r.Nodes), dir}
+				return []any{r.Key(), r.Text(), fmt.Sprintf("%d of %d run", r.Running, r.Nodes), dir}
 			})
 		}),
 	}, "print JSON")

@@ -46,15 +46,15 @@ func printPulled(out io.Writer, p *layers.Pulled) {
 		fmt.Fprintf(out, "%s has no nodes, so it needs no packages.\n", p.Site)
 		return
 	}
-	all := humanize.Count(p.Debian, "Debian package") + " and " + humanize.Count(p.Python, "Python package")
-	if p.New() {
+	all := humanize.Plural(p.Debian, "Debian package") + " and " + humanize.Plural(p.Python, "Python package")
+	if p.Changed() {
 		fmt.Fprintf(out, "%s: %s; %d were fetched and %d copied from this host's cache, %d MiB.\n", p.Dir, all, p.Fetched,
 			p.Cached, p.Bytes>>20)
 	} else {
 		fmt.Fprintf(out, "%s: nothing to fetch: %s are there.\n", p.Dir, all)
 	}
 	if p.Removed > 0 {
-		fmt.Fprintf(out, "%s that no layer needs removed.\n", humanize.Count(p.Removed, "file"))
+		fmt.Fprintf(out, "%s that no layer needs removed.\n", humanize.Plural(p.Removed, "file"))
 	}
 	if p.Apt != "" {
 		fmt.Fprintf(out, "To build from it, add to site.toml:\n\n[mirror]\napt  = %q\npypi = %q\n", p.Apt, p.PyPI)

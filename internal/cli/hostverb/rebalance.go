@@ -26,11 +26,11 @@ func Rebalance(call *verb.Call) *cobra.Command {
 		Long: `Proposes which nodes of the site to move to other hosts, and why: first those of groups with spread = "host" that are too many on one host, then those that make one host fuller than others. They are as few as may
 be, since each node that moves stands still for a moment. Nodes with host = in the site file, and those that a device of their host ties to it, are left where they are. You are asked before anything is done.
 With --dry-run, nothing is; the exit status is 0 then if there is nothing to move and 10 if there is.`,
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			if dry {
 				return propose(ctx, call.Session, call.Out, s)
 			}
-			m, err := roster.Rebalance(ctx, call.Session, s, showMoves(call.Output))
+			m, err := roster.Rebalance(ctx, call.Session, s, movesPrinter(call.Output))
 			if m == nil {
 				return err
 			}
@@ -51,7 +51,7 @@ With --dry-run, nothing is; the exit status is 0 then if there is nothing to mov
 
 // propose prints what would be moved.
 func propose(ctx context.Context, session *control.Session, out io.Writer, s *site.Site) error {
-	moves, err := roster.Propose(ctx, session, s)
+	moves, err := roster.ProposeMoves(ctx, session, s)
 	if err != nil {
 		return err
 	}

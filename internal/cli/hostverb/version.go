@@ -27,7 +27,7 @@ func Version(call *verb.Call) *cobra.Command {
 					}
 				}
 			}
-			if reply.Wanted(call.Out) {
+			if reply.IsJSON(call.Out) {
 				return reply.JSON(call.Out, map[string]string{"version": call.Session.Version,
 					"revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}

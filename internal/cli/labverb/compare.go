@@ -23,7 +23,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 		Example: "  orrery lab compare --html compared.html A1 A2 A3 -- B1 B2 B3\n  orrery lab compare default-20261101-120000 default-20261122-120000",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			before, after, err := sides(c, args)
+			before, after, err := splitRuns(c, args)
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 				}
 			}
 			switch {
-			case reply.Wanted(call.Out):
+			case reply.IsJSON(call.Out):
 				return compared.JSON(reply.Result(call.Out))
 			case markdown:
 				return compared.Markdown(call.Out)
@@ -55,9 +55,9 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 	return c
 }
 
-// sides splits the arguments of a command into runs before and after a change. They are separated
+// splitRuns splits the arguments of a command into runs before and after a change. They are separated
 // by --, which is optional if there are two.
-func sides(c *cobra.Command, args []string) (before, after []string, err error) {
+func splitRuns(c *cobra.Command, args []string) (before, after []string, err error) {
 	at := c.ArgsLenAtDash()
 	if at < 0 && len(args) == 2 {
 		at = 1

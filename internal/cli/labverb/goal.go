@@ -43,10 +43,10 @@ func readExperiment(args []string, on string) (*experiment.Experiment, error) {
 	return lab.Read(args[0], on)
 }
 
-// asked returns the goal set by the flags.
-func (f *goalFlags) asked() (g lab.Goal, err error) {
+// parse returns the goal set by the flags.
+func (f *goalFlags) parse() (g lab.Goal, err error) {
 	g = f.goal
-	if g.Until, err = difference(f.until); err != nil {
+	if g.Until, err = parseDifference(f.until); err != nil {
 		return g, err
 	}
 	if f.command.Flags().Changed("rounds") && g.Keep == 0 {
@@ -58,9 +58,10 @@ func (f *goalFlags) asked() (g lab.Goal, err error) {
 	return g, g.Check()
 }
 
-// repeated runs an experiment as often as requested, each time with a new bundle. Then it prints
+// runRepeatedly runs an experiment as often as requested, each time with a new bundle. Then it prints
 // how to compare the runs.
-func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options) (*lab.Written, error)) error {
+func (f *goalFlags) runRepeatedly(out io.Writer, o lab.Options,
+	run func(lab.Options) (*lab.StoredReport, error)) error {
 	var made []string
 	to, asked := o.To, *o.Experiment
 	for n := 1; n <= f.repeat; n++ {
@@ -82,8 +83,8 @@ func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options)
 	return nil
 }
 
-// difference parses a difference such as 10%, or returns 0 for an empty text.
-func difference(text string) (float64, error) {
+// parseDifference parses a difference such as 10%, or returns 0 for an empty text.
+func parseDifference(text string) (float64, error) {
 	if text == "" {
 		return 0, nil
 	}

@@ -30,9 +30,9 @@ func TestGoal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := f.asked()
+		got, err := f.parse()
 		switch {
-		case want == nil && problem.Exit(err) != int(problem.Usage):
+		case want == nil && problem.ExitCode(err) != int(problem.Usage):
 			t.Errorf("%s: %+v, %v", line, got, err)
 		case want != nil && (err != nil || got != *want):
 			t.Errorf("%s: %+v, %v", line, got, err)
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var to []string
-	run := func(o lab.Options) (*lab.Written, error) {
+	run := func(o lab.Options) (*lab.StoredReport, error) {
 		if o.Experiment.Rounds != 10 {
 			t.Errorf("%d rounds: it is another experiment", o.Experiment.Rounds)
 		}
@@ -57,16 +57,16 @@ func TestRun(t *testing.T) {
 		if to = append(to, o.To); len(to) == 5 {
 			return nil, errors.New("no room")
 		}
-		return &lab.Written{Dir: o.To}, nil
+		return &lab.StoredReport{Dir: o.To}, nil
 	}
 	o := lab.Options{Experiment: &experiment.Experiment{Rounds: 10}, To: "/srv/x"}
 	var out bytes.Buffer
-	if err := f.repeated(&out, o, run); err != nil ||
+	if err := f.runRepeatedly(&out, o, run); err != nil ||
 		!strings.Contains(out.String(), "orrery lab compare /srv/x-1 /srv/x-2 /srv/x-3 -- ") ||
 		!slices.Equal(to, []string{"/srv/x-1", "/srv/x-2", "/srv/x-3"}) {
 		t.Errorf("%v, %q, %v", to, out.String(), err)
 	}
-	if err := f.repeated(&out, o, run); err == nil || len(to) != 5 {
+	if err := f.runRepeatedly(&out, o, run); err == nil || len(to) != 5 {
 		t.Errorf("%v, %v", to, err)
 	}
 }

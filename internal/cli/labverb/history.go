@@ -29,7 +29,7 @@ the last runs of one experiment on this host.`,
 					return err
 				}
 			}
-			if reply.Wanted(call.Out) {
+			if reply.IsJSON(call.Out) {
 				return h.JSON(reply.Result(call.Out))
 			}
 			err = h.Text(call.Out)

@@ -39,14 +39,14 @@ func list(call *verb.Call) *cobra.Command {
 			}
 			heads, err := bundle.List(dir)
 			if heads == nil {
-				heads = []bundle.Head{}
+				heads = []bundle.Manifest{}
 			}
-			if len(heads) == 0 && !reply.Wanted(call.Out) {
+			if len(heads) == 0 && !reply.IsJSON(call.Out) {
 				fmt.Fprintf(call.Out, "No bundles in %s. orrery lab run makes one.\n", dir)
 				return err
 			}
 			return errors.Join(table.List(call.Out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE",
-				func(h bundle.Head) []any {
+				func(h bundle.Manifest) []any {
 					return []any{h.ID, table.Minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)),
 						h.Title}
 				}), err)
@@ -71,7 +71,7 @@ func report(call *verb.Call) *cobra.Command {
 }
 
 // printWritten prints the summary of a report, if there is one, and the path of the rest.
-func printWritten(out io.Writer, made *lab.Written) error {
+func printWritten(out io.Writer, made *lab.StoredReport) error {
 	if made == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func check(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, humanize.Count(c.Figures, "figure"))
+			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, humanize.Plural(c.Figures, "figure"))
 			return nil
 		},
 	}

@@ -33,15 +33,15 @@ If a run was interrupted or killed, run the same command to resume.`,
 				_, err := call.Out.Write(e.Text)
 				return err
 			}
-			if e, err = e.Of(only); err != nil {
+			if e, err = e.WithTests(only); err != nil {
 				return err
 			}
-			goal, err := flags.asked()
+			goal, err := flags.parse()
 			if err != nil {
 				return err
 			}
-			return flags.repeated(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh,
-				Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
+			return flags.runRepeatedly(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh,
+				Orrery: call.Session.Version}, func(o lab.Options) (*lab.StoredReport, error) {
 				made, err := lab.RunOn(c.Context(), call.Session, labWatch{screen.NewExperiment(call.Err), call.Output}, on, o)
 				return made, errors.Join(err, printWritten(call.Out, made))
 			})
@@ -62,8 +62,8 @@ type labWatch struct {
 	verb.Output
 }
 
-// Aside stores the output about nodes that are recreated.
-func (l labWatch) Aside() (w control.Watcher, show func()) {
+// Deferred stores the output about nodes that are recreated.
+func (l labWatch) Deferred() (w control.Watcher, show func()) {
 	var said bytes.Buffer
 	return verb.Watcher{Output: verb.Output{Out: l.Out, Err: &said}}, func() { _, _ = l.Err.Write(said.Bytes()) }
 }

@@ -34,7 +34,7 @@ SPEAD headers, without UDP's and IP's. Bursts are sent by a schedule: of up to 6
 With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1}, is a trial, and gives a line.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if o.To, err = endpoint(args[0]); err != nil {
+			if o.To, err = parseEndpoint(args[0]); err != nil {
 				return err
 			}
 			if rate < 0 || length <= 0 || heaps < 0 {
@@ -49,7 +49,7 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 			if session {
 				return s.Serve(c.Context(), in, out)
 			}
-			sent, err := s.Once(c.Context(), heaps, spead.Order{Rate: rate, Seconds: length.Seconds()})
+			sent, err := s.SendOnce(c.Context(), heaps, spead.Order{Rate: rate, Seconds: length.Seconds()})
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func receive(in io.Reader, out io.Writer) *cobra.Command {
 asked to end (SIGTERM). With --session it does so for each "begin" on standard input, until "end" or the end of the streams.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if o.At, err = endpoint(args[0]); err != nil {
+			if o.At, err = parseEndpoint(args[0]); err != nil {
 				return err
 			}
 			r, err := spead.Listen(o)
@@ -113,8 +113,8 @@ asked to end (SIGTERM). With --session it does so for each "begin" on standard i
 	return c
 }
 
-// endpoint parses an address and a port, both numeric, because nodes may have no resolver.
-func endpoint(text string) (netip.AddrPort, error) {
+// parseEndpoint parses an address and a port, both numeric, because nodes may have no resolver.
+func parseEndpoint(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Port() == 0 {
 		return at, problem.New(problem.Usage, "%q is not an address with a port", text).Try("such as 10.8.67.11:7148")

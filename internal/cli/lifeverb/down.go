@@ -33,7 +33,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 			if name != "" {
 				return downNamed(c.Context(), call.Session, call.Out, name, args, volumes)
 			}
-			return call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			return call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 				result, err := sites.Down(ctx, call.Session, s, selectors, volumes)
 				return printDown(call.Out, s.Name, result, err)
 			})(c, args)
@@ -44,7 +44,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
 	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
 	call.AgreeFlag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
-	return value.Ending(c, &call.Session.Ending)
+	return value.EndingFlags(c, &call.Session.Ending)
 }
 
 // downNamed takes down a site that is known to this host, without its directory.
@@ -65,21 +65,21 @@ func printDown(out io.Writer, name string, r *apply.Result, err error) error {
 	case r == nil:
 		fmt.Fprintf(out, "%s: nothing to take down.\n", name)
 	default:
-		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, humanize.Count(done(r.Done, plan.DestroyNode), "node"),
-			kept(done(r.Done, plan.RemoveVolume)))
+		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, humanize.Plural(countDone(r.Done, plan.DestroyNode), "node"),
+			volumesKept(countDone(r.Done, plan.RemoveVolume)))
 	}
 	return nil
 }
 
-// done counts the steps of a kind.
-func done(steps []*plan.Step, kind plan.Kind) int {
+// countDone counts the steps of a kind.
+func countDone(steps []*plan.Step, kind plan.Kind) int {
 	return len(slices.DeleteFunc(slices.Clone(steps), func(s *plan.Step) bool { return s.Kind != kind }))
 }
 
-func kept(removed int) string {
+func volumesKept(removed int) string {
 	if removed > 0 {
 		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.",
-			humanize.Count(removed, "volume"))
+			humanize.Plural(removed, "volume"))
 	}
 	return " Volumes, layers, host keys and the journal are kept."
 }

@@ -22,7 +22,7 @@ func Move(call *verb.Call) *cobra.Command {
 		Short: "Move nodes to another host with all that is theirs",
 		Long: `Moves nodes with what they have written, their own volumes, SSH host keys, name, addresses and MACs. They are copied while they run; then they stop, the rest is copied, and they start on the other host.
 If that fails before a node was given away, it goes on where it was. What was cut short is brought to its end by the next run of the same command, or of orrery up.`,
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 			if preview {
 				p, err := nodes.MovePlan(ctx, call.Session, s, selectors, to)
 				if err != nil {

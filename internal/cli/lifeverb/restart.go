@@ -11,5 +11,5 @@ import (
 // Restart returns the command `orrery restart`.
 func Restart(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
-	return value.Ending(c, &call.Session.Ending)
+	return value.EndingFlags(c, &call.Session.Ending)
 }

@@ -23,7 +23,7 @@ A release that was on trial is watched again; if its time is over, the nodes ret
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := overdue.ResumeExpiries(c.Context(), call.Session)
-			keys, failed := overdue.ResumeAlone(c.Context(), call.Session)
+			keys, failed := overdue.ResumeHost(c.Context(), call.Session)
 			err = errors.Join(err, failed)
 			for _, m := range call.Session.Register().SitesUp() {
 				if slices.Contains(keys, m.Key()) {

@@ -11,5 +11,5 @@ import (
 // Stop returns the command `orrery stop`.
 func Stop(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop)
-	return value.Ending(c, &call.Session.Ending)
+	return value.EndingFlags(c, &call.Session.Ending)
 }

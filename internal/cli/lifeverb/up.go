@@ -30,7 +30,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 			if dry {
 				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
 			}
-			return call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			return call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 				return bringUp(ctx, call.Session, call.Output, s, selectors, how)
 			})(c, args)
 		},

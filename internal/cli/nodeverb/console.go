@@ -30,7 +30,7 @@ One person at a time has the console of a node.
 With --log, or where the output is no terminal, it prints the last lines and ends. They are kept when the node stops.`,
 		Example: "  orrery console db\n  orrery console db --log --lines 50",
 		Args:    cobra.ExactArgs(1),
-		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			if lines < 0 {
 				return problem.New(problem.Usage, "--lines %d: there is no such number of lines", lines).Try("--lines 200")
 			}
@@ -39,11 +39,11 @@ With --log, or where the output is no terminal, it prints the last lines and end
 			if err != nil {
 				return err
 			}
-			if log || !host.IsTerminal(call.In) || !host.IsTerminal(screen.Unshown(call.Out)) {
+			if log || !host.IsTerminal(call.In) || !host.IsTerminal(screen.Raw(call.Out)) {
 				return printLast(to.Out, at, lines)
 			}
-			return control.Noted(call.Session, s, func() error {
-				line, err := at.Take(ctx, control.Holder(call.Session))
+			return control.JournalIfMember(call.Session, s, func() error {
+				line, err := at.Attach(ctx, control.Holder(call.Session))
 				if err != nil {
 					return err
 				}
@@ -63,7 +63,7 @@ With --log, or where the output is no terminal, it prints the last lines and end
 
 // printLast prints the last lines of a console.
 func printLast(out io.Writer, at *nodes.Console, lines int) error {
-	text, err := at.Last(lines)
+	text, err := at.LastLines(lines)
 	if err != nil {
 		return err
 	}

@@ -26,9 +26,9 @@ func Cp(call *verb.Call) *cobra.Command {
 SELECTOR:PATH copies to each of several nodes, or from each of them into a directory NODE below the destination. The exit status is 100 + the number of nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			last := len(args) - 1
-			c, err := nodes.NewCopying(ctx, call.Session, s, args[:last], args[last])
+			c, err := nodes.NewCopyJob(ctx, call.Session, s, args[:last], args[last])
 			if err != nil {
 				return err
 			}
@@ -43,12 +43,12 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 	return verb.WithJSON(c, "print how it ended with each node, as a list in JSON")
 }
 
-func copyAll(ctx context.Context, to verb.Output, c *nodes.Copying) error {
+func copyAll(ctx context.Context, to verb.Output, c *nodes.CopyJob) error {
 	show := screen.NewMeter(to.Err, "copied")
 	defer show.Close()
-	if c.Nodes == nil || !reply.Wanted(to.Out) && !c.Several() {
+	if c.Nodes == nil || !reply.IsJSON(to.Out) && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
-	endings, err := c.Each(ctx, speech.Of(to.Out, to.Err, c.Nodes, false), show.Add)
+	endings, err := c.Each(ctx, speech.New(to.Out, to.Err, c.Nodes, false), show.Add)
 	return speech.Tally(to.Err, endings, err)
 }

@@ -32,9 +32,9 @@ and "error" says why) and the first MiB of its output.`,
 			}
 			o.Command, o.Stdin, o.Fixed = args[dash:], call.In, c.Flags().Changed("parallel")
 			to := call.Raw(raw)
-			return call.OnHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
+			return call.WithHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o,
-					func(of []*site.Node) nodes.Speech { return speech.Of(to.Out, to.Err, of, grouped) })
+					func(of []*site.Node) nodes.Output { return speech.New(to.Out, to.Err, of, grouped) })
 				return speech.Tally(to.Err, endings, err)
 			})(c, args[:dash])
 		},

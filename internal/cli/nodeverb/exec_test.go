@@ -46,9 +46,9 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 
 // sayAll makes nodes print as in exec.
 func sayAll(t *testing.T, to verb.Output, of []*site.Node, runners map[string]host.Runner) {
-	c := &nodes.Crowd{Nodes: of, Runners: runners, Parallel: 1}
-	_, _ = c.Speak(t.Context(), speech.Prefixed(to.Out, to.Err, of, false),
-		func(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
+	c := &nodes.Group{Nodes: of, Runners: runners, Parallel: 1}
+	_, _ = c.RunShown(t.Context(), speech.Prefixed(to.Out, to.Err, of, false),
+		func(ctx context.Context, _ int, in host.Runner, to nodes.NodeOutput) error {
 			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.Out()})
 		})
 }
@@ -63,19 +63,19 @@ func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n"
 func TestConsoleOnScreen(t *testing.T) {
 	at := &nodes.Console{Console: paper{}, Node: "db"}
 	print := func(out io.Writer) { _ = printLast(out, at, 10) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(screen.Shown(terminal)) })
+	sent := need.OnScreen(t, func(terminal *os.File) { print(screen.Escaped(terminal)) })
 	wantPlain(t, strings.ReplaceAll(sent, "\r\n", "\n"))
 	if !strings.Contains(sent, `\x1b[1mKernel panic`) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {
-		print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}.Raw(true).Out)
+		print(verb.Output{Out: screen.Escaped(terminal), Err: screen.Escaped(terminal)}.Raw(true).Out)
 	})
 	if !strings.Contains(sent, "\x1b[1mKernel panic") {
 		t.Errorf("raw, the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	if print(screen.Shown(&out)); out.String() != "\x1b[1mKernel panic\n"+hostile+"\n" {
+	if print(screen.Escaped(&out)); out.String() != "\x1b[1mKernel panic\n"+hostile+"\n" {
 		t.Errorf("a pipe is sent %q", out.String())
 	}
 }
@@ -87,20 +87,20 @@ func TestExecOnScreen(t *testing.T) {
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
 	print := func(to verb.Output) { sayAll(t, to, node, runners) }
 	sent := need.OnScreen(t, func(terminal *os.File) {
-		print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)})
+		print(verb.Output{Out: screen.Escaped(terminal), Err: screen.Escaped(terminal)})
 	})
 	wantPlain(t, sent)
 	if !strings.HasPrefix(sent, "n | "+sanitize.Text(hostile)+"\nn | whole\n") {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {
-		print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}.Raw(true))
+		print(verb.Output{Out: screen.Escaped(terminal), Err: screen.Escaped(terminal)}.Raw(true))
 	})
 	if !strings.Contains(sent, hostile) {
 		t.Errorf("with --raw the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	print(verb.Output{Out: screen.Shown(&out), Err: io.Discard})
+	print(verb.Output{Out: screen.Escaped(&out), Err: io.Discard})
 	if out.String() != "n | "+hostile+"\nn | whole\n" {
 		t.Errorf("a pipe is sent %q", out.String())
 	}

@@ -22,12 +22,12 @@ func Forward(call *verb.Call) *cobra.Command {
 		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
-			w, err := nodes.WayTo(call.Session, s, args[0])
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			w, err := nodes.FindNodePort(call.Session, s, args[0])
 			if err != nil {
 				return err
 			}
-			if _, err := w.In(ctx); err != nil {
+			if _, err := w.Runner(ctx); err != nil {
 				return err
 			}
 			l, err := nodes.ListenOnLoopback(listen, w.Port)
@@ -35,7 +35,7 @@ func Forward(call *verb.Call) *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(call.Out, "http://%s/ -> %s\n", l.Addr(), args[0])
-			nodes.Relay(ctx, l, w.Dial, complainer(call.Err))
+			nodes.Forward(ctx, l, w.Dial, errorPrinter(call.Err))
 			return nil
 		}),
 	}
@@ -45,8 +45,8 @@ func Forward(call *verb.Call) *cobra.Command {
 	return c
 }
 
-// complainer returns a function that prints errors, but not the same error twice in a row.
-func complainer(errs io.Writer) func(error) {
+// errorPrinter returns a function that prints errors, but not the same error twice in a row.
+func errorPrinter(errs io.Writer) func(error) {
 	var mu sync.Mutex
 	last := ""
 	return func(err error) {

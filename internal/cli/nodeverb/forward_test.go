@@ -25,14 +25,14 @@ func TestRelayComplainsOnce(t *testing.T) {
 	}
 	defer near.Close()
 	works := make(chan bool, 10)
-	go nodes.Relay(t.Context(), near, func(context.Context) (net.Conn, error) {
+	go nodes.Forward(t.Context(), near, func(context.Context) (net.Conn, error) {
 		if !<-works {
 			return nil, problem.New(problem.Failed, "nothing listens")
 		}
 		c, other := net.Pipe()
 		other.Close()
 		return c, nil
-	}, complainer(call.Err))
+	}, errorPrinter(call.Err))
 	for _, how := range []bool{false, false, true, false} {
 		works <- how
 		c, err := net.Dial("tcp", near.Addr().String())

@@ -25,7 +25,7 @@ func Journal(call *verb.Call) *cobra.Command {
 		Use:   "journal",
 		Short: "Show who did what to this site on its hosts, when, and how it ended",
 		Args:  cobra.NoArgs,
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			h, err := logs.Read(ctx, call.Session, s, runs)
 			if err != nil {
 				return err
@@ -33,7 +33,7 @@ func Journal(call *verb.Call) *cobra.Command {
 			for _, name := range slices.Sorted(maps.Keys(h.Damaged)) {
 				bad := h.Damaged[name]
 				fmt.Fprintf(call.Err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name,
-					humanize.Count(len(bad), "line"), humanize.List(bad, 8))
+					humanize.Plural(len(bad), "line"), humanize.List(bad, 8))
 			}
 			return errors.Join(reply.Answer(call.Out, h.Entries, func() { table.Journal(call.Out, h.Entries, steps) }), h.Silent)
 		}),

@@ -31,14 +31,14 @@ layer instead.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			to := call.Raw(raw)
 			if layer != "" {
-				return call.AsRoot(func(*cobra.Command, []string) error { return logs.OfLayer(call.Session, layer, to.Out) })(c,
+				return call.AsRoot(func(*cobra.Command, []string) error { return logs.PrintLayer(call.Session, layer, to.Out) })(c,
 					args)
 			}
 			o.Moved = func(node string, release int) {
 				fmt.Fprintf(to.Err, "orrery: release %s is live on node %s now; its journal continues from there.\n",
 					site.ReleaseName(release), node)
 			}
-			return call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			return call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 				if len(args) == 0 {
 					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
 				}
@@ -59,13 +59,13 @@ layer instead.`,
 func printLogs(ctx context.Context, session *control.Session, s *site.Site, to verb.Output, of string,
 	o logs.Options) error {
 	if _, one := s.Node(of); one {
-		absent, err := logs.OfNode(ctx, session, s, of, o, to.Out, to.Err)
+		absent, err := logs.PrintNode(ctx, session, s, of, o, to.Out, to.Err)
 		if err == nil && absent != nil {
 			fmt.Fprintf(to.Err, "orrery: %v\n", absent)
 		}
 		return err
 	}
-	endings, err := logs.Of(ctx, session, s, of, o, func(of []*site.Node) nodes.Speech {
+	endings, err := logs.Print(ctx, session, s, of, o, func(of []*site.Node) nodes.Output {
 		return speech.Prefixed(to.Out, to.Err, of, false)
 	})
 	if err != nil || len(nodes.Failed(endings)) == 0 {

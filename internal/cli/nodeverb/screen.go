@@ -27,15 +27,15 @@ press Ctrl-C. Give it to a viewer on this host, as in "vncviewer SOCKET", or tak
 With --png, it writes a picture of what is on the screen now, and ends.`,
 		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
 		Args:    cobra.ExactArgs(1),
-		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			of, err := nodes.ScreenOf(ctx, call.Session, s, args[0])
 			if err != nil {
 				return err
 			}
 			if file != "" {
-				return paint(ctx, call.Out, of, file)
+				return writePicture(ctx, call.Out, of, file)
 			}
-			return control.Noted(call.Session, s, func() error { return serveScreen(ctx, call.Output, args[0], of) })
+			return control.JournalIfMember(call.Session, s, func() error { return serveScreen(ctx, call.Output, args[0], of) })
 		})),
 	}
 	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")
@@ -56,18 +56,18 @@ func serveScreen(ctx context.Context, to verb.Output, name string, of host.Scree
 	}
 	fmt.Fprintln(to.Out, l.Addr())
 	fmt.Fprintf(to.Err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
-	nodes.Relay(ctx, l, of.Open, complainer(to.Err))
+	nodes.Forward(ctx, l, of.Open, errorPrinter(to.Err))
 	return nil
 }
 
-// paint writes a picture of a screen.
-func paint(ctx context.Context, out io.Writer, of host.Screen, file string) error {
+// writePicture writes a picture of a screen.
+func writePicture(ctx context.Context, out io.Writer, of host.Screen, file string) error {
 	picture, err := of.Picture(ctx)
 	if err != nil {
 		return err
 	}
 	if file == "-" {
-		_, err = screen.Unshown(out).Write(picture)
+		_, err = screen.Raw(out).Write(picture)
 		return err
 	}
 	return host.WriteNamed(file, picture, 0o600)

@@ -19,11 +19,11 @@ func Shell(call *verb.Call) *cobra.Command {
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a terminal in a node, or run one command there",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
-			if _, err := control.Declared(s, args[0]); err != nil {
+		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			if _, err := control.DeclaredNode(s, args[0]); err != nil {
 				return err
 			}
-			in, err := way.Into(ctx, call.Session, s, args[0])
+			in, err := way.Runner(ctx, call.Session, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func Shell(call *verb.Call) *cobra.Command {
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}
-			return screen.Ended(control.Noted(call.Session, s, func() error { return in.Run(ctx, command) }))
+			return screen.OnlyExitStatus(control.JournalIfMember(call.Session, s, func() error { return in.Run(ctx, command) }))
 		}),
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")

@@ -29,7 +29,7 @@ import (
 
 // Status returns the command `orrery status`.
 func Status(call *verb.Call) *cobra.Command {
-	how := survey{session: call.Session, Output: call.Output}
+	how := statusView{session: call.Session, Output: call.Output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
 		Short: "Show how the nodes are",
@@ -40,7 +40,7 @@ The exit status is 11 if a node is not as declared.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			how.selectors = args
 			if how.watch {
-				return how.again(c.Context(), call.In)
+				return how.repeat(c.Context(), call.In)
 			}
 			return how.show(c.Context(), screen.Width(call.Out))
 		},
@@ -53,8 +53,8 @@ The exit status is 11 if a node is not as declared.`,
 	return verb.WithJSON(c, "print JSON")
 }
 
-// A survey has the options of status, and the state of a watch.
-type survey struct {
+// A statusView has the options of status, and the state of a watch.
+type statusView struct {
 	session *control.Session
 	verb.Output
 	selectors           []string
@@ -63,7 +63,7 @@ type survey struct {
 }
 
 // show prints the state of the nodes once.
-func (v *survey) show(ctx context.Context, width int) error {
+func (v *statusView) show(ctx context.Context, width int) error {
 	s, err := v.session.Load()
 	if err != nil {
 		return err
@@ -85,31 +85,32 @@ func (v *survey) show(ctx context.Context, width int) error {
 	if r.Silent != nil {
 		v.session.Trouble(s.Key(), r.Silent)
 	}
-	r.SickFirst()
+	r.UnhealthyFirst()
 	if err = table.Nodes(v.Out, r.Nodes, v.usage, width); err == nil {
-		if !reply.Wanted(v.Out) {
+		if !reply.IsJSON(v.Out) {
 			table.Emulated(v.Out, r.Nodes)
 		}
-		err = overdue.UnderWayOn(ctx, v.session, s, r.Fleet)
+		err = overdue.ReportPendingOn(ctx, v.session, s, r.Fleet)
 	}
-	return cmp.Or(err, verdict(r.Nodes))
+	return cmp.Or(err, exitStatus(r.Nodes))
 }
 
-func verdict(rows []status.Node) error {
-	if slices.ContainsFunc(rows, func(r status.Node) bool { return !r.Quarantine && !r.Good() }) {
+func exitStatus(rows []status.Node) error {
+	if slices.ContainsFunc(rows, func(r status.Node) bool { return !r.Quarantine && !r.IsGood() }) {
 		return problem.Status(problem.Unhealthy)
 	}
 	return nil
 }
 
-// everySecond is the interval of status --watch.
-const everySecond = time.Second
+// watchInterval is the interval of status --watch.
+const watchInterval = time.Second
 
-// again prints the state of the nodes repeatedly until it is interrupted. On a terminal it updates
+// repeat prints the state of the nodes repeatedly until it is interrupted. On a terminal it updates
 // the screen, and otherwise it prints one table after the other.
-func (v *survey) again(ctx context.Context, in io.Reader) error {
-	if terminal, ok := screen.Of(v.Out); ok {
-		return screen.Watch(ctx, in, terminal, everySecond, func(width int) ([]string, error) { return v.frame(ctx, width) })
+func (v *statusView) repeat(ctx context.Context, in io.Reader) error {
+	if terminal, ok := screen.TerminalOf(v.Out); ok {
+		return screen.Watch(ctx, in, terminal, watchInterval,
+			func(width int) ([]string, error) { return v.frame(ctx, width) })
 	}
 	for {
 		err := v.show(ctx, 0)
@@ -122,14 +123,14 @@ func (v *survey) again(ctx context.Context, in io.Reader) error {
 		} else {
 			fmt.Fprintln(v.Out)
 		}
-		if host.Pause(ctx, everySecond) != nil {
+		if host.Sleep(ctx, watchInterval) != nil {
 			return nil
 		}
 	}
 }
 
 // frame returns the state of the nodes as lines, or an error to show instead.
-func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
+func (v *statusView) frame(ctx context.Context, width int) ([]string, error) {
 	var text bytes.Buffer
 	session, now := *v.session, *v
 	now.session, now.Output = &session, verb.Output{Out: &text, Err: &text}

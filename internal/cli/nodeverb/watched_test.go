@@ -75,8 +75,8 @@ func TestPaint(t *testing.T) {
 	var out bytes.Buffer
 	call := &verb.Call{Output: verb.Output{Out: &out}}
 	file := filepath.Join(t.TempDir(), "win.png")
-	if err := errors.Join(paint(t.Context(), call.Out, film{}, file),
-		paint(t.Context(), call.Out, film{}, "-")); err != nil {
+	if err := errors.Join(writePicture(t.Context(), call.Out, film{}, file),
+		writePicture(t.Context(), call.Out, film{}, "-")); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "\x89PNG" || out.String() != "\x89PNG" {

@@ -39,32 +39,34 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 			}
 			return nil
 		},
-		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			if len(args) == 0 {
 				args = []string{"/bin/bash"}
 			}
-			return screen.Ended(rehearsals.Rehearse(ctx, call.Session, s, screen.Command(call.In, call.Out, call.Err, args)))
+			return screen.OnlyExitStatus(rehearsals.Rehearse(ctx, call.Session, s,
+				screen.Command(call.In, call.Out, call.Err, args)))
 		})),
 	}
 	c.AddCommand(cut(call), gaps(call), slow(call),
-		befall(call, "join", "Join a host to the others again, after cut", rehearsal.Host.Join),
-		befall(call, "kill", "End all that runs on a host, as if it had lost its power; its disk stays", rehearsal.Host.Kill),
-		befall(call, "boot", "Start a host again, after kill; its nodes are not started", rehearsal.Host.Boot),
-		befall(call, "pause", "Let a host stand still", rehearsal.Host.Pause),
-		befall(call, "resume", "Let a host go on, after pause", rehearsal.Host.Resume))
+		hostCommand(call, "join", "Join a host to the others again, after cut", rehearsal.Host.Reconnect),
+		hostCommand(call, "kill", "End all that runs on a host, as if it had lost its power; its disk stays",
+			rehearsal.Host.Kill),
+		hostCommand(call, "boot", "Start a host again, after kill; its nodes are not started", rehearsal.Host.Boot),
+		hostCommand(call, "pause", "Let a host stand still", rehearsal.Host.Pause),
+		hostCommand(call, "resume", "Let a host go on, after pause", rehearsal.Host.Resume))
 	return c
 }
 
-// befall returns a subcommand that changes a host.
-func befall(call *verb.Call, use, short string, do func(rehearsal.Host) error) *cobra.Command {
+// hostCommand returns a subcommand that changes a host.
+func hostCommand(call *verb.Call, use, short string, do func(rehearsal.Host) error) *cobra.Command {
 	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1),
 		RunE: onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
 }
 
 // onHost returns a function that calls do with the host named by the first argument.
 func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) func(*cobra.Command, []string) error {
-	return played(call, func(_ context.Context, _ *site.Site, all *rehearsal.Hosts, args []string) error {
-		h, err := rehearsals.On(all, args[0])
+	return withHosts(call, func(_ context.Context, _ *site.Site, all *rehearsal.Hosts, args []string) error {
+		h, err := rehearsals.FindHost(all, args[0])
 		if err != nil {
 			return err
 		}
@@ -75,11 +77,11 @@ func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) fun
 	})
 }
 
-// played returns a function that calls do with the simulated hosts of the site.
-func played(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hosts,
+// withHosts returns a function that calls do with the simulated hosts of the site.
+func withHosts(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hosts,
 	[]string) error) func(*cobra.Command, []string) error {
-	return call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
-		all, err := rehearsals.Under(call.Session, s)
+	return call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
+		all, err := rehearsals.Current(call.Session, s)
 		if err != nil {
 			return err
 		}
@@ -94,11 +96,11 @@ func cut(call *verb.Call) *cobra.Command {
 	c.Flags().StringVar(&only, "only", "",
 		"lose only what is sent `to` the host, or what comes from it, and tell nobody (default: its link is down)")
 	c.RunE = onHost(call, func(h rehearsal.Host, _ []string) error {
-		switch way := rehearsal.Way(only); way {
+		switch way := rehearsal.Direction(only); way {
 		case "":
-			return h.Cut(rehearsal.Both)
+			return h.Disconnect(rehearsal.Both)
 		case rehearsal.To, rehearsal.From:
-			return h.Cut(way)
+			return h.Disconnect(way)
 		}
 		return problem.New(problem.Usage, "--only %s is none of the ways of a link", only).Try("--only to, or --only from")
 	})
@@ -114,7 +116,7 @@ func slow(call *verb.Call) *cobra.Command {
 			if p := rate.Parse(args[0]); p != nil && args[0] != "0" {
 				return p
 			}
-			return h.SlowDisk(int64(rate))
+			return h.SetDiskRate(int64(rate))
 		}),
 	}
 }
@@ -125,15 +127,15 @@ func gaps(call *verb.Call) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		Long: fmt.Sprintf(`Runs a command, and tells how long each address of a node answered nobody on other hosts meanwhile. Two nodes of each host ask all others every %s;
 less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`,
-			rehearsal.Often, rehearsal.Long),
-		RunE: played(call, func(ctx context.Context, s *site.Site, all *rehearsal.Hosts, args []string) error {
+			rehearsal.PingInterval, rehearsal.SilenceThreshold),
+		RunE: withHosts(call, func(ctx context.Context, s *site.Site, all *rehearsal.Hosts, args []string) error {
 			gaps, err := rehearsals.Gaps(all, s, func() error {
 				return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: call.In, Stdout: call.Err, Stderr: call.Err})
 			})
 			if gaps == nil {
 				return err
 			}
-			return cmp.Or(printGaps(call.Out, gaps), screen.Ended(err))
+			return cmp.Or(printGaps(call.Out, gaps), screen.OnlyExitStatus(err))
 		}),
 	}
 	return verb.WithJSON(c, "print JSON")

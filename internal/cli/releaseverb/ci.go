@@ -30,7 +30,7 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 			if len(args) > 0 {
 				o.Site = args[0]
 			}
-			p, err := proof.New(call.Session, watchProof(call.Output), o)
+			p, err := proof.New(call.Session, newCIWatcher(call.Output), o)
 			if err != nil {
 				return err
 			}
@@ -58,27 +58,27 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 	return c
 }
 
-// A proofWatcher shows the progress of a proof. Only results go to standard output. All other
+// A ciWatcher shows the progress of a proof. Only results go to standard output. All other
 // output is also stored for the report.
-type proofWatcher struct {
+type ciWatcher struct {
 	control.Watcher
 	verb.Output
 	kept *bytes.Buffer
 }
 
-func watchProof(o verb.Output) proofWatcher {
+func newCIWatcher(o verb.Output) ciWatcher {
 	kept := &bytes.Buffer{}
 	both := io.MultiWriter(o.Err, kept)
-	return proofWatcher{verb.Watcher{Output: verb.Output{Out: both, Err: both}}, o, kept}
+	return ciWatcher{verb.Watcher{Output: verb.Output{Out: both, Err: both}}, o, kept}
 }
 
-// Shown returns the output about the twin.
-func (w proofWatcher) Shown() string { return w.kept.String() }
+// TwinOutput returns the output about the twin.
+func (w ciWatcher) TwinOutput() string { return w.kept.String() }
 
 // Tested prints the result of a test.
-func (w proofWatcher) Tested(result testrun.Result) { testrun.Tell(w.Out, result) }
+func (w ciWatcher) Tested(result testrun.Result) { testrun.PrintResult(w.Out, result) }
 
 // Swept reports a twin that is being destroyed.
-func (w proofWatcher) Swept(twin string) {
+func (w ciWatcher) Swept(twin string) {
 	fmt.Fprintf(w.Err, "ends twin %s, left by a run that was killed\n", twin)
 }

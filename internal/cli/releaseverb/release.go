@@ -32,7 +32,7 @@ func Release(call *verb.Call) *cobra.Command {
 func releaseList(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := releases.List(ctx, call.Session, s)
 			if err != nil {
 				return err
@@ -45,10 +45,10 @@ func releaseList(call *verb.Call) *cobra.Command {
 				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"),
 					i.Notes}
 			})
-			if err != nil || reply.Wanted(call.Out) {
+			if err != nil || reply.IsJSON(call.Out) {
 				return err
 			}
-			return overdue.UnderWay(ctx, call.Session, s)
+			return overdue.ReportPending(ctx, call.Session, s)
 		}),
 	}, "print JSON")
 }
@@ -57,7 +57,7 @@ func releaseShow(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node",
 		Args: cobra.MinimumNArgs(1),
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			all, err := contents(ctx, call.Session, s, args[0], args[1:])
 			if err != nil {
 				return err
@@ -79,13 +79,13 @@ func contents(ctx context.Context, session *control.Session, s *site.Site, relea
 
 // printContents prints the contents of nodes, once for nodes with the same contents.
 func printContents(out io.Writer, all []releases.Contents) {
-	var t table.Told
+	var t table.GroupedTexts
 	for _, n := range all {
 		var b strings.Builder
 		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "),
 			strings.TrimSpace(n.Base+" "+n.Layer),
-			strings.Join(n.Content, " "), humanize.Count(len(n.Packages), "Debian package"),
-			humanize.Count(len(n.Python), "Python package"))
+			strings.Join(n.Content, " "), humanize.Plural(len(n.Packages), "Debian package"),
+			humanize.Plural(len(n.Python), "Python package"))
 		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
 			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
 		}
@@ -97,7 +97,7 @@ func printContents(out io.Writer, all []releases.Contents) {
 func releaseDiff(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			before, err := contents(ctx, call.Session, s, args[0], args[2:])
 			if err != nil {
 				return err
@@ -106,7 +106,7 @@ func releaseDiff(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var t table.Told // prints once what differs in the same way on several nodes
+			var t table.GroupedTexts // prints once what differs in the same way on several nodes
 			for _, d := range releases.Differences(before, after) {
 				t.Add(d.Node, differenceText(&d))
 			}
@@ -141,7 +141,7 @@ func releasePrune(call *verb.Call) *cobra.Command {
 		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
 		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
 the newest of the others.`,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			gone, err := releases.Prune(ctx, call.Session, s, keep)
 			if err != nil {
 				return err
@@ -150,7 +150,7 @@ the newest of the others.`,
 				fmt.Fprintf(call.Out, "%s: nothing to prune.\n", s.Key())
 				return nil
 			}
-			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), humanize.Count(gone.Nodes, "node"),
+			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), humanize.Plural(gone.Nodes, "node"),
 				humanize.List(gone.Releases, len(gone.Releases)))
 			return nil
 		}),

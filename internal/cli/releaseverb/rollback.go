@@ -17,7 +17,7 @@ func Rollback(call *verb.Call) *cobra.Command {
 		Short: "Return to the former release, without rebuilding anything",
 		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
 return to it. Data written to volumes meanwhile stays there.`,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			made, err := releases.Rollback(ctx, call.Session, s, selectors)
 			if err != nil {
 				return err

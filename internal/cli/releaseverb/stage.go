@@ -30,7 +30,7 @@ The release keeps a copy of the site directory, so later edits do not change it.
 Nodes of the release that "orrery rollback" would return to need not be staged: "orrery switch" makes them live again. Changing them is refused, unless
 you give up that way back with --give-up-rollback.`,
 		Example: "  orrery stage system --release 701",
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) (err error) {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) (err error) {
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}

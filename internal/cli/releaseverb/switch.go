@@ -33,7 +33,7 @@ checks pass for the whole time (with --confirm-by hand: unless you run "orrery c
 The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
 when it is not wholly at one release.`,
 		Example: "  orrery switch system --release 701 --confirm-within 10m",
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			number, err := register.ReleaseNumber(s, text)
 			if err != nil {
 				return err
@@ -51,7 +51,7 @@ when it is not wholly at one release.`,
 			if made.Trial == nil {
 				return nil
 			}
-			releases.TellTrial(call.Session, s, made.Trial)
+			releases.ReportTrial(call.Session, s, made.Trial)
 			if !wait {
 				return problem.Status(problem.Trial)
 			}
@@ -75,7 +75,7 @@ func printSwitched(out io.Writer, made *releases.Switched) {
 		return
 	}
 	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site,
-		humanize.Count(len(made.To), "node"),
+		humanize.Plural(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Outage > 0 {
 		fmt.Fprintf(out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n",

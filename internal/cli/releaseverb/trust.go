@@ -23,7 +23,7 @@ func releaseTrust(call *verb.Call) *cobra.Command {
 "orrery stage" writes it. This command shows how the copy differs from the site directory, asks you, and writes its digest: for releases that
 were staged by an Orrery without releases.lock, or whose line is lost. Whoever wrote the copy becomes root on the hosts of its nodes.`,
 		Example: "  orrery release trust 701 --into review\n  orrery release trust 701",
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) (err error) {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) (err error) {
 			if o.Release, err = register.ReleaseNumber(s, args[0]); err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ were staged by an Orrery without releases.lock, or whose line is lost. Whoever w
 			switch {
 			case o.Into != "":
 				fmt.Fprintf(call.Out, "%s has what %s of release %d.\nTo accept it: orrery release trust %[3]d --digest %s\n",
-					o.Into, keepers(kept), kept.Release, kept.Digest)
+					o.Into, hostsWithCopy(kept), kept.Release, kept.Digest)
 			case kept.Locked == kept.Digest:
 				fmt.Fprintf(call.Out, "releases.lock has the digest of release %d already.\n", kept.Release)
 			}
@@ -48,8 +48,8 @@ were staged by an Orrery without releases.lock, or whose line is lost. Whoever w
 	return c
 }
 
-// keepers returns the phrase that says which hosts have a copy.
-func keepers(c *releases.Copy) string {
+// hostsWithCopy returns the phrase that says which hosts have a copy.
+func hostsWithCopy(c *releases.Copy) string {
 	if len(c.Hosts) == 1 {
 		return "host " + c.Hosts[0] + " keeps"
 	}
@@ -58,7 +58,7 @@ func keepers(c *releases.Copy) string {
 
 // showCopy prints how the hosts' copy of a release differs from the site directory.
 func showCopy(out io.Writer, c *releases.Copy) {
-	fmt.Fprintf(out, "What %s of release %d has the digest %s.\n", keepers(c), c.Release, c.Digest)
+	fmt.Fprintf(out, "What %s of release %d has the digest %s.\n", hostsWithCopy(c), c.Release, c.Digest)
 	if len(c.Files) == 0 {
 		fmt.Fprintln(out, "It is the same as the site directory.")
 		return

@@ -35,13 +35,13 @@ original. Every command works on a twin with --twin NAME.`
 		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
 		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
 	} {
-		c.AddCommand(twinAlso(verb.name, verb.use, verb.short))
+		c.AddCommand(twinVerb(verb.name, verb.use, verb.short))
 	}
 	return c
 }
 
-// twinAlso returns a verb for a twin that is named by the first argument instead of by --twin.
-func twinAlso(name, use, short string) *cobra.Command {
+// twinVerb returns a verb for a twin that is named by the first argument instead of by --twin.
+func twinVerb(name, use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -60,8 +60,8 @@ func twinAlso(name, use, short string) *cobra.Command {
 	}
 }
 
-// A creation is a new twin as described by flags.
-type creation struct {
+// A twinFlags is a new twin as described by flags.
+type twinFlags struct {
 	twin.Options
 	only                    []string
 	scale, volumes, release string
@@ -69,9 +69,9 @@ type creation struct {
 }
 
 // record returns the record of the new twin of a site in a directory.
-func (n *creation) record(original *site.Site, dir string) (r twin.Record, err error) {
+func (n *twinFlags) record(original *site.Site, dir string) (r twin.Record, err error) {
 	if n.Owner == "" {
-		n.Owner = control.Who()
+		n.Owner = control.UserName()
 	}
 	if err := value.Scale(&n.Options, n.scale); err != nil {
 		return r, err
@@ -81,10 +81,10 @@ func (n *creation) record(original *site.Site, dir string) (r twin.Record, err e
 			return r, err
 		}
 	}
-	if n.Only, err = control.ChosenNames(original, n.only); err != nil {
+	if n.Only, err = control.SelectedNames(original, n.only); err != nil {
 		return r, err
 	}
-	if n.volumes != site.Empty && n.volumes != site.Snapshot {
+	if n.volumes != site.CopyEmpty && n.volumes != site.CopySnapshot {
 		// the program that fills them may run in another directory
 		if n.volumes, err = filepath.Abs(n.volumes); err != nil {
 			return r, err
@@ -99,7 +99,7 @@ func (n *creation) record(original *site.Site, dir string) (r twin.Record, err e
 }
 
 func twinCreate(call *verb.Call) *cobra.Command {
-	var n creation
+	var n twinFlags
 	c := &cobra.Command{
 		Use:   "create SITE TWIN",
 		Short: "Make a twin of a site and bring it up",
@@ -108,7 +108,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
-			original, dir, err := twins.Original(call.Session, args[0])
+			original, dir, err := twins.LoadOriginal(call.Session, args[0])
 			if err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if err != nil {
 				return err
 			}
-			if err := twins.Grant(call.Session, original, &r); err != nil {
+			if err := twins.LimitForMember(call.Session, original, &r); err != nil {
 				return err
 			}
 			s, result, err := twins.Create(c.Context(), call.Session, r)
@@ -128,7 +128,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 	f := c.Flags()
 	f.StringArrayVar(&n.only, "only", nil, "only the nodes that this `selector` means; may be repeated")
 	f.StringVar(&n.scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
-	f.StringVar(&n.volumes, "volumes", site.Empty,
+	f.StringVar(&n.volumes, "volumes", site.CopyEmpty,
 		`what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
 	f.StringVar(&n.release, "release", "", `the site as this release makes it; "next": the highest`)
 	f.StringVar(&n.Owner, "owner", "", "who owns it (default: you)")
@@ -151,7 +151,7 @@ func twinList(call *verb.Call) *cobra.Command {
 					expires := "-"
 					if !t.Expires.IsZero() {
 						expires = table.Minute(t.Expires)
-						if _, ok := overdue.Forgotten(call.Session, t.Key()); ok {
+						if _, ok := overdue.UnwatchedExpiry(call.Session, t.Key()); ok {
 							expires += " (nobody waits for it)"
 						}
 					}
@@ -172,13 +172,13 @@ func twinDestroy(call *verb.Call) *cobra.Command {
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if here {
-				return twins.EndHere(c.Context(), call.Session, args[0])
+				return twins.DestroyLocal(c.Context(), call.Session, args[0])
 			}
 			return twins.Destroy(c.Context(), call.Session, args[0])
 		},
 	}
 	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until nobody else is changing it")
-	value.Ending(c, &call.Session.Ending)
+	value.EndingFlags(c, &call.Session.Ending)
 	c.Flags().BoolVar(&here, "here", false,
 		"only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
 	call.WithoutFlag(c)

@@ -15,7 +15,7 @@ import (
 func TestCreation(t *testing.T) {
 	original := &site.Site{Name: "s", Nodes: []site.Node{{Name: "one"}, {Name: "two"}},
 		Releases: []site.Release{{Number: 7}, {Number: 8}}}
-	n := creation{Options: twin.Options{Name: "dev", Owner: "ada"}, only: []string{"two"}, scale: "cpus=0.5",
+	n := twinFlags{Options: twin.Options{Name: "dev", Owner: "ada"}, only: []string{"two"}, scale: "cpus=0.5",
 		volumes: "fill", release: "next", expires: time.Hour}
 	r, err := n.record(original, "/srv/s")
 	if err != nil {
@@ -25,11 +25,11 @@ func TestCreation(t *testing.T) {
 		!r.Expires.Equal(r.Created.Add(time.Hour)) || !filepath.IsAbs(r.Volumes) {
 		t.Errorf("%+v", r)
 	}
-	for name, n := range map[string]creation{
+	for name, n := range map[string]twinFlags{
 		"--scale": {scale: "x"}, "--release": {release: "x"}, "--only": {only: []string{"none"}},
 	} {
-		n.volumes = site.Empty
-		if _, err := n.record(original, "/srv/s"); problem.Exit(err) != int(problem.Usage) {
+		n.volumes = site.CopyEmpty
+		if _, err := n.record(original, "/srv/s"); problem.ExitCode(err) != int(problem.Usage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -21,36 +21,36 @@ const version = 1
 // exit status. A verb that supports JSON writes its result through JSON or Result. For other verbs,
 // the result is the text that they print.
 type Reply struct {
-	Beginning // the text for people
-	out, errs io.Writer
-	begun     bool // the object was written, up to the result
-	over      bool // at least one object is complete
+	HeadBuffer // the text for people
+	out, errs  io.Writer
+	begun      bool // the object was written, up to the result
+	over       bool // at least one object is complete
 }
 
-// To begins a reply to a program that reads out. Messages for people that are not the result go to
+// New begins a reply to a program that reads out. Messages for people that are not the result go to
 // errs.
-func To(out, errs io.Writer) *Reply {
-	return &Reply{Beginning: Beginning{Most: 16 << 20}, out: out, errs: errs}
+func New(out, errs io.Writer) *Reply {
+	return &Reply{HeadBuffer: HeadBuffer{Most: 16 << 20}, out: out, errs: errs}
 }
 
-// A Beginning stores the beginning of what is written to it.
-type Beginning struct {
+// A HeadBuffer stores the beginning of what is written to it.
+type HeadBuffer struct {
 	Most int // maximum number of bytes
 	Text bytes.Buffer
 	Cut  bool // there was more
 }
 
 // Write stores as much as fits.
-func (b *Beginning) Write(text []byte) (int, error) {
+func (b *HeadBuffer) Write(text []byte) (int, error) {
 	room := min(len(text), b.Most-b.Text.Len())
 	b.Cut = b.Cut || room < len(text)
 	b.Text.Write(text[:room])
 	return len(text), nil
 }
 
-// Asked reports whether --json is among the arguments, before or after the verb. Arguments after
+// IsRequested reports whether --json is among the arguments, before or after the verb. Arguments after
 // "--" belong to another program.
-func Asked(args []string) bool {
+func IsRequested(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
@@ -107,12 +107,12 @@ func (r *Reply) Finish(err error) {
 	}
 	fmt.Fprint(r.out, `, "errors": `)
 	_ = JSON(r.out, entries) // ignore the error, because the reader is gone
-	fmt.Fprintf(r.out, ", \"status\": %d}\n", problem.Exit(err))
+	fmt.Fprintf(r.out, ", \"status\": %d}\n", problem.ExitCode(err))
 	r.begun, r.over = false, true
 }
 
-// Wanted reports whether the output is for programs (--json).
-func Wanted(w io.Writer) bool {
+// IsJSON reports whether the output is for programs (--json).
+func IsJSON(w io.Writer) bool {
 	_, ok := w.(*Reply)
 	return ok
 }
@@ -135,7 +135,7 @@ func JSON(w io.Writer, x any) error {
 
 // Answer prints the result of a verb as JSON for programs, or calls tell.
 func Answer(w io.Writer, result any, tell func()) error {
-	if Wanted(w) {
+	if IsJSON(w) {
 		return JSON(w, result)
 	}
 	tell()

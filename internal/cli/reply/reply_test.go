@@ -17,7 +17,7 @@ func TestAsked(t *testing.T) {
 		"status": false, "status --jsonx": false,
 		"exec db -- jq --json": false, "exec db --json -- ls": true, "status --json=much": false,
 	} {
-		if got := Asked(strings.Fields(line)); got != want {
+		if got := IsRequested(strings.Fields(line)); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}
@@ -43,7 +43,7 @@ func TestReply(t *testing.T) {
 		},
 	} {
 		var out bytes.Buffer
-		r := To(&out, &bytes.Buffer{})
+		r := New(&out, &bytes.Buffer{})
 		want, _ := json.Marshal(do(r))
 		r.Finish(wrong)
 		var got object

@@ -16,7 +16,7 @@ import (
 type bars struct {
 	all   *mpb.Progress
 	total *mpb.Bar
-	took  outlook
+	took  estimator
 	mu    sync.Mutex // of the lines
 	lines map[int]*line
 }
@@ -26,7 +26,7 @@ type line struct {
 	text string
 }
 
-func newBars(t Terminal, p *plan.Plan, took outlook) *bars {
+func newBars(t Terminal, p *plan.Plan, took estimator) *bars {
 	all, width := newContainer(t, 40)
 	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30), width,
 		mpb.PrependDecorators(decor.Name(sanitize.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
@@ -41,7 +41,7 @@ func (b *bars) Begin(s *plan.Step) {
 			decor.Any(func(decor.Statistics) string {
 				b.mu.Lock()
 				defer b.mu.Unlock()
-				return " " + l.text + left(estimate, time.Since(began))
+				return " " + l.text + timeLeft(estimate, time.Since(began))
 			})))
 	b.mu.Lock()
 	b.lines[s.N] = l

@@ -10,24 +10,24 @@ import (
 	"orrery/internal/problem"
 )
 
-// Checked is a stream that remembers write errors, because most code that prints ignores them.
-type Checked struct {
+// ErrorTracker is a stream that remembers write errors, because most code that prints ignores them.
+type ErrorTracker struct {
 	to    io.Writer
 	mutex sync.Mutex
 	err   error
 }
 
-// Check returns a writer to a file or a pipe that remembers errors. It returns other streams
+// TrackErrors returns a writer to a file or a pipe that remembers errors. It returns other streams
 // unchanged.
-func Check(stream io.Writer) io.Writer {
+func TrackErrors(stream io.Writer) io.Writer {
 	if f, ok := stream.(*os.File); ok && !host.IsTerminal(f) {
-		return &Checked{to: f}
+		return &ErrorTracker{to: f}
 	}
 	return stream
 }
 
 // Write writes p, unless an earlier write has failed.
-func (c *Checked) Write(p []byte) (n int, err error) {
+func (c *ErrorTracker) Write(p []byte) (n int, err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.err == nil {
@@ -36,9 +36,9 @@ func (c *Checked) Write(p []byte) (n int, err error) {
 	return n, c.err
 }
 
-// Lost returns a problem if a write to the stream has failed.
-func Lost(stream io.Writer) error {
-	c, ok := stream.(*Checked)
+// LostOutput returns a problem if a write to the stream has failed.
+func LostOutput(stream io.Writer) error {
+	c, ok := stream.(*ErrorTracker)
 	if !ok {
 		return nil
 	}
@@ -51,10 +51,10 @@ func Lost(stream io.Writer) error {
 		Try("see where it goes; orrery journal tells what was done")
 }
 
-// OrLost returns the error of a verb or, if that has only an exit status, the error that its output
+// OrLostOutput returns the error of a verb or, if that has only an exit status, the error that its output
 // was lost.
-func OrLost(err error, stream io.Writer) error {
-	lost := Lost(stream)
+func OrLostOutput(err error, stream io.Writer) error {
+	lost := LostOutput(stream)
 	var said problem.Status
 	if lost != nil && (err == nil || errors.As(err, &said) || errors.Is(err, errors.Unwrap(lost))) {
 		return lost

@@ -11,15 +11,15 @@ import (
 // Command returns a command that uses the streams of this program, or its terminal if the streams
 // are one.
 func Command(in io.Reader, out, errs io.Writer, args []string) host.Command {
-	c := host.Command{Args: args, TTY: host.IsTerminal(in) && host.IsTerminal(Unshown(out))}
+	c := host.Command{Args: args, TTY: host.IsTerminal(in) && host.IsTerminal(Raw(out))}
 	if !c.TTY {
 		c.Stdin, c.Stdout, c.Stderr = in, out, errs
 	}
 	return c
 }
 
-// Ended reduces an error to the exit status, if the command has printed the error itself.
-func Ended(err error) error {
+// OnlyExitStatus reduces an error to the exit status, if the command has printed the error itself.
+func OnlyExitStatus(err error) error {
 	var run *host.RunError
 	if errors.As(err, &run) && run.Status > 0 {
 		return problem.Status(run.Status)

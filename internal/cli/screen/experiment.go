@@ -22,7 +22,7 @@ type Experiment struct {
 // NewExperiment returns an Experiment that prints to w.
 func NewExperiment(w io.Writer) *Experiment {
 	l := &Experiment{w: w, told: map[string]bool{}}
-	if f, ok := Of(w); ok {
+	if f, ok := TerminalOf(w); ok {
 		l.live = f
 	}
 	return l
@@ -48,7 +48,7 @@ func (l *Experiment) title() string {
 func (l *Experiment) Trial(test, setting string, left time.Duration) {
 	if l.live != nil {
 		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), sanitize.Line(test), sanitize.Line(setting),
-			roughly(left))
+			formatEstimate(left))
 	}
 }
 
@@ -62,7 +62,7 @@ func (l *Experiment) Renewing(n int) {
 // Waiting is called while other programs use the host. On a terminal it updates the line, and
 // otherwise it prints once for each round.
 func (l *Experiment) Waiting(why string, timeout time.Duration) {
-	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, roughly(timeout))
+	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, formatEstimate(timeout))
 	switch {
 	case l.live != nil:
 		fmt.Fprintf(l.live, "\r\033[K%s", text)
@@ -93,22 +93,22 @@ func (l *Experiment) Close() {
 
 // Resumed prints that a run is resumed.
 func (l *Experiment) Resumed(dir string, rounds int) {
-	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, humanize.Count(rounds, "round"))
+	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, humanize.Plural(rounds, "round"))
 }
 
-// Apart prints that a run is not resumed.
-func (l *Experiment) Apart(dir, why string) {
+// NotResumed prints that a run is not resumed.
+func (l *Experiment) NotResumed(dir, why string) {
 	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run has a bundle of its own\n", dir,
 		why)
 }
 
-// Watched prints the cost of observing the host.
-func (l *Experiment) Watched(share float64) {
+// ObserverCost prints the cost of observing the host.
+func (l *Experiment) ObserverCost(share float64) {
 	fmt.Fprintf(l.w, "watching the host took %.2f %% of one processor\n", 100*share)
 }
 
-// roughly formats a duration with the precision of an estimate.
-func roughly(d time.Duration) string {
+// formatEstimate formats a duration with the precision of an estimate.
+func formatEstimate(d time.Duration) string {
 	switch {
 	case d < 90*time.Second:
 		return fmt.Sprintf("%d s", int(d.Seconds()))

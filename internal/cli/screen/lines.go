@@ -10,8 +10,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// still is how often a long step is reported to be still running.
-const still = 10 * time.Second
+// reminderInterval is how often a long step is reported to be still running.
+const reminderInterval = 10 * time.Second
 
 // lines prints a line when a step begins, when it ends, and at intervals in between.
 type lines struct {
@@ -19,29 +19,29 @@ type lines struct {
 	w     io.Writer
 	total int
 	done  int
-	took  outlook
-	works map[int]*work
+	took  estimator
+	works map[int]*stepState
 }
 
-// A work is a step under way.
-type work struct {
+// A stepState is a step under way.
+type stepState struct {
 	began    time.Time
 	estimate time.Duration // or 0 if unknown
 	detail   string
 	again    *time.Timer
 }
 
-func newLines(w io.Writer, p *plan.Plan, took outlook) *lines {
-	return &lines{w: w, total: len(p.Steps), took: took, works: map[int]*work{}}
+func newLines(w io.Writer, p *plan.Plan, took estimator) *lines {
+	return &lines{w: w, total: len(p.Steps), took: took, works: map[int]*stepState{}}
 }
 
 func (l *lines) Begin(s *plan.Step) {
-	u := &work{began: time.Now(), estimate: l.took(s)}
+	u := &stepState{began: time.Now(), estimate: l.took(s)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u.again = time.AfterFunc(still, func() { l.goesOn(s, u) })
+	u.again = time.AfterFunc(reminderInterval, func() { l.printReminder(s, u) })
 	l.works[s.N] = u
-	fmt.Fprintf(l.w, "%s%s\n", s.Doing(), left(u.estimate, 0))
+	fmt.Fprintf(l.w, "%s%s\n", s.Doing(), timeLeft(u.estimate, 0))
 }
 
 func (l *lines) Detail(s *plan.Step, text string) {
@@ -63,16 +63,16 @@ func (l *lines) Waits(s *plan.Step, text string) {
 	}
 }
 
-// goesOn reports that a step is still running.
-func (l *lines) goesOn(s *plan.Step, u *work) {
+// printReminder reports that a step is still running.
+func (l *lines) printReminder(s *plan.Step, u *stepState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.works[s.N] != u {
 		return
 	}
 	elapsed := time.Since(u.began)
-	fmt.Fprintf(l.w, "still %s, %s%s%s\n", s.Doing(), seconds(elapsed), left(u.estimate, elapsed), u.detail)
-	u.again.Reset(still)
+	fmt.Fprintf(l.w, "still %s, %s%s%s\n", s.Doing(), seconds(elapsed), timeLeft(u.estimate, elapsed), u.detail)
+	u.again.Reset(reminderInterval)
 }
 
 func (l *lines) End(s *plan.Step, err error) {
@@ -95,9 +95,9 @@ func (l *lines) End(s *plan.Step, err error) {
 
 func (l *lines) Close() {}
 
-// left returns how much of an estimate is left, such as ", about 50 s left". It returns "" if there
+// timeLeft returns how much of an estimate is left, such as ", about 50 s left". It returns "" if there
 // is no estimate, or if it was too short.
-func left(estimate, elapsed time.Duration) string {
+func timeLeft(estimate, elapsed time.Duration) string {
 	if more := estimate - elapsed; more > 0 {
 		step := time.Second
 		if more > 20*time.Second {

@@ -59,7 +59,7 @@ func TestSeconds(t *testing.T) {
 			t.Errorf("%s is %q, not %q", d, got, want)
 		}
 	}
-	if got := left(0, time.Second) + left(time.Second, 2*time.Second); got != "" {
+	if got := timeLeft(0, time.Second) + timeLeft(time.Second, 2*time.Second); got != "" {
 		t.Errorf("without an estimate it says %q", got)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A meter shows how many bytes were moved. On a terminal it updates a bar, and otherwise it prints
+// A byteMeter shows how many bytes were moved. On a terminal it updates a bar, and otherwise it prints
 // a line at intervals.
-type meter struct {
+type byteMeter struct {
 	all *mpb.Progress
 	bar *mpb.Bar // nil without a terminal
 
@@ -27,23 +27,23 @@ type meter struct {
 
 // NewMeter returns a meter for the bytes of what.
 func NewMeter(w io.Writer, what string) control.ByteWatcher {
-	f, ok := Of(w)
+	f, ok := TerminalOf(w)
 	if !ok {
-		m := &meter{done: make(chan struct{}), ended: make(chan struct{})}
-		go m.tell(w, what)
+		m := &byteMeter{done: make(chan struct{}), ended: make(chan struct{})}
+		go m.printLoop(w, what)
 		return m
 	}
 	all, width := newContainer(f, 20)
 	bar := all.New(0, mpb.SpinnerStyle(), width, mpb.PrependDecorators(decor.Name(sanitize.Line(what)+" ")),
 		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "),
 			decor.Elapsed(decor.ET_STYLE_GO)))
-	return &meter{all: all, bar: bar}
+	return &byteMeter{all: all, bar: bar}
 }
 
-// tell prints a line at intervals.
-func (m *meter) tell(w io.Writer, what string) {
+// printLoop prints a line at intervals.
+func (m *byteMeter) printLoop(w io.Writer, what string) {
 	defer close(m.ended)
-	began, tick := time.Now(), time.NewTicker(still)
+	began, tick := time.Now(), time.NewTicker(reminderInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -56,7 +56,7 @@ func (m *meter) tell(w io.Writer, what string) {
 }
 
 // Add counts bytes.
-func (m *meter) Add(bytes int64) {
+func (m *byteMeter) Add(bytes int64) {
 	if m.bar != nil {
 		m.bar.IncrInt64(bytes)
 		return
@@ -65,7 +65,7 @@ func (m *meter) Add(bytes int64) {
 }
 
 // Close ends the display.
-func (m *meter) Close() {
+func (m *byteMeter) Close() {
 	if m.bar == nil {
 		close(m.done)
 		<-m.ended

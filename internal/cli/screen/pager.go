@@ -31,7 +31,7 @@ func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Dura
 	defer signal.Stop(resized)
 	var keys <-chan string // stays nil without a terminal for input
 	if f, ok := in.(*os.File); ok {
-		if typed, letGo, err := host.Keys(f); err == nil {
+		if typed, letGo, err := host.ReadKeys(f); err == nil {
 			defer letGo()
 			keys = typed
 		}
@@ -80,7 +80,7 @@ func show(ctx context.Context, terminal Terminal, every time.Duration, look func
 		case to <- frame{lines, err}:
 		case <-ctx.Done():
 		}
-		_ = host.Pause(ctx, every)
+		_ = host.Sleep(ctx, every)
 	}
 }
 
@@ -134,14 +134,14 @@ func (p *pager) draw(width, height int) string {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString("\x1b[K" + Cut(line, width))
+		b.WriteString("\x1b[K" + Truncate(line, width))
 	}
 	b.WriteString("\x1b[J")
 	return b.String()
 }
 
-// Cut returns the part of a text that fits into a width, or all of it if width is 0.
-func Cut(text string, width int) string {
+// Truncate returns the part of a text that fits into a width, or all of it if width is 0.
+func Truncate(text string, width int) string {
 	if runes := []rune(text); width > 0 && len(runes) > width {
 		return string(runes[:width-1]) + "…"
 	}

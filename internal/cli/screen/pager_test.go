@@ -74,7 +74,7 @@ func TestWidth(t *testing.T) {
 	if err := pty.Setsize(theirs, &pty.Winsize{Rows: 24, Cols: 77}); err != nil {
 		t.Fatal(err)
 	}
-	if got := Width(Shown(theirs)); got != 77 {
+	if got := Width(Escaped(theirs)); got != 77 {
 		t.Errorf("%d columns", got)
 	}
 	file, err := os.Create(t.TempDir() + "/out")

@@ -16,7 +16,7 @@ func colour(k plan.Kind) color.Attribute {
 	switch k {
 	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
 		return color.FgRed
-	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode, plan.MendNode:
+	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode, plan.RepairNode:
 		return color.FgYellow
 	}
 	return color.FgGreen
@@ -51,8 +51,8 @@ func Plan(w io.Writer, p *plan.Plan) {
 		}
 	}
 	printBatches(w, p)
-	fmt.Fprintf(w, "\n%s: %s.", humanize.Count(len(p.Steps), "step"), countsInWords(p))
-	if disturbed := p.Disturbed(); len(disturbed) > 0 {
+	fmt.Fprintf(w, "\n%s: %s.", humanize.Plural(len(p.Steps), "step"), countsInWords(p))
+	if disturbed := p.DisturbedNodes(); len(disturbed) > 0 {
 		fmt.Fprintf(w, " Disturbed: %s.", humanize.List(disturbed, 12))
 	}
 	fmt.Fprintln(w)

@@ -20,7 +20,7 @@ func PlanJSON(p *plan.Plan) any {
 		p.Orphans = []orphan.Orphan{}
 	}
 	return map[string]any{
-		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(),
+		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.DisturbedNodes(),
 		"orphans":  p.Orphans,
 		"warnings": p.Warnings,
 	}
@@ -29,7 +29,7 @@ func PlanJSON(p *plan.Plan) any {
 // Orphans prints the volumes that no node uses any more.
 func Orphans(w io.Writer, orphans []orphan.Orphan) {
 	for _, o := range orphans {
-		if o.Unexpected() {
+		if o.IsUnclaimed() {
 			fmt.Fprintf(w, "Note: %s.\n", o)
 		}
 	}

@@ -15,18 +15,18 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Shown returns a writer for a stream. On a terminal it makes control characters visible, since
+// Escaped returns a writer for a stream. On a terminal it makes control characters visible, since
 // text may come from a node, a file or an archive.
-func Shown(stream io.Writer) io.Writer {
+func Escaped(stream io.Writer) io.Writer {
 	if host.IsTerminal(stream) {
 		return sanitize.NewWriter(stream)
 	}
 	return stream
 }
 
-// Unshown returns the stream itself, for output that consists only of Orrery's own text and
+// Raw returns the stream itself, for output that consists only of Orrery's own text and
 // contains escape sequences.
-func Unshown(w io.Writer) io.Writer {
+func Raw(w io.Writer) io.Writer {
 	if v, ok := w.(*sanitize.Writer); ok {
 		return v.Raw()
 	}
@@ -40,9 +40,9 @@ type Terminal interface {
 	Fd() uintptr
 }
 
-// Of returns the terminal behind a writer, if there is one that can move its cursor.
-func Of(w io.Writer) (Terminal, bool) {
-	t, ok := Unshown(w).(Terminal)
+// TerminalOf returns the terminal behind a writer, if there is one that can move its cursor.
+func TerminalOf(w io.Writer) (Terminal, bool) {
+	t, ok := Raw(w).(Terminal)
 	return t, ok && host.IsTerminal(t) && os.Getenv("TERM") != "dumb"
 }
 
@@ -58,7 +58,7 @@ func newContainer(t Terminal, width int) (*mpb.Progress, mpb.BarOption) {
 
 // Paint prints a text in colour if w is a terminal, and without colour otherwise.
 func Paint(w io.Writer, text string, as ...color.Attribute) {
-	if w = Unshown(w); host.IsTerminal(w) {
+	if w = Raw(w); host.IsTerminal(w) {
 		text = color.New(as...).Sprint(sanitize.Line(text))
 	}
 	_, _ = io.WriteString(w, text) // the next write returns the same error
@@ -69,14 +69,14 @@ func Flush(w io.Writer) {
 	if v, ok := w.(*sanitize.Writer); ok {
 		_ = v.Flush() // nobody could be told
 	}
-	if b, ok := Unshown(w).(interface{ Flush() }); ok {
+	if b, ok := Raw(w).(interface{ Flush() }); ok {
 		b.Flush()
 	}
 }
 
 // Width returns the number of columns of a terminal, or 0 if w is not a terminal.
 func Width(w io.Writer) int {
-	if f, ok := Of(w); ok {
+	if f, ok := TerminalOf(w); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return width
 		}

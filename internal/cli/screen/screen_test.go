@@ -21,7 +21,7 @@ func TestProgressOnScreen(t *testing.T) {
 	sent := need.OnScreen(t, func(terminal *os.File) {
 		s := &plan.Step{N: 0, Kind: plan.ConfigureNode, Subject: "n"}
 		took := func(*plan.Step) time.Duration { return 70 * time.Second }
-		watch := NewProgress(Shown(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}}, took)
+		watch := NewProgress(Escaped(terminal), &plan.Plan{Site: "s", Steps: []*plan.Step{s}}, took)
 		if _, ok := watch.(*bars); !ok {
 			t.Error("there are no bars on a terminal")
 		}
@@ -45,7 +45,7 @@ func TestPaint(t *testing.T) {
 	color.NoColor = false
 	defer func() { color.NoColor = before }()
 	sent := need.OnScreen(t, func(terminal *os.File) {
-		w := Shown(terminal)
+		w := Escaped(terminal)
 		Paint(w, "red\x1b[2J", color.FgRed)
 		fmt.Fprintln(w)
 	})

@@ -27,7 +27,7 @@ func Check(call *verb.Call) *cobra.Command {
 		Use:   "check",
 		Short: "Report every mistake in the site directory: where it is and how to fix it",
 		Args:  cobra.NoArgs,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			if err := roster.Check(s); err != nil {
 				return err
 			}
@@ -37,8 +37,8 @@ func Check(call *verb.Call) *cobra.Command {
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
 			return reply.Answer(call.Out, counts, func() {
 				fmt.Fprintf(call.Out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
-					humanize.Count(len(s.Nodes), "node"), humanize.Count(len(s.Roles), "role"),
-					humanize.Count(len(s.Networks), "network"))
+					humanize.Plural(len(s.Nodes), "node"), humanize.Plural(len(s.Roles), "role"),
+					humanize.Plural(len(s.Networks), "network"))
 			})
 		}),
 	}
@@ -49,14 +49,14 @@ func Check(call *verb.Call) *cobra.Command {
 
 // checkLosses checks from the declarations whether the site fits if any of its hosts are lost.
 func checkLosses(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, lost int) error {
-	all, err := roster.Survive(ctx, session, s, lost)
+	all, err := roster.SimulateLosses(ctx, session, s, lost)
 	if err != nil {
 		return err
 	}
 	if err := reply.Answer(out, all, func() { table.Losses(out, all) }); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(all, func(l place.Loss) bool { return !l.Well() }) {
+	if slices.ContainsFunc(all, func(l place.HostLoss) bool { return !l.IsHarmless() }) {
 		return problem.Status(problem.Unable)
 	}
 	return nil

@@ -25,8 +25,8 @@ If the site is up, the picture shows how its nodes are now, as "orrery status" d
 shows what the site file declares. Nodes of other hosts are in the box of the host on which they are; a host that does not answer says so in its box. The picture goes to standard output, or to the file that --output names. Any web browser shows it.`,
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			p, hidden, silent, err := picture.Of(ctx, call.Session, s, selectors, declared)
+		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			p, hidden, silent, err := picture.Draw(ctx, call.Session, s, selectors, declared)
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func TestImportStatus(t *testing.T) {
 		var out, errs bytes.Buffer
 		call := &verb.Call{In: strings.NewReader(text), Output: verb.Output{Out: &out, Err: &errs}}
 		err := Import(call).RunE(nil, []string{"-"})
-		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
+		if problem.ExitCode(err) != want || !strings.Contains(out.String(), "[node.a]") {
 			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())
 		}
 		if lost := strings.Count(errs.String(), "orrery: not recognised: "); (lost > 0) != (want != 0) || want != 0 &&

@@ -26,19 +26,19 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 				dir = args[0]
 			}
 			if from == "" {
-				files, err := draft.Small(dir, name)
+				files, err := draft.WriteExample(dir, name)
 				if err == nil {
 					fmt.Fprintf(call.Out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1],
 						dir, dir)
 				}
 				return err
 			}
-			made, files, err := draft.Imported(dir, from, call.In, name)
+			made, files, err := draft.WriteImported(dir, from, call.In, name)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n",
-				files[0], made.Site, humanize.Count(len(files)-1, "empty role"), dir)
+				files[0], made.Site, humanize.Plural(len(files)-1, "empty role"), dir)
 			return printImport(call.Err, made, from)
 		},
 	}

@@ -19,7 +19,7 @@ func Inventory(call *verb.Call) *cobra.Command {
 		Use:   "inventory --list | --host NODE",
 		Short: "Print the site as an Ansible dynamic inventory",
 		Args:  cobra.NoArgs,
-		RunE: call.OnSite(func(_ context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithSite(func(_ context.Context, s *site.Site, _ []string) error {
 			if node == "" {
 				return reply.JSON(call.Out, inventory.Inventory(s))
 			}

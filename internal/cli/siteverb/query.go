@@ -19,7 +19,7 @@ func Query(call *verb.Call) *cobra.Command {
 		Use:     "query [SELECTOR...]",
 		Short:   "Print the names of the nodes that a selector matches",
 		Example: `  orrery query 'role=receptor and not host=sv1'`,
-		RunE: call.OnSite(func(_ context.Context, s *site.Site, args []string) error {
+		RunE: call.WithSite(func(_ context.Context, s *site.Site, args []string) error {
 			nodes, err := selector.Select(s, args...)
 			if err != nil {
 				return err

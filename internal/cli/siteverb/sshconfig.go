@@ -18,7 +18,7 @@ func SSHConfig(call *verb.Call) *cobra.Command {
 		Short:   "Print an ssh configuration with every node and its host key",
 		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
 		Args:    cobra.NoArgs,
-		RunE: call.OnSite(func(_ context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithSite(func(_ context.Context, s *site.Site, _ []string) error {
 			_, err := call.Out.Write(inventory.SSHConfig(s, filepath.Join(call.Session.Dirs.Keys(s.Key()), "known_hosts")))
 			return err
 		}),

@@ -19,8 +19,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// longestLine is the maximum length of an unfinished line that is stored for each node.
-const longestLine = 256 << 10
+// maxLineBytes is the maximum length of an unfinished line that is stored for each node.
+const maxLineBytes = 256 << 10
 
 // maxKeptBytes is how much of a node's output is stored if it is shown only at the end.
 const maxKeptBytes = 1 << 20
@@ -34,9 +34,9 @@ type prefixed struct {
 	grouped    bool // print the lines of a node together, when it has ended
 }
 
-// Of returns a Speech for the output of nodes. It is Reported for programs and Prefixed for people.
-func Of(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Speech {
-	if reply.Wanted(out) {
+// New returns a Speech for the output of nodes. It is Reported for programs and Prefixed for people.
+func New(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Output {
+	if reply.IsJSON(out) {
 		return Reported(out)
 	}
 	return Prefixed(out, errs, of, grouped)
@@ -44,7 +44,7 @@ func Of(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 
 // Prefixed prints the lines of nodes as they come or, if grouped, when their node has ended.
 // Results are printed to own.
-func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Speech {
+func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Output {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
 	for _, n := range of {
 		p.names = append(p.names, n.Name)
@@ -53,27 +53,27 @@ func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Speech 
 	return p
 }
 
-func (p *prefixed) Of(i int) nodes.Speaker {
-	v := &voice{speech: p, prefix: fmt.Sprintf("%-*s | ", p.width, p.names[i])}
-	v.lines = host.NewLines(longestLine, v.line)
+func (p *prefixed) Of(i int) nodes.NodeOutput {
+	v := &prefixedNode{speech: p, prefix: fmt.Sprintf("%-*s | ", p.width, p.names[i])}
+	v.lines = host.NewLineWriter(maxLineBytes, v.line)
 	return v
 }
 
 func (p *prefixed) Close() error { return nil }
 
-// A voice is one node of a prefixed speech. Locking keeps its output and its errors apart.
-type voice struct {
+// A prefixedNode is one node of a prefixed speech. Locking keeps its output and its errors apart.
+type prefixedNode struct {
 	speech *prefixed
 	prefix string
-	lines  *host.Lines
+	lines  *host.LineWriter
 	kept   bytes.Buffer
 	over   int // bytes that were not stored
 }
 
-func (v *voice) Out() io.Writer  { return v.lines }
-func (v *voice) Errs() io.Writer { return v.lines }
+func (v *prefixedNode) Out() io.Writer  { return v.lines }
+func (v *prefixedNode) Errs() io.Writer { return v.lines }
 
-func (v *voice) line(line []byte) error {
+func (v *prefixedNode) line(line []byte) error {
 	if !v.speech.grouped {
 		v.speech.mu.Lock()
 		defer v.speech.mu.Unlock()
@@ -88,8 +88,8 @@ func (v *voice) line(line []byte) error {
 	return err
 }
 
-func (v *voice) End(e nodes.Ending) {
-	_ = v.lines.End() // the reader is gone, and the command has reported that
+func (v *prefixedNode) End(e nodes.Result) {
+	_ = v.lines.Flush() // the reader is gone, and the command has reported that
 	v.speech.mu.Lock()
 	defer v.speech.mu.Unlock()
 	_, _ = v.kept.WriteTo(v.speech.lines)
@@ -97,7 +97,7 @@ func (v *voice) End(e nodes.Ending) {
 		fmt.Fprintf(v.speech.own, "%s… and %d bytes more, which are left out\n", v.prefix, v.over)
 	}
 	if e.Err != nil {
-		fmt.Fprintf(v.speech.own, "%s%s\n", v.prefix, brief(e.Err))
+		fmt.Fprintf(v.speech.own, "%s%s\n", v.prefix, withoutOutput(e.Err))
 	}
 }
 
@@ -113,7 +113,7 @@ type answer struct {
 }
 
 // Reported prints a JSON list of answers, each when its node has ended.
-func Reported(to io.Writer) nodes.Speech { return &reported{to: reply.Result(to)} }
+func Reported(to io.Writer) nodes.Output { return &reported{to: reply.Result(to)} }
 
 type reported struct {
 	mu   sync.Mutex
@@ -122,8 +122,8 @@ type reported struct {
 	err  error
 }
 
-func (r *reported) Of(int) nodes.Speaker {
-	return &recording{list: r, said: reply.Beginning{Most: maxKeptBytes}, erring: reply.Beginning{Most: maxKeptBytes}}
+func (r *reported) Of(int) nodes.NodeOutput {
+	return &reportedNode{list: r, said: reply.HeadBuffer{Most: maxKeptBytes}, erring: reply.HeadBuffer{Most: maxKeptBytes}}
 }
 
 func (r *reported) Close() error {
@@ -153,16 +153,16 @@ func (r *reported) add(one answer) {
 	_ = r.write(begin + string(text)) // Close returns the error
 }
 
-// A recording is one node of a reported speech.
-type recording struct {
+// A reportedNode is one node of a reported speech.
+type reportedNode struct {
 	list         *reported
-	said, erring reply.Beginning
+	said, erring reply.HeadBuffer
 }
 
-func (r *recording) Out() io.Writer  { return &r.said }
-func (r *recording) Errs() io.Writer { return &r.erring }
+func (r *reportedNode) Out() io.Writer  { return &r.said }
+func (r *reportedNode) Errs() io.Writer { return &r.erring }
 
-func (r *recording) End(e nodes.Ending) {
+func (r *reportedNode) End(e nodes.Result) {
 	one := answer{Node: e.Node, Output: r.said.Text.String(), Errors: r.erring.Text.String(), Cut: r.said.Cut ||
 		r.erring.Cut, Seconds: e.Took.Seconds()}
 	var run *host.RunError
@@ -171,14 +171,14 @@ func (r *recording) End(e nodes.Ending) {
 	case errors.As(e.Err, &run) && run.Status > 0:
 		one.Status = run.Status
 	default:
-		one.Status, one.Error = -1, brief(e.Err)
+		one.Status, one.Error = -1, withoutOutput(e.Err)
 	}
 	r.list.add(one)
 }
 
-// brief returns the text of an error without the output of the command, which has been printed
+// withoutOutput returns the text of an error without the output of the command, which has been printed
 // already.
-func brief(err error) string {
+func withoutOutput(err error) string {
 	var run *host.RunError
 	if errors.As(err, &run) && run.Status > 0 {
 		return fmt.Sprintf("exit status %d", run.Status)
@@ -188,7 +188,7 @@ func brief(err error) string {
 
 // Tally prints on how many nodes something succeeded, and returns the exit status for all of them.
 // If err is more than an exit status, the work was not done, and Tally returns err.
-func Tally(w io.Writer, endings []nodes.Ending, err error) error {
+func Tally(w io.Writer, endings []nodes.Result, err error) error {
 	var status problem.Status
 	if err != nil && !errors.As(err, &status) {
 		return err
@@ -200,5 +200,5 @@ func Tally(w io.Writer, endings []nodes.Ending, err error) error {
 		return nil
 	}
 	fmt.Fprintf(w, "; failed: %s.\n", humanize.List(wrong, 20))
-	return nodes.Verdict(endings)
+	return nodes.ExitStatus(endings)
 }

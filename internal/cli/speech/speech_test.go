@@ -26,12 +26,12 @@ type doer struct {
 func (d doer) Run(ctx context.Context, c host.Command) error { return d.do(ctx, c) }
 
 // three returns nodes of which "b" prints much and fails, "c" never ends, and "d" does not run.
-func three() *nodes.Crowd {
+func three() *nodes.Group {
 	says := func(_ context.Context, c host.Command) error {
 		_, err := io.WriteString(c.Stdout, "one\ntwo\n")
 		return err
 	}
-	return &nodes.Crowd{
+	return &nodes.Group{
 		Nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
 		Timeout: time.Second, Parallel: 2,
 		Runners: map[string]host.Runner{
@@ -48,14 +48,14 @@ func three() *nodes.Crowd {
 	}
 }
 
-func prints(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
+func prints(ctx context.Context, _ int, in host.Runner, to nodes.NodeOutput) error {
 	return in.Run(ctx, host.Command{Stdout: to.Out(), Stderr: to.Errs()})
 }
 
 // TestReported: programs get the result of each node, with limited output.
 func TestReported(t *testing.T) {
 	var out, errs bytes.Buffer
-	endings, err := three().Speak(t.Context(), Reported(&out), prints)
+	endings, err := three().RunShown(t.Context(), Reported(&out), prints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +79,9 @@ func TestReported(t *testing.T) {
 	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
 		t.Errorf("d: %+v", one)
 	}
-	if err := Tally(&errs, endings, nil); problem.Exit(err) != 103 ||
+	if err := Tally(&errs, endings, nil); problem.ExitCode(err) != 103 ||
 		!strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
-		t.Errorf("status %d: %s", problem.Exit(err), errs.String())
+		t.Errorf("status %d: %s", problem.ExitCode(err), errs.String())
 	}
 	out.Reset()
 	if err := Reported(&out).Close(); err != nil || out.String() != "[]\n" {
@@ -94,7 +94,7 @@ func TestReported(t *testing.T) {
 func TestGrouped(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := three()
-	if _, err := c.Speak(t.Context(), Prefixed(&out, &errs, c.Nodes, true), prints); err != nil {
+	if _, err := c.RunShown(t.Context(), Prefixed(&out, &errs, c.Nodes, true), prints); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > maxKeptBytes+1<<10 {
@@ -116,8 +116,8 @@ func TestInterrupted(t *testing.T) {
 	c.Timeout = 0
 	time.AfterFunc(50*time.Millisecond, stop)
 	var errs bytes.Buffer
-	_, err := c.Speak(ctx, Prefixed(io.Discard, &errs, c.Nodes, false), prints)
-	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") ||
+	_, err := c.RunShown(ctx, Prefixed(io.Discard, &errs, c.Nodes, false), prints)
+	if problem.ExitCode(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") ||
 		!strings.Contains(errs.String(), "c | interrupted\n") {
 		t.Errorf("%v\n%s", err, errs.String())
 	}

@@ -25,6 +25,6 @@ func Emulated(w io.Writer, rows []status.Node) {
 		nodes[r.Host] = append(nodes[r.Host], r.Node)
 	}
 	for _, h := range hosts {
-		fmt.Fprintf(w, "Warning: %s.\n", plan.Emulated(h, slices.Compact(nodes[h])))
+		fmt.Fprintf(w, "Warning: %s.\n", plan.EmulationWarning(h, slices.Compact(nodes[h])))
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Facts prints facts about a host as JSON, or as text with the cure for each problem.
 func Facts(w io.Writer, facts doctor.Facts) error {
-	if reply.Wanted(w) {
+	if reply.IsJSON(w) {
 		return reply.JSON(w, facts)
 	}
 	width := 0
@@ -24,7 +24,7 @@ func Facts(w io.Writer, facts doctor.Facts) error {
 		mark, as := "ok", color.FgGreen
 		if !f.OK {
 			mark, as = "--", color.FgYellow
-			if f.Level == doctor.Needed {
+			if f.Level == doctor.Required {
 				mark, as = "NO", color.FgRed
 			}
 		}

@@ -30,7 +30,7 @@ func Hosts(w io.Writer, all []hosts.State) error {
 func HostsFit(w io.Writer, all []hosts.State) error {
 	return List(w, all, "HOST\tADDRESS\tSTATE", func(h hosts.State) []any {
 		switch {
-		case h.Well():
+		case h.IsFit():
 			return []any{h.Host, h.Address, "well"}
 		case !h.Answers:
 			return []any{h.Host, h.Address, "not reached"}
@@ -39,12 +39,12 @@ func HostsFit(w io.Writer, all []hosts.State) error {
 	})
 }
 
-// HostsWrong prints the problems of hosts, and reports whether there are none.
-func HostsWrong(w io.Writer, all []hosts.State) (well bool) {
+// HostProblems prints the problems of hosts, and reports whether there are none.
+func HostProblems(w io.Writer, all []hosts.State) (well bool) {
 	well = true
 	for i := range all {
 		h := &all[i]
-		well = well && h.Well()
+		well = well && h.IsFit()
 		for _, text := range h.Wrong {
 			fmt.Fprintf(w, "orrery: %s: %s\n", h.Host, text)
 		}

@@ -20,14 +20,14 @@ func Journal(to io.Writer, entries []journal.Entry, steps bool) {
 		}
 		switch {
 		case e.Kind == "begin":
-			fmt.Fprintf(to, "%s  %s: %s\n", when, inset(e.Who), inset(e.Command))
+			fmt.Fprintf(to, "%s  %s: %s\n", when, indent(e.Who), indent(e.Command))
 		case e.Kind == "end":
-			fmt.Fprintf(to, "%s  ended after %.1f s: %s\n", when, e.Seconds, inset(e.Result))
+			fmt.Fprintf(to, "%s  ended after %.1f s: %s\n", when, e.Seconds, indent(e.Result))
 		case steps || e.Result != "done":
-			fmt.Fprintf(to, "%s    %s: %s (%.2f s)\n", when, inset(e.Step), inset(e.Result), e.Seconds)
+			fmt.Fprintf(to, "%s    %s: %s (%.2f s)\n", when, indent(e.Step), indent(e.Result), e.Seconds)
 		}
 	}
 }
 
-// inset indents the lines of a text, so that they cannot be mistaken for lines of the journal.
-func inset(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
+// indent indents the lines of a text, so that they cannot be mistaken for lines of the journal.
+func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }

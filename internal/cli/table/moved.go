@@ -8,7 +8,7 @@ import (
 )
 
 // Moved prints where nodes are now.
-func Moved(w io.Writer, site string, all []nodes.Moved, failed error) {
+func Moved(w io.Writer, site string, all []nodes.MovedNode, failed error) {
 	if len(all) == 0 && failed == nil {
 		fmt.Fprintf(w, "%s: all of them are there.\n", site)
 	}

@@ -19,7 +19,7 @@ import (
 // Nodes prints the state of nodes or, with usage, their resource usage. It prints JSON for
 // programs, and otherwise lines of at most width columns, or of any width if it is 0.
 func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
-	if reply.Wanted(w) {
+	if reply.IsJSON(w) {
 		return reply.JSON(w, rows)
 	}
 	_, err := io.WriteString(w, strings.Join(lines(rows, usage, width, time.Now()), "\n")+"\n")
@@ -36,10 +36,10 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 			cells[i+1] = append(cells[i+1], c.of(r))
 		}
 	}
-	text := fit(cells, width)
+	text := fitColumns(cells, width)
 	for _, r := range rows {
 		for _, remark := range remarks(r) {
-			text = append(text, screen.Cut(sanitize.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
+			text = append(text, screen.Truncate(sanitize.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
 		}
 	}
 	return text
@@ -91,16 +91,18 @@ func columns(rows []status.Node, usage bool, now time.Time) []column {
 			column{"HOST", func(r status.Node) string { return r.Host }})
 	}
 	if slices.ContainsFunc(rows, func(r status.Node) bool { return r.Release != 0 || r.Quarantine }) {
-		all = append(all, column{"RELEASE", standing})
+		all = append(all, column{"RELEASE", releaseCell})
 	}
 	all = append(all, column{"STATE", func(r status.Node) string { return r.State }})
 	if usage {
 		return append(all,
 			column{"HEALTH", func(r status.Node) string { return r.Health }},
-			column{"CPUS", use(cpus)}, column{"MEMORY/MiB", use(memory)},
-			column{"PIDS", use(func(u *apply.Usage) string { return amount(u.Pids, strconv.FormatInt(u.Pids, 10)) })},
-			column{"DISK", use(func(u *apply.Usage) string { return amount(u.Disk, humanize.Bytes(u.Disk)) })},
-			column{"VOLUMES", use(func(u *apply.Usage) string { return amount(u.Volumes, humanize.Bytes(u.Volumes)) })})
+			column{"CPUS", usageCell(cpus)}, column{"MEMORY/MiB", usageCell(memory)},
+			column{"PIDS", usageCell(func(u *apply.Usage) string { return amountCell(u.Pids, strconv.FormatInt(u.Pids, 10)) })},
+			column{"DISK", usageCell(func(u *apply.Usage) string { return amountCell(u.Disk, humanize.Bytes(u.Disk)) })},
+			column{"VOLUMES", usageCell(func(u *apply.Usage) string {
+				return amountCell(u.Volumes, humanize.Bytes(u.Volumes))
+			})})
 	}
 	return append(all,
 		column{"HEALTH", func(r status.Node) string { return health(r, now) }},
@@ -108,8 +110,8 @@ func columns(rows []status.Node, usage bool, now time.Time) []column {
 		column{"ROLES", func(r status.Node) string { return strings.Join(r.Roles, ",") }})
 }
 
-// standing returns the release of a node, and whether it is live.
-func standing(r status.Node) string {
+// releaseCell returns the release of a node, and whether it is live.
+func releaseCell(r status.Node) string {
 	release := "none"
 	if r.Release != 0 {
 		release = strconv.Itoa(r.Release)
@@ -128,9 +130,9 @@ func addresses(r status.Node) string {
 	return strings.Join(all, " ")
 }
 
-// use returns a function for a cell with a resource of a node. The cell is "-" if the usage is
+// usageCell returns a function for a cell with a resource of a node. The cell is "-" if the usage is
 // unknown.
-func use(of func(*apply.Usage) string) func(status.Node) string {
+func usageCell(of func(*apply.Usage) string) func(status.Node) string {
 	return func(r status.Node) string {
 		if r.Usage == nil {
 			return "-"
@@ -139,8 +141,8 @@ func use(of func(*apply.Usage) string) func(status.Node) string {
 	}
 }
 
-// amount returns text, or "-" if n is below 0, which means unknown.
-func amount(n int64, text string) string {
+// amountCell returns text, or "-" if n is below 0, which means unknown.
+func amountCell(n int64, text string) string {
 	if n < 0 {
 		return "-"
 	}

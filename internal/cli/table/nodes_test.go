@@ -40,7 +40,7 @@ func twelve() []status.Node {
 // their declared state first. Without a terminal nothing is cut.
 func TestTableFits(t *testing.T) {
 	all := &status.Status{Nodes: twelve()}
-	all.SickFirst()
+	all.UnhealthyFirst()
 	shown := lines(all.Nodes, false, 80, noon)
 	if len(shown) != 14 {
 		t.Errorf("%d lines", len(shown))

@@ -12,12 +12,12 @@ import (
 	"orrery/internal/cli/screen"
 )
 
-const gap = 2 // between two columns
+const columnGap = 2 // between two columns
 
 // List prints the result of a verb that lists something. It prints JSON for programs, and otherwise
 // a table. The words of the heading are separated by tabs.
 func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
-	if reply.Wanted(w) {
+	if reply.IsJSON(w) {
 		return reply.JSON(w, all)
 	}
 	rows := [][]string{strings.Split(heading, "\t")}
@@ -28,16 +28,16 @@ func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) erro
 		}
 		rows = append(rows, row)
 	}
-	_, err := io.WriteString(w, strings.Join(fit(rows, 0), "\n")+"\n")
+	_, err := io.WriteString(w, strings.Join(fitColumns(rows, 0), "\n")+"\n")
 	return err
 }
 
 // Minute formats a time for a cell.
 func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// fit arranges rows of cells in columns. If they are wider than the width, it narrows the last
+// fitColumns arranges rows of cells in columns. If they are wider than the width, it narrows the last
 // columns first, but none below the width of its heading.
-func fit(cells [][]string, width int) []string {
+func fitColumns(cells [][]string, width int) []string {
 	wide := make([]int, len(cells[0]))
 	for _, line := range cells {
 		for i, c := range line {
@@ -45,9 +45,9 @@ func fit(cells [][]string, width int) []string {
 		}
 	}
 	if width > 0 {
-		over := -width - gap
+		over := -width - columnGap
 		for _, w := range wide {
-			over += w + gap
+			over += w + columnGap
 		}
 		for i := len(wide) - 1; i >= 0 && over > 0; i-- {
 			least := min(wide[i], utf8.RuneCountInString(cells[0][i]))
@@ -59,10 +59,10 @@ func fit(cells [][]string, width int) []string {
 	for _, line := range cells {
 		text := ""
 		for i, c := range line {
-			c = screen.Cut(c, wide[i])
-			text += c + strings.Repeat(" ", max(0, wide[i]+gap-utf8.RuneCountInString(c)))
+			c = screen.Truncate(c, wide[i])
+			text += c + strings.Repeat(" ", max(0, wide[i]+columnGap-utf8.RuneCountInString(c)))
 		}
-		all = append(all, screen.Cut(strings.TrimRight(text, " "), width))
+		all = append(all, screen.Truncate(strings.TrimRight(text, " "), width))
 	}
 	return all
 }

@@ -7,14 +7,14 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Told collects texts about nodes, and prints a text once if several nodes have the same.
-type Told struct {
+// GroupedTexts collects texts about nodes, and prints a text once if several nodes have the same.
+type GroupedTexts struct {
 	order []string
 	nodes map[string][]string
 }
 
 // Add adds a text about a node.
-func (t *Told) Add(node, text string) {
+func (t *GroupedTexts) Add(node, text string) {
 	if t.nodes == nil {
 		t.nodes = map[string][]string{}
 	}
@@ -25,7 +25,7 @@ func (t *Told) Add(node, text string) {
 }
 
 // Print prints all texts.
-func (t *Told) Print(to io.Writer) {
+func (t *GroupedTexts) Print(to io.Writer) {
 	for _, text := range t.order {
 		fmt.Fprintf(to, "%s:\n%s", humanize.List(t.nodes[text], 12), text)
 	}

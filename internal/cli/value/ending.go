@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Ending adds flags that say how running nodes are ended.
-func Ending(c *cobra.Command, e *plan.Ending) *cobra.Command {
+// EndingFlags adds flags that say how running nodes are ended.
+func EndingFlags(c *cobra.Command, e *plan.StopMode) *cobra.Command {
 	c.Flags().BoolVar(&e.Hard, "hard", false, "end nodes at once, as a power cut would: unwritten data is lost")
 	c.Flags().Var((*timeout)(&e.Timeout), "timeout",
 		"kill nodes that have not shut down after this `time` (default 1m30s)")

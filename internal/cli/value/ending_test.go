@@ -13,19 +13,19 @@ import (
 func TestEnding(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		want plan.Ending
+		want plan.StopMode
 		ok   bool
 	}{
-		{nil, plan.Ending{}, true},
-		{[]string{"--hard"}, plan.Ending{Hard: true}, true},
-		{[]string{"--timeout", "5m"}, plan.Ending{Timeout: 5 * time.Minute}, true},
-		{[]string{"--timeout", "0"}, plan.Ending{}, false},
-		{[]string{"--timeout", "-1s"}, plan.Ending{}, false},
-		{[]string{"--timeout", "soon"}, plan.Ending{}, false},
-		{[]string{"--hard", "--timeout", "5m"}, plan.Ending{}, false},
+		{nil, plan.StopMode{}, true},
+		{[]string{"--hard"}, plan.StopMode{Hard: true}, true},
+		{[]string{"--timeout", "5m"}, plan.StopMode{Timeout: 5 * time.Minute}, true},
+		{[]string{"--timeout", "0"}, plan.StopMode{}, false},
+		{[]string{"--timeout", "-1s"}, plan.StopMode{}, false},
+		{[]string{"--timeout", "soon"}, plan.StopMode{}, false},
+		{[]string{"--hard", "--timeout", "5m"}, plan.StopMode{}, false},
 	} {
-		var got plan.Ending
-		v := Ending(&cobra.Command{SilenceErrors: true, SilenceUsage: true,
+		var got plan.StopMode
+		v := EndingFlags(&cobra.Command{SilenceErrors: true, SilenceUsage: true,
 			RunE: func(*cobra.Command, []string) error { return nil }}, &got)
 		v.SetArgs(append([]string{}, c.args...))
 		if err := v.Execute(); (err == nil) != c.ok || c.ok && got != c.want {

@@ -29,7 +29,7 @@ func TestExclusive(t *testing.T) {
 		}
 		err := Exclusive(v)
 		if (err == nil) != (c.want == "") || err != nil &&
-			(err.Error() != c.want || problem.Exit(err) != int(problem.Usage)) {
+			(err.Error() != c.want || problem.ExitCode(err) != int(problem.Usage)) {
 			t.Errorf("%q: %v", c.args, err)
 		}
 	}

@@ -22,7 +22,7 @@ func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage strin
 	if call.consent[about] == nil {
 		call.consent[about] = new(string)
 	}
-	c.Flags().StringVar(call.consent[about], flagOf[about], "", usage)
+	c.Flags().StringVar(call.consent[about], consentFlags[about], "", usage)
 }
 
 // ProductionFlag adds a flag by which the user agrees in advance to disturb production.
@@ -30,7 +30,7 @@ func (call *Call) ProductionFlag(c *cobra.Command) {
 	call.AgreeFlag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
 }
 
-var flagOf = map[control.Consent]string{
+var consentFlags = map[control.Consent]string{
 	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace",
 	control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
 }
@@ -48,7 +48,7 @@ func (a asker) Ask(q control.Question) (asked bool, err error) {
 		return false, nil
 	}
 	refused := problem.New(problem.Refused, "not confirmed; nothing was done").
-		Try("type %s when asked, or use --%s %s", q.Site, flagOf[q.About], q.Site)
+		Try("type %s when asked, or use --%s %s", q.Site, consentFlags[q.About], q.Site)
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return false, refused
 	}

@@ -25,7 +25,7 @@ type Output struct{ Out, Err io.Writer }
 // of nodes to a terminal unchanged.
 func (o Output) Raw(asked bool) Output {
 	if asked {
-		return Output{screen.Unshown(o.Out), screen.Unshown(o.Err)}
+		return Output{screen.Raw(o.Out), screen.Raw(o.Err)}
 	}
 	return o
 }
@@ -50,10 +50,10 @@ func PrintError(w io.Writer, err error) {
 	fmt.Fprintf(w, "orrery: %v\n", err)
 }
 
-// Said returns the exit status of an error that has been printed already, without its text.
-func Said(err error) error {
+// OnlyExitStatus returns the exit status of an error that has been printed already, without its text.
+func OnlyExitStatus(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problem.Status(problem.Exit(err))
+	return problem.Status(problem.ExitCode(err))
 }

@@ -30,19 +30,19 @@ func PrintUp(ctx context.Context, session *control.Session, out io.Writer, s *si
 	if err != nil {
 		return err
 	}
-	if result == nil && !reply.Wanted(out) {
+	if result == nil && !reply.IsJSON(out) {
 		fmt.Fprintf(out, "%s is up: nothing to do.\n", s.Key())
 		return nil
 	}
 	if err := ShowNodes(ctx, session, out, s, selectors); err != nil {
 		return err
 	}
-	howToGoOn(out, s)
+	printNextSteps(out, s)
 	return nil
 }
 
-// howToGoOn prints what a user may want to do next.
-func howToGoOn(out io.Writer, s *site.Site) {
+// printNextSteps prints what a user may want to do next.
+func printNextSteps(out io.Writer, s *site.Site) {
 	first := "NODE"
 	if len(s.Nodes) > 0 {
 		first = s.Nodes[0].Name

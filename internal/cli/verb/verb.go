@@ -16,8 +16,8 @@ import (
 // run is the function of a verb.
 type run = func(c *cobra.Command, args []string) error
 
-// OnSite returns a run that loads the site and passes it to do.
-func (call *Call) OnSite(do func(ctx context.Context, s *site.Site, args []string) error) run {
+// WithSite returns a run that loads the site and passes it to do.
+func (call *Call) WithSite(do func(ctx context.Context, s *site.Site, args []string) error) run {
 	return func(c *cobra.Command, args []string) error {
 		s, err := call.Session.Load()
 		if err != nil {
@@ -37,11 +37,11 @@ func (call *Call) AsRoot(do run) run {
 	}
 }
 
-// OnHosts returns a run that loads the site and passes it to do. It fails if nodes of the site may
+// WithHosts returns a run that loads the site and passes it to do. It fails if nodes of the site may
 // be on this machine and the caller is not root.
-func (call *Call) OnHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
-	return call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
-		if err := call.Session.AllowedOn(s); err != nil {
+func (call *Call) WithHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
+	return call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
+		if err := call.Session.CheckAllowedOn(s); err != nil {
 			return err
 		}
 		return do(ctx, s, args)
@@ -50,15 +50,15 @@ func (call *Call) OnHosts(do func(ctx context.Context, s *site.Site, args []stri
 
 // Group returns a verb that only has subcommands.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: SomeVerb,
+	c := &cobra.Command{Use: use, Short: short, Args: RequireSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(verbs...)
 	return c
 }
 
-// SomeVerb is the argument check of a command that only has subcommands. It returns an error if the
+// RequireSubcommand is the argument check of a command that only has subcommands. It returns an error if the
 // first word is none of them.
-func SomeVerb(c *cobra.Command, args []string) error {
+func RequireSubcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -67,7 +67,7 @@ func SomeVerb(c *cobra.Command, args []string) error {
 		verbs = append(verbs, verb.Name())
 	}
 	p := problem.New(problem.Usage, "%s has no verb %q", c.CommandPath(), args[0])
-	if near := problem.Nearest(args[0], verbs); near != "" {
+	if near := problem.Suggest(args[0], verbs); near != "" {
 		return p.Try("did you mean %s?", near)
 	}
 	return p.Try("%s --help lists the verbs", c.CommandPath())

@@ -79,7 +79,7 @@ func (y *yard) take(t *testing.T) Backup {
 		t.Fatal(err)
 	}
 	defer into.Close() //nolint:errcheck // of a test
-	set := &backup.Set{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{},
+	set := &backup.Selection{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{},
 		Store: image.Open(y.Dirs.State), Target: y.at}
 	b := &backup.Backup{Set: set, Into: into, By: "test", Who: "somebody", Saw: y.Add}
 	all, err := b.Begin(t.Context())
@@ -91,8 +91,8 @@ func (y *yard) take(t *testing.T) Backup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := described(into.Where(), r.ID, r.Manifest)
-	taken.found(r)
+	taken := describe(into.Where(), r.ID, r.Manifest)
+	taken.addReport(r)
 	return taken
 }
 
@@ -195,11 +195,11 @@ func TestVerifyAndRepair(t *testing.T) {
 func TestPick(t *testing.T) {
 	y := newYard(t)
 	y.take(t)
-	for _, o := range []PickOptions{{Files: []string{"etc/motd"}}, {Files: []string{"db:etc/motd"}},
+	for _, o := range []ExtractOptions{{Files: []string{"etc/motd"}}, {Files: []string{"db:etc/motd"}},
 		{Files: []string{"db:/etc/motd"}}, {Node: "db"}} {
 		o.Dir = t.TempDir()
-		done, err := Pick(t.Context(), y.Session, y.at, o)
-		if problem.Exit(err) != int(problem.Usage) || done == nil || len(done.Paths) > 0 {
+		done, err := Extract(t.Context(), y.Session, y.at, o)
+		if problem.ExitCode(err) != int(problem.Usage) || done == nil || len(done.Paths) > 0 {
 			t.Errorf("%+v: %+v, %v", o, done, err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestMeant(t *testing.T) {
 	y.SiteDir = ""
 	t.Chdir(t.TempDir())
 	var r backup.Repair
-	err := meant(t.Context(), y.Session, &r, y.at)
+	err := useSelectedSite(t.Context(), y.Session, &r, y.at)
 	if r.Set != nil || err != nil || !strings.Contains(y.told(), "no site is meant") {
 		t.Errorf("%+v, %v, %s", r.Set, err, y.told())
 	}

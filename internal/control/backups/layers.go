@@ -16,13 +16,13 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A sharing decides which host sends which layer. Each layer is sent once, by a host that has the
+// A layerAssignment decides which host sends which layer. Each layer is sent once, by a host that has the
 // trusted content of the layer (decision 42).
-type sharing struct {
+type layerAssignment struct {
 	fleet *apply.Fleet
 	gave  func(layer string) (host string) // the host that sent a layer to the last backup
 	// turns at which the hosts wait for each other after listing their layers
-	turns []*snapshots.Gathering
+	turns []*snapshots.Barrier
 
 	mutex sync.Mutex
 	turn  map[string]int               // next turn of each host
@@ -30,18 +30,18 @@ type sharing struct {
 	gives map[string][]string          // layers that each host sends
 }
 
-func share(f *apply.Fleet, gave func(layer string) string) *sharing {
-	s := &sharing{fleet: f, gave: gave, turn: map[string]int{}, held: map[string]map[string]string{},
+func newLayerAssignment(f *apply.Fleet, gave func(layer string) string) *layerAssignment {
+	s := &layerAssignment{fleet: f, gave: gave, turn: map[string]int{}, held: map[string]map[string]string{},
 		gives: map[string][]string{}}
 	for range 2 {
-		s.turns = append(s.turns, snapshots.Gather(f.Names(), s.decide))
+		s.turns = append(s.turns, snapshots.NewBarrier(f.Names(), s.assignLayers))
 	}
 	return s
 }
 
-// arrive records which layers a host has. When all hosts have arrived, it returns the layers that
+// waitForHosts records which layers a host has. When all hosts have arrived, it returns the layers that
 // this host sends.
-func (s *sharing) arrive(ctx context.Context, host string, held map[string]string) ([]string, error) {
+func (s *layerAssignment) waitForHosts(ctx context.Context, host string, held map[string]string) ([]string, error) {
 	s.mutex.Lock()
 	for digest, content := range held {
 		if s.held[digest] == nil {
@@ -52,7 +52,7 @@ func (s *sharing) arrive(ctx context.Context, host string, held map[string]strin
 	at := s.turns[s.turn[host]]
 	s.turn[host]++
 	s.mutex.Unlock()
-	if err := at.Arrive(ctx, host, 0); err != nil {
+	if err := at.Wait(ctx, host, 0); err != nil {
 		return nil, err
 	}
 	s.mutex.Lock()
@@ -61,16 +61,16 @@ func (s *sharing) arrive(ctx context.Context, host string, held map[string]strin
 }
 
 // end makes all hosts stop waiting.
-func (s *sharing) end(err error) {
+func (s *layerAssignment) end(err error) {
 	for _, g := range s.turns {
 		g.End(err)
 	}
 }
 
-// decide chooses a host for each layer that has none. It prefers the host that sent the layer to
+// assignLayers chooses a host for each layer that has none. It prefers the host that sent the layer to
 // the last backup, which need not send it again. Otherwise it chooses the host with the fewest
 // layers to send.
-func (s *sharing) decide() error {
+func (s *layerAssignment) assignLayers() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	given := map[string]bool{}
@@ -94,7 +94,7 @@ func (s *sharing) decide() error {
 				of, said = append(of, h.Name), append(said, content)
 			}
 		}
-		believed, one := image.Believed(said, own), ""
+		believed, one := image.TrustedDigest(said, own), ""
 		for i, host := range of {
 			if said[i] != believed {
 				continue
@@ -109,13 +109,13 @@ func (s *sharing) decide() error {
 }
 
 // Layers records which layers this host has, and returns those that it sends.
-func (p *pace) Layers(ctx context.Context, held map[string]string) ([]string, error) {
-	return p.of.layers.arrive(ctx, p.host, held)
+func (p *hostBarrier) Layers(ctx context.Context, held map[string]string) ([]string, error) {
+	return p.of.layers.waitForHosts(ctx, p.host, held)
 }
 
 // mergeLayers adds the records of layers to the manifest. Each layer's record is that of the host
 // that sent it.
-func (t *together) mergeLayers() {
+func (t *multiHostBackup) mergeLayers() {
 	m := t.into.Manifest
 	gave, listed := map[string]string{}, map[string]bool{}
 	for _, p := range t.parts {
@@ -149,7 +149,7 @@ func (t *together) mergeLayers() {
 
 // layers returns the layers that nodes need: their records in the backup, and the trees of those
 // that it contains.
-func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
+func (h *placement) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
 	needs := map[string]bool{}
 	for i := range nodes {
 		for _, digest := range nodes[i].Layers() {
@@ -157,7 +157,7 @@ func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []
 		}
 	}
 	for _, l := range h.manifest.Layers {
-		if tree, ok := h.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || h.only() != "" {
+		if tree, ok := h.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || h.onlyHost() != "" {
 			records = append(records, l)
 			if ok {
 				t := *tree
@@ -169,9 +169,9 @@ func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []
 	return records, trees
 }
 
-// distrusted reports the layers that hosts do not accept from the backup. It shows only titles that
+// reportDistrusted reports the layers that hosts do not accept from the backup. It shows only titles that
 // the backup has too, and not names made up by a host.
-func (r *restoring) distrusted(builds []string) {
+func (r *restoreRun) reportDistrusted(builds []string) {
 	var titles []string
 	for i := range r.manifest.Layers {
 		if title := r.manifest.Layers[i].Title; slices.Contains(builds, title) {

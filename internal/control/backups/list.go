@@ -29,8 +29,8 @@ type Backup struct {
 	Damaged []string  `json:"damaged,omitempty"` // blocks and manifests
 }
 
-// described returns the description of a backup from its manifest.
-func described(where, id string, m *vault.Manifest) Backup {
+// describe returns the description of a backup from its manifest.
+func describe(where, id string, m *vault.Manifest) Backup {
 	b := Backup{
 		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Bytes: m.Bytes(),
 		Secrets: m.Secrets != nil, Left: m.Left, Pause: m.Pause,
@@ -44,8 +44,8 @@ func described(where, id string, m *vault.Manifest) Backup {
 	return b
 }
 
-// found adds the results of taking a backup.
-func (b *Backup) found(r *backup.Report) {
+// addReport adds the results of taking a backup.
+func (b *Backup) addReport(r *backup.Report) {
 	b.Read, b.Added, b.Shared, b.Checked = r.Read, r.Wrote, r.Checked.Bytes, r.Checked.Reread
 	for i := range r.Checked.Rotten {
 		b.Damaged = append(b.Damaged, r.Checked.Rotten[i].Name())
@@ -72,7 +72,7 @@ func List(where string) ([]Backup, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, described(v.Where(), id, m))
+		all = append(all, describe(v.Where(), id, m))
 	}
 	return all, nil
 }
@@ -80,7 +80,7 @@ func List(where string) ([]Backup, error) {
 // Prune removes all but the last backups of each site from a directory. It returns the removed
 // backups, even if there is an error, and how many bytes were freed.
 func Prune(dir string, keep int) (gone []string, freed int64, err error) {
-	r, err := writable(dir)
+	r, err := openWritable(dir)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -88,8 +88,8 @@ func Prune(dir string, keep int) (gone []string, freed int64, err error) {
 	return r.Prune(keep)
 }
 
-// writable opens an existing directory of backups for writing.
-func writable(dir string) (*vault.Repository, error) {
+// openWritable opens an existing directory of backups for writing.
+func openWritable(dir string) (*vault.Repository, error) {
 	existing, err := vault.OpenRepository(dir) // do not turn another directory into one
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Replaced is the result of restoring one node in place.
-type Replaced struct {
+// ReplacedNode is the result of restoring one node in place.
+type ReplacedNode struct {
 	*snapshots.Restored        // nil if the node was not restored
 	Site                string // name of the site
 	// attributes that the target file system does not support, and the number of files concerned
@@ -29,7 +29,7 @@ type Replaced struct {
 // ReplaceNode restores one node of the site from a backup, in place of its current state, on the
 // host that it is on now. It makes a snapshot on that host from the backup's data of the node, and
 // restores the snapshot. The rest of the site keeps running.
-func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*Replaced, error) {
+func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*ReplacedNode, error) {
 	v, id, m, err := vault.OpenOne(where)
 	if err != nil {
 		return nil, err
@@ -47,16 +47,16 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 	if err != nil {
 		return nil, err
 	}
-	done := &Replaced{Site: s.Name}
-	err = c.LockedOn(ctx, s, f, func(account *control.Account) error {
+	done := &ReplacedNode{Site: s.Name}
+	err = c.RunLocked(ctx, s, f, func(account *control.JournalWriter) error {
 		h, err := hostOf(ctx, s, f, node)
 		if err != nil {
 			return err
 		}
-		part := ofNode(m, s, node)
+		part := nodePart(m, s, node)
 		if len(part.Nodes) == 0 {
 			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).
-				Try("in it are %s", humanize.List(nodesIn(m), 12))
+				Try("in it are %s", humanize.List(nodeNames(m), 12))
 		}
 		why := fmt.Sprintf("What node %s and its volumes have written since %s would be lost.", node,
 			m.Time.Local().Format(time.DateTime))
@@ -66,17 +66,17 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		if _, err := c.AskProduction(s, why); err != nil {
 			return err
 		}
-		p := &ferry.Parcel{ID: id, Title: vault.Title(v, id), Manifest: part, Node: node}
+		p := &ferry.RestorePart{ID: id, Title: vault.Title(v, id), Manifest: part, Node: node}
 		watch := c.Watcher.Bytes("restore")
-		laid, err := lay(ctx, h, p, vault.NewPieces(v), watch.Add)
+		laid, err := stageOn(ctx, h, p, vault.NewPieces(v), watch.Add)
 		watch.Close()
 		if err != nil {
 			return err
 		}
 		done.Lacked = laid.Lacked
-		taken, err := shelved(ctx, h, p.SnapshotID())
+		taken, err := findSnapshot(ctx, h, p.SnapshotID())
 		if err == nil {
-			done.Restored, err = snapshots.Once(ctx, c, account, s, f, h, taken,
+			done.Restored, err = snapshots.RestoreOnce(ctx, c, account, s, f, h, taken,
 				fmt.Sprintf("node %s in %s", node, vault.Title(v, id)))
 		}
 		return err
@@ -85,7 +85,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 }
 
 // hostOf returns the host that has the live instance of a node.
-func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*apply.Steered, error) {
+func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*apply.HostClient, error) {
 	seen, err := f.Observe(ctx)
 	if err != nil {
 		return nil, err
@@ -109,10 +109,10 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 		Try("orrery up %s makes it; then run the same command again", name)
 }
 
-// ofNode returns the part of a manifest that concerns one node. Of the volumes, it has those that
+// nodePart returns the part of a manifest that concerns one node. Of the volumes, it has those that
 // belonged to the node alone on the host that it was on. The host of the node receives nothing
 // else.
-func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
+func nodePart(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	part := *m
 	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format,
 		nil, nil, nil, nil, nil, nil, nil
@@ -137,8 +137,8 @@ func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	return &part
 }
 
-// nodesIn returns the names of the nodes in a backup.
-func nodesIn(m *vault.Manifest) (names []string) {
+// nodeNames returns the names of the nodes in a backup.
+func nodeNames(m *vault.Manifest) (names []string) {
 	for i := range m.Nodes {
 		names = append(names, m.Nodes[i].Name)
 	}
@@ -146,8 +146,8 @@ func nodesIn(m *vault.Manifest) (names []string) {
 	return slices.Compact(names)
 }
 
-// shelved returns a snapshot that a host has.
-func shelved(ctx context.Context, h *apply.Steered, id string) (*snapshot.Snapshot, error) {
+// findSnapshot returns a snapshot that a host has.
+func findSnapshot(ctx context.Context, h *apply.HostClient, id string) (*snapshot.Snapshot, error) {
 	kept, _, err := h.Snapshots.List(ctx)
 	if err != nil {
 		return nil, err

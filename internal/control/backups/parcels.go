@@ -14,16 +14,16 @@ import (
 	"orrery/internal/site"
 )
 
-// homes are the hosts that receive the parts of a backup.
-type homes struct {
+// placement are the hosts that receive the parts of a backup.
+type placement struct {
 	manifest *vault.Manifest
 	fleet    *apply.Fleet
 	nodes    map[string]string // node name to host name
 }
 
-// findHomes chooses a host for each node of the backup: the one in the site file, else the former
+// newPlacement chooses a host for each node of the backup: the one in the site file, else the former
 // one, else one with free capacity.
-func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.Host) (*homes, error) {
+func newPlacement(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.Host) (*placement, error) {
 	former := map[string]string{}
 	for i := range m.Trees {
 		if t := &m.Trees[i]; t.Kind == vault.PrivateTree {
@@ -33,20 +33,20 @@ func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.H
 	empty := slices.Clone(seen)
 	for i := range empty {
 		h := &empty[i]
-		h.Nodes, h.Given, h.Arrivals, h.Restoring = nil, nil, nil, &observe.Restoring{}
+		h.Nodes, h.Given, h.Arrivals, h.Restoring = nil, nil, nil, &observe.RestoreProgress{}
 		for node, host := range former {
 			if host == h.Name && h.Drained == nil {
 				h.Restoring.Nodes = append(h.Restoring.Nodes, node)
 			}
 		}
 	}
-	placed, err := place.Place(s, empty)
+	placed, err := place.Assign(s, empty)
 	if err != nil {
 		return nil, err
 	}
-	all := &homes{m, f, map[string]string{}}
+	all := &placement{m, f, map[string]string{}}
 	for i := range m.Nodes {
-		all.nodes[m.Nodes[i].Name] = all.only() // of another release, or no longer declared
+		all.nodes[m.Nodes[i].Name] = all.onlyHost() // of another release, or no longer declared
 	}
 	for i := range placed.Nodes {
 		all.nodes[placed.Nodes[i].Name] = placed.Nodes[i].Host
@@ -54,21 +54,21 @@ func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.H
 	return all, nil
 }
 
-// only returns the name of the host if there is just one, which then receives everything in the
+// onlyHost returns the name of the host if there is just one, which then receives everything in the
 // backup. Otherwise it returns "".
-func (h *homes) only() string {
+func (h *placement) onlyHost() string {
 	if len(h.fleet.All)+len(h.fleet.Unknown) > 1 {
 		return ""
 	}
 	return h.fleet.All[0].Name
 }
 
-// of returns the host that receives a tree, or "".
-func (h *homes) of(t *vault.Tree) string {
+// hostFor returns the host that receives a tree, or "".
+func (h *placement) hostFor(t *vault.Tree) string {
 	if t.Node != "" {
 		return h.nodes[t.Node]
 	}
-	if one := h.only(); one != "" {
+	if one := h.onlyHost(); one != "" {
 		return one
 	}
 	for i := range h.manifest.Nodes { // a shared volume goes to the host of the nodes that share it
@@ -85,8 +85,8 @@ func (h *homes) of(t *vault.Tree) string {
 	return ""
 }
 
-// parcel returns what a host receives: only the parts of its own nodes.
-func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parcel {
+// partFor returns what a host receives: only the parts of its own nodes.
+func (r *restoreRun) partFor(h *apply.HostClient, snapshots []vault.Tree) *ferry.RestorePart {
 	m := *r.manifest
 	m.Key, m.Twin = r.key(), r.twin
 	m.Format, m.Hosts, m.Trees, m.Nodes, m.Secrets, m.Releases, m.Left = vault.Format, nil, nil, nil, nil, r.releases, nil
@@ -99,7 +99,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 		if t.Kind == vault.ReleaseTree && len(r.fleet.Unknown) == 0 {
 			m.Trees = append(m.Trees, t)
 		}
-		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(&t) == h.Name {
+		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.hostFor(&t) == h.Name {
 			t.Host = ""
 			if r.twin != "" {
 				t.Path = "" // the twin's volume is stored in the host's state
@@ -109,7 +109,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	}
 	records, trees := r.homes.layers(m.Nodes)
 	m.Layers, m.Trees = records, slices.Concat(m.Trees, trees, snapshots)
-	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was,
+	p := &ferry.RestorePart{ID: r.id, Title: r.retryArgument(), Manifest: &m, Replace: r.o.Replace, Was: r.was,
 		Without: r.fleet.Unknown, Trust: r.o.TrustLayers}
 	if r.secrets == nil {
 		return p
@@ -117,7 +117,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	p.Secrets = vault.Secrets{}
 	for path, value := range r.secrets {
 		name, generated := strings.CutPrefix(path, "secrets/")
-		if r.homes.only() != "" || generated && h.MayNeed(name) || !generated &&
+		if r.homes.onlyHost() != "" || generated && h.MayNeedSecret(name) || !generated &&
 			slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
 			p.Secrets[path] = value
 		}
@@ -125,11 +125,11 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	return p
 }
 
-// astray reports what in the backup goes to no host.
-func (r *restoring) astray() {
+// reportUnplaced reports what in the backup goes to no host.
+func (r *restoreRun) reportUnplaced() {
 	for i := range r.manifest.Trees {
 		t := &r.manifest.Trees[i]
-		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(t) == "" &&
+		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.hostFor(t) == "" &&
 			!slices.Contains(r.spared, t.Node) {
 			why := "which the site no longer declares"
 			if len(r.fleet.Unknown) > 0 {
@@ -143,12 +143,12 @@ func (r *restoring) astray() {
 	}
 }
 
-// outside returns the directories outside the hosts' state directories to which volumes are
+// outsideDirs returns the directories outside the hosts' state directories to which volumes are
 // restored.
-func (h *homes) outside() (all []string) {
+func (h *placement) outsideDirs() (all []string) {
 	for i := range h.manifest.Trees {
 		if t := &h.manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" {
-			all = append(all, fmt.Sprintf("%s on host %s", t.Path, h.of(t)))
+			all = append(all, fmt.Sprintf("%s on host %s", t.Path, h.hostFor(t)))
 		}
 	}
 	slices.Sort(all)

@@ -10,47 +10,47 @@ import (
 	"orrery/internal/problem"
 )
 
-// PickOptions say what to extract from a backup, and where to put it.
-type PickOptions struct {
+// ExtractOptions say what to extract from a backup, and where to put it.
+type ExtractOptions struct {
 	Node  string   // the node to extract completely, or "" for single files only
 	Files []string // as NODE:PATH
 	Dir   string   // target, or "" for the current directory (for a node, a directory with its name in that)
 }
 
-// Picked is what was extracted from a backup.
-type Picked struct {
+// Extracted is what was extracted from a backup.
+type Extracted struct {
 	Paths []string // of what was extracted
 	// attributes that the target file system does not support, and the number of files concerned
 	Lacked  map[string]int
 	Without []string // volumes of the node that are not in the backup
 }
 
-// Pick extracts single files, or what one node has, from a backup. Even if there is an error, the
+// Extract extracts single files, or what one node has, from a backup. Even if there is an error, the
 // result lists what was extracted.
-func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) (*Picked, error) {
+func Extract(ctx context.Context, c *control.Session, where string, o ExtractOptions) (*Extracted, error) {
 	v, _, m, err := vault.OpenOne(where)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
 	watch := c.Watcher.Bytes("restore")
-	done := &Picked{Lacked: map[string]int{}}
-	p := &backup.Pick{From: vault.NewPieces(v), Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
+	done := &Extracted{Lacked: map[string]int{}}
+	p := &backup.Extractor{From: vault.NewPieces(v), Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
 	if o.Node != "" {
-		done.Paths, done.Without, err = pickNode(ctx, p, o)
+		done.Paths, done.Without, err = extractNode(ctx, p, o)
 	} else {
-		done.Paths, err = pickFiles(ctx, p, o)
+		done.Paths, err = extractFiles(ctx, p, o)
 	}
 	watch.Close()
-	if err == nil && !p.Lost.Whole() {
+	if err == nil && !p.Lost.IsEmpty() {
 		err = problem.New(problem.Failed, "the backup is damaged; these are left out: %s", p.Lost.String()).At(v.Where()).
 			Try("orrery backup repair, or an older backup")
 	}
 	return done, err
 }
 
-// pickFiles extracts files and returns their new paths.
-func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string, err error) {
+// extractFiles extracts files and returns their new paths.
+func extractFiles(ctx context.Context, p *backup.Extractor, o ExtractOptions) (all []string, err error) {
 	dir := o.Dir
 	if dir == "" {
 		dir = "."
@@ -69,9 +69,9 @@ func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string
 	return all, nil
 }
 
-// pickNode extracts a node. It returns its new directory, and its volumes that are not in the
+// extractNode extracts a node. It returns its new directory, and its volumes that are not in the
 // backup.
-func pickNode(ctx context.Context, p *backup.Pick, o PickOptions) (paths, without []string, err error) {
+func extractNode(ctx context.Context, p *backup.Extractor, o ExtractOptions) (paths, without []string, err error) {
 	dir := o.Dir
 	if dir == "" {
 		dir = o.Node

@@ -15,7 +15,7 @@ import (
 // liveReleases returns the release records that the hosts will have, with the releases that were
 // live in the backup. Switches and trials of that time are dropped. If a host is left out, the
 // other hosts keep their records, and liveReleases returns nil.
-func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
+func (r *restoreRun) liveReleases(ctx context.Context) (json.RawMessage, error) {
 	if len(r.manifest.Releases) == 0 || len(r.fleet.Unknown) > 0 {
 		return nil, nil
 	}
@@ -30,9 +30,9 @@ func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(known)
 }
 
-// editions calls do with the copy of the site directory of each release in the backup. Each copy is
+// eachEdition calls do with the copy of the site directory of each release in the backup. Each copy is
 // in a temporary directory of its own.
-func (r *restoring) editions(ctx context.Context, do func(number int, dir string) error) error {
+func (r *restoreRun) eachEdition(ctx context.Context, do func(number int, dir string) error) error {
 	dir, err := os.MkdirTemp("", "orrery-restore-")
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *restoring) editions(ctx context.Context, do func(number int, dir string
 			continue
 		}
 		at := filepath.Join(dir, strconv.Itoa(t.Number))
-		if err := backup.Lay(ctx, r.from, t, at); err != nil {
+		if err := backup.ExtractTree(ctx, r.from, t, at); err != nil {
 			return err
 		}
 		if err := do(t.Number, at); err != nil {
@@ -54,14 +54,14 @@ func (r *restoring) editions(ctx context.Context, do func(number int, dir string
 	return nil
 }
 
-// vouched returns an error if the backup has releases that are not in releases.lock of the site
+// checkTrusted returns an error if the backup has releases that are not in releases.lock of the site
 // directory.
-func (r *restoring) vouched(ctx context.Context) error {
+func (r *restoreRun) checkTrusted(ctx context.Context) error {
 	s := *r.site
 	s.Twin = r.twin
-	return r.Session.Call(&s).Releases(r.fleet).Admit(r.laid != "", func() (map[int]string, error) {
+	return r.Session.Connector(&s).Releases(r.fleet).Admit(r.laid != "", func() (map[int]string, error) {
 		all := map[int]string{}
-		return all, r.editions(ctx, func(number int, dir string) (err error) {
+		return all, r.eachEdition(ctx, func(number int, dir string) (err error) {
 			all[number], err = sitearchive.Digest(dir)
 			return err
 		})

@@ -23,7 +23,7 @@ type Repaired struct {
 func (r *Repaired) Damaged() int {
 	n := 0
 	for i := range r.Backups {
-		if !r.Backups[i].Is.Whole() {
+		if !r.Backups[i].Is.IsEmpty() {
 			n++
 		}
 	}
@@ -36,13 +36,13 @@ func Repair(ctx context.Context, c *control.Session, dir string, copies []string
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	return repair(ctx, c, dir, copies, func(r *backup.Repair) error { return meant(ctx, c, r, dir) })
+	return repair(ctx, c, dir, copies, func(r *backup.Repair) error { return useSelectedSite(ctx, c, r, dir) })
 }
 
 // repair does the work of Repair. From sets the site that may supply data.
 func repair(ctx context.Context, c *control.Session, dir string, copies []string,
 	from func(*backup.Repair) error) (*Repaired, error) {
-	into, err := writable(dir)
+	into, err := openWritable(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 	if err != nil {
 		return nil, err
 	}
-	tellRotten(c, into, &vault.Checked{Rotten: done.Rotten, Anew: true})
+	reportCorrupt(c, into, &vault.Checked{Rotten: done.Rotten, Anew: true})
 	return &Repaired{*done, into.Where()}, nil
 }
 
-// meant sets the site that may supply data, if the session selects one.
-func meant(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
+// useSelectedSite sets the site that may supply data, if the session selects one.
+func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble,
 			Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
@@ -81,10 +81,10 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 	if err != nil {
 		return err
 	}
-	if r.Set, err = setIn(c, s, nil, target); err != nil {
+	if r.Set, err = newSelection(c, s, nil, target); err != nil {
 		return err
 	}
-	f, silent, err := c.Reached(ctx, s)
+	f, silent, err := c.ReachableHosts(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -92,23 +92,23 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(),
 			Text: fmt.Sprintf("what is damaged is not sought on all hosts: %v", silent)})
 	}
-	r.Ask = (&search{c, s.Key(), f, r.Into}).ask
+	r.Ask = (&hostSearch{c, s.Key(), f, r.Into}).askHosts
 	return nil
 }
 
-// A search asks hosts for data that they gave to backups and that was lost since.
-type search struct {
+// A hostSearch asks hosts for data that they gave to backups and that was lost since.
+type hostSearch struct {
 	Session *control.Session
 	key     string
 	fleet   *apply.Fleet
 	in      *vault.Repository
 }
 
-// ask asks the hosts that gave the data. A host that fails does not stop the search, because others
+// askHosts asks the hosts that gave the data. A host that fails does not stop the search, because others
 // may have the data.
-func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
+func (s *hostSearch) askHosts(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
 	failed := make([]error, len(s.fleet.All))
-	err := s.fleet.Each(func(i int, h *apply.Steered) error {
+	err := s.fleet.Each(func(i int, h *apply.HostClient) error {
 		one, err := ferry.NewSearch(s.in, s.key, h.Label, wanted)
 		if err != nil || len(one.Wanted) == 0 {
 			return err

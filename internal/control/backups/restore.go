@@ -46,9 +46,10 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 		}
 	}
 	b := *c
-	r := &restoring{Session: &b, o: o, from: v, id: id, manifest: m, title: vault.Title(v, id), twin: cmp.Or(o.To, m.Twin)}
+	r := &restoreRun{Session: &b, o: o, from: v, id: id, manifest: m, title: vault.Title(v, id),
+		twin: cmp.Or(o.To, m.Twin)}
 	if r.twin != "" {
-		if err := twin.Legal(r.twin); err != nil {
+		if err := twin.ValidName(r.twin); err != nil {
 			return nil, err
 		}
 	}
@@ -59,8 +60,8 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 	return r.run(ctx)
 }
 
-// A restoring is one call of Restore for a site on several hosts.
-type restoring struct {
+// A restoreRun is one call of Restore for a site on several hosts.
+type restoreRun struct {
 	*control.Session // in the restored site directory
 	o                control.RestoreOptions
 	files            *backup.SiteDir
@@ -72,7 +73,7 @@ type restoring struct {
 	was              bool          // the site is on its hosts
 	site             *site.Site
 	fleet            *apply.Fleet
-	homes            *homes
+	homes            *placement
 	spared           []string // nodes of the backup that may be on a host that is left out
 
 	twin     string // name of the twin to restore, or "" for the site itself
@@ -85,21 +86,21 @@ type restoring struct {
 }
 
 // key returns the key under which the hosts know the restored site.
-func (r *restoring) key() string { return (&site.Site{Name: r.manifest.Site, Twin: r.twin}).Key() }
+func (r *restoreRun) key() string { return (&site.Site{Name: r.manifest.Site, Twin: r.twin}).Key() }
 
-// again returns how a user names the backup in the command that completes the restore.
-func (r *restoring) again() string {
+// retryArgument returns how a user names the backup in the command that completes the restore.
+func (r *restoreRun) retryArgument() string {
 	if r.o.To != "" {
 		return r.title + " --to " + r.o.To
 	}
 	return r.title
 }
 
-func (r *restoring) notice(format string, args ...any) {
+func (r *restoreRun) notice(format string, args ...any) {
 	r.Session.Watcher.Tell(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
 }
 
-func (r *restoring) run(ctx context.Context) (done *control.Restored, err error) {
+func (r *restoreRun) run(ctx context.Context) (done *control.Restored, err error) {
 	if err := verify(ctx, r.Session, r.from, r.id); err != nil {
 		return nil, err
 	}
@@ -115,48 +116,48 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 			err = errors.Join(err, tree.RemoveAll(r.laid))
 		}
 	}()
-	if err := r.declare(ctx); err != nil {
+	if err := r.writeSiteDirectory(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.Session.AllowedOn(r.site); err != nil {
+	if err := r.Session.CheckAllowedOn(r.site); err != nil {
 		return nil, err
 	}
 	if err := r.Session.MayChange(r.site); err != nil {
 		return nil, err
 	}
-	if err := r.vouched(ctx); err != nil {
+	if err := r.checkTrusted(ctx); err != nil {
 		return nil, err
 	}
-	seen, err := r.look(ctx)
+	seen, err := r.observeHosts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	going, err := r.underWay(seen)
+	going, err := r.isUnderWay(seen)
 	if err != nil {
 		return nil, err
 	}
 	if !going {
-		if err := r.agree(ctx, seen); err != nil {
+		if err := r.askConsent(ctx, seen); err != nil {
 			return nil, err
 		}
-		undo, err := r.note(ctx)
+		undo, err := r.recordTwin(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.stage(ctx); err != nil {
+		if err := r.stageParts(ctx); err != nil {
 			return nil, errors.Join(err, undo())
 		}
 	}
-	if err := r.settle(); err != nil {
+	if err := r.placeSiteDirectory(); err != nil {
 		return nil, err
 	}
-	return r.bring(ctx)
+	return r.completeRestore(ctx)
 }
 
-// settle moves the site directory into place. Before that, all hosts have staged their parts. After
+// placeSiteDirectory moves the site directory into place. Before that, all hosts have staged their parts. After
 // a kill, an up from the directory therefore continues the restore, and creates no node without its
 // data.
-func (r *restoring) settle() error {
+func (r *restoreRun) placeSiteDirectory() error {
 	if r.laid == "" {
 		return nil
 	}
@@ -166,15 +167,15 @@ func (r *restoring) settle() error {
 	r.laid, r.Session.SiteDir = "", r.files.Path
 	s, err := sitefile.Load(r.files.Path)
 	if err == nil && r.twin != "" {
-		s, err = twin.Of(s, r.record.Options)
+		s, err = twin.New(s, r.record.Options)
 	}
 	r.site = s
 	return err
 }
 
-// declare writes the site directory, unless it exists, and loads the site. An existing directory
+// writeSiteDirectory writes the site directory, unless it exists, and loads the site. An existing directory
 // says which hosts there are now.
-func (r *restoring) declare(ctx context.Context) error {
+func (r *restoreRun) writeSiteDirectory(ctx context.Context) error {
 	dir := r.o.Dir
 	switch {
 	case dir != "":
@@ -189,7 +190,7 @@ func (r *restoring) declare(ctx context.Context) error {
 	}
 	r.files = &backup.SiteDir{From: r.from, Manifest: r.manifest, Path: dir}
 	r.Session.Twin = ""
-	at, err := r.files.Lay(ctx)
+	at, err := r.files.Stage(ctx)
 	if err != nil {
 		return err
 	}
@@ -212,17 +213,17 @@ func (r *restoring) declare(ctx context.Context) error {
 	return err
 }
 
-// look observes the hosts that are not left out.
-func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
+// observeHosts observes the hosts that are not left out.
+func (r *restoreRun) observeHosts(ctx context.Context) (seen []observe.Host, err error) {
 	if r.fleet, err = r.Session.Hosts(ctx, r.site); err != nil {
 		return nil, err
 	}
 	return r.fleet.Observe(ctx)
 }
 
-// underWay reports whether a restore of this backup has changed something already and must be
+// isUnderWay reports whether a restore of this backup has changed something already and must be
 // completed by the hosts that have a part of it.
-func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
+func (r *restoreRun) isUnderWay(seen []observe.Host) (going bool, err error) {
 	for i := range seen {
 		part := seen[i].Restoring
 		if part == nil || !part.Going {
@@ -237,8 +238,8 @@ func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
 	return going, nil
 }
 
-// agree returns an error if the restore would replace existing data without the caller's consent.
-func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
+// askConsent returns an error if the restore would replace existing data without the caller's consent.
+func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error {
 	if r.other != nil && len(r.manifest.Hosts) == 0 {
 		return r.other
 	}
@@ -246,18 +247,19 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		r.notice("the site directory %s is another than in the backup, and stays as it is", r.Session.SiteDir)
 	}
 	var err error
-	if r.homes, err = findHomes(r.site, r.manifest, r.fleet, seen); err != nil {
+	if r.homes, err = newPlacement(r.site, r.manifest, r.fleet, seen); err != nil {
 		return err
 	}
-	if err := r.spare(ctx, seen); err != nil {
+	if err := r.excludeNodes(ctx, seen); err != nil {
 		return err
 	}
 	nodes, volumes := 0, 0
 	for i := range seen {
 		nodes, volumes = nodes+len(seen[i].Nodes), volumes+len(seen[i].Volumes)
 	}
-	if r.was = nodes+volumes > 0 || r.known && r.record.Volumes != r.begins(); r.was {
-		existing := fmt.Sprintf("%s and %s of %s", humanize.Count(nodes, "node"), humanize.Count(volumes, "volume"), r.key())
+	if r.was = nodes+volumes > 0 || r.known && r.record.Volumes != r.initialContent(); r.was {
+		existing := fmt.Sprintf("%s and %s of %s", humanize.Plural(nodes, "node"), humanize.Plural(volumes, "volume"),
+			r.key())
 		if !r.o.Replace {
 			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", existing).
 				Try("restore a twin beside it with --to NAME, or replace it with --replace")
@@ -275,7 +277,7 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	}
 	var outside []string
 	if r.twin == "" {
-		outside = r.homes.outside()
+		outside = r.homes.outsideDirs()
 	}
 	if !r.was && r.o.Replace && len(outside) > 0 {
 		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", humanize.List(outside, 100))
@@ -293,20 +295,20 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 				Try("type %s when asked, or say --yes-paths %s", r.site.Name, r.site.Name)
 		}
 	}
-	r.astray()
+	r.reportUnplaced()
 	return nil
 }
 
-// stage makes all hosts stage their parts. If one fails, all parts are removed, and nothing was
+// stageParts makes all hosts stage their parts. If one fails, all parts are removed, and nothing was
 // changed.
-func (r *restoring) stage(ctx context.Context) error {
+func (r *restoreRun) stageParts(ctx context.Context) error {
 	var err error
 	if r.releases, err = r.liveReleases(ctx); err != nil {
 		return err
 	}
 	watch := r.Session.Watcher.Bytes("restore")
 	defer watch.Close()
-	shelf, err := r.shelve(vault.NewPieces(r.from))
+	shelf, err := r.snapshotsToSend(vault.NewPieces(r.from))
 	if err != nil {
 		return err
 	}
@@ -314,11 +316,11 @@ func (r *restoring) stage(ctx context.Context) error {
 	defer cancel()
 	var once sync.Once
 	var first error
-	lacked := make([]*ferry.Laid, len(r.fleet.All))
-	_ = r.fleet.Each(func(i int, h *apply.Steered) error {
+	lacked := make([]*ferry.StageReport, len(r.fleet.All))
+	_ = r.fleet.Each(func(i int, h *apply.HostClient) error {
 		lot, err := shelf.Of(h.Name)
 		if err == nil {
-			lacked[i], err = lay(until, h, r.parcel(h, lot.Trees), lot, watch.Add)
+			lacked[i], err = stageOn(until, h, r.partFor(h, lot.Trees), lot, watch.Add)
 		}
 		if err != nil {
 			once.Do(func() { first = err })
@@ -330,8 +332,8 @@ func (r *restoring) stage(ctx context.Context) error {
 		if ctx.Err() != nil {
 			first = problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.title)
 		}
-		drop := func(_ int, h *apply.Steered) error {
-			_, err := h.Backups.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.ToDrop)
+		drop := func(_ int, h *apply.HostClient) error {
+			_, err := h.Backups.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.StepDrop)
 			return err
 		}
 		_ = r.fleet.Each(drop) // the next restore removes what is left
@@ -342,29 +344,29 @@ func (r *restoring) stage(ctx context.Context) error {
 		builds = append(builds, laid.Builds...)
 		for what, n := range laid.Lacked {
 			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, sanitize.Line(what),
-				humanize.Count(n, "file"))
+				humanize.Plural(n, "file"))
 		}
 	}
-	r.distrusted(builds)
+	r.reportDistrusted(builds)
 	return nil
 }
 
-// lay sends one host its part, which the host stages.
-func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Contents,
-	saw func(int64)) (laid *ferry.Laid, err error) {
+// stageOn sends one host its part, which the host stages.
+func stageOn(ctx context.Context, h *apply.HostClient, p *ferry.RestorePart, from backup.Contents,
+	saw func(int64)) (laid *ferry.StageReport, err error) {
 	send := func(way io.ReadWriter) (err error) {
-		laid, err = ferry.Send(ctx, p, from, saw, way)
+		laid, err = ferry.SendRestore(ctx, p, from, saw, way)
 		return err
 	}
 	err = treesync.Pipe(ctx, send, func(way io.ReadWriter) error { return h.Backups.Receive(ctx, way) })
 	return laid, err
 }
 
-// bring completes a restore after all hosts have staged their parts.
-func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
+// completeRestore completes a restore after all hosts have staged their parts.
+func (r *restoreRun) completeRestore(ctx context.Context) (*control.Restored, error) {
 	var names []string
 	if r.manifest.Partial {
-		names = slices.DeleteFunc(nodesIn(r.manifest), func(name string) bool {
+		names = slices.DeleteFunc(nodeNames(r.manifest), func(name string) bool {
 			_, declared := r.site.Node(name)
 			return !declared
 		})

@@ -9,10 +9,10 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// shelve returns the snapshots of the backup as the hosts receive them. A node's part goes to the
+// snapshotsToSend returns the snapshots of the backup as the hosts receive them. A node's part goes to the
 // node's host, but only if the host that had the node at the time of the backup supplied it. Parts
 // that other hosts supplied are not restored, because the node was no longer theirs (decision 43).
-func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
+func (r *restoreRun) snapshotsToSend(from *vault.Pieces) (*ferry.SnapshotSet, error) {
 	m := *r.manifest
 	if r.twin != "" {
 		m.Trees = nil // they name directories of the original
@@ -23,7 +23,7 @@ func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 			trees[t.ID] = t
 		}
 	}
-	shelf, err := ferry.OpenShelf(from, &m, func(node string, id int, kept string) string {
+	shelf, err := ferry.OpenSnapshotSet(from, &m, func(node string, id int, kept string) string {
 		if t := trees[id]; t == nil || t.Node != node || t.Host != kept {
 			return ""
 		}

@@ -38,7 +38,7 @@ type Taken struct {
 
 // Take backs up a site, or the selected nodes of it, to a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
-	set, f, err := chosen(ctx, c, selectors, target)
+	set, f, err := selectHosts(ctx, c, selectors, target)
 	if err != nil {
 		return nil, err
 	}
@@ -54,64 +54,67 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
 	began := time.Now()
 	watch := c.Watcher.Bytes(set.Site.Name)
-	r, err := takeTogether(ctx, c, &backup.Backup{Set: set, Into: into, To: to, By: o.By, Who: control.Who(),
+	r, err := backUpHosts(ctx, c, &backup.Backup{Set: set, Into: into, To: to, By: o.By, Who: control.UserName(),
 		Saw: watch.Add}, f)
 	watch.Close()
 	if err != nil {
 		return nil, err
 	}
 	taken := &Taken{
-		Backup: described(into.Where(), r.ID, r.Manifest), Name: set.Site.Name, Title: vault.Title(into, r.ID),
+		Backup: describe(into.Where(), r.ID, r.Manifest), Name: set.Site.Name, Title: vault.Title(into, r.ID),
 		Took:   time.Since(began).Seconds(),
 		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
 	}
-	taken.found(r)
-	c.Tell(ctx, set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title, Bytes: taken.Bytes})
-	tellRotten(c, into, &r.Checked)
+	taken.addReport(r)
+	c.NotifyHooks(ctx, set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title,
+		Bytes: taken.Bytes})
+	reportCorrupt(c, into, &r.Checked)
 	return taken, nil
 }
 
-// chosen returns what to back up, and the hosts that have it.
-func chosen(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Set, *apply.Fleet,
+// selectHosts returns what to back up, and the hosts that have it.
+func selectHosts(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Selection,
+	*apply.Fleet,
 	error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, nil, err
 	}
-	f, names, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, names, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := setIn(c, s, names, target)
+	set, err := newSelection(c, s, names, target)
 	return set, f, err
 }
 
-// setIn returns what to back up, with what this machine has of it.
-func setIn(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Set, error) {
+// newSelection returns what to back up, with what this machine has of it.
+func newSelection(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Selection, error) {
 	if len(names) == len(s.Nodes) {
 		names = nil // the whole site, even if all nodes were named
 	}
-	dir, err := c.Absolute()
+	dir, err := c.AbsDirectory()
 	if err != nil {
 		return nil, err
 	}
 	target, err = filepath.Abs(target)
-	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Store: image.Open(c.Dirs.State), Nodes: names, Target: target}, err
+	return &backup.Selection{Site: s, Dir: dir, Dirs: c.Dirs, Store: image.Open(c.Dirs.State), Nodes: names,
+		Target: target}, err
 }
 
-// patiently calls do, which takes the lock of a site. If another process holds the lock, patiently
+// retryWhileLocked calls do, which takes the lock of a site. If another process holds the lock, patiently
 // waits and tries again.
-func patiently(ctx context.Context, do func() error) error {
+func retryWhileLocked(ctx context.Context, do func() error) error {
 	deadline := time.Now().Add(lockTimeout)
-	return waits.For(ctx, "the site", func() (waits.Held, error) {
+	return waits.For(ctx, "the site", func() (waits.Holder, error) {
 		err := do()
 		if time.Now().After(deadline) {
 			return nil, err
 		}
-		return waits.Locked(err)
+		return waits.HolderOf(err)
 	})
 }
 

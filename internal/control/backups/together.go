@@ -22,28 +22,28 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A together is a backup of a site on its hosts while it is being taken.
-type together struct {
+// A multiHostBackup is a backup of a site on its hosts while it is being taken.
+type multiHostBackup struct {
 	Session *control.Session
 	fleet   *apply.Fleet
-	into    *backup.Together
-	order   ferry.Order
+	into    *backup.MultiHostBackup
+	order   ferry.Request
 
-	read, ready *snapshots.Gathering
-	tempo       *snapshots.Tempo
-	layers      *sharing
-	lock        *turn
-	parts       []*ferry.Taking // of each host
+	read, ready *snapshots.Barrier
+	tempo       *snapshots.Coordinator
+	layers      *layerAssignment
+	lock        *siteLock
+	parts       []*ferry.BackupReceiver // of each host
 }
 
-// takeTogether takes a backup of a site on its hosts.
-func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *apply.Fleet) (*backup.Report, error) {
+// backUpHosts takes a backup of a site on its hosts.
+func backUpHosts(ctx context.Context, c *control.Session, b *backup.Backup, f *apply.Fleet) (*backup.Report, error) {
 	all, err := b.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &together{Session: c, fleet: f, into: all,
-		order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers,
+	t := &multiHostBackup{Session: c, fleet: f, into: all,
+		order: ferry.Request{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers,
 			Snapshots: b.Set.WithSnapshots}}
 	t.order.Nodes = slices.Sorted(maps.Keys(b.Set.Nodes))
 	dir, err := os.MkdirTemp("", "orrery-backup-")
@@ -54,22 +54,22 @@ func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *
 	return all.Finish(ctx, err)
 }
 
-func (t *together) run(ctx context.Context, dir string) error {
-	if err := t.fleet.Meet(ctx); err != nil {
+func (t *multiHostBackup) run(ctx context.Context, dir string) error {
+	if err := t.fleet.MeasureClocks(ctx); err != nil {
 		return err
 	}
 	names := t.fleet.Names()
-	t.tempo = snapshots.NewTempo(names)
-	t.lock = &turn{over: make(chan struct{})}
-	t.layers = share(t.fleet, func(digest string) string { return t.into.Gave("layer/" + digest) })
-	t.read = snapshots.Gather(names, nil)
-	t.ready = snapshots.Gather(names, func() error { return t.lock.take(ctx, t.Session, t.fleet) })
-	err := t.gather(ctx)
-	if wrong := t.lock.end(); err == nil {
+	t.tempo = snapshots.NewCoordinator(names)
+	t.lock = &siteLock{over: make(chan struct{})}
+	t.layers = newLayerAssignment(t.fleet, func(digest string) string { return t.into.FormerHost("layer/" + digest) })
+	t.read = snapshots.NewBarrier(names, nil)
+	t.ready = snapshots.NewBarrier(names, func() error { return t.lock.acquire(ctx, t.Session, t.fleet) })
+	err := t.receiveAll(ctx)
+	if wrong := t.lock.release(); err == nil {
 		err = wrong
 	}
 	if err == nil {
-		err = t.merge()
+		err = t.mergeManifests()
 	}
 	if err == nil {
 		err = t.releases(ctx, dir)
@@ -77,8 +77,8 @@ func (t *together) run(ctx context.Context, dir string) error {
 	return err
 }
 
-// gather receives the data of all hosts. If one fails, the others are stopped.
-func (t *together) gather(ctx context.Context) error {
+// receiveAll receives the data of all hosts. If one fails, the others are stopped.
+func (t *multiHostBackup) receiveAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var first error
@@ -91,11 +91,11 @@ func (t *together) gather(ctx context.Context) error {
 		t.ready.End(err)
 		cancel(err)
 	}
-	t.parts = make([]*ferry.Taking, len(t.fleet.All))
-	_ = t.fleet.Each(func(i int, h *apply.Steered) error {
-		t.parts[i] = &ferry.Taking{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into,
-			Pace: &pace{t.tempo.Of(h), t, h.Name}}
-		if err := t.from(ctx, h, t.parts[i]); err != nil {
+	t.parts = make([]*ferry.BackupReceiver, len(t.fleet.All))
+	_ = t.fleet.Each(func(i int, h *apply.HostClient) error {
+		t.parts[i] = &ferry.BackupReceiver{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into,
+			Pace: &hostBarrier{t.tempo.ForHost(h), t, h.Name}}
+		if err := t.receiveFrom(ctx, h, t.parts[i]); err != nil {
 			fail(err)
 		}
 		return nil
@@ -103,34 +103,34 @@ func (t *together) gather(ctx context.Context) error {
 	return first
 }
 
-// from receives the data of one host.
-func (t *together) from(ctx context.Context, h *apply.Steered, take *ferry.Taking) error {
+// receiveFrom receives the data of one host.
+func (t *multiHostBackup) receiveFrom(ctx context.Context, h *apply.HostClient, take *ferry.BackupReceiver) error {
 	return treesync.Pipe(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) },
 		func(way io.ReadWriter) error { return h.Backups.Send(ctx, way) })
 }
 
-// A pace is the common pace of all hosts, as seen by one of them.
-type pace struct {
-	snapshot.Pace
-	of   *together
+// A hostBarrier is the common pace of all hosts, as seen by one of them.
+type hostBarrier struct {
+	snapshot.Barrier
+	of   *multiHostBackup
 	host string
 }
 
 // Read reports that this host has read everything once, and waits for the other hosts.
-func (p *pace) Read(ctx context.Context) error { return p.of.read.Arrive(ctx, p.host, 0) }
+func (p *hostBarrier) Read(ctx context.Context) error { return p.of.read.Wait(ctx, p.host, 0) }
 
 // Ready reports that little is left to read on this host, and waits for the other hosts.
-func (p *pace) Ready(ctx context.Context) error { return p.of.ready.Arrive(ctx, p.host, 0) }
+func (p *hostBarrier) Ready(ctx context.Context) error { return p.of.ready.Wait(ctx, p.host, 0) }
 
-// merge merges the hosts' parts into one manifest.
-func (t *together) merge() error {
+// mergeManifests merges the hosts' parts into one manifest.
+func (t *multiHostBackup) mergeManifests() error {
 	m := t.into.Manifest
-	m.Pause = t.tempo.All().Pause
-	t.into.Cut()
+	m.Pause = t.tempo.Pauses().Pause
+	t.into.FinishBlock()
 	at := map[string]string{}
 	t.mergeLayers()
 	// a host may have several instances of a node, of releases that are staged or were live
-	by := map[string]*ferry.Taking{}
+	by := map[string]*ferry.BackupReceiver{}
 	for _, p := range t.parts {
 		if p.Host != "" {
 			m.Format, m.Hosts = vault.FormatHosts, append(m.Hosts, vault.Host{Name: p.Host})
@@ -157,18 +157,18 @@ func (t *together) merge() error {
 			t.into.Secrets[path] = value
 		}
 	}
-	if len(m.Nodes) == 0 && !t.into.Some() {
+	if len(m.Nodes) == 0 && !t.into.HasTrees() {
 		return problem.New(problem.Failed, "nothing of these nodes of %s is there", t.into.Set.Site.Name).Try("orrery up")
 	}
 	for _, name := range t.fleet.Unknown {
 		m.Hosts = append(m.Hosts, vault.Host{Name: name, Missing: true})
-		m.Left = append(m.Left, t.missing(name, at))
+		m.Left = append(m.Left, t.describeMissing(name, at))
 	}
 	return nil
 }
 
-// missing returns what the backup lacks because a host was left out.
-func (t *together) missing(host string, at map[string]string) string {
+// describeMissing returns what the backup lacks because a host was left out.
+func (t *multiHostBackup) describeMissing(host string, at map[string]string) string {
 	var names []string
 	s := t.into.Set.Site
 	for i := range s.Nodes {
@@ -186,7 +186,7 @@ func (t *together) missing(host string, at map[string]string) string {
 
 // releases adds to the backup the hosts' copies of the releases that nodes use or that are staged.
 // Each copy comes from one host and is the same on all hosts.
-func (t *together) releases(ctx context.Context, dir string) error {
+func (t *multiHostBackup) releases(ctx context.Context, dir string) error {
 	r, err := t.fleet.Records().Read(ctx)
 	if err != nil {
 		return err
@@ -205,10 +205,10 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	}
 	delete(needed, 0)
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
-		at, err := t.Session.Call(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
+		at, err := t.Session.Connector(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil && !needed[number] {
 			t.into.Manifest.Left = append(t.into.Manifest.Left,
-				fmt.Sprintf("release %d, of which no node is: %s", number, problem.Short(err.Error(), 300)))
+				fmt.Sprintf("release %d, of which no node is: %s", number, problem.Truncate(err.Error(), 300)))
 			continue
 		}
 		if err != nil {
@@ -220,20 +220,20 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	return err
 }
 
-// A turn is the time during which this process holds the lock of a site.
-type turn struct {
+// A siteLock is the time during which this process holds the lock of a site.
+type siteLock struct {
 	once sync.Once
 	over chan struct{}
 	done chan error
 }
 
-// take takes the lock, and waits for a process that is changing the site.
-func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) error {
+// acquire takes the lock, and waits for a process that is changing the site.
+func (l *siteLock) acquire(ctx context.Context, c *control.Session, f *apply.Fleet) error {
 	l.done = make(chan error, 1)
 	locked := make(chan bool)
 	go func() {
-		l.done <- patiently(ctx, func() error {
-			return c.LockedOn(ctx, f.Site(), f, func(*control.Account) error {
+		l.done <- retryWhileLocked(ctx, func() error {
+			return c.RunLocked(ctx, f.Site(), f, func(*control.JournalWriter) error {
 				close(locked)
 				<-l.over
 				return nil
@@ -249,8 +249,8 @@ func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) err
 	}
 }
 
-// end releases the lock, after the state of the frozen nodes has been recorded.
-func (l *turn) end() error {
+// release releases the lock, after the state of the frozen nodes has been recorded.
+func (l *siteLock) release() error {
 	l.once.Do(func() { close(l.over) })
 	if l.done == nil {
 		return nil

@@ -15,46 +15,46 @@ import (
 // stores its record. The record is written before anything of the twin exists.
 
 // asTwin makes the site in the site directory into the twin that is restored.
-func (r *restoring) asTwin(ctx context.Context) error {
+func (r *restoreRun) asTwin(ctx context.Context) error {
 	r.original = r.site
 	var record twin.Record
-	existing, err := r.Session.Call(r.original).Twins().One(ctx, r.twin)
+	existing, err := r.Session.Connector(r.original).Twins().Find(ctx, r.twin)
 	switch {
 	case err == nil:
 		record, r.known = existing.Record, true
 	case problem.Is(err, problem.Mistake): // there is no such twin
 		record = twin.Record{
-			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.Who()},
-			Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
+			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.UserName()},
+			Volumes: r.initialContent(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 		}
 		record.Hosts = hosts.Names(r.original)
 		if r.manifest.Partial {
-			record.Options.Only = nodesIn(r.manifest)
+			record.Options.Only = nodeNames(r.manifest)
 		}
 	default:
 		return err
 	}
 	r.record, r.Session.Twin = record, r.twin
 	r.Session.Known.Add(record)
-	r.site, err = twin.Of(r.original, record.Options)
+	r.site, err = twin.New(r.original, record.Options)
 	return err
 }
 
-// begins returns the record's description of the initial content of the twin's volumes.
-func (r *restoring) begins() string { return "backup " + r.id }
+// initialContent returns the record's description of the initial content of the twin's volumes.
+func (r *restoreRun) initialContent() string { return "backup " + r.id }
 
-// note stores the record of the twin on all hosts. On hosts that had no record, undo removes it,
+// recordTwin stores the record of the twin on all hosts. On hosts that had no record, undo removes it,
 // with everything that has been staged for the twin.
-func (r *restoring) note(ctx context.Context) (undo func() error, err error) {
+func (r *restoreRun) recordTwin(ctx context.Context) (undo func() error, err error) {
 	nothing := func() error { return nil }
 	if r.twin == "" {
 		return nothing, nil
 	}
-	err = r.Session.Call(r.site).RecordTwin(ctx, r.record)
+	err = r.Session.Connector(r.site).RecordTwin(ctx, r.record)
 	if r.known || err != nil {
 		return nothing, err
 	}
 	return func() error {
-		return r.fleet.Each(func(_ int, h *apply.Steered) error { return h.Twins.Forget(context.WithoutCancel(ctx)) })
+		return r.fleet.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(context.WithoutCancel(ctx)) })
 	}, nil
 }

@@ -21,7 +21,7 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 	if id == "" {
 		ids, err = v.Backups()
 	} else {
-		ids[0], _, err = vault.Choose(v, id)
+		ids[0], _, err = vault.Resolve(v, id)
 	}
 	if err != nil {
 		return err
@@ -36,17 +36,17 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 	return nil
 }
 
-// tellRotten reports the damage in a directory of backups.
-func tellRotten(c *control.Session, in vault.Vault, found *vault.Checked) {
+// reportCorrupt reports the damage in a directory of backups.
+func reportCorrupt(c *control.Session, in vault.Vault, found *vault.Checked) {
 	tell := func(format string, args ...any) {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})
 	}
-	const most = 8
-	for i := range found.Rotten[:min(len(found.Rotten), most)] {
+	const maxReported = 8
+	for i := range found.Rotten[:min(len(found.Rotten), maxReported)] {
 		tell("damaged in %s: %s (%v)", in.Where(), found.Rotten[i].Name(), found.Rotten[i].Why)
 	}
-	if more := len(found.Rotten) - most; more > 0 {
-		tell("damaged in %s: %s more", in.Where(), humanize.Count(more, "block"))
+	if more := len(found.Rotten) - maxReported; more > 0 {
+		tell("damaged in %s: %s more", in.Where(), humanize.Plural(more, "block"))
 	}
 	for _, id := range found.Manifests {
 		tell("damaged in %s: the manifest of backup %s, which is lost with it", in.Where(), id)

@@ -15,17 +15,17 @@ import (
 // that exist there. All other nodes may be on the missing host. Creating them again would give
 // their addresses to two nodes.
 
-// spare excludes nodes that may be on a host that is left out. It returns an error if an existing
+// excludeNodes excludes nodes that may be on a host that is left out. It returns an error if an existing
 // node on the other hosts could not be restored, because existing nodes are taken down first.
-func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
+func (r *restoreRun) excludeNodes(ctx context.Context, seen []observe.Host) error {
 	if len(r.fleet.Unknown) == 0 {
 		return nil
 	}
-	if err := r.sameReleases(ctx); err != nil {
+	if err := r.checkSameReleases(ctx); err != nil {
 		return err
 	}
 	silent := humanize.List(r.fleet.Unknown, 12)
-	present, nodes := observe.Whereabouts(seen, r.site.Stage), nodesIn(r.manifest)
+	present, nodes := observe.HostsByNode(seen, r.site.Stage), nodeNames(r.manifest)
 	var stay []string
 	for _, name := range slices.Sorted(maps.Keys(present)) {
 		if _, answers := r.fleet.Host(r.homes.nodes[name]); !answers || !slices.Contains(nodes, name) {
@@ -48,7 +48,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 		return problem.New(problem.Refused,
 			"no node of the backup is on a host that answers, and none is made that may be on %s; nothing was done", silent).
 			At(r.title).
-			Try("bring %s back; %s", silent, hosts.OutOfFile)
+			Try("bring %s back; %s", silent, hosts.RemoveFromSiteHint)
 	}
 	if len(r.spared) > 0 {
 		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)",
@@ -57,9 +57,9 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	return nil
 }
 
-// sameReleases returns an error if the backup would restore other releases than those that are
+// checkSameReleases returns an error if the backup would restore other releases than those that are
 // live. A host that is left out would still have the live ones.
-func (r *restoring) sameReleases(ctx context.Context) error {
+func (r *restoreRun) checkSameReleases(ctx context.Context) error {
 	now, err := r.fleet.Records().Read(ctx)
 	if err != nil {
 		return err
@@ -75,5 +75,5 @@ func (r *restoring) sameReleases(ctx context.Context) error {
 	return problem.New(problem.Refused,
 		"other releases are live than when the backup was taken, or one is on trial, and %s would still have them; nothing was done",
 		silent).At(r.title).
-		Try("restore the site when all hosts answer; %s", hosts.OutOfFile)
+		Try("restore the site when all hosts answer; %s", hosts.RemoveFromSiteHint)
 }

@@ -35,14 +35,14 @@ type Options struct {
 
 // A Watcher displays the progress of a proof.
 type Watcher interface {
-	control.Watcher // for creating and destroying the twin
-	Shown() string  // the output for the twin so far, for the report
+	control.Watcher     // for creating and destroying the twin
+	TwinOutput() string // the output for the twin so far, for the report
 	Tested(result testrun.Result)
 	Swept(twin string) // called before a twin that a killed run left is destroyed
 }
 
-// A Proof is one run of the tests of a site, in a twin that is created for it.
-type Proof struct {
+// A Runner is one run of the tests of a site, in a twin that is created for it.
+type Runner struct {
 	Report testrun.Report
 	Twin   twin.Record
 	Kept   bool // the twin was not destroyed
@@ -57,7 +57,7 @@ type Proof struct {
 
 // New finds out what to test. It reports errors in the options and in the site file before anything
 // is done.
-func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
+func New(c *control.Session, w Watcher, o Options) (*Runner, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 			return nil, err
 		}
 	}
-	s, dir, err := twins.Original(c, o.Site)
+	s, dir, err := twins.LoadOriginal(c, o.Site)
 	if err != nil {
 		return nil, err
 	}
@@ -78,22 +78,22 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 		return nil, problem.New(problem.Mistake, "site %s declares no test", s.Name).At(filepath.Join(dir, "site.toml")).
 			Try("[test.NAME] node = …, command = […]")
 	}
-	t := twin.Options{Name: newName(time.Now(), os.Getpid()), Owner: control.Who()}
+	t := twin.Options{Name: newName(time.Now(), os.Getpid()), Owner: control.UserName()}
 	if o.Release != "" {
 		if t.Release, err = register.ReleaseNumber(s, o.Release); err != nil {
 			return nil, err
 		}
 	}
-	if t.Only, err = control.ChosenNames(s, o.Only); err != nil {
+	if t.Only, err = control.SelectedNames(s, o.Only); err != nil {
 		return nil, err
 	}
-	made, err := twin.Of(s, t)
+	made, err := twin.New(s, t)
 	if err != nil {
 		return nil, err
 	}
 	if len(made.Tests) == 0 {
 		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only",
-			humanize.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
+			humanize.Plural(len(s.Tests), "test")).Try("orrery query all lists the nodes")
 	}
 	name, err := os.Hostname()
 	if err != nil {
@@ -105,26 +105,26 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 	if !o.Keep { // if this run is killed, the hosts will destroy the twin
 		expires = time.Now().Add(o.Timeout + time.Hour).UTC().Truncate(time.Second)
 	}
-	return &Proof{
+	return &Runner{
 		Report: testrun.Report{Site: s.Name, Host: name, Began: time.Now(),
 			Properties: properties(made, t.Release, o.Orrery)},
-		Twin: twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty,
+		Twin: twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.CopyEmpty,
 			Created: time.Now().UTC().Truncate(time.Second), Expires: expires},
 		Session: &mine, options: o, watcher: w, original: s, site: made, keys: secret.NewKeyring(made, c.Dirs),
 	}, nil
 }
 
-const prefix = "ci-"
+const twinPrefix = "ci-"
 
 // newName returns a name for a twin that no other run has.
 func newName(now time.Time, pid int) string {
-	return prefix + spec.DigestBytes(fmt.Append(nil, now.UnixNano(), pid))[:10]
+	return twinPrefix + spec.DigestBytes(fmt.Append(nil, now.UnixNano(), pid))[:10]
 }
 
 // properties returns what was tested, for the report.
 func properties(s *site.Site, release int, orrery string) [][2]string {
 	all := [][2]string{{"site", s.Name}, {"release", site.ReleaseName(release)}, {"orrery", orrery}}
-	maker, seen := spec.NewMaker(s), map[string]bool{}
+	maker, seen := spec.NewBuilder(s), map[string]bool{}
 	var layers []string
 	for i := range s.Nodes {
 		for _, l := range maker.Layers(&s.Nodes[i]) {

@@ -21,18 +21,18 @@ import (
 
 // Run creates the twin, runs the tests and destroys the twin in any case. Failed tests are in the
 // report, and are not returned as an error.
-func (p *Proof) Run(ctx context.Context) error {
+func (p *Runner) Run(ctx context.Context) error {
 	if err := p.sweep(ctx); err != nil {
 		return err
 	}
 	// Later runs know by this lock whether the run that created the twin is still alive.
-	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), control.Holder(p.Session))
+	lock, err := host.TakeLock(ctx, p.lockPath(p.Twin.Key()), control.Holder(p.Session))
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
 	within, cancel := context.WithTimeoutCause(ctx, p.options.Timeout, fmt.Errorf("not done within %s", p.options.Timeout))
-	wrong := p.prove(within)
+	wrong := p.runTests(within)
 	if late := context.Cause(within); wrong != nil && late != nil && ctx.Err() == nil {
 		wrong = problem.New(problem.Failed, "site %s did not pass", p.Report.Site).Because(late).
 			Try("use a longer --timeout, or see in the report what took so long")
@@ -40,11 +40,11 @@ func (p *Proof) Run(ctx context.Context) error {
 	cancel()
 	p.Report.Took = time.Since(p.Report.Began)
 	if p.options.Keep {
-		wrong, p.Kept = errors.Join(wrong, os.Remove(p.lock(p.Twin.Key()))), true
-	} else if err := p.end(context.WithoutCancel(ctx), p.Twin); err != nil {
+		wrong, p.Kept = errors.Join(wrong, os.Remove(p.lockPath(p.Twin.Key()))), true
+	} else if err := p.destroyTwin(context.WithoutCancel(ctx), p.Twin); err != nil {
 		wrong = errors.Join(wrong, err)
 	}
-	if err := p.write(); err != nil {
+	if err := p.writeReport(); err != nil {
 		wrong = errors.Join(wrong, err)
 	}
 	if ctx.Err() != nil {
@@ -53,8 +53,8 @@ func (p *Proof) Run(ctx context.Context) error {
 	return wrong
 }
 
-// prove brings the twin up and runs the tests.
-func (p *Proof) prove(ctx context.Context) error {
+// runTests brings the twin up and runs the tests.
+func (p *Runner) runTests(ctx context.Context) error {
 	began := time.Now()
 	if _, _, err := twins.Create(ctx, p.Session, p.Twin); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -62,7 +62,7 @@ func (p *Proof) prove(ctx context.Context) error {
 		}
 		p.tested(testrun.Result{
 			Name: "bring-up", Outcome: testrun.Broken, Reason: p.keys.Redact("the twin does not come up: " + err.Error()),
-			Output: p.keys.Redact(p.watcher.Shown()), Took: time.Since(began),
+			Output: p.keys.Redact(p.watcher.TwinOutput()), Took: time.Since(began),
 		})
 		return err
 	}
@@ -76,16 +76,16 @@ func (p *Proof) prove(ctx context.Context) error {
 			return err
 		}
 	}
-	runners, err := way.All(ctx, p.Session, p.site)
+	runners, err := way.Runners(ctx, p.Session, p.site)
 	if err != nil {
 		return err
 	}
-	testrun.Run(ctx, p.site.Tests, testrun.Place{Redact: p.keys.Redact, Env: p.env,
+	testrun.Run(ctx, p.site.Tests, testrun.NodeAccess{Redact: p.keys.Redact, Env: p.env,
 		In: func(node string) (host.Runner, error) {
 			if in, ok := runners[node]; ok {
 				return in, nil
 			}
-			return nil, way.NotRunning(node)
+			return nil, way.NotRunningError(node)
 		}}, p.tested)
 	for _, t := range p.original.Tests {
 		if !slices.ContainsFunc(p.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {
@@ -96,13 +96,13 @@ func (p *Proof) prove(ctx context.Context) error {
 	return nil
 }
 
-func (p *Proof) tested(result testrun.Result) {
+func (p *Runner) tested(result testrun.Result) {
 	p.Report.Results = append(p.Report.Results, result)
 	p.watcher.Tested(result)
 }
 
 // env returns the environment variables of a test, in addition to the standard ones.
-func (p *Proof) env(t site.Test) []string {
+func (p *Runner) env(t site.Test) []string {
 	return []string{
 		"PATH=" + role.Venv + "/bin:" + host.Path, "ORRERY_TEST=" + t.Name, "ORRERY_SITE=" + p.site.Name,
 		"ORRERY_NODE=" + t.Node,
@@ -110,7 +110,7 @@ func (p *Proof) env(t site.Test) []string {
 	}
 }
 
-func (p *Proof) write() error {
+func (p *Runner) writeReport() error {
 	path := p.options.JUnit
 	if path == "" {
 		return nil
@@ -120,7 +120,7 @@ func (p *Proof) write() error {
 		return err
 	}
 	if err := host.WriteNamed(path, b.Bytes(), 0o644); err != nil {
-		return problem.New(problem.Failed, "the report cannot be written").At(path).Because(problem.Reason(err))
+		return problem.New(problem.Failed, "the report cannot be written").At(path).Because(problem.PathErrorCause(err))
 	}
 	return nil
 }

@@ -13,12 +13,14 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// lock returns the path of the lock that a run holds while its twin exists.
-func (p *Proof) lock(key string) string { return filepath.Join(p.Session.Dirs.Site(key), "ci.lock") }
+// lockPath returns the path of the lock that a run holds while its twin exists.
+func (p *Runner) lockPath(key string) string {
+	return filepath.Join(p.Session.Dirs.Site(key), "ci.lock")
+}
 
 // sweep destroys the twins of killed runs. A twin that was kept on purpose has no such lock.
-func (p *Proof) sweep(ctx context.Context) error {
-	locks, err := filepath.Glob(p.lock(p.original.Name + "." + prefix + "*"))
+func (p *Runner) sweep(ctx context.Context) error {
+	locks, err := filepath.Glob(p.lockPath(p.original.Name + "." + twinPrefix + "*"))
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 	return nil
 }
 
-func (p *Proof) sweepOne(ctx context.Context, key string) error {
+func (p *Runner) sweepOne(ctx context.Context, key string) error {
 	record, err := p.Session.Register().ReadTwin(key)
 	if errors.Is(err, os.ErrNotExist) { // the run was killed before it created the twin
 		return p.Session.Dirs.RemoveSite(key)
@@ -45,11 +47,11 @@ func (p *Proof) sweepOne(ctx context.Context, key string) error {
 		return err
 	}
 	p.watcher.Swept(record.Options.Name)
-	return p.end(ctx, record)
+	return p.destroyTwin(ctx, record)
 }
 
-// end destroys a twin, on whatever hosts it is.
-func (p *Proof) end(ctx context.Context, r twin.Record) error {
+// destroyTwin destroys a twin, on whatever hosts it is.
+func (p *Runner) destroyTwin(ctx context.Context, r twin.Record) error {
 	b := *p.Session
 	b.Force = true
 	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil && !problem.Is(err, problem.Mistake) {

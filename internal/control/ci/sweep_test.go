@@ -14,7 +14,7 @@ import (
 // are being created, were kept on purpose, or do not belong to a run stay.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	p := &Proof{Session: &control.Session{Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery ci"},
+	p := &Runner{Session: &control.Session{Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery ci"},
 		original: &site.Site{Name: "karoo"}}
 	for _, key := range []string{"karoo.ci-dead", "karoo.ci-alive", "karoo.ci-kept", "karoo.dev", "other.ci-dead"} {
 		if err := os.MkdirAll(p.Session.Dirs.Site(key), 0o700); err != nil {
@@ -23,11 +23,11 @@ func TestSweep(t *testing.T) {
 		if key == "karoo.ci-kept" {
 			continue
 		}
-		if err := os.WriteFile(p.lock(key), nil, 0o600); err != nil {
+		if err := os.WriteFile(p.lockPath(key), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	alive, err := host.TakeLock(t.Context(), p.lock("karoo.ci-alive"), control.Holder(p.Session))
+	alive, err := host.TakeLock(t.Context(), p.lockPath("karoo.ci-alive"), control.Holder(p.Session))
 	if err != nil {
 		t.Fatal(err)
 	}

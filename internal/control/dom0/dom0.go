@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Asked reports whether the arguments of this program are those of a call by the toolstack.
-func Asked(args []string) bool {
+// IsCall reports whether the arguments of this program are those of a call by the toolstack.
+func IsCall(args []string) bool {
 	return len(args) > 0 && (args[0] == xen.ModelVerb || args[0] == xen.LinkVerb)
 }
 
@@ -22,19 +22,19 @@ func Run(args []string, to io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(to, "orrery %s: %v\n", args[0], err)
 	}
-	return problem.Exit(err)
+	return problem.ExitCode(err)
 }
 
 func do(verb string, args []string) error {
 	switch {
 	case verb == xen.ModelVerb && len(args) >= 1: // a file, and the arguments of QEMU
-		return xen.Model(args[0], args[1:])
+		return xen.RunDeviceModel(args[0], args[1:])
 	case verb == xen.LinkVerb && len(args) == 3: // directory of a node, number of an interface, link
 		i, err := strconv.Atoi(args[1])
 		if err != nil {
 			return problem.New(problem.Usage, "%q is not the number of an interface", args[1])
 		}
-		return xen.Link(args[0], i, args[2])
+		return xen.SetUpLink(args[0], i, args[2])
 	}
 	return problem.New(problem.Usage, "%d arguments are not understood", len(args))
 }

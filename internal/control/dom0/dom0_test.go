@@ -12,7 +12,7 @@ import (
 // the toolstack's log.
 func TestRun(t *testing.T) {
 	for _, args := range [][]string{nil, {"up"}, {"xen"}, {"--help"}} {
-		if Asked(args) {
+		if IsCall(args) {
 			t.Errorf("%q is the toolstack's", args)
 		}
 	}
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		{[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
 	} {
 		var said bytes.Buffer
-		if got := Run(c.args, &said); !Asked(c.args) || got != int(c.exit) || !strings.Contains(said.String(), c.want) {
+		if got := Run(c.args, &said); !IsCall(c.args) || got != int(c.exit) || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%q: %d, %q", c.args, got, &said)
 		}
 	}

@@ -17,43 +17,44 @@ import (
 )
 
 //go:embed site.toml
-var smallSite string
+var exampleSite string
 
 //go:embed role.toml
-var smallRole string
+var exampleRole string
 
 const emptyRole = "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
 
-// Small writes a small site with comments, which has two nodes and a role. It returns the paths of
+// WriteExample writes a small site with comments, which has two nodes and a role. It returns the paths of
 // its files. Without a name, the site is named after the directory.
-func Small(dir, name string) (paths []string, err error) {
+func WriteExample(dir, name string) (paths []string, err error) {
 	if name == "" {
 		name, err = nameFor(dir)
 	} else {
-		err = legal(name)
+		err = validateName(name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return write([]host.File{
 		{Path: filepath.Join(dir, sitefile.Name),
-			Content: []byte(strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID()).Replace(smallSite)), Mode: 0o644},
-		{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(smallRole), Mode: 0o644},
+			Content: []byte(strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID()).Replace(exampleSite)), Mode: 0o644},
+		{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(exampleRole), Mode: 0o644},
 	})
 }
 
-// Imported writes the site of a host database, with empty roles. It returns the paths of its files.
+// WriteImported writes the site of a host database, with empty roles. It returns the paths of its files.
 // Without a name, the site is named after the database file or, if the database is a stream, after
 // the directory.
-func Imported(dir, database string, in io.Reader, name string) (made *sitefile.Imported, paths []string, err error) {
+func WriteImported(dir, database string, in io.Reader, name string) (made *sitefile.Imported, paths []string,
+	err error) {
 	ofDir, err := nameFor(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	switch {
 	case name != "":
-		err = legal(name)
-	case database == stream:
+		err = validateName(name)
+	case database == stdinName:
 		name = ofDir
 	}
 	if err != nil {
@@ -74,18 +75,19 @@ func Imported(dir, database string, in io.Reader, name string) (made *sitefile.I
 	return made, paths, err
 }
 
-// stream is the name of a database that is read from the input stream.
-const stream = "-"
+// stdinName is the name of a database that is read from the input stream.
+const stdinName = "-"
 
 // Import reads a host database, or the stream in if database is "-". Without a name, the site is
 // named after the file.
 func Import(database string, in io.Reader, name string) (*sitefile.Imported, error) {
 	file := "standard input"
-	if database != stream {
+	if database != stdinName {
 		file = filepath.Base(database)
 		f, err := os.Open(database)
 		if err != nil {
-			return nil, problem.New(problem.Usage, "the host database cannot be read").At(database).Because(problem.Reason(err))
+			return nil, problem.New(problem.Usage, "the host database cannot be read").At(database).
+				Because(problem.PathErrorCause(err))
 		}
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
@@ -100,7 +102,7 @@ func Import(database string, in io.Reader, name string) (*sitefile.Imported, err
 func write(files []host.File) (paths []string, err error) {
 	for _, f := range files {
 		if err := host.WriteFile(f); err != nil {
-			return paths, problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.Reason(err))
+			return paths, problem.New(problem.Failed, "cannot be written").At(f.Path).Because(problem.PathErrorCause(err))
 		}
 		paths = append(paths, f.Path)
 	}
@@ -110,7 +112,7 @@ func write(files []host.File) (paths []string, err error) {
 // nameFor derives the name of a site from its directory. It returns an error if there is a site
 // already.
 func nameFor(dir string) (string, error) {
-	if path := filepath.Join(dir, sitefile.Name); isThere(path) {
+	if path := filepath.Join(dir, sitefile.Name); exists(path) {
 		return "", problem.New(problem.Usage, "there is already a site").At(path).Try("give another directory")
 	}
 	absolute, err := filepath.Abs(dir)
@@ -120,8 +122,8 @@ func nameFor(dir string) (string, error) {
 	return siteName(filepath.Base(absolute)), nil
 }
 
-// legal returns an error if name cannot be the name of a site.
-func legal(name string) error {
+// validateName returns an error if name cannot be the name of a site.
+func validateName(name string) error {
 	if siteName(name) == name {
 		return nil
 	}
@@ -137,7 +139,7 @@ func siteName(file string) string {
 	return strings.TrimRight(name[:min(len(name), 32)], "-")
 }
 
-func isThere(path string) bool {
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 		strings.Repeat("a", 31) + "-b": strings.Repeat("a", 31), // a name does not end with a hyphen
 	} {
 		dir := filepath.Join(t.TempDir(), directory)
-		paths, err := Small(dir, "")
+		paths, err := WriteExample(dir, "")
 		if err != nil || !slices.Equal(within(dir, paths), []string{"site.toml", "roles/hello/role.toml"}) {
 			t.Errorf("%q: written are %v (%v)", directory, paths, err)
 			continue
@@ -58,17 +58,20 @@ func TestNames(t *testing.T) {
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{
-		func() error { _, err := Small(dir, "Karoo"); return err }(),
-		func() error { _, _, err := Imported(dir, stream, strings.NewReader(database), "Karoo"); return err }(),
+		func() error { _, err := WriteExample(dir, "Karoo"); return err }(),
+		func() error {
+			_, _, err := WriteImported(dir, stdinName, strings.NewReader(database), "Karoo")
+			return err
+		}(),
 	} {
-		if problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), "--name karoo") {
+		if problem.ExitCode(err) != int(problem.Usage) || !strings.Contains(err.Error(), "--name karoo") {
 			t.Errorf("an illegal name: %v", err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("all the same there is %v (%v)", left, err)
 	}
-	if _, err := Small(dir, "sutherland"); err != nil {
+	if _, err := WriteExample(dir, "sutherland"); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := sitefile.Load(dir); err != nil || s.Name != "sutherland" {
@@ -86,8 +89,8 @@ func TestImported(t *testing.T) {
 	for what, c := range map[string]struct{ from, name, want string }{
 		"of a file":          {file, "", "hosts"},
 		"of a file, named":   {file, "karoo", "karoo"},
-		"of a stream":        {stream, "", "directory"},
-		"of a stream, named": {stream, "karoo", "karoo"},
+		"of a stream":        {stdinName, "", "directory"},
+		"of a stream, named": {stdinName, "karoo", "karoo"},
 	} {
 		dir := filepath.Join(t.TempDir(), "directory")
 		if err := os.MkdirAll(filepath.Join(dir, "roles/db"), 0o700); err != nil {
@@ -97,7 +100,7 @@ func TestImported(t *testing.T) {
 			0o600); err != nil {
 			t.Fatal(err)
 		}
-		made, paths, err := Imported(dir, c.from, strings.NewReader(database), c.name)
+		made, paths, err := WriteImported(dir, c.from, strings.NewReader(database), c.name)
 		if err != nil || made.Site != c.want ||
 			!slices.Equal(within(dir, paths), []string{"site.toml", "roles/web/role.toml"}) {
 			t.Errorf("%s: %+v, written are %v (%v)", what, made, paths, err)
@@ -122,9 +125,9 @@ func TestNotWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	small := func(dir string) error { _, err := Small(dir, ""); return err }
+	small := func(dir string) error { _, err := WriteExample(dir, ""); return err }
 	imported := func(dir, from, text string) error {
-		_, _, err := Imported(dir, from, strings.NewReader(text), "")
+		_, _, err := WriteImported(dir, from, strings.NewReader(text), "")
 		return err
 	}
 	for what, c := range map[string]struct {
@@ -133,14 +136,14 @@ func TestNotWritten(t *testing.T) {
 		word string
 	}{
 		"a site is there":              {small(siteDir), problem.Usage, "already a site"},
-		"a site is there, of a stream": {imported(siteDir, stream, database), problem.Usage, "already a site"},
+		"a site is there, of a stream": {imported(siteDir, stdinName, database), problem.Usage, "already a site"},
 		"a file is in the way":         {small(file), problem.Failed, "cannot be written"},
 		"no such database": {imported(t.TempDir(), filepath.Join(siteDir, "none.ini"), ""), problem.Usage,
 			"cannot be read"},
-		"no database":           {imported(t.TempDir(), stream, "[web1\n"), problem.Mistake, "INI"},
-		"no room for an import": {imported(file, stream, database), problem.Failed, "cannot be written"},
+		"no database":           {imported(t.TempDir(), stdinName, "[web1\n"), problem.Mistake, "INI"},
+		"no room for an import": {imported(file, stdinName, database), problem.Failed, "cannot be written"},
 	} {
-		if problem.Exit(c.err) != int(c.kind) || !strings.Contains(c.err.Error(), c.word) {
+		if problem.ExitCode(c.err) != int(c.kind) || !strings.Contains(c.err.Error(), c.word) {
 			t.Errorf("%s: %v", what, c.err)
 		}
 	}

@@ -14,17 +14,18 @@ import (
 	"orrery/internal/treesync"
 )
 
-// sent runs a program that fills a volume on this machine, and sends the volume to its host.
-func sent(ctx context.Context, program string, h *apply.Steered, d apply.Directory) (left []string, err error) {
+// fillRemote runs a program that fills a volume on this machine, and sends the volume to its host.
+func fillRemote(ctx context.Context, program string, h *apply.HostClient, d apply.Directory) (left []string,
+	err error) {
 	in := cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") // /tmp may be in memory
-	work, err := staging.New(in)
+	work, err := staging.Create(in)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "a volume cannot be made on this machine before it is sent").At(in).
 			Because(err).Try("TMPDIR names another directory")
 	}
 	defer work.Remove()
 	dir := filepath.Join(work.Path, d.Mount.Volume)
-	if err := made(ctx, program, d, dir); err != nil {
+	if err := createFilled(ctx, program, d, dir); err != nil {
 		return nil, err
 	}
 	err = treesync.Pipe(ctx, func(way io.ReadWriter) error {

@@ -16,13 +16,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// Program reports whether how, the initial content of volumes, is the path of a program.
-func Program(how string) bool { return how != site.Empty && how != site.Snapshot }
+// IsProgram reports whether how, the initial content of volumes, is the path of a program.
+func IsProgram(how string) bool { return how != site.CopyEmpty && how != site.CopySnapshot }
 
-// Possible returns an error if how is neither a known keyword nor an executable program. It is
+// Validate returns an error if how is neither a known keyword nor an executable program. It is
 // called before anything is created.
-func Possible(how string) error {
-	if !Program(how) {
+func Validate(how string) error {
+	if !IsProgram(how) {
 		return nil
 	}
 	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
@@ -32,15 +32,15 @@ func Possible(how string) error {
 	return nil
 }
 
-// all runs a program that fills the volumes of a twin, one after the other. It calls tell for
+// fillAll runs a program that fills the volumes of a twin, one after the other. It calls tell for
 // everything that could not be put into the volumes.
-func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s *site.Site,
+func fillAll(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s *site.Site,
 	tell func(left string)) error {
 	seen, err := f.Observe(ctx)
 	if err != nil {
 		return err
 	}
-	placed, err := place.Place(s, seen)
+	placed, err := place.Assign(s, seen)
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s 
 			return problem.New(problem.Failed, "nothing is known of host %s, to which node %s comes", n.Host, n.Name).
 				Try("see that it answers: orrery host check")
 		}
-		fill := func() ([]string, error) { return sent(ctx, program, h, d) }
+		fill := func() ([]string, error) { return fillRemote(ctx, program, h, d) }
 		if h.Local() {
-			fill = func() ([]string, error) { return nil, here(ctx, program, d, d.At(dirs, s.Key())) }
+			fill = func() ([]string, error) { return nil, fillLocal(ctx, program, d, d.At(dirs, s.Key())) }
 		}
 		left, err := fill()
 		if err != nil {
@@ -70,17 +70,17 @@ func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s 
 	return nil
 }
 
-// here runs a program that fills a volume on this machine, in place.
-func here(ctx context.Context, program string, d apply.Directory, dir string) error {
+// fillLocal runs a program that fills a volume on this machine, in place.
+func fillLocal(ctx context.Context, program string, d apply.Directory, dir string) error {
 	if err := tree.RemoveAll(dir); err != nil { // a killed run may have left an incomplete volume
 		return err
 	}
-	return made(ctx, program, d, dir)
+	return createFilled(ctx, program, d, dir)
 }
 
 // volumesOf returns the volumes of a twin's nodes, in the order in which a program fills them.
 func volumesOf(twin *site.Site) (all []apply.Directory, err error) {
-	maker := spec.NewMaker(twin)
+	maker := spec.NewBuilder(twin)
 	for i := range twin.Nodes {
 		n := &twin.Nodes[i]
 		spelt, err := maker.Node(n)
@@ -94,8 +94,8 @@ func volumesOf(twin *site.Site) (all []apply.Directory, err error) {
 	return all, nil
 }
 
-// made creates a directory and runs a program that fills it.
-func made(ctx context.Context, program string, d apply.Directory, dir string) error {
+// createFilled creates a directory and runs a program that fills it.
+func createFilled(ctx context.Context, program string, d apply.Directory, dir string) error {
 	path, err := filepath.Abs(program)
 	if err != nil {
 		return err

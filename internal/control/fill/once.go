@@ -18,33 +18,33 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 		return nil
 	}
 	r.Hosts = hosts.Names(s) // the site may have other hosts than when the twin was created
-	if err := c.Call(s).RecordTwin(ctx, r); err != nil {
+	if err := c.Connector(s).RecordTwin(ctx, r); err != nil {
 		return err
 	}
 	switch {
-	case r.Filled || r.Volumes == site.Empty:
+	case r.Filled || r.Volumes == site.CopyEmpty:
 		return nil
-	case r.Volumes == site.Snapshot:
+	case r.Volumes == site.CopySnapshot:
 		of, err := c.Hosts(ctx, s.Original)
 		if err != nil {
 			return err
 		}
-		return filling.All(ctx, of, s, func(left string) { c.Outcome(s.Original.Key(), "Not in the twin: %s", left) })
+		return filling.FillTwin(ctx, of, s, func(left string) { c.Outcome(s.Original.Key(), "Not in the twin: %s", left) })
 	}
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return err
 	}
-	untrusted := c.Call(s).Twins().Trust(&r)
+	untrusted := c.Connector(s).Twins().CheckProgram(&r)
 	if !fresh && untrusted != nil {
 		return untrusted
 	}
-	letGo, err := c.Hold(ctx, s, f)
+	letGo, err := c.LockSite(ctx, s, f)
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	if err := all(ctx, r.Volumes, f, c.Dirs, s, func(left string) {
+	if err := fillAll(ctx, r.Volumes, f, c.Dirs, s, func(left string) {
 		c.Outcome(s.Key(), "Not in the twin: %s", left)
 	}); err != nil {
 		p := problem.New(problem.Failed, "the volumes of twin %s are not filled", s.Twin).Because(err)
@@ -54,7 +54,7 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 		return p.Try("orrery --twin %s up goes on once the cause is mended; orrery twin destroy %[1]s ends it", s.Twin)
 	}
 	r.Filled = true
-	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Save(ctx, r) }); err != nil {
+	if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Save(ctx, r) }); err != nil {
 		return err
 	}
 	c.Known.Add(r)

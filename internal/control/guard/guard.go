@@ -34,21 +34,21 @@ func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 		return nil, problem.New(problem.Failed, "the process that thaws nodes cannot be started").Because(err)
 	}
 	return func() {
-		_, _ = io.WriteString(in, allGoOn)
+		_, _ = io.WriteString(in, allRunning)
 		_ = in.Close()
 		_ = cmd.Wait()
 	}, nil
 }
 
-// allGoOn is what the guard reads if it has nothing to do.
-const allGoOn = "done"
+// allRunning is what the guard reads if it has nothing to do.
+const allRunning = "done"
 
 // Thaw is the guard process. It reads from until the process that started it reports that all nodes
 // are running, or has ended. In the latter case, Thaw thaws the nodes. They are named as
 // ENGINE/SITE/ID/NAME.
 func Thaw(ctx context.Context, dirs host.Dirs, from io.Reader, nodes []string) error {
 	said, _ := io.ReadAll(from)
-	if string(said) == allGoOn {
+	if string(said) == allRunning {
 		return nil
 	}
 	engines := all.Engines(dirs, image.Open(dirs.State))

@@ -36,7 +36,7 @@ func TestStart(t *testing.T) {
 	}
 	letGo()
 	text, err := os.ReadFile(filepath.Join(dirs.State, "said"))
-	if want := "lxc/karoo/7/web kvm/karoo/8/db; " + dirs.Run + "; " + allGoOn; string(text) != want {
+	if want := "lxc/karoo/7/web kvm/karoo/8/db; " + dirs.Run + "; " + allRunning; string(text) != want {
 		t.Errorf("the guard knew %q (%v), not %q", text, err, want)
 	}
 }

@@ -35,7 +35,7 @@ type Machine interface {
 	Inspect() doctor.Facts
 	// Try returns, for each way to another host, the size of the largest packet that came back, or
 	// 0 if none did.
-	Try(ctx context.Context, ways []path.Way) []int
+	Try(ctx context.Context, ways []path.Route) []int
 	// Outfit installs what nodes of some engines need and the machine lacks. It returns the names
 	// of the packages, and reports its progress to say.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
@@ -52,14 +52,14 @@ type Machine interface {
 	Cancel(name string) error
 }
 
-// This is the machine on which the program runs.
-type This struct {
+// LocalMachine is the machine on which the program runs.
+type LocalMachine struct {
 	Dirs    host.Dirs
 	Version string // of this program
 }
 
 // Allowed returns an Unable problem unless the caller is root.
-func (This) Allowed() error {
+func (LocalMachine) Allowed() error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
@@ -67,20 +67,22 @@ func (This) Allowed() error {
 }
 
 // Host returns this machine with all its engines.
-func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
-	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, image.Open(m.Dirs.State)), secrets)
+func (m LocalMachine) Host(name, key string, secrets apply.Secrets) apply.Host {
+	w := local.ThisMachine(name, key, m.Dirs, all.Engines(m.Dirs, image.Open(m.Dirs.State)), secrets)
 	w.Guard, w.Waiter = m.Guard, m
 	return w.Host
 }
 
 // Guard starts a process that guards the nodes.
-func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guard.Start(m.Dirs, nodes) }
+func (m LocalMachine) Guard(nodes ...*spec.Node) (letGo func(), err error) {
+	return guard.Start(m.Dirs, nodes)
+}
 
 // Later schedules the job with systemd or starts a process that waits. The record of the job must
 // be in a tmpfs over the run directory. If /run is on a disk, a tmpfs is mounted there when a site
 // comes up, and it would hide an earlier record.
-func (m This) Later(ctx context.Context, l schedule.Job) error {
-	letGo, err := host.HoldInMemory(ctx, m.Dirs.Run)
+func (m LocalMachine) Later(ctx context.Context, l schedule.Job) error {
+	letGo, err := host.EnsureInMemory(ctx, m.Dirs.Run)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (m This) Later(ctx context.Context, l schedule.Job) error {
 }
 
 // Waiting returns what systemd or waiting processes will run.
-func (m This) Waiting() ([]schedule.Pending, error) { return schedule.List(m.Dirs) }
+func (m LocalMachine) Waiting() ([]schedule.Pending, error) { return schedule.List(m.Dirs) }
 
 // Cancel stops the timer or the waiting process.
-func (m This) Cancel(name string) error { return schedule.Cancel(name, m.Dirs) }
+func (m LocalMachine) Cancel(name string) error { return schedule.Cancel(name, m.Dirs) }

@@ -5,9 +5,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Of returns the operations that are only available on the machine on which the program runs. It
+// AsLocal returns the operations that are only available on the machine on which the program runs. It
 // returns an error if the host is another machine.
-func Of(h *apply.Steered) (apply.NearHost, error) {
+func AsLocal(h *apply.HostClient) (apply.NearHost, error) {
 	if h.Near != nil {
 		return h.Near, nil
 	}

@@ -19,28 +19,28 @@ import (
 	"orrery/internal/site"
 )
 
-// Helper is the verb that starts this program on another host.
-const Helper = "host-helper"
+// HelperVerb is the verb that starts this program on another host.
+const HelperVerb = "host-helper"
 
-// arms are the builds of this program for other hosts.
-var arms reach.Arms
+// helperPrograms are the builds of this program for other hosts.
+var helperPrograms reach.Builds
 
 // Reach connects to this program on another host, using the system's ssh.
-func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
-	share, err := reach.SharingOf(m.Dirs)
+func (m LocalMachine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
+	share, err := reach.SharingFromEnv(m.Dirs)
 	if err != nil {
 		return nil, err
 	}
-	line, err := reach.Far{Name: h.Name, Address: h.Address}.Dial(ctx, &arms, share, Helper)
+	line, err := reach.Target{Name: h.Name, Address: h.Address}.Dial(ctx, &helperPrograms, share, HelperVerb)
 	if err != nil {
 		return nil, err
 	}
-	return remote.Open(ctx, h.Name, line, m.Version, line.Why)
+	return remote.Open(ctx, h.Name, line, m.Version, line.Explain)
 }
 
 // Self returns the greeting of this machine. Two names with the same kernel boot ID and state
 // directory are the same host.
-func (m This) Self() remote.Greeting {
+func (m LocalMachine) Self() remote.Greeting {
 	g := remote.Greeting{Version: m.Version}
 	g.Hostname, _ = os.Hostname()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -56,19 +56,19 @@ func (m This) Self() remote.Greeting {
 }
 
 // Inspect returns what this machine has of the things that nodes need.
-func (m This) Inspect() doctor.Facts { return doctor.Look(m.Dirs.State) }
+func (m LocalMachine) Inspect() doctor.Facts { return doctor.Examine(m.Dirs.State) }
 
 // Try tests which packets arrive between this machine and others.
-func (m This) Try(ctx context.Context, ways []path.Way) []int { return path.Try(ctx, ways) }
+func (m LocalMachine) Try(ctx context.Context, ways []path.Route) []int { return path.Probe(ctx, ways) }
 
 // Outfit installs what this machine lacks.
-func (This) Outfit(ctx context.Context, engines []string, say func(string)) ([]string, error) {
-	return outfit.Here.Install(ctx, engines, say)
+func (LocalMachine) Outfit(ctx context.Context, engines []string, say func(string)) ([]string, error) {
+	return outfit.Local.Install(ctx, engines, say)
 }
 
-// Help serves requests of the control host on the standard streams until the control host
+// ServeHelper serves requests of the control host on the standard streams until the control host
 // disconnects. Bench runs the requested experiments.
-func (m This) Help(ctx context.Context, bench remote.Bench) error {
+func (m LocalMachine) ServeHelper(ctx context.Context, bench remote.ExperimentRunner) error {
 	if err := m.Allowed(); err != nil {
 		return err
 	}
@@ -77,28 +77,28 @@ func (m This) Help(ctx context.Context, bench remote.Bench) error {
 	}
 	line, err := standardStreams()
 	if err != nil {
-		return problem.New(problem.Usage, "%s is started by orrery itself, on other hosts", Helper).Because(err)
+		return problem.New(problem.Usage, "%s is started by orrery itself, on other hosts", HelperVerb).Because(err)
 	}
 	defer line.Close() //nolint:errcheck // it has ended
 	defer context.AfterFunc(ctx, func() { _ = line.Close() })()
-	return remote.Serve(ctx, line, measuring{m, bench}, m.Self())
+	return remote.Serve(ctx, line, labMachine{m, bench}, m.Self())
 }
 
-// A measuring machine also runs experiments.
-type measuring struct {
-	This
-	remote.Bench
+// A labMachine machine also runs experiments.
+type labMachine struct {
+	LocalMachine
+	remote.ExperimentRunner
 }
 
-// streams are the standard input and output of this program.
-type streams struct {
+// stdStreams are the standard input and output of this program.
+type stdStreams struct {
 	io.Reader
 	io.Writer
 	ends []*os.File
 }
 
 // Close closes the streams, which also ends pending reads and writes.
-func (s *streams) Close() error {
+func (s *stdStreams) Close() error {
 	var all error
 	for _, f := range s.ends {
 		all = errors.Join(all, f.Close())
@@ -108,13 +108,13 @@ func (s *streams) Close() error {
 
 // standardStreams returns the standard input and output of this program and replaces them by
 // /dev/null. Output of this program and of its child processes then cannot get into the protocol.
-func standardStreams() (*streams, error) {
+func standardStreams() (*stdStreams, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close() //nolint:errcheck // there is nothing in it
-	s := &streams{}
+	s := &stdStreams{}
 	for fd := range 2 {
 		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {

@@ -24,7 +24,7 @@ func TestLaterIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := This{Dirs: host.Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}}
+	a := LocalMachine{Dirs: host.Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}}
 	t.Cleanup(func() {
 		_ = unix.Unmount(a.Dirs.Run, unix.MNT_DETACH)
 		if err := os.RemoveAll(top); err != nil {
@@ -34,7 +34,7 @@ func TestLaterIsKnown(t *testing.T) {
 	if err := a.Later(t.Context(), schedule.Job{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
 		t.Fatal(err)
 	}
-	letGo, err := host.HoldInMemory(t.Context(), a.Dirs.Run) // as every site does when it comes up
+	letGo, err := host.EnsureInMemory(t.Context(), a.Dirs.Run) // as every site does when it comes up
 	if err != nil {
 		t.Fatal(err)
 	}

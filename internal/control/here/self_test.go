@@ -14,7 +14,7 @@ import (
 func TestSelf(t *testing.T) {
 	dir := t.TempDir()
 	at := func(state string) string {
-		return This{Dirs: host.Dirs{State: filepath.Join(dir, state)}, Version: "v1"}.Self().Machine
+		return LocalMachine{Dirs: host.Dirs{State: filepath.Join(dir, state)}, Version: "v1"}.Self().Machine
 	}
 	if none := at("one"); none != "" {
 		t.Errorf("where nothing was done, it is %q", none)
@@ -30,7 +30,7 @@ func TestSelf(t *testing.T) {
 	if at("one") == "" || at("one") != at("link") || at("one") == at("two") {
 		t.Errorf("they are %q, %q and %q", at("one"), at("link"), at("two"))
 	}
-	self := This{Dirs: host.Dirs{State: dir}, Version: "v1"}.Self()
+	self := LocalMachine{Dirs: host.Dirs{State: dir}, Version: "v1"}.Self()
 	if name, _ := os.Hostname(); self.Version != "v1" || self.Hostname != name {
 		t.Errorf("it is %+v", self)
 	}
@@ -38,13 +38,13 @@ func TestSelf(t *testing.T) {
 
 // TestAllowed: only root may change this machine, or serve requests of another one.
 func TestAllowed(t *testing.T) {
-	m := This{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
+	m := LocalMachine{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	err := m.Allowed()
 	if root := os.Geteuid() == 0; root != (err == nil) || !root && !problem.Is(err, problem.Unable) {
 		t.Errorf("the user %d is told %v", os.Geteuid(), err)
 	}
 	if err != nil {
-		if helped := m.Help(t.Context(), nil); !problem.Is(helped, problem.Unable) {
+		if helped := m.ServeHelper(t.Context(), nil); !problem.Is(helped, problem.Unable) {
 			t.Errorf("asked to help: %v", helped)
 		}
 	}

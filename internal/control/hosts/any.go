@@ -8,10 +8,10 @@ import (
 
 // Layers returns the layer store of a host of the site. The store is shared by all sites on that
 // host.
-func (c *Call) Layers(ctx context.Context, name string) (apply.LayerHost, error) {
+func (c *Connector) Layers(ctx context.Context, name string) (apply.LayerHost, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {
-		return nil, NoHost(c.Site, name)
+		return nil, UnknownHostError(c.Site, name)
 	}
 	if h.Local() {
 		return c.Machine.Host(name, "", nil).Layers, c.Machine.Allowed()

@@ -38,7 +38,7 @@ func CheckPlannedDisks(p *plan.Plan) error {
 // checkDisk opens the file of one image. It skips files on other hosts, and files that the caller
 // may not read.
 func checkDisk(i *site.Image) error {
-	file := i.File()
+	file := i.SourceFile()
 	if !i.IsDisk() || i.Told || !filepath.IsAbs(file) {
 		return nil
 	}

@@ -37,8 +37,8 @@ func (l *Links) Close() {
 	l.all = nil
 }
 
-// To returns the connection to a host, and connects if there is none.
-func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Link, error) {
+// Get returns the connection to a host, and connects if there is none.
+func (l *Links) Get(ctx context.Context, m here.Machine, h site.Host) (*remote.Link, error) {
 	l.mutex.Lock()
 	one, ok := l.all[h]
 	l.mutex.Unlock()
@@ -58,8 +58,8 @@ func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Li
 	return one, nil
 }
 
-// Elsewhere returns the names of the site's hosts that are other machines.
-func Elsewhere(s *site.Site) (names []string) {
+// RemoteNames returns the names of the site's hosts that are other machines.
+func RemoteNames(s *site.Site) (names []string) {
 	for _, h := range s.Hosts {
 		if !h.Local() {
 			names = append(names, h.Name)
@@ -68,55 +68,55 @@ func Elsewhere(s *site.Site) (names []string) {
 	return names
 }
 
-// Near reports whether this machine is a host of the site.
-func Near(s *site.Site) bool {
+// IncludesLocal reports whether this machine is a host of the site.
+func IncludesLocal(s *site.Site) bool {
 	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, site.Host.Local)
 }
 
-// A Call connects to the hosts of a site and queries their state.
-type Call struct {
+// A Connector connects to the hosts of a site and queries their state.
+type Connector struct {
 	Links   *Links
 	Machine here.Machine
 	Dirs    host.Dirs
 	Site    *site.Site
 	Dir     string                           // the site directory
 	Without []string                         // hosts that are left out
-	Known   *register.Known                  // known twins
+	Known   *register.KnownTwins             // known twins
 	Notice  func(format string, args ...any) // reports something to the caller at once
 }
 
-// Fleet returns the hosts that answer, with the releases that are live on them. Silent is the error
+// Connect returns the hosts that answer, with the releases that are live on them. Silent is the error
 // of the hosts that do not answer. Nothing is known about those, nor about hosts that are left out.
-func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
+func (c *Connector) Connect(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if f, silent, err = c.ConnectWithoutReleases(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
-	return f, silent, c.Releases(f).LearnLive(ctx)
+	return f, silent, c.Releases(f).LoadLive(ctx)
 }
 
-// Leaving returns the hosts for an operation that takes down what is on them. If a release cannot
+// ConnectForTeardown returns the hosts for an operation that takes down what is on them. If a release cannot
 // be read, Leaving reports that and continues.
-func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
+func (c *Connector) ConnectForTeardown(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if f, silent, err = c.ConnectWithoutReleases(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
 	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Releases(f).Learn(ctx, r.Active); err != nil {
+	if err := c.Releases(f).LoadReleases(ctx, r.Active); err != nil {
 		c.Notice("%v", err)
 	}
 	return f, silent, ctx.Err()
 }
 
-// Bare returns the hosts that answer, without learning which releases are live.
-func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
+// ConnectWithoutReleases returns the hosts that answer, without learning which releases are live.
+func (c *Connector) ConnectWithoutReleases(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	return c.scope().reach(ctx)
 }
 
 // links returns the connections to other hosts, in the order of the site's hosts.
-func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
+func (c *Connector) links(ctx context.Context) (links []*remote.Link, silent error) {
 	links, errs := make([]*remote.Link, len(c.Site.Hosts)), make([]error, len(c.Site.Hosts))
 	var all sync.WaitGroup
 	for i, h := range c.Site.Hosts {
@@ -127,14 +127,14 @@ func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
 	all.Wait()
 	for i, err := range errs {
 		if err != nil {
-			silent = errors.Join(silent, goOn(err, c.Site.Hosts[i].Name))
+			silent = errors.Join(silent, suggestWithout(err, c.Site.Hosts[i].Name))
 		}
 	}
 	return links, silent
 }
 
 // add adds a host to a fleet.
-func (c *Call) add(f *apply.Fleet, h site.Host, l *remote.Link) {
+func (c *Connector) add(f *apply.Fleet, h site.Host, l *remote.Link) {
 	open := func(secrets apply.Secrets) apply.Host {
 		if l != nil {
 			return l.Host(c.Site.Key(), secrets)
@@ -142,14 +142,14 @@ func (c *Call) add(f *apply.Fleet, h site.Host, l *remote.Link) {
 		return c.Machine.Host(h.Name, c.Site.Key(), secrets)
 	}
 	if len(f.All) > 0 {
-		f.All = append(f.All, f.All[0].Beside(h.Name, open))
+		f.All = append(f.All, f.All[0].ForHost(h.Name, open))
 		return
 	}
-	f.All = append(f.All, apply.Steer(h.Name, c.Site, c.Dirs, open))
+	f.All = append(f.All, apply.NewHostClient(h.Name, c.Site, c.Dirs, open))
 }
 
-// goOn adds to the error of a host that does not answer how to continue without it.
-func goOn(err error, name string) error {
+// suggestWithout adds to the error of a host that does not answer how to continue without it.
+func suggestWithout(err error, name string) error {
 	for _, p := range problem.All(err) {
 		if p.Cure != "" {
 			p.Cure += "; --without " + name + " goes on without it"
@@ -158,15 +158,15 @@ func goOn(err error, name string) error {
 	return err
 }
 
-// skewed is the largest clock difference between hosts that is not reported.
-const skewed = 2 * time.Second
+// maxClockSkew is the largest clock difference between hosts that is not reported.
+const maxClockSkew = 2 * time.Second
 
-// apart reports whether a clock differs too much. Took is the round-trip time, and half of it may
+// skewTooLarge reports whether a clock differs too much. Took is the round-trip time, and half of it may
 // explain the skew.
-func apart(skew, took time.Duration) bool { return skew-took/2 > skewed }
+func skewTooLarge(skew, took time.Duration) bool { return skew-took/2 > maxClockSkew }
 
-// skewOf returns the error that the clock of a host differs from that of this machine.
-func skewOf(name string, skew time.Duration) error {
+// skewError returns the error that the clock of a host differs from that of this machine.
+func skewError(name string, skew time.Duration) error {
 	which := "ahead of"
 	if skew < 0 {
 		which = "behind"
@@ -176,16 +176,16 @@ func skewOf(name string, skew time.Duration) error {
 		Try("let chrony or systemd-timesyncd set the clocks of both")
 }
 
-// distinct returns an error if two host names mean the same machine, and reports clocks that
+// checkDistinct returns an error if two host names mean the same machine, and reports clocks that
 // differ.
-func (c *Call) distinct(links []*remote.Link) error {
+func (c *Connector) checkDistinct(links []*remote.Link) error {
 	machines := make([]string, len(links))
 	for i, h := range c.Site.Hosts {
 		switch l := links[i]; {
 		case l != nil:
 			machines[i] = l.Machine
-			if apart(l.Skew.Abs(), l.Took) {
-				c.Notice("%v", skewOf(h.Name, l.Skew))
+			if skewTooLarge(l.Skew.Abs(), l.Took) {
+				c.Notice("%v", skewError(h.Name, l.Skew))
 			}
 		case h.Local():
 			machines[i] = c.Machine.Self().Machine

@@ -12,25 +12,25 @@ import (
 	"orrery/internal/site"
 )
 
-// stamping is held while images get their digests, because sites derived from a site share its
+// imageHashMutex is held while images get their digests, because sites derived from a site share its
 // images.
-var stamping sync.Mutex
+var imageHashMutex sync.Mutex
 
-// stampImages sets the digests of the imported images of a site, so that images are identified by
+// hashImages sets the digests of the imported images of a site, so that images are identified by
 // content. It returns the files by digest.
-func stampImages(ctx context.Context, s *site.Site) (files map[string]string, err error) {
-	stamping.Lock()
-	defer stamping.Unlock()
+func hashImages(ctx context.Context, s *site.Site) (files map[string]string, err error) {
+	imageHashMutex.Lock()
+	defer imageHashMutex.Unlock()
 	files = map[string]string{}
 	for i := range s.Images {
 		img := &s.Images[i]
-		file := img.File()
+		file := img.SourceFile()
 		if !filepath.IsAbs(file) || img.Told {
 			continue // an image of a release, whose digest the hosts have on record
 		}
-		digest := img.Content()
+		digest := img.ContentDigest()
 		if digest == "" {
-			digest, err = imported.Machine().Digest(ctx, file)
+			digest, err = imported.UserCache().Digest(ctx, file)
 			switch {
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
@@ -39,7 +39,7 @@ func stampImages(ctx context.Context, s *site.Site) (files map[string]string, er
 			case problem.Is(err, problem.Surprise):
 				return nil, err
 			case err != nil:
-				return nil, problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err)).
+				return nil, problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.PathErrorCause(err)).
 					At("site.toml").Try("correct `import` of image %s", img.Name)
 			}
 			img.Stamp = site.ContentStamp(digest)

@@ -17,20 +17,20 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// joint is the scope of a site with other machines. Their data is not trusted: a copy of a release
+// multiHost is the scope of a site with other machines. Their data is not trusted: a copy of a release
 // is used only if releases.lock in the site directory has its digest.
-type joint struct{ *Call }
+type multiHost struct{ *Connector }
 
-func (j joint) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if err := mayTravel(j.Site, j.Without); err != nil {
+func (j multiHost) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if err := checkPortable(j.Site, j.Without); err != nil {
 		return nil, nil, err
 	}
-	files, err := j.stamp(ctx)
+	files, err := j.imageFiles(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	links, silent := j.links(ctx)
-	if err := j.distinct(links); err != nil {
+	if err := j.checkDistinct(links); err != nil {
 		return nil, nil, err
 	}
 	f = &apply.Fleet{}
@@ -51,30 +51,30 @@ func (j joint) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
 		h.Label, h.Files = h.Name, files
 	}
 	f.Lock, f.LockErr = j.Lock().read()
-	f.Assembled()
+	f.UseHostSecrets()
 	return f, silent, nil
 }
 
-func (j joint) stamp(ctx context.Context) (map[string]string, error) {
-	return stampImages(ctx, j.Site)
+func (j multiHost) imageFiles(ctx context.Context) (map[string]string, error) {
+	return hashImages(ctx, j.Site)
 }
 
-// keep makes the edition on this machine first, because its digest must be in releases.lock before
+// storeStaged makes the edition on this machine first, because its digest must be in releases.lock before
 // any host has the edition.
-func (j joint) keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
+func (j multiHost) storeStaged(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
 	here := register.Register{Dirs: host.Dirs{State: dir}, Known: j.Known}
-	if err := here.KeepRelease(j.Site, staged, number, j.Dir, who); err != nil {
+	if err := here.StoreRelease(j.Site, staged, number, j.Dir, who); err != nil {
 		return err
 	}
 	return j.Releases(f).Store(ctx, number, here.Dirs.Release(j.Site.Key(), number))
 }
 
-func (j joint) edition(ctx context.Context, f *apply.Fleet, number int, below string) (string, error) {
+func (j multiHost) edition(ctx context.Context, f *apply.Fleet, number int, below string) (string, error) {
 	at := filepath.Join(below, strconv.Itoa(number))
 	if err := os.Mkdir(at, 0o700); err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func (j joint) edition(ctx context.Context, f *apply.Fleet, number int, below st
 	return at, f.Editions().Fetch(ctx, number, at)
 }
 
-func (j joint) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
+func (j multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func (j joint) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site
 	return made, nil
 }
 
-func (j joint) lock(f *apply.Fleet) (*sitefile.Lock, error) { return f.Lock, f.LockErr }
+func (j multiHost) lock(f *apply.Fleet) (*sitefile.Lock, error) { return f.Lock, f.LockErr }
 
-func (joint) vouch(context.Context) error { return nil }
+func (multiHost) vouch(context.Context) error { return nil }
 
 // admit accepts for a restored twin also the digests of its site's releases.
-func (j joint) admit(fresh bool, digests func() (map[int]string, error)) error {
+func (j multiHost) admit(fresh bool, digests func() (map[int]string, error)) error {
 	lock, err := j.Lock().read()
 	if err != nil {
 		return err
@@ -132,13 +132,13 @@ func (j joint) admit(fresh bool, digests func() (map[int]string, error)) error {
 	return lock.Write()
 }
 
-func (joint) program(r *twin.Record) error {
+func (multiHost) checkProgram(r *twin.Record) error {
 	return problem.New(problem.Unable,
 		"twin %s is on several hosts, and its volumes were not filled to the end; which program does that, only orrery twin create takes from you",
 		r.Options.Name).
 		Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 }
 
-func (joint) judges() bool { return false }
+func (multiHost) decidesTrials() bool { return false }
 
-func (joint) boots() bool { return false }
+func (multiHost) bootsWholeSite() bool { return false }

@@ -15,12 +15,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// mayTravel returns an error if the site uses features that only work on the machine with the site
+// checkPortable returns an error if the site uses features that only work on the machine with the site
 // directory.
-func mayTravel(s *site.Site, without []string) error {
+func checkPortable(s *site.Site, without []string) error {
 	for _, name := range without {
 		if _, ok := s.Host(name); !ok {
-			return NoHost(s, name)
+			return UnknownHostError(s, name)
 		}
 	}
 	no := func(format string, args ...any) *problem.Problem {
@@ -45,19 +45,19 @@ func Names(s *site.Site) []string {
 	return names
 }
 
-// NoHost returns the error that a site has no host of this name.
-func NoHost(s *site.Site, name string) error {
+// UnknownHostError returns the error that a site has no host of this name.
+func UnknownHostError(s *site.Site, name string) error {
 	return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", humanize.List(Names(s), 12))
 }
 
-// Joined returns an error if a plan puts nodes of one routed network, or nodes that share a volume,
+// CheckColocated returns an error if a plan puts nodes of one routed network, or nodes that share a volume,
 // on several hosts. Nothing connects such networks or directories between hosts. Joined does not
 // check what is on unknown hosts.
-func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
-	if err := restoring(s, seen, p.Homes); err != nil {
+func CheckColocated(s *site.Site, seen []observe.Host, p *plan.Plan) error {
+	if err := checkRestored(s, seen, p.Homes); err != nil {
 		return err
 	}
-	if err := shared(s, seen, p.Homes); err != nil {
+	if err := checkSharedVolumes(s, seen, p.Homes); err != nil {
 		return err
 	}
 	for name, hosts := range overlay.Spanning(s, p.Homes) {
@@ -72,12 +72,12 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	return nil
 }
 
-// OutOfFile is the advice for restoring a site without a host that is lost.
-const OutOfFile = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
+// RemoveFromSiteHint is the advice for restoring a site without a host that is lost.
+const RemoveFromSiteHint = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
 
-// Unfinished returns the problem that the restore of a site was interrupted and host h still has a
+// UnfinishedRestoreError returns the problem that the restore of a site was interrupted and host h still has a
 // part of it.
-func Unfinished(s *site.Site, h *observe.Host) *problem.Problem {
+func UnfinishedRestoreError(s *site.Site, h *observe.Host) *problem.Problem {
 	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).
 		At("host " + h.Name)
 	if h.Restoring.Going {
@@ -86,29 +86,30 @@ func Unfinished(s *site.Site, h *observe.Host) *problem.Problem {
 	return p.Try("orrery restore %s, or orrery down --volumes to begin anew", h.Restoring.From)
 }
 
-// restoring returns an error if a plan would create nodes without their data because the restore of
+// checkRestored returns an error if a plan would create nodes without their data because the restore of
 // the site was interrupted.
-func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error {
+func checkRestored(s *site.Site, seen []observe.Host, homes map[string]string) error {
 	for i := range seen {
 		r := seen[i].Restoring
 		if r == nil {
 			continue
 		}
 		if !r.Placed && !r.Untouched() {
-			return Unfinished(s, &seen[i])
+			return UnfinishedRestoreError(s, &seen[i])
 		}
 		for _, name := range r.Nodes {
 			if home, declared := homes[name]; r.Going && declared && home != seen[i].Name {
-				return Unfinished(s, &seen[i]).Because(fmt.Errorf("what node %s had is here, and it would be on %s", name, home))
+				return UnfinishedRestoreError(s, &seen[i]).
+					Because(fmt.Errorf("what node %s had is here, and it would be on %s", name, home))
 			}
 		}
 	}
 	return nil
 }
 
-// shared returns an error if nodes that share a volume are on several hosts.
-func shared(s *site.Site, seen []observe.Host, homes map[string]string) error {
-	sharers, first := place.Sharers(s), map[string]string{}
+// checkSharedVolumes returns an error if nodes that share a volume are on several hosts.
+func checkSharedVolumes(s *site.Site, seen []observe.Host, homes map[string]string) error {
+	sharers, first := place.SharedVolumes(s), map[string]string{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		home := cmp.Or(n.Host, homes[n.Name])

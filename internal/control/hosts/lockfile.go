@@ -13,7 +13,7 @@ type LockFile struct {
 }
 
 // Lock returns releases.lock, for the releases of the site.
-func (c *Call) Lock() LockFile { return LockFile{c.Dir, c.Site.Twin, c.Notice} }
+func (c *Connector) Lock() LockFile { return LockFile{c.Dir, c.Site.Twin, c.Notice} }
 
 // Vouch records the digest of the edition of a release.
 func (l LockFile) Vouch(number int, digest string) (*sitefile.Lock, error) {
@@ -32,12 +32,12 @@ func (l LockFile) Vouch(number int, digest string) (*sitefile.Lock, error) {
 
 // RemoveTwin removes the releases of a destroyed twin.
 func (l LockFile) RemoveTwin(name string) {
-	l.amend(func(lock *sitefile.Lock) { lock.RemoveTwin(name) })
+	l.removeLines(func(lock *sitefile.Lock) { lock.RemoveTwin(name) })
 }
 
-// amend removes lines from the file. Failures are only reported, because lines that stay are
+// removeLines removes lines from the file. Failures are only reported, because lines that stay are
 // harmless.
-func (l LockFile) amend(remove func(*sitefile.Lock)) {
+func (l LockFile) removeLines(remove func(*sitefile.Lock)) {
 	lock, err := l.read()
 	if err == nil {
 		remove(lock)

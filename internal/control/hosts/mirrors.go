@@ -14,7 +14,7 @@ func Directories(s *site.Site, mirrors []volume.Mirror) ([][]apply.Directory, er
 	for _, m := range mirrors {
 		by[[2]string{m.Volume, m.Node}] = m
 	}
-	maker, all := spec.NewMaker(s), make([][]apply.Directory, len(s.Nodes))
+	maker, all := spec.NewBuilder(s), make([][]apply.Directory, len(s.Nodes))
 	for i := range s.Nodes {
 		spelt, err := maker.Node(&s.Nodes[i])
 		if err != nil {

@@ -12,11 +12,11 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// own is the scope of a site whose only host is this machine. It contacts no other machine. It
+// localOnly is the scope of a site whose only host is this machine. It contacts no other machine. It
 // trusts the releases stored on this machine, because only root could have written them.
-type own struct{ *Call }
+type localOnly struct{ *Connector }
 
-func (o own) reach(context.Context) (f *apply.Fleet, silent, err error) {
+func (o localOnly) reach(context.Context) (f *apply.Fleet, silent, err error) {
 	if len(o.Without) > 0 {
 		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").
 			Try("leave --without out")
@@ -31,31 +31,33 @@ func (o own) reach(context.Context) (f *apply.Fleet, silent, err error) {
 		host = o.Site.Hosts[0]
 	}
 	o.add(f, host, nil)
-	f.Assembled()
+	f.UseHostSecrets()
 	return f, nil, nil
 }
 
-func (own) stamp(context.Context) (map[string]string, error) { return nil, nil }
+func (localOnly) imageFiles(context.Context) (map[string]string, error) { return nil, nil }
 
-func (o own) register() register.Register { return register.Register{Dirs: o.Dirs, Known: o.Known} }
-
-func (o own) keep(_ context.Context, _ *apply.Fleet, staged *site.Site, number int, who string) error {
-	return o.register().KeepRelease(o.Site, staged, number, o.Dir, who)
+func (o localOnly) register() register.Register {
+	return register.Register{Dirs: o.Dirs, Known: o.Known}
 }
 
-func (o own) edition(_ context.Context, _ *apply.Fleet, number int, _ string) (string, error) {
+func (o localOnly) storeStaged(_ context.Context, _ *apply.Fleet, staged *site.Site, number int, who string) error {
+	return o.register().StoreRelease(o.Site, staged, number, o.Dir, who)
+}
+
+func (o localOnly) edition(_ context.Context, _ *apply.Fleet, number int, _ string) (string, error) {
 	return o.Dirs.Release(o.Site.Key(), number), nil
 }
 
-func (o own) load(_ context.Context, _ *apply.Fleet, number int) (*site.Site, error) {
+func (o localOnly) load(_ context.Context, _ *apply.Fleet, number int) (*site.Site, error) {
 	return o.register().LoadRelease(o.Site, number)
 }
 
-func (o own) lock(*apply.Fleet) (*sitefile.Lock, error) {
+func (o localOnly) lock(*apply.Fleet) (*sitefile.Lock, error) {
 	return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", o.Site.Key())
 }
 
-func (o own) vouch(ctx context.Context) error {
+func (o localOnly) vouch(ctx context.Context) error {
 	f, _, err := o.reach(ctx)
 	if err != nil {
 		return err
@@ -77,10 +79,10 @@ func (o own) vouch(ctx context.Context) error {
 	return nil
 }
 
-func (own) admit(bool, func() (map[int]string, error)) error { return nil }
+func (localOnly) admit(bool, func() (map[int]string, error)) error { return nil }
 
-func (own) program(*twin.Record) error { return nil }
+func (localOnly) checkProgram(*twin.Record) error { return nil }
 
-func (own) judges() bool { return true }
+func (localOnly) decidesTrials() bool { return true }
 
-func (own) boots() bool { return true }
+func (localOnly) bootsWholeSite() bool { return true }

@@ -17,24 +17,24 @@ import (
 
 // Releases are the releases of a site that the hosts of a fleet store.
 type Releases struct {
-	call  *Call
+	call  *Connector
 	fleet *apply.Fleet
 }
 
 // Releases returns the releases of the site that the hosts of a fleet store.
-func (c *Call) Releases(f *apply.Fleet) Releases { return Releases{c, f} }
+func (c *Connector) Releases(f *apply.Fleet) Releases { return Releases{c, f} }
 
-// LearnLive tells the hosts which releases are live on them. It withholds a release that cannot be
+// LoadLive tells the hosts which releases are live on them. It withholds a release that cannot be
 // read, or that differs from releases.lock. Steps that need such a release fail, and all others
 // work, such as taking the site down.
-func (r Releases) LearnLive(ctx context.Context) error {
+func (r Releases) LoadLive(ctx context.Context) error {
 	kept, err := r.fleet.Records().Read(ctx)
 	if err != nil {
 		return err
 	}
 	r.fleet.Reached = &kept
 	for _, number := range numbers(kept.Active) {
-		err := r.learnOne(ctx, number)
+		err := r.loadOne(ctx, number)
 		var p *problem.Problem
 		if errors.As(err, &p) && p.Kind != problem.Surprise {
 			r.call.Notice("%v", err)
@@ -46,11 +46,11 @@ func (r Releases) LearnLive(ctx context.Context) error {
 	return nil
 }
 
-// Learn loads the releases in of, a map from nodes to releases, for the hosts, unless they know
+// LoadReleases loads the releases in of, a map from nodes to releases, for the hosts, unless they know
 // them already.
-func (r Releases) Learn(ctx context.Context, of map[string]int) error {
+func (r Releases) LoadReleases(ctx context.Context, of map[string]int) error {
 	for _, number := range numbers(of) {
-		if err := r.learnOne(ctx, number); err != nil {
+		if err := r.loadOne(ctx, number); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (r Releases) Learn(ctx context.Context, of map[string]int) error {
 // numbers returns the sorted numbers of the releases in of, without duplicates.
 func numbers(of map[string]int) []int { return slices.Compact(slices.Sorted(maps.Values(of))) }
 
-func (r Releases) learnOne(ctx context.Context, number int) error {
+func (r Releases) loadOne(ctx context.Context, number int) error {
 	if number == 0 || r.fleet.Views().Releases()[number] != nil || r.fleet.Site().Stage == number {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (r Releases) learnOne(ctx context.Context, number int) error {
 	return err
 }
 
-// Keep makes all hosts store the edition of a release that is staged from the site directory.
-func (r Releases) Keep(ctx context.Context, staged *site.Site, number int, who string) error {
-	return r.call.scope().keep(ctx, r.fleet, staged, number, who)
+// StoreStaged makes all hosts store the edition of a release that is staged from the site directory.
+func (r Releases) StoreStaged(ctx context.Context, staged *site.Site, number int, who string) error {
+	return r.call.scope().storeStaged(ctx, r.fleet, staged, number, who)
 }
 
 // Lock returns releases.lock. The hosts' copies of releases are used only if they are listed in it.
@@ -90,14 +90,14 @@ func (r Releases) Store(ctx context.Context, number int, dir string) error {
 	if r.fleet.Lock, err = r.call.Lock().Vouch(number, digest); err != nil {
 		return err
 	}
-	return r.fleet.Each(func(_ int, h *apply.Steered) error {
+	return r.fleet.Each(func(_ int, h *apply.HostClient) error {
 		return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return sitearchive.Send(ctx, dir, rw) },
 			func(rw io.ReadWriter) error { return h.Releases.KeepEdition(ctx, number, digest, rw) })
 	})
 }
 
-// Disown removes releases that no host stores any more from releases.lock.
-func (r Releases) Disown(ctx context.Context, releases []int) {
+// RemoveFromLock removes releases that no host stores any more from releases.lock.
+func (r Releases) RemoveFromLock(ctx context.Context, releases []int) {
 	all, err := r.fleet.Editions().Digests(ctx, releases...)
 	if err != nil || len(r.fleet.Unknown) > 0 {
 		return
@@ -105,7 +105,7 @@ func (r Releases) Disown(ctx context.Context, releases []int) {
 	gone := slices.DeleteFunc(slices.Clone(releases), func(number int) bool {
 		return slices.ContainsFunc(all, func(kept map[int]string) bool { _, ok := kept[number]; return ok })
 	})
-	r.call.Lock().amend(func(lock *sitefile.Lock) { lock.Remove(r.call.Site.Twin, gone...) })
+	r.call.Lock().removeLines(func(lock *sitefile.Lock) { lock.Remove(r.call.Site.Twin, gone...) })
 }
 
 // Edition returns a directory with the stored copy of the site directory for a release. It is this

@@ -35,54 +35,56 @@ type State struct {
 	keyless  bool   // the host cannot encrypt networks, although the site has encrypted ones
 }
 
-// Well reports whether the host is fit for nodes, as far as that was checked.
-func (s *State) Well() bool { return s.Answers && len(s.problems) == 0 && len(s.Lacks) == 0 }
+// IsFit reports whether the host is fit for nodes, as far as that was checked.
+func (s *State) IsFit() bool { return s.Answers && len(s.problems) == 0 && len(s.Lacks) == 0 }
 
 func (s *State) skew() time.Duration { return time.Duration(s.Skew * float64(time.Second)).Abs() }
 func (s *State) took() time.Duration { return time.Duration(s.Seconds * float64(time.Second)) }
 
-// wrong records an error.
-func (s *State) wrong(err error) {
+// addProblem records an error.
+func (s *State) addProblem(err error) {
 	s.problems, s.Wrong = append(s.problems, err), append(s.Wrong, err.Error())
 }
 
 // States returns the states of the hosts of the site, in its order.
-func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false).all }
+func (c *Connector) States(ctx context.Context) []State { return c.survey(ctx, false).all }
 
 // Check returns the same as States, and also checks whether the hosts are fit for nodes and whether
 // each is a different machine.
-func (c *Call) Check(ctx context.Context) []State {
+func (c *Connector) Check(ctx context.Context) []State {
 	v := c.survey(ctx, true)
 	all, machines := v.all, make([]string, len(v.all))
 	if !slices.ContainsFunc(all, func(s State) bool { return s.keyless }) {
-		v.tryWays(ctx)
+		v.probeRoutes(ctx)
 	}
 	for i := range all {
 		machines[i] = all[i].machine
 	}
 	for i := range all {
 		if other := sameMachine(c.Site.Hosts, machines, i); other != nil {
-			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other.Name).Try("keep one of them"))
+			all[i].addProblem(problem.New(problem.Mistake, "it is the same machine as host %s",
+				other.Name).Try("keep one of them"))
 		}
-		if apart(all[i].skew(), all[i].took()) {
-			all[i].wrong(skewOf(all[i].Host, time.Duration(all[i].Skew*float64(time.Second))))
+		if skewTooLarge(all[i].skew(), all[i].took()) {
+			all[i].addProblem(skewError(all[i].Host, time.Duration(all[i].Skew*float64(time.Second))))
 		}
 	}
 	return all
 }
 
 // Facts returns what a host has of the things that nodes need.
-func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
+func (c *Connector) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {
-		return nil, NoHost(c.Site, name)
+		return nil, UnknownHostError(c.Site, name)
 	}
 	return c.inspect(ctx, *h)
 }
 
-// Outfit installs on a host what nodes of some engines need, and reports its progress to say. It
+// InstallPackages installs on a host what nodes of some engines need, and reports its progress to say. It
 // returns the names of the packages.
-func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say func(string)) ([]string, error) {
+func (c *Connector) InstallPackages(ctx context.Context, h site.Host, engines []string, say func(string)) ([]string,
+	error) {
 	if h.Local() {
 		return c.Machine.Outfit(ctx, engines, say)
 	}
@@ -95,17 +97,17 @@ func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say fu
 
 // Link returns the connection to a host that is another machine. It reports to the caller if
 // connecting or a later request takes long.
-func (c *Call) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
+func (c *Connector) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
 	notice := func(text string) { c.Notice("%s", text) }
 	defer remote.Remind(h.Name, "login", notice)()
-	l, err := c.Links.To(ctx, c.Machine, h)
+	l, err := c.Links.Get(ctx, c.Machine, h)
 	if err == nil {
 		l.Notify(notice)
 	}
 	return l, err
 }
 
-func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
+func (c *Connector) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
 	if h.Local() {
 		return c.Machine.Inspect(), nil
 	}
@@ -118,11 +120,11 @@ func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
 
 // A survey collects the states of the hosts of a site.
 type survey struct {
-	call *Call
+	call *Connector
 	all  []State // in the order of the site
 }
 
-func (c *Call) survey(ctx context.Context, fit bool) *survey {
+func (c *Connector) survey(ctx context.Context, fit bool) *survey {
 	v := &survey{c, make([]State, len(c.Site.Hosts))}
 	var each sync.WaitGroup
 	for i, h := range c.Site.Hosts {
@@ -141,7 +143,7 @@ func (v *survey) state(ctx context.Context, h site.Host, fit bool) State {
 	} else {
 		var err error
 		if l, err = v.call.Link(ctx, h); err != nil {
-			s.wrong(err)
+			s.addProblem(err)
 			return s
 		}
 		s.Hostname, s.machine, s.Seconds, s.Skew = l.Hostname, l.Machine, l.Took.Seconds(), l.Skew.Seconds()
@@ -151,10 +153,10 @@ func (v *survey) state(ctx context.Context, h site.Host, fit bool) State {
 	v.call.add(f, h, l)
 	nodes, err := f.All[0].Nodes.List(ctx)
 	if err != nil {
-		s.wrong(err)
+		s.addProblem(err)
 	}
 	if mark, err := f.All[0].State.Cordoned(ctx); err != nil {
-		s.wrong(err)
+		s.addProblem(err)
 	} else if mark != nil {
 		s.Drained = cmp.Or(sanitize.Line(mark.Who), "somebody")
 	}
@@ -167,11 +169,11 @@ func (v *survey) state(ctx context.Context, h site.Host, fit bool) State {
 	if fit {
 		facts, err := v.call.inspect(ctx, h)
 		if err != nil {
-			s.wrong(err)
+			s.addProblem(err)
 		}
-		s.Lacks = facts.Lacking(doctor.Needed)
-		if err := f.All[0].AskKey(ctx, &observe.Host{}); err != nil {
-			s.wrong(err)
+		s.Lacks = facts.Unmet(doctor.Required)
+		if err := f.All[0].FetchPublicKey(ctx, &observe.Host{}); err != nil {
+			s.addProblem(err)
 			s.keyless = true
 		}
 	}

@@ -15,13 +15,13 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Failing returns what the hosts that answer have recorded as failures of a trial, by host name.
-func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
+// TrialFailures returns what the hosts that answer have recorded as failures of a trial, by host name.
+func TrialFailures(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
 	all := make([]string, len(f.All))
-	err = f.Each(func(i int, h *apply.Steered) error {
+	err = f.Each(func(i int, h *apply.HostClient) error {
 		r, err := h.Releases.Read(ctx)
 		if err == nil && r.Trial != nil {
-			all[i] = problem.Short(r.Trial.Failed, 300) // shortened, because it comes from another host
+			all[i] = problem.Truncate(r.Trial.Failed, 300) // shortened, because it comes from another host
 		}
 		return err
 	})
@@ -34,28 +34,28 @@ func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err er
 	return why, err
 }
 
-// FirstOf returns the host name that sorts first.
-func FirstOf(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
+// FirstHost returns the host name that sorts first.
+func FirstHost(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
 
-// MayConfirm returns a Refused problem if the release has failed on a host.
-func MayConfirm(ctx context.Context, f *apply.Fleet, key string, t *observe.Trial) error {
-	failing, err := Failing(ctx, f)
+// CheckConfirmable returns a Refused problem if the release has failed on a host.
+func CheckConfirmable(ctx context.Context, f *apply.Fleet, key string, t *observe.Trial) error {
+	failing, err := TrialFailures(ctx, f)
 	if err != nil || len(failing) == 0 {
 		return err
 	}
-	on := FirstOf(failing)
+	on := FirstHost(failing)
 	return problem.New(problem.Refused, "release %d has failed on host %s: %s", t.Release, on, failing[on]).At(key).
-		Try("orrery rollback returns at once; at %s all hosts do", humanize.Clock(t.Until))
+		Try("orrery rollback returns at once; at %s all hosts do", humanize.Time(t.Until))
 }
 
-// TellTrial reports a trial that is under way, and the hosts on which it has failed.
-func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases) error {
+// ReportTrial reports a trial that is under way, and the hosts on which it has failed.
+func (c *Connector) ReportTrial(ctx context.Context, f *apply.Fleet, r observe.Releases) error {
 	if r.Trial == nil || r.Switch != nil {
 		return nil
 	}
-	until, back := humanize.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
+	until, back := humanize.Time(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
 	switch {
-	case c.Judges() && !host.Held(apply.WatchLock(c.Dirs, c.Site.Key(), apply.OnTrial)):
+	case c.DecidesTrials() && !host.IsLocked(apply.WatchLock(c.Dirs, c.Site.Key(), apply.TriggerTrial)):
 		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
 			r.Trial.Release, until)
 	case !r.Trial.ByHand:
@@ -68,21 +68,21 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s",
 			r.Trial.Release, until, back)
 	}
-	failing, err := Failing(ctx, f)
+	failing, err := TrialFailures(ctx, f)
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
 		c.Notice("it has failed on host %s: %s", name, failing[name])
 	}
 	return err
 }
 
-// Unconfirmed lets the trial continue after a host could not be told that the release is confirmed.
+// WithdrawConfirmation lets the trial continue after a host could not be told that the release is confirmed.
 // That host will go back on its own, so all hosts must.
-func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, before observe.Releases) error {
+func WithdrawConfirmation(ctx context.Context, f *apply.Fleet, key string, cause error, before observe.Releases) error {
 	if len(f.All) == 1 {
 		return cause
 	}
 	ctx = context.WithoutCancel(ctx) // otherwise only that host would go back
-	left := f.Each(func(_ int, h *apply.Steered) error {
+	left := f.Each(func(_ int, h *apply.HostClient) error {
 		current, err := h.Releases.Read(ctx)
 		if err != nil || current.State() == before.State() {
 			return err
@@ -91,14 +91,14 @@ func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, b
 	})
 	return problem.New(problem.HalfWay,
 		"release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", before.Trial.Release,
-		humanize.Clock(before.Trial.Until)).At(key).
+		humanize.Time(before.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 
-// Settle records on all hosts that all of them know that the release is confirmed. From then on, no
+// RecordConfirmed records on all hosts that all of them know that the release is confirmed. From then on, no
 // host can claim that it has gone back. If a host cannot record this, the release is confirmed all
 // the same.
-func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
+func RecordConfirmed(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 	if len(f.All) == 1 {
 		return
 	}
@@ -108,8 +108,8 @@ func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 	_ = f.Records().Write(ctx, r)
 }
 
-// Verdict returns how the last trial ended. It returns an error if the trial did not end well.
-func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
+// TrialResult returns how the last trial ended. It returns an error if the trial did not end well.
+func TrialResult(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	switch {
 	case r.Switch != nil:
 		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted",

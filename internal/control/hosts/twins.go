@@ -26,32 +26,32 @@ type Twin struct {
 	apart error // hosts have different records of the twin, or nil
 }
 
-// As returns the call for another site on the same hosts: a twin, or the original of a twin.
-func (c *Call) As(s *site.Site) *Call {
+// ForSite returns the call for another site on the same hosts: a twin, or the original of a twin.
+func (c *Connector) ForSite(s *site.Site) *Connector {
 	b := *c
 	b.Site = s
 	return &b
 }
 
 // Twins are the twins of a site.
-type Twins struct{ call *Call }
+type Twins struct{ call *Connector }
 
 // Twins returns the twins of the site.
-func (c *Call) Twins() Twins { return Twins{c} }
+func (c *Connector) Twins() Twins { return Twins{c} }
 
-// Trust returns an error if only the hosts' records name the program that fills the volumes of a
+// CheckProgram returns an error if only the hosts' records name the program that fills the volumes of a
 // twin.
-func (t Twins) Trust(r *twin.Record) error { return t.call.scope().program(r) }
+func (t Twins) CheckProgram(r *twin.Record) error { return t.call.scope().checkProgram(r) }
 
 // All returns the twins of the site that are on hosts that answer, sorted by name. Silent is the
 // error of the hosts that do not answer.
 func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
-	f, silent, err := t.call.Bare(ctx)
+	f, silent, err := t.call.ConnectWithoutReleases(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	records := make([][]twin.Record, len(f.All))
-	if err := f.Each(func(i int, h *apply.Steered) (err error) {
+	if err := f.Each(func(i int, h *apply.HostClient) (err error) {
 		records[i], err = h.Twins.List(ctx)
 		return err
 	}); err != nil {
@@ -60,7 +60,7 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	known := map[string]*Twin{}
 	for i, h := range f.All {
 		for _, r := range records[i] {
-			if r.Site != t.call.Site.Name || twin.Legal(r.Options.Name) != nil {
+			if r.Site != t.call.Site.Name || twin.ValidName(r.Options.Name) != nil {
 				continue // a twin of another site, or a record that Orrery did not write
 			}
 			one := known[r.Options.Name]
@@ -68,7 +68,7 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 				one = &Twin{Record: r}
 				known[r.Options.Name] = one
 			}
-			if !same(one.Record, r) {
+			if !sameRecord(one.Record, r) {
 				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Label,
 					r.Options.Name).At(r.Key()).
 					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
@@ -85,8 +85,8 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	return all, silent, nil
 }
 
-// same reports whether two hosts' records of a twin are the same.
-func same(a, b twin.Record) bool {
+// sameRecord reports whether two hosts' records of a twin are the same.
+func sameRecord(a, b twin.Record) bool {
 	a.Filled, b.Filled = false, false
 	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.Dir == b.Dir && a.Volumes == b.Volumes &&
 		reflect.DeepEqual(a.Options, b.Options)
@@ -94,12 +94,12 @@ func same(a, b twin.Record) bool {
 
 // Count counts the nodes of a twin on hosts that answer.
 func (t Twins) Count(ctx context.Context, of *Twin) error {
-	f, _, err := t.call.As(t.site(of.Options.Name)).Bare(ctx)
+	f, _, err := t.call.ForSite(t.site(of.Options.Name)).ConnectWithoutReleases(ctx)
 	if err != nil {
 		return err
 	}
 	all := make([][]observe.Node, len(f.All))
-	err = f.Each(func(i int, h *apply.Steered) (err error) {
+	err = f.Each(func(i int, h *apply.HostClient) (err error) {
 		all[i], err = h.Nodes.List(ctx)
 		return err
 	})
@@ -117,9 +117,9 @@ func (t Twins) site(name string) *site.Site {
 	return &site.Site{Name: t.call.Site.Name, Twin: name, Hosts: t.call.Site.Hosts}
 }
 
-// One returns a twin of the site. It returns an error if there is none, or if hosts have different
+// Find returns a twin of the site. It returns an error if there is none, or if hosts have different
 // records of it.
-func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
+func (t Twins) Find(ctx context.Context, name string) (*Twin, error) {
 	all, silent, err := t.All(ctx)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 		names = append(names, one.Options.Name)
 	}
 	p := problem.New(problem.Mistake, "site %s has no twin %q", t.call.Site.Name, name)
-	switch near := problem.Nearest(name, names); {
+	switch near := problem.Suggest(name, names); {
 	case silent != nil:
 		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q",
 			t.call.Site.Name, name).Try("see why the others do not answer"), silent)
@@ -165,13 +165,13 @@ func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
 		}
 	}
-	return t.call.As(s).RecordTwin(ctx, r)
+	return t.call.ForSite(s).RecordTwin(ctx, r)
 }
 
 // RecordTwin stores the record of a twin on all its hosts that lack it. If one host fails,
 // RecordTwin removes the new records again.
-func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
-	f, silent, err := c.Bare(ctx)
+func (c *Connector) RecordTwin(ctx context.Context, r twin.Record) error {
+	f, silent, err := c.ConnectWithoutReleases(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,11 +179,11 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 		return silent
 	}
 	fresh := make([]bool, len(f.All))
-	err = f.Each(func(i int, h *apply.Steered) error {
+	err = f.Each(func(i int, h *apply.HostClient) error {
 		records, err := h.Twins.List(ctx)
 		if err != nil || slices.ContainsFunc(records, func(old twin.Record) bool {
 			return old.Key() == r.Key() &&
-				same(old, r)
+				sameRecord(old, r)
 		}) {
 			return err
 		}
@@ -193,7 +193,7 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, f.Each(func(i int, h *apply.Steered) error {
+	return errors.Join(err, f.Each(func(i int, h *apply.HostClient) error {
 		if !fresh[i] {
 			return nil
 		}
@@ -204,7 +204,7 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 // Hosts returns the hosts of a twin, for destroying it.
 func (t Twins) Hosts(ctx context.Context, name string) (*site.Site, *apply.Fleet, error) {
 	s := t.site(name)
-	f, silent, err := t.call.As(s).Bare(ctx)
+	f, silent, err := t.call.ForSite(s).ConnectWithoutReleases(ctx)
 	if err == nil {
 		err = silent
 	}

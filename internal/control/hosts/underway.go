@@ -12,21 +12,21 @@ import (
 	"orrery/internal/site"
 )
 
-// UnderWay reports a trial, and a restore in progress, on hosts that were just reached. It returns
+// ReportPending reports a trial, and a restore in progress, on hosts that were just reached. It returns
 // an error if a switch is under way or was interrupted.
-func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
-	r, err := f.Records().AsReached(ctx)
+func (c *Connector) ReportPending(ctx context.Context, f *apply.Fleet) error {
+	r, err := f.Records().AtConnect(ctx)
 	if err != nil {
 		return err
 	}
-	var restore *observe.Restoring
+	var restore *observe.RestoreProgress
 	var both sync.WaitGroup // ask a remote host both questions at once
 	both.Go(func() {
 		if part, err := apply.InterruptedRestore(ctx, f); err == nil {
 			restore = part
 		}
 	})
-	both.Go(func() { c.TellCutShort(ctx, f) })
+	both.Go(func() { c.ReportInterruptedRestore(ctx, f) })
 	both.Wait()
 	if restore != nil {
 		how := "orrery up"
@@ -35,15 +35,15 @@ func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 		}
 		c.Notice("a restore of %s is under way or was interrupted; to bring it to its end: %s", c.Site.Key(), how)
 	}
-	if err := c.TellTrial(ctx, f, r); err != nil {
+	if err := c.ReportTrial(ctx, f, r); err != nil {
 		return err
 	}
-	return Interrupted(c.Site, r)
+	return CheckInterrupted(c.Site, r)
 }
 
-// TellCutShort reports how to resume the restoring of a snapshot that was interrupted. Until then
+// ReportInterruptedRestore reports how to resume the restoring of a snapshot that was interrupted. Until then
 // each volume has its old or its restored content. Each is complete, but nothing has verified that.
-func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
+func (c *Connector) ReportInterruptedRestore(ctx context.Context, f *apply.Fleet) {
 	id, nodes, err := apply.RestoringSnapshot(ctx, f)
 	if err != nil {
 		c.Notice("whether the restoring of a snapshot was cut short is not known: %v", err)
@@ -53,9 +53,9 @@ func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
 	}
 }
 
-// Interrupted returns an error if the records contain a switch that is under way or was
+// CheckInterrupted returns an error if the records contain a switch that is under way or was
 // interrupted.
-func Interrupted(s *site.Site, r observe.Releases) error {
+func CheckInterrupted(s *site.Site, r observe.Releases) error {
 	if r.Switch == nil {
 		return nil
 	}

@@ -14,15 +14,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// tryWays checks whether packets of networks between hosts arrive whole. The MTU of an interface
+// probeRoutes checks whether packets of networks between hosts arrive whole. The MTU of an interface
 // says nothing about the links in between.
-func (v *survey) tryWays(ctx context.Context) {
-	links, ways, err := v.ways(ctx)
+func (v *survey) probeRoutes(ctx context.Context) {
+	links, ways, err := v.routes(ctx)
 	if err != nil {
-		v.all[0].wrong(err)
+		v.all[0].addProblem(err)
 		return
 	}
-	by := map[string][]overlay.Way{}
+	by := map[string][]overlay.Path{}
 	for _, w := range ways {
 		by[w.From] = append(by[w.From], w)
 	}
@@ -35,14 +35,14 @@ func (v *survey) tryWays(ctx context.Context) {
 			continue
 		}
 		each.Go(func() {
-			sizes, err := try(ctx, v.call.Machine, links[from.Host], by[from.Host])
+			sizes, err := probeFrom(ctx, v.call.Machine, links[from.Host], by[from.Host])
 			if err != nil {
-				from.wrong(err)
+				from.addProblem(err)
 				return
 			}
 			for i, w := range by[from.Host] {
-				if err := tooSmall(w, sizes[i]); err != nil {
-					from.wrong(err)
+				if err := checkPacketSize(w, sizes[i]); err != nil {
+					from.addProblem(err)
 				}
 			}
 		})
@@ -50,8 +50,8 @@ func (v *survey) tryWays(ctx context.Context) {
 	each.Wait()
 }
 
-// ways returns the ways between hosts that answer, and the connections to these hosts.
-func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.Way, error) {
+// routes returns the ways between hosts that answer, and the connections to these hosts.
+func (v *survey) routes(ctx context.Context) (map[string]*remote.Link, []overlay.Path, error) {
 	links, f := map[string]*remote.Link{}, &apply.Fleet{}
 	for i, h := range v.call.Site.Hosts {
 		if !v.all[i].Answers {
@@ -71,9 +71,9 @@ func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.W
 		return nil, nil, nil
 	}
 	hosts := make([]observe.Host, len(f.All))
-	if err := f.Each(func(i int, h *apply.Steered) (err error) {
+	if err := f.Each(func(i int, h *apply.HostClient) (err error) {
 		if hosts[i], err = h.Observe(ctx); err == nil {
-			err = h.AskKey(ctx, &hosts[i])
+			err = h.FetchPublicKey(ctx, &hosts[i])
 		}
 		return err
 	}); err != nil {
@@ -86,8 +86,8 @@ func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.W
 	if err != nil {
 		return nil, nil, err
 	}
-	var known []overlay.Way
-	for _, w := range joints.Ways() {
+	var known []overlay.Path
+	for _, w := range joints.Paths() {
 		if _, from := f.Host(w.From); from {
 			if _, to := f.Host(w.To); to {
 				known = append(known, w)
@@ -97,11 +97,11 @@ func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.W
 	return links, known, nil
 }
 
-// try makes a host test ways. If l is nil, this machine tests them.
-func try(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Way) ([]int, error) {
-	var all []path.Way
+// probeFrom makes a host test ways. If l is nil, this machine tests them.
+func probeFrom(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Path) ([]int, error) {
+	var all []path.Route
 	for _, w := range ways {
-		all = append(all, path.Way{From: w.At, To: w.There, Size: w.Size})
+		all = append(all, path.Route{From: w.At, To: w.There, Size: w.Size})
 	}
 	if l == nil {
 		return m.Try(ctx, all), nil
@@ -109,8 +109,8 @@ func try(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Way
 	return l.Try(ctx, all)
 }
 
-// tooSmall returns an error if packets of the needed size do not arrive.
-func tooSmall(w overlay.Way, arrives int) error {
+// checkPacketSize returns an error if packets of the needed size do not arrive.
+func checkPacketSize(w overlay.Path, arrives int) error {
 	switch {
 	case arrives >= w.Size:
 		return nil
@@ -119,7 +119,7 @@ func tooSmall(w overlay.Way, arrives int) error {
 			"host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known",
 			w.To, w.At, w.There, w.Network).
 			Try("let ICMP echo pass between the hosts, and what networks over hosts need (docs/site-file.md); or say underlay = with them, if they reach one another at other addresses")
-	case arrives-w.Over < overlay.LeastMTU:
+	case arrives-w.Over < overlay.MinMTU:
 		return problem.New(problem.Unable,
 			"from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives,
 			w.To, w.There, w.Network, w.Size).

@@ -16,24 +16,24 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Bench runs experiments on this machine for a user of another machine, as if they had been
+// A Runner runs experiments on this machine for a user of another machine, as if they had been
 // started here.
-type Bench struct{ Session *control.Session }
+type Runner struct{ Session *control.Session }
 
 // Measure runs one experiment. The bundle also stays on this machine, so that an interrupted run
 // can be resumed from it.
-func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
-	e, err := experiment.Parse(x.Name+experiment.Suffix, x.Text, host.Online())
+func (b Runner) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
+	e, err := experiment.Parse(x.Name+experiment.Suffix, x.Text, host.OnlineCPUs())
 	if err != nil {
 		return err
 	}
-	if e, err = e.Of(x.Only); err != nil {
+	if e, err = e.WithTests(x.Only); err != nil {
 		return err
 	}
-	t := teller{tell}
+	t := eventSender{tell}
 	c := *b.Session
-	c.Asker, c.Watcher = control.Agreed{}, steps{t.line}
-	c.Command = "orrery lab run --host, asked for by " + problem.Short(sanitize.Line(x.By), 100)
+	c.Asker, c.Watcher = control.AssumeYes{}, stepReporter{t.line}
+	c.Command = "orrery lab run --host, asked for by " + problem.Truncate(sanitize.Line(x.By), 100)
 	// A disconnect of the requesting host ends the experiment like Ctrl-C.
 	ends, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

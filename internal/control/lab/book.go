@@ -13,36 +13,36 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A book stores trials and keeps the head of the bundle up to date.
-type book struct {
+// A recorder stores trials and keeps the head of the bundle up to date.
+type recorder struct {
 	*bundle.Writer
-	head bundle.Head
+	head bundle.Manifest
 }
 
-// Round records how many rounds are complete.
-func (b *book) Round(complete int) error {
+// RoundDone records how many rounds are complete.
+func (b *recorder) RoundDone(complete int) error {
 	b.head.Rounds = max(b.head.Rounds, complete)
-	return b.Save(b.head)
+	return b.WriteManifest(b.head)
 }
 
 // end records how the run ended.
-func (b *book) end(err error) error {
+func (b *recorder) end(err error) error {
 	if b.head.State = bundle.Done; err != nil {
 		b.head.State = bundle.Interrupted
 	}
 	b.head.Ended = time.Now()
-	return b.Save(b.head)
+	return b.WriteManifest(b.head)
 }
 
 // facts writes the facts of the host, unless the run was resumed: its rounds were measured under
 // the former facts. It returns an error if the programs have changed since.
-func (b *book) facts(now known, former json.RawMessage) error {
+func (b *recorder) facts(now hostFacts, former json.RawMessage) error {
 	if former == nil {
-		return b.Facts(now)
+		return b.WriteFacts(now)
 	}
-	var then known
+	var then hostFacts
 	if err := jsonlimit.Unmarshal(former, &then); err != nil {
-		return b.Facts(now)
+		return b.WriteFacts(now)
 	}
 	for _, p := range now.Programs {
 		for _, q := range then.Programs {
@@ -66,7 +66,7 @@ func settings(e *experiment.Experiment) []bundle.Setting {
 	}
 	stand := setting.New(e, "", nil)
 	for _, s := range e.Settings {
-		entry := bundle.Setting{Name: s.Name, About: setting.About(s), Emulated: s.Emulated, Again: s.Again,
+		entry := bundle.Setting{Name: s.Name, About: setting.Describe(s), Emulated: s.Emulated, Again: s.Again,
 			Missing: s.Missing}
 		if s.Again != "" {
 			entry.About = s.Again + " once more: what a container differs by from itself"

@@ -21,7 +21,7 @@ const bundlesName = "lab"
 // Find returns the directory of a bundle. Name is its path or, for a bundle in the default
 // directory, its ID.
 func Find(c *control.Session, name string) (string, error) {
-	if _, err := os.Stat(filepath.Join(name, bundle.HeadFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(name, bundle.ManifestFile)); err == nil {
 		return name, nil
 	}
 	if !strings.Contains(name, "/") {
@@ -35,7 +35,7 @@ func Find(c *control.Session, name string) (string, error) {
 	for i, h := range heads {
 		ids[i] = h.ID
 	}
-	if near := problem.Nearest(name, ids); near != "" {
+	if near := problem.Suggest(name, ids); near != "" {
 		return "", p.Try("did you mean %s?", near)
 	}
 	return "", p.Try("orrery lab ls lists those of this host")
@@ -48,8 +48,8 @@ func isDir(path string) bool {
 
 // State returns the state of a run. It distinguishes a run that is under way from one that was
 // killed.
-func State(h bundle.Head, dir string) string {
-	if h.State == bundle.Running && !bundle.Busy(dir) {
+func State(h bundle.Manifest, dir string) string {
+	if h.State == bundle.Running && !bundle.IsLocked(dir) {
 		return "killed"
 	}
 	return string(h.State)
@@ -59,9 +59,9 @@ func State(h bundle.Head, dir string) string {
 func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents,
 	error) {
 	e := o.Experiment
-	h := bundle.Head{
+	h := bundle.Manifest{
 		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source,
-		Digest: bundle.Digest(e.Text), Part: e.Part, Who: control.Who(),
+		Digest: bundle.Digest(e.Text), Part: e.Part, Who: control.UserName(),
 		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Disturbed: e.Disturbed,
 		Settings: settings(e), Tests: tests(e),
 	}
@@ -71,7 +71,7 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 		dir = filepath.Join(Bundles(c), e.Name+"-"+h.Began.Format("20060102-150405"))
 	}
 	if !o.Fresh {
-		last, err := unfinished(ctx, c, told, h, o.To)
+		last, err := findUnfinished(ctx, c, told, h, o.To)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -84,5 +84,5 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 	if err != nil {
 		return nil, nil, err
 	}
-	return w, &bundle.Contents{Dir: dir, Head: h}, w.Experiment(e.Text)
+	return w, &bundle.Contents{Dir: dir, Head: h}, w.WriteExperiment(e.Text)
 }

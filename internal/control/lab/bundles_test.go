@@ -24,7 +24,7 @@ type resumed struct {
 	apart []string
 }
 
-func (r *resumed) Apart(dir, why string) { r.apart = append(r.apart, dir+": "+why) }
+func (r *resumed) NotResumed(dir, why string) { r.apart = append(r.apart, dir+": "+why) }
 
 func (r *resumed) Resumed(dir string, _ int) { r.dirs = append(r.dirs, dir) }
 
@@ -54,10 +54,10 @@ func TestOpenBundle(t *testing.T) {
 	if again, goesOn := open(o); again != dir || !goesOn {
 		t.Errorf("the second is in %s and goes on: %v", again, goesOn)
 	}
-	if State(bundle.Head{State: bundle.Running}, dir) != "killed" {
+	if State(bundle.Manifest{State: bundle.Running}, dir) != "killed" {
 		t.Error("nobody runs it, and it is not said to be killed")
 	}
-	part, err := o.Experiment.Of([]string{"cpu"})
+	part, err := o.Experiment.WithTests([]string{"cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +89,11 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s is %s (%v)", name, dir, err)
 		}
 	}
-	if _, err := Find(c, "default-20261102"); problem.Exit(err) != int(problem.Usage) ||
+	if _, err := Find(c, "default-20261102"); problem.ExitCode(err) != int(problem.Usage) ||
 		!strings.Contains(err.Error(), "did you mean default-20261101?") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Find(c, "/nowhere"); problem.Exit(err) != int(problem.Usage) {
+	if _, err := Find(c, "/nowhere"); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("%v", err)
 	}
 }
@@ -102,10 +102,10 @@ func TestFind(t *testing.T) {
 // experiment can be named. Runs without a round are left out.
 func TestHistory(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
-	if _, err := History(c, nil, ""); problem.Exit(err) != int(problem.Usage) {
+	if _, err := History(c, nil, ""); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("without runs: %v", err)
 	}
-	for i, h := range []bundle.Head{
+	for i, h := range []bundle.Manifest{
 		{ID: "b-2", Experiment: "b", Began: time.Unix(2, 0), Rounds: 3},
 		{ID: "b-1", Experiment: "b", Began: time.Unix(1, 0), Rounds: 3},
 		{ID: "a-1", Experiment: "a", Began: time.Unix(0, 0), Rounds: 3},
@@ -145,13 +145,13 @@ func TestHistory(t *testing.T) {
 // stay unchanged. If the bundle would have to be the same, that is an error.
 func TestOtherConditions(t *testing.T) {
 	for what, c := range map[string]struct {
-		head  func(*bundle.Head)
+		head  func(*bundle.Manifest)
 		facts string
 		says  string
 	}{
-		"kernel": {func(*bundle.Head) {}, `{"kernel": {"release": "5.10.1"}}`, "kernel: 5.10.1 then"},
-		"host":   {func(h *bundle.Head) { h.Host = "another-host" }, `{}`, "host: another-host then"},
-		"orrery": {func(h *bundle.Head) { h.Orrery = "0.0.1" }, ``, "Orrery: 0.0.1 then, 1 now"},
+		"kernel": {func(*bundle.Manifest) {}, `{"kernel": {"release": "5.10.1"}}`, "kernel: 5.10.1 then"},
+		"host":   {func(h *bundle.Manifest) { h.Host = "another-host" }, `{}`, "host: another-host then"},
+		"orrery": {func(h *bundle.Manifest) { h.Orrery = "0.0.1" }, ``, "Orrery: 0.0.1 then, 1 now"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
@@ -162,15 +162,15 @@ func TestOtherConditions(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.head(&before.Head)
-			err = book.Save(before.Head)
+			err = book.WriteManifest(before.Head)
 			if c.facts != "" {
-				err = errors.Join(err, book.Facts(json.RawMessage(c.facts)))
+				err = errors.Join(err, book.WriteFacts(json.RawMessage(c.facts)))
 			}
 			if err := errors.Join(err, book.Close()); err != nil {
 				t.Fatal(err)
 			}
 			_, _, err = openBundle(t.Context(), s, &resumed{}, o)
-			if problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), c.says) {
+			if problem.ExitCode(err) != int(problem.Surprise) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("in the same directory: %v", err)
 			}
 			var w resumed

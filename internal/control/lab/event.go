@@ -32,48 +32,54 @@ type event struct {
 
 // The kinds of events: a line, and the methods of a Watcher.
 const (
-	aLine    = "line"
-	aRound   = "round"
-	aTrial   = "trial"
-	aFailure = "failed"
-	renewing = "renewing"
-	waiting  = "waiting"
-	aResume  = "resumed"
-	apart    = "apart"
-	watched  = "watched"
+	eventLine         = "line"
+	eventRound        = "round"
+	eventTrial        = "trial"
+	eventFailure      = "failed"
+	eventRenewing     = "renewing"
+	eventWaiting      = "waiting"
+	eventResumed      = "resumed"
+	eventNotResumed   = "apart"
+	eventObserverCost = "watched"
 )
 
-// A teller is the Watcher on the host that measures. It sends what it is told to the requesting
+// A eventSender is the Watcher on the host that measures. It sends what it is told to the requesting
 // host.
-type teller struct{ tell func(string) }
+type eventSender struct{ tell func(string) }
 
-func (t teller) say(e event) {
+func (t eventSender) send(e event) {
 	text, err := json.Marshal(e)
 	if err == nil { // it has only numbers that JSON supports, except perhaps a share
 		t.tell(string(text))
 	}
 }
 
-func (t teller) Round(n, of int) { t.say(event{Kind: aRound, N: n, Of: of}) }
-func (t teller) Trial(test, setting string, left time.Duration) {
-	t.say(event{Kind: aTrial, Test: test, Setting: setting, For: left})
+func (t eventSender) Round(n, of int) { t.send(event{Kind: eventRound, N: n, Of: of}) }
+func (t eventSender) Trial(test, setting string, left time.Duration) {
+	t.send(event{Kind: eventTrial, Test: test, Setting: setting, For: left})
 }
-func (t teller) Failed(test, setting string, err error) {
-	t.say(event{Kind: aFailure, Test: test, Setting: setting, Text: err.Error()})
+func (t eventSender) Failed(test, setting string, err error) {
+	t.send(event{Kind: eventFailure, Test: test, Setting: setting, Text: err.Error()})
 }
-func (t teller) Renewing(n int) { t.say(event{Kind: renewing, N: n}) }
-func (t teller) Waiting(why string, timeout time.Duration) {
-	t.say(event{Kind: waiting, Text: why, For: timeout})
+func (t eventSender) Renewing(n int) { t.send(event{Kind: eventRenewing, N: n}) }
+func (t eventSender) Waiting(why string, timeout time.Duration) {
+	t.send(event{Kind: eventWaiting, Text: why, For: timeout})
 }
-func (t teller) Resumed(dir string, rounds int) { t.say(event{Kind: aResume, Text: dir, N: rounds}) }
-func (t teller) Apart(dir, why string)          { t.say(event{Kind: apart, Text: dir + "\n" + why}) }
-func (t teller) Watched(share float64)          { t.say(event{Kind: watched, Share: share}) }
+func (t eventSender) Resumed(dir string, rounds int) {
+	t.send(event{Kind: eventResumed, Text: dir, N: rounds})
+}
+func (t eventSender) NotResumed(dir, why string) {
+	t.send(event{Kind: eventNotResumed, Text: dir + "\n" + why})
+}
+func (t eventSender) ObserverCost(share float64) {
+	t.send(event{Kind: eventObserverCost, Share: share})
+}
 
 // Close does nothing: the requesting host knows from the next event that the rounds are over.
-func (teller) Close() {}
+func (eventSender) Close() {}
 
-// Aside collects the messages about nodes that are recreated.
-func (t teller) Aside() (w control.Watcher, show func()) {
+// Deferred collects the messages about nodes that are recreated.
+func (t eventSender) Deferred() (w control.Watcher, show func()) {
 	var mutex sync.Mutex
 	var kept []string
 	keep := func(text string) {
@@ -81,7 +87,7 @@ func (t teller) Aside() (w control.Watcher, show func()) {
 		defer mutex.Unlock()
 		kept = append(kept, text)
 	}
-	return steps{keep}, func() {
+	return stepReporter{keep}, func() {
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, text := range kept {
@@ -90,22 +96,22 @@ func (t teller) Aside() (w control.Watcher, show func()) {
 	}
 }
 
-func (t teller) line(text string) { t.say(event{Kind: aLine, Text: text}) }
+func (t eventSender) line(text string) { t.send(event{Kind: eventLine, Text: text}) }
 
-// steps reports each step that ends as a line.
-type steps struct{ line func(string) }
+// stepReporter reports each step that ends as a line.
+type stepReporter struct{ line func(string) }
 
-func (s steps) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return s }
-func (s steps) Bytes(string) control.ByteWatcher                                     { return nothing{} }
-func (s steps) Tell(e control.Event)                                                 { s.line(e.Text) }
-func (s steps) Begin(*plan.Step)                                                     {}
-func (s steps) Detail(*plan.Step, string)                                            {}
-func (s steps) Waits(step *plan.Step, text string) {
+func (s stepReporter) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return s }
+func (s stepReporter) Bytes(string) control.ByteWatcher                                     { return noBytes{} }
+func (s stepReporter) Tell(e control.Event)                                                 { s.line(e.Text) }
+func (s stepReporter) Begin(*plan.Step)                                                     {}
+func (s stepReporter) Detail(*plan.Step, string)                                            {}
+func (s stepReporter) Waits(step *plan.Step, text string) {
 	s.line(step.Doing() + ": " + text)
 }
-func (s steps) Close() {}
+func (s stepReporter) Close() {}
 
-func (s steps) End(step *plan.Step, err error) {
+func (s stepReporter) End(step *plan.Step, err error) {
 	if err != nil {
 		s.line(fmt.Sprintf("%s: %s: %v", step.Title(), step.Kind, err))
 		return
@@ -113,20 +119,20 @@ func (s steps) End(step *plan.Step, err error) {
 	s.line(fmt.Sprintf("%s: %s", step.Title(), step.Kind))
 }
 
-type nothing struct{}
+type noBytes struct{}
 
-func (nothing) Add(int64) {}
-func (nothing) Close()    {}
+func (noBytes) Add(int64) {}
+func (noBytes) Close()    {}
 
 // Limits for the messages of one run. No honest run exceeds them; a host that does is cut off.
 const (
-	maxLines       = 20_000
-	maxTextLetters = 1000 // letters of a text
+	maxLines     = 20_000
+	maxTextRunes = 1000 // letters of a text
 )
 
-// A hearing passes the messages of a run on another host to a Watcher, if they are plausible. They
+// A eventReceiver passes the messages of a run on another host to a Watcher, if they are plausible. They
 // must concern existing tests and settings, and must not be repeated if they can occur only once.
-type hearing struct {
+type eventReceiver struct {
 	Watcher
 	host   string
 	units  []string // tests
@@ -137,8 +143,9 @@ type hearing struct {
 	failed map[[2]string]bool
 }
 
-func newHearing(w Watcher, host string, e *experiment.Experiment, line func(string)) *hearing {
-	h := &hearing{Watcher: w, host: host, line: line, places: []string{experiment.Bare, experiment.Control}, round: -1,
+func newEventReceiver(w Watcher, host string, e *experiment.Experiment, line func(string)) *eventReceiver {
+	h := &eventReceiver{Watcher: w, host: host, line: line, places: []string{experiment.Bare, experiment.Control},
+		round:  -1,
 		failed: map[[2]string]bool{}}
 	for _, u := range run.Units(e) {
 		h.units = append(h.units, u.Title)
@@ -149,53 +156,53 @@ func newHearing(w Watcher, host string, e *experiment.Experiment, line func(stri
 	return h
 }
 
-// hear handles one message from the host.
-func (h *hearing) hear(text string) error {
+// handleMessage handles one message from the host.
+func (h *eventReceiver) handleMessage(text string) error {
 	var e event
 	if err := jsonlimit.Unmarshal([]byte(text), &e); err != nil {
 		return h.refuse("what it tells of the run cannot be read")
 	}
-	said := shown(e.Text)
+	said := displayText(e.Text)
 	known := slices.Contains(h.units, e.Test) && slices.Contains(h.places, e.Setting)
 	switch e.Kind {
-	case aLine, aResume, apart, watched:
+	case eventLine, eventResumed, eventNotResumed, eventObserverCost:
 		if h.lines++; h.lines > maxLines {
 			return h.refuse("it tells more of the run than there is")
 		}
 	}
 	switch {
-	case e.Kind == aLine:
+	case e.Kind == eventLine:
 		h.line(said)
-	case e.Kind == aResume:
+	case e.Kind == eventResumed:
 		h.Resumed(h.host+":"+said, max(0, e.N))
-	case e.Kind == apart:
+	case e.Kind == eventNotResumed:
 		dir, why, _ := strings.Cut(e.Text, "\n")
-		h.Apart(h.host+":"+shown(dir), shown(why))
-	case e.Kind == watched:
-		h.Watched(e.Share)
-	case e.Kind == aRound && e.N > h.round && e.N <= maxRoundsTold && e.Of <= maxRoundsTold:
+		h.NotResumed(h.host+":"+displayText(dir), displayText(why))
+	case e.Kind == eventObserverCost:
+		h.ObserverCost(e.Share)
+	case e.Kind == eventRound && e.N > h.round && e.N <= maxRemoteRounds && e.Of <= maxRemoteRounds:
 		h.round = e.N
 		h.Round(e.N, e.Of)
-	case e.Kind == aTrial && known:
+	case e.Kind == eventTrial && known:
 		h.Trial(e.Test, e.Setting, max(0, e.For))
-	case e.Kind == aFailure && known && !h.failed[[2]string{e.Test, e.Setting}]:
+	case e.Kind == eventFailure && known && !h.failed[[2]string{e.Test, e.Setting}]:
 		h.failed[[2]string{e.Test, e.Setting}] = true
 		h.Failed(e.Test, e.Setting, errors.New(said))
-	case e.Kind == renewing:
+	case e.Kind == eventRenewing:
 		h.Renewing(e.N)
-	case e.Kind == waiting:
+	case e.Kind == eventWaiting:
 		h.Waiting(said, max(0, e.For))
 	}
 	return nil
 }
 
-// shown returns a host's text in a form that is safe to display.
-func shown(text string) string { return problem.Short(sanitize.Line(text), maxTextLetters) }
+// displayText returns a host's text in a form that is safe to display.
+func displayText(text string) string { return problem.Truncate(sanitize.Line(text), maxTextRunes) }
 
-// maxRoundsTold is the largest number of rounds of an experiment.
-const maxRoundsTold = 1000
+// maxRemoteRounds is the largest number of rounds of an experiment.
+const maxRemoteRounds = 1000
 
-func (h *hearing) refuse(why string) error {
+func (h *eventReceiver) refuse(why string) error {
 	return problem.New(problem.Failed, "%s", why).At("host " + h.host).
 		Try("see who is root there; orrery lab run --host with another host measures there")
 }

@@ -29,8 +29,8 @@ func (h *heard) Failed(test, in string, err error)      { h.note("failed %s %s %
 func (h *heard) Renewing(n int)                         { h.note("renewing %d", n) }
 func (h *heard) Waiting(why string, d time.Duration)    { h.note("waiting %s %v", why, d) }
 func (h *heard) Resumed(dir string, rounds int)         { h.note("resumed %s %d", dir, rounds) }
-func (h *heard) Apart(dir, why string)                  { h.note("apart %s %s", dir, why) }
-func (h *heard) Watched(share float64)                  { h.note("watched %v", share) }
+func (h *heard) NotResumed(dir, why string)             { h.note("apart %s %s", dir, why) }
+func (h *heard) ObserverCost(share float64)             { h.note("watched %v", share) }
 
 // listening returns a Watcher, and a function by which a host sends messages about a run of two
 // tests in one setting.
@@ -42,27 +42,27 @@ func listening(t *testing.T) (to *heard, hear func(string) error) {
 		t.Fatal(err)
 	}
 	to = &heard{}
-	return to, newHearing(to, "sv2", e, func(text string) { to.note("line %s", text) }).hear
+	return to, newEventReceiver(to, "sv2", e, func(text string) { to.note("line %s", text) }).handleMessage
 }
 
 // TestTold: the Watcher receives the messages that a run sends on another host.
 func TestTold(t *testing.T) {
 	to, hear := listening(t)
-	from := teller{func(text string) {
+	from := eventSender{func(text string) {
 		if err := hear(text); err != nil {
 			t.Error(err)
 		}
 	}}
 	from.Resumed("/bundles/x", 3)
-	from.Apart("/bundles/y", "another kernel")
+	from.NotResumed("/bundles/y", "another kernel")
 	from.Renewing(1)
 	from.Waiting("a build", time.Minute)
 	from.Round(0, 10)
 	from.Trial("cpu", "veth", 2*time.Second)
 	from.Failed("load", experiment.Bare, errors.New("no memory"))
 	from.Round(1, 10)
-	from.Watched(0.25)
-	w, show := from.Aside()
+	from.ObserverCost(0.25)
+	w, show := from.Deferred()
 	step := &plan.Step{Kind: plan.CreateNode, Subject: "web"}
 	under := w.Steps(nil, nil)
 	under.End(step, nil)
@@ -111,7 +111,7 @@ func TestHostile(t *testing.T) {
 		strings.Contains(said, "-1") {
 		t.Errorf("heard was %q", to.said)
 	}
-	if err := hear("{"); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sv2") {
+	if err := hear("{"); problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sv2") {
 		t.Errorf("what is no JSON: %v", err)
 	}
 	lines := 1 // the message that the run resumes

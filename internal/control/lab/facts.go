@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// known is the content of facts.json in a bundle: the host, and the programs that were measured.
-type known struct {
+// hostFacts is the content of facts.json in a bundle: the host, and the programs that were measured.
+type hostFacts struct {
 	facts.Facts
 	Programs []program `json:"programs"`
 	Emulated []string  `json:"emulated,omitempty"` // settings whose processors were emulated in software
@@ -25,8 +25,8 @@ type program struct {
 }
 
 // facts collects what is known before the first round.
-func (s *stand) facts(ctx context.Context, g *setting.Ground) (known, error) {
-	k := known{}
+func (s *labSite) facts(ctx context.Context, g *setting.Places) (hostFacts, error) {
+	k := hostFacts{}
 	var err error
 	if k.Facts, err = facts.Collect(ctx, facts.Options{Dir: s.work}); err != nil {
 		return k, err

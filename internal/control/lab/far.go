@@ -24,10 +24,10 @@ import (
 
 // RunOn runs an experiment on the host of the site called name. If name is "", it runs on this
 // machine, if this is a host of the site or there is no site.
-func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Options) (*Written, error) {
+func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Options) (*StoredReport, error) {
 	s, err := c.Load()
 	if name == "" {
-		if err == nil && !hosts.Near(s) {
+		if err == nil && !hosts.IncludesLocal(s) {
 			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).
 				Try("orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
 		}
@@ -39,11 +39,11 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 	h, ok := s.Host(name)
 	switch {
 	case !ok:
-		return nil, hosts.NoHost(s, name)
+		return nil, hosts.UnknownHostError(s, name)
 	case h.Local():
 		return Run(ctx, c, w, o)
 	}
-	f := &far{c, w, o, *h, ""}
+	f := &remoteRun{c, w, o, *h, ""}
 	return f.run(ctx)
 }
 
@@ -52,13 +52,13 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 func Read(path, name string) (*experiment.Experiment, error) {
 	processors := ""
 	if name == "" {
-		processors = host.Online()
+		processors = host.OnlineCPUs()
 	}
 	return experiment.Read(path, processors)
 }
 
-// A far run is done on another host, and its bundle is copied to this machine.
-type far struct {
+// A remoteRun run is done on another host, and its bundle is copied to this machine.
+type remoteRun struct {
 	Session *control.Session
 	watcher Watcher
 	Options
@@ -66,11 +66,11 @@ type far struct {
 	work string // directory of the bundle until it has been checked
 }
 
-func (f *far) run(ctx context.Context) (made *Written, err error) {
+func (f *remoteRun) run(ctx context.Context) (made *StoredReport, err error) {
 	where := Bundles(f.Session)
 	if f.To != "" {
 		where = filepath.Dir(filepath.Clean(f.To))
-		if err := f.vacant(f.To); err != nil {
+		if err := f.checkVacant(f.To); err != nil {
 			return nil, err
 		}
 	}
@@ -78,19 +78,19 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).
 			Try("--to names another one")
 	}
-	work, err := staging.New(where)
+	work, err := staging.Create(where)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).
 			Try("--to names another directory")
 	}
 	defer work.Remove()
 	f.work = work.Path
-	link, err := f.Session.Call(&site.Site{Hosts: []site.Host{f.host}}).Link(ctx, f.host)
+	link, err := f.Session.Connector(&site.Site{Hosts: []site.Host{f.host}}).Link(ctx, f.host)
 	if err != nil {
 		return nil, err
 	}
 	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Only: f.Experiment.Part, Rounds: f.Keep,
-		Until: f.Until, Budget: f.Budget, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
+		Until: f.Until, Budget: f.Budget, Fresh: f.Fresh, By: control.UserName(), Arch: runtime.GOARCH}
 	if name, err := os.Hostname(); err == nil {
 		x.By += " at " + name
 	}
@@ -100,30 +100,30 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	came := filepath.Join(f.work, "came")
 	done, sent := f.measure(ctx, link, x, came)
 	switch {
-	case sent != nil && errors.Is(done, errRefused):
+	case sent != nil && errors.Is(done, errNotBundle):
 		return nil, f.refuse(sent)
 	case sent != nil && done != nil: // nothing was received, because the run ended before
 		return nil, done
 	case sent != nil:
 		return nil, f.refuse(sent)
 	}
-	dir, err := f.take(ctx, came)
+	dir, err := f.importBundle(ctx, came)
 	if err != nil {
 		return nil, errors.Join(done, err)
 	}
 	made, err = WriteReport(dir)
 	if err == nil && done == nil {
-		done = barren(made.Report)
+		done = checkFigures(made.Report)
 	}
 	return made, errors.Join(done, err)
 }
 
-// errRefused is the error for data that is not a bundle.
-var errRefused = errors.New("it is not a bundle")
+// errNotBundle is the error for data that is not a bundle.
+var errNotBundle = errors.New("it is not a bundle")
 
 // measure makes the host run the experiment, and stores the received data. It returns how the run
 // ended, and whether a bundle was received.
-func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experiment, to string) (done, sent error) {
+func (f *remoteRun) measure(ctx context.Context, link *remote.Link, x remote.Experiment, to string) (done, sent error) {
 	out, in := io.Pipe()
 	laid := make(chan error, 1)
 	go func() {
@@ -131,22 +131,22 @@ func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experimen
 		if n, _ := io.Copy(io.Discard, io.LimitReader(out, 1)); err == nil && n > 0 {
 			err = errors.New("more comes than a bundle")
 		}
-		_ = out.CloseWithError(errRefused)
+		_ = out.CloseWithError(errNotBundle)
 		laid <- err
 	}()
-	heard := newHearing(f.watcher, f.host.Name, f.Experiment, func(text string) {
+	heard := newEventReceiver(f.watcher, f.host.Name, f.Experiment, func(text string) {
 		f.Session.Watcher.Tell(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
 	})
-	done = link.Measure(ctx, x, heard.hear, in)
+	done = link.Measure(ctx, x, heard.handleMessage, in)
 	f.watcher.Close()
 	_ = in.Close()
 	return done, <-laid
 }
 
-// take stores the received bundle on this machine and returns its directory. The bundle is checked
+// importBundle stores the received bundle on this machine and returns its directory. The bundle is checked
 // as untrusted. Its description is replaced by this machine's own.
-func (f *far) take(ctx context.Context, came string) (string, error) {
-	w, c, err := bundle.Open(ctx, came, control.Who())
+func (f *remoteRun) importBundle(ctx context.Context, came string) (string, error) {
+	w, c, err := bundle.Open(ctx, came, control.UserName())
 	if err != nil {
 		return "", f.refuse(err)
 	}
@@ -160,26 +160,26 @@ func (f *far) take(ctx context.Context, came string) (string, error) {
 		dir = filepath.Join(Bundles(f.Session), f.Experiment.Name+"-"+h.Began.UTC().Format("20060102-150405")+"-"+f.host.Name)
 	}
 	h.ID, h.Experiment, h.Title, h.Source = filepath.Base(dir), f.Experiment.Name, f.Experiment.Title, f.Experiment.Source
-	h.From, h.Who, h.Host = f.host.Name, control.Who(), f.host.Name+" ("+problem.Short(h.Host, 64)+")"
+	h.From, h.Who, h.Host = f.host.Name, control.UserName(), f.host.Name+" ("+problem.Truncate(h.Host, 64)+")"
 	if h.State != bundle.Done {
 		h.State = bundle.Interrupted
 	}
-	err = w.Experiment(f.Experiment.Text)
+	err = w.WriteExperiment(f.Experiment.Text)
 	if err == nil {
-		err = w.Save(h)
+		err = w.WriteManifest(h)
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
 		return "", err
 	}
-	if err := f.vacant(dir); err != nil {
+	if err := f.checkVacant(dir); err != nil {
 		return "", err
 	}
-	return dir, f.place(came, dir)
+	return dir, f.moveBundle(came, dir)
 }
 
-// vacant returns an error if a directory is not empty. It accepts an earlier, unfinished part of
+// checkVacant returns an error if a directory is not empty. It accepts an earlier, unfinished part of
 // this experiment from the same host.
-func (f *far) vacant(dir string) error {
+func (f *remoteRun) checkVacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
@@ -196,8 +196,8 @@ func (f *far) vacant(dir string) error {
 		Try("name another one by --to, or remove it")
 }
 
-// place moves the bundle to its directory, in place of its earlier part.
-func (f *far) place(came, dir string) error {
+// moveBundle moves the bundle to its directory, in place of its earlier part.
+func (f *remoteRun) moveBundle(came, dir string) error {
 	err := os.Remove(dir) // if it is empty
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(dir, filepath.Join(f.work, "former"))
@@ -213,7 +213,7 @@ func (f *far) place(came, dir string) error {
 }
 
 // refuse returns the error that the data sent by the host was not accepted.
-func (f *far) refuse(why error) error {
+func (f *remoteRun) refuse(why error) error {
 	return problem.New(problem.Failed, "what it sent is not the bundle of a run").At("host " + f.host.Name).Because(why).
 		Try("run it again; on that host, orrery lab ls has the bundles that are there")
 }

@@ -23,8 +23,8 @@ const maxRounds = 1000
 // Check returns an error if the goal cannot be reached.
 func (g Goal) Check() error {
 	switch {
-	case g.Keep != 0 && g.Keep < stats.Enough:
-		return problem.New(problem.Usage, "--rounds %d: fewer than %d rounds prove nothing", g.Keep, stats.Enough)
+	case g.Keep != 0 && g.Keep < stats.MinInstances:
+		return problem.New(problem.Usage, "--rounds %d: fewer than %d rounds prove nothing", g.Keep, stats.MinInstances)
 	case g.Until != 0 && (!(stats.WidthFor(g.Until) > 0) || g.Until > 1): // including NaN
 		return problem.New(problem.Usage, "--until %g%%: not above %g%% and up to 100%%", 100*g.Until, 100*stats.Margin).
 			Try("what differs by less than %g%% is the same; 10%% is usual", 100*stats.Margin)

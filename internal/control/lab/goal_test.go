@@ -31,7 +31,7 @@ func TestGoal(t *testing.T) {
 		e := &experiment.Experiment{Rounds: 10, Most: 30, Width: 0.06}
 		err := c.set(e)
 		if c.rounds == 0 {
-			if problem.Exit(err) != int(problem.Usage) {
+			if problem.ExitCode(err) != int(problem.Usage) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
@@ -46,7 +46,7 @@ func TestGoal(t *testing.T) {
 // not.
 func TestBarren(t *testing.T) {
 	of := func(failing ...string) *report.Report {
-		c := &bundle.Contents{Head: bundle.Head{
+		c := &bundle.Contents{Head: bundle.Manifest{
 			Settings: []bundle.Setting{{Name: "bare"}, {Name: "bare again"}, {Name: "veth"}},
 			Tests: []bundle.Test{{Name: "x", Kind: "command", Copies: 1,
 				Figures: []test.Figure{{Name: "f", Unit: "s", Better: test.Less}}}},
@@ -63,10 +63,10 @@ func TestBarren(t *testing.T) {
 		}
 		return report.Analyse(c)
 	}
-	if err := barren(of("veth")); err != nil {
+	if err := checkFigures(of("veth")); err != nil {
 		t.Error(err)
 	}
-	if err := barren(of("bare", "bare again", "veth")); problem.Exit(err) != int(problem.Failed) {
+	if err := checkFigures(of("bare", "bare again", "veth")); problem.ExitCode(err) != int(problem.Failed) {
 		t.Errorf("%v", err)
 	}
 }

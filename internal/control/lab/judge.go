@@ -21,14 +21,14 @@ import (
 
 // Check computes every figure of a bundle's report again. It returns an error in addition to the
 // result if figures differ or the bundle is damaged.
-func Check(dir string) (*report.Checked, error) {
+func Check(dir string) (*report.CheckResult, error) {
 	c, err := report.Check(dir)
 	if err != nil {
 		return nil, err
 	}
 	if len(c.Differences) > 0 {
 		err = problem.New(problem.Failed, "%s differ from what the samples give",
-			humanize.Count(len(c.Differences), "figure")).At(dir).
+			humanize.Plural(len(c.Differences), "figure")).At(dir).
 			Try("orrery lab report %s writes the report again", dir)
 	}
 	return c, errors.Join(err, c.Damaged.OrNil())
@@ -62,7 +62,7 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 			return nil, err
 		}
 	}
-	return report.Compare(sides[0], sides[1], former(c, all)), nil
+	return report.Compare(sides[0], sides[1], formerReports(c, all)), nil
 }
 
 // WritePage writes a page, such as a comparison, to a file that the user names.
@@ -77,9 +77,9 @@ func WritePage(of interface{ HTML(io.Writer) error }, path string) error {
 // maxFormer is how many former runs are read to find out by how much runs differ.
 const maxFormer = 20
 
-// former returns the last other runs of the same experiment on this host, or none if the reports
+// formerReports returns the last other runs of the same experiment on this host, or none if the reports
 // belong to several experiments or hosts.
-func former(c *control.Session, of []*report.Report) (all []*report.Report) {
+func formerReports(c *control.Session, of []*report.Report) (all []*report.Report) {
 	like := of[0].Bundle
 	for _, r := range of {
 		if r.Bundle.Digest != like.Digest || r.Bundle.Host != like.Host {

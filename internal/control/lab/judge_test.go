@@ -24,7 +24,7 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &book{w, before.Head}
+	b := &recorder{w, before.Head}
 	of := b.head.Tests[0]
 	for round := range 12 {
 		for slot, setting := range []string{experiment.Bare, experiment.Control, "lxc"} {
@@ -32,7 +32,7 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 			if setting == "lxc" {
 				value *= slower
 			}
-			err := w.Trial(bundle.Trial{
+			err := w.AppendTrial(bundle.Trial{
 				Round: round, Slot: slot, Instance: 1, Setting: setting, Test: of.Name, Began: time.Now(), Ended: time.Now(),
 				Samples: []test.Sample{{Figure: of.Figures[0].Name, Value: value}},
 			})
@@ -40,7 +40,7 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 				t.Fatal(err)
 			}
 		}
-		if err := b.Round(round + 1); err != nil {
+		if err := b.RoundDone(round + 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,16 +67,16 @@ func TestJudge(t *testing.T) {
 	if err != nil || len(checked.Differences) > 0 {
 		t.Errorf("%+v, %v", checked, err)
 	}
-	if State(bundle.Head{State: bundle.Done}, first) != string(bundle.Done) {
+	if State(bundle.Manifest{State: bundle.Done}, first) != string(bundle.Done) {
 		t.Error("it is not done")
 	}
 	if compared, err := Compare(c, []string{"default-1"}, []string{"default-2"}); err != nil || compared == nil {
 		t.Errorf("%+v, %v", compared, err)
 	}
-	if _, err := Compare(c, []string{"default-1"}, []string{"default-3"}); problem.Exit(err) != int(problem.Usage) {
+	if _, err := Compare(c, []string{"default-1"}, []string{"default-3"}); problem.ExitCode(err) != int(problem.Usage) {
 		t.Error(err)
 	}
-	slow := filepath.Join(measured(t, c, "default-slow", 9), bundle.HeadFile)
+	slow := filepath.Join(measured(t, c, "default-slow", 9), bundle.ManifestFile)
 	head, err := os.ReadFile(slow)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if compared, err := Compare(c, []string{"default-1"},
-		[]string{"default-slow"}); problem.Exit(err) != int(problem.Mistake) || compared != nil {
+		[]string{"default-slow"}); problem.ExitCode(err) != int(problem.Mistake) || compared != nil {
 		t.Errorf("what was emulated is set beside what was not: %+v, %v", compared, err)
 	}
 	if facts, err := Doctor(t.Context(), c); err != nil {
@@ -135,7 +135,7 @@ func TestCompareRuns(t *testing.T) {
 			t.Errorf("one run on each side: %s: %+v", row.Setting, row.Value)
 		}
 	}
-	if _, err := Compare(c, []string{"a1", "a1"}, []string{"b1"}); problem.Exit(err) != int(problem.Usage) {
+	if _, err := Compare(c, []string{"a1", "a1"}, []string{"b1"}); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("a run twice: %v", err)
 	}
 }

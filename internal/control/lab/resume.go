@@ -15,7 +15,8 @@ import (
 )
 
 // resume opens the bundle of an unfinished run.
-func resume(ctx context.Context, told Watcher, dir string, h bundle.Head) (*bundle.Writer, *bundle.Contents, error) {
+func resume(ctx context.Context, told Watcher, dir string, h bundle.Manifest) (*bundle.Writer, *bundle.Contents,
+	error) {
 	w, before, err := bundle.Open(ctx, dir, h.Who)
 	if err == nil {
 		told.Resumed(dir, max(0, before.Head.Rounds-1))
@@ -24,10 +25,11 @@ func resume(ctx context.Context, told Watcher, dir string, h bundle.Head) (*bund
 	return w, before, err
 }
 
-// unfinished returns the last bundle of the same experiment that is not done, or "". Rounds from
+// findUnfinished returns the last bundle of the same experiment that is not done, or "". Rounds from
 // different conditions are not mixed. If conditions have changed, unfinished reports that and skips
 // the bundle. It returns an error if the new bundle would be in the same directory.
-func unfinished(ctx context.Context, c *control.Session, told Watcher, h bundle.Head, to string) (string, error) {
+func findUnfinished(ctx context.Context, c *control.Session, told Watcher, h bundle.Manifest, to string) (string,
+	error) {
 	now, err := facts.Collect(ctx, facts.Options{})
 	if err != nil {
 		return "", err
@@ -37,7 +39,7 @@ func unfinished(ctx context.Context, c *control.Session, told Watcher, h bundle.
 		if err != nil || !resumable(b.Head, h) {
 			return "", nil
 		}
-		if other := otherwise(to, b.Head, h, now); len(other) > 0 {
+		if other := changedConditions(to, b.Head, h, now); len(other) > 0 {
 			return "", problem.New(problem.Surprise, "the run there began under other conditions: %s",
 				strings.Join(other, "; ")).At(to).
 				Try("name another directory, or resume it under those")
@@ -50,18 +52,18 @@ func unfinished(ctx context.Context, c *control.Session, told Watcher, h bundle.
 		if !resumable(b, h) {
 			continue
 		}
-		other := otherwise(dir, b, h, now)
+		other := changedConditions(dir, b, h, now)
 		if len(other) == 0 {
 			return dir, nil
 		}
-		told.Apart(dir, strings.Join(other, "; "))
+		told.NotResumed(dir, strings.Join(other, "; "))
 	}
 	return "", nil
 }
 
 // resumable reports whether a new run may resume a former one. A run on another host is resumed on
 // that host. A different part of the experiment has a different table.
-func resumable(former, h bundle.Head) bool {
+func resumable(former, h bundle.Manifest) bool {
 	return former.Digest == h.Digest && slices.Equal(former.Part, h.Part) && former.State != bundle.Done &&
 		former.From == ""
 }
@@ -69,9 +71,9 @@ func resumable(former, h bundle.Head) bool {
 // maxFactsBytes limits how much of the facts of a bundle is read.
 const maxFactsBytes = 16 << 20
 
-// otherwise returns how the conditions of a former run differ from the current ones, as far as they
+// changedConditions returns how the conditions of a former run differ from the current ones, as far as they
 // were recorded.
-func otherwise(dir string, former, h bundle.Head, now facts.Facts) (all []string) {
+func changedConditions(dir string, former, h bundle.Manifest, now facts.Facts) (all []string) {
 	if former.Orrery != h.Orrery {
 		all = append(all, fmt.Sprintf("Orrery: %s then, %s now", former.Orrery, h.Orrery))
 	}
@@ -82,5 +84,5 @@ func otherwise(dir string, former, h bundle.Head, now facts.Facts) (all []string
 	}
 	then.Host = former.Host
 	now.Host = h.Host
-	return append(all, now.Unlike(then)...)
+	return append(all, now.Differences(then)...)
 }

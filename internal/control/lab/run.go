@@ -35,24 +35,24 @@ type Watcher interface {
 	Close() // called when the rounds are over
 	// Resumed reports that a run with the given number of complete rounds is resumed.
 	Resumed(dir string, rounds int)
-	// Apart reports a run that is not resumed because the conditions have changed.
-	Apart(dir, why string)
-	// Watched reports the cost of observing the host, as a share of one processor.
-	Watched(share float64)
-	// Aside returns a watcher for recreating nodes, and a function that displays what the watcher
+	// NotResumed reports a run that is not resumed because the conditions have changed.
+	NotResumed(dir, why string)
+	// ObserverCost reports the cost of observing the host, as a share of one processor.
+	ObserverCost(share float64)
+	// Deferred returns a watcher for recreating nodes, and a function that displays what the watcher
 	// was told. Show is called only after a failure.
-	Aside() (w control.Watcher, show func())
+	Deferred() (w control.Watcher, show func())
 }
 
-// A Written is a report in its bundle.
-type Written struct {
+// A StoredReport is a report in its bundle.
+type StoredReport struct {
 	Dir    string
 	Report *report.Report
 }
 
 // Run runs an experiment, and resumes a former run of it if there is one. If anything was measured,
 // it writes a report, however the run ended.
-func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *Written, err error) {
+func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *StoredReport, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
@@ -74,14 +74,14 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer lock.Release()
-	if err := alone(c); err != nil {
+	if err := checkExclusive(c); err != nil {
 		return nil, err
 	}
 	if o.Experiment, err = onHost(ctx, c, o.Experiment); err != nil {
 		return nil, err
 	}
 	sent := filepath.Join(Bundles(c), ".programs")
-	if err := layPrograms(sent, o.Programs); err != nil {
+	if err := writePrograms(sent, o.Programs); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(sent)) }()
@@ -93,7 +93,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, book.Close()) }()
-	stand, done := newStand(ctx, c, o.Experiment, book.Site())
+	stand, done := newLabSite(ctx, c, o.Experiment, book.SiteDir())
 	if done == nil {
 		stand.sent = sent
 		done = measure(ctx, w, o, stand, book, before)
@@ -104,15 +104,15 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	}
 	made, err = WriteReport(book.Dir())
 	if err == nil && done == nil {
-		done = barren(made.Report)
+		done = checkFigures(made.Report)
 	}
 	return made, errors.Join(done, err)
 }
 
-// barren returns an error if a test yielded no figure in any setting, so that scripts notice.
-func barren(r *report.Report) error {
+// checkFigures returns an error if a test yielded no figure in any setting, so that scripts notice.
+func checkFigures(r *report.Report) error {
 	var all problem.List
-	for _, f := range r.Tests.Barren() {
+	for _, f := range r.Tests.WithoutResults() {
 		all = append(all, problem.New(problem.Failed, "test %s gave no figure in any setting: %s", f.Setting, f.Reason).
 			Try("the report has what it printed"))
 	}
@@ -124,7 +124,7 @@ func barren(r *report.Report) error {
 
 // WriteReport writes the report of a bundle. For a damaged bundle, it writes a report of what is
 // left, and returns an error.
-func WriteReport(dir string) (*Written, error) {
+func WriteReport(dir string) (*StoredReport, error) {
 	c, err := bundle.Read(dir)
 	if err != nil {
 		return nil, err
@@ -133,24 +133,24 @@ func WriteReport(dir string) (*Written, error) {
 	if err := r.Write(dir); err != nil {
 		return nil, err
 	}
-	return &Written{dir, r}, c.Damaged.OrNil()
+	return &StoredReport{dir, r}, c.Damaged.OrNil()
 }
 
 // measure creates the settings, runs the rounds, and records how the run ended.
-func measure(ctx context.Context, w Watcher, o Options, stand *stand, writer *bundle.Writer,
+func measure(ctx context.Context, w Watcher, o Options, stand *labSite, writer *bundle.Writer,
 	before *bundle.Contents) error {
-	kept := &book{writer, before.Head}
+	kept := &recorder{writer, before.Head}
 	err := rounds(ctx, w, o, stand, kept, before)
 	ending := kept.end(err)
-	return errors.Join(interrupted(err), ending)
+	return errors.Join(explainInterrupt(err), ending)
 }
 
-func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book, before *bundle.Contents) error {
+func rounds(ctx context.Context, w Watcher, o Options, stand *labSite, kept *recorder, before *bundle.Contents) error {
 	e := o.Experiment
-	if err := stand.begin(ctx, w.Aside); err != nil {
+	if err := stand.begin(ctx, w.Deferred); err != nil {
 		return err
 	}
-	ground, err := stand.ground(ctx)
+	ground, err := stand.environment(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book,
 	if err := kept.facts(known, before.Facts); err != nil {
 		return err
 	}
-	watcher, err := run.OpenWatcher(ctx, e, ground, known.Facts, kept.Second)
+	watcher, err := run.OpenWatcher(ctx, e, ground, known.Facts, kept.AppendSecond)
 	if err != nil {
 		return err
 	}
@@ -173,32 +173,32 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book,
 	r := &run.Run{
 		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w,
 		Watcher: watcher, Budget: o.Budget,
-		More:  func(trials []bundle.Trial) bool { return sofar(trials).Wide() },
-		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).Worth(cost) },
-		Anew: func(ctx context.Context) (*setting.Ground, error) {
-			ground, err := stand.anew(ctx, w.Aside)
+		More:  func(trials []bundle.Trial) bool { return sofar(trials).NeedsMoreRounds() },
+		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).RoundsPerInstance(cost) },
+		Anew: func(ctx context.Context) (*setting.Places, error) {
+			ground, err := stand.recreate(ctx, w.Deferred)
 			if err != nil {
 				return nil, err
 			}
-			return ground, watcher.Started(ctx)
+			return ground, watcher.WaitUntilIdle(ctx)
 		},
 	}
 	if err := r.Check(ctx); err != nil {
 		return err
 	}
-	if err := watcher.Started(ctx); err != nil {
+	if err := watcher.WaitUntilIdle(ctx); err != nil {
 		return err
 	}
 	err = r.Do(ctx)
 	kept.head.Probes = watcher.Cost().Share()
 	w.Close()
-	w.Watched(kept.head.Probes)
+	w.ObserverCost(kept.head.Probes)
 	return err
 }
 
-// interrupted replaces the error of a run that the user interrupted by one that says how to resume
+// explainInterrupt replaces the error of a run that the user interrupted by one that says how to resume
 // it.
-func interrupted(err error) error {
+func explainInterrupt(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").
 			Try("run the same command to resume")

@@ -27,10 +27,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// A stand is the site of an experiment on this host. It exists only during the run.
-type stand struct {
+// A labSite is the site of an experiment on this host. It exists only during the run.
+type labSite struct {
 	Session *control.Session
-	*setting.Stand
+	*setting.Testbed
 	site  *site.Site
 	hosts *apply.Fleet
 	work  string
@@ -43,20 +43,20 @@ func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (
 	if err != nil {
 		return nil, err
 	}
-	near, err := here.Of(f.All[0])
+	near, err := here.AsLocal(f.All[0])
 	if err != nil {
 		return nil, err
 	}
 	engines := map[string]observe.Capabilities{}
 	for name, e := range near.ByName() {
-		engines[name] = engine.Tried(ctx, e)
+		engines[name] = engine.ProbedCapabilities(ctx, e)
 	}
-	return e.On(engines), nil
+	return e.ForHost(engines), nil
 }
 
-// newStand creates the site directory of an experiment, unless a former run has created it, and
+// newLabSite creates the site directory of an experiment, unless a former run has created it, and
 // loads it.
-func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment, dir string) (*stand, error) {
+func newLabSite(ctx context.Context, c *control.Session, e *experiment.Experiment, dir string) (*labSite, error) {
 	work := filepath.Join(Bundles(c), ".work")
 	if e.Dir != "" {
 		work = filepath.Join(e.Dir, setting.SiteName)
@@ -65,7 +65,7 @@ func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment,
 	if err != nil {
 		return nil, err
 	}
-	s := &stand{Session: c, Stand: setting.New(e, work, subnets), work: work}
+	s := &labSite{Session: c, Testbed: setting.New(e, work, subnets), work: work}
 	if _, err := os.Stat(filepath.Join(dir, "site.toml")); errors.Is(err, os.ErrNotExist) {
 		if err := s.Write(dir); err != nil {
 			return nil, err
@@ -80,9 +80,9 @@ func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment,
 
 // begin creates the settings. First it removes what a killed run left, because up would not touch a
 // node that was about to be destroyed.
-func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func())) error {
+func (s *labSite) begin(ctx context.Context, aside func() (control.Watcher, func())) error {
 	if tree.Exists(s.Session.Dirs.Site(s.site.Key())) {
-		err := s.quietly(aside, func() error { return s.clear(ctx) })
+		err := s.showIfFailed(aside, func() error { return s.clear(ctx) })
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func()
 }
 
 // up creates the settings.
-func (s *stand) up(ctx context.Context) error {
+func (s *labSite) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o700); err != nil {
 		// root mounts parts of it into nodes, which may make them readable for all
 		return err
@@ -105,7 +105,7 @@ func (s *stand) up(ctx context.Context) error {
 }
 
 // down removes the settings and all that was written in them. It keeps the layers.
-func (s *stand) down(ctx context.Context) error {
+func (s *labSite) down(ctx context.Context) error {
 	if err := s.clear(ctx); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *stand) down(ctx context.Context) error {
 }
 
 // clear removes the nodes, their networks, and the work directories.
-func (s *stand) clear(ctx context.Context) error {
+func (s *labSite) clear(ctx context.Context) error {
 	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts,
 		Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Down(s.site, hosts, plan.Goal{}), nil
@@ -125,16 +125,16 @@ func (s *stand) clear(ctx context.Context) error {
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := s.ungroupBare(ctx); err != nil {
+	if err := s.removeBareGroups(ctx); err != nil {
 		return err
 	}
 	return tree.RemoveAll(s.work) // nodes wrote to it
 }
 
-// anew recreates the settings, with their networks and empty directories. The steps are displayed
+// recreate recreates the settings, with their networks and empty directories. The steps are displayed
 // only if one fails.
-func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())) (*setting.Ground, error) {
-	err := s.quietly(aside, func() error {
+func (s *labSite) recreate(ctx context.Context, aside func() (control.Watcher, func())) (*setting.Places, error) {
+	err := s.showIfFailed(aside, func() error {
 		if err := s.clear(ctx); err != nil {
 			return err
 		}
@@ -143,11 +143,11 @@ func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())
 	if err != nil {
 		return nil, err
 	}
-	return s.ground(ctx)
+	return s.environment(ctx)
 }
 
-// quietly does work whose steps are displayed only if it fails.
-func (s *stand) quietly(aside func() (control.Watcher, func()), work func() error) error {
+// showIfFailed does work whose steps are displayed only if it fails.
+func (s *labSite) showIfFailed(aside func() (control.Watcher, func()), work func() error) error {
 	loud := s.Session
 	defer func() { s.Session = loud }()
 	watcher, show := aside()
@@ -161,20 +161,20 @@ func (s *stand) quietly(aside func() (control.Watcher, func()), work func() erro
 	return err
 }
 
-// ground finds the places of the settings, and installs Orrery's own tools in them.
-func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
+// environment finds the places of the settings, and installs Orrery's own tools in them.
+func (s *labSite) environment(ctx context.Context) (*setting.Places, error) {
 	tools, err := tools(s.Needs.Tools, s.sent)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.groupBare(); err != nil {
+	if err := s.createBareGroups(); err != nil {
 		return nil, err
 	}
-	near, err := here.Of(s.hosts.All[0])
+	near, err := here.AsLocal(s.hosts.All[0])
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.Places(s.site, setting.Here{
+	g, err := s.Places(s.site, setting.HostInfo{
 		Engine: func(name string) engine.Engine { return near.ByName()[name] },
 		Tree:   image.Open(s.Session.Dirs.State).Tree, Tools: tools, Run: s.Session.Dirs.Run,
 	})
@@ -190,14 +190,14 @@ func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 		}
 	}
 	for _, p := range nodes {
-		if err := putTools(ctx, p, tools); err != nil {
+		if err := installTools(ctx, p, tools); err != nil {
 			return nil, err
 		}
 	}
 	return g, nil
 }
 
-func putTools(ctx context.Context, p *place.Place, tools map[string]string) error {
+func installTools(ctx context.Context, p *place.Place, tools map[string]string) error {
 	for name, path := range tools {
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -210,8 +210,8 @@ func putTools(ctx context.Context, p *place.Place, tools map[string]string) erro
 	return nil
 }
 
-// layPrograms stores programs that were sent here. It removes those of a killed run first.
-func layPrograms(dir string, programs map[string][]byte) error {
+// writePrograms stores programs that were sent here. It removes those of a killed run first.
+func writePrograms(dir string, programs map[string][]byte) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func programs(e *experiment.Experiment) (map[string][]byte, error) {
 		if name == place.Orrery {
 			continue
 		}
-		path, err := host.Beside(name)
+		path, err := host.FindTool(name)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +257,7 @@ func tools(names []string, sent string) (map[string]string, error) {
 		} else if path := filepath.Join(sent, name); tree.Exists(path) {
 			found[name] = path
 		} else {
-			found[name], err = host.Beside(name)
+			found[name], err = host.FindTool(name)
 		}
 		if p := (*problem.Problem)(nil); errors.As(err, &p) {
 			all = append(all, p)
@@ -279,7 +279,7 @@ func freeSubnets(n int) ([]string, error) {
 	var free []string
 	for i := 0; i < 512 && len(free) < n; i++ {
 		three := "198." + strconv.Itoa(18+i/256) + "." + strconv.Itoa(i%256)
-		if !taken(netip.MustParsePrefix(three+".0/24"), routes) {
+		if !isRouted(netip.MustParsePrefix(three+".0/24"), routes) {
 			free = append(free, three)
 		}
 	}
@@ -289,7 +289,7 @@ func freeSubnets(n int) ([]string, error) {
 	return free, nil
 }
 
-func taken(subnet netip.Prefix, routes []netlink.Route) bool {
+func isRouted(subnet netip.Prefix, routes []netlink.Route) bool {
 	for _, r := range routes {
 		if r.Dst == nil {
 			continue

@@ -27,9 +27,9 @@ func TestQuietly(t *testing.T) {
 	broken := errors.New("broken")
 	for _, wrong := range []error{nil, broken} {
 		loud := hears{name: "loud"}
-		s := &stand{Session: &control.Session{Watcher: loud, Command: "orrery lab run"}}
+		s := &labSite{Session: &control.Session{Watcher: loud, Command: "orrery lab run"}}
 		shown, during := false, ""
-		err := s.quietly(func() (control.Watcher, func()) {
+		err := s.showIfFailed(func() (control.Watcher, func()) {
 			return hears{name: "aside"}, func() { shown = true }
 		}, func() error {
 			during = s.Session.Watcher.(hears).name + " of " + s.Session.Command
@@ -45,11 +45,11 @@ func TestQuietly(t *testing.T) {
 // TestBookFacts: a run is resumed only with the same programs, and the recorded facts of the host
 // stay unchanged.
 func TestBookFacts(t *testing.T) {
-	of := func(name, digest string) known {
-		return known{Programs: []program{{"other", map[string]string{experiment.Bare: "0"}},
+	of := func(name, digest string) hostFacts {
+		return hostFacts{Programs: []program{{"other", map[string]string{experiment.Bare: "0"}},
 			{name, map[string]string{experiment.Bare: digest, "lxc": "any"}}}}
 	}
-	text := func(k known) json.RawMessage {
+	text := func(k hostFacts) json.RawMessage {
 		all, err := json.Marshal(k)
 		if err != nil {
 			t.Fatal(err)
@@ -69,12 +69,12 @@ func TestBookFacts(t *testing.T) {
 		"what cannot be read": {json.RawMessage("{"), true, ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "bundle")
-		w, err := bundle.Create(t.Context(), dir, bundle.Head{})
+		w, err := bundle.Create(t.Context(), dir, bundle.Manifest{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		before, _ := os.ReadFile(filepath.Join(dir, "facts.json"))
-		err = (&book{Writer: w}).facts(of("fio", "1"), c.former)
+		err = (&recorder{Writer: w}).facts(of("fio", "1"), c.former)
 		after, _ := os.ReadFile(filepath.Join(dir, "facts.json"))
 		if (err == nil) != (c.wrong == "") || err != nil &&
 			(!problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.wrong)) {

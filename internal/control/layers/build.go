@@ -21,7 +21,7 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	if err != nil {
 		return nil, err
 	}
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 		return nil, err
 	}
 	var all []*spec.Layer
-	maker, seen := spec.NewMaker(s), map[string]bool{}
+	maker, seen := spec.NewBuilder(s), map[string]bool{}
 	for _, n := range nodes {
 		for _, l := range maker.Layers(n) {
 			if !seen[l.Digest] {
@@ -48,9 +48,9 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	return all, nil
 }
 
-// recipes returns the layers of the site as declared, of its releases, and of its twins. Base
+// allRecipes returns the layers of the site as declared, of its releases, and of its twins. Base
 // layers come before the layers on top of them.
-func recipes(s *site.Site) ([]*spec.Layer, error) {
+func allRecipes(s *site.Site) ([]*spec.Layer, error) {
 	views := []*site.Site{s}
 	for _, r := range s.Releases {
 		made, err := twin.Release(s, r.Number)
@@ -61,7 +61,7 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 	}
 	if len(s.Nodes) > 0 {
 		for _, release := range append([]site.Release{{}}, s.Releases...) {
-			made, err := twin.Of(s, twin.Options{Name: "mirror", Release: release.Number})
+			made, err := twin.New(s, twin.Options{Name: "mirror", Release: release.Number})
 			if err != nil {
 				return nil, err
 			}
@@ -71,7 +71,7 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 	var bases, roles []*spec.Layer
 	seen := map[string]bool{}
 	for _, view := range views {
-		maker := spec.NewMaker(view)
+		maker := spec.NewBuilder(view)
 		for i := range view.Nodes {
 			for _, l := range maker.Layers(&view.Nodes[i]) {
 				switch {
@@ -88,10 +88,10 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 	return append(bases, roles...), nil
 }
 
-// Provide builds the layers of a site that are missing in the store of this machine, whatever hosts
+// BuildLocal builds the layers of a site that are missing in the store of this machine, whatever hosts
 // the site has.
-func Provide(ctx context.Context, c *control.Session, s *site.Site) error {
-	if _, err := hosts.Stamp(ctx, s); err != nil {
+func BuildLocal(ctx context.Context, c *control.Session, s *site.Site) error {
+	if _, err := hosts.HashImages(ctx, s); err != nil {
 		return err
 	}
 	alone := *s
@@ -99,7 +99,7 @@ func Provide(ctx context.Context, c *control.Session, s *site.Site) error {
 	for i := range alone.Nodes {
 		alone.Nodes[i].Host = ""
 	}
-	all, err := recipes(&alone)
+	all, err := allRecipes(&alone)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ suite = "bookworm"
 func TestRecipes(t *testing.T) {
 	of := func(text string) int {
 		t.Helper()
-		all, err := recipes(load(t, text))
+		all, err := allRecipes(load(t, text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestMirrorAt(t *testing.T) {
 		}
 	}
 	s.Mirror.Apt = "file:///srv/debian"
-	if _, err := mirrorAt(c, s, ""); problem.Exit(err) != int(problem.Usage) {
+	if _, err := mirrorAt(c, s, ""); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("of an archive that is laid out otherwise: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestStore(t *testing.T) {
 	if rows, err := List(t.Context(), c); err != nil || len(rows) > 0 {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	all, err := recipes(load(t, karoo+"[node.a]\nid = 11\nroles = [\"one\"]\n"))
+	all, err := allRecipes(load(t, karoo+"[node.a]\nid = 11\nroles = [\"one\"]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ type open struct {
 func (open) Allowed() error { return nil }
 
 func (m open) Host(name, key string, secrets apply.Secrets) apply.Host {
-	return local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, secrets).Host
+	return local.ThisMachine(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, secrets).Host
 }
 
 // TestUsed: a layer of a node is used, and so are the layers below it. Only the other layers can be

@@ -22,7 +22,7 @@ type PullOptions struct {
 
 // Pulled is the result of getting packages.
 type Pulled struct {
-	pkgmirror.Pulled
+	pkgmirror.Result
 	Site      string // name of the site
 	Dir       string // directory of the mirror
 	Needless  bool   // the site has no nodes, so it needs no packages
@@ -43,14 +43,14 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err := hosts.Stamp(ctx, s); err != nil {
+	if _, err := hosts.HashImages(ctx, s); err != nil {
 		return nil, err
 	}
 	// Use the layers that are built from the archives themselves. Layers built from the mirror
 	// cannot show what belongs into it.
 	upstream := *s
 	upstream.Mirror = pkgmirror.Upstream(s.Mirror, dir)
-	recipes, err := recipes(&upstream)
+	recipes, err := allRecipes(&upstream)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if err != nil {
 		return nil, err
 	}
-	pulled := &Pulled{Pulled: *done, Site: s.Name, Dir: dir}
+	pulled := &Pulled{Result: *done, Site: s.Name, Dir: dir}
 	if apt, pypi := pkgmirror.URLs(dir); s.Mirror.Apt != apt || s.Mirror.PyPI != pypi {
 		pulled.Apt, pulled.PyPI = apt, pypi
 	}
@@ -110,7 +110,7 @@ func contents(store *image.Store, recipes []*spec.Layer) ([]*pkgmirror.Layer, er
 			return nil, err
 		}
 		l := &pkgmirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins,
-			Runs: image.PythonOf(store.Tree(r.Digest))}
+			Runs: image.PythonVersion(store.Tree(r.Digest))}
 		if recipe.IsBase() {
 			l.Suite, l.Components, l.Imported = r.Suite(store.Tree(r.Digest)), recipe.Image.Components, recipe.Image.Import != ""
 			bases[r.Digest] = l

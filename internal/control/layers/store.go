@@ -35,7 +35,7 @@ type store struct {
 // returns the store of this machine, which needs no site.
 func stores(ctx context.Context, c *control.Session, names []string) (all []store, err error) {
 	if len(names) == 0 {
-		f, err := c.Bare(ctx, &site.Site{}) // the store holds layers of all sites
+		f, err := c.HostsWithoutReleases(ctx, &site.Site{}) // the store holds layers of all sites
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func stores(ctx context.Context, c *control.Session, names []string) (all []stor
 		}
 	}
 	for _, name := range names {
-		layers, wrong := c.Call(s).Layers(ctx, name)
+		layers, wrong := c.Connector(s).Layers(ctx, name)
 		if wrong != nil {
 			err = errors.Join(err, wrong)
 			continue
@@ -80,7 +80,7 @@ func List(ctx context.Context, c *control.Session, names ...string) ([]Row, erro
 // Remove removes the layers that no node needs, and returns them. Even if there is an error, the
 // returned layers are removed.
 func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Row, err error) {
-	if err := may(c, names); err != nil {
+	if err := checkAllowed(c, names); err != nil {
 		return nil, err
 	}
 	all, err := stores(ctx, c, names)
@@ -98,7 +98,7 @@ func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Ro
 // they were built. It calls each for every layer that was read, with its error or nil.
 func Verify(ctx context.Context, c *control.Session, names, digests []string,
 	each func(host, digest string, wrong error)) error {
-	if err := may(c, names); err != nil {
+	if err := checkAllowed(c, names); err != nil {
 		return err
 	}
 	all, err := stores(ctx, c, names)
@@ -118,9 +118,9 @@ func Verify(ctx context.Context, c *control.Session, names, digests []string,
 	return err
 }
 
-// may returns an Unable problem if the caller may not see or change the store of this machine. It
+// checkAllowed returns an Unable problem if the caller may not see or change the store of this machine. It
 // checks nothing if hosts are named.
-func may(c *control.Session, names []string) error {
+func checkAllowed(c *control.Session, names []string) error {
 	if len(names) == 0 {
 		return c.Allowed()
 	}

@@ -20,16 +20,16 @@ type History struct {
 
 // Read reads the journals of a site from the start of the last runs, or completely if runs is 0.
 func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*History, error) {
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
-	f, silent, err := c.Reached(ctx, s)
+	f, silent, err := c.ReachableHosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)),
 		make([][]int, len(f.All)), make([]error, len(f.All))
-	_ = f.Each(func(i int, h *apply.Steered) error {
+	_ = f.Each(func(i int, h *apply.HostClient) error {
 		names[i] = h.Name
 		all[i], damaged[i], wrong[i] = h.Runs.ReadJournal(ctx, runs)
 		return nil

@@ -29,19 +29,19 @@ type Options struct {
 	Moved func(node string, release int)
 }
 
-// Of reads the logs of the selected nodes, one after the other, or all at once to follow them. It
+// Print reads the logs of the selected nodes, one after the other, or all at once to follow them. It
 // returns the result for each node. Following ends only with ctx, which is not an error.
-func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options,
-	show func([]*site.Node) nodes.Speech) ([]nodes.Ending, error) {
-	crowd, err := nodes.NewCrowd(ctx, c, s, []string{meant}, 1)
+func Print(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options,
+	show func([]*site.Node) nodes.Output) ([]nodes.Result, error) {
+	crowd, err := nodes.NewGroup(ctx, c, s, []string{meant}, 1)
 	if err != nil {
 		return nil, err
 	}
 	if o.Follow {
 		crowd.Parallel = len(crowd.Nodes)
 	}
-	endings, err := crowd.Speak(ctx, show(crowd.Nodes),
-		func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
+	endings, err := crowd.RunShown(ctx, show(crowd.Nodes),
+		func(ctx context.Context, i int, in host.Runner, to nodes.NodeOutput) error {
 			return read(ctx, c, crowd.Roll, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
 		})
 	if o.Follow && ctx.Err() != nil {
@@ -50,11 +50,11 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o O
 	return endings, err
 }
 
-// OfNode reads the logs of one node. Absent is the reason why a node that does not run has no
+// PrintNode reads the logs of one node. Absent is the reason why a node that does not run has no
 // journal.
-func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out,
+func PrintNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out,
 	errs io.Writer) (absent, err error) {
-	roll, err := way.Call(ctx, c, s)
+	roll, err := way.NewDirectory(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -62,19 +62,19 @@ func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, 
 	return absent, read(ctx, c, roll, name, in, o, out, errs)
 }
 
-// OfLayer reads the output of the build of a layer.
-func OfLayer(c *control.Session, digest string, out io.Writer) error {
-	log, err := os.Open(image.Open(c.Dirs.State).LogOf(digest))
-	return kept(out, log, err, "layer "+digest)
+// PrintLayer reads the output of the build of a layer.
+func PrintLayer(c *control.Session, digest string, out io.Writer) error {
+	log, err := os.Open(image.Open(c.Dirs.State).LogPath(digest))
+	return printLog(out, log, err, "layer "+digest)
 }
 
 // read prints the logs of a node: the output of its roles and, if the node can be entered, its
 // journal.
-func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out,
+func read(ctx context.Context, c *control.Session, roll *way.Directory, name string, in host.Runner, o Options, out,
 	errs io.Writer) error {
 	if !o.Follow {
 		log, err := roll.Log(ctx, name)
-		if err := kept(out, log, err, "node "+name); err != nil {
+		if err := printLog(out, log, err, "node "+name); err != nil {
 			return err
 		}
 	}
@@ -93,11 +93,11 @@ func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, 
 	if !o.Follow {
 		return in.Run(ctx, run)
 	}
-	return pursuitOf(c, roll, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
+	return newFollower(c, roll, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
 }
 
-// kept prints an opened log, and the name of its file if that is on this host.
-func kept(to io.Writer, log io.ReadCloser, err error, of string) error {
+// printLog prints an opened log, and the name of its file if that is on this host.
+func printLog(to io.Writer, log io.ReadCloser, err error, of string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(to, "==> %s: no output\n", of)
 		return nil

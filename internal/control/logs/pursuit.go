@@ -13,8 +13,8 @@ import (
 	"orrery/internal/host"
 )
 
-// A pursuit follows the output of a node from one live release to the next.
-type pursuit struct {
+// A follower follows the output of a node from one live release to the next.
+type follower struct {
 	live  func(ctx context.Context) (instance, error) // returns the instance that is live now
 	way   func() (host.Runner, error)                 // returns the way into it
 	moved func(release int)                           // called with the release that has become live
@@ -25,8 +25,8 @@ type pursuit struct {
 // An instance is the node of one release.
 type instance struct{ id, release int }
 
-func pursuitOf(c *control.Session, roll *way.Roll, name string, moved func(release int)) *pursuit {
-	p := &pursuit{moved: moved, every: time.Second, most: 10 * time.Second}
+func newFollower(c *control.Session, roll *way.Directory, name string, moved func(release int)) *follower {
+	p := &follower{moved: moved, every: time.Second, most: 10 * time.Second}
 	if c.Release != control.Live { // then only this release is selected
 		return p
 	}
@@ -44,13 +44,13 @@ func pursuitOf(c *control.Session, roll *way.Roll, name string, moved func(relea
 // follow runs a command that follows a journal. It runs the command again in each release that
 // becomes live, from where the former journal was left. It ends only when ctx ends or the node is
 // gone.
-func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) error {
+func (p *follower) follow(ctx context.Context, in host.Runner, c host.Command) error {
 	if p.live == nil {
-		return unlessOver(ctx, in.Run(ctx, c))
+		return ignoreCanceled(ctx, in.Run(ctx, c))
 	}
 	last, err := p.live(ctx)
 	for again := c; err == nil; {
-		seen, next := p.until(ctx, last, func(ctx context.Context) error { err = in.Run(ctx, again); return err })
+		seen, next := p.runUntilSwitch(ctx, last, func(ctx context.Context) error { err = in.Run(ctx, again); return err })
 		if next == last || ctx.Err() != nil {
 			break
 		}
@@ -60,12 +60,12 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 			again.Args = append(slices.Clone(c.Args), "--lines=all", fmt.Sprintf("--since=@%d", seen.Unix()))
 		}
 	}
-	return unlessOver(ctx, err)
+	return ignoreCanceled(ctx, err)
 }
 
-// until runs do until another instance is live. It returns that instance, and when the former one
+// runUntilSwitch runs do until another instance is live. It returns that instance, and when the former one
 // was last seen live. If do ends before, or the host is lost, it returns the same instance.
-func (p *pursuit) until(ctx context.Context, last instance, do func(context.Context) error) (seen time.Time,
+func (p *follower) runUntilSwitch(ctx context.Context, last instance, do func(context.Context) error) (seen time.Time,
 	next instance) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -104,8 +104,8 @@ func (p *pursuit) until(ctx context.Context, last instance, do func(context.Cont
 	}
 }
 
-// unlessOver returns the error of something that ends only with ctx, or nil if ctx has ended.
-func unlessOver(ctx context.Context, err error) error {
+// ignoreCanceled returns the error of something that ends only with ctx, or nil if ctx has ended.
+func ignoreCanceled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

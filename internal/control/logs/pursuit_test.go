@@ -66,7 +66,7 @@ func TestPursuit(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			p := &pursuit{live: live, every: time.Millisecond, most: time.Minute,
+			p := &follower{live: live, every: time.Millisecond, most: time.Minute,
 				way: func() (host.Runner, error) { return latter, nil }}
 			var out bytes.Buffer
 			var moved []int
@@ -91,7 +91,7 @@ func TestPursuitEnds(t *testing.T) {
 		"there":           func(context.Context) (instance, error) { return instance{1, 0}, nil },
 		"of that release": nil,
 	} {
-		p := &pursuit{live: live, every: time.Millisecond, most: time.Minute}
+		p := &follower{live: live, every: time.Millisecond, most: time.Minute}
 		if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }},
 			host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", name, err)
@@ -104,7 +104,7 @@ func TestPursuitEnds(t *testing.T) {
 		}
 		return instance{1, 0}, nil
 	}
-	p := &pursuit{live: gone, every: time.Millisecond, most: 10 * time.Millisecond}
+	p := &follower{live: gone, every: time.Millisecond, most: 10 * time.Millisecond}
 	if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }},
 		host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
 		t.Errorf("gone: %v", err)

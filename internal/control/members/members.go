@@ -21,7 +21,7 @@ import (
 // Enter makes a session that of a user who is not root. A configuration file says which users are
 // allowed. From then on, nothing that the caller has set has an effect, except the arguments.
 func Enter(ctx context.Context, c *control.Session, file string) error {
-	in, err := member.Configured(file)
+	in, err := member.ReadConfiguration(file)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 	if err != nil {
 		from = "/" // the directory may be gone
 	}
-	if err := host.OwnSurroundings(); err != nil {
+	if err := host.DropInheritedState(); err != nil {
 		return problem.New(problem.Unable, "the caller's environment cannot be dropped").Because(err)
 	}
 	p, err := member.Caller(ctx, in)
@@ -49,22 +49,22 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 // used: one that root has brought up. It is called before every verb.
 func MayCall(ctx context.Context, c *control.Session, verb string, flags, args []string) error {
 	call := member.Call{Verb: verb, Flags: flags}
-	on, known := member.Works(verb)
-	if !known || on == member.Nothing || on == member.Inner || on == member.Host {
-		return c.Member.May(call)
+	on, known := member.ObjectOf(verb)
+	if !known || on == member.OnNothing || on == member.OnInner || on == member.OnHost {
+		return c.Member.CheckCall(call)
 	}
 	said := c.SiteDir
 	switch {
-	case on == member.NewTwin && len(args) > 0:
+	case on == member.OnNewTwin && len(args) > 0:
 		said = args[0]
-	case on == member.OldTwin && len(args) > 0:
+	case on == member.OnExistingTwin && len(args) > 0:
 		c.Twin = args[0]
 	}
-	m, owner, err := recorded(c, said)
+	m, owner, err := recordedSite(c, said)
 	if err != nil {
 		return err
 	}
-	if err := member.RootsAlone(ctx, m.Dir); err != nil {
+	if err := member.CheckRootOwned(ctx, m.Dir); err != nil {
 		return err
 	}
 	s, err := sitefile.Load(m.Dir)
@@ -77,14 +77,14 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 	}
 	c.SiteDir = m.Dir
 	call.Site, call.Twin, call.Owner = s, c.Twin, owner
-	return c.Member.May(call)
+	return c.Member.CheckCall(call)
 }
 
-// recorded returns the site or twin that a member selected, as recorded by root, and the owner of
+// recordedSite returns the site or twin that a member selected, as recorded by root, and the owner of
 // the twin. Said is the name of a site or its directory.
-func recorded(c *control.Session, said string) (m register.Marker, owner string, err error) {
+func recordedSite(c *control.Session, said string) (m register.Marker, owner string, err error) {
 	meant := func(name, dir string) bool {
-		return said == "" || said == name || pathOf(c, said) == dir
+		return said == "" || said == name || absolutePath(c, said) == dir
 	}
 	if c.Twin != "" {
 		found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool {
@@ -93,11 +93,11 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		})
 		switch len(found) {
 		case 0:
-			return m, "", c.Register().NoTwin("", c.Twin)
+			return m, "", c.Register().NoTwinError("", c.Twin)
 		case 1:
 			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", humanize.Count(len(found), "site"), c.Twin).
+		return m, "", problem.New(problem.Usage, "twins of %s are called %s", humanize.Plural(len(found), "site"), c.Twin).
 			Try("use -C %s, for example", found[0].Site)
 	}
 	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
@@ -119,9 +119,9 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		Try("use -C %s, for example", found[0].Site)
 }
 
-// pathOf returns the path that a caller gave, without looking at the file system. The path is only
+// absolutePath returns the path that a caller gave, without looking at the file system. The path is only
 // compared, and never followed.
-func pathOf(c *control.Session, said string) string {
+func absolutePath(c *control.Session, said string) string {
 	if filepath.IsAbs(said) {
 		return filepath.Clean(said)
 	}

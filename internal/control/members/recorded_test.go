@@ -32,7 +32,7 @@ func TestRecorded(t *testing.T) {
 	means := func(said, from, as, want string) {
 		t.Helper()
 		c.From, c.Twin = from, as
-		m, owner, err := recorded(c, said)
+		m, owner, err := recordedSite(c, said)
 		got := strings.TrimSpace(m.Site + " " + m.Twin + " " + m.Dir + " " + owner)
 		if err != nil || got != want {
 			t.Errorf("%q from %s, twin %q: %q (%v), not %q", said, from, as, got, err, want)
@@ -41,7 +41,7 @@ func TestRecorded(t *testing.T) {
 	refuses := func(said, from, as string, kind problem.Kind, words string) {
 		t.Helper()
 		c.From, c.Twin = from, as
-		if m, _, err := recorded(c, said); problem.Exit(err) != int(kind) || !strings.Contains(err.Error(), words) {
+		if m, _, err := recordedSite(c, said); problem.ExitCode(err) != int(kind) || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q from %s, twin %q: %+v, %v", said, from, as, m, err)
 		}
 	}
@@ -74,20 +74,21 @@ func TestRecorded(t *testing.T) {
 func TestMayNotCall(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Member: &member.Person{Name: "ada"}}
 	for _, verb := range []string{"host check", "host-helper", "nothing"} {
-		if err := MayCall(t.Context(), c, verb, nil, nil); problem.Exit(err) != int(problem.Refused) {
+		if err := MayCall(t.Context(), c, verb, nil, nil); problem.ExitCode(err) != int(problem.Refused) {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
-	if err := MayCall(t.Context(), c, "exec", nil, nil); problem.Exit(err) != int(problem.Usage) {
+	if err := MayCall(t.Context(), c, "exec", nil, nil); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("exec where no site is up: %v", err)
 	}
-	if err := MayCall(t.Context(), c, "twin destroy", nil, []string{"dev"}); problem.Exit(err) != int(problem.Mistake) ||
+	if err := MayCall(t.Context(), c, "twin destroy", nil,
+		[]string{"dev"}); problem.ExitCode(err) != int(problem.Mistake) ||
 		c.Twin != "dev" {
 		t.Errorf("a twin that is not there: %v, %q", err, c.Twin)
 	}
 	c.Twin = ""
 	if err := MayCall(t.Context(), c, "twin create", nil,
-		[]string{"karoo"}); problem.Exit(err) != int(problem.Refused) ||
+		[]string{"karoo"}); problem.ExitCode(err) != int(problem.Refused) ||
 		!strings.Contains(err.Error(), "karoo is not a site") {
 		t.Errorf("a twin of a site that is not up: %v", err)
 	}

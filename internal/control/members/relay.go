@@ -21,13 +21,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// group is the control group of everything that members call. Only root may freeze it or change its
+// cgroupName is the control group of everything that members call. Only root may freeze it or change its
 // limits.
-const group = "orrery-members"
+const cgroupName = "orrery-members"
 
-// passed are the signals from the caller's terminal and from sudo that are passed to the call. None
+// forwardedSignals are the signals from the caller's terminal and from sudo that are passed to the call. None
 // of them stops a process.
-var passed = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGWINCH}
+var forwardedSignals = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGWINCH}
 
 // Relay runs this program again with other arguments, for a member, and returns its exit status. It
 // isolates the call from the caller. The caller's terminal can stop only this process, which holds
@@ -36,10 +36,10 @@ var passed = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, u
 func Relay(args []string) (status int, err error) {
 	runtime.LockOSThread() // the call inherits the attributes of this thread, and dies with it
 	defer runtime.UnlockOSThread()
-	host.OwnLimits()
-	err = cgroup.Named(group).Enter()
+	host.ResetLimits()
+	err = cgroup.Named(cgroupName).Enter()
 	if err == nil {
-		err = host.OwnThread()
+		err = host.ResetThread()
 	}
 	if err != nil {
 		return 0, problem.New(problem.Unable, "what the caller has given this process cannot be dropped").Because(err)
@@ -49,12 +49,12 @@ func Relay(args []string) (status int, err error) {
 
 func relay(args []string) (status int, err error) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, append(passed, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)...)
+	signal.Notify(signals, append(forwardedSignals, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)...)
 	cmd := host.Program(context.Background(), "/proc/self/exe", args...)
 	cmd.Args[0] = "orrery"
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	cmd.Stdin = os.Stdin
-	finish, err := connect(cmd)
+	finish, err := connectOutputs(cmd)
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +62,7 @@ func relay(args []string) (status int, err error) {
 		return 0, err
 	}
 	over := make(chan struct{})
-	go pass(signals, cmd, over)
+	go forwardSignals(signals, cmd, over)
 	written := finish()
 	err = cmd.Wait()
 	close(over)
@@ -78,12 +78,12 @@ func relay(args []string) (status int, err error) {
 	return 0, nil
 }
 
-// pass passes signals on to the call.
-func pass(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
+// forwardSignals passes signals on to the call.
+func forwardSignals(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
-			if slices.Contains(passed, s) {
+			if slices.Contains(forwardedSignals, s) {
 				_ = to.Process.Signal(s) // the call may have ended
 			}
 		case <-over:
@@ -92,11 +92,11 @@ func pass(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
 	}
 }
 
-// connect sets the outputs of a command to those of this process. A process that blocks on some
+// connectOutputs sets the outputs of a command to those of this process. A process that blocks on some
 // outputs cannot be killed, for example on a file in a file system that the user serves. For these
 // outputs, connect creates pipes and copies from them in this process. Finish must be called after
 // the command has started. It returns a channel that is closed when everything has been copied.
-func connect(cmd *exec.Cmd) (finish func() (written <-chan struct{}), err error) {
+func connectOutputs(cmd *exec.Cmd) (finish func() (written <-chan struct{}), err error) {
 	var ends []*os.File
 	var copies sync.WaitGroup
 	var begin []func()

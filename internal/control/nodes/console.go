@@ -26,7 +26,7 @@ type Console struct {
 
 // ConsoleOf returns the serial console of a node, whether it runs or not.
 func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*Console, error) {
-	h, n, err := thereOf(ctx, c, s, name)
+	h, n, err := existingNode(ctx, c, s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -37,36 +37,36 @@ func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name strin
 	return &Console{of, name, n.Runs()}, nil
 }
 
-// thereOf returns an existing node and its host, for direct access to its console or screen.
-func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *observe.Node,
+// existingNode returns an existing node and its host, for direct access to its console or screen.
+func existingNode(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.HostClient, *observe.Node,
 	error) {
-	if _, err := control.Declared(s, name); err != nil {
+	if _, err := control.DeclaredNode(s, name); err != nil {
 		return nil, nil, err
 	}
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := f.Present(ctx, apply.Glance)
+	all, err := f.ListNodes(ctx, apply.InspectBrief)
 	if err != nil {
 		return nil, nil, err
 	}
 	for on, nodes := range all {
-		i := slices.IndexFunc(nodes, func(n observe.Node) bool { return n.Name == name && control.Meant(c, &n) })
+		i := slices.IndexFunc(nodes, func(n observe.Node) bool { return n.Name == name && control.InSelectedRelease(c, &n) })
 		if i < 0 {
 			continue
 		}
-		if control.Barred(c, &nodes[i]) {
+		if control.IsForbidden(c, &nodes[i]) {
 			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).
 				Try("ask whoever administers this host")
 		}
 		return f.All[on], &nodes[i], nil
 	}
-	return nil, nil, way.NotRunning(name)
+	return nil, nil, way.NotRunningError(name)
 }
 
-// Take opens the console of a running node.
-func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
+// Attach opens the console of a running node.
+func (c *Console) Attach(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !c.Runs {
 		return nil, problem.New(problem.Failed, "node %s does not run", c.Node).
 			Try("orrery up %s; orrery console --log %s shows what it printed last", c.Node, c.Node)
@@ -74,8 +74,8 @@ func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser,
 	return c.Open(ctx, by)
 }
 
-// Last returns the last lines that were printed on the console since the node was last started.
-func (c *Console) Last(lines int) (text string, err error) {
+// LastLines returns the last lines that were printed on the console since the node was last started.
+func (c *Console) LastLines(lines int) (text string, err error) {
 	printed, err := c.Printed()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -18,31 +18,31 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// A Crowd is a set of nodes on which the same work is done, on several at once.
-type Crowd struct {
+// A Group is a set of nodes on which the same work is done, on several at once.
+type Group struct {
 	Nodes    []*site.Node
-	Roll     *way.Roll              // the site's nodes, including these
+	Roll     *way.Directory         // the site's nodes, including these
 	Runners  map[string]host.Runner // of the nodes that run
 	Parallel int
 	Timeout  time.Duration // for each node, or 0 for none
 }
 
-// NewCrowd returns the nodes that match selectors. Parallel is how many of them to work on at once.
-func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors []string, parallel int) (*Crowd, error) {
+// NewGroup returns the nodes that match selectors. Parallel is how many of them to work on at once.
+func NewGroup(ctx context.Context, c *control.Session, s *site.Site, selectors []string, parallel int) (*Group, error) {
 	chosen, err := selector.Select(s, selectors...)
 	if err != nil {
 		return nil, err
 	}
-	roll, err := way.Call(ctx, c, s)
+	roll, err := way.NewDirectory(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	runners, err := roll.Runners()
-	return &Crowd{Nodes: chosen, Roll: roll, Runners: runners, Parallel: parallel}, err
+	return &Group{Nodes: chosen, Roll: roll, Runners: runners, Parallel: parallel}, err
 }
 
-// An Ending is the result of work on one node.
-type Ending struct {
+// An Result is the result of work on one node.
+type Result struct {
 	Node string
 	Err  error
 	Took time.Duration
@@ -50,13 +50,13 @@ type Ending struct {
 
 // do calls work for each node, and ended for each node that is done. It returns the results in the
 // order of the nodes.
-func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in host.Runner) error,
-	ended func(i int, e Ending)) []Ending {
-	endings := make([]Ending, len(c.Nodes))
+func (c *Group) do(ctx context.Context, work func(ctx context.Context, i int, in host.Runner) error,
+	ended func(i int, e Result)) []Result {
+	endings := make([]Result, len(c.Nodes))
 	one := func(i int) {
 		n, began := c.Nodes[i], time.Now()
-		err := c.within(ctx, func(ctx context.Context) error { return work(ctx, i, c.in(n.Name)) })
-		endings[i] = Ending{n.Name, err, time.Since(began)}
+		err := c.withTimeout(ctx, func(ctx context.Context) error { return work(ctx, i, c.runner(n.Name)) })
+		endings[i] = Result{n.Name, err, time.Since(began)}
 		ended(i, endings[i])
 	}
 	if len(c.Nodes) == 1 {
@@ -76,9 +76,9 @@ func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in
 	return endings
 }
 
-// within runs work with a timeout. If the timeout expires, it returns the cause, because the error
+// withTimeout runs work with a timeout. If the timeout expires, it returns the cause, because the error
 // of work says less.
-func (c *Crowd) within(ctx context.Context, work func(context.Context) error) error {
+func (c *Group) withTimeout(ctx context.Context, work func(context.Context) error) error {
 	if c.Timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("not done within %s", c.Timeout))
@@ -96,16 +96,16 @@ func (c *Crowd) within(ctx context.Context, work func(context.Context) error) er
 	}
 }
 
-// Speak calls do for each node and displays what the nodes print.
-func (c *Crowd) Speak(ctx context.Context, show Speech,
-	do func(ctx context.Context, i int, in host.Runner, to Speaker) error) ([]Ending, error) {
-	speakers := make([]Speaker, len(c.Nodes))
+// RunShown calls do for each node and displays what the nodes print.
+func (c *Group) RunShown(ctx context.Context, show Output,
+	do func(ctx context.Context, i int, in host.Runner, to NodeOutput) error) ([]Result, error) {
+	speakers := make([]NodeOutput, len(c.Nodes))
 	for i := range speakers {
 		speakers[i] = show.Of(i)
 	}
 	endings := c.do(ctx,
 		func(ctx context.Context, i int, in host.Runner) error { return do(ctx, i, in, speakers[i]) },
-		func(i int, e Ending) { speakers[i].End(e) })
+		func(i int, e Result) { speakers[i].End(e) })
 	if err := show.Close(); err != nil || ctx.Err() == nil {
 		return endings, err
 	}
@@ -113,27 +113,27 @@ func (c *Crowd) Speak(ctx context.Context, show Speech,
 		Try("the lines above say where it ended; run the same command again for the others")
 }
 
-// in returns the runner of a node. If there is none, the runner returns an error that says so.
-func (c *Crowd) in(name string) host.Runner {
+// runner returns the runner of a node. If there is none, the runner returns an error that says so.
+func (c *Group) runner(name string) host.Runner {
 	if in, ok := c.Runners[name]; ok {
 		return in
 	}
 	if c.Roll == nil {
-		return absent{why: way.NotRunning(name)}
+		return absentNode{why: way.NotRunningError(name)}
 	}
-	return absent{why: c.Roll.Absence(name)}
+	return absentNode{why: c.Roll.Absence(name)}
 }
 
-// absent is the runner of a node that does not run, or is frozen.
-type absent struct {
+// absentNode is the runner of a node that does not run, or is frozen.
+type absentNode struct {
 	host.Runner
 	why error
 }
 
-func (a absent) Run(context.Context, host.Command) error { return a.why }
+func (a absentNode) Run(context.Context, host.Command) error { return a.why }
 
 // Failed returns the names of the nodes that failed.
-func Failed(endings []Ending) []string {
+func Failed(endings []Result) []string {
 	var names []string
 	for _, e := range endings {
 		if e.Err != nil {
@@ -143,16 +143,16 @@ func Failed(endings []Ending) []string {
 	return names
 }
 
-// A Speech displays what many nodes print at once. Whatever a node prints, its lines cannot be
+// A Output displays what many nodes print at once. Whatever a node prints, its lines cannot be
 // mistaken for those of another node.
-type Speech interface {
-	Of(i int) Speaker
+type Output interface {
+	Of(i int) NodeOutput
 	Close() error // after all nodes have ended
 }
 
-// A Speaker displays what one node prints, and its result.
-type Speaker interface {
+// A NodeOutput displays what one node prints, and its result.
+type NodeOutput interface {
 	Out() io.Writer
 	Errs() io.Writer
-	End(Ending)
+	End(Result)
 }

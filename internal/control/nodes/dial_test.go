@@ -67,7 +67,7 @@ func TestDialFallsBack(t *testing.T) {
 		for i := range c.nics {
 			n.NICs = append(n.NICs, site.NIC{Address: netip.AddrFrom4([4]byte{10, 99, byte(i + 1), 21})})
 		}
-		w := &Way{Port: "80", node: n, runner: in, lookedFor: time.Now()}
+		w := &NodePort{Port: "80", node: n, runner: in, lookedFor: time.Now()}
 		conn, err := w.Dial(t.Context())
 		if (conn != nil) != (c.says == "") || (err != nil) != (c.says != "") || err != nil &&
 			!strings.Contains(err.Error(), c.says) {

@@ -28,11 +28,11 @@ type ExecOptions struct {
 // Exec runs a command on the selected nodes and displays what they print. It returns the result for
 // each node.
 func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o ExecOptions,
-	show func([]*site.Node) Speech) ([]Ending, error) {
-	if err := c.AllowedOn(s); err != nil {
+	show func([]*site.Node) Output) ([]Result, error) {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
-	crowd, err := NewCrowd(ctx, c, s, selectors, o.Parallel)
+	crowd, err := NewGroup(ctx, c, s, selectors, o.Parallel)
 	if err != nil {
 		return nil, err
 	}
@@ -41,24 +41,24 @@ func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if err != nil {
 		return nil, err
 	}
-	var endings []Ending
-	failed := control.Noted(c, s, func() (err error) {
-		endings, err = crowd.Speak(ctx, show(crowd.Nodes),
-			func(ctx context.Context, i int, in host.Runner, to Speaker) error {
+	var endings []Result
+	failed := control.JournalIfMember(c, s, func() (err error) {
+		endings, err = crowd.RunShown(ctx, show(crowd.Nodes),
+			func(ctx context.Context, i int, in host.Runner, to NodeOutput) error {
 				defer input.close(i)
 				return in.Run(ctx, host.Command{Args: o.Command, User: o.User, Stdin: input.of(i), Stdout: to.Out(),
 					Stderr: to.Errs()})
 			})
 		if err == nil {
-			err = Verdict(endings)
+			err = ExitStatus(endings)
 		}
 		return err
 	})
 	return endings, failed
 }
 
-// Verdict returns the exit status of work on many nodes, or nil if it succeeded on all of them.
-func Verdict(endings []Ending) error {
+// ExitStatus returns the exit status of work on many nodes, or nil if it succeeded on all of them.
+func ExitStatus(endings []Result) error {
 	if n := len(Failed(endings)); n > 0 {
 		return problem.Status(problem.FailedNodes + min(n, 100))
 	}
@@ -73,7 +73,7 @@ type inputs struct {
 
 // inputs distributes a stream to the nodes. Several nodes must then all run at once. A terminal is
 // not passed on, because the nodes would consume what the user types for the shell.
-func (c *Crowd) inputs(from io.Reader, fixed bool) (*inputs, error) {
+func (c *Group) inputs(from io.Reader, fixed bool) (*inputs, error) {
 	n := len(c.Nodes)
 	switch {
 	case from == nil || host.IsTerminal(from) || isNull(from):
@@ -86,7 +86,7 @@ func (c *Crowd) inputs(from io.Reader, fixed bool) (*inputs, error) {
 			Try("leave --parallel out, or say < /dev/null")
 	}
 	c.Parallel = max(c.Parallel, n)
-	return &inputs{copies: host.Copies(from, n)}, nil
+	return &inputs{copies: host.Tee(from, n)}, nil
 }
 
 func (p *inputs) of(i int) io.Reader {

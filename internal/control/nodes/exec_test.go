@@ -16,12 +16,12 @@ import (
 // from a terminal is not passed on.
 func TestInputs(t *testing.T) {
 	given := strings.NewReader("text")
-	crowd := func(n, parallel int) *Crowd { return &Crowd{Nodes: make([]*site.Node, n), Parallel: parallel} }
+	crowd := func(n, parallel int) *Group { return &Group{Nodes: make([]*site.Node, n), Parallel: parallel} }
 	one, err := crowd(1, 0).inputs(given, false)
 	if err != nil || one.of(0) != io.Reader(given) {
 		t.Errorf("one node reads %v (%v)", one, err)
 	}
-	if _, err := crowd(3, 2).inputs(given, true); problem.Exit(err) != int(problem.Usage) {
+	if _, err := crowd(3, 2).inputs(given, true); problem.ExitCode(err) != int(problem.Usage) {
 		t.Errorf("more nodes than may run at once: %v", err)
 	}
 	three := crowd(3, 2)

@@ -52,9 +52,9 @@ func validPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// A Way leads to a port of a node. It uses the instance that is live at the time of each
+// A NodePort leads to a port of a node. It uses the instance that is live at the time of each
 // connection.
-type Way struct {
+type NodePort struct {
 	Port      string
 	session   *control.Session
 	site      *site.Site
@@ -64,36 +64,36 @@ type Way struct {
 	lookedFor time.Time
 }
 
-// WayTo returns the way to NODE:PORT.
-func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
+// FindNodePort returns the way to NODE:PORT.
+func FindNodePort(c *control.Session, s *site.Site, target string) (*NodePort, error) {
 	name, port, ok := strings.Cut(target, ":")
 	if !ok || !validPort(port) {
 		return nil, problem.New(problem.Usage, "%q is not NODE:PORT", target).Try("orrery forward portal:80")
 	}
-	n, err := control.Declared(s, name)
+	n, err := control.DeclaredNode(s, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Way{Port: port, session: c, site: s, node: n}, nil
+	return &NodePort{Port: port, session: c, site: s, node: n}, nil
 }
 
-// In returns the runner of the node. It looks for the node again at most once a second, because a
+// Runner returns the runner of the node. It looks for the node again at most once a second, because a
 // switch may have replaced the instance.
-func (w *Way) In(ctx context.Context) (host.Runner, error) {
+func (w *NodePort) Runner(ctx context.Context) (host.Runner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.runner != nil && time.Since(w.lookedFor) < time.Second {
 		return w.runner, nil
 	}
 	var err error
-	w.runner, err = way.Into(ctx, w.session, w.site, w.node.Name)
+	w.runner, err = way.Runner(ctx, w.session, w.site, w.node.Name)
 	w.lookedFor = time.Now()
 	return w.runner, err
 }
 
 // Dial connects to the port from inside the node.
-func (w *Way) Dial(ctx context.Context) (net.Conn, error) {
-	in, err := w.In(ctx)
+func (w *NodePort) Dial(ctx context.Context) (net.Conn, error) {
+	in, err := w.Runner(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ func (w *Way) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Relay joins each connection accepted by l with one made by dial, until ctx ends. It calls told
+// Forward joins each connection accepted by l with one made by dial, until ctx ends. It calls told
 // with the result of each dial.
-func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error), told func(error)) {
+func Forward(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error), told func(error)) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -144,15 +144,15 @@ func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 			told(err)
 			if far != nil {
 				defer far.Close() //nolint:errcheck // all has been said
-				join(ctx, near, far)
+				splice(ctx, near, far)
 			}
 		})
 	}
 }
 
-// join copies data between two connections in both directions, until both sides have closed. A side
+// splice copies data between two connections in both directions, until both sides have closed. A side
 // that has closed its sending direction may still receive.
-func join(ctx context.Context, near, far net.Conn) {
+func splice(ctx context.Context, near, far net.Conn) {
 	end := func() {
 		for _, c := range []net.Conn{near, far} {
 			if tcp, ok := c.(*net.TCPConn); ok {

@@ -46,7 +46,7 @@ func relayed(t *testing.T, serve func(*net.TCPConn)) (address string, end func()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Relay(ctx, near, func(ctx context.Context) (net.Conn, error) {
+		Forward(ctx, near, func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", far.Addr().String())
 		}, func(err error) {
 			if err != nil {
@@ -175,11 +175,11 @@ func TestWayTo(t *testing.T) {
 		"portal": "not NODE:PORT", "portal:": "not NODE:PORT", "portal:0": "not NODE:PORT", "portal:http": "not NODE:PORT",
 		"portel:80": "did you mean portal?", ":80": "no node",
 	} {
-		if _, err := WayTo(&c, s, target); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := FindNodePort(&c, s, target); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", target, err)
 		}
 	}
-	if w, err := WayTo(&c, s, "portal:80"); err != nil || w.Port != "80" || w.node.Name != "portal" {
+	if w, err := FindNodePort(&c, s, "portal:80"); err != nil || w.Port != "80" || w.node.Name != "portal" {
 		t.Errorf("%+v %v", w, err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Moved node is a node that was moved to another host.
-type Moved struct {
+// A MovedNode node is a node that was moved to another host.
+type MovedNode struct {
 	Node string `json:"node"`
 	Host string `json:"host"`
 	// Quarantine is the release of the instance in quarantine that was moved along, or "" for the
@@ -27,9 +27,9 @@ type Moved struct {
 	Healthy float64 `json:"healthy,omitempty"`
 }
 
-// A Moving is the operation that moves nodes to other hosts. If it fails before a node was handed
+// A MoveOp is the operation that moves nodes to other hosts. If it fails before a node was handed
 // over, the node continues on its former host.
-type Moving struct {
+type MoveOp struct {
 	control.Plain
 	Session *control.Session
 	Site    *site.Site
@@ -39,25 +39,26 @@ type Moving struct {
 
 // Job returns the job that carries out the move. The operation do is the Moving itself, or embeds
 // it.
-func (m *Moving) Job(do control.Operation) *control.Job {
+func (m *MoveOp) Job(do control.Operation) *control.Job {
 	return &control.Job{Session: m.Session, Site: m.Site, Base: m.Site, Hosts: m.Fleet, Do: do}
 }
 
 // Plan returns the steps of the move.
-func (m *Moving) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
-	if err := m.Session.Call(m.Site).Releases(m.Fleet).Learn(ctx, beside(seen, m.To)); err != nil {
+func (m *MoveOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+	if err := m.Session.Connector(m.Site).Releases(m.Fleet).LoadReleases(ctx,
+		quarantinedReleases(seen, m.To)); err != nil {
 		return nil, err
 	}
 	p, err := plan.MoveNodes(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, m.To)
 	if err != nil {
 		return nil, err
 	}
-	return p, hosts.Joined(m.Site, seen, p)
+	return p, hosts.CheckColocated(m.Site, seen, p)
 }
 
 // Confirm asks for consent to stop the nodes for a moment if the site is in production.
-func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
-	disturbed := p.Disturbed()
+func (m *MoveOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+	disturbed := p.DisturbedNodes()
 	if len(disturbed) == 0 {
 		return false, nil
 	}
@@ -65,13 +66,13 @@ func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 }
 
 // Revert returns the steps by which nodes that were not handed over continue on their former hosts.
-func (m *Moving) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
+func (m *MoveOp) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
 	return plan.MoveBack(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, failed)
 }
 
-// beside returns the releases of moved nodes that are in quarantine, including nodes that are being
-// moved.
-func beside(seen []observe.Host, moves map[string]string) map[string]int {
+// quarantinedReleases returns the releases of moved nodes that are in quarantine, including nodes
+// that are being moved.
+func quarantinedReleases(seen []observe.Host, moves map[string]string) map[string]int {
 	all := map[string]int{}
 	see := func(n *observe.Node) {
 		if _, moved := moves[n.Name]; moved && n.Staged {
@@ -89,16 +90,16 @@ func beside(seen []observe.Host, moves map[string]string) map[string]int {
 	return all
 }
 
-// newMoving returns the operation that moves the selected nodes to a host.
-func newMoving(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*Moving, error) {
+// newMoveOp returns the operation that moves the selected nodes to a host.
+func newMoveOp(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*MoveOp, error) {
 	if _, ok := s.Host(to); !ok {
-		return nil, hosts.NoHost(s, to)
+		return nil, hosts.UnknownHostError(s, to)
 	}
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	m := &Moving{Session: c, Site: s, Fleet: f, To: map[string]string{}}
+	m := &MoveOp{Session: c, Site: s, Fleet: f, To: map[string]string{}}
 	for name := range chosen {
 		m.To[name] = to
 	}
@@ -106,8 +107,8 @@ func newMoving(ctx context.Context, c *control.Session, s *site.Site, selectors 
 }
 
 // Move moves the selected nodes to a host. It returns nil if they are there already.
-func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) ([]Moved, error) {
-	m, err := newMoving(ctx, c, s, selectors, to)
+func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) ([]MovedNode, error) {
+	m, err := newMoveOp(ctx, c, s, selectors, to)
 	if err != nil {
 		return nil, err
 	}
@@ -115,31 +116,31 @@ func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if r == nil {
 		return nil, err
 	}
-	return WhatMoved(r), err
+	return MovedNodes(r), err
 }
 
 // MovePlan returns the plan that Move would carry out.
 func MovePlan(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*plan.Plan,
 	error) {
-	m, err := newMoving(ctx, c, s, selectors, to)
+	m, err := newMoveOp(ctx, c, s, selectors, to)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.Seen(ctx, m.Fleet)
+	seen, err := c.Observe(ctx, m.Fleet)
 	if err != nil {
 		return nil, err
 	}
 	return m.Plan(ctx, seen)
 }
 
-// WhatMoved returns which nodes were moved in a run, and how long each was away.
-func WhatMoved(r *apply.Result) (all []Moved) {
+// MovedNodes returns which nodes were moved in a run, and how long each was away.
+func MovedNodes(r *apply.Result) (all []MovedNode) {
 	stopped, at := map[string]time.Time{}, map[string]int{}
 	for _, s := range r.Done {
 		t := r.Spans[s.N]
 		if of := s.Was; of != nil && of.Staged {
 			if s.Kind == plan.ReceiveNode {
-				all = append(all, Moved{Node: s.Subject, Host: s.Host, Quarantine: site.ReleaseName(of.Release)})
+				all = append(all, MovedNode{Node: s.Subject, Host: s.Host, Quarantine: site.ReleaseName(of.Release)})
 			}
 			continue
 		}
@@ -148,7 +149,7 @@ func WhatMoved(r *apply.Result) (all []Moved) {
 			stopped[s.Subject] = t.Began
 		case plan.ReceiveNode:
 			at[s.Subject] = len(all)
-			all = append(all, Moved{Node: s.Subject, Host: s.Host})
+			all = append(all, MovedNode{Node: s.Subject, Host: s.Host})
 		}
 		i, moved := at[s.Subject]
 		began, ran := stopped[s.Subject]

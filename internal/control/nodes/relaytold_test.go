@@ -18,7 +18,7 @@ func TestRelayTold(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		l, told, over := listener(t), make(chan error, 1), make(chan struct{})
 		go func() {
-			Relay(ctx, l, func(ctx context.Context) (net.Conn, error) {
+			Forward(ctx, l, func(ctx context.Context) (net.Conn, error) {
 				if c.interrupted {
 					end()
 					<-ctx.Done()

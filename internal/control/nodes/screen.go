@@ -17,12 +17,12 @@ import (
 
 // ScreenOf returns the screen of a running node.
 func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Screen, error) {
-	h, n, err := thereOf(ctx, c, s, name)
+	h, n, err := existingNode(ctx, c, s, name)
 	if err != nil {
 		return nil, err
 	}
 	if !n.Runs() {
-		return nil, way.NotRunning(name)
+		return nil, way.NotRunningError(name)
 	}
 	return h.Nodes.Screen(&n.Node)
 }
@@ -37,7 +37,7 @@ func ListenForCaller(name string) (net.Listener, error) {
 	path := filepath.Join(dir, name)
 	l, err := net.Listen("unix", path)
 	if err == nil {
-		err = give(dir, path)
+		err = chownToCaller(dir, path)
 	}
 	if err != nil {
 		if l != nil {
@@ -46,11 +46,11 @@ func ListenForCaller(name string) (net.Listener, error) {
 		return nil, problem.New(problem.Failed, "cannot listen for viewers").At(path).
 			Because(errors.Join(err, os.Remove(dir)))
 	}
-	return inDirectory{l, dir}, nil
+	return socketListener{l, dir}, nil
 }
 
-// give makes the caller the owner of a socket. Its directory can be changed only by root.
-func give(dir, socket string) error {
+// chownToCaller makes the caller the owner of a socket. Its directory can be changed only by root.
+func chownToCaller(dir, socket string) error {
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return err
 	}
@@ -64,13 +64,13 @@ func give(dir, socket string) error {
 	return os.Chmod(dir, 0o711)
 }
 
-// inDirectory is a listener with a socket in a directory of its own.
-type inDirectory struct {
+// socketListener is a listener with a socket in a directory of its own.
+type socketListener struct {
 	net.Listener
 	dir string
 }
 
-func (l inDirectory) Close() error {
+func (l socketListener) Close() error {
 	err := l.Listener.Close()
 	return errors.Join(err, os.RemoveAll(l.dir))
 }

@@ -25,29 +25,29 @@ type Work struct{}
 
 // CatchUp carries out overdue work before a site is changed.
 func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return err
 	}
 	ended, again := false, false // a trial of the site has ended, or is watched again
-	for _, l := range lapses(ctx, c, unattended.Punctual) {
+	for _, l := range lapses(ctx, c, unattended.StartGrace) {
 		// Do not wait for overdue work of another site, or of a twin that another process is
 		// changing.
 		name, _, _ := strings.Cut(l.Key, ".")
-		wait := name == s.Name && !host.Held(c.Dirs.Lock(l.Key))
-		switch err := mend(ctx, c, &l, wait); {
+		wait := name == s.Name && !host.IsLocked(c.Dirs.Lock(l.Key))
+		switch err := resumePlan(ctx, c, &l, wait); {
 		case err != nil:
 			c.Trouble(l.Key, err)
 		case l.Key != s.Key() || !wait:
-		case l.Overdue() && l.Trigger == apply.AtExpiry:
-			return expired(s, l.At)
+		case l.Overdue() && l.Trigger == apply.TriggerExpiry:
+			return expiredError(s, l.At)
 		default:
-			ended, again = ended || l.Overdue(), again || l.Trigger == apply.OnTrial
+			ended, again = ended || l.Overdue(), again || l.Trigger == apply.TriggerTrial
 		}
 	}
 	if r, known := c.Known.Twin(s.Key()); known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
-		return expired(s, r.Expires)
+		return expiredError(s, r.Expires)
 	}
-	if !c.Call(s).Judges() { // each host watches its trial on its own
+	if !c.Connector(s).DecidesTrials() { // each host watches its trial on its own
 		return nil
 	}
 	r, err := f.Records().Read(ctx)
@@ -57,20 +57,20 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 		return nil // its nodes come up first
 	}
 	if err == nil && r.Trial != nil && again {
-		releases.TellTrial(c, s, r.Trial)
+		releases.ReportTrial(c, s, r.Trial)
 	}
 	if err != nil || !ended {
 		return err
 	}
-	return c.Call(s).Releases(f).LearnLive(ctx)
+	return c.Connector(s).Releases(f).LoadLive(ctx)
 }
 
-// expired returns the error that a twin has expired. Other hosts may still be destroying their
+// expiredError returns the error that a twin has expired. Other hosts may still be destroying their
 // parts.
-func expired(s *site.Site, at time.Time) error {
-	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, humanize.Clock(at)).At(s.Key())
-	if len(hosts.Elsewhere(s)) > 0 {
-		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, humanize.Clock(at))
+func expiredError(s *site.Site, at time.Time) error {
+	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, humanize.Time(at)).At(s.Key())
+	if len(hosts.RemoteNames(s)) > 0 {
+		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, humanize.Time(at))
 		return p.Try("orrery twin destroy %s ends the rest at once", s.Twin)
 	}
 	return p.Try("orrery twin create makes another")
@@ -81,37 +81,37 @@ func lapses(ctx context.Context, c *control.Session, just time.Duration) []unatt
 	return unattended.Lapses(ctx, c.Local(), c.Dirs, just, c.Trouble)
 }
 
-// mend carries out a plan that is overdue, if wait is set. Otherwise it starts a process that waits
+// resumePlan carries out a plan that is overdue, if wait is set. Otherwise it starts a process that waits
 // for the plan.
-func mend(ctx context.Context, c *control.Session, l *unattended.Lapse, wait bool) error {
+func resumePlan(ctx context.Context, c *control.Session, l *unattended.Lapse, wait bool) error {
 	if !l.Overdue() || !wait {
-		return l.Mend(ctx, c.Local())
+		return l.Resume(ctx, c.Local())
 	}
-	err := control.Unattended(c, l.Key).Run(ctx, l.Trigger, unattended.Late)
-	if problem.Exit(err) == int(problem.Reverted) {
+	err := control.Unattended(c, l.Key).Run(ctx, l.Trigger, unattended.OverduePart)
+	if problem.ExitCode(err) == int(problem.Reverted) {
 		c.Trouble(l.Key, err) // this is the expected end
 		return nil
 	}
 	return err
 }
 
-// WaitAgain starts a waiting process for each plan of this machine that has none. A host calls it
+// RestartWaiters starts a waiting process for each plan of this machine that has none. A host calls it
 // when another host connects.
-func WaitAgain(ctx context.Context, c *control.Session) {
-	for _, l := range lapses(ctx, c, unattended.Punctual) {
-		if err := l.Mend(ctx, c.Local()); err != nil {
+func RestartWaiters(ctx context.Context, c *control.Session) {
+	for _, l := range lapses(ctx, c, unattended.StartGrace) {
+		if err := l.Resume(ctx, c.Local()); err != nil {
 			c.Trouble(l.Key, err)
 		}
 	}
 }
 
-// Forgotten returns when a twin expires, if no process waits for that.
-func Forgotten(c *control.Session, key string) (at time.Time, ok bool) {
+// UnwatchedExpiry returns when a twin expires, if no process waits for that.
+func UnwatchedExpiry(c *control.Session, key string) (at time.Time, ok bool) {
 	if !strings.Contains(key, ".") {
 		return at, false
 	}
-	for _, l := range lapses(context.Background(), c, unattended.Punctual) {
-		if l.Planned == (apply.Planned{Key: key, Trigger: apply.AtExpiry}) {
+	for _, l := range lapses(context.Background(), c, unattended.StartGrace) {
+		if l.PlanID == (apply.PlanID{Key: key, Trigger: apply.TriggerExpiry}) {
 			return l.At, true
 		}
 	}
@@ -122,7 +122,7 @@ func Forgotten(c *control.Session, key string) (at time.Time, ok bool) {
 // the nodes are up again after a reboot, or if a former version stored no plan. The remaining time
 // is converted to the clock of this boot.
 func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
-	if !c.Call(s).Judges() { // each host watches its trial on its own
+	if !c.Connector(s).DecidesTrials() { // each host watches its trial on its own
 		return nil
 	}
 	f, err := c.Hosts(ctx, s)
@@ -135,10 +135,10 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		return err
 	}
 	now := host.Now()
-	if _, err := apply.ReadUnattended(c.Dirs, s.Key(), apply.OnTrial); err == nil && r.Trial.Boot == now.Boot {
+	if _, err := apply.ReadUnattended(c.Dirs, s.Key(), apply.TriggerTrial); err == nil && r.Trial.Boot == now.Boot {
 		return nil
 	}
-	letGo, err := c.WithoutOverdue().Hold(ctx, s, f)
+	letGo, err := c.WithoutOverdue().LockSite(ctx, s, f)
 	if err != nil {
 		return err
 	}
@@ -146,19 +146,19 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	if r, err = f.Records().Read(ctx); err != nil || r.Trial == nil {
 		return err
 	}
-	left := r.Trial.Left(now)
+	left := r.Trial.Remaining(now)
 	if left <= 0 {
-		r.Trial.Failed = unattended.Missed
+		r.Trial.Failed = unattended.ReasonUnwatched
 	}
-	r.Trial.Begin(now, left)
+	r.Trial.SetDeadline(now, left)
 	if err := f.Records().Write(ctx, r); err != nil {
 		return err
 	}
-	releases.TellTrial(c, s, r.Trial)
-	if err := c.Call(s).Releases(f).Learn(ctx, r.Trial.Back); err != nil {
+	releases.ReportTrial(c, s, r.Trial)
+	if err := c.Connector(s).Releases(f).LoadReleases(ctx, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = unattended.SaveRollbackPlans(ctx, c.Call(s), f, r.Trial, f.Views().Sites())
+	_, err = unattended.SaveRollbackPlans(ctx, c.Connector(s), f, r.Trial, f.Views().Sites())
 	return err
 }
 
@@ -170,7 +170,7 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 		if l.At.IsZero() { // its nodes come up first
 			continue
 		}
-		if err := mend(ctx, c, &l, true); err != nil {
+		if err := resumePlan(ctx, c, &l, true); err != nil {
 			c.Trouble(l.Key, err)
 			_, name, _ := strings.Cut(l.Key, ".")
 			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time",
@@ -180,13 +180,13 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 	return all
 }
 
-// ResumeAlone brings up this host's part of sites on several hosts, from its own records, and
+// ResumeHost brings up this host's part of sites on several hosts, from its own records, and
 // returns their keys. It also resumes watching their trials.
-func ResumeAlone(ctx context.Context, c *control.Session) (keys []string, err error) {
+func ResumeHost(ctx context.Context, c *control.Session) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
 	keys, err = unattended.Resume(ctx, c.Dirs, func(key string) *unattended.Host { return control.Unattended(c, key) })
-	WaitAgain(ctx, c)
+	RestartWaiters(ctx, c)
 	return keys, err
 }

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Of returns a picture of the selected nodes: their current state if the site is up, or else their
+// Draw returns a picture of the selected nodes: their current state if the site is up, or else their
 // declaration. Hidden reports that the site is up and the caller may not see the state of its
 // nodes. Silent is the error of hosts that do not answer.
-func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture,
+func Draw(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture,
 	hidden bool, silent, err error) {
 	p = graph.Picture{Site: s, Host: hostName(s)}
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {
@@ -29,10 +29,10 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	switch {
 	case declared:
 		return p, false, nil, nil
-	case c.AllowedOn(s) != nil:
+	case c.CheckAllowedOn(s) != nil:
 		return p, up, nil, nil
 	}
-	silent, err = see(ctx, c, &p, selectors, up)
+	silent, err = addState(ctx, c, &p, selectors, up)
 	return p, false, silent, err
 }
 
@@ -47,10 +47,11 @@ func hostName(s *site.Site) string {
 	return ""
 }
 
-// see adds the state of the live nodes to a picture. If there are no nodes, and this machine has no
+// addState adds the state of the live nodes to a picture. If there are no nodes, and this machine has no
 // marker that the site is up, the picture stays as declared. Markers on other machines are not
 // visible here.
-func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent, err error) {
+func addState(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent,
+	err error) {
 	r, err := status.Read(ctx, c, p.Site, selectors)
 	if err != nil {
 		return nil, err
@@ -58,21 +59,21 @@ func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []
 	if !up && !slices.ContainsFunc(r.Nodes, func(n status.Node) bool { return n.State != status.Absent }) {
 		return r.Silent, nil
 	}
-	p.Nodes, p.Seen, p.Silent = nil, map[string]graph.Look{}, r.Unknown()
+	p.Nodes, p.Seen, p.Silent = nil, map[string]graph.NodeState{}, r.Unknown()
 	for i, each := range r.Nodes {
 		look := p.Seen[each.Node]
 		if each.Quarantine { // it follows the live instance
 			look.Beside = append(look.Beside, "release "+strconv.Itoa(each.Release)+" in quarantine, "+each.State)
 		} else {
-			p.Nodes, look = append(p.Nodes, placed(r.Declared(i), each.Host)), lookOf(each)
+			p.Nodes, look = append(p.Nodes, onHost(r.Declared(i), each.Host)), lookOf(each)
 		}
 		p.Seen[each.Node] = look
 	}
 	return r.Silent, nil
 }
 
-// placed returns a node with its actual host, or none if host is "-".
-func placed(n *site.Node, host string) *site.Node {
+// onHost returns a node with its actual host, or none if host is "-".
+func onHost(n *site.Node, host string) *site.Node {
 	on := *n
 	if on.Host = host; host == "-" {
 		on.Host = ""
@@ -81,22 +82,22 @@ func placed(n *site.Node, host string) *site.Node {
 }
 
 // lookOf returns the look of a node in a picture.
-func lookOf(r status.Node) graph.Look {
+func lookOf(r status.Node) graph.NodeState {
 	switch {
 	case r.State == status.Absent:
-		return graph.Look{Health: graph.Absent, Word: r.State}
+		return graph.NodeState{Health: graph.Absent, Word: r.State}
 	case r.State == status.Unknown:
-		return graph.Look{Health: graph.Doubtful, Word: r.State}
-	case r.State != "running" && r.Good():
-		return graph.Look{Health: graph.Off, Word: r.State}
+		return graph.NodeState{Health: graph.Warning, Word: r.State}
+	case r.State != "running" && r.IsGood():
+		return graph.NodeState{Health: graph.Off, Word: r.State}
 	case r.State != "running":
-		return graph.Look{Health: graph.Bad, Word: r.State, Detail: r.Detail}
-	case r.Good() && r.Health == "-":
-		return graph.Look{Health: graph.Good, Word: r.State}
-	case r.Good():
-		return graph.Look{Health: graph.Good, Word: r.Health}
+		return graph.NodeState{Health: graph.Bad, Word: r.State, Detail: r.Detail}
+	case r.IsGood() && r.Health == "-":
+		return graph.NodeState{Health: graph.Good, Word: r.State}
+	case r.IsGood():
+		return graph.NodeState{Health: graph.Good, Word: r.Health}
 	case r.Health == status.Unhealthy:
-		return graph.Look{Health: graph.Bad, Word: r.Health, Detail: r.Detail}
+		return graph.NodeState{Health: graph.Bad, Word: r.Health, Detail: r.Detail}
 	}
-	return graph.Look{Health: graph.Doubtful, Word: r.Health, Detail: r.Detail}
+	return graph.NodeState{Health: graph.Warning, Word: r.Health, Detail: r.Detail}
 }

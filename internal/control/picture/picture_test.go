@@ -13,17 +13,17 @@ import (
 func TestLook(t *testing.T) {
 	for _, c := range []struct {
 		state, health string
-		want          graph.Look
+		want          graph.NodeState
 	}{
-		{"running", "healthy", graph.Look{Health: graph.Good, Word: "healthy"}},
-		{"running", "-", graph.Look{Health: graph.Good, Word: "running"}},
-		{"running", status.Unhealthy, graph.Look{Health: graph.Bad, Word: "unhealthy", Detail: "why"}},
-		{"running", status.Drifted, graph.Look{Health: graph.Doubtful, Word: "drifted", Detail: "why"}},
-		{"stopped", "off", graph.Look{Health: graph.Off, Word: "stopped"}},
-		{"stopped", "-", graph.Look{Health: graph.Bad, Word: "stopped", Detail: "why"}},
-		{"frozen", "healthy", graph.Look{Health: graph.Bad, Word: "frozen", Detail: "why"}},
-		{status.Absent, "-", graph.Look{Health: graph.Absent, Word: status.Absent}},
-		{status.Unknown, status.Unknown, graph.Look{Health: graph.Doubtful, Word: status.Unknown}},
+		{"running", "healthy", graph.NodeState{Health: graph.Good, Word: "healthy"}},
+		{"running", "-", graph.NodeState{Health: graph.Good, Word: "running"}},
+		{"running", status.Unhealthy, graph.NodeState{Health: graph.Bad, Word: "unhealthy", Detail: "why"}},
+		{"running", status.Drifted, graph.NodeState{Health: graph.Warning, Word: "drifted", Detail: "why"}},
+		{"stopped", "off", graph.NodeState{Health: graph.Off, Word: "stopped"}},
+		{"stopped", "-", graph.NodeState{Health: graph.Bad, Word: "stopped", Detail: "why"}},
+		{"frozen", "healthy", graph.NodeState{Health: graph.Bad, Word: "frozen", Detail: "why"}},
+		{status.Absent, "-", graph.NodeState{Health: graph.Absent, Word: status.Absent}},
+		{status.Unknown, status.Unknown, graph.NodeState{Health: graph.Warning, Word: status.Unknown}},
 	} {
 		if got := lookOf(status.Node{State: c.state, Health: c.health, Detail: "why"}); got.Health != c.want.Health ||
 			got.Word != c.want.Word || got.Detail != c.want.Detail {

@@ -31,20 +31,20 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// intact reports whether a file exists and has the given digest.
-func intact(path, digest string) (bool, error) {
+// isIntact reports whether a file exists and has the given digest.
+func isIntact(path, digest string) (bool, error) {
 	actual, err := digestOf(path)
 	return actual != "" && actual == digest, err
 }
 
-// taken is the prefix of temporary files for copies into the mirror.
-const taken = ".taken-"
+// tmpPrefix is the prefix of temporary files for copies into the mirror.
+const tmpPrefix = ".taken-"
 
-// take copies a file from a tree that a container writes to into the mirror. It returns the digest
+// importFile copies a file from a tree that a container writes to into the mirror. It returns the digest
 // of the file, or "" if there is no such file, or if its digest differs from want ("" accepts any).
 // It copies the file because a process in the container may still have it open and change it later.
 // It syncs the copy before renaming it, so that the name never refers to a partial file.
-func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, bytes int64, err error) {
+func (m *Mirror) importFile(from *tree.Root, name, to, want string) (digest string, bytes int64, err error) {
 	f, err := from.OpenFile(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOTDIR) {
 		return "", 0, nil
@@ -53,7 +53,7 @@ func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, by
 		return "", 0, err
 	}
 	defer f.Close()
-	fresh, err := os.CreateTemp(m.Dir, taken+"*")
+	fresh, err := os.CreateTemp(m.Dir, tmpPrefix+"*")
 	if err != nil {
 		return "", 0, err
 	}

@@ -38,7 +38,7 @@ func readDebs(archive string) (*debs, error) {
 			return nil, err
 		}
 		suite := strings.Split(strings.TrimPrefix(file, filepath.Join(archive, "dists")+"/"), "/")[0]
-		for pkg, p := range offers(string(text), architecture()) {
+		for pkg, p := range parseOffers(string(text), architecture()) {
 			d.add(suite, pkg, p)
 		}
 	}
@@ -63,14 +63,14 @@ func (d *debs) add(suite string, pkg Package, p paragraph) {
 	d.known[suite][pkg] = p
 }
 
-// missing returns the packages that the mirror lacks, or whose files differ from the index. It
+// missingDebs returns the packages that the mirror lacks, or whose files differ from the index. It
 // removes damaged files.
-func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
+func (d *debs) missingDebs(suite string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, pkg := range packages {
 		p, known := d.known[suite][pkg]
 		if known {
-			whole, err := intact(filepath.Join(d.archive, filepath.Clean("/"+p["filename"])), p["sha256"])
+			whole, err := isIntact(filepath.Join(d.archive, filepath.Clean("/"+p["filename"])), p["sha256"])
 			if err != nil {
 				return nil, err
 			}
@@ -91,16 +91,16 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 	for i, p := range missing {
 		names[i] = p.Name
 	}
-	text, err := r.Store.Cache.Offered(ctx, in, n.layer.distribution(), names, r.Log)
+	text, err := r.Store.Cache.Available(ctx, in, n.layer.distribution(), names, r.Log)
 	if err != nil {
 		return nil, err
 	}
-	offered := offers(string(text), architecture())
+	offered := parseOffers(string(text), architecture())
 	var fetch []string
 	for _, pkg := range missing {
 		p, ok := offered[pkg]
 		if !ok {
-			p, ok = r.kept(ctx, n.layer.Suite, pkg)
+			p, ok = r.findStored(ctx, n.layer.Suite, pkg)
 		}
 		if !ok {
 			if !n.layer.Imported {
@@ -108,7 +108,7 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 			}
 			continue
 		}
-		placed, err := r.place(n.layer.Suite, pkg, p)
+		placed, err := r.placeDeb(n.layer.Suite, pkg, p)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 	for _, text := range fetch {
 		name, version, _ := strings.Cut(text, "=")
 		pkg := Package{name, version}
-		if placed, err := r.place(n.layer.Suite, pkg, offered[pkg]); err != nil || !placed {
+		if placed, err := r.placeDeb(n.layer.Suite, pkg, offered[pkg]); err != nil || !placed {
 			lost = append(lost, text)
 			if err != nil {
 				return lost, err
@@ -135,12 +135,12 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 	return lost, nil
 }
 
-// place puts a package into the pool if a file with the archive's digest is available on this host.
-func (r *run) place(suite string, pkg Package, p paragraph) (bool, error) {
+// placeDeb puts a package into the pool if a file with the archive's digest is available on this host.
+func (r *run) placeDeb(suite string, pkg Package, p paragraph) (bool, error) {
 	arch := p["architecture"]
 	inPool := poolPath(suite, pkg.Name, pkg.Version, arch)
 	to := filepath.Join(r.apt(), inPool)
-	whole, err := intact(to, p["sha256"])
+	whole, err := isIntact(to, p["sha256"])
 	if err != nil || p["sha256"] == "" || !architectureName().MatchString(arch) {
 		return false, err
 	}
@@ -152,7 +152,7 @@ func (r *run) place(suite string, pkg Package, p paragraph) (bool, error) {
 		if whole {
 			break
 		}
-		bytes, err := r.takeFrom(source.dir, file, to, p["sha256"])
+		bytes, err := r.importFrom(source.dir, file, to, p["sha256"])
 		if err != nil {
 			return false, err
 		}
@@ -164,13 +164,13 @@ func (r *run) place(suite string, pkg Package, p paragraph) (bool, error) {
 	if whole {
 		entry := maps.Clone(p)
 		entry["filename"] = inPool
-		r.debs.note(suite, pkg, entry)
+		r.debs.addPooled(suite, pkg, entry)
 	}
 	return whole, nil
 }
 
-// takeFrom copies a file from a directory, if it exists and has the digest, and returns its size.
-func (m *Mirror) takeFrom(dir, file, to, digest string) (int64, error) {
+// importFrom copies a file from a directory, if it exists and has the digest, and returns its size.
+func (m *Mirror) importFrom(dir, file, to, digest string) (int64, error) {
 	from, err := tree.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -179,15 +179,15 @@ func (m *Mirror) takeFrom(dir, file, to, digest string) (int64, error) {
 		return 0, err
 	}
 	defer from.Close()
-	_, bytes, err := m.take(from, file, to, digest)
+	_, bytes, err := m.importFile(from, file, to, digest)
 	if err == nil && bytes > 0 && dir == m.incoming() {
 		err = from.Remove(file)
 	}
 	return bytes, err
 }
 
-// note adds a package in the pool to the new index.
-func (d *debs) note(suite string, pkg Package, p paragraph) {
+// addPooled adds a package in the pool to the new index.
+func (d *debs) addPooled(suite string, pkg Package, p paragraph) {
 	d.add(suite, pkg, p)
 	d.changed = true
 	if d.overrides[suite] == nil {
@@ -198,10 +198,10 @@ func (d *debs) note(suite string, pkg Package, p paragraph) {
 	}
 }
 
-// kept looks for a package that has left its archive, in what the builders or an earlier run
+// findStored looks for a package that has left its archive, in what the builders or an earlier run
 // stored. apt verified the package when it was fetched. Now only the package itself can show
 // whether it is complete.
-func (m *Mirror) kept(ctx context.Context, suite string, pkg Package) (paragraph, bool) {
+func (m *Mirror) findStored(ctx context.Context, suite string, pkg Package) (paragraph, bool) {
 	for _, arch := range []string{architecture(), "all"} {
 		for _, file := range []string{
 			filepath.Join(m.apt(), poolPath(suite, pkg.Name, pkg.Version, arch)),
@@ -211,7 +211,7 @@ func (m *Mirror) kept(ctx context.Context, suite string, pkg Package) (paragraph
 			if err != nil || digest == "" {
 				continue
 			}
-			if own := paragraphs(fieldsOf(ctx, file)); len(own) == 1 && own[0].is() == pkg {
+			if own := paragraphs(fieldsOf(ctx, file)); len(own) == 1 && own[0].pkg() == pkg {
 				p := own[0].paragraph
 				p["sha256"] = digest
 				return p, true

@@ -27,17 +27,17 @@ const (
 	agentPause = 100 * time.Millisecond
 )
 
-// agentGone are words in gpg's errors by which it reports that the agent has ended (gpg-error(1)).
-var agentGone = []string{"agent", "Broken pipe", "End of file", "Connection reset", "Connection refused"}
+// agentEndedMessages are words in gpg's errors by which it reports that the agent has ended (gpg-error(1)).
+var agentEndedMessages = []string{"agent", "Broken pipe", "End of file", "Connection reset", "Connection refused"}
 
 // lock lets one process at a time use the keys, because each process ends the agent when it is
 // done.
 func (k keyring) lock(ctx context.Context) (*host.Lock, error) {
-	return host.TakeLockWithin(ctx, keysTimeout, string(k)+".lock", host.NewHolder("root", "orrery mirror pull"))
+	return host.TakeLockWithin(ctx, keyLockTimeout, string(k)+".lock", host.NewHolder("root", "orrery mirror pull"))
 }
 
-// keysTimeout is the time limit for waiting for the keys.
-const keysTimeout = 5 * time.Minute
+// keyLockTimeout is the time limit for waiting for the keys.
+const keyLockTimeout = 5 * time.Minute
 
 // gpgTo runs gpg with the mirror's own keys, not the user's. The agent ends with gpg, so that no
 // process is left.
@@ -49,7 +49,7 @@ func (k keyring) gpgTo(ctx context.Context, out io.Writer, args ...string) error
 		err = host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...),
 			Env: []string{"LC_ALL=C"}, Stdout: out}, nil)
 		_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", string(k), "--kill", "all").Run()
-		if err == nil || !saysAny(err.Error(), agentGone) || host.Pause(ctx, agentPause) != nil {
+		if err == nil || !containsAny(err.Error(), agentEndedMessages) || host.Sleep(ctx, agentPause) != nil {
 			break
 		}
 	}
@@ -59,7 +59,7 @@ func (k keyring) gpgTo(ctx context.Context, out io.Writer, args ...string) error
 	return nil
 }
 
-func saysAny(text string, words []string) bool {
+func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 

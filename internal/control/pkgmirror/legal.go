@@ -16,15 +16,15 @@ var (
 	architectureName = pattern.New(`^[a-z0-9][a-z0-9-]{0,31}$`)
 )
 
-func legalDebian(p Package) bool {
+func validDebian(p Package) bool {
 	return debianName().MatchString(p.Name) && debianVersion().MatchString(p.Version)
 }
-func legalPython(p Package) bool {
+func validPython(p Package) bool {
 	return pythonName().MatchString(p.Name) && pythonVersion().MatchString(p.Version)
 }
 
-// legalNeeds returns an error if a package has an invalid name or version.
-func legalNeeds(all []need) error {
+// validateNeeds returns an error if a package has an invalid name or version.
+func validateNeeds(all []need) error {
 	wrong := func(n need, p Package) error {
 		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is not a name and version",
 			n.layer.Title, p).
@@ -32,12 +32,12 @@ func legalNeeds(all []need) error {
 	}
 	for _, n := range all {
 		for _, p := range n.debian {
-			if !legalDebian(p) {
+			if !validDebian(p) {
 				return wrong(n, p)
 			}
 		}
 		for _, p := range n.python {
-			if !legalPython(p) {
+			if !validPython(p) {
 				return wrong(n, p)
 			}
 		}

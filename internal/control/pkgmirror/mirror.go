@@ -39,19 +39,19 @@ type Mirror struct {
 // Upstream returns where packages come from if not from the mirror itself. It drops the parts of
 // [mirror] that refer to its directory.
 func Upstream(m site.Mirror, dir string) site.Mirror {
-	if inside(m.Apt, dir) {
+	if isInside(m.Apt, dir) {
 		m.Apt, m.Key = "", nil
 	}
-	if inside(m.Security, dir) {
+	if isInside(m.Security, dir) {
 		m.Security = ""
 	}
-	if inside(m.PyPI, dir) {
+	if isInside(m.PyPI, dir) {
 		m.PyPI = ""
 	}
 	return m
 }
 
-func inside(uri, dir string) bool {
+func isInside(uri, dir string) bool {
 	at, ok := access.LocalDir(uri)
 	if !ok {
 		return false
@@ -69,13 +69,13 @@ func (m *Mirror) apt() string      { return filepath.Join(m.Dir, "apt") }
 func (m *Mirror) simple() string   { return filepath.Join(m.Dir, "pypi", "simple") }
 func (m *Mirror) incoming() string { return filepath.Join(m.Dir, ".incoming") }
 
-// hold prevents other processes from writing to the directory at the same time. The kernel releases
+// lockDir prevents other processes from writing to the directory at the same time. The kernel releases
 // the lock when the process ends.
-func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
+func (m *Mirror) lockDir(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(m.incoming(), 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := host.TryLock(filepath.Join(m.Dir, ".lock"), host.Alone)
+	lock, err := host.TryLock(filepath.Join(m.Dir, ".lock"), host.Exclusive)
 	if errors.Is(err, host.ErrHeld) {
 		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
 	}
@@ -91,7 +91,7 @@ func (m *Mirror) hold(ctx context.Context) (release func(), err error) {
 
 // clear removes what killed runs left, even if there is nothing to fetch.
 func (m *Mirror) clear() error {
-	for _, pattern := range []string{filepath.Join(m.Dir, taken+"*"), filepath.Join(m.apt(), unpublished+"*")} {
+	for _, pattern := range []string{filepath.Join(m.Dir, tmpPrefix+"*"), filepath.Join(m.apt(), unpublishedPrefix+"*")} {
 		left, err := filepath.Glob(pattern)
 		if err != nil {
 			return err

@@ -27,12 +27,12 @@ func TestFileOf(t *testing.T) {
 		"index.html":                                          {},
 		"broken.whl":                                          {},
 	} {
-		got, ok := fileOf(file)
+		got, ok := packageOfFile(file)
 		if got != want || ok != (want.Name != "") {
 			t.Errorf("%s: %v, %t", file, got, ok)
 		}
 	}
-	if !same("1.0+local.1", "1.0_local.1") || same("1.0", "1.0.1") {
+	if !sameVersion("1.0+local.1", "1.0_local.1") || sameVersion("1.0", "1.0.1") {
 		t.Error("versions are not compared as they are written in names of files")
 	}
 }
@@ -52,7 +52,7 @@ func TestFits(t *testing.T) {
 		{"a-1-cp311-cp311-manylinux2014_aarch64.whl", false},
 		{"a-1-py2-none-any.whl", false},
 	} {
-		if fits(test.file, "3.11", "x86_64") != test.want {
+		if isInstallable(test.file, "3.11", "x86_64") != test.want {
 			t.Errorf("%s: %t", test.file, !test.want)
 		}
 	}
@@ -103,7 +103,7 @@ Filename: pool/main/t/tzdata/tzdata_2024a_all.deb
 `
 
 func TestOffers(t *testing.T) {
-	all := offers(index, "amd64")
+	all := parseOffers(index, "amd64")
 	if len(all) != 2 || all[Package{"bash", "5.2-2"}]["priority"] != "required" ||
 		all[Package{"bash", "5.2-2"}]["filename"] != "pool/main/b/bash/bash_5.2-2_amd64.deb" {
 		t.Errorf("got %v", all)
@@ -157,7 +157,7 @@ func TestNeeds(t *testing.T) {
 	if want := []Package{{"setuptools", "70.0"}, {"typing-extensions", "4.16.0"}}; !slices.Equal(all[1].python, want) {
 		t.Errorf("Python: %v", all[1].python)
 	}
-	if debian, python := distinct(append(all, all...)); debian != 5 || python != 2 {
+	if debian, python := countDistinct(append(all, all...)); debian != 5 || python != 2 {
 		t.Errorf("counted %d and %d", debian, python)
 	}
 }
@@ -173,12 +173,12 @@ func TestSuites(t *testing.T) {
 
 func TestPinned(t *testing.T) {
 	const pins = "Typing_Extensions==4.16.0 \\\n--hash=sha256:aa \\\n--hash=sha256:bb\nsix==1.16.0 --hash=sha256:cc\nfoo[bar]==1\n"
-	lines, hashed := pinned(pins, []Package{{"typing-extensions", "4.16.0"}, {"foo", "1"}})
+	lines, hashed := pinnedRequirements(pins, []Package{{"typing-extensions", "4.16.0"}, {"foo", "1"}})
 	if want := []string{"Typing_Extensions==4.16.0 --hash=sha256:aa --hash=sha256:bb",
 		"foo[bar]==1"}; !slices.Equal(lines, want) || !hashed {
 		t.Errorf("got %q, %t", lines, hashed)
 	}
-	if lines, hashed := pinned("six==1.16.0\n", []Package{{"six", "1.16.0"}}); len(lines) != 1 || hashed {
+	if lines, hashed := pinnedRequirements("six==1.16.0\n", []Package{{"six", "1.16.0"}}); len(lines) != 1 || hashed {
 		t.Errorf("got %q, %t", lines, hashed)
 	}
 }
@@ -225,7 +225,7 @@ func TestWheels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var done Pulled
+	var done Result
 	if err := (&run{Mirror: m, wheels: w, done: &done}).placeWheels(); err != nil || done.Fetched != 3 {
 		t.Fatal(done, err)
 	}
@@ -275,26 +275,26 @@ func TestWheels(t *testing.T) {
 // TestHold: two processes cannot write at the same time.
 func TestHold(t *testing.T) {
 	m := &Mirror{Dir: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(m.Dir, taken+"1"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.Dir, tmpPrefix+"1"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(m.apt(), unpublished+"1", "bookworm"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(m.apt(), unpublishedPrefix+"1", "bookworm"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	release, err := m.hold(context.Background())
+	release, err := m.lockDir(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{filepath.Join(m.Dir, taken+"*"), filepath.Join(m.apt(), unpublished+"*")} {
+	for _, pattern := range []string{filepath.Join(m.Dir, tmpPrefix+"*"), filepath.Join(m.apt(), unpublishedPrefix+"*")} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left are %v", left)
 		}
 	}
-	if _, err := m.hold(context.Background()); err == nil {
+	if _, err := m.lockDir(context.Background()); err == nil {
 		t.Error("held twice")
 	}
 	release()
-	if release, err = m.hold(context.Background()); err != nil {
+	if release, err = m.lockDir(context.Background()); err != nil {
 		t.Error(err)
 	} else {
 		release()
@@ -322,7 +322,7 @@ func TestIncomingOfStrangers(t *testing.T) {
 			must(os.Remove(filepath.Join(in, "wheels")))
 			must(os.Symlink(outside, filepath.Join(in, "wheels")))
 		},
-		"a link for the list": func(in string) { must(os.Symlink(mine, filepath.Join(in, wanted))) },
+		"a link for the list": func(in string) { must(os.Symlink(mine, filepath.Join(in, wantedName))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
@@ -333,8 +333,8 @@ func TestIncomingOfStrangers(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				var pulled Pulled
-				_ = m.want([]byte("six==1.16.0\n"))
+				var pulled Result
+				_ = m.writeWanted([]byte("six==1.16.0\n"))
 				if _ = (&run{Mirror: m, wheels: w, done: &pulled}).placeWheels(); pulled.Fetched > 0 {
 					t.Errorf("%d were taken", pulled.Fetched)
 				}
@@ -366,13 +366,13 @@ func TestNamesOfPackages(t *testing.T) {
 		{Python: []string{"==1"}},
 	} {
 		l.Digest = "x"
-		if legalNeeds(needs([]*Layer{l})) == nil {
+		if validateNeeds(needs([]*Layer{l})) == nil {
 			t.Errorf("%q and %q are taken", l.Debian, l.Python)
 		}
 	}
 	good := &Layer{Digest: "x", Debian: []string{"libstdc++6=1:12.2.0-14+deb12u1~x", "g++=4:12.2.0-3"},
 		Python: []string{"typing_extensions==4.9.0", "A.b==1!2.0+local"}}
-	if err := legalNeeds(needs([]*Layer{good})); err != nil {
+	if err := validateNeeds(needs([]*Layer{good})); err != nil {
 		t.Error(err)
 	}
 	if all := links(`<a href="..%2F..%2Fmine#sha256=` + strings.Repeat("0", 64) + `">x</a>`); len(all) > 0 {

@@ -11,9 +11,9 @@ import (
 // sdists are the suffixes of source archives.
 var sdists = []string{".tar.gz", ".zip", ".tar.bz2", ".tar.xz"}
 
-// fileOf returns the package of a file in an index. It returns false if the file belongs to no
+// packageOfFile returns the package of a file in an index. It returns false if the file belongs to no
 // package.
-func fileOf(file string) (p Package, ok bool) {
+func packageOfFile(file string) (p Package, ok bool) {
 	if stem, wheel := strings.CutSuffix(file, ".whl"); wheel {
 		parts := strings.Split(stem, "-")
 		if len(parts) < 5 {
@@ -33,18 +33,18 @@ func fileOf(file string) (p Package, ok bool) {
 	return p, false
 }
 
-// same reports whether two versions are the same. One is in the form of package metadata, and the
+// sameVersion reports whether two versions are the same. One is in the form of package metadata, and the
 // other in that of file names.
-func same(a, b string) bool {
+func sameVersion(a, b string) bool {
 	plain := strings.NewReplacer("_", ".", "+", ".", "-", ".")
 	return strings.EqualFold(plain.Replace(a), plain.Replace(b))
 }
 
 func isSource(file string) bool { return !strings.HasSuffix(file, ".whl") }
 
-// fits reports whether a version of Python ("3.11") can install a file on a machine ("x86_64"). It
+// isInstallable reports whether a version of Python ("3.11") can install a file on a machine ("x86_64"). It
 // implements PEP 425 as far as needed to distinguish the Pythons of Debian.
-func fits(file, python, machine string) bool {
+func isInstallable(file, python, machine string) bool {
 	if isSource(file) {
 		return true
 	}
@@ -94,8 +94,8 @@ func cacheName(name, version, arch string) string {
 	return name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }
 
-// pinned returns the lines of a requirements file for the packages, including hashes.
-func pinned(requirements string, packages []Package) (lines []string, hashed bool) {
+// pinnedRequirements returns the lines of a requirements file for the packages, including hashes.
+func pinnedRequirements(requirements string, packages []Package) (lines []string, hashed bool) {
 	wanted := map[string]bool{}
 	for _, p := range packages {
 		wanted[p.Name] = true

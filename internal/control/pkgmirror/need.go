@@ -30,7 +30,9 @@ type Layer struct {
 }
 
 // distribution returns the distribution of the layer's packages.
-func (l *Layer) distribution() *distro.Distribution { return distro.Of(site.Image{Suite: l.Suite}) }
+func (l *Layer) distribution() *distro.Distribution {
+	return distro.ForImage(site.Image{Suite: l.Suite})
+}
 
 // A need is what the mirror must have for one layer, in addition to the needs of its base.
 type need struct {
@@ -58,7 +60,7 @@ func needs(layers []*Layer) []need {
 		}
 		for _, text := range l.Python {
 			name, version, _ := strings.Cut(text, "==")
-			if p := (Package{pins.Normal(name), version}); !seeded(p, l.Debian) {
+			if p := (Package{pins.Normal(name), version}); !isSeeded(p, l.Debian) {
 				n.python = append(n.python, p)
 			}
 		}
@@ -75,10 +77,10 @@ func needs(layers []*Layer) []need {
 	return all
 }
 
-// seeded reports whether a Python package came from a Debian package. python3-venv puts pip and
+// isSeeded reports whether a Python package came from a Debian package. python3-venv puts pip and
 // setuptools into every virtual environment from python3-pip-whl and python3-setuptools-whl,
 // without asking an index.
-func seeded(p Package, debian []string) bool {
+func isSeeded(p Package, debian []string) bool {
 	for _, text := range debian {
 		if version, ok := strings.CutPrefix(text, "python3-"+p.Name+"-whl="); ok {
 			upstream := strings.FieldsFunc(version, func(c rune) bool { return c == '+' || c == '-' || c == '~' })

@@ -27,15 +27,15 @@ func paragraphs(index string) []stanza {
 	return all
 }
 
-func (p paragraph) is() Package { return Package{p["package"], p["version"]} }
+func (p paragraph) pkg() Package { return Package{p["package"], p["version"]} }
 
-// offers returns the packages in an archive's index that fit an architecture. Packages without a
+// parseOffers returns the packages in an archive's index that fit an architecture. Packages without a
 // file are skipped, because they are only installed and not offered.
-func offers(index, arch string) map[Package]paragraph {
+func parseOffers(index, arch string) map[Package]paragraph {
 	all := map[Package]paragraph{}
 	for _, s := range paragraphs(index) {
 		if s.paragraph["filename"] != "" && (s.paragraph["architecture"] == arch || s.paragraph["architecture"] == "all") {
-			all[s.is()] = s.paragraph
+			all[s.pkg()] = s.paragraph
 		}
 	}
 	return all

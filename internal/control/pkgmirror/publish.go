@@ -22,8 +22,8 @@ import (
 // pockets are the parts of a release in Debian's archive. The mirror has everything in the first.
 var pockets = []string{"", "-updates", "-security"}
 
-// unpublished is the prefix of an index that is not complete yet.
-const unpublished = ".dists-"
+// unpublishedPrefix is the prefix of an index that is not complete yet.
+const unpublishedPrefix = ".dists-"
 
 // publishDebs replaces the index by one of all packages in the pool, if it changes.
 func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error {
@@ -44,10 +44,10 @@ func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error
 		return problem.New(problem.Unable, "apt-ftparchive is not installed on this host").Try("apt-get install apt-utils")
 	}
 	r.Say("writes the index of the Debian packages")
-	if err := keyring(r.Keys).writeKey(ctx, filepath.Join(r.apt(), access.MirrorKey)); err != nil {
+	if err := keyring(r.Keys).writeKey(ctx, filepath.Join(r.apt(), access.MirrorKeyFile)); err != nil {
 		return err
 	}
-	fresh := filepath.Join(r.apt(), fmt.Sprintf("%s%d", unpublished, os.Getpid()))
+	fresh := filepath.Join(r.apt(), fmt.Sprintf("%s%d", unpublishedPrefix, os.Getpid()))
 	defer os.RemoveAll(fresh) //nolint:errcheck // the next run does it
 	all, err := r.debs.inPool(wanted)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error
 			return err
 		}
 	}
-	return r.debs.exchange(fresh)
+	return r.debs.replaceIndex(fresh)
 }
 
 // inPool returns the suites that the mirror has or will have, with their components.
@@ -170,11 +170,11 @@ func release(ctx context.Context, dir, suite string, components, archs []string)
 	return os.WriteFile(filepath.Join(dir, "Release"), text, 0o644)
 }
 
-// exchange replaces the index atomically. A client that has begun to read the former index finds
+// replaceIndex replaces the index atomically. A client that has begun to read the former index finds
 // its parts under their digests for another day.
-func (d *debs) exchange(fresh string) error {
+func (d *debs) replaceIndex(fresh string) error {
 	place := filepath.Join(d.archive, "dists")
-	if err := keepParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {
+	if err := linkOldParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {
 		return err
 	}
 	if err := volume.Sync(fresh); err != nil {
@@ -183,8 +183,8 @@ func (d *debs) exchange(fresh string) error {
 	return host.Replace(fresh, place)
 }
 
-// keepParts links the parts of a former index, which are named by digest, into the new one.
-func keepParts(former, fresh string, since time.Time) error {
+// linkOldParts links the parts of a former index, which are named by digest, into the new one.
+func linkOldParts(former, fresh string, since time.Time) error {
 	return filepath.WalkDir(former, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -209,19 +209,19 @@ func keepParts(former, fresh string, since time.Time) error {
 
 // tool runs a program of this host in a directory and returns its output.
 func tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	return host.Output(ctx, in{dir: dir}, host.Command{Args: args}, maxIndexBytes)
+	return host.Output(ctx, inDir{dir: dir}, host.Command{Args: args}, maxIndexBytes)
 }
 
 // maxIndexBytes is the maximum size of an index of the archive.
 const maxIndexBytes = 512 << 20
 
-// in runs commands in a directory of this host.
-type in struct {
+// inDir runs commands in a directory of this host.
+type inDir struct {
 	host.Local
 	dir string
 }
 
 // Run runs the command in the directory.
-func (i in) Run(ctx context.Context, c host.Command) error {
+func (i inDir) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "this host", c.Args, c, func(cmd *exec.Cmd) { cmd.Dir = i.dir })
 }

@@ -28,7 +28,7 @@ func newRun(t *testing.T) *run {
 		Store: image.Open(filepath.Join(dir, "state")),
 		Log:   io.Discard, Say: func(string) {}}
 	must(t, os.MkdirAll(m.incoming(), 0o755))
-	return &run{Mirror: m, debs: reread(t, m), done: &Pulled{}}
+	return &run{Mirror: m, debs: reread(t, m), done: &Result{}}
 }
 
 // reread returns what the index says now.
@@ -53,13 +53,13 @@ func (r *run) fetched(t *testing.T, name, version, arch string) (Package, paragr
 		t.Fatalf("%s: %v", out, err)
 	}
 	all := paragraphs(fieldsOf(t.Context(), file))
-	if len(all) != 1 || all[0].is() != (Package{name, version}) {
+	if len(all) != 1 || all[0].pkg() != (Package{name, version}) {
 		t.Fatalf("the fields of %s are %v", file, all)
 	}
 	digest, err := digestOf(file)
 	must(t, err)
 	all[0].paragraph["sha256"] = digest
-	return all[0].is(), all[0].paragraph
+	return all[0].pkg(), all[0].paragraph
 }
 
 func (r *run) indexOf(t *testing.T, arch string) string {
@@ -84,15 +84,15 @@ func TestPublish(t *testing.T) {
 	alien, alienFields := r.fetched(t, "alien", "3.0", other)
 	fields["priority"], fields["section"] = "important", "utils"
 	for pkg, p := range map[Package]paragraph{hello: fields, tool: toolFields, alien: alienFields} {
-		if placed, err := r.place("bookworm", pkg, p); !placed || err != nil {
+		if placed, err := r.placeDeb("bookworm", pkg, p); !placed || err != nil {
 			t.Fatalf("%s: %t, %v", pkg, placed, err)
 		}
 	}
-	if placed, err := r.place("bookworm", Package{"lost", "1"},
+	if placed, err := r.placeDeb("bookworm", Package{"lost", "1"},
 		paragraph{"sha256": "00", "architecture": "all"}); placed || err != nil {
 		t.Errorf("a package that is nowhere: %t, %v", placed, err)
 	}
-	if placed, err := r.place("bookworm", tool,
+	if placed, err := r.placeDeb("bookworm", tool,
 		paragraph{"sha256": toolFields["sha256"], "architecture": "../x"}); placed || err != nil {
 		t.Errorf("an architecture that is a path: %t, %v", placed, err)
 	}
@@ -141,7 +141,7 @@ func TestPublish(t *testing.T) {
 
 	// The next run knows it all, and does nothing.
 	r.debs = reread(t, r.Mirror)
-	lacks, err := r.debs.missing("bookworm", []Package{hello, tool, {"lost", "1"}})
+	lacks, err := r.debs.missingDebs("bookworm", []Package{hello, tool, {"lost", "1"}})
 	if err != nil || !slices.Equal(lacks, []Package{{"lost", "1"}}) {
 		t.Errorf("missing are %v, %v", lacks, err)
 	}
@@ -163,18 +163,18 @@ func TestPublish(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Dir(cached), 0o755))
 	must(t, os.WriteFile(cached, whole, 0o644))
 	must(t, os.WriteFile(inPool, []byte("damaged"), 0o644))
-	if lacks, err := r.debs.missing("bookworm", []Package{hello, tool}); err != nil ||
+	if lacks, err := r.debs.missingDebs("bookworm", []Package{hello, tool}); err != nil ||
 		!slices.Equal(lacks, []Package{tool}) {
 		t.Errorf("missing are %v, %v", lacks, err)
 	}
-	p, ok := r.kept(t.Context(), "bookworm", tool)
+	p, ok := r.findStored(t.Context(), "bookworm", tool)
 	if !ok || p["sha256"] != toolFields["sha256"] {
 		t.Errorf("kept is %v, %t", p, ok)
 	}
-	if _, ok := r.kept(t.Context(), "bookworm", Package{"tool", "2.1"}); ok {
+	if _, ok := r.findStored(t.Context(), "bookworm", Package{"tool", "2.1"}); ok {
 		t.Error("another version is kept")
 	}
-	if placed, err := r.place("bookworm", tool, p); !placed || err != nil || r.done.Cached != 1 {
+	if placed, err := r.placeDeb("bookworm", tool, p); !placed || err != nil || r.done.Cached != 1 {
 		t.Errorf("%t, %v, %+v", placed, err, r.done)
 	}
 	if _, err := os.Stat(cached); err != nil {

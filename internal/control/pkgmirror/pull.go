@@ -12,8 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Pulled is the result of a pull.
-type Pulled struct {
+// Result is the result of a pull.
+type Result struct {
 	Debian, Python int   // number of packages in the layers
 	Cached         int   // packages taken from the cache of the builders
 	Fetched        int   // packages fetched from archives and indexes
@@ -21,21 +21,21 @@ type Pulled struct {
 	Removed        int   // number of removed files that no layer needs
 }
 
-// New reports whether anything was added.
-func (p *Pulled) New() bool { return p.Cached+p.Fetched > 0 }
+// Changed reports whether anything was added.
+func (p *Result) Changed() bool { return p.Cached+p.Fetched > 0 }
 
 // A run is a pull in progress.
 type run struct {
 	*Mirror
 	debs   *debs
 	wheels *wheels
-	done   *Pulled
+	done   *Result
 }
 
 // Pull adds what layers consist of to the mirror, and publishes it. It resumes a pull that was
 // interrupted. What no layer needs any more stays unless prune is set.
-func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled, error) {
-	release, err := m.hold(ctx)
+func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Result, error) {
+	release, err := m.lockDir(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,23 +48,23 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 	if err != nil {
 		return nil, err
 	}
-	done := &Pulled{}
+	done := &Result{}
 	r := &run{m, debs, wheels, done}
 	var lost []string
 	all := needs(layers)
-	if err := legalNeeds(all); err != nil {
+	if err := validateNeeds(all); err != nil {
 		return nil, err
 	}
-	done.Debian, done.Python = distinct(all)
+	done.Debian, done.Python = countDistinct(all)
 	for _, n := range all {
-		gone, err := r.supply(ctx, n)
+		gone, err := r.fetchMissing(ctx, n)
 		if err != nil {
 			return done, err
 		}
 		lost = append(lost, gone...)
 	}
 	if prune {
-		built, err := os.ReadFile(m.forBuilds())
+		built, err := os.ReadFile(m.forBuildsPath())
 		if err != nil && !os.IsNotExist(err) {
 			return done, err
 		}
@@ -89,8 +89,8 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 	return done, os.RemoveAll(m.incoming())
 }
 
-// distinct counts the packages that layers need, each once.
-func distinct(all []need) (debian, python int) {
+// countDistinct counts the packages that layers need, each once.
+func countDistinct(all []need) (debian, python int) {
 	seen := map[string]bool{}
 	for _, n := range all {
 		for _, p := range n.debian {
@@ -109,10 +109,10 @@ func distinct(all []need) (debian, python int) {
 	return debian, python
 }
 
-// supply gets what the mirror lacks for one layer. It returns the packages that are not available
+// fetchMissing gets what the mirror lacks for one layer. It returns the packages that are not available
 // anywhere.
-func (r *run) supply(ctx context.Context, n need) (lost []string, err error) {
-	missing, err := r.debs.missing(n.layer.Suite, n.debian)
+func (r *run) fetchMissing(ctx context.Context, n need) (lost []string, err error) {
+	missing, err := r.debs.missingDebs(n.layer.Suite, n.debian)
 	if err != nil {
 		return nil, err
 	}
@@ -121,17 +121,18 @@ func (r *run) supply(ctx context.Context, n need) (lost []string, err error) {
 		return nil, err
 	}
 	r.Say(fmt.Sprintf("%s: %d Debian and %d Python packages are to be added", n.layer.Title, len(missing), len(without)))
-	err = r.Store.Aside(ctx, n.layer.Digest, r.From, r.incoming(), func(ctx context.Context, in host.Runner) error {
-		if len(missing) > 0 {
-			if lost, err = r.supplyDebs(ctx, in, n, missing); err != nil {
-				return err
+	err = r.Store.WithContainer(ctx, n.layer.Digest, r.From, r.incoming(),
+		func(ctx context.Context, in host.Runner) error {
+			if len(missing) > 0 {
+				if lost, err = r.supplyDebs(ctx, in, n, missing); err != nil {
+					return err
+				}
 			}
-		}
-		if len(without) > 0 {
-			return r.supplyWheels(ctx, in, n, without)
-		}
-		return nil
-	})
+			if len(without) > 0 {
+				return r.supplyWheels(ctx, in, n, without)
+			}
+			return nil
+		})
 	return lost, err
 }
 

@@ -31,7 +31,7 @@ func links(page string) map[string]string {
 	return all
 }
 
-const page = `<!DOCTYPE html>
+const pageTemplate = `<!DOCTYPE html>
 <html>
 <head><meta charset="utf-8"><meta name="pypi:repository-version" content="1.0"><title>%s</title></head>
 <body>
@@ -53,7 +53,7 @@ func pageOf(title string, hrefs []string, digests map[string]string) []byte {
 		fmt.Fprintf(&b, "<a href=\"%s\">%s</a><br>\n", html.EscapeString(href),
 			html.EscapeString(strings.TrimSuffix(name, "/")))
 	}
-	return fmt.Appendf(nil, page, html.EscapeString(title), b.String())
+	return fmt.Appendf(nil, pageTemplate, html.EscapeString(title), b.String())
 }
 
 // publish writes the pages of packages whose files were added or removed, each atomically. The

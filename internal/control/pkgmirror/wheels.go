@@ -50,11 +50,11 @@ func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	for _, p := range packages {
 		found := false
 		for file, digest := range w.known[p.Name] {
-			pkg, ok := fileOf(file)
-			if !ok || !same(pkg.Version, p.Version) || !fits(file, python, machine()) {
+			pkg, ok := packageOfFile(file)
+			if !ok || !sameVersion(pkg.Version, p.Version) || !isInstallable(file, python, machine()) {
 				continue
 			}
-			whole, err := intact(filepath.Join(w.simple, p.Name, file), digest)
+			whole, err := isIntact(filepath.Join(w.simple, p.Name, file), digest)
 			if err != nil {
 				return nil, err
 			}
@@ -71,13 +71,13 @@ func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	return lacks, nil
 }
 
-const wanted = "wanted.txt" // in pip's target directory
+const wantedName = "wanted.txt" // in pip's target directory
 
-const out = image.Out
+const outputDir = image.OutputDir
 
 // supplyWheels makes the layer's own pip download what it installed before, so that the files fit.
 func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing []Package) error {
-	lines, hashed := pinned(n.layer.Pins, missing)
+	lines, hashed := pinnedRequirements(n.layer.Pins, missing)
 	args := []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check",
 		"--progress-bar=off", "--no-deps", "--dest", "wheels"}
 	if hashed {
@@ -89,10 +89,10 @@ func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing 
 		}
 	}
 	// An earlier run may have left some files. pip checks them against the index.
-	if err := r.want([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
+	if err := r.writeWanted([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
 		return err
 	}
-	if err := r.pip(ctx, in, append(args, "--requirement", wanted)); err != nil {
+	if err := r.pip(ctx, in, append(args, "--requirement", wantedName)); err != nil {
 		return problem.New(problem.Failed, "the Python packages of %s could not be fetched", n.layer.Title).Because(err).
 			Try("see whether they are still in the index; [mirror] pypi in site.toml names another")
 	}
@@ -110,25 +110,25 @@ func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing 
 		still[0], n.layer.Runs)
 }
 
-// want writes what pip is to fetch. Programs in the container may have put anything in its place.
-func (m *Mirror) want(text []byte) error {
+// writeWanted writes what pip is to fetch. Programs in the container may have put anything in its place.
+func (m *Mirror) writeWanted(text []byte) error {
 	in, err := tree.Open(m.incoming())
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return in.Put(tree.File{Path: wanted, Content: text, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o644},
+	return in.Put(tree.File{Path: wantedName, Content: text, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o644},
 		os.Geteuid(), os.Getegid())
 }
 
 func (m *Mirror) pip(ctx context.Context, in host.Runner, args []string) error {
 	// Do not run in /, because file names in arguments are relative to the output directory.
-	script := append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out}, args...)
+	script := append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, outputDir}, args...)
 	return in.Run(ctx, host.Command{Args: script, Stdout: m.Log, Stderr: m.Log})
 }
 
-// sources prints what is needed to build the source archives in a directory (PEP 518).
-const sources = `
+// sourcesScript prints what is needed to build the source archives in a directory (PEP 518).
+const sourcesScript = `
 import pathlib, sys, tarfile, zipfile
 try:
     import tomllib
@@ -164,17 +164,17 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	if err != nil || !slices.ContainsFunc(files, isSource) {
 		return err
 	}
-	script := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, out, role.Venv + "/bin/python", "-c", sources}
+	script := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, outputDir, role.Venv + "/bin/python", "-c", sourcesScript}
 	needed, err := host.Output(ctx, in, host.Command{Args: script, Stderr: m.Log}, 1<<20)
 	if err != nil {
 		return problem.New(problem.Failed, "what the sources of Python packages need to be built cannot be told").Because(err)
 	}
-	if err := m.want(needed); err != nil {
+	if err := m.writeWanted(needed); err != nil {
 		return err
 	}
 	err = m.pip(ctx, in, []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check",
 		"--progress-bar=off",
-		"--only-binary=:all:", "--dest", "for-builds", "--requirement", wanted})
+		"--only-binary=:all:", "--dest", "for-builds", "--requirement", wantedName})
 	if err != nil {
 		return problem.New(problem.Failed, "what Python packages need to be built could not be fetched").Because(err)
 	}
@@ -198,8 +198,8 @@ func (r *run) placeWheels() error {
 			return err
 		}
 		for _, file := range files {
-			pkg, ok := fileOf(file)
-			if !ok || !legalPython(pkg) {
+			pkg, ok := packageOfFile(file)
+			if !ok || !validPython(pkg) {
 				continue
 			}
 			bytes, err := r.placeWheel(in, dir, file, pkg.Name)
@@ -222,7 +222,7 @@ func (r *run) placeWheels() error {
 }
 
 func (r *run) placeWheel(in *tree.Root, dir, file, name string) (int64, error) {
-	digest, bytes, err := r.take(in, path.Join(dir, file), filepath.Join(r.simple(), name, file), "")
+	digest, bytes, err := r.importFile(in, path.Join(dir, file), filepath.Join(r.simple(), name, file), "")
 	if err != nil || digest == "" {
 		return 0, err
 	}
@@ -234,19 +234,19 @@ func (r *run) placeWheel(in *tree.Root, dir, file, name string) (int64, error) {
 	return bytes, in.Remove(path.Join(dir, file))
 }
 
-// forBuilds returns the path of the list of files that are needed only to build sources. Prune
+// forBuildsPath returns the path of the list of files that are needed only to build sources. Prune
 // keeps these files.
-func (m *Mirror) forBuilds() string { return filepath.Join(m.Dir, "pypi", "for-builds.txt") }
+func (m *Mirror) forBuildsPath() string { return filepath.Join(m.Dir, "pypi", "for-builds.txt") }
 
 func (m *Mirror) noteForBuilds(file string) error {
-	text, err := os.ReadFile(m.forBuilds())
+	text, err := os.ReadFile(m.forBuildsPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	lines := append(strings.Fields(string(text)), file)
 	slices.Sort(lines)
 	all := strings.Join(slices.Compact(lines), "\n") + "\n"
-	return host.WriteFile(host.File{Path: m.forBuilds(), Content: []byte(all), Mode: 0o644})
+	return host.WriteFile(host.File{Path: m.forBuildsPath(), Content: []byte(all), Mode: 0o644})
 }
 
 // prune removes from the index what no layer needs.
@@ -264,10 +264,10 @@ func (w *wheels) prune(layers []*Layer, forBuilds []string) {
 }
 
 func needed(layers []*Layer, file string) bool {
-	pkg, ok := fileOf(file)
+	pkg, ok := packageOfFile(file)
 	return ok && slices.ContainsFunc(needs(layers), func(n need) bool {
 		return slices.ContainsFunc(n.python, func(p Package) bool {
-			return p.Name == pkg.Name && same(p.Version, pkg.Version)
+			return p.Name == pkg.Name && sameVersion(p.Version, pkg.Version)
 		})
 	})
 }

@@ -13,18 +13,18 @@ import (
 // A Register is the records of the sites in the directories of a host.
 type Register struct {
 	Dirs  host.Dirs
-	Known *Known // takes precedence over this host's records, or nil
+	Known *KnownTwins // takes precedence over this host's records, or nil
 }
 
-// Known has the records of twins that were read from the hosts of sites. Several operations may use
+// KnownTwins has the records of twins that were read from the hosts of sites. Several operations may use
 // it at once.
-type Known struct {
+type KnownTwins struct {
 	mutex sync.Mutex
 	twins map[string]twin.Record // by key
 }
 
 // Add adds the hosts' record of a twin.
-func (k *Known) Add(r twin.Record) {
+func (k *KnownTwins) Add(r twin.Record) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	if k.twins == nil {
@@ -33,15 +33,15 @@ func (k *Known) Add(r twin.Record) {
 	k.twins[r.Key()] = r
 }
 
-// Forget removes the record of a twin that was destroyed, or that hosts no longer know.
-func (k *Known) Forget(key string) {
+// Remove removes the record of a twin that was destroyed, or that hosts no longer know.
+func (k *KnownTwins) Remove(key string) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	delete(k.twins, key)
 }
 
 // Twin returns the record of the twin with a key, if it was read from hosts. A nil Known has none.
-func (k *Known) Twin(key string) (r twin.Record, ok bool) {
+func (k *KnownTwins) Twin(key string) (r twin.Record, ok bool) {
 	if k == nil {
 		return r, false
 	}

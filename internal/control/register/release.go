@@ -52,7 +52,7 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	record, err := r.ReadReleaseRecord(s.Key(), number)
 	var made *site.Site
 	if err == nil {
-		made, err = r.keptRelease(s, dir, record.Dir, record.Images, number)
+		made, err = r.storedRelease(s, dir, record.Dir, record.Images, number)
 	}
 	if err != nil {
 		return nil, problem.New(problem.Failed, "release %d of site %s: its copy of the site directory cannot be read",
@@ -69,16 +69,16 @@ func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.S
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return r.keptRelease(s, filepath.Join(dir, sitearchive.Site), home, record.Images, number)
+	return r.storedRelease(s, filepath.Join(dir, sitearchive.Site), home, record.Images, number)
 }
 
-// keptRelease returns a release of a site, or of its twin, from a copy of the site directory in
+// storedRelease returns a release of a site, or of its twin, from a copy of the site directory in
 // dir. The copy was made from home.
-func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site,
+func (r Register) storedRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site,
 	error) {
 	images = maps.Clone(images)
 	// images may come from another host: use only stamps that identify content
-	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).Content() == "" })
+	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).ContentDigest() == "" })
 	kept, err := sitefile.LoadStamped(dir, cmp.Or(home, dir), images)
 	switch {
 	case err != nil:
@@ -113,9 +113,9 @@ func ReleaseNumber(s *site.Site, text string) (int, error) {
 	return number, nil
 }
 
-// KeepRelease stores a copy of the site directory from which a release is staged. It replaces a
+// StoreRelease stores a copy of the site directory from which a release is staged. It replaces a
 // former copy atomically, and only if the copy defines the same release.
-func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string) error {
+func (r Register) StoreRelease(s, staged *site.Site, number int, from, who string) error {
 	to := r.Dirs.Release(s.Key(), number)
 	fresh := filepath.Join(r.Dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
@@ -124,7 +124,7 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	if err := os.MkdirAll(fresh, 0o700); err != nil { // users of the host may have no access to the site directory
 		return err
 	}
-	images := contents(s)
+	images := imageHashes(s)
 	if err := r.copySite(s, staged, from, filepath.Join(fresh, sitearchive.Site), images, number); err != nil {
 		return err
 	}
@@ -142,10 +142,10 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record)
 }
 
-// contents returns the stamps of images that are identified by content, or nil if there are none.
-func contents(s *site.Site) (stamps map[string]string) {
+// imageHashes returns the stamps of images that are identified by content, or nil if there are none.
+func imageHashes(s *site.Site) (stamps map[string]string) {
 	for _, img := range s.Images {
-		if img.Content() == "" {
+		if img.ContentDigest() == "" {
 			continue
 		}
 		if stamps == nil {
@@ -158,14 +158,14 @@ func contents(s *site.Site) (stamps map[string]string) {
 
 // copySite copies a site directory and verifies that the copy defines the same site.
 func (r Register) copySite(s, staged *site.Site, from, to string, images map[string]string, number int) error {
-	keep := sitefile.Keep
+	keep := sitefile.Copy
 	if images != nil {
-		keep = sitefile.KeepText
+		keep = sitefile.CopyText
 	}
 	if _, err := keep(from, to); err != nil {
 		return problem.New(problem.Failed, "the site directory cannot be copied for release %d", number).At(from).Because(err)
 	}
-	kept, err := r.keptRelease(s, to, from, images, number)
+	kept, err := r.storedRelease(s, to, from, images, number)
 	if err != nil {
 		return problem.New(problem.Failed, "the copy of the site directory for release %d cannot be read", number).At(to).
 			Because(err)

@@ -26,11 +26,11 @@ func (r Register) ReadTwin(key string) (twin.Record, error) {
 }
 
 // Twins returns all twins on this host, sorted by key.
-func (r Register) Twins() []twin.Record { return twins.All(r.Dirs) }
+func (r Register) Twins() []twin.Record { return twins.List(r.Dirs) }
 
-// NoTwin returns the error that there is no twin of this name. It lists the existing twins of the
+// NoTwinError returns the error that there is no twin of this name. It lists the existing twins of the
 // site, or all twins if site is "".
-func (r Register) NoTwin(site, name string) error {
+func (r Register) NoTwinError(site, name string) error {
 	var names []string
 	for _, t := range r.Twins() {
 		if site == "" || t.Site == site {
@@ -41,7 +41,7 @@ func (r Register) NoTwin(site, name string) error {
 	if site != "" {
 		p = problem.New(problem.Mistake, "site %s has no twin %q here", site, name)
 	}
-	switch near := problem.Nearest(name, names); {
+	switch near := problem.Suggest(name, names); {
 	case near != "":
 		return p.Try("did you mean %s?", near)
 	case len(names) > 0:
@@ -55,7 +55,7 @@ func (r Register) AsTwin(s *site.Site, name string, release int) (*site.Site, er
 	key := s.Name + "." + name
 	t, err := r.ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, r.NoTwin(s.Name, name)
+		return nil, r.NoTwinError(s.Name, name)
 	}
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the record of twin %s cannot be read", name).At(r.TwinPath(key)).
@@ -66,5 +66,5 @@ func (r Register) AsTwin(s *site.Site, name string, release int) (*site.Site, er
 	if release != 0 {
 		o.Release = release
 	}
-	return twin.Of(s, o)
+	return twin.New(s, o)
 }

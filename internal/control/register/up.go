@@ -23,8 +23,8 @@ type Marker struct {
 // Key returns the key of the site or twin.
 func (m Marker) Key() string { return (&site.Site{Name: m.Site, Twin: m.Twin}).Key() }
 
-// There reports whether the directory still has a site file.
-func (m Marker) There() bool {
+// Exists reports whether the directory still has a site file.
+func (m Marker) Exists() bool {
 	_, err := os.Stat(filepath.Join(m.Dir, sitefile.Name))
 	return err == nil
 }
@@ -32,8 +32,8 @@ func (m Marker) There() bool {
 // formerPath returns the path of the marker of a site that was taken down.
 func (r Register) formerPath(key string) string { return filepath.Join(r.Dirs.Site(key), "down.json") }
 
-// Unmark records that a site is no longer up.
-func (r Register) Unmark(key string) {
+// MarkDown records that a site is no longer up.
+func (r Register) MarkDown(key string) {
 	_ = os.Rename(r.markerPath(key), r.formerPath(key))
 }
 

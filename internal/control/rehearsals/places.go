@@ -17,9 +17,9 @@ import (
 // Control is the name of a host that does not belong to the site and is its control host.
 const Control = "control"
 
-// apart is the subnet of hosts whose site does not give numeric addresses. It is a network for
+// defaultSubnet is the subnet of hosts whose site does not give numeric addresses. It is a network for
 // benchmarks, which is not used elsewhere (RFC 2544).
-var apart = netip.MustParsePrefix("198.18.0.0/24")
+var defaultSubnet = netip.MustParsePrefix("198.18.0.0/24")
 
 // Places returns the hosts of a site at their addresses, and the number of the control host. That
 // is the local host, or else an additional one.
@@ -34,7 +34,7 @@ func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 		if h.Local() {
 			steering = i + 1
 		} else {
-			user, name, port := reach.Parts(h.Address)
+			user, name, port := reach.ParseAddress(h.Address)
 			p.Port, _ = strconv.Atoi(port) // already checked; "" becomes 0
 			if p.User = user; user == "root" {
 				p.User = ""
@@ -49,35 +49,35 @@ func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 			numbers = append(numbers, h.Underlay)
 		}
 		for _, a := range numbers {
-			p.Addresses = append(p.Addresses, around(a))
+			p.Addresses = append(p.Addresses, subnetOf(a))
 		}
 		all = append(all, p)
 	}
 	if steering == 0 {
-		all = append(all, rehearsal.Place{Name: free(all, Control)})
+		all = append(all, rehearsal.Place{Name: freeName(all, Control)})
 		steering = len(all)
 	}
-	return all, steering, number(all)
+	return all, steering, assignAddresses(all)
 }
 
-// around returns the subnet of a host's address.
-func around(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()-8) }
+// subnetOf returns the subnet of a host's address.
+func subnetOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()-8) }
 
-// free returns a name that no host has.
-func free(all []rehearsal.Place, name string) string {
+// freeName returns a name that no host has.
+func freeName(all []rehearsal.Place, name string) string {
 	for slices.ContainsFunc(all, func(p rehearsal.Place) bool { return p.Name == name }) {
 		name += "-"
 	}
 	return name
 }
 
-// number assigns addresses to hosts that have none, in the subnet of the first host that has one.
+// assignAddresses assigns addresses to hosts that have none, in the subnet of the first host that has one.
 // It assigns the highest free addresses, because gateways of nodes usually have the lowest.
-func number(all []rehearsal.Place) error {
-	subnet, taken := apart, map[netip.Addr]bool{}
+func assignAddresses(all []rehearsal.Place) error {
+	subnet, taken := defaultSubnet, map[netip.Addr]bool{}
 	for _, p := range slices.Backward(all) {
 		for _, a := range p.Addresses {
-			subnet, taken[a.Addr()] = cmp.Or(around(a.Addr()).Masked(), subnet), true
+			subnet, taken[a.Addr()] = cmp.Or(subnetOf(a.Addr()).Masked(), subnet), true
 		}
 	}
 	last := subnet.Addr().AsSlice()

@@ -83,7 +83,7 @@ func TestOptions(t *testing.T) {
 	if _, err := options(c, &site.Site{Name: "karoo"}, places); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory that is gone: %v", err)
 	}
-	if names := others(places, 3); !slices.Equal(names, []string{"sv1", "sv2"}) {
+	if names := otherNames(places, 3); !slices.Equal(names, []string{"sv1", "sv2"}) {
 		t.Errorf("beside the third there are %v", names)
 	}
 }

@@ -26,7 +26,7 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 	if err != nil {
 		return err
 	}
-	if err := layers.Provide(ctx, c, s); err != nil {
+	if err := layers.BuildLocal(ctx, c, s); err != nil {
 		return err
 	}
 	o, err := options(c, s, places)
@@ -40,7 +40,7 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
 	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(),
-		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(others(places, steering), 12)})
+		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(otherNames(places, steering), 12)})
 	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Shown[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
 	if left := h.Close(); left != nil { // the status of the command counts
@@ -52,7 +52,7 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 // options returns what the hosts have.
 func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehearsal.Options, error) {
 	o := rehearsal.Options{State: state(c), Name: s.Key(), Places: places, Store: filepath.Join(c.Dirs.State, "store")}
-	dir, err := c.Absolute()
+	dir, err := c.AbsDirectory()
 	if err != nil {
 		return o, err
 	}
@@ -74,7 +74,7 @@ func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehear
 // state returns the directory for what rehearsals have outside of their namespaces.
 func state(c *control.Session) string { return filepath.Join(c.Dirs.State, "rehearsals") }
 
-func others(places []rehearsal.Place, but int) (names []string) {
+func otherNames(places []rehearsal.Place, but int) (names []string) {
 	for i, p := range places {
 		if i+1 != but {
 			names = append(names, p.Name)
@@ -83,10 +83,10 @@ func others(places []rehearsal.Place, but int) (names []string) {
 	return names
 }
 
-// Under returns the rehearsal of a site that is under way. It can be called on this machine or on
+// Current returns the rehearsal of a site that is under way. It can be called on this machine or on
 // one of the simulated hosts.
-func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
-	socket := rehearsal.Within
+func Current(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
+	socket := rehearsal.SocketInHost
 	if !tree.Exists(socket) {
 		socket = rehearsal.Socket(state(c), s.Key())
 	}
@@ -98,13 +98,13 @@ func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	return h, nil
 }
 
-// On returns a host of a rehearsal that is under way.
-func On(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
+// FindHost returns a host of a rehearsal that is under way.
+func FindHost(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
 	places := h.Places()
 	i := slices.IndexFunc(places, func(p rehearsal.Place) bool { return p.Name == name })
 	if i < 0 {
 		return rehearsal.Host{}, problem.New(problem.Usage, "no host is called %q", name).
-			Try("the rehearsal has %s", humanize.List(others(places, 0), 12))
+			Try("the rehearsal has %s", humanize.List(otherNames(places, 0), 12))
 	}
 	return h.At(i + 1), nil
 }
@@ -119,13 +119,13 @@ func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, e
 			}
 		}
 	}
-	stop, err := h.Watch(rehearsal.Order{Command: []string{"orrery", WitnessVerb, s.Key()}, Targets: targets})
+	stop, err := h.Watch(rehearsal.ProbeRequest{Command: []string{"orrery", WitnessVerb, s.Key()}, Targets: targets})
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(settling)
+	time.Sleep(settleTime)
 	did := do()
-	time.Sleep(rehearsal.Long)
+	time.Sleep(rehearsal.SilenceThreshold)
 	seen, err := stop()
 	if err != nil {
 		return nil, errors.Join(did, err)
@@ -133,5 +133,5 @@ func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, e
 	return rehearsal.Gaps(targets, seen, time.Now()), did
 }
 
-// settling is how long witnesses have to find out which nodes answer at all.
-const settling = time.Second
+// settleTime is how long witnesses have to find out which nodes answer at all.
+const settleTime = time.Second

@@ -20,8 +20,8 @@ import (
 // WitnessVerb is the verb by which hosts in a rehearsal observe nodes.
 const WitnessVerb = "witness"
 
-// witnesses is how many nodes of a host observe others. More would see the same.
-const witnesses = 2
+// witnessesPerHost is how many nodes of a host observe others. More would see the same.
+const witnessesPerHost = 2
 
 // Witness makes nodes of a site on this host observe other nodes. It reads these targets as JSON.
 // At intervals it writes what was seen so far, until the input ends.
@@ -31,7 +31,7 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 	if err := from.Decode(&targets); err != nil {
 		return err
 	}
-	f, err := c.Bare(ctx, &site.Site{Name: key})
+	f, err := c.HostsWithoutReleases(ctx, &site.Site{Name: key})
 	if err != nil {
 		return err
 	}
@@ -41,15 +41,15 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	seen := rehearsal.Seen{}
-	var all []*rehearsal.Witness
+	seen := rehearsal.HostView{}
+	var all []*rehearsal.Prober
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Staged || n.State != observe.Running {
 			continue
 		}
 		seen.Nodes = append(seen.Nodes, n.Name)
-		if len(all) == witnesses {
+		if len(all) == witnessesPerHost {
 			continue
 		}
 		w, err := witness(key, n, targets)
@@ -58,7 +58,7 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 		}
 		if w != nil {
 			all = append(all, w)
-			go w.Ask(ctx)
+			go w.Run(ctx)
 		}
 	}
 	if seen.Host, err = os.Hostname(); err != nil {
@@ -68,7 +68,7 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 		_, _ = io.Copy(io.Discard, in)
 		end()
 	}()
-	tick := time.NewTicker(rehearsal.Long)
+	tick := time.NewTicker(rehearsal.SilenceThreshold)
 	defer tick.Stop()
 	for ended := false; !ended; {
 		select {
@@ -89,23 +89,23 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 
 // witness starts observing from a node. It returns nil if the node has no network namespace on the
 // host, for example because it is a virtual machine.
-func witness(key string, n *observe.Node, targets []rehearsal.Target) (*rehearsal.Witness, error) {
-	for _, pid := range cgroup.Of(key, n.ID).Processes() {
+func witness(key string, n *observe.Node, targets []rehearsal.Target) (*rehearsal.Prober, error) {
+	for _, pid := range cgroup.OfNode(key, n.ID).Processes() {
 		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 		if err != nil {
 			continue // the process has ended
 		}
 		defer space.Close() //nolint:errcheck // it was only read
-		if own, err := ours(space); err != nil || own {
+		if own, err := isOwnNamespace(space); err != nil || own {
 			continue
 		}
-		return rehearsal.NewWitness(space, n.Name, targets)
+		return rehearsal.NewProber(space, n.Name, targets)
 	}
 	return nil, nil
 }
 
-// ours reports whether a network namespace is that of this process.
-func ours(space *os.File) (bool, error) {
+// isOwnNamespace reports whether a network namespace is that of this process.
+func isOwnNamespace(space *os.File) (bool, error) {
 	var its, own unix.Stat_t
 	if err := unix.Fstat(int(space.Fd()), &its); err != nil {
 		return false, err

@@ -27,16 +27,16 @@ type Contents struct {
 
 // Show returns the contents of the selected nodes of a release, from the records of their layers.
 func Show(ctx context.Context, c *control.Session, s *site.Site, number int, selectors []string) ([]Contents, error) {
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Observe(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	all := make([][]Contents, len(f.All))
-	err = f.Each(func(i int, h *apply.Steered) (err error) {
+	err = f.Each(func(i int, h *apply.HostClient) (err error) {
 		nodes := slices.DeleteFunc(slices.Clone(seen[i].Nodes),
 			func(n observe.Node) bool { return n.Release != number || chosen != nil && !chosen[n.Name] })
 		all[i], err = contentsOn(ctx, h, s, nodes)
@@ -54,7 +54,7 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 }
 
 // contentsOn returns the contents of nodes on a host.
-func contentsOn(ctx context.Context, h *apply.Steered, s *site.Site, nodes []observe.Node) ([]Contents, error) {
+func contentsOn(ctx context.Context, h *apply.HostClient, s *site.Site, nodes []observe.Node) ([]Contents, error) {
 	var layers []string
 	for i := range nodes {
 		layers = append(layers, nodes[i].Layers()...)

@@ -32,7 +32,7 @@ type Info struct {
 func (i Info) State() string {
 	switch {
 	case i.Trial:
-		return "on trial until " + humanize.Clock(i.Until)
+		return "on trial until " + humanize.Time(i.Until)
 	case len(i.Live) > 0 && i.Confirmed:
 		return "live, confirmed"
 	case len(i.Live) > 0:
@@ -53,7 +53,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := c.Seen(ctx, f)
+	hosts, err := c.Observe(ctx, f)
 	if err != nil {
 		return nil, err
 	}

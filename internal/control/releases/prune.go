@@ -20,19 +20,19 @@ type Pruned struct {
 	Releases []int
 }
 
-// A pruning removes old releases of a site.
-type pruning struct {
+// A pruneOp removes old releases of a site.
+type pruneOp struct {
 	control.Plain
 	site *site.Site
 	keep int // how many of the newest releases that are not needed to keep
 }
 
-func (p pruning) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
+func (p pruneOp) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
 	return release.Prune(p.site, seen, p.keep), nil
 }
 
-func (p pruning) Confirm(c *control.Session, of *plan.Plan) (bool, error) {
-	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", humanize.Count(forgotten(of), "release")))
+func (p pruneOp) Confirm(c *control.Session, of *plan.Plan) (bool, error) {
+	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", humanize.Plural(countRemoved(of), "release")))
 }
 
 // Prune removes the releases of a site, except those that are needed and the newest keep of the
@@ -45,7 +45,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	if keep < 0 {
 		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
 	}
-	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Do: pruning{site: s, keep: keep}}
+	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Do: pruneOp{site: s, keep: keep}}
 	result, err := j.Run(ctx)
 	if err != nil || result == nil {
 		return nil, err
@@ -61,12 +61,12 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 			gone.Nodes++
 		}
 	}
-	c.Call(s).Releases(f).Disown(ctx, gone.Releases)
+	c.Connector(s).Releases(f).RemoveFromLock(ctx, gone.Releases)
 	return gone, nil
 }
 
-// forgotten counts the releases that a plan removes, each once even if several hosts remove it.
-func forgotten(p *plan.Plan) int {
+// countRemoved counts the releases that a plan removes, each once even if several hosts remove it.
+func countRemoved(p *plan.Plan) int {
 	all := map[int]bool{}
 	for _, s := range p.Steps {
 		if s.Kind == plan.ForgetRelease {

@@ -39,11 +39,11 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := control.Choose(staged, selectors)
+	chosen, err := control.SelectNodes(staged, selectors)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
 	f, err := c.Hosts(ctx, s)
@@ -51,7 +51,7 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 		return nil, err
 	}
 	f.Views().Use(staged)
-	t := &staging{Session: c, site: s, staged: staged, hosts: f, goal: plan.Goal{Nodes: chosen}, options: o}
+	t := &stageOp{Session: c, site: s, staged: staged, hosts: f, goal: plan.Goal{Nodes: chosen}, options: o}
 	j := &control.Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel, Do: t}
 	t.result.Result, err = j.Run(ctx)
 	var silent error
@@ -62,8 +62,8 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 	return &t.result, cmp.Or(err, silent) // a host that did not stage the release need not report what it left out
 }
 
-// A staging creates a release in quarantine.
-type staging struct {
+// A stageOp creates a release in quarantine.
+type stageOp struct {
 	control.Plain
 	Session      *control.Session
 	site, staged *site.Site // staged is the site of the quarantine
@@ -73,14 +73,14 @@ type staging struct {
 	result       Staged
 }
 
-func (t *staging) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+func (t *stageOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
 	if t.options.GiveUp {
 		seen = slices.Clone(seen)
 		for i := range seen {
-			seen[i].Releases = release.GiveUp(seen[i].Releases, t.options.Release, t.goal)
+			seen[i].Releases = release.AbandonRollback(seen[i].Releases, t.options.Release, t.goal)
 		}
 	}
-	t.result.Spared = release.Spared(t.staged, seen, t.goal)
+	t.result.Spared = release.RollbackNodes(t.staged, seen, t.goal)
 	p, of, err := release.Stage(t.staged, stagedBefore(ctx, t.Session, t.hosts, t.site, t.options.Release), seen, t.goal)
 	if err == nil {
 		t.hosts.Views().Use(of)
@@ -89,31 +89,31 @@ func (t *staging) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, er
 }
 
 // Begin makes the hosts store the site directory from which the release is staged.
-func (t *staging) Begin(ctx context.Context) error {
+func (t *stageOp) Begin(ctx context.Context) error {
 	if t.options.GiveUp {
-		if err := giveUp(ctx, t.hosts, t.options.Release, t.goal); err != nil {
+		if err := endRollback(ctx, t.hosts, t.options.Release, t.goal); err != nil {
 			return err
 		}
 	}
 	if t.hosts.Site() != t.staged { // staged again from the copy that is stored already
 		return nil
 	}
-	return t.Session.Call(t.site).Releases(t.hosts).Keep(ctx, t.staged, t.options.Release, control.Who())
+	return t.Session.Connector(t.site).Releases(t.hosts).StoreStaged(ctx, t.staged, t.options.Release, control.UserName())
 }
 
-// giveUp records that rollback no longer returns to a release.
-func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) error {
+// endRollback records that rollback no longer returns to a release.
+func endRollback(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) error {
 	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return err
 	}
-	return f.Records().Write(ctx, release.GiveUp(r, number, goal))
+	return f.Records().Write(ctx, release.AbandonRollback(r, number, goal))
 }
 
 // stagedBefore returns the site of a release's quarantine as it was staged before. It returns nil
 // if the release was not staged, or if its copy cannot be read.
 func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
-	made, err := c.Call(s).Releases(f).Load(ctx, number)
+	made, err := c.Connector(s).Releases(f).Load(ctx, number)
 	if err != nil {
 		return nil
 	}
@@ -122,8 +122,8 @@ func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *si
 	return &staged
 }
 
-// Declared returns the site as the current site directory defines it for a release.
-func Declared(c *control.Session, s *site.Site, number int) (*site.Site, error) {
+// DeclaredRelease returns the site as the current site directory defines it for a release.
+func DeclaredRelease(c *control.Session, s *site.Site, number int) (*site.Site, error) {
 	if s.Original == nil {
 		return twin.Release(s, number)
 	}
@@ -132,7 +132,7 @@ func Declared(c *control.Session, s *site.Site, number int) (*site.Site, error) 
 
 // quarantine returns the site of a release's quarantine.
 func quarantine(c *control.Session, s *site.Site, number int) (*site.Site, error) {
-	made, err := Declared(c, s, number)
+	made, err := DeclaredRelease(c, s, number)
 	if err != nil || number == 0 {
 		return made, err
 	}

@@ -23,8 +23,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A change is a switch of a set of nodes to other releases.
-type change struct {
+// A switchOp is a switch of a set of nodes to other releases.
+type switchOp struct {
 	Session *control.Session
 	site    *site.Site
 	hosts   *apply.Fleet
@@ -70,9 +70,9 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 	if err != nil {
 		return nil, err
 	}
-	o.ByHand = o.ByHand || !c.Call(s).Judges() // several hosts cannot agree that all checks hold
+	o.ByHand = o.ByHand || !c.Connector(s).DecidesTrials() // several hosts cannot agree that all checks hold
 	if o.Within > 0 {
-		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: control.Who()}
+		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: control.UserName()}
 	}
 	made, err := t.run(ctx)
 	if err != nil || t.trial == nil {
@@ -87,7 +87,7 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 // Rollback returns to the releases that were live before, on the selected nodes, or on all nodes
 // with a former release if there are no selectors.
 func Rollback(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Switched, error) {
-	t, err := goingBack(ctx, c, s, selectors)
+	t, err := newRollback(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +96,20 @@ func Rollback(ctx context.Context, c *control.Session, s *site.Site, selectors [
 
 // switchTo prepares a switch of the selected nodes to a release, or of all staged nodes if there
 // are no selectors.
-func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors []string, number int) (*change, error) {
-	t, err := newChange(ctx, c, s)
+func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors []string, number int) (*switchOp,
+	error) {
+	t, err := newSwitchOp(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Call(s).Releases(t.hosts).Learn(ctx, map[string]int{"": number}); err != nil {
+	if err := c.Connector(s).Releases(t.hosts).LoadReleases(ctx, map[string]int{"": number}); err != nil {
 		return nil, err
 	}
 	of := t.hosts.Views().Sites()[number]
 	if of == nil {
 		of = s
 	}
-	chosen, err := control.Choose(of, selectors)
+	chosen, err := control.SelectNodes(of, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +129,8 @@ func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	return t, nil
 }
 
-func newChange(ctx context.Context, c *control.Session, s *site.Site) (*change, error) {
-	if err := c.AllowedOn(s); err != nil {
+func newSwitchOp(ctx context.Context, c *control.Session, s *site.Site) (*switchOp, error) {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
 	f, err := c.Hosts(ctx, s)
@@ -137,11 +138,11 @@ func newChange(ctx context.Context, c *control.Session, s *site.Site) (*change, 
 		return nil, err
 	}
 	before, err := f.Records().Read(ctx)
-	return &change{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
+	return &switchOp{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
 }
 
 // instances returns the names of the nodes that have an instance of a release.
-func (t *change) instances(ctx context.Context, number int) (map[string]bool, error) {
+func (t *switchOp) instances(ctx context.Context, number int) (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, h := range t.hosts.All {
 		nodes, err := h.Nodes.List(ctx)
@@ -158,14 +159,14 @@ func (t *change) instances(ctx context.Context, number int) (map[string]bool, er
 }
 
 // run carries out the switch.
-func (t *change) run(ctx context.Context) (*Switched, error) {
+func (t *switchOp) run(ctx context.Context) (*Switched, error) {
 	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true,
 		Parallel: max(control.DefaultParallel(), len(t.to)), Do: t}
 	began := time.Now()
 	result, err := j.Run(ctx)
 	if err != nil {
 		err = t.explain(ctx, err, t.live)
-		t.tellFailedSwitch(ctx, err)
+		t.notifyFailedSwitch(ctx, err)
 		return nil, err
 	}
 	made := &Switched{Site: t.site.Key(), To: t.to, From: t.live, Already: result == nil, Took: time.Since(began),
@@ -174,18 +175,18 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 		made.Skew, made.Outage = result.Measured(t.planned)
 	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
-		control.TellTrialEnd(ctx, t.Session, t.site, trial.Release, observe.Reverted, t.why)
+		control.NotifyTrialEnd(ctx, t.Session, t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
 }
 
 // Plan returns the steps of the switch.
-func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+func (t *switchOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
 	t.before, t.live = seen[0].Releases, liveNow(seen, t.to)
-	if err := t.may(t.live); err != nil {
+	if err := t.checkAllowed(t.live); err != nil {
 		return nil, err
 	}
-	if err := t.Session.Call(t.site).Releases(t.hosts).Learn(ctx, t.live); err != nil {
+	if err := t.Session.Connector(t.site).Releases(t.hosts).LoadReleases(ctx, t.live); err != nil {
 		return nil, err
 	}
 	if seen = slices.Clone(seen); len(seen) > 1 || t.trial != nil {
@@ -197,9 +198,9 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	}
 	p, err := release.Switch(t.site, seen, release.Goal{
 		To: t.to, Releases: t.hosts.Views().Sites(), Holds: t.trial != nil, Back: t.back,
-		Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+		Ended: trial.RollbackRecord(t.before.Trial, t.back, t.why),
 	})
-	if err == nil && maps.Equal(t.live, t.to) && onlyRecords(p) {
+	if err == nil && maps.Equal(t.live, t.to) && changesOnlyRecords(p) {
 		p.Steps = nil
 	}
 	t.planned = p
@@ -207,39 +208,39 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 }
 
 // Confirm asks for consent to switch the nodes if the site is in production.
-func (t *change) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
-	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Count(len(t.to), "node"),
+func (t *switchOp) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
+	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Plural(len(t.to), "node"),
 		register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
 }
 
 // Begin records which releases the set will have at the end.
-func (t *change) Begin(ctx context.Context) error {
+func (t *switchOp) Begin(ctx context.Context) error {
 	if err := control.MarkUp(t.Session, t.site); err != nil { // the release may be the first of the site that is up
 		return err
 	}
-	if err := t.hosts.Meet(ctx); err != nil {
+	if err := t.hosts.MeasureClocks(ctx); err != nil {
 		return err
 	}
-	return t.intend(ctx, t.live)
+	return t.recordIntent(ctx, t.live)
 }
 
 // errTrialOver is returned instead of ending a trial that was confirmed, or has gone back, in the
 // meantime.
 var errTrialOver = errors.New("the trial is over")
 
-// may returns why the switch is not allowed, considering the trial and the live releases, or nil.
-func (t *change) may(live map[string]int) error {
+// checkAllowed returns why the switch is not allowed, considering the trial and the live releases, or nil.
+func (t *switchOp) checkAllowed(live map[string]int) error {
 	on := t.before.Trial
 	switch {
 	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
 		return errTrialOver
 	case on != nil && !t.back:
 		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release),
-			humanize.Clock(on.Until)).At(t.site.Key()).
+			humanize.Time(on.Until)).At(t.site.Key()).
 			Try("orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
 		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together",
-			site.ReleaseName(on.Release), humanize.Count(len(on.Back), "node")).At(t.site.Key()).
+			site.ReleaseName(on.Release), humanize.Plural(len(on.Back), "node")).At(t.site.Key()).
 			Try("orrery rollback, without naming nodes, or orrery confirm first")
 	case t.trial != nil && len(live) < len(t.to):
 		return problem.New(problem.Mistake, "nothing is live that the trial of release %s could go back to",
@@ -252,8 +253,8 @@ func (t *change) may(live map[string]int) error {
 	return nil
 }
 
-// onlyRecords reports whether a plan changes only records.
-func onlyRecords(p *plan.Plan) bool {
+// changesOnlyRecords reports whether a plan changes only records.
+func changesOnlyRecords(p *plan.Plan) bool {
 	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		return s.Kind != plan.CommitSwitch &&
 			s.Kind != plan.WriteNames
@@ -274,20 +275,21 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 	return live
 }
 
-// intend records the target of the switch before anything is changed.
-func (t *change) intend(ctx context.Context, live map[string]int) error {
+// recordIntent records the target of the switch before anything is changed.
+func (t *switchOp) recordIntent(ctx context.Context, live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
 	return t.hosts.Records().Write(ctx, r)
 }
 
 // Commit makes each host watch the trial with its stored plan, and begins the trial.
-func (t *change) Commit(ctx context.Context) error {
+func (t *switchOp) Commit(ctx context.Context) error {
 	if t.trial == nil {
 		return nil
 	}
-	t.hosts.ForgetLive()
-	if err := unattended.BeginTrial(ctx, t.Session.Call(t.site), t.hosts, t.trial, t.hosts.Views().Sites()); err != nil {
+	t.hosts.InvalidateLive()
+	if err := unattended.BeginTrial(ctx, t.Session.Connector(t.site), t.hosts, t.trial,
+		t.hosts.Views().Sites()); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).
 			Because(err).Try("orrery up returns to what was live before")
 	}
@@ -296,17 +298,17 @@ func (t *change) Commit(ctx context.Context) error {
 
 // intent returns the record of the switch, including the releases at which an interrupted switch
 // ends.
-func (t *change) intent(live map[string]int) *observe.Switch {
+func (t *switchOp) intent(live map[string]int) *observe.Switch {
 	end := live
 	if t.back || len(live) < len(t.to) { // some nodes had no live release to which they could go back
 		end = t.to
 	}
-	return &observe.Switch{To: t.to, End: end, Who: control.Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
+	return &observe.Switch{To: t.to, End: end, Who: control.UserName(), Since: time.Now().UTC(), Pid: os.Getpid()}
 }
 
 // explain adds to the error of a failed switch at which releases the nodes are. If the switch was
 // undone completely, explain removes its record.
-func (t *change) explain(ctx context.Context, err error, live map[string]int) error {
+func (t *switchOp) explain(ctx context.Context, err error, live map[string]int) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
 		return err
@@ -317,17 +319,17 @@ func (t *change) explain(ctx context.Context, err error, live map[string]int) er
 			return errors.Join(err, wrong)
 		}
 		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s",
-			humanize.Count(len(t.to), "node"), register.ReleaseNames(live)).
+			humanize.Plural(len(t.to), "node"), register.ReleaseNames(live)).
 			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
 	case problem.Left:
-		return t.halfWay(err)
+		return t.mixedReleasesError(err)
 	}
 	return err
 }
 
-// halfWay returns an error that says at which release each node is.
-func (t *change) halfWay(cause error) error {
-	hosts, err := t.Session.Seen(context.Background(), t.hosts)
+// mixedReleasesError returns an error that says at which release each node is.
+func (t *switchOp) mixedReleasesError(cause error) error {
+	hosts, err := t.Session.Observe(context.Background(), t.hosts)
 	if err != nil {
 		return problem.New(problem.HalfWay,
 			"the switch failed and could not be fully undone; where the set is cannot be seen").At(t.site.Key()).
@@ -348,15 +350,15 @@ func (t *change) halfWay(cause error) error {
 		Try("fix the cause; the next orrery up, switch or rollback first brings the set to one release")
 }
 
-// goingBack prepares a rollback to the former releases.
-func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*change, error) {
-	t, err := newChange(ctx, c, s)
+// newRollback prepares a rollback to the former releases.
+func newRollback(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*switchOp, error) {
+	t, err := newSwitchOp(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(t.before.Former))
 	if len(selectors) > 0 {
-		chosen, err := control.Choose(s, selectors)
+		chosen, err := control.SelectNodes(s, selectors)
 		if err != nil {
 			return nil, err
 		}
@@ -366,18 +368,18 @@ func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors 
 		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).
 			Try("orrery release ls lists the releases")
 	}
-	if t.to, err = release.Former(t.before, names); err != nil {
+	if t.to, err = release.PreviousReleases(t.before, names); err != nil {
 		return nil, err
 	}
-	t.back, t.why = true, trial.RolledBack
-	return t, c.Call(s).Releases(t.hosts).Learn(ctx, t.to)
+	t.back, t.why = true, trial.ReasonRolledBack
+	return t, c.Connector(s).Releases(t.hosts).LoadReleases(ctx, t.to)
 }
 
-// tellFailedSwitch notifies the hooks of a switch that failed. It skips switches that were refused,
+// notifyFailedSwitch notifies the hooks of a switch that failed. It skips switches that were refused,
 // because they changed nothing.
-func (t *change) tellFailedSwitch(ctx context.Context, err error) {
+func (t *switchOp) notifyFailedSwitch(ctx context.Context, err error) {
 	result, tried := map[int]string{int(problem.Reverted): observe.Reverted,
-		int(problem.HalfWay): "half-way"}[problem.Exit(err)]
+		int(problem.HalfWay): "half-way"}[problem.ExitCode(err)]
 	if !tried {
 		return
 	}
@@ -386,5 +388,5 @@ func (t *change) tellFailedSwitch(ctx context.Context, err error) {
 		e.Release = &number
 		break
 	}
-	t.Session.Tell(ctx, t.site, e)
+	t.Session.NotifyHooks(ctx, t.site, e)
 }

@@ -51,8 +51,8 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // of no use any more
-	call := c.Call(s)
-	f, silent, err := call.Bare(ctx)
+	call := c.Connector(s)
+	f, silent, err := call.ConnectWithoutReleases(ctx)
 	if err == nil {
 		err = silent
 	}
@@ -69,7 +69,7 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	}
 	kept.Locked = lock.Digest(s.Twin, o.Release)
 	if o.Into != "" {
-		return kept, lay(ctx, filepath.Join(dir, "kept", sitearchive.Site), o.Into)
+		return kept, storeCopy(ctx, filepath.Join(dir, "kept", sitearchive.Site), o.Into)
 	}
 	if kept.Locked == kept.Digest {
 		return kept, nil
@@ -78,7 +78,7 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 		return nil, err
 	}
 	o.Show(kept)
-	if err := agree(c, s, o, kept); err != nil {
+	if err := askConsent(c, s, o, kept); err != nil {
 		return nil, err
 	}
 	_, err = call.Lock().Vouch(o.Release, kept.Digest)
@@ -92,7 +92,7 @@ func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Co
 		return nil, err
 	}
 	keep := map[string][]string{} // digest to hosts
-	var from *apply.Steered
+	var from *apply.HostClient
 	for i, h := range f.All {
 		if digest := all[i][o.Release]; digest != "" && (o.Host == "" || o.Host == h.Name) {
 			keep[digest], from = append(keep[digest], h.Name), h
@@ -120,19 +120,19 @@ func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Co
 	}
 	digest, err := from.CopyEdition(ctx, o.Release, dir)
 	if err == nil && len(keep[digest]) == 0 {
-		err = apply.OtherEdition(from.Name, o.Release)
+		err = apply.EditionMismatch(from.Name, o.Release)
 	}
 	return &Copy{Release: o.Release, Digest: digest, Hosts: keep[digest]}, err
 }
 
-// lay stores a copy in a directory that does not exist yet.
-func lay(ctx context.Context, from, to string) error {
-	content, err := files(ctx, from)
+// storeCopy stores a copy in a directory that does not exist yet.
+func storeCopy(ctx context.Context, from, to string) error {
+	content, err := readFiles(ctx, from)
 	if err != nil {
 		return err
 	}
 	if err := os.Mkdir(to, 0o700); err != nil {
-		return problem.New(problem.Usage, "the copy cannot be stored").At(to).Because(problem.Reason(err)).
+		return problem.New(problem.Usage, "the copy cannot be stored").At(to).Because(problem.PathErrorCause(err)).
 			Try("name a directory that does not exist yet")
 	}
 	root, err := tree.Open(to)
@@ -149,8 +149,8 @@ func lay(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// agree asks for the caller's consent.
-func agree(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) error {
+// askConsent asks for the caller's consent.
+func askConsent(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) error {
 	if o.Digest != "" {
 		if o.Digest == kept.Digest {
 			return nil
@@ -172,42 +172,42 @@ func agree(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) error {
 // compare returns how the copy in a directory differs from the site directory.
 func compare(ctx context.Context, siteDir, dir string) ([]FileDifference, error) {
 	now := filepath.Join(dir, "now")
-	if _, err := sitefile.KeepText(siteDir, now); err != nil {
+	if _, err := sitefile.CopyText(siteDir, now); err != nil {
 		return nil, err
 	}
-	before, err := files(ctx, now)
+	before, err := readFiles(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	after, err := files(ctx, filepath.Join(dir, "kept", sitearchive.Site))
+	after, err := readFiles(ctx, filepath.Join(dir, "kept", sitearchive.Site))
 	if err != nil {
 		return nil, err
 	}
 	var all []FileDifference
-	for _, path := range names(before, after) {
+	for _, path := range fileNames(before, after) {
 		if string(before[path]) != string(after[path]) || (before[path] == nil) != (after[path] == nil) {
-			all = append(all, FileDifference{path, lines(before[path], after[path])})
+			all = append(all, FileDifference{path, changedLines(before[path], after[path])})
 		}
 	}
 	return all, nil
 }
 
-// names returns the sorted names of the files in either directory.
-func names(before, after map[string][]byte) []string {
+// fileNames returns the sorted names of the files in either directory.
+func fileNames(before, after map[string][]byte) []string {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	return slices.Sorted(maps.Keys(all))
 }
 
-// files reads the files of a copy of a site directory.
-func files(ctx context.Context, dir string) (map[string][]byte, error) {
+// readFiles reads the files of a copy of a site directory.
+func readFiles(ctx context.Context, dir string) (map[string][]byte, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	all := map[string][]byte{}
-	return all, root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+	return all, root.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
 		if e.IsDir() {
 			return nil
 		}
@@ -217,12 +217,12 @@ func files(ctx context.Context, dir string) (map[string][]byte, error) {
 	})
 }
 
-// lines returns how two texts differ, from the first line that differs to the last.
-func lines(before, after []byte) (all []string) {
+// changedLines returns how two texts differ, from the first line that differs to the last.
+func changedLines(before, after []byte) (all []string) {
 	if !utf8.Valid(before) || !utf8.Valid(after) {
 		return nil
 	}
-	removed, added := split(before), split(after)
+	removed, added := splitLines(before), splitLines(after)
 	for len(removed) > 0 && len(added) > 0 && removed[0] == added[0] {
 		removed, added = removed[1:], added[1:]
 	}
@@ -238,8 +238,8 @@ func lines(before, after []byte) (all []string) {
 	return all
 }
 
-// split returns the lines of a text, or none if the file does not exist.
-func split(text []byte) []string {
+// splitLines returns the lines of a text, or none if the file does not exist.
+func splitLines(text []byte) []string {
 	if text == nil {
 		return nil
 	}

@@ -21,50 +21,50 @@ import (
 // on its own.
 func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
-		t, err := newChange(ctx, c, s)
+		t, err := newSwitchOp(ctx, c, s)
 		if ctx.Err() != nil {
-			return nil, noLonger()
+			return nil, waitInterruptedError()
 		}
 		if err != nil {
 			return nil, err
 		}
 		if t.before.Trial == nil {
-			over, err := t.atRest(ctx)
+			over, err := t.isIdle(ctx)
 			if ctx.Err() != nil {
-				return nil, noLonger()
+				return nil, waitInterruptedError()
 			}
 			if err != nil {
 				return nil, err
 			}
 			if over {
-				return hosts.Verdict(s, t.before)
+				return hosts.TrialResult(s, t.before)
 			}
 		}
-		failing, err := hosts.Failing(ctx, t.hosts)
+		failing, err := hosts.TrialFailures(ctx, t.hosts)
 		if ctx.Err() != nil {
-			return nil, noLonger()
+			return nil, waitInterruptedError()
 		}
 		if err != nil {
 			return nil, err
 		}
 		if len(failing) > 0 {
-			return nil, goBack(ctx, c, s, t, failing[hosts.FirstOf(failing)])
+			return nil, rollBack(ctx, c, s, t, failing[hosts.FirstHost(failing)])
 		}
-		if host.Pause(ctx, awaitInterval) != nil {
-			return nil, noLonger()
+		if host.Sleep(ctx, awaitInterval) != nil {
+			return nil, waitInterruptedError()
 		}
 	}
 }
 
-// atRest reports whether no process is switching. A switch that is then still on record was
+// isIdle reports whether no process is switching. A switch that is then still on record was
 // interrupted. A process that switches holds the site's lock.
-func (t *change) atRest(ctx context.Context) (bool, error) {
+func (t *switchOp) isIdle(ctx context.Context) (bool, error) {
 	if t.before.Switch == nil {
 		return true, nil
 	}
-	letGo, err := t.hosts.Hold(ctx, control.Holder(t.Session))
+	letGo, err := t.hosts.LockAll(ctx, control.Holder(t.Session))
 	if err != nil {
-		held, err := waits.Locked(err)
+		held, err := waits.HolderOf(err)
 		return held == nil, err
 	}
 	defer letGo()
@@ -72,8 +72,8 @@ func (t *change) atRest(ctx context.Context) (bool, error) {
 	return t.before.Trial == nil, err
 }
 
-// noLonger returns the error that the wait for the end of a trial was interrupted.
-func noLonger() error {
+// waitInterruptedError returns the error that the wait for the end of a trial was interrupted.
+func waitInterruptedError() error {
 	return problem.New(problem.Interrupted, "no longer waiting; the trial continues").
 		Try("orrery status shows it; orrery confirm or orrery rollback ends it")
 }
@@ -81,16 +81,16 @@ func noLonger() error {
 // awaitInterval is how often the hosts are asked whether a trial is over.
 const awaitInterval = time.Second
 
-// goBack ends a trial by returning to what was live before it. It waits for other processes that
+// rollBack ends a trial by returning to what was live before it. It waits for other processes that
 // hold the lock.
-func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, why string) error {
+func rollBack(ctx context.Context, c *control.Session, s *site.Site, t *switchOp, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
-	if err := c.Call(s).Releases(t.hosts).Learn(ctx, t.to); err != nil {
+	if err := c.Connector(s).Releases(t.hosts).LoadReleases(ctx, t.to); err != nil {
 		return err
 	}
-	t.Session = c.WithoutOverdue().Patiently()
-	t.Session.Asker = control.Agreed{} // the caller agreed to the trial when it began
+	t.Session = c.WithoutOverdue().WaitingForLocks()
+	t.Session.Asker = control.AssumeYes{} // the caller agreed to the trial when it began
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}
@@ -98,16 +98,16 @@ func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, wh
 	if err != nil {
 		return err
 	}
-	_, err = hosts.Verdict(s, r)
+	_, err = hosts.TrialResult(s, r)
 	return err
 }
 
-// TellTrial reports how a trial will end.
-func TellTrial(c *control.Session, s *site.Site, trial *observe.Trial) {
+// ReportTrial reports how a trial will end.
+func ReportTrial(c *control.Session, s *site.Site, trial *observe.Trial) {
 	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
 	if trial.ByHand {
 		how = "stays with \"orrery confirm\" only,"
 	}
 	c.Outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
-		s.Key(), site.ReleaseName(trial.Release), humanize.Clock(trial.Until), how, register.ReleaseNames(trial.Back))
+		s.Key(), site.ReleaseName(trial.Release), humanize.Time(trial.Until), how, register.ReleaseNames(trial.Back))
 }

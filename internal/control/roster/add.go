@@ -41,7 +41,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).
 			Try("leave --twin out")
 	}
-	dir, err := c.Absolute()
+	dir, err := c.AbsDirectory()
 	if err != nil {
 		return nil, err
 	}
@@ -60,22 +60,22 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 		}
 		s, added.Block = file.Site, file.Block
 	}
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
 	if file != nil {
-		if err := vouchOwn(ctx, c, original); problem.Is(err, problem.Unable) {
+		if err := trustOwnReleases(ctx, c, original); problem.Is(err, problem.Unable) {
 			// then the user must accept each release: orrery release trust
 			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	j := joining{Session: c, site: s, name: name, call: c.Call(s)}
+	j := addOp{Session: c, site: s, name: name, call: c.Connector(s)}
 	if err := j.reach(ctx, file != nil); err != nil {
 		return nil, err
 	}
-	if added.Installed, err = j.outfit(ctx); err != nil {
+	if added.Installed, err = j.installPackages(ctx); err != nil {
 		return nil, err
 	}
 	if added.State, err = j.check(ctx); err != nil {
@@ -94,9 +94,9 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	return added, nil
 }
 
-// vouchOwn adds to releases.lock the releases that this machine stores of a site and its twins, if
+// trustOwnReleases adds to releases.lock the releases that this machine stores of a site and its twins, if
 // the site had no other host.
-func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
+func trustOwnReleases(ctx context.Context, c *control.Session, s *site.Site) error {
 	all := []*site.Site{s}
 	for _, t := range c.Register().Twins() {
 		if t.Site == s.Name {
@@ -104,30 +104,30 @@ func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 		}
 	}
 	for _, one := range all {
-		if err := c.Call(one).Releases(nil).Vouch(ctx); err != nil {
+		if err := c.Connector(one).Releases(nil).Vouch(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// A joining adds a host to a site.
-type joining struct {
+// A addOp adds a host to a site.
+type addOp struct {
 	Session *control.Session
 	site    *site.Site
 	name    string
-	call    *hosts.Call // including the new host
+	call    *hosts.Connector // including the new host
 }
 
-func (j *joining) say(format string, args ...any) {
+func (j *addOp) say(format string, args ...any) {
 	j.Session.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
 }
 
 // reach connects to the new host and to all others, whose records must agree. A host that is new to
 // the site must not have nodes of another site of that name.
-func (j *joining) reach(ctx context.Context, fresh bool) error {
+func (j *addOp) reach(ctx context.Context, fresh bool) error {
 	j.say("reaching host %s", j.name)
-	f, silent, err := j.Session.Reached(ctx, j.site)
+	f, silent, err := j.Session.ReachableHosts(ctx, j.site)
 	if err == nil {
 		err = silent
 	}
@@ -159,8 +159,8 @@ func (j *joining) reach(ctx context.Context, fresh bool) error {
 	return err
 }
 
-// outfit installs what is missing.
-func (j *joining) outfit(ctx context.Context) ([]string, error) {
+// installPackages installs what is missing.
+func (j *addOp) installPackages(ctx context.Context) ([]string, error) {
 	var engines []string
 	for i := range j.site.Nodes {
 		if e := j.site.Nodes[i].Engine; !slices.Contains(engines, e) {
@@ -169,7 +169,7 @@ func (j *joining) outfit(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(engines)
 	h, _ := j.site.Host(j.name)
-	installed, err := j.call.Outfit(ctx, *h, engines, func(text string) { j.say("%s: %s", j.name, text) })
+	installed, err := j.call.InstallPackages(ctx, *h, engines, func(text string) { j.say("%s: %s", j.name, text) })
 	if installed == nil {
 		installed = []string{}
 	}
@@ -178,29 +178,29 @@ func (j *joining) outfit(ctx context.Context) ([]string, error) {
 
 // check checks the hosts. The new host must be fit for nodes. Problems of other hosts are reported,
 // and prevent joining only if they also concern the new host.
-func (j *joining) check(ctx context.Context) (hosts.State, error) {
+func (j *addOp) check(ctx context.Context) (hosts.State, error) {
 	j.say("checking host %s, and whether the hosts reach one another", j.name)
-	all := j.Session.Call(everywhere(j.site)).Check(ctx)
+	all := j.Session.Connector(withNodeOnEachHost(j.site)).Check(ctx)
 	i := slices.IndexFunc(all, func(s hosts.State) bool { return s.Host == j.name })
 	state := all[i]
 	for k := range all {
 		for _, text := range all[k].Wrong {
-			if k != i && about(text, j.name) { // only one of two hosts reports that they cannot reach each other
+			if k != i && mentionsHost(text, j.name) { // only one of two hosts reports that they cannot reach each other
 				state.Wrong = append(state.Wrong, text)
 			}
 		}
 	}
-	if state.Well() && len(state.Wrong) == 0 {
+	if state.IsFit() && len(state.Wrong) == 0 {
 		return state, nil
 	}
-	return state, problem.New(problem.Unable, "host %s is not fit for nodes: %s", j.name, wrongs(&state)).
+	return state, problem.New(problem.Unable, "host %s is not fit for nodes: %s", j.name, problemText(&state)).
 		Try("mend that, and run the same command again: it goes on from what is there")
 }
 
-// everywhere returns the site with an additional node on each host that is on all networks between
+// withNodeOnEachHost returns the site with an additional node on each host that is on all networks between
 // hosts. The check then tests the ways between all hosts, whatever nodes they have. The result is
 // only for this check.
-func everywhere(s *site.Site) *site.Site {
+func withNodeOnEachHost(s *site.Site) *site.Site {
 	all := *s
 	all.Nodes = slices.Clone(s.Nodes)
 	for _, h := range s.Hosts {
@@ -215,26 +215,27 @@ func everywhere(s *site.Site) *site.Site {
 	return &all
 }
 
-// about reports whether a text contains the name of a host as a word.
-func about(text, name string) bool {
+// mentionsHost reports whether a text contains the name of a host as a word.
+func mentionsHost(text, name string) bool {
 	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()[]", r) }),
 		name)
 }
 
-// wrongs returns the problems of a host as text.
-func wrongs(s *hosts.State) string {
+// problemText returns the problems of a host as text.
+func problemText(s *hosts.State) string {
 	all := slices.Clone(s.Wrong)
 	for _, f := range s.Lacks {
-		if f.Level == doctor.Needed {
+		if f.Level == doctor.Required {
 			all = append(all, fmt.Sprintf("%s: %s (%s)", f.Name, f.Value, f.Fix))
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-// only returns one host of a site, with all others left out.
-func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *apply.Fleet, error) {
-	if err := known(s, name); err != nil {
+// withOnlyHost returns one host of a site, with all others left out.
+func withOnlyHost(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.HostClient,
+	*apply.Fleet, error) {
+	if err := checkKnown(s, name); err != nil {
 		return nil, nil, err
 	}
 	alone := *c
@@ -254,15 +255,15 @@ func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*
 	return h, f, nil
 }
 
-// known returns an error if the site does not have the host.
-func known(s *site.Site, name string) error {
+// checkKnown returns an error if the site does not have the host.
+func checkKnown(s *site.Site, name string) error {
 	if _, ok := s.Host(name); !ok {
-		return hosts.NoHost(s, name)
+		return hosts.UnknownHostError(s, name)
 	}
 	return nil
 }
 
-// seenOf returns one of the observed hosts.
-func seenOf(seen []observe.Host, name string) *observe.Host {
+// observedHost returns one of the observed hosts.
+func observedHost(seen []observe.Host, name string) *observe.Host {
 	return &seen[slices.IndexFunc(seen, func(h observe.Host) bool { return h.Name == name })]
 }

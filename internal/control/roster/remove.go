@@ -32,25 +32,25 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).
 			Try("leave --twin out")
 	}
-	if err := known(s, name); err != nil {
+	if err := checkKnown(s, name); err != nil {
 		return nil, err
 	}
 	if len(s.Hosts) == 1 {
 		return nil, problem.New(problem.Refused, "%s is the only host of the site", name).
 			Try("orrery down takes the site down")
 	}
-	dir, err := c.Absolute()
+	dir, err := c.AbsDirectory()
 	if err != nil {
 		return nil, err
 	}
-	if err := declaredOn(s, name); err != nil {
+	if err := checkNotDeclared(s, name); err != nil {
 		return nil, err
 	}
 	file, err := sitefile.RemoveHost(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	left, err := strip(ctx, c, s, name)
+	left, err := removeState(ctx, c, s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 	return r, nil
 }
 
-// declaredOn returns an error if the site file names the host for a node.
-func declaredOn(s *site.Site, name string) error {
+// checkNotDeclared returns an error if the site file names the host for a node.
+func checkNotDeclared(s *site.Site, name string) error {
 	var names []string
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Host == name {
@@ -80,20 +80,20 @@ func declaredOn(s *site.Site, name string) error {
 		return nil
 	}
 	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name,
-		humanize.Count(len(names), "node"), humanize.List(names, 12)).At(sitefile.Name).
+		humanize.Plural(len(names), "node"), humanize.List(names, 12)).At(sitefile.Name).
 		Try("take host = %q out of what they say, or name another host", name)
 }
 
-// strip removes what a host has of a site: what exists without nodes, such as networks, and the
+// removeState removes what a host has of a site: what exists without nodes, such as networks, and the
 // host's records.
-func strip(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
-	h, f, err := only(ctx, c, s, name)
+func removeState(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
+	h, f, err := withOnlyHost(ctx, c, s, name)
 	if err != nil {
 		return nil, err
 	}
 	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(seen []observe.Host) (*plan.Plan, error) {
-		at := seenOf(seen, name)
-		if err := empty(at); err != nil {
+		at := observedHost(seen, name)
+		if err := checkEmpty(at); err != nil {
 			return nil, err
 		}
 		return plan.Down(s, []observe.Host{*at}, plan.Goal{}), nil
@@ -101,30 +101,30 @@ func strip(ctx context.Context, c *control.Session, s *site.Site, name string) (
 	if _, err := j.Run(ctx); err != nil {
 		return nil, err
 	}
-	letGo, err := c.Hold(ctx, s, f)
+	letGo, err := c.LockSite(ctx, s, f)
 	if err != nil {
 		return nil, err
 	}
 	defer letGo()
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Observe(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	if err := empty(seenOf(seen, name)); err != nil {
+	if err := checkEmpty(observedHost(seen, name)); err != nil {
 		return nil, err
 	}
 	return h.State.Forget(ctx)
 }
 
-// empty returns an error if nodes or data of a site are on a host.
-func empty(h *observe.Host) error {
+// checkEmpty returns an error if nodes or data of a site are on a host.
+func checkEmpty(h *observe.Host) error {
 	if len(h.Nodes) > 0 {
 		var names []string
 		for i := range h.Nodes {
 			names = append(names, h.Nodes[i].Name)
 		}
 		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name,
-			humanize.Count(len(names), "node"), humanize.List(names, 12)).
+			humanize.Plural(len(names), "node"), humanize.List(names, 12)).
 			Try("orrery host drain %s moves them to other hosts", h.Name)
 	}
 	if len(h.Volumes) > 0 {

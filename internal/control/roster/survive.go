@@ -8,14 +8,14 @@ import (
 	"orrery/internal/site"
 )
 
-// Survive returns which nodes find room on other hosts, and which do not, for every choice of the
+// SimulateLosses returns which nodes find room on other hosts, and which do not, for every choice of the
 // given number of lost hosts.
-func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([]place.Loss, error) {
+func SimulateLosses(ctx context.Context, c *control.Session, s *site.Site, lost int) ([]place.HostLoss, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Observe(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -23,5 +23,5 @@ func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([
 	if err != nil {
 		return nil, err
 	}
-	return place.Survive(live, seen, lost)
+	return place.SimulateLoss(live, seen, lost)
 }

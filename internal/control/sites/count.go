@@ -10,7 +10,7 @@ import (
 
 // Count returns how many nodes of a site or twin are on this machine, and how many of them run.
 func Count(ctx context.Context, c *control.Session, s *site.Site) (all, running int) {
-	f, err := c.Bare(ctx, s)
+	f, err := c.HostsWithoutReleases(ctx, s)
 	if err != nil {
 		return 0, 0
 	}

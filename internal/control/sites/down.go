@@ -20,20 +20,20 @@ import (
 // volumes it deletes those, too. It returns nil if there was nothing to do.
 func Down(ctx context.Context, c *control.Session, s *site.Site, selectors []string, volumes bool) (*apply.Result,
 	error) {
-	chosen, err := control.Choose(s, selectors)
+	chosen, err := control.SelectNodes(s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	f, err := leaving(ctx, c, s)
+	f, err := hostsForDown(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	return down(ctx, c, s, f, chosen, volumes)
 }
 
-// leaving returns the hosts of a site from which something is taken down.
-func leaving(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, error) {
-	f, silent, err := c.Call(s).Leaving(ctx)
+// hostsForDown returns the hosts of a site from which something is taken down.
+func hostsForDown(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, error) {
+	f, silent, err := c.Connector(s).ConnectForTeardown(ctx)
 	if err == nil {
 		err = silent
 	}
@@ -50,7 +50,7 @@ func DownNamed(ctx context.Context, c *control.Session, name string, volumes boo
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.Bare(ctx, s)
+	f, err := c.HostsWithoutReleases(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func DownNamed(ctx context.Context, c *control.Session, name string, volumes boo
 func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, chosen map[string]bool,
 	volumes bool) (*apply.Result, error) {
 	j := &control.Job{Session: c, Site: s, Hosts: f,
-		Do: &takingDown{site: s, nodes: chosen, volumes: volumes, ending: c.Ending}}
+		Do: &downOp{site: s, nodes: chosen, volumes: volumes, ending: c.Ending}}
 	result, err := j.Run(ctx)
 	if err != nil || chosen != nil {
 		return result, err
@@ -69,39 +69,39 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 	if len(f.Unknown) > 0 {
 		return result, nil // the record stays, because an unknown host may still have nodes
 	}
-	if err := releases.ForgetLive(ctx, f); err != nil {
+	if err := releases.ClearSwitches(ctx, f); err != nil {
 		return result, err
 	}
-	if hosts.Near(s) {
-		c.Register().Unmark(s.Key())
+	if hosts.IncludesLocal(s) {
+		c.Register().MarkDown(s.Key())
 	}
-	if err := unattended.SaveMirrorPlans(ctx, c.Call(s), f, nil); err != nil {
+	if err := unattended.SaveMirrorPlans(ctx, c.Connector(s), f, nil); err != nil {
 		return result, err
 	}
 	return result, apply.DropRestores(ctx, f)
 }
 
-// A takingDown destroys nodes of a site.
-type takingDown struct {
+// A downOp destroys nodes of a site.
+type downOp struct {
 	control.Plain
 	site    *site.Site
 	nodes   map[string]bool // nil for all nodes
 	volumes bool            // delete the volumes, too
-	ending  plan.Ending
+	ending  plan.StopMode
 }
 
-func (d *takingDown) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
+func (d *downOp) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
 	return release.Down(d.site, seen, plan.Goal{Nodes: d.nodes, Volumes: d.volumes, Ending: d.ending}), nil
 }
 
-func (d *takingDown) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+func (d *downOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	if n := p.Counts()[plan.RemoveVolume]; d.volumes && n > 0 {
-		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", humanize.Count(n, "volume"), d.site.Name)
+		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", humanize.Plural(n, "volume"), d.site.Name)
 		if asked, err = c.Asker.Ask(control.Question{About: control.Volumes, Site: d.site.Name, Why: why}); err != nil {
 			return asked, err
 		}
 	}
 	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.",
-		humanize.Count(p.Counts()[plan.DestroyNode], "node")))
+		humanize.Plural(p.Counts()[plan.DestroyNode], "node")))
 	return asked || more, err
 }

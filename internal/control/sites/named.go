@@ -14,13 +14,14 @@ import (
 // production, since that is unknown. A twin is not.
 func siteByName(c *control.Session, name string) (*site.Site, error) {
 	s := &site.Site{Name: name, Twin: c.Twin, Production: c.Twin == ""}
-	if _, err := os.Stat(c.Dirs.Site(s.Key())); err != nil || !check.Label(name) || c.Twin != "" && !check.Label(c.Twin) {
+	if _, err := os.Stat(c.Dirs.Site(s.Key())); err != nil || !check.ValidLabel(name) || c.Twin != "" &&
+		!check.ValidLabel(c.Twin) {
 		all, _ := filepath.Glob(c.Dirs.Site("[^.]*"))
 		for i := range all {
 			all[i] = filepath.Base(all[i])
 		}
 		p := problem.New(problem.Usage, "this host has no site %q", s.Key()).At(c.Dirs.Site(""))
-		if near := problem.Nearest(s.Key(), all); near != "" {
+		if near := problem.Suggest(s.Key(), all); near != "" {
 			return nil, p.Try("did you mean %s?", near)
 		}
 		return nil, p.Try("orrery ls lists the sites")

@@ -33,7 +33,8 @@ func TestSiteByName(t *testing.T) {
 	}
 	for name, want := range map[string]string{"karo": "did you mean karoo?", "..": "orrery ls", "": "orrery ls",
 		"nothing-like-it": "orrery ls"} {
-		if _, err := siteByName(a, name); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), want) {
+		if _, err := siteByName(a, name); problem.ExitCode(err) != int(problem.Usage) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

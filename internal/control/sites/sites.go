@@ -31,8 +31,8 @@ func (r State) Key() string { return r.site().Key() }
 
 func (r State) site() *site.Site { return &site.Site{Name: r.Site, Twin: r.Twin} }
 
-// Word returns the state of the site in words.
-func (r State) Word() string {
+// Text returns the state of the site in words.
+func (r State) Text() string {
 	switch {
 	case r.Up:
 		return "up"
@@ -51,7 +51,7 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 	rows := []State{}
 	for _, e := range entries {
 		name, twin, _ := strings.Cut(e.Name(), ".")
-		if !e.IsDir() || !check.Label(name) { // half created by a run that was killed
+		if !e.IsDir() || !check.ValidLabel(name) { // half created by a run that was killed
 			continue
 		}
 		r := State{Site: name, Twin: twin}
@@ -63,7 +63,7 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 			m.Dir = of.Dir
 		}
 		r.Up, r.Dir = up, m.Dir
-		r.Gone = m.Dir != "" && !m.There()
+		r.Gone = m.Dir != "" && !m.Exists()
 		r.Nodes, r.Running = Count(ctx, c, r.site())
 		rows = append(rows, r)
 	}

@@ -34,7 +34,7 @@ func TestSites(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.Register().Unmark("rest")
+	a.Register().MarkDown("rest")
 	for _, dir := range []string{"unknown", ".karoo.dev2-new"} {
 		if err := os.MkdirAll(a.Dirs.Site(dir), 0o700); err != nil {
 			t.Fatal(err)

@@ -36,17 +36,17 @@ type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
 func setState(ctx context.Context, c *control.Session, s *site.Site, selectors []string, planned planner,
 	would string) (*apply.Result, error) {
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	do := &settingState{site: s, goal: plan.Goal{Nodes: chosen, Ending: c.Ending}, planned: planned, would: would}
+	do := &stateOp{site: s, goal: plan.Goal{Nodes: chosen, Ending: c.Ending}, planned: planned, would: would}
 	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Do: do}
 	return j.Run(ctx)
 }
 
-// A settingState starts, stops or renews existing nodes.
-type settingState struct {
+// A stateOp starts, stops or renews existing nodes.
+type stateOp struct {
 	control.Plain
 	site    *site.Site
 	goal    plan.Goal
@@ -54,13 +54,13 @@ type settingState struct {
 	would   string // what is asked about the nodes in production, or "" to ask nothing
 }
 
-func (t *settingState) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
+func (t *stateOp) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
 	return t.planned(t.site, seen, t.goal)
 }
 
-func (t *settingState) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+func (t *stateOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	if t.would == "" {
 		return false, nil
 	}
-	return c.AskProduction(t.site, fmt.Sprintf("%s %s.", humanize.Count(len(p.Steps), "node"), t.would))
+	return c.AskProduction(t.site, fmt.Sprintf("%s %s.", humanize.Plural(len(p.Steps), "node"), t.would))
 }

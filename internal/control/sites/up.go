@@ -56,7 +56,7 @@ func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 
 func up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result,
 	err error) {
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	}
 	j := &control.Job{
 		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Restores: true, Backup: o.Backup,
-		Do: &bringingUp{session: c, site: s, hosts: f, nodes: chosen, options: o},
+		Do: &upOp{session: c, site: s, hosts: f, nodes: chosen, options: o},
 	}
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
@@ -74,8 +74,8 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	return r, scheduleMirrors(ctx, c, s, f)
 }
 
-// A bringingUp changes the hosts so that they match the declared site.
-type bringingUp struct {
+// A upOp changes the hosts so that they match the declared site.
+type upOp struct {
 	control.Plain
 	session *control.Session
 	site    *site.Site
@@ -84,26 +84,26 @@ type bringingUp struct {
 	options UpOptions
 }
 
-func (u *bringingUp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
 	if u.options.Probe {
-		if err := probe(ctx, u.hosts, seen, u.nodes); err != nil {
+		if err := detectDrift(ctx, u.hosts, seen, u.nodes); err != nil {
 			return nil, err
 		}
 	}
-	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withWaiting(u.site, seen, u.nodes), Batch: u.options.Batch,
+	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withUnrestored(u.site, seen, u.nodes), Batch: u.options.Batch,
 		Releases: u.hosts.Views().Releases()})
 }
 
-func (u *bringingUp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
-	tellOrphans(c, u.site, p.Orphans)
-	disturbed := p.Disturbed()
+func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+	reportOrphans(c, u.site, p.Orphans)
+	disturbed := p.DisturbedNodes()
 	if len(disturbed) == 0 {
 		return false, nil
 	}
 	return c.AskProduction(u.site, "Disturbed would be "+humanize.List(disturbed, 12)+".")
 }
 
-func (u *bringingUp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
+func (u *upOp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
 
 // planUp plans the changes that make the hosts match the declared site. It reports what differs
 // because of a live release.
@@ -115,10 +115,10 @@ func planUp(c *control.Session, s *site.Site, seen []observe.Host, goal plan.Goa
 	if err := hosts.CheckPlannedDisks(p); err != nil {
 		return nil, err
 	}
-	p.Warnings = append(p.Warnings, release.Returning(s, seen, goal)...)
-	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes,
-		func(number int) (*site.Site, error) { return releases.Declared(c, s, number) })...)
-	return p, hosts.Joined(s, seen, p)
+	p.Warnings = append(p.Warnings, release.ReturningReleases(s, seen, goal)...)
+	p.Warnings = append(p.Warnings, release.PendingEdits(s, seen, goal, p.Homes,
+		func(number int) (*site.Site, error) { return releases.DeclaredRelease(c, s, number) })...)
+	return p, hosts.CheckColocated(s, seen, p)
 }
 
 // PreviewOptions say what to plan.
@@ -134,14 +134,14 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	if err != nil {
 		return nil, err
 	}
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
 	var under error
 	var both sync.WaitGroup // ask a remote host both questions at once
-	both.Go(func() { under = overdue.UnderWayOn(ctx, c, s, f) })
-	hosts, err := c.Seen(ctx, f)
+	both.Go(func() { under = overdue.ReportPendingOn(ctx, c, s, f) })
+	hosts, err := c.Observe(ctx, f)
 	both.Wait()
 	if under != nil {
 		return nil, under // up continues from the current state once that is settled
@@ -150,7 +150,7 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 		return nil, err
 	}
 	if o.Probe {
-		if err := probe(ctx, f, hosts, chosen); err != nil {
+		if err := detectDrift(ctx, f, hosts, chosen); err != nil {
 			return nil, err
 		}
 	}
@@ -162,24 +162,24 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	return p, f.Views().Explain(err)
 }
 
-// tellOrphans reports the volumes that no node uses any more.
-func tellOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
+// reportOrphans reports the volumes that no node uses any more.
+func reportOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
-		if o.Unexpected() {
+		if o.IsUnclaimed() {
 			c.Watcher.Tell(control.Event{Kind: control.Orphan, Site: s.Key(), Text: o.String()})
 		}
 	}
 }
 
-// withWaiting adds to the chosen nodes those whose data still waits to be restored from a backup.
+// withUnrestored adds to the chosen nodes those whose data still waits to be restored from a backup.
 // Nil means all nodes, and stays nil.
-func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[string]bool {
+func withUnrestored(s *site.Site, seen []observe.Host, chosen map[string]bool) map[string]bool {
 	if chosen == nil {
 		return nil
 	}
 	all := maps.Clone(chosen)
 	for i := range seen {
-		for _, name := range seen[i].Restoring.Waiting() {
+		for _, name := range seen[i].Restoring.PendingNodes() {
 			if _, declared := s.Node(name); declared {
 				all[name] = true
 			}
@@ -192,11 +192,11 @@ func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[
 // directory of the session. Otherwise it returns "".
 func restoredFrom(c *control.Session, s *site.Site) string {
 	m, up := c.Register().Marker(s.Key())
-	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
+	if dir, err := c.AbsDirectory(); err != nil || !up || dir == m.Dir || !m.Exists() {
 		return ""
 	}
 	part, err := backup.OpenPart(c.Dirs, image.Open(c.Dirs.State), s.Key())
-	if err != nil || part == nil || !part.Going() || part.Over() {
+	if err != nil || part == nil || !part.AllStaged() || part.IsComplete() {
 		return ""
 	}
 	return m.Dir
@@ -208,16 +208,16 @@ func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *a
 	if err != nil || s.Twin != "" {
 		return err
 	}
-	return unattended.SaveMirrorPlans(ctx, c.Call(s), f, mirrors)
+	return unattended.SaveMirrorPlans(ctx, c.Connector(s), f, mirrors)
 }
 
-// probe looks into the running nodes, and adds to their states what has drifted.
-func probe(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
-	return f.Each(func(_ int, h *apply.Steered) error {
+// detectDrift looks into the running nodes, and adds to their states what has drifted.
+func detectDrift(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
+	return f.Each(func(_ int, h *apply.HostClient) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
 		if i < 0 {
 			return fmt.Errorf("host %s was not observed", h.Name)
 		}
-		return h.Probe(ctx, seen[i].Nodes, chosen)
+		return h.DetectDrift(ctx, seen[i].Nodes, chosen)
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Gathering is a barrier for hosts. They wait for each other, and then all continue or none.
-type Gathering struct {
+// A Barrier is a barrier for hosts. They wait for each other, and then all continue or none.
+type Barrier struct {
 	mutex   sync.Mutex
 	missing map[string]bool
 	done    chan struct{}
@@ -17,19 +17,19 @@ type Gathering struct {
 	last    func() error // called when all have arrived, before they continue, or nil
 }
 
-// Gather returns a Gathering for hosts. If last is not nil, it is called when all have arrived,
+// NewBarrier returns a Gathering for hosts. If last is not nil, it is called when all have arrived,
 // before they continue.
-func Gather(hosts []string, last func() error) *Gathering {
-	g := &Gathering{missing: map[string]bool{}, done: make(chan struct{}), last: last}
+func NewBarrier(hosts []string, last func() error) *Barrier {
+	g := &Barrier{missing: map[string]bool{}, done: make(chan struct{}), last: last}
 	for _, h := range hosts {
 		g.missing[h] = true
 	}
 	return g
 }
 
-// Arrive reports the arrival of a host, and waits for the others. Limit is the longest wait, or 0
+// Wait reports the arrival of a host, and waits for the others. Limit is the longest wait, or 0
 // for no limit.
-func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration) error {
+func (g *Barrier) Wait(ctx context.Context, host string, limit time.Duration) error {
 	g.mutex.Lock()
 	waits := len(g.missing)
 	delete(g.missing, host)
@@ -59,7 +59,7 @@ func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration
 
 // End makes all hosts continue, or makes all of them fail if err is not nil. Only the first call
 // counts.
-func (g *Gathering) End(err error) {
+func (g *Barrier) End(err error) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	select {

@@ -27,7 +27,7 @@ type Snapshot struct {
 
 // List returns the snapshots of a site.
 func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, error) {
-	f, _, err := control.ChosenHosts(ctx, c, s, nil)
+	f, _, err := control.SelectedHosts(ctx, c, s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]string, err error) {
 	kept := make([][]*snapshot.Snapshot, len(f.All))
 	ready = make([][]string, len(f.All))
-	err = f.Each(func(i int, h *apply.Steered) (err error) {
+	err = f.Each(func(i int, h *apply.HostClient) (err error) {
 		kept[i], ready[i], err = h.Snapshots.List(ctx)
 		return err
 	})
@@ -81,14 +81,14 @@ func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]strin
 		}
 	}
 	for _, of := range parts {
-		all = append(all, merged(f, of))
+		all = append(all, mergeParts(f, of))
 	}
 	slices.SortFunc(all, func(a, b *Snapshot) int { return a.Time.Compare(b.Time) })
 	return all, ready, nil
 }
 
-// merged returns the snapshot that consists of the hosts' parts.
-func merged(f *apply.Fleet, parts map[string]*snapshot.Snapshot) *Snapshot {
+// mergeParts returns the snapshot that consists of the hosts' parts.
+func mergeParts(f *apply.Fleet, parts map[string]*snapshot.Snapshot) *Snapshot {
 	m := &Snapshot{fleet: f, parts: parts}
 	said := map[string]bool{}
 	for _, h := range f.All {
@@ -127,17 +127,17 @@ func find(all []*Snapshot, s *site.Site, id string) (*Snapshot, error) {
 		Try("orrery snapshot ls lists them")
 }
 
-// open returns the snapshots that hosts have. First it finishes what a killed run left when parts
+// openSnapshots returns the snapshots that hosts have. First it finishes what a killed run left when parts
 // were ready. If one host has kept its part, all hosts keep theirs. If no host has, and all were
 // asked, the parts are removed as if the snapshot had never been taken. The caller must hold the
 // lock.
-func open(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
+func openSnapshots(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
 	all, ready, err := list(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	again := false
-	err = f.Each(func(i int, h *apply.Steered) (err error) {
+	err = f.Each(func(i int, h *apply.HostClient) (err error) {
 		for _, id := range ready[i] {
 			kept := slices.ContainsFunc(all, func(s *Snapshot) bool { return s.ID == id })
 			switch {

@@ -29,13 +29,13 @@ type Restored struct {
 // Restore restores nodes to their state in a snapshot: those that match selectors, or all in the
 // snapshot.
 func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, selectors []string) (*Restored, error) {
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	r := &restoring{Session: c, site: s, fleet: f, chosen: chosen}
-	err = c.LockedOn(ctx, s, f, func(account *control.Account) error {
-		all, err := open(ctx, f)
+	r := &restoreOp{Session: c, site: s, fleet: f, chosen: chosen}
+	err = c.RunLocked(ctx, s, f, func(account *control.JournalWriter) error {
+		all, err := openSnapshots(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -43,10 +43,10 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 			return err
 		}
 		r.account, r.What = account, "snapshot "+r.from.ID
-		if err := r.check(ctx); err != nil {
+		if err := r.checkAll(ctx); err != nil {
 			return err
 		}
-		if err := r.agree(); err != nil {
+		if err := r.askConsent(); err != nil {
 			return err
 		}
 		return r.run(ctx)
@@ -57,16 +57,16 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 	return &r.Restored, nil
 }
 
-// Once restores a snapshot of one host that was made only for this, and then removes the snapshot.
+// RestoreOnce restores a snapshot of one host that was made only for this, and then removes the snapshot.
 // If Once is interrupted, the snapshot stays, so that the restoring can be resumed from it. The
 // caller holds the lock of the site and has the necessary consent.
-func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, f *apply.Fleet,
-	h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
-	r := &restoring{
-		Session: c, site: s, fleet: f, account: account, from: merged(f, map[string]*snapshot.Snapshot{h.Name: from}),
+func RestoreOnce(ctx context.Context, c *control.Session, account *control.JournalWriter, s *site.Site, f *apply.Fleet,
+	h *apply.HostClient, from *snapshot.Snapshot, what string) (*Restored, error) {
+	r := &restoreOp{
+		Session: c, site: s, fleet: f, account: account, from: mergeParts(f, map[string]*snapshot.Snapshot{h.Name: from}),
 		Restored: Restored{What: what, Left: from.Omitted},
 	}
-	err := r.check(ctx)
+	err := r.checkAll(ctx)
 	if err == nil {
 		err = r.run(ctx)
 	}
@@ -79,13 +79,13 @@ func Once(ctx context.Context, c *control.Session, account *control.Account, s *
 	return &r.Restored, nil
 }
 
-// A restoring restores nodes to their state in a snapshot.
-type restoring struct {
+// A restoreOp restores nodes to their state in a snapshot.
+type restoreOp struct {
 	Session *control.Session
 	Restored
 	site    *site.Site
 	fleet   *apply.Fleet
-	account *control.Account
+	account *control.JournalWriter
 	from    *Snapshot
 	chosen  map[string]bool // nil for all nodes
 	nodes   []placed
@@ -105,10 +105,10 @@ type (
 	}
 )
 
-// agree asks for consent to lose what was written since the snapshot.
-func (r *restoring) agree() error {
+// askConsent asks for consent to lose what was written since the snapshot.
+func (r *restoreOp) askConsent() error {
 	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.",
-		humanize.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
+		humanize.Plural(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
 	if _, err := r.Session.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (r *restoring) agree() error {
 	return err
 }
 
-// check returns an error if a node cannot be restored. Each node must still be on the same host.
-func (r *restoring) check(ctx context.Context) error {
+// checkAll returns an error if a node cannot be restored. Each node must still be on the same host.
+func (r *restoreOp) checkAll(ctx context.Context) error {
 	homes := map[string]string{}
 	for _, h := range r.fleet.All {
 		if part := r.from.parts[h.Name]; part != nil {
@@ -135,7 +135,7 @@ func (r *restoring) check(ctx context.Context) error {
 		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", humanize.List(r.from.Lacking, 12),
 			r.from.ID).Try("name the nodes that are to be restored, of other hosts")
 	}
-	if err := r.mayGoOn(ctx); err != nil {
+	if err := r.checkInterrupted(ctx); err != nil {
 		return err
 	}
 	seen, err := r.fleet.Observe(ctx)
@@ -154,13 +154,13 @@ func (r *restoring) check(ctx context.Context) error {
 			return err
 		}
 	}
-	r.fleet.Views().Place(homes)
+	r.fleet.Views().SetHomes(homes)
 	return nil
 }
 
 // checkNode returns an error if a node cannot be restored. If the node is, or may be, on another
 // host by now, it would exist twice.
-func (r *restoring) checkNode(n placed, seen []observe.Host) error {
+func (r *restoreOp) checkNode(n placed, seen []observe.Host) error {
 	found := false
 	for i, h := range r.fleet.All {
 		for j := range seen[i].Nodes {
@@ -194,10 +194,10 @@ func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 	return nil
 }
 
-// mayGoOn returns an error if an earlier restoring of other nodes was interrupted, because these
+// checkInterrupted returns an error if an earlier restoring of other nodes was interrupted, because these
 // nodes may run by now.
-func (r *restoring) mayGoOn(ctx context.Context) error {
-	return r.fleet.Each(func(_ int, h *apply.Steered) error {
+func (r *restoreOp) checkInterrupted(ctx context.Context) error {
+	return r.fleet.Each(func(_ int, h *apply.HostClient) error {
 		id, nodes, err := h.Snapshots.Restoring(ctx)
 		if err != nil || id == "" {
 			return err
@@ -212,8 +212,8 @@ func (r *restoring) mayGoOn(ctx context.Context) error {
 }
 
 // run restores the nodes on all hosts. Either all of them are restored or none.
-func (r *restoring) run(ctx context.Context) error {
-	if err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.stops()); err != nil {
+func (r *restoreOp) run(ctx context.Context) error {
+	if err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.stopSteps()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	on, names := &apply.Fleet{}, map[string][]string{}
@@ -226,21 +226,21 @@ func (r *restoring) run(ctx context.Context) error {
 		}
 	}
 	started := false
-	all := Gather(on.Names(), func() error {
+	all := NewBarrier(on.Names(), func() error {
 		started = true
-		return r.prove(ctx)
+		return r.startRestored(ctx)
 	})
-	backs, errs := make([]apply.Back, len(on.All)), make([]error, len(on.All))
-	_ = on.Each(func(i int, h *apply.Steered) error {
+	backs, errs := make([]apply.RestoreFailures, len(on.All)), make([]error, len(on.All))
+	_ = on.Each(func(i int, h *apply.HostClient) error {
 		// Once the nodes are restored, this cannot be cancelled: a half-finished undo is worse than
 		// a delay.
 		until, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		uncut := context.AfterFunc(ctx, cancel)
-		errs[i] = h.Snapshots.Restore(until, r.from.ID, names[h.Name], func(b apply.Back) error {
+		errs[i] = h.Snapshots.Restore(until, r.from.ID, names[h.Name], func(b apply.RestoreFailures) error {
 			uncut()
 			backs[i] = b
-			return all.Arrive(until, h.Name, 0)
+			return all.Wait(until, h.Name, 0)
 		})
 		if errs[i] != nil {
 			all.End(errs[i])
@@ -257,21 +257,22 @@ func (r *restoring) run(ctx context.Context) error {
 	if !started && len(on.All) == 1 { // restoring failed on the only host, so start the former nodes again
 		return errors.Join(errs[0], r.startFormer(ctx))
 	}
-	return r.tookBack(ctx, all.err, errs)
+	return r.restartAfterUndo(ctx, all.err, errs)
 }
 
-// prove starts the nodes. If that fails, prove stops them, so that their former state can be
+// startRestored starts the nodes. If that fails, prove stops them, so that their former state can be
 // restored.
-func (r *restoring) prove(ctx context.Context) error {
-	err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.starts())
+func (r *restoreOp) startRestored(ctx context.Context) error {
+	err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.startSteps())
 	if err != nil {
-		err = errors.Join(err, r.account.CarryOut(context.WithoutCancel(ctx), r.Session.Watcher, r.fleet, r.stopRestored()))
+		err = errors.Join(err, r.account.CarryOut(context.WithoutCancel(ctx), r.Session.Watcher, r.fleet,
+			r.stopRestoredSteps()))
 	}
 	return err
 }
 
-// tookBack starts the former nodes again, if all hosts have restored their former state.
-func (r *restoring) tookBack(ctx context.Context, why error, errs []error) error {
+// restartAfterUndo starts the former nodes again, if all hosts have restored their former state.
+func (r *restoreOp) restartAfterUndo(ctx context.Context, why error, errs []error) error {
 	var left error
 	for _, err := range errs {
 		if err != nil && !problem.Is(err, problem.Undone) && !errors.Is(err, why) {
@@ -288,7 +289,7 @@ func (r *restoring) tookBack(ctx context.Context, why error, errs []error) error
 	return problem.New(problem.Undone, "%s was not restored; everything is as it was before", r.What).Because(why)
 }
 
-func (r *restoring) stops() []*plan.Step {
+func (r *restoreOp) stopSteps() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node,
@@ -297,9 +298,9 @@ func (r *restoring) stops() []*plan.Step {
 	return steps
 }
 
-// stopRestored returns the steps that end nodes whose state is discarded. A node that writes to
+// stopRestoredSteps returns the steps that end nodes whose state is discarded. A node that writes to
 // hardware of its host is shut down cleanly, because what it has written there remains.
-func (r *restoring) stopRestored() []*plan.Step {
+func (r *restoreOp) stopRestoredSteps() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
 		kind := plan.KillNode
@@ -311,9 +312,9 @@ func (r *restoring) stopRestored() []*plan.Step {
 	return steps
 }
 
-// starts returns the steps that start the nodes that ran when the snapshot was taken. Nodes that
+// startSteps returns the steps that start the nodes that ran when the snapshot was taken. Nodes that
 // were whole then and are still declared are checked, too.
-func (r *restoring) starts() []*plan.Step {
+func (r *restoreOp) startSteps() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
 		if !n.Running {
@@ -328,7 +329,7 @@ func (r *restoring) starts() []*plan.Step {
 	return steps
 }
 
-func (r *restoring) startFormer(ctx context.Context) error {
+func (r *restoreOp) startFormer(ctx context.Context) error {
 	var steps []*plan.Step
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Host: n.host, Subject: n.Name, Node: &n.Node.Node})

@@ -18,24 +18,24 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Part says what to include in a snapshot beside the files of nodes.
-type Part struct {
+// A Extras says what to include in a snapshot beside the files of nodes.
+type Extras struct {
 	Memory bool // the memory of virtual machines
 }
 
 // Take takes a snapshot of the selected nodes, or of all, at the same moment on all hosts.
-func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string, with Part) (*Snapshot, error) {
-	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
+func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string, with Extras) (*Snapshot, error) {
+	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	t := &taking{Session: c, site: s, fleet: f, of: apply.Capture{Who: control.Who(), Memory: with.Memory}}
-	err = c.LockedOn(ctx, s, f, func(*control.Account) error {
-		all, err := open(ctx, f)
+	t := &takeOp{Session: c, site: s, fleet: f, of: apply.SnapshotRequest{Who: control.UserName(), Memory: with.Memory}}
+	err = c.RunLocked(ctx, s, f, func(*control.JournalWriter) error {
+		all, err := openSnapshots(ctx, f)
 		if err != nil {
 			return err
 		}
-		if err := t.choose(ctx, chosen); err != nil {
+		if err := t.selectNodes(ctx, chosen); err != nil {
 			return err
 		}
 		t.of.ID = freeID(all)
@@ -44,22 +44,22 @@ func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if err != nil {
 		return nil, err
 	}
-	return merged(f, t.parts), nil
+	return mergeParts(f, t.parts), nil
 }
 
-// A taking takes one snapshot.
-type taking struct {
+// A takeOp takes one snapshot.
+type takeOp struct {
 	Session *control.Session
 	site    *site.Site
 	fleet   *apply.Fleet
-	of      apply.Capture
+	of      apply.SnapshotRequest
 	on      *apply.Fleet // hosts that have a part
 	nodes   [][]int      // on each of these hosts
 	parts   map[string]*snapshot.Snapshot
 }
 
-// choose finds the hosts of the nodes.
-func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
+// selectNodes finds the hosts of the nodes.
+func (t *takeOp) selectNodes(ctx context.Context, chosen map[string]bool) error {
 	seen, err := t.fleet.Observe(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
 		var ids []int
 		for j := range seen[i].Nodes {
 			n := &seen[i].Nodes[j]
-			if n.State != observe.Broken && control.Meant(t.Session, n) && (chosen == nil || chosen[n.Name]) {
+			if n.State != observe.Broken && control.InSelectedRelease(t.Session, n) && (chosen == nil || chosen[n.Name]) {
 				ids = append(ids, n.ID)
 			}
 		}
@@ -84,20 +84,20 @@ func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
 }
 
 // run takes the parts of all hosts. Either all parts are kept or none.
-func (t *taking) run(ctx context.Context) error {
-	if err := t.on.Meet(ctx); err != nil {
+func (t *takeOp) run(ctx context.Context) error {
+	if err := t.on.MeasureClocks(ctx); err != nil {
 		return err
 	}
 	names := t.on.Names()
-	at := NewTempo(names)
+	at := NewCoordinator(names)
 	if len(t.fleet.All)+len(t.fleet.Unknown) > 1 {
 		at.hosts = names
 	}
 	taken, errs := make([]*snapshot.Snapshot, len(t.on.All)), make([]error, len(t.on.All))
-	_ = t.on.Each(func(i int, h *apply.Steered) error {
+	_ = t.on.Each(func(i int, h *apply.HostClient) error {
 		of := t.of
 		of.Nodes = t.nodes[i]
-		if taken[i], errs[i] = h.Snapshots.Capture(ctx, of, at.Of(h)); errs[i] != nil {
+		if taken[i], errs[i] = h.Snapshots.Capture(ctx, of, at.ForHost(h)); errs[i] != nil {
 			at.Fail(errs[i])
 		}
 		return nil
@@ -110,14 +110,14 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx) // a half-kept snapshot is worse than a delay
 	if len(t.parts) < len(taken) {
-		err := first(at, errs)
-		return errors.Join(err, t.drop(ctx))
+		err := explainFailure(at, errs)
+		return errors.Join(err, t.removeParts(ctx))
 	}
-	return t.keep(ctx)
+	return t.commitParts(ctx)
 }
 
-// first returns why a snapshot was not taken, and which nodes are still frozen.
-func first(at *Tempo, errs []error) error {
+// explainFailure returns why a snapshot was not taken, and which nodes are still frozen.
+func explainFailure(at *Coordinator, errs []error) error {
 	why := at.went.err
 	if why == nil { // all nodes continued, and a later step failed
 		return errors.Join(errs...)
@@ -133,15 +133,15 @@ func first(at *Tempo, errs []error) error {
 	return all
 }
 
-// keep keeps the ready parts on all hosts. Once one host has kept its part, the others will, either
+// commitParts keeps the ready parts on all hosts. Once one host has kept its part, the others will, either
 // now or in a later run.
-func (t *taking) keep(ctx context.Context) error {
+func (t *takeOp) commitParts(ctx context.Context) error {
 	one := t.on.All[0]
 	if err := one.Snapshots.Keep(ctx, t.of.ID); err != nil {
-		return errors.Join(err, t.drop(ctx))
+		return errors.Join(err, t.removeParts(ctx))
 	}
 	others := &apply.Fleet{All: t.on.All[1:]}
-	err := others.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.Keep(ctx, t.of.ID) })
+	err := others.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Keep(ctx, t.of.ID) })
 	if err != nil {
 		return problem.New(problem.Left, "snapshot %s is taken, and not yet kept on all hosts", t.of.ID).Because(err).
 			Try("when all hosts answer, the next orrery snapshot sees to it")
@@ -149,9 +149,9 @@ func (t *taking) keep(ctx context.Context) error {
 	return nil
 }
 
-// drop removes the ready parts of the hosts.
-func (t *taking) drop(ctx context.Context) error {
-	return t.on.Each(func(_ int, h *apply.Steered) error {
+// removeParts removes the ready parts of the hosts.
+func (t *takeOp) removeParts(ctx context.Context) error {
+	return t.on.Each(func(_ int, h *apply.HostClient) error {
 		if t.parts[h.Name] == nil {
 			return nil
 		}
@@ -176,12 +176,12 @@ func freeID(all []*Snapshot) string {
 
 // Remove deletes snapshots permanently.
 func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string) error {
-	f, _, err := control.ChosenHosts(ctx, c, s, nil)
+	f, _, err := control.SelectedHosts(ctx, c, s, nil)
 	if err != nil {
 		return err
 	}
-	return c.LockedOn(ctx, s, f, func(*control.Account) error {
-		all, err := open(ctx, f)
+	return c.RunLocked(ctx, s, f, func(*control.JournalWriter) error {
+		all, err := openSnapshots(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -191,11 +191,11 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 			}
 		}
 		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be deleted permanently.",
-			humanize.Count(len(ids), "snapshot"))); err != nil {
+			humanize.Plural(len(ids), "snapshot"))); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			if err := f.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.Remove(ctx, id) }); err != nil {
+			if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Remove(ctx, id) }); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,7 @@ func node(id int, name string) snapshot.Node {
 	return snapshot.Node{Record: &r, Running: true}
 }
 
-func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
+func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoreOp, *asked) {
 	t.Helper()
 	asker := &asked{}
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Asker: asker}
@@ -44,8 +44,8 @@ func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 		t.Fatal(err)
 	}
 	h := f.All[0]
-	r := &restoring{Session: c, site: s, fleet: f,
-		from: merged(f, map[string]*snapshot.Snapshot{h.Name: {ID: "20260730-120000", Site: "karoo", Nodes: nodes}})}
+	r := &restoreOp{Session: c, site: s, fleet: f,
+		from: mergeParts(f, map[string]*snapshot.Snapshot{h.Name: {ID: "20260730-120000", Site: "karoo", Nodes: nodes}})}
 	for _, n := range nodes {
 		r.nodes = append(r.nodes, placed{n, h.Name})
 	}
@@ -56,12 +56,13 @@ func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 // consent.
 func TestAgree(t *testing.T) {
 	r, asker := restoringOf(t, node(11, "web"))
-	if err := r.agree(); err != nil || !slices.Equal(asker.all, []control.Consent{control.Restore, control.Production}) {
+	if err := r.askConsent(); err != nil ||
+		!slices.Equal(asker.all, []control.Consent{control.Restore, control.Production}) {
 		t.Errorf("asked was for %v: %v", asker.all, err)
 	}
 	for _, refuses := range []control.Consent{control.Restore, control.Production} {
 		asker.refuses = refuses
-		if err := r.agree(); problem.Exit(err) != int(problem.Refused) {
+		if err := r.askConsent(); problem.ExitCode(err) != int(problem.Refused) {
 			t.Errorf("although %s is refused: %v", refuses, err)
 		}
 	}
@@ -75,7 +76,7 @@ func TestStarts(t *testing.T) {
 	still.Running = false
 	r, _ := restoringOf(t, web, gone, fresh, still)
 	var got []string
-	for _, s := range r.starts() {
+	for _, s := range r.startSteps() {
 		got = append(got, string(s.Kind)+" "+s.Subject)
 		for _, need := range s.Needs {
 			if need != len(got)-2 {
@@ -90,17 +91,17 @@ func TestStarts(t *testing.T) {
 	// the former node continues with what is there
 	gone.Record.VM.Disks = []site.Drive{{Name: "data", Disk: "/dev/vg/lv"}}
 	still.Record.Mounts = []spec.Mount{{Volume: "data", Path: "/srv/data"}} // the volume is restored
-	for i, s := range r.stopRestored() {
+	for i, s := range r.stopRestoredSteps() {
 		want := plan.KillNode
 		if s.Subject == "gone" {
 			want = plan.StopNode
 		}
-		if s.Kind != want || len(r.stopRestored()) != 4 {
+		if s.Kind != want || len(r.stopRestoredSteps()) != 4 {
 			t.Errorf("step %d before all is put back: %s %s, want %s", i, s.Kind, s.Subject, want)
 		}
 	}
 	r.ran = []running{{&observe.Node{Node: spec.Node{Name: "web"}}, "local"}}
-	if steps := r.stops(); len(steps) != 1 || steps[0].Kind != plan.StopNode {
+	if steps := r.stopSteps(); len(steps) != 1 || steps[0].Kind != plan.StopNode {
 		t.Errorf("stopped are: %v", steps)
 	}
 }
@@ -109,7 +110,7 @@ func TestStarts(t *testing.T) {
 // unknown snapshots.
 func TestNoneOfThem(t *testing.T) {
 	r, _ := restoringOf(t)
-	if err := r.check(t.Context()); problem.Exit(err) != int(problem.Usage) {
+	if err := r.checkAll(t.Context()); problem.ExitCode(err) != int(problem.Usage) {
 		t.Error(err)
 	}
 	if all, err := List(t.Context(), r.Session, r.site); err != nil || len(all) > 0 {

@@ -11,14 +11,14 @@ import (
 // Read returns the selected nodes in the order of the site file, including instances beside the
 // live ones.
 func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Status, error) {
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err // the nodes' records are not for other users
 	}
-	f, silent, err := c.Reached(ctx, s)
+	f, silent, err := c.ReachableHosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if s, err = f.Views().Shown(ctx, s); err != nil {
+	if s, err = f.Views().ForDisplay(ctx, s); err != nil {
 		return nil, err
 	}
 	nodes, err := selector.Select(s, selectors...)

@@ -63,8 +63,8 @@ const (
 	Drifted = "drifted"
 )
 
-// Good reports whether the node is in its declared state.
-func (r Node) Good() bool {
+// IsGood reports whether the node is in its declared state.
+func (r Node) IsGood() bool {
 	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") ||
 		r.State == string(observe.Stopped) && r.Health == "off"
 }
@@ -85,7 +85,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		host string // an interrupted move may have left it on another host than the live instance
 	}
 	live, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
-	lists, err := f.Present(ctx, apply.Closely)
+	lists, err := f.ListNodes(ctx, apply.InspectFull)
 	if err != nil {
 		return nil, err
 	}
@@ -105,19 +105,19 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		}
 	}
 	all := &Status{Fleet: f}
-	makers := map[*site.Site]*spec.Maker{}
+	makers := map[*site.Site]*spec.Builder{}
 	for _, n := range nodes {
 		of := f.All[0].SiteOf(n)
 		if makers[of] == nil {
-			makers[of] = spec.NewMaker(of)
+			makers[of] = spec.NewBuilder(of)
 		}
-		r := newRow(makers[of], n, whereabouts(f, n, on[n.Name]), live[n.Name])
+		r := newRow(makers[of], n, hostNameOf(f, n, on[n.Name]), live[n.Name])
 		if live[n.Name] == nil && len(f.Unknown) > 0 {
 			r.State = Unknown
 		}
 		all.add(r, live[n.Name], n)
 		for _, other := range beside[n.Name] {
-			row := quarantined(r, other.Node)
+			row := quarantineRow(r, other.Node)
 			row.Host = other.host
 			all.add(row, other.Node, n)
 		}
@@ -125,9 +125,9 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 	return all, nil
 }
 
-// whereabouts returns the host of a node: the one that has it, else the one in the site file, or
+// hostNameOf returns the host of a node: the one that has it, else the one in the site file, or
 // "-" if the next plan will choose it.
-func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
+func hostNameOf(f *apply.Fleet, n *site.Node, on string) string {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
 		return f.All[0].Name
 	}
@@ -135,7 +135,7 @@ func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 }
 
 // host returns the host of an existing instance.
-func (all *Status) host(i int) *apply.Steered {
+func (all *Status) host(i int) *apply.HostClient {
 	h, _ := all.Fleet.Host(all.Nodes[i].Host)
 	return h
 }
@@ -152,7 +152,7 @@ func (all *Status) add(r Node, actual *observe.Node, declared *site.Node) {
 
 // CheckHealth runs the health checks of live nodes now.
 func (all *Status) CheckHealth(ctx context.Context) {
-	var round drift.Round
+	var round drift.Scan
 	for i, r := range all.Nodes {
 		if r.Quarantine || r.State != string(observe.Running) {
 			continue
@@ -167,7 +167,7 @@ func (all *Status) CheckHealth(ctx context.Context) {
 			all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, err.Error()
 			continue
 		}
-		round.Add(i, role.Allowance(duties), func(ctx context.Context) error { return role.Probe(ctx, in, duties) })
+		round.Add(i, role.MaxProbeTime(duties), func(ctx context.Context) error { return role.Probe(ctx, in, duties) })
 	}
 	for i, err := range round.Run(ctx) {
 		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.Fleet.Redact(err.Error())
@@ -176,11 +176,11 @@ func (all *Status) CheckHealth(ctx context.Context) {
 
 // Probe runs the health checks of live nodes now, and looks for drift.
 func (all *Status) Probe(ctx context.Context) error {
-	return all.Fleet.Each(func(_ int, h *apply.Steered) error { return all.probeOn(ctx, h) })
+	return all.Fleet.Each(func(_ int, h *apply.HostClient) error { return all.probeOn(ctx, h) })
 }
 
 // probeOn probes the nodes of one host.
-func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
+func (all *Status) probeOn(ctx context.Context, h *apply.HostClient) error {
 	var nodes []observe.Node
 	var rows []int
 	for i, n := range all.there {
@@ -188,7 +188,7 @@ func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
 			nodes, rows = append(nodes, *n), append(rows, i)
 		}
 	}
-	if err := h.Probe(ctx, nodes, nil); err != nil {
+	if err := h.DetectDrift(ctx, nodes, nil); err != nil {
 		return err
 	}
 	for k, i := range rows {
@@ -196,17 +196,17 @@ func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
 		if r.State != string(observe.Running) {
 			continue
 		}
-		r.recall(nil) // the new result replaces it
+		r.setLastHealth(nil) // the new result replaces it
 		r.Probed, r.Drift = true, nodes[k].Drift
-		r.judge()
+		r.setHealth()
 	}
 	return nil
 }
 
-// judge sets the health of a node from the result of a probe.
-func (r *Node) judge() {
+// setHealth sets the health of a node from the result of a probe.
+func (r *Node) setHealth() {
 	switch {
-	case slices.ContainsFunc(r.Drift, observe.Drift.Sick):
+	case slices.ContainsFunc(r.Drift, observe.Drift.Unhealthy):
 		r.Health = Unhealthy
 	case len(r.Drift) > 0:
 		r.Health = Drifted
@@ -220,19 +220,19 @@ func (r *Node) judge() {
 // for a moment between two of its own. It adds hosts that do not report usage to Silent.
 func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
 	if before == nil {
-		before = all.meter(ctx, nil)
-		if err := host.Pause(ctx, 500*time.Millisecond); err != nil {
+		before = all.sampleUsage(ctx, nil)
+		if err := host.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
-	return all.meter(ctx, before), ctx.Err()
+	return all.sampleUsage(ctx, before), ctx.Err()
 }
 
-// meter asks each host once for the usage of its nodes since the samples before, unless these are
+// sampleUsage asks each host once for the usage of its nodes since the samples before, unless these are
 // nil. It returns the new samples by node ID.
-func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[int]host.Sample {
+func (all *Status) sampleUsage(ctx context.Context, before map[int]host.Sample) map[int]host.Sample {
 	now, mutex := map[int]host.Sample{}, sync.Mutex{}
-	err := all.Fleet.Each(func(_ int, h *apply.Steered) error {
+	err := all.Fleet.Each(func(_ int, h *apply.HostClient) error {
 		var rows []int
 		var nodes []observe.Node
 		for i, n := range all.there {
@@ -263,25 +263,25 @@ func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[in
 	return now
 }
 
-// SickFirst moves nodes that are not in their declared state to the front, and otherwise keeps the
+// UnhealthyFirst moves nodes that are not in their declared state to the front, and otherwise keeps the
 // order.
-func (all *Status) SickFirst() {
+func (all *Status) UnhealthyFirst() {
 	slices.SortStableFunc(all.Nodes, func(a, b Node) int { return a.rank() - b.rank() })
 }
 
 func (r Node) rank() int {
-	if r.Good() || r.Quarantine {
+	if r.IsGood() || r.Quarantine {
 		return 1
 	}
 	return 0
 }
 
-// quarantined returns the status of an instance beside the live one.
-func quarantined(of Node, n *observe.Node) Node {
+// quarantineRow returns the status of an instance beside the live one.
+func quarantineRow(of Node, n *observe.Node) Node {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-",
 		"", n.ProvenAt
-	r.observed(n)
+	r.setObserved(n)
 	switch {
 	case n.State != observe.Running:
 	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
@@ -296,9 +296,9 @@ func quarantined(of Node, n *observe.Node) Node {
 	return r
 }
 
-// recall sets the health of a node that counts as healthy to what was last found. If s is nil, it
+// setLastHealth sets the health of a node that counts as healthy to what was last found. If s is nil, it
 // resets the health.
-func (r *Node) recall(s *observe.Sickness) {
+func (r *Node) setLastHealth(s *observe.HealthFailure) {
 	switch {
 	case s != nil && r.Health == Healthy:
 		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+sanitize.Line(s.Found)
@@ -307,13 +307,13 @@ func (r *Node) recall(s *observe.Sickness) {
 	}
 }
 
-// observed copies what a host reports about a running node.
-func (r *Node) observed(n *observe.Node) {
+// setObserved copies what a host reports about a running node.
+func (r *Node) setObserved(n *observe.Node) {
 	r.Accel, r.VHost, r.Starved, r.Panic, r.Rootless = n.Accel, n.VHost, n.Starved, n.Panic, n.Rootless
 	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
 }
 
-func newRow(maker *spec.Maker, n *site.Node, hostName string, actual *observe.Node) Node {
+func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.Node) Node {
 	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-",
 		Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
@@ -324,7 +324,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, actual *observe.No
 		return r
 	}
 	r.State = string(actual.State)
-	r.observed(actual)
+	r.setObserved(actual)
 	r.ID, r.Release = actual.ID, actual.Release // may differ from the declared ones if a switch was interrupted
 	if actual.Proven != "" {
 		r.ProvenAt = actual.ProvenAt
@@ -344,7 +344,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, actual *observe.No
 		r.Health = "-"
 	default:
 		r.Health = Healthy
-		r.recall(actual.Sick)
+		r.setLastHealth(actual.Sick)
 	}
 	return r
 }

@@ -19,7 +19,7 @@ func TestJudge(t *testing.T) {
 		{Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftNode}}},
 	} {
 		r := Node{State: "running", Health: c.was, Drift: c.drift}
-		if r.judge(); r.Health != c.want || r.Good() != (c.want == Healthy || c.want == "-") {
+		if r.setHealth(); r.Health != c.want || r.IsGood() != (c.want == Healthy || c.want == "-") {
 			t.Errorf("%s with %v is %s", c.was, c.drift, r.Health)
 		}
 	}
@@ -28,11 +28,11 @@ func TestJudge(t *testing.T) {
 // TestRecall: an earlier result counts until a newer probe begins.
 func TestRecall(t *testing.T) {
 	r := Node{State: "running", Health: Healthy}
-	if r.recall(&observe.Sickness{Found: "health tcp 80 is failing"}); r.Good() || r.Health != Unhealthy ||
+	if r.setLastHealth(&observe.HealthFailure{Found: "health tcp 80 is failing"}); r.IsGood() || r.Health != Unhealthy ||
 		r.Detail == "" {
 		t.Errorf("it is %s: %s", r.Health, r.Detail)
 	}
-	if r.recall(nil); !r.Good() || r.Detail != "" {
+	if r.setLastHealth(nil); !r.IsGood() || r.Detail != "" {
 		t.Errorf("it is %s: %s", r.Health, r.Detail)
 	}
 }

@@ -33,8 +33,8 @@ type Result struct {
 	Took    time.Duration
 }
 
-// A Place provides access to nodes and redacts secrets.
-type Place struct {
+// A NodeAccess provides access to nodes and redacts secrets.
+type NodeAccess struct {
 	In     func(node string) (host.Runner, error)
 	Env    func(t site.Test) []string
 	Redact func(string) string
@@ -42,17 +42,17 @@ type Place struct {
 
 // Run runs tests in the order in which they are declared. Tests that do not start because ctx is
 // cancelled are broken.
-func Run(ctx context.Context, tests []site.Test, p Place, told func(Result)) []Result {
+func Run(ctx context.Context, tests []site.Test, p NodeAccess, told func(Result)) []Result {
 	var all []Result
 	for _, t := range tests {
-		r := one(ctx, t, p)
+		r := runOne(ctx, t, p)
 		all = append(all, r)
 		told(r)
 	}
 	return all
 }
 
-func one(ctx context.Context, t site.Test, p Place) Result {
+func runOne(ctx context.Context, t site.Test, p NodeAccess) Result {
 	r := Result{Name: t.Name, Node: t.Node, Outcome: Broken}
 	if ctx.Err() != nil {
 		r.Reason = "not begun: " + context.Cause(ctx).Error()

@@ -22,8 +22,8 @@ type scripted struct {
 
 func (s scripted) Run(ctx context.Context, c host.Command) error { return s.does[c.Args[0]](ctx, c) }
 
-func place(does map[string]func(ctx context.Context, c host.Command) error) Place {
-	return Place{
+func place(does map[string]func(ctx context.Context, c host.Command) error) NodeAccess {
+	return NodeAccess{
 		In: func(node string) (host.Runner, error) {
 			if node == "gone" {
 				return nil, errors.New("node gone does not run")
@@ -139,7 +139,7 @@ func TestLongOutput(t *testing.T) {
 	}
 	fmt.Fprint(&o, "end")
 	text := o.String()
-	if len(text) > 2*most+100 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end") ||
+	if len(text) > 2*maxKeptBytes+100 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end") ||
 		!strings.Contains(text, "bytes are left out here") {
 		t.Errorf("%d bytes", len(text))
 	}

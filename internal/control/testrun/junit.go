@@ -88,7 +88,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		Time: seconds(r.Took), Timestamp: r.Began.UTC().Format("2006-01-02T15:04:05"), Hostname: r.Host,
 	}
 	for _, p := range r.Properties {
-		suite.Properties = append(suite.Properties, xmlProperty{p[0], plain(p[1])})
+		suite.Properties = append(suite.Properties, xmlProperty{p[0], plainText(p[1])})
 	}
 	for _, result := range r.Results {
 		suite.Cases = append(suite.Cases, caseOf(r.Site, result))
@@ -110,13 +110,13 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 func caseOf(site string, r Result) xmlCase {
 	c := xmlCase{Name: r.Name, Class: site, Time: seconds(r.Took)}
 	if r.Output != "" {
-		c.Output = &xmlText{plain(r.Output)}
+		c.Output = &xmlText{plainText(r.Output)}
 	}
 	if r.Node != "" {
 		c.Class += "." + r.Node
 	}
 	first, _, _ := strings.Cut(r.Reason, "\n")
-	why := &xmlWhy{Message: plain(first), Type: string(r.Outcome), Text: plain(r.Reason)}
+	why := &xmlWhy{Message: plainText(first), Type: string(r.Outcome), Text: plainText(r.Reason)}
 	switch r.Outcome {
 	case Failed:
 		c.Failure = why
@@ -131,10 +131,10 @@ func caseOf(site string, r Result) xmlCase {
 // seconds formats a duration as xs:decimal, which has no exponent.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-var escapes = pattern.New("\x1b\\[[0-9;?]*[A-Za-z]")
+var escapeSequences = pattern.New("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// plain removes terminal colours and makes other control characters visible. XML cannot contain
+// plainText removes terminal colours and makes other control characters visible. XML cannot contain
 // most of them, and they could mislead readers.
-func plain(text string) string {
-	return sanitize.Text(strings.ReplaceAll(escapes().ReplaceAllString(text, ""), "\r", ""))
+func plainText(text string) string {
+	return sanitize.Text(strings.ReplaceAll(escapeSequences().ReplaceAllString(text, ""), "\r", ""))
 }

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// most is how many bytes of an output are kept at its beginning, and again at its end. Readers of
+// maxKeptBytes is how many bytes of an output are kept at its beginning, and again at its end. Readers of
 // reports have limits, too.
-const most = 256 << 10
+const maxKeptBytes = 256 << 10
 
 // An output stores what a command prints.
 type output struct {
@@ -23,10 +23,10 @@ func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(p)
-	room := min(n, most-o.begin.Len())
+	room := min(n, maxKeptBytes-o.begin.Len())
 	o.begin.Write(p[:room])
 	o.end = append(o.end, p[room:]...)
-	if over := len(o.end) - most; over > most { // not at each write
+	if over := len(o.end) - maxKeptBytes; over > maxKeptBytes { // not at each write
 		o.lost += over
 		o.end = append(o.end[:0], o.end[over:]...)
 	}
@@ -37,7 +37,7 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if over := len(o.end) - most; over > 0 {
+	if over := len(o.end) - maxKeptBytes; over > 0 {
 		o.lost += over
 		o.end = append(o.end[:0], o.end[over:]...)
 	}

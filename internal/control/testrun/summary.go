@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Tell prints one result for people. For tests that did not pass, it also prints their output.
-func Tell(w io.Writer, r Result) {
+// PrintResult prints one result for people. For tests that did not pass, it also prints their output.
+func PrintResult(w io.Writer, r Result) {
 	word := map[Outcome]string{Passed: "ok", Failed: "FAIL", Broken: "ERROR", Skipped: "skip"}[r.Outcome]
 	line := fmt.Sprintf("%-5s %s", word, r.Name)
 	if r.Node != "" {
@@ -25,7 +25,7 @@ func Tell(w io.Writer, r Result) {
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
-	if left := len(lines) - shown; left > 0 {
+	if left := len(lines) - maxShownLines; left > 0 {
 		fmt.Fprintf(w, "      … %d lines before …\n", left)
 		lines = lines[left:]
 	}
@@ -34,8 +34,8 @@ func Tell(w io.Writer, r Result) {
 	}
 }
 
-// shown is how many lines of an output are printed for people. The report has all of it.
-const shown = 40
+// maxShownLines is how many lines of an output are printed for people. The report has all of it.
+const maxShownLines = 40
 
 // Summary returns the last line of the output for people.
 func (r *Report) Summary() string {

@@ -22,7 +22,7 @@ type Watch struct {
 	Sick    func(ctx context.Context, nodes []string) (string, error) // returns why a node is not healthy, or ""
 	Confirm func(ctx context.Context) error
 	GoBack  func(ctx context.Context, why string) error
-	Now     func() observe.Moment
+	Now     func() observe.Timestamp
 	Wait    func(ctx context.Context, d time.Duration)
 	Say     func(error)
 
@@ -30,14 +30,14 @@ type Watch struct {
 	since time.Time // the end of the trial that bad belongs to
 }
 
-// Failures is how many consecutive failures of a health check make the release go back, or prevent
+// MaxFailures is how many consecutive failures of a health check make the release go back, or prevent
 // its confirmation.
-const Failures = 3
+const MaxFailures = 3
 
 const (
-	heartbeat  = time.Second
-	switchBeat = 100 * time.Millisecond
-	longPause  = 30 * time.Second // longest pause between two attempts of what fails
+	heartbeat      = time.Second
+	switchInterval = 100 * time.Millisecond
+	maxRetryPause  = 30 * time.Second // longest pause between two attempts of what fails
 )
 
 // Run watches the trial, and returns the records at its end.
@@ -53,7 +53,7 @@ func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 				return r, nil
 			}
 		} else if err == nil {
-			err = w.round(ctx, r.Trial)
+			err = w.runRound(ctx, r.Trial)
 		}
 		if ctx.Err() != nil {
 			return r, context.Cause(ctx)
@@ -64,7 +64,7 @@ func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 		}
 		w.Say(err)
 		w.Wait(ctx, pause)
-		pause = min(2*pause, longPause)
+		pause = min(2*pause, maxRetryPause)
 	}
 }
 
@@ -80,14 +80,14 @@ func (w *Watch) awaitSwitch(ctx context.Context, r observe.Releases) (over bool,
 		return true, nil
 	}
 	if again.Switch != nil {
-		w.Wait(ctx, switchBeat)
+		w.Wait(ctx, switchInterval)
 	}
 	return false, nil
 }
 
-// round runs the health checks, ends the trial if it is time, and waits for the next round. However
+// runRound runs the health checks, ends the trial if it is time, and waits for the next round. However
 // short a trial is, its checks run at least once before it ends.
-func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
+func (w *Watch) runRound(ctx context.Context, trial *observe.Trial) error {
 	if !w.since.Equal(trial.Until) {
 		w.bad, w.since = 0, trial.Until
 	}
@@ -102,23 +102,23 @@ func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	if sick == "" {
 		w.bad = 0
 	}
-	over := trial.Left(w.Now()) <= 0
+	over := trial.Remaining(w.Now()) <= 0
 	switch {
-	case w.bad >= Failures:
-		return w.ended(w.GoBack(ctx, sick))
+	case w.bad >= MaxFailures:
+		return w.ignoreIfOver(w.GoBack(ctx, sick))
 	case over && trial.ByHand:
-		return w.ended(w.GoBack(ctx, "nobody confirmed it"))
+		return w.ignoreIfOver(w.GoBack(ctx, "nobody confirmed it"))
 	case over && w.bad == 0:
-		return w.ended(w.Confirm(ctx))
+		return w.ignoreIfOver(w.Confirm(ctx))
 	}
-	w.Wait(ctx, min(heartbeat, max(trial.Left(w.Now()), heartbeat/20)))
+	w.Wait(ctx, min(heartbeat, max(trial.Remaining(w.Now()), heartbeat/20)))
 	return nil
 }
 
-// ended returns the error of ending a trial, or nil if the records say that the trial is over,
+// ignoreIfOver returns the error of ending a trial, or nil if the records say that the trial is over,
 // whoever ended it. In that case it only reports the error, because the attempt will not be
 // repeated.
-func (w *Watch) ended(err error) error {
+func (w *Watch) ignoreIfOver(err error) error {
 	r, unread := w.Look()
 	switch {
 	case unread != nil:

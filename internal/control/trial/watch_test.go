@@ -14,7 +14,7 @@ import (
 // and events happen at given rounds.
 type stage struct {
 	observe.Releases
-	now    observe.Moment
+	now    observe.Timestamp
 	sick   func() (string, error)
 	refuse int // number of attempts to end the trial that fail
 	unread int // number of attempts to read the records that fail
@@ -25,10 +25,10 @@ type stage struct {
 }
 
 func onTrial(within time.Duration) *stage {
-	s := &stage{now: observe.Moment{Calendar: time.Unix(1e9, 0), Boot: "this", Since: time.Hour},
+	s := &stage{now: observe.Timestamp{Calendar: time.Unix(1e9, 0), Boot: "this", Since: time.Hour},
 		sick: func() (string, error) { return "", nil }}
 	s.Trial = &observe.Trial{Release: 701, Back: map[string]int{"web": 0}, Within: within}
-	s.Trial.Begin(s.now, within)
+	s.Trial.SetDeadline(s.now, within)
 	return s
 }
 
@@ -40,7 +40,7 @@ func (s *stage) watch(t *testing.T) observe.Releases {
 		if s.refuse--; s.refuse >= 0 {
 			return problem.New(problem.Reverted, "the switch failed; all are back at release 701")
 		}
-		s.Ended, s.Trial = End(s.Trial, result, why), nil
+		s.Ended, s.Trial = EndRecord(s.Trial, result, why), nil
 		if result == observe.Reverted {
 			return problem.New(problem.Reverted, "it has gone back")
 		}
@@ -63,7 +63,7 @@ func (s *stage) watch(t *testing.T) observe.Releases {
 		},
 		Confirm: func(context.Context) error { return end(observe.Confirmed, "its health checks held") },
 		GoBack:  func(_ context.Context, why string) error { return end(observe.Reverted, why) },
-		Now:     func() observe.Moment { return s.now },
+		Now:     func() observe.Timestamp { return s.now },
 		Wait: func(_ context.Context, d time.Duration) {
 			s.waited = append(s.waited, d)
 			s.now.Since += d
@@ -100,7 +100,7 @@ func TestShortTrial(t *testing.T) {
 	s = onTrial(time.Nanosecond)
 	s.sick = func() (string, error) { return "node web is running, unhealthy", nil }
 	s.want(t, observe.Reverted, "node web is running, unhealthy")
-	if s.rounds != Failures {
+	if s.rounds != MaxFailures {
 		t.Errorf("it went back after %d rounds", s.rounds)
 	}
 }
@@ -125,7 +125,7 @@ func TestByHand(t *testing.T) {
 	s.want(t, observe.Reverted, "nobody confirmed it")
 	s = onTrial(time.Minute)
 	s.Trial.ByHand = true
-	s.events = map[int]func(){5: func() { s.Ended, s.Trial = End(s.Trial, observe.Confirmed, "by hand"), nil }}
+	s.events = map[int]func(){5: func() { s.Ended, s.Trial = EndRecord(s.Trial, observe.Confirmed, "by hand"), nil }}
 	s.sick = func() (string, error) { return "", nil }
 	s.want(t, observe.Confirmed, "by hand")
 }
@@ -150,7 +150,7 @@ func TestStubbornWatch(t *testing.T) {
 	for _, d := range s.waited {
 		longest = max(longest, d)
 	}
-	if longest != longPause {
+	if longest != maxRetryPause {
 		t.Errorf("the longest pause was %s", longest)
 	}
 }

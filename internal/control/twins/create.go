@@ -20,26 +20,26 @@ import (
 // Create creates a twin, fills its volumes and brings it up. It writes the record first, so that a
 // killed run leaves a twin that can be brought up or destroyed.
 func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site, *apply.Result, error) {
-	if err := fill.Possible(of.Volumes); err != nil {
+	if err := fill.Validate(of.Volumes); err != nil {
 		return nil, nil, err
 	}
 	b := *c
 	// the creator brings it up, even if it belongs to another user
 	b.Twin, b.SiteDir, b.Force = of.Options.Name, of.Dir, true
-	original, _, err := Original(c, of.Dir)
+	original, _, err := LoadOriginal(c, of.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := twin.Of(original, of.Options) // report errors before anything is written
+	s, err := twin.New(original, of.Options) // report errors before anything is written
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := b.AllowedOn(s); err != nil {
+	if err := b.CheckAllowedOn(s); err != nil {
 		return nil, nil, err
 	}
 	of.Hosts = hosts.Names(s)
 	b.Known.Add(of)
-	if err := b.Call(original).Twins().Create(ctx, s, of); err != nil {
+	if err := b.Connector(original).Twins().Create(ctx, s, of); err != nil {
 		return nil, nil, err
 	}
 	if err := c.Note(original, c.Command, "twin "+of.Options.Name); err != nil {
@@ -52,12 +52,12 @@ func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site
 	return s, r, err
 }
 
-// Grant limits the twin of a member to what members are allowed.
-func Grant(c *control.Session, original *site.Site, r *twin.Record) error {
+// LimitForMember limits the twin of a member to what members are allowed.
+func LimitForMember(c *control.Session, original *site.Site, r *twin.Record) error {
 	if c.Member == nil {
 		return nil
 	}
-	w := member.Wish{NAT: r.Options.NAT, Volumes: r.Volumes, Scale: max(r.Options.Cpus, r.Options.Memory)}
+	w := member.TwinRequest{NAT: r.Options.NAT, Volumes: r.Volumes, Scale: max(r.Options.Cpus, r.Options.Memory)}
 	for _, other := range c.Register().Twins() {
 		if other.Site == r.Site && other.Options.Owner == c.Member.Name {
 			w.Has++
@@ -66,14 +66,14 @@ func Grant(c *control.Session, original *site.Site, r *twin.Record) error {
 	if !r.Expires.IsZero() {
 		w.Expires = r.Expires.Sub(r.Created)
 	}
-	granted, err := member.MayHave(original.Twins, w)
+	granted, err := member.CheckTwin(original.Twins, w)
 	r.Expires = r.Created.Add(granted)
 	return err
 }
 
-// Original loads the site to make a twin of. Text is its directory, or the name of a site that is
+// LoadOriginal loads the site to make a twin of. Text is its directory, or the name of a site that is
 // up on this machine.
-func Original(c *control.Session, text string) (*site.Site, string, error) {
+func LoadOriginal(c *control.Session, text string) (*site.Site, string, error) {
 	dir := text
 	if c.Member != nil {
 		dir = c.SiteDir // already decided

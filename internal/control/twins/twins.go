@@ -18,17 +18,17 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// atWork returns a session for a twin that does not check for overdue work.
-func atWork(c *control.Session, name string) *control.Session {
+// twinSession returns a session for a twin that does not check for overdue work.
+func twinSession(c *control.Session, name string) *control.Session {
 	b := *c
 	b.Overdue, b.Twin = nil, name
 	return &b
 }
 
-// meant returns the key of the session's twin. It prefers a twin of the site of -C or of the
+// twinKey returns the key of the session's twin. It prefers a twin of the site of -C or of the
 // current directory, and otherwise takes the only twin of that name.
-func meant(c *control.Session) (string, error) {
-	if here, err := c.Absolute(); err == nil {
+func twinKey(c *control.Session) (string, error) {
+	if here, err := c.AbsDirectory(); err == nil {
 		for _, r := range c.Register().Twins() {
 			if r.Options.Name == c.Twin && r.Dir == here {
 				return r.Key(), nil
@@ -44,28 +44,28 @@ func meant(c *control.Session) (string, error) {
 
 // Destroy destroys the twin called name, with its data and its records.
 func Destroy(ctx context.Context, c *control.Session, name string) error {
-	b := atWork(c, name)
-	original, err := of(ctx, b, name)
+	b := twinSession(c, name)
+	original, err := siteOfTwin(ctx, b, name)
 	switch {
 	case err != nil:
 		return err
 	case original != nil:
-		if err := end(ctx, b, original, name); err != nil {
+		if err := destroyOnHosts(ctx, b, original, name); err != nil {
 			return err
 		}
-		b.Call(original).Lock().RemoveTwin(name)
+		b.Connector(original).Lock().RemoveTwin(name)
 		return nil
 	}
 	if err := c.Allowed(); err != nil {
 		return err
 	}
-	key, err := meant(b)
+	key, err := twinKey(b)
 	if err != nil {
 		return err
 	}
 	r, err := c.Register().ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) { // the twin has just expired
-		return c.Register().NoTwin("", name)
+		return c.Register().NoTwinError("", name)
 	}
 	if err != nil {
 		return err
@@ -75,12 +75,12 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine",
 				key)
 	}
-	return end(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
+	return destroyOnHosts(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// of returns the session's site if it has a twin called name. It returns nil if the site cannot be
+// siteOfTwin returns the session's site if it has a twin called name. It returns nil if the site cannot be
 // read or has no such twin, so that the records on this machine decide.
-func of(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
+func siteOfTwin(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
 		return nil, nil //nolint:nilerr // what there is of it here tells all
@@ -89,7 +89,7 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 	if err != nil {
 		return nil, nil //nolint:nilerr // likewise
 	}
-	t, err := c.Call(s).Twins().One(ctx, name)
+	t, err := c.Connector(s).Twins().Find(ctx, name)
 	if err == nil {
 		c.Known.Add(t.Record) // to learn its owner
 	}
@@ -104,9 +104,9 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 	return s, err
 }
 
-// end destroys a twin on all of its hosts.
-func end(ctx context.Context, c *control.Session, original *site.Site, name string) error {
-	s, f, err := c.Call(original).Twins().Hosts(ctx, name)
+// destroyOnHosts destroys a twin on all of its hosts.
+func destroyOnHosts(ctx context.Context, c *control.Session, original *site.Site, name string) error {
+	s, f, err := c.Connector(original).Twins().Hosts(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -116,17 +116,17 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Forget(ctx) }); err != nil {
+	if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(ctx) }); err != nil {
 		return err
 	}
-	c.Known.Forget(s.Key())
+	c.Known.Remove(s.Key())
 	c.Outcome(s.Key(), "Twin %s of %s is gone", name, original.Name)
 	return c.Note(original, c.Command, "twin "+name+" ended")
 }
 
-// EndHere destroys this machine's part of the twin with a key. Each of several hosts destroys its
+// DestroyLocal destroys this machine's part of the twin with a key. Each of several hosts destroys its
 // own part when the time is over.
-func EndHere(ctx context.Context, c *control.Session, key string) error {
+func DestroyLocal(ctx context.Context, c *control.Session, key string) error {
 	if err := c.Allowed(); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err != nil {
 		return err
 	}
-	return end(ctx, atWork(c, r.Options.Name), &site.Site{Name: r.Site}, r.Options.Name)
+	return destroyOnHosts(ctx, twinSession(c, r.Options.Name), &site.Site{Name: r.Site}, r.Options.Name)
 }
 
 // List returns the twins that are partly on this machine, and those on the hosts of the session's
@@ -149,7 +149,7 @@ func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, e
 	if dir, err := c.Directory(); err == nil {
 		if s, err := sitefile.Load(dir); err == nil {
 			name = s.Name
-			call := c.Call(s)
+			call := c.Connector(s)
 			if all, silent, err = call.Twins().All(ctx); err != nil {
 				return nil, nil, err
 			}

@@ -19,11 +19,11 @@ import (
 // SaveBootPlans makes each host store the plan that it carries out after a reboot. The plans are
 // made from what look observes on the hosts. If this machine is the only host, it brings the site
 // up from its directory instead.
-func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet,
+func SaveBootPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet,
 	look func(context.Context) ([]observe.Host, error)) error {
-	if c.Boots() {
+	if c.BootsWholeSite() {
 		// removes the plan of the time when the site had other hosts
-		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key())
+		return (&apply.UnattendedPlan{Trigger: apply.TriggerBoot}).Write(c.Dirs, c.Site.Key())
 	}
 	seen, err := look(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet,
 	p := starting.Plan(c.Site, seen)
 	// the same release on all hosts by now
 	live := sync.OnceValues(func() (*site.Site, error) { return f.Views().Released(c.Site, seen) })
-	return f.Each(func(i int, h *apply.Steered) error {
+	return f.Each(func(i int, h *apply.HostClient) error {
 		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
 			if s.Kind != plan.CheckNode {
 				return false
@@ -42,8 +42,8 @@ func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet,
 			// are unknown
 			return err != nil || wanted == nil
 		})
-		b := apply.UnattendedPlan{Trigger: apply.AtBoot, Host: h.Name}
-		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
+		b := apply.UnattendedPlan{Trigger: apply.TriggerBoot, Host: h.Name}
+		if b.Steps, err = encodeSteps(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
 			return err
 		}
 		_, err = h.State.SavePlan(ctx, b)
@@ -53,7 +53,7 @@ func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet,
 
 type boot struct{}
 
-func (boot) Name() string { return apply.AtBoot }
+func (boot) Name() string { return apply.TriggerBoot }
 
 // Run starts the nodes that this host has of a site with several hosts. It does not start a node if
 // it cannot know whether it may.
@@ -77,11 +77,11 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 	if err != nil {
 		return err
 	}
-	steps, err := apply.Decoded(h.plan.Steps)
+	steps, err := apply.DecodeSteps(h.plan.Steps)
 	if err != nil {
 		return err
 	}
-	todo, others := starting.Now(steps, &seen)
+	todo, others := starting.ValidSteps(steps, &seen)
 	var started []string
 	for _, s := range todo {
 		if s.Kind == plan.StartNode {
@@ -89,7 +89,7 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 		}
 	}
 	if len(todo) > 0 {
-		err = h.do(ctx, todo)
+		err = h.runSteps(ctx, todo)
 	}
 	if len(started) > 0 {
 		h.Tell("host %s: started %s", h.plan.Host, humanize.List(started, 12))

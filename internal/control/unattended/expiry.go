@@ -14,31 +14,31 @@ import (
 // twin: see TwinHost.Save.
 type expiry struct{ dated }
 
-func (expiry) Name() string { return apply.AtExpiry }
+func (expiry) Name() string { return apply.TriggerExpiry }
 
 // Run destroys this host's part of a twin whose time is over. It waits until other processes have
 // released the twin's lock.
 func (expiry) Run(ctx context.Context, h *Host, _ string) error {
-	s, err := keyed(h.Key)
+	s, err := siteByKey(h.Key)
 	if err != nil {
 		return err
 	}
-	if time.Since(h.plan.At) > Punctual {
-		h.Tell("twin %s expired at %s, and nobody destroyed it; it is destroyed now", h.Key, humanize.Clock(h.plan.At))
+	if time.Since(h.plan.At) > StartGrace {
+		h.Tell("twin %s expired at %s, and nobody destroyed it; it is destroyed now", h.Key, humanize.Time(h.plan.At))
 	}
-	letGo, err := h.await(ctx)
+	letGo, err := h.waitForLock(ctx)
 	if err != nil {
 		return err
 	}
 	seen, err := h.host.State.Observe(ctx, nil)
 	if err == nil {
-		err = h.do(ctx, plan.Down(s, []observe.Host{seen}, plan.Goal{Volumes: true}).Steps)
+		err = h.runSteps(ctx, plan.Down(s, []observe.Host{seen}, plan.Goal{Volumes: true}).Steps)
 	}
 	letGo()
 	if err != nil {
 		return err
 	}
-	if err := h.noteOn(ctx, h.Machine.Host(h.plan.Host, s.Name, nil), "twin "+s.Twin+" ended"); err != nil {
+	if err := h.recordOn(ctx, h.Machine.Host(h.plan.Host, s.Name, nil), "twin "+s.Twin+" ended"); err != nil {
 		return err
 	}
 	// last, because the record shows that there is something to destroy

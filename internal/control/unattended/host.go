@@ -42,7 +42,7 @@ type Host struct {
 	plan apply.UnattendedPlan
 
 	// set if the site has no other host and its directory can be read
-	call  *hosts.Call
+	call  *hosts.Connector
 	fleet *apply.Fleet // nil if the site directory is missing or cannot be read
 }
 
@@ -51,30 +51,30 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	if err := h.Machine.Allowed(); err != nil {
 		return err
 	}
-	if _, err := keyed(h.Key); err != nil {
+	if _, err := siteByKey(h.Key); err != nil {
 		return err
 	}
-	t := find(trigger)
+	t := findTrigger(trigger)
 	if t == nil {
 		return problem.New(problem.Usage, "%q is not the name of a trigger", trigger)
 	}
-	stayFresh(h.Dirs)
-	ctx = waits.Telling(ctx, func(text string) { h.Say(errors.New(text)) })
-	if err := h.read(trigger); err != nil {
+	touchHelperDir(h.Dirs)
+	ctx = waits.WithReporter(ctx, func(text string) { h.Say(errors.New(text)) })
+	if err := h.readPlan(trigger); err != nil {
 		return err
 	}
-	h.host = h.Machine.Host(h.plan.Host, h.Key, own{secret.NewKeyring(&site.Site{Name: h.Key}, h.Dirs), h})
+	h.host = h.Machine.Host(h.plan.Host, h.Key, hostSecrets{secret.NewKeyring(&site.Site{Name: h.Key}, h.Dirs), h})
 	if h.plan.Dir != "" {
-		if err := h.load(ctx); err != nil {
+		if err := h.loadSite(ctx); err != nil {
 			h.Say(err) // continue with what this host has stored
 		}
 	}
 	return t.Run(ctx, h, part)
 }
 
-// load reads the site directory, like the control host. The directory has secrets that the host
+// loadSite reads the site directory, like the control host. The directory has secrets that the host
 // does not store, and what is needed to make a new plan.
-func (h *Host) load(ctx context.Context) error {
+func (h *Host) loadSite(ctx context.Context) error {
 	s, err := sitefile.Load(h.plan.Dir)
 	if _, name, twin := strings.Cut(h.Key, "."); err == nil && twin {
 		s, err = register.Register{Dirs: h.Dirs}.AsTwin(s, name, 0)
@@ -82,15 +82,15 @@ func (h *Host) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.Key() != h.Key || len(hosts.Elsewhere(s)) > 0 {
+	if s.Key() != h.Key || len(hosts.RemoteNames(s)) > 0 {
 		return problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).
-			Try("%s", h.instead())
+			Try("%s", h.manualCommand())
 	}
-	c := &hosts.Call{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{},
+	c := &hosts.Connector{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{},
 		Notice: func(format string, args ...any) { h.Say(fmt.Errorf(format, args...)) }}
-	f, _, err := c.Fleet(ctx)
+	f, _, err := c.Connect(ctx)
 	if err == nil {
-		err = c.Releases(f).Learn(ctx, h.plan.Intent.To)
+		err = c.Releases(f).LoadReleases(ctx, h.plan.Intent.To)
 	}
 	if err == nil {
 		h.call, h.fleet, h.host = c, f, f.All[0].Host
@@ -98,8 +98,8 @@ func (h *Host) load(ctx context.Context) error {
 	return err
 }
 
-// read reads the stored plan. The control host may replace the plan at any time.
-func (h *Host) read(trigger string) error {
+// readPlan reads the stored plan. The control host may replace the plan at any time.
+func (h *Host) readPlan(trigger string) error {
 	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)
 	if err == nil && p.Dir != "" && p.Intent == nil {
 		err = errors.New("it does not say what is switched")
@@ -116,9 +116,9 @@ func (h *Host) read(trigger string) error {
 // command returns the command line for locks and the journal.
 func (h *Host) command() string { return "orrery host-run " + h.Key + " " + h.plan.Trigger }
 
-// instead returns the command that does the same from a machine that has the secrets.
-func (h *Host) instead() string {
-	if h.plan.Trigger == apply.OnTrial {
+// manualCommand returns the command that does the same from a machine that has the secrets.
+func (h *Host) manualCommand() string {
+	if h.plan.Trigger == apply.TriggerTrial {
 		return "orrery rollback"
 	}
 	return "orrery up"
@@ -136,34 +136,34 @@ func (h *Host) lock(ctx context.Context) (letGo func(), err error) {
 	return letGo, nil
 }
 
-// await waits until no other process holds the lock, and then does the same as lock.
-func (h *Host) await(ctx context.Context) (letGo func(), err error) {
-	err = waits.For(ctx, "site "+h.Key, func() (held waits.Held, err error) {
+// waitForLock waits until no other process holds the lock, and then does the same as lock.
+func (h *Host) waitForLock(ctx context.Context) (letGo func(), err error) {
+	err = waits.For(ctx, "site "+h.Key, func() (held waits.Holder, err error) {
 		letGo, err = h.lock(ctx)
-		return waits.Locked(err)
+		return waits.HolderOf(err)
 	})
 	return letGo, err
 }
 
 func (h *Host) holder() host.Holder { return host.NewHolder("root", h.command()) }
 
-// keyed returns the site or twin with the given key. Only its names are set.
-func keyed(key string) (*site.Site, error) {
+// siteByKey returns the site or twin with the given key. Only its names are set.
+func siteByKey(key string) (*site.Site, error) {
 	name, twin, ok := strings.Cut(key, ".")
-	if !check.Label(name) || ok && !check.Label(twin) {
+	if !check.ValidLabel(name) || ok && !check.ValidLabel(twin) {
 		return nil, problem.New(problem.Usage, "%q is not the key of a site", key)
 	}
 	return &site.Site{Name: name, Twin: twin}, nil
 }
 
-// hooksOn returns the hooks of a site that are notified of an event.
-func hooksOn(s *site.Site, event string) []site.Hook {
+// hooksFor returns the hooks of a site that are notified of an event.
+func hooksFor(s *site.Site, event string) []site.Hook {
 	return slices.DeleteFunc(slices.Clone(s.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, event) })
 }
 
 // notify notifies the hooks in the plan of what this host has done.
 func (h *Host) notify(ctx context.Context, e hook.Event) error {
-	s, err := keyed(h.Key)
+	s, err := siteByKey(h.Key)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (h *Host) notify(ctx context.Context, e hook.Event) error {
 // Notify notifies the hooks of a site of what was done on this machine.
 func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e hook.Event) error {
 	e.Time = time.Now()
-	some, err := hook.Post(dirs, s, e)
+	some, err := hook.Enqueue(dirs, s, e)
 	if err == nil && some {
 		err = m.Later(ctx, schedule.Job{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
@@ -185,11 +185,11 @@ func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 	return err
 }
 
-// do carries out the steps and keeps the journal.
-func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
+// runSteps carries out the steps and keeps the journal.
+func (h *Host) runSteps(ctx context.Context, steps []*plan.Step) error {
 	return h.journal(ctx, h.host, func(note func(journal.Entry)) (string, error) {
 		result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs},
-			steady{note, h.Say}, max(8, 4*runtime.NumCPU()))
+			journalWatcher{note, h.Say}, max(8, 4*runtime.NumCPU()))
 		var err error
 		for _, f := range result.Failed {
 			err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
@@ -204,8 +204,8 @@ func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 	})
 }
 
-// noteOn adds a record to the journal of a site on this host.
-func (h *Host) noteOn(ctx context.Context, other apply.Host, what string) error {
+// recordOn adds a record to the journal of a site on this host.
+func (h *Host) recordOn(ctx context.Context, other apply.Host, what string) error {
 	return h.journal(ctx, other, func(func(journal.Entry)) (string, error) { return what, nil })
 }
 
@@ -231,18 +231,18 @@ func (h *Host) journal(ctx context.Context, of apply.Host, do func(note func(jou
 	return err
 }
 
-// steady records the steps in the journal.
-type steady struct {
+// journalWatcher records the steps in the journal.
+type journalWatcher struct {
 	note func(journal.Entry)
 	say  func(error)
 }
 
-func (steady) Begin(*plan.Step)          {}
-func (steady) Detail(*plan.Step, string) {}
-func (w steady) Waits(s *plan.Step, text string) {
+func (journalWatcher) Begin(*plan.Step)          {}
+func (journalWatcher) Detail(*plan.Step, string) {}
+func (w journalWatcher) Waits(s *plan.Step, text string) {
 	w.say(fmt.Errorf("%s: %s", s.Doing(), text))
 }
-func (w steady) End(s *plan.Step, err error) {
+func (w journalWatcher) End(s *plan.Step, err error) {
 	e := journal.Entry{Kind: "step", Step: s.String(), Result: "done"}
 	if err != nil {
 		e.Result = err.Error()
@@ -250,31 +250,32 @@ func (w steady) End(s *plan.Step, err error) {
 	w.note(e)
 }
 
-// own has the secrets of a host that works on its own: the copies of generated secrets that it
+// hostSecrets has the secrets of a host that works on its own: the copies of generated secrets that it
 // stores.
-type own struct {
+type hostSecrets struct {
 	*secret.Keyring
 	of *Host
 }
 
 // Value returns the host's copy of a secret.
-func (s own) Value(ctx context.Context, name string) (string, error) {
+func (s hostSecrets) Value(ctx context.Context, name string) (string, error) {
 	v, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
 		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).
-			Try("%s, from a machine that has it", s.of.instead())
+			Try("%s, from a machine that has it", s.of.manualCommand())
 	}
 	return v, nil
 }
 
 // Text always returns an error, because texts with secrets are made from the site directory.
-func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
+func (s hostSecrets) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path,
-		t.Node).Try("%s, from a machine with the site directory", s.of.instead())
+		t.Node).Try("%s, from a machine with the site directory", s.of.manualCommand())
 }
 
-// encoded returns the encoded steps, each with everything that is needed to carry it out.
-func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, error)) (all []json.RawMessage, err error) {
+// encodeSteps returns the encoded steps, each with everything that is needed to carry it out.
+func encodeSteps(h *apply.HostClient, steps []*plan.Step, live func() (*site.Site, error)) (all []json.RawMessage,
+	err error) {
 	for _, s := range steps {
 		whole, err := h.Pack(s, live)
 		if err != nil {
@@ -289,9 +290,9 @@ func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, erro
 	return all, nil
 }
 
-// stayFresh updates the modification time of this program's directory if it was copied here as a
+// touchHelperDir updates the modification time of this program's directory if it was copied here as a
 // helper. Otherwise the program would be removed after not being started for long (host/reach).
-func stayFresh(dirs host.Dirs) {
+func touchHelperDir(dirs host.Dirs) {
 	program, err := os.Executable()
 	if dir := filepath.Dir(program); err == nil && filepath.Dir(dir) == filepath.Join(dirs.State, "helper") {
 		_ = os.Chtimes(dir, time.Time{}, time.Now())

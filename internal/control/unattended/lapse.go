@@ -11,18 +11,18 @@ import (
 	"orrery/internal/host/schedule"
 )
 
-// Punctual is how late a process may start after its time without being considered lapsed. It may
+// StartGrace is how late a process may start after its time without being considered lapsed. It may
 // be at work then.
-const Punctual = 15 * time.Second
+const StartGrace = 15 * time.Second
 
-// Late is the part argument for a whole plan that is overdue and had no process waiting for it.
+// OverduePart is the part argument for a whole plan that is overdue and had no process waiting for it.
 // What should have been watched until then was not watched.
-const Late = "late"
+const OverduePart = "late"
 
 // A Lapse is a plan of this machine that should have a process waiting for it, but has none. The
 // process was killed, or the machine was off.
 type Lapse struct {
-	apply.Planned
+	apply.PlanID
 	At time.Time // latest time at which the plan is due, or zero if the host cannot know
 
 	job     schedule.Job
@@ -32,12 +32,12 @@ type Lapse struct {
 // Overdue reports whether the time of the plan is over.
 func (l *Lapse) Overdue() bool { return !l.At.IsZero() && !time.Now().Before(l.At) }
 
-// Mend starts a process that waits for the plan again. If the plan is overdue, it is carried out at
+// Resume starts a process that waits for the plan again. If the plan is overdue, it is carried out at
 // once.
-func (l *Lapse) Mend(ctx context.Context, m here.Machine) error {
+func (l *Lapse) Resume(ctx context.Context, m here.Machine) error {
 	job := l.job
 	if l.Overdue() {
-		job.Args = append(slices.Clone(job.Args), Late)
+		job.Args = append(slices.Clone(job.Args), OverduePart)
 	}
 	return m.Later(ctx, job)
 }
@@ -50,8 +50,8 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 	if err != nil || m.Allowed() != nil {
 		return nil
 	}
-	for _, planned := range apply.Unattended(dirs, "*") {
-		l, ok, err := lapsed(ctx, &Host{Machine: m, Dirs: dirs, Key: planned.Key}, planned.Trigger)
+	for _, planned := range apply.ListUnattended(dirs, "*") {
+		l, ok, err := isLapsed(ctx, &Host{Machine: m, Dirs: dirs, Key: planned.Key}, planned.Trigger)
 		switch {
 		case err != nil:
 			trouble(planned.Key, err)
@@ -63,10 +63,10 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 	return all
 }
 
-// lapsed reports whether a plan that must be watched is not watched, or a plan with a time may have
+// isLapsed reports whether a plan that must be watched is not watched, or a plan with a time may have
 // no process that waits for it.
-func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, ok bool, err error) {
-	t, awaited := find(trigger).(Awaited)
+func isLapsed(ctx context.Context, h *Host, trigger string) (l Lapse, ok bool, err error) {
+	t, awaited := findTrigger(trigger).(Awaited)
 	if !awaited { // including plans of other versions
 		return l, false, nil
 	}
@@ -75,9 +75,9 @@ func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, ok bool, err
 		return l, false, err
 	}
 	job, once := p.Job(h.Key)
-	if !once || p.Watch && host.Held(apply.WatchLock(h.Dirs, h.Key, trigger)) {
+	if !once || p.Watch && host.IsLocked(apply.WatchLock(h.Dirs, h.Key, trigger)) {
 		return l, false, nil
 	}
 	at, over, err := t.Due(ctx, h, &p)
-	return Lapse{apply.Planned{Key: h.Key, Trigger: trigger}, at, job, p.Watch}, !over, err
+	return Lapse{apply.PlanID{Key: h.Key, Trigger: trigger}, at, job, p.Watch}, !over, err
 }

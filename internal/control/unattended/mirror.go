@@ -17,10 +17,10 @@ import (
 // SaveMirrorPlans makes the hosts update mirrors as often as the site file says. If there are none,
 // the hosts stop doing so. All hosts store all mirrors, so a node that moves to another host
 // continues to be mirrored.
-func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors []volume.Mirror) error {
-	p := apply.UnattendedPlan{Trigger: apply.OnMirror, Every: map[string]time.Duration{}}
+func SaveMirrorPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, mirrors []volume.Mirror) error {
+	p := apply.UnattendedPlan{Trigger: apply.TriggerMirror, Every: map[string]time.Duration{}}
 	if len(mirrors) > 0 {
-		p.Hooks = hooksOn(c.Site, site.MirrorFailed)
+		p.Hooks = hooksFor(c.Site, site.MirrorFailed)
 		of, err := hosts.Directories(c.Site, mirrors)
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors
 		p.Every[d.Mount.Volume] = d.Every
 	}
 	var mutex sync.Mutex
-	return f.Each(func(_ int, h *apply.Steered) error {
+	return f.Each(func(_ int, h *apply.HostClient) error {
 		p := p
 		p.Host = h.Name
 		notes, err := h.State.SavePlan(ctx, p)
@@ -49,7 +49,7 @@ func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors
 
 type mirror struct{}
 
-func (mirror) Name() string { return apply.OnMirror }
+func (mirror) Name() string { return apply.TriggerMirror }
 
 // Run updates the mirrors of a volume whose directories are on this host. If one fails, Run
 // notifies the hooks.
@@ -73,7 +73,7 @@ func (mirror) Run(ctx context.Context, h *Host, part string) error {
 		return nil // the nodes have moved to another host
 	}
 	var untold error
-	err = h.host.Volumes.Mirror(ctx, of, apply.MirrorRun{By: h.holder()}, func(made volume.Mirrored) {
+	err = h.host.Volumes.Mirror(ctx, of, apply.MirrorRun{By: h.holder()}, func(made volume.MirrorStatus) {
 		if made.Problem == "" {
 			h.Tell("%s", made)
 		} else {

@@ -60,7 +60,7 @@ type lost struct{ dated }
 func (lost) Name() string { return "lost-host" }
 
 func (lost) Run(ctx context.Context, h *Host, _ string) error {
-	lock, err := TakeWatch(ctx, h.Dirs, h.Key, "lost-host", h.holder())
+	lock, err := LockWatch(ctx, h.Dirs, h.Key, "lost-host", h.holder())
 	if err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ func (lost) Run(ctx context.Context, h *Host, _ string) error {
 		return err
 	}
 	defer letGo()
-	steps, err := apply.Decoded(h.plan.Steps)
+	steps, err := apply.DecodeSteps(h.plan.Steps)
 	if err != nil {
 		return err
 	}
-	return h.do(ctx, steps)
+	return h.runSteps(ctx, steps)
 }
 
 // TestNewTrigger adds a trigger to the list. No other code knows this trigger. A host with a plan
@@ -86,7 +86,7 @@ func TestNewTrigger(t *testing.T) {
 	t.Cleanup(func() { Triggers = before })
 	m, h := newMachine(t)
 	step, err := plan.Encode(&plan.Step{Kind: plan.WriteNames, Host: "sv1", Subject: "sv1", Names: "10.0.0.1 web",
-		Packed: plan.Packed{Tell: &inventory.Names{}}})
+		Payload: plan.Payload{Tell: &inventory.PeerInfo{}}})
 	must(t, err)
 	save := func(p apply.UnattendedPlan) {
 		t.Helper()
@@ -95,14 +95,14 @@ func TestNewTrigger(t *testing.T) {
 		must(t, err)
 	}
 	lapses := func() []Lapse {
-		return Lapses(t.Context(), m, h.Dirs, Punctual, func(key string, err error) { t.Errorf("%s: %v", key, err) })
+		return Lapses(t.Context(), m, h.Dirs, StartGrace, func(key string, err error) { t.Errorf("%s: %v", key, err) })
 	}
 	save(apply.UnattendedPlan{Watch: true, Steps: []json.RawMessage{step}})
 	if len(m.waiting) != 1 || m.waiting[0].Name != "lost-host-toykat" ||
 		!slices.Equal(m.waiting[0].Args, []string{"host-run", "toykat", "lost-host"}) {
 		t.Errorf("started is %v", m.waiting)
 	}
-	lock, err := TakeWatch(t.Context(), h.Dirs, h.Key, "lost-host", host.Holder{})
+	lock, err := LockWatch(t.Context(), h.Dirs, h.Key, "lost-host", host.Holder{})
 	must(t, err)
 	if all := lapses(); len(all) > 0 {
 		t.Errorf("lapses of what watches: %v", all)
@@ -113,7 +113,7 @@ func TestNewTrigger(t *testing.T) {
 	if len(all) != 1 || all[0].Overdue() {
 		t.Fatalf("lapses of what was killed: %v", all)
 	}
-	must(t, all[0].Mend(t.Context(), m))
+	must(t, all[0].Resume(t.Context(), m))
 	if len(m.waiting) != 1 {
 		t.Error("nobody watches again")
 	}
@@ -144,10 +144,10 @@ func TestLapses(t *testing.T) {
 		overdue bool
 	}{"in an hour": {time.Hour, 1, false}, "just now": {-time.Second, 0, false}, "an hour ago": {-time.Hour, 1, true}} {
 		_, err := m.host.Worker.State.SavePlan(t.Context(),
-			apply.UnattendedPlan{Trigger: apply.AtExpiry, At: time.Now().Add(c.at)})
+			apply.UnattendedPlan{Trigger: apply.TriggerExpiry, At: time.Now().Add(c.at)})
 		must(t, err)
 		find := func() []Lapse {
-			return Lapses(t.Context(), m, h.Dirs, Punctual, func(_ string, err error) { t.Error(err) })
+			return Lapses(t.Context(), m, h.Dirs, StartGrace, func(_ string, err error) { t.Error(err) })
 		}
 		if all := find(); len(all) > 0 {
 			t.Errorf("%s: something waits, and yet there are %v", what, all)
@@ -158,12 +158,13 @@ func TestLapses(t *testing.T) {
 		}
 	}
 	broken := func(key string, err error) { t.Logf("%s: %v", key, err) }
-	must(t, host.WriteFile(host.File{Path: apply.UnattendedPath(h.Dirs, "toykat", apply.AtExpiry), Content: []byte("{"),
-		Mode: 0o600}))
+	must(t, host.WriteFile(host.File{Path: apply.UnattendedPath(h.Dirs, "toykat", apply.TriggerExpiry),
+		Content: []byte("{"),
+		Mode:    0o600}))
 	if all := Lapses(t.Context(), m, h.Dirs, 0, broken); len(all) > 0 {
 		t.Errorf("what cannot be read is %v", all)
 	}
-	if err := h.Run(t.Context(), apply.AtExpiry, ""); !problem.Is(err, problem.Failed) || errors.Unwrap(err) == nil {
+	if err := h.Run(t.Context(), apply.TriggerExpiry, ""); !problem.Is(err, problem.Failed) || errors.Unwrap(err) == nil {
 		t.Errorf("%v", err)
 	}
 }

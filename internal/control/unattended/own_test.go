@@ -30,9 +30,9 @@ func (k keeper) Read(_ context.Context, name string) (string, error) {
 // and for files that contain secrets, the error says which machine can do the same.
 func TestOwnSecrets(t *testing.T) {
 	h := &Host{host: apply.Host{Secrets: keeper{secrets: map[string]string{"token": "x"}}}}
-	for trigger, verb := range map[string]string{apply.OnTrial: "orrery rollback", apply.AtBoot: "orrery up"} {
+	for trigger, verb := range map[string]string{apply.TriggerTrial: "orrery rollback", apply.TriggerBoot: "orrery up"} {
 		h.plan.Trigger = trigger
-		s := own{of: h}
+		s := hostSecrets{of: h}
 		if v, err := s.Value(t.Context(), "token"); err != nil || v != "x" {
 			t.Errorf("%q, %v", v, err)
 		}
@@ -51,12 +51,12 @@ func TestOwnSecrets(t *testing.T) {
 // TestKeyed: the key of a site or twin yields its names, and an invalid key is refused.
 func TestKeyed(t *testing.T) {
 	for key, want := range map[string][2]string{"karoo": {"karoo", ""}, "karoo.dev": {"karoo", "dev"}} {
-		if s, err := keyed(key); err != nil || s.Name != want[0] || s.Twin != want[1] || s.Key() != key {
+		if s, err := siteByKey(key); err != nil || s.Name != want[0] || s.Twin != want[1] || s.Key() != key {
 			t.Errorf("%s: %+v, %v", key, s, err)
 		}
 	}
 	for _, key := range []string{"", ".", "karoo.", ".dev", "../karoo", "karoo.dev.more", "karoo/dev", "Karoo"} {
-		if s, err := keyed(key); !problem.Is(err, problem.Usage) {
+		if s, err := siteByKey(key); !problem.Is(err, problem.Usage) {
 			t.Errorf("%q: %+v, %v", key, s, err)
 		}
 	}
@@ -65,9 +65,9 @@ func TestKeyed(t *testing.T) {
 // TestDamagedPlan: a plan that lacks part of its content is refused.
 func TestDamagedPlan(t *testing.T) {
 	_, h := newMachine(t)
-	p := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: "sv1", Watch: true, Dir: t.TempDir()}
+	p := apply.UnattendedPlan{Trigger: apply.TriggerTrial, Host: "sv1", Watch: true, Dir: t.TempDir()}
 	must(t, p.Write(h.Dirs, h.Key))
-	err := h.Run(t.Context(), apply.OnTrial, "")
+	err := h.Run(t.Context(), apply.TriggerTrial, "")
 	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "does not say what is switched") {
 		t.Errorf("%v", err)
 	}
@@ -77,12 +77,12 @@ func TestDamagedPlan(t *testing.T) {
 // be large.
 func TestLapsesUnread(t *testing.T) {
 	m, h := newMachine(t)
-	for _, trigger := range []string{apply.AtBoot, apply.OnMirror, "of-another-version"} {
+	for _, trigger := range []string{apply.TriggerBoot, apply.TriggerMirror, "of-another-version"} {
 		path := apply.UnattendedPath(h.Dirs, h.Key, trigger)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, []byte("damaged"), 0o600))
 	}
-	if all := Lapses(t.Context(), m, h.Dirs, Punctual, func(key string, err error) {
+	if all := Lapses(t.Context(), m, h.Dirs, StartGrace, func(key string, err error) {
 		t.Errorf("%s: %v", key, err)
 	}); len(all) > 0 {
 		t.Errorf("lapses are %v", all)

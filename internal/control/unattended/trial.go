@@ -26,7 +26,7 @@ import (
 // plan, and a process on each host watches the trial. Only after that does BeginTrial record the
 // trial in place of the interrupted switch. The parameter releases has the sites of the releases
 // concerned. The caller holds the lock.
-func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
+func BeginTrial(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *observe.Trial,
 	releases map[int]*site.Site) error {
 	r, err := SaveRollbackPlans(ctx, c, f, t, releases)
 	if err != nil {
@@ -38,7 +38,7 @@ func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.T
 
 // SaveRollbackPlans makes each host store its rollback plan for a trial, from the current state. It
 // returns the records of the releases.
-func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
+func SaveRollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *observe.Trial,
 	releases map[int]*site.Site) (observe.Releases, error) {
 	r, err := f.Records().Read(ctx)
 	if err != nil {
@@ -48,14 +48,14 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 	if err != nil {
 		return r, err
 	}
-	return r, f.Each(func(i int, h *apply.Steered) error {
+	return r, f.Each(func(i int, h *apply.HostClient) error {
 		_, err := h.State.SavePlan(ctx, plans[i])
 		return err
 	})
 }
 
 // rollbackPlans makes the plans by which each host goes back from a trial.
-func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
+func rollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *observe.Trial,
 	releases map[int]*site.Site) ([]apply.UnattendedPlan, error) {
 	seen, err := f.Observe(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 	for i := range seen {
 		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
 	}
-	ended := watching.End(t, observe.Reverted, "nobody confirmed it in time")
+	ended := watching.EndRecord(t, observe.Reverted, "nobody confirmed it in time")
 	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same time on all hosts
 	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
 	if err != nil {
@@ -79,14 +79,14 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 		return f.Views().Live(ctx, c.Site)
 	}
 	plans := make([]apply.UnattendedPlan, len(f.All))
-	return plans, f.Each(func(i int, h *apply.Steered) error {
-		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true,
+	return plans, f.Each(func(i int, h *apply.HostClient) error {
+		w := apply.UnattendedPlan{Trigger: apply.TriggerTrial, Host: h.Name, Watch: true,
 			Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
-		if c.Judges() {
+		if c.DecidesTrials() {
 			w.Dir = c.Dir
 		}
 		var err error
-		if w.Steps, err = encoded(h, apply.StepsOn(p, h.Name), live); err != nil {
+		if w.Steps, err = encodeSteps(h, apply.StepsOn(p, h.Name), live); err != nil {
 			return err
 		}
 		for j := range seen[i].Nodes {
@@ -98,22 +98,22 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 			if err != nil {
 				return err
 			}
-			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
+			w.Checks = append(w.Checks, apply.DesiredNode{Node: &n.Node, Duties: duties})
 		}
 		if len(w.Checks) > 0 {
-			w.Hooks = hooksOn(c.Site, site.TrialEnded)
+			w.Hooks = hooksFor(c.Site, site.TrialEnded)
 		}
 		plans[i] = w
 		return nil
 	})
 }
 
-// Missed is the reason recorded when a trial goes back because no process watched it until its end.
-const Missed = "its time was over while nobody watched over it"
+// ReasonUnwatched is the reason recorded when a trial goes back because no process watched it until its end.
+const ReasonUnwatched = "its time was over while nobody watched over it"
 
 type trial struct{}
 
-func (trial) Name() string { return apply.OnTrial }
+func (trial) Name() string { return apply.TriggerTrial }
 
 // Due returns when the trial ends, if the site has no other host. The stored plan may belong to a
 // trial that is over. After a reboot Due reports over, because the nodes must start first.
@@ -123,7 +123,7 @@ func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time
 		return at, r.Trial == nil, err
 	}
 	now := host.Now()
-	return now.Calendar.Add(r.Trial.Left(now)), r.Trial.Boot != now.Boot, nil
+	return now.Calendar.Add(r.Trial.Remaining(now)), r.Trial.Boot != now.Boot, nil
 }
 
 // Run watches until the trial is over.
@@ -137,88 +137,88 @@ func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time
 //
 // Run returns an error if the trial did not end well.
 func (trial) Run(ctx context.Context, h *Host, part string) error {
-	lock, err := TakeWatch(ctx, h.Dirs, h.Key, apply.OnTrial, h.holder())
+	lock, err := LockWatch(ctx, h.Dirs, h.Key, apply.TriggerTrial, h.holder())
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	o := &ordeal{Host: h}
-	if part == Late {
-		o.missed = Missed
+	o := &trialWatch{Host: h}
+	if part == OverduePart {
+		o.missed = ReasonUnwatched
 	}
 	w := &watching.Watch{
 		Look: func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
 		// of the control host, only the lock is visible here
-		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) },
-		Sick:    o.look,
+		Lives:   func(int) bool { return host.IsLocked(h.Dirs.Lock(h.Key)) },
+		Sick:    o.checkNodes,
 		Confirm: o.confirm,
-		GoBack:  o.goBack,
+		GoBack:  o.rollBack,
 		Now:     host.Now,
-		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
+		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Sleep(ctx, d) },
 		Say:     h.Say,
 	}
 	r, err := w.Run(ctx)
 	if err != nil {
 		return err
 	}
-	s, err := keyed(h.Key)
+	s, err := siteByKey(h.Key)
 	if err == nil {
-		_, err = hosts.Verdict(s, r)
+		_, err = hosts.TrialResult(s, r)
 	}
 	return err
 }
 
-// An ordeal is a trial that this host watches.
-type ordeal struct {
+// An trialWatch is a trial that this host watches.
+type trialWatch struct {
 	*Host
 	bad    int    // consecutive rounds in which a check failed
 	missed string // why the checks were not watched until the end, or ""
 }
 
-// look runs the health checks of the nodes on trial on this host. It returns why the only host of a
+// checkNodes runs the health checks of the nodes on trial on this host. It returns why the only host of a
 // site must go back. On a site with several hosts it never returns a reason, because the hosts go
 // back only when the time is over.
-func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
+func (o *trialWatch) checkNodes(ctx context.Context, _ []string) (string, error) {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Trial == nil {
 		return "", nil //nolint:nilerr // the next round sees
 	}
-	if err := o.read(apply.OnTrial); err != nil {
+	if err := o.readPlan(apply.TriggerTrial); err != nil {
 		o.Say(err)
 		return "", nil
 	}
 	if missed := cmp.Or(r.Trial.Failed, o.missed); missed != "" {
-		return o.alone(missed), nil
+		return o.ifOnlyHost(missed), nil
 	}
 	if o.plan.Dir == "" {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(r.Trial.Left(host.Now()), time.Second))
+		ctx, cancel = context.WithTimeout(ctx, max(r.Trial.Remaining(host.Now()), time.Second))
 		defer cancel()
 	}
-	sick := o.sick(ctx)
+	sick := o.unhealthyReason(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return "", nil
 	case sick == "":
 		o.bad = 0
 	default:
-		if o.bad++; o.bad >= watching.Failures && o.plan.Dir == "" {
-			o.fail(ctx, sick)
+		if o.bad++; o.bad >= watching.MaxFailures && o.plan.Dir == "" {
+			o.recordFailure(ctx, sick)
 		}
 	}
-	return o.alone(sick), nil
+	return o.ifOnlyHost(sick), nil
 }
 
-// alone returns what if the site has no other host, or "".
-func (o *ordeal) alone(what string) string {
+// ifOnlyHost returns what if the site has no other host, or "".
+func (o *trialWatch) ifOnlyHost(what string) string {
 	if o.plan.Dir == "" {
 		return ""
 	}
 	return what
 }
 
-// sick returns why a node on trial is not in its desired state, or "".
-func (o *ordeal) sick(ctx context.Context) string {
+// unhealthyReason returns why a node on trial is not in its desired state, or "".
+func (o *trialWatch) unhealthyReason(ctx context.Context) string {
 	nodes, err := o.host.Nodes.List(ctx)
 	if err != nil {
 		return "how its nodes are cannot be told: " + err.Error()
@@ -239,12 +239,12 @@ func (o *ordeal) sick(ctx context.Context) string {
 }
 
 // confirm ends the trial on the only host of a site, after all checks have held.
-func (o *ordeal) confirm(ctx context.Context) error {
+func (o *trialWatch) confirm(ctx context.Context) error {
 	const why = "its health checks held"
 	if o.plan.Dir == "" {
 		return errors.New("nobody has confirmed it")
 	}
-	letGo, err := o.await(ctx)
+	letGo, err := o.waitForLock(ctx)
 	if err != nil {
 		return err
 	}
@@ -255,19 +255,19 @@ func (o *ordeal) confirm(ctx context.Context) error {
 	}
 	number := r.Trial.Release
 	r.Confirm(number)
-	r.Ended, r.Trial = watching.End(r.Trial, observe.Confirmed, why), nil
+	r.Ended, r.Trial = watching.EndRecord(r.Trial, observe.Confirmed, why), nil
 	if err := o.host.Releases.Write(ctx, r); err != nil {
 		return err
 	}
-	if err := o.noteOn(ctx, o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
+	if err := o.recordOn(ctx, o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
 		o.Say(err) // the release is confirmed all the same
 	}
-	return o.tell(ctx)
+	return o.notifyTrialEnd(ctx)
 }
 
-// fail records that the release must not be confirmed. It uses Copy, which keeps the State of the
+// recordFailure records that the release must not be confirmed. It uses Copy, which keeps the State of the
 // records, because the failure concerns this host only.
-func (o *ordeal) fail(ctx context.Context, why string) {
+func (o *trialWatch) recordFailure(ctx context.Context, why string) {
 	letGo, err := o.host.Runs.Lock(ctx, o.holder())
 	if err != nil {
 		return // another process is at work; the next round tries again
@@ -277,16 +277,16 @@ func (o *ordeal) fail(ctx context.Context, why string) {
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return
 	}
-	r.Trial.Failed = problem.Short(why, 300)
+	r.Trial.Failed = problem.Truncate(why, 300)
 	if err := o.host.Releases.Copy(ctx, r); err != nil {
 		o.Say(err)
 	}
 }
 
-// goBack goes back from the trial with what is stored on this host. It waits for other processes
+// rollBack goes back from the trial with what is stored on this host. It waits for other processes
 // that hold the lock. They may have ended the trial.
-func (o *ordeal) goBack(ctx context.Context, why string) error {
-	letGo, err := o.await(ctx)
+func (o *trialWatch) rollBack(ctx context.Context, why string) error {
+	letGo, err := o.waitForLock(ctx)
 	if err != nil {
 		return err
 	}
@@ -295,7 +295,7 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	if err != nil || r.Trial == nil {
 		return err
 	}
-	if err := o.read(apply.OnTrial); err != nil {
+	if err := o.readPlan(apply.TriggerTrial); err != nil {
 		return err
 	}
 	if o.fleet != nil { // plan again from the current state
@@ -311,7 +311,7 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 			return err
 		}
 	}
-	steps, err := apply.Decoded(o.plan.Steps)
+	steps, err := apply.DecodeSteps(o.plan.Steps)
 	if err != nil {
 		return err
 	}
@@ -320,23 +320,23 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 			records := *s.Releases
 			records.Staged, records.ID, records.Past = r.Staged, r.ID, r.Past
 			if o.plan.Dir != "" { // otherwise all hosts must record the same
-				records.Ended = watching.End(r.Trial, observe.Reverted, why)
+				records.Ended = watching.EndRecord(r.Trial, observe.Reverted, why)
 			}
 			s.Releases = &records
 		}
 	}
-	if err := o.do(ctx, steps); err != nil {
+	if err := o.runSteps(ctx, steps); err != nil {
 		return err
 	}
-	if err := o.tell(ctx); err != nil {
+	if err := o.notifyTrialEnd(ctx); err != nil {
 		o.Say(err)
 	}
 	return nil
 }
 
-// tell notifies the hooks of the site how the trial ended. Each of several hosts reports only its
+// notifyTrialEnd notifies the hooks of the site how the trial ended. Each of several hosts reports only its
 // own result, because none knows whether the others succeeded.
-func (o *ordeal) tell(ctx context.Context) error {
+func (o *trialWatch) notifyTrialEnd(ctx context.Context) error {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Ended == nil {
 		return err

@@ -32,7 +32,7 @@ type Awaited interface {
 // Triggers lists all triggers.
 var Triggers = []Trigger{boot{}, trial{}, mirror{}, expiry{}}
 
-func find(name string) Trigger {
+func findTrigger(name string) Trigger {
 	i := slices.IndexFunc(Triggers, func(t Trigger) bool { return t.Name() == name })
 	if i < 0 {
 		return nil
@@ -51,23 +51,23 @@ func (dated) Due(_ context.Context, _ *Host, p *apply.UnattendedPlan) (time.Time
 // whether the lock is held takes it for a moment.
 const watchTimeout = 5 * time.Second
 
-// TakeWatch takes the lock of the process that watches a trigger of a site.
-func TakeWatch(ctx context.Context, dirs host.Dirs, key, trigger string, by host.Holder) (*host.Lock, error) {
+// LockWatch takes the lock of the process that watches a trigger of a site.
+func LockWatch(ctx context.Context, dirs host.Dirs, key, trigger string, by host.Holder) (*host.Lock, error) {
 	return host.TakeLockWithin(ctx, watchTimeout, apply.WatchLock(dirs, key, trigger), by)
 }
 
 // Resume carries out the boot plans of this machine after a reboot. It returns the keys of their
 // sites. On returns this machine as the host of a site.
 func Resume(ctx context.Context, dirs host.Dirs, on func(key string) *Host) (keys []string, err error) {
-	for _, p := range apply.Unattended(dirs, "*") {
-		if p.Trigger != apply.AtBoot {
+	for _, p := range apply.ListUnattended(dirs, "*") {
+		if p.Trigger != apply.TriggerBoot {
 			continue
 		}
 		keys = append(keys, p.Key)
 		h := on(p.Key)
 		if failed := h.Run(ctx, p.Trigger, ""); failed != nil {
 			h.Say(failed)
-			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)),
+			err = errors.Join(err, problem.New(problem.Kind(problem.ExitCode(failed)),
 				"not all of site %s was brought up on this host", p.Key).
 				At(apply.UnattendedPath(dirs, p.Key, p.Trigger)))
 		}

@@ -15,14 +15,14 @@ import (
 )
 
 // Adopted is a volume that was moved from one node to another.
-type Adopted = apply.Adopted
+type Adopted = apply.AdoptResult
 
 // An adoption moves the data of a former node to its heir.
 type adoption struct {
 	Session *control.Session
 	site    *site.Site
 	fleet   *apply.Fleet
-	of      apply.Heritage
+	of      apply.AdoptRequest
 	all     []apply.Adoption
 }
 
@@ -38,26 +38,26 @@ func Adopt(ctx context.Context, c *control.Session, former, heir string, named [
 	if err != nil {
 		return nil, err
 	}
-	n, err := control.Declared(s, heir)
+	n, err := control.DeclaredNode(s, heir)
 	if err != nil {
 		return nil, err
 	}
-	a := &adoption{Session: c, site: s, fleet: f, of: apply.Heritage{Former: former, Named: named}}
-	node, err := spec.NewMaker(s).Node(n)
+	a := &adoption{Session: c, site: s, fleet: f, of: apply.AdoptRequest{Former: former, Named: named}}
+	node, err := spec.NewBuilder(s).Node(n)
 	if err != nil {
 		return nil, err
 	}
 	a.of.Heir = *node
 	var done []Adopted
-	err = c.LockedOn(ctx, s, f, func(r *control.Account) error {
+	err = c.RunLocked(ctx, s, f, func(r *control.JournalWriter) error {
 		done, err = a.run(ctx, r)
 		return err
 	})
 	return done, err
 }
 
-// Formers returns the nodes that have data on this machine but are not in the site file.
-func Formers(c *control.Session, s *site.Site) []string {
+// FormerNodes returns the nodes that have data on this machine but are not in the site file.
+func FormerNodes(c *control.Session, s *site.Site) []string {
 	var names []string
 	all, _ := volume.List(c.Dirs, s.Key())
 	for _, v := range all {
@@ -70,20 +70,20 @@ func Formers(c *control.Session, s *site.Site) []string {
 }
 
 // run destroys the former node if it still exists, and moves its data to the heir.
-func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, error) {
-	seen, err := a.Session.Seen(ctx, a.fleet)
+func (a *adoption) run(ctx context.Context, r *control.JournalWriter) ([]Adopted, error) {
+	seen, err := a.Session.Observe(ctx, a.fleet)
 	if err != nil {
 		return nil, err
 	}
-	h, err := a.where(ctx, seen)
+	h, err := a.findDataHost(ctx, seen)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := a.ending(seen)
+	ends, err := a.destroySteps(seen)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.unused(); err != nil {
+	if err := a.checkUnused(); err != nil {
 		return nil, err
 	}
 	for _, v := range a.all {
@@ -99,11 +99,11 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 	return h.Volumes.Adopt(ctx, a.of)
 }
 
-// where returns the host that has the data. The data stays on that host, so the heir must be there,
+// findDataHost returns the host that has the data. The data stays on that host, so the heir must be there,
 // too.
-func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steered, error) {
+func (a *adoption) findDataHost(ctx context.Context, seen []observe.Host) (*apply.HostClient, error) {
 	all, errs := make([][]apply.Adoption, len(a.fleet.All)), make([]error, len(a.fleet.All))
-	_ = a.fleet.Each(func(i int, h *apply.Steered) error {
+	_ = a.fleet.Each(func(i int, h *apply.HostClient) error {
 		all[i], errs[i] = h.Volumes.Adoptions(ctx, a.of)
 		return nil
 	})
@@ -143,9 +143,9 @@ func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steer
 		Try("orrery move %s --to %s first", n.Name, h.Name)
 }
 
-// unused returns an error if the former node is still declared and still uses a volume that is to
+// checkUnused returns an error if the former node is still declared and still uses a volume that is to
 // be moved.
-func (a *adoption) unused() error {
+func (a *adoption) checkUnused() error {
 	n, still := a.site.Node(a.of.Former)
 	if !still {
 		return nil
@@ -162,9 +162,9 @@ func (a *adoption) unused() error {
 	return nil
 }
 
-// ending returns the steps that destroy the former node, if it still exists. A declared node is not
+// destroySteps returns the steps that destroy the former node, if it still exists. A declared node is not
 // destroyed, because only down may do that.
-func (a *adoption) ending(hosts []observe.Host) ([]*plan.Step, error) {
+func (a *adoption) destroySteps(hosts []observe.Host) ([]*plan.Step, error) {
 	if _, still := a.site.Node(a.of.Former); still {
 		return nil, nil
 	}

@@ -21,15 +21,15 @@ import (
 
 // A Row is one directory of a volume.
 type Row struct {
-	Host   string           `json:"host,omitempty"` // if the site has several hosts
-	Volume string           `json:"volume"`
-	Node   string           `json:"node"`
-	Path   string           `json:"path"`
-	Size   volume.Size      `json:"size"`
-	There  bool             `json:"there"`
-	Mirror string           `json:"mirror,omitempty"`
-	Last   *volume.Mirrored `json:"last,omitempty"`
-	Next   time.Time        `json:"next,omitzero"`
+	Host   string               `json:"host,omitempty"` // if the site has several hosts
+	Volume string               `json:"volume"`
+	Node   string               `json:"node"`
+	Path   string               `json:"path"`
+	Size   volume.Size          `json:"size"`
+	There  bool                 `json:"there"`
+	Mirror string               `json:"mirror,omitempty"`
+	Last   *volume.MirrorStatus `json:"last,omitempty"`
+	Next   time.Time            `json:"next,omitzero"`
 	// why nothing mirrors it at intervals, although the site file says so
 	Idle   string `json:"idle,omitempty"`
 	Orphan bool   `json:"orphan,omitempty"` // no node uses it
@@ -42,18 +42,18 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, nil, err
 	}
-	f, _, err := control.ChosenHosts(ctx, c, s, nil)
+	f, _, err := control.SelectedHosts(ctx, c, s, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Observe(ctx, f)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := find(c, s, f, seen)
+	p, err := findVolumeDirs(c, s, f, seen)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +74,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	var orphans []orphan.Orphan
 	for i, h := range f.All {
 		gone := orphan.All(s, &seen[i], f.Views().Releases())
-		some, err := p.unused(ctx, h, gone)
+		some, err := p.unusedRows(ctx, h, gone)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -83,17 +83,17 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	return rows, orphans, nil
 }
 
-// places are the directories of a site's volumes, by host.
-type places struct {
+// volumeDirs are the directories of a site's volumes, by host.
+type volumeDirs struct {
 	site  *site.Site
 	fleet *apply.Fleet
 	on    map[string][]apply.Directory
 }
 
-// find returns the directories that nodes use or would use. It leaves out nodes that may be on an
+// findVolumeDirs returns the directories that nodes use or would use. It leaves out nodes that may be on an
 // unknown host. Seen is needed only for sites with several hosts.
-func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*places, error) {
-	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}}
+func findVolumeDirs(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*volumeDirs, error) {
+	p := &volumeDirs{site: s, fleet: f, on: map[string][]apply.Directory{}}
 	if len(f.Unknown) > 0 {
 		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
 			Text: "volumes on host " + humanize.List(f.Unknown, 12) + " are left out"})
@@ -101,7 +101,7 @@ func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host)
 	alone, placed := len(f.All) == 1 && len(f.Unknown) == 0, s
 	if !alone {
 		var err error
-		if placed, err = place.Place(s, seen); err != nil {
+		if placed, err = place.Assign(s, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +135,7 @@ func WithMirror(c *control.Session, s *site.Site) []string {
 }
 
 // host returns the name of a host, or "" if the site has only one.
-func (p *places) host(h *apply.Steered) string {
+func (p *volumeDirs) host(h *apply.HostClient) string {
 	if len(p.site.Hosts) < 2 {
 		return ""
 	}
@@ -143,7 +143,7 @@ func (p *places) host(h *apply.Steered) string {
 }
 
 // rows describes the directories on a host that nodes use.
-func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
+func (p *volumeDirs) rows(ctx context.Context, h *apply.HostClient) ([]Row, error) {
 	of := p.on[h.Name]
 	if len(of) == 0 {
 		return nil, nil
@@ -165,8 +165,8 @@ func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
 	return rows, nil
 }
 
-// unused describes the directories on a host that no node uses.
-func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orphan) ([]Row, error) {
+// unusedRows describes the directories on a host that no node uses.
+func (p *volumeDirs) unusedRows(ctx context.Context, h *apply.HostClient, gone []orphan.Orphan) ([]Row, error) {
 	if len(gone) == 0 {
 		return nil, nil
 	}
@@ -180,7 +180,7 @@ func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orp
 	}
 	rows := make([]Row, len(gone))
 	for i, o := range gone {
-		rows[i] = Row{Host: p.host(h), Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path,
+		rows[i] = Row{Host: p.host(h), Volume: o.Volume, Node: cmp.Or(o.Node, volume.SharedDir), Path: o.Path,
 			Size: all[i].Size, There: all[i].There, Orphan: true}
 	}
 	return rows, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // Mirrored is the result of updating the mirror of a volume.
-type Mirrored = volume.Mirrored
+type Mirrored = volume.MirrorStatus
 
 // MirrorOptions say what to mirror, and how.
 type MirrorOptions struct {
@@ -31,7 +31,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 		return err
 	}
 	var mutex sync.Mutex
-	return p.fleet.Each(func(_ int, h *apply.Steered) error {
+	return p.fleet.Each(func(_ int, h *apply.HostClient) error {
 		of := p.on[h.Name]
 		if len(of) == 0 {
 			return nil
@@ -43,8 +43,9 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 				each(made)
 				return
 			}
-			c.Tell(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume,
-				Node: made.Node})
+			c.NotifyHooks(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem,
+				Volume: made.Volume,
+				Node:   made.Node})
 		})
 	})
 }
@@ -52,7 +53,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 // Compared is a directory of a volume, and its differences from its mirror.
 type Compared struct {
 	Volume, Node, From, To string
-	Deviations             []volume.Deviation
+	Deviations             []volume.Difference
 }
 
 // Verify compares the named volumes, or all that have a mirror, with their mirrors. It calls each
@@ -77,23 +78,23 @@ func Verify(ctx context.Context, c *control.Session, names []string, each func(C
 
 // mirrors returns the directories of the session's site that have mirrors. If there are names, it
 // returns only those of the named volumes.
-func mirrors(ctx context.Context, c *control.Session, names []string) (*places, error) {
+func mirrors(ctx context.Context, c *control.Session, names []string) (*volumeDirs, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.AllowedOn(s); err != nil {
+	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
 	if s.Twin != "" {
 		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would overwrite those of %s",
 			s.Name)
 	}
-	f, seen, err := look(ctx, c, s)
+	f, seen, err := observeHosts(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	p, err := find(c, s, f, seen)
+	p, err := findVolumeDirs(c, s, f, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +119,13 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 	return p, nil
 }
 
-// look returns the hosts of a site. If there are several, it also returns what was observed on
+// observeHosts returns the hosts of a site. If there are several, it also returns what was observed on
 // them. A single host is not observed, so that a volume is mirrored whatever else is wrong there.
-func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
+func observeHosts(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil || len(f.All)+len(f.Unknown) == 1 {
 		return f, nil, err
 	}
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Observe(ctx, f)
 	return f, seen, err
 }

@@ -48,7 +48,7 @@ roles = ["ledger"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Asker: control.Agreed{}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Asker: control.AssumeYes{}}
 	write(t, filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db", "book"), "what was paid")
 	return c, s
 }
@@ -64,15 +64,15 @@ func write(t *testing.T, path, text string) {
 func TestUsed(t *testing.T) {
 	c, s := karoo(t)
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
-	if err := (Mirrored{Volume: "ledger", Node: "db", To: "/srv/copy/db", At: at, Problem: "no room"}).Note(c.Dirs,
+	if err := (Mirrored{Volume: "ledger", Node: "db", To: "/srv/copy/db", At: at, Problem: "no room"}).Save(c.Dirs,
 		"karoo"); err != nil {
 		t.Fatal(err)
 	}
-	f, seen, err := look(t.Context(), c, s)
+	f, seen, err := observeHosts(t.Context(), c, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := find(c, s, f, seen)
+	p, err := findVolumeDirs(c, s, f, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,31 +105,31 @@ func TestAdoptionRefuses(t *testing.T) {
 	asker := &refusing{}
 	c.Asker = asker
 	n, _ := s.Node("web")
-	heir, err := spec.NewMaker(s).Node(n)
+	heir, err := spec.NewBuilder(s).Node(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &adoption{Session: c, site: s, of: apply.Heritage{Former: "db", Heir: *heir},
+	a := &adoption{Session: c, site: s, of: apply.AdoptRequest{Former: "db", Heir: *heir},
 		all: []apply.Adoption{{Volume: "ledger", As: "ledger"}}}
-	if err := a.unused(); problem.Exit(err) != int(problem.Refused) ||
+	if err := a.checkUnused(); problem.ExitCode(err) != int(problem.Refused) ||
 		!strings.Contains(err.Error(), "node db uses volume ledger itself") {
 		t.Errorf("of a node that is declared: %v", err)
 	}
 	node := observe.Node{Node: *heir, State: observe.Stopped}
 	hosts := []observe.Host{{Name: "local", Nodes: []observe.Node{node}}}
-	if steps, err := a.ending(hosts); steps != nil || err != nil || len(asker.asked) > 0 {
+	if steps, err := a.destroySteps(hosts); steps != nil || err != nil || len(asker.asked) > 0 {
 		t.Errorf("a node that is declared ends: %v, %v", steps, err)
 	}
 	a.of.Former, hosts[0].Nodes[0].Name = "old", "old"
-	if err := a.unused(); err != nil {
+	if err := a.checkUnused(); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.ending(hosts); problem.Exit(err) != int(problem.Refused) || len(asker.asked) != 1 ||
+	if _, err := a.destroySteps(hosts); problem.ExitCode(err) != int(problem.Refused) || len(asker.asked) != 1 ||
 		asker.asked[0].About != control.Production {
 		t.Errorf("a node in production ends unasked: %v, %+v", err, asker.asked)
 	}
-	c.Asker = control.Agreed{}
-	if steps, err := a.ending(hosts); len(steps) == 0 || err != nil {
+	c.Asker = control.AssumeYes{}
+	if steps, err := a.destroySteps(hosts); len(steps) == 0 || err != nil {
 		t.Errorf("a node that the site file no longer declares does not end: %v", err)
 	}
 }

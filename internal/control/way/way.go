@@ -20,51 +20,51 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Roll lists the nodes on the hosts of a site.
-type Roll struct {
+// A Directory lists the nodes on the hosts of a site.
+type Directory struct {
 	session *control.Session
 	site    *site.Site
 	hosts   *apply.Fleet
-	on      []sighting // by host
+	on      []cachedNodes // by host
 }
 
-// A sighting is the list of nodes on a host, with the time at which it was read.
-type sighting struct {
+// A cachedNodes is the list of nodes on a host, with the time at which it was read.
+type cachedNodes struct {
 	mutex sync.Mutex
 	at    time.Time
 	nodes []observe.Node
 }
 
-// fresh is how long the list of nodes of a host is used before it is read again.
-const fresh = 900 * time.Millisecond
+// cacheTTL is how long the list of nodes of a host is used before it is read again.
+const cacheTTL = 900 * time.Millisecond
 
-// Call lists the nodes on the hosts of a site. It returns an error if a host has nodes of another
+// NewDirectory lists the nodes on the hosts of a site. It returns an error if a host has nodes of another
 // site of the same name. The site file may already differ from what exists.
-func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) {
+func NewDirectory(ctx context.Context, c *control.Session, s *site.Site) (*Directory, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	present, err := f.Present(ctx, apply.Glance)
+	present, err := f.ListNodes(ctx, apply.InspectBrief)
 	if err != nil {
 		return nil, err
 	}
-	r := &Roll{session: c, site: s, hosts: f, on: make([]sighting, len(f.All))}
+	r := &Directory{session: c, site: s, hosts: f, on: make([]cachedNodes, len(f.All))}
 	for i, nodes := range present {
 		r.on[i].nodes, r.on[i].at = nodes, time.Now()
 	}
 	return r, nil
 }
 
-// look returns the nodes of a host, as they are or were a moment ago.
-func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
+// nodesOn returns the nodes of a host, as they are or were a moment ago.
+func (r *Directory) nodesOn(ctx context.Context, i int) ([]observe.Node, error) {
 	on := &r.on[i]
 	on.mutex.Lock()
 	defer on.mutex.Unlock()
-	if !on.at.IsZero() && time.Since(on.at) < fresh {
+	if !on.at.IsZero() && time.Since(on.at) < cacheTTL {
 		return on.nodes, nil
 	}
-	present, err := r.hosts.All[i].Nodes.WithOwner(ctx, apply.Glance)
+	present, err := r.hosts.All[i].Nodes.WithOwner(ctx, apply.InspectBrief)
 	if err != nil {
 		return nil, err
 	}
@@ -72,23 +72,23 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	return on.nodes, nil
 }
 
-// last returns the nodes that were on a host when it was last read.
-func (r *Roll) last(i int) []observe.Node {
+// lastNodes returns the nodes that were on a host when it was last read.
+func (r *Directory) lastNodes(i int) []observe.Node {
 	r.on[i].mutex.Lock()
 	defer r.on[i].mutex.Unlock()
 	return r.on[i].nodes
 }
 
-// A seat is a node and the host that reports it.
-type seat struct {
-	host *apply.Steered
+// A location is a node and the host that reports it.
+type location struct {
+	host *apply.HostClient
 	node *observe.Node
 }
 
-// sits returns the seat of a node that one or several hosts report. If several do, it returns the
+// locate returns the seat of a node that one or several hosts report. If several do, it returns the
 // seat on the host in the site file. If there is none, it returns an error, because it is unknown
 // which host is right.
-func (r *Roll) sits(name string, seats []seat) (seat, error) {
+func (r *Directory) locate(name string, seats []location) (location, error) {
 	if len(seats) == 1 {
 		return seats[0], nil
 	}
@@ -99,23 +99,23 @@ func (r *Roll) sits(name string, seats []seat) (seat, error) {
 			}
 		}
 	}
-	return seat{}, observe.OnTwo(name, seats[0].host.Name, seats[1].host.Name)
+	return location{}, observe.DuplicateError(name, seats[0].host.Name, seats[1].host.Name)
 }
 
-// seats returns the running nodes of the session's release.
-func (r *Roll) seats() (map[string]seat, error) {
-	some := map[string][]seat{}
+// locations returns the running nodes of the session's release.
+func (r *Directory) locations() (map[string]location, error) {
+	some := map[string][]location{}
 	for i, h := range r.hosts.All {
-		nodes := r.last(i)
+		nodes := r.lastNodes(i)
 		for k := range nodes {
-			if n := &nodes[k]; n.State == observe.Running && control.Meant(r.session, n) {
-				some[n.Name] = append(some[n.Name], seat{h, n})
+			if n := &nodes[k]; n.State == observe.Running && control.InSelectedRelease(r.session, n) {
+				some[n.Name] = append(some[n.Name], location{h, n})
 			}
 		}
 	}
-	all := map[string]seat{}
+	all := map[string]location{}
 	for name := range some {
-		s, err := r.sits(name, some[name])
+		s, err := r.locate(name, some[name])
 		if err != nil {
 			return all, err
 		}
@@ -125,11 +125,11 @@ func (r *Roll) seats() (map[string]seat, error) {
 }
 
 // Runners returns the runners of these nodes.
-func (r *Roll) Runners() (map[string]host.Runner, error) {
-	seats, err := r.seats()
+func (r *Directory) Runners() (map[string]host.Runner, error) {
+	seats, err := r.locations()
 	all := map[string]host.Runner{}
 	for name, s := range seats {
-		in, bad := r.into(s.host, s.node)
+		in, bad := r.runnerFor(s.host, s.node)
 		if bad != nil {
 			return all, cmp.Or(err, bad)
 		}
@@ -138,28 +138,29 @@ func (r *Roll) Runners() (map[string]host.Runner, error) {
 	return all, err
 }
 
-// Between returns a function by which the host of one node copies a file or directory directly from
+// CopyBetween returns a function by which the host of one node copies a file or directory directly from
 // another node, on the same or another host. It returns nil if one of the nodes is on this machine,
 // does not run, or may not be entered by the caller.
-func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
-	seats, err := r.seats()
+func (r *Directory) CopyBetween(from, to string) func(ctx context.Context, e apply.CopyTransfer,
+	moved func(bytes int64)) error {
+	seats, err := r.locations()
 	a, b := seats[from], seats[to]
 	if err != nil || a.host == nil || b.host == nil {
 		return nil
 	}
-	for _, s := range []seat{a, b} {
-		if h, ok := r.site.Host(s.host.Name); !ok || h.Local() || control.Barred(r.session, s.node) {
+	for _, s := range []location{a, b} {
+		if h, ok := r.site.Host(s.host.Name); !ok || h.Local() || control.IsForbidden(r.session, s.node) {
 			return nil
 		}
 	}
-	return func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
+	return func(ctx context.Context, e apply.CopyTransfer, moved func(bytes int64)) error {
 		e.Host, e.From, e.To = a.host.Name, &a.node.Node, &b.node.Node
 		return apply.CopyToNode(ctx, r.hosts, e, b.host.Name, moved)
 	}
 }
 
 // Runner returns the runner of one of these nodes.
-func (r *Roll) Runner(name string) (host.Runner, error) {
+func (r *Directory) Runner(name string) (host.Runner, error) {
 	all, err := r.Runners()
 	if err != nil {
 		return nil, err
@@ -172,19 +173,19 @@ func (r *Roll) Runner(name string) (host.Runner, error) {
 
 // Absence returns why a node cannot be entered: it is frozen, does not run, or is on a host that
 // was left out.
-func (r *Roll) Absence(name string) error {
+func (r *Directory) Absence(name string) error {
 	for i := range r.hosts.All {
-		for _, n := range r.last(i) {
-			if n.Name == name && n.State == observe.Frozen && control.Meant(r.session, &n) {
-				return standsStill(&n)
+		for _, n := range r.lastNodes(i) {
+			if n.Name == name && n.State == observe.Frozen && control.InSelectedRelease(r.session, &n) {
+				return frozenError(&n)
 			}
 		}
 	}
-	return NotRunning(name, r.session.Without...)
+	return NotRunningError(name, r.session.Without...)
 }
 
-// standsStill returns the error that a node is frozen, with the cause if known, and the cure.
-func standsStill(n *observe.Node) error {
+// frozenError returns the error that a node is frozen, with the cause if known, and the cure.
+func frozenError(n *observe.Node) error {
 	p := problem.New(problem.Failed, "node %s stands still", n.Name)
 	switch {
 	case n.Starved:
@@ -198,37 +199,37 @@ func standsStill(n *observe.Node) error {
 }
 
 // Live returns the current live instance of a node.
-func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
-	var seats []seat
+func (r *Directory) Live(ctx context.Context, name string) (*observe.Node, error) {
+	var seats []location
 	for i, h := range r.hosts.All {
-		nodes, err := r.look(ctx, i)
+		nodes, err := r.nodesOn(ctx, i)
 		if err != nil {
 			return nil, err
 		}
 		for k := range nodes {
 			if nodes[k].Name == name && !nodes[k].Staged {
-				seats = append(seats, seat{h, &nodes[k]})
+				seats = append(seats, location{h, &nodes[k]})
 			}
 		}
 	}
 	if len(seats) == 0 {
-		return nil, NotRunning(name, r.session.Without...)
+		return nil, NotRunningError(name, r.session.Without...)
 	}
-	s, err := r.sits(name, seats)
+	s, err := r.locate(name, seats)
 	return s.node, err
 }
 
 // Log opens the output that the roles of a node printed on its host when they were applied. It
 // returns fs.ErrNotExist if they printed nothing.
-func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
-	var seats []seat
+func (r *Directory) Log(ctx context.Context, name string) (io.ReadCloser, error) {
+	var seats []location
 	for i, h := range r.hosts.All {
-		if slices.ContainsFunc(r.last(i), func(n observe.Node) bool { return n.Name == name }) {
-			seats = append(seats, seat{host: h})
+		if slices.ContainsFunc(r.lastNodes(i), func(n observe.Node) bool { return n.Name == name }) {
+			seats = append(seats, location{host: h})
 		}
 	}
 	if len(seats) > 0 {
-		chosen, err := r.sits(name, seats)
+		chosen, err := r.locate(name, seats)
 		if err != nil {
 			return nil, err
 		}
@@ -242,35 +243,35 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
-// into returns the runner of a node. Members get one that refuses to enter nodes in which they
+// runnerFor returns the runner of a node. Members get one that refuses to enter nodes in which they
 // could become root of the host.
-func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
-	if control.Barred(r.session, n) {
-		return barred{name: n.Name}, nil
+func (r *Directory) runnerFor(h *apply.HostClient, n *observe.Node) (host.Runner, error) {
+	if control.IsForbidden(r.session, n) {
+		return forbiddenRunner{name: n.Name}, nil
 	}
 	return h.Nodes.Runner(&n.Node)
 }
 
-// All returns the runners of all running nodes of a site.
-func All(ctx context.Context, c *control.Session, s *site.Site) (map[string]host.Runner, error) {
-	r, err := Call(ctx, c, s)
+// Runners returns the runners of all running nodes of a site.
+func Runners(ctx context.Context, c *control.Session, s *site.Site) (map[string]host.Runner, error) {
+	r, err := NewDirectory(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	return r.Runners()
 }
 
-// Into returns the runner of a running node.
-func Into(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Runner, error) {
-	r, err := Call(ctx, c, s)
+// Runner returns the runner of a running node.
+func Runner(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Runner, error) {
+	r, err := NewDirectory(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	return r.Runner(name)
 }
 
-// NotRunning returns the error that a node does not run, or is on a host that was left out.
-func NotRunning(name string, without ...string) error {
+// NotRunningError returns the error that a node does not run, or is on a host that was left out.
+func NotRunningError(name string, without ...string) error {
 	if len(without) > 0 {
 		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name,
 			humanize.List(without, 12)).Try("leave out fewer hosts with --without")
@@ -278,13 +279,13 @@ func NotRunning(name string, without ...string) error {
 	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
 }
 
-// barred is the runner of a node that members may not enter.
-type barred struct {
+// forbiddenRunner is the runner of a node that members may not enter.
+type forbiddenRunner struct {
 	host.Runner
 	name string
 }
 
-func (b barred) Run(context.Context, host.Command) error {
+func (b forbiddenRunner) Run(context.Context, host.Command) error {
 	return problem.New(problem.Refused,
 		"node %s is privileged, so whoever runs programs in it is root on this host; nothing was done", b.name).
 		Try("ask whoever administers this host")

@@ -18,7 +18,7 @@ func TestStandsStill(t *testing.T) {
 		"node db stands still: its kernel has panicked (orrery console --log db shows what it printed; orrery restart db starts it anew)": n(observe.Node{Panic: "Kernel panic"}),
 		"node db stands still (orrery start db)": n(observe.Node{}),
 	} {
-		if got := standsStill(n).Error(); got != want {
+		if got := frozenError(n).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

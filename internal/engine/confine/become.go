@@ -26,40 +26,40 @@ import (
 // The backend is root of the node's ids only, in a user namespace. It sees only what is in its
 // cell: libraries, and the trees that it shares with the guest.
 type Backend struct {
-	Cell
-	Program string   // path
-	Space   string   // path of the user namespace
-	Shares  []string // directories, at the same paths, to which it may write
-	Files   []Opened // files that QEMU receives open
+	Sandbox
+	Program string      // path
+	Space   string      // path of the user namespace
+	Shares  []string    // directories, at the same paths, to which it may write
+	Files   []FDSetFile // files that QEMU receives open
 }
 
-// Opened is a file that QEMU receives open in an fdset (add-fd of qemu(1)), so that it needs no
+// FDSetFile is a file that QEMU receives open in an fdset (add-fd of qemu(1)), so that it needs no
 // right to open the file.
-type Opened struct {
+type FDSetFile struct {
 	Path   string
 	Set    int
 	Writes bool // opened for writing, too
 }
 
-// InSet returns the path by which QEMU opens a file in an fdset.
-func InSet(set int) string { return "/dev/fdset/" + strconv.Itoa(set) }
+// FDSetPath returns the path by which QEMU opens a file in an fdset.
+func FDSetPath(set int) string { return "/dev/fdset/" + strconv.Itoa(set) }
 
 // capabilities are those that the node's root needs for its own files. With others, the program
 // could leave its cell or change what is in it.
 var capabilities = []string{"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "setfcap"}
 
-// Become replaces this process by the program, with args. It returns only if that fails. It opens
+// Exec replaces this process by the program, with args. It returns only if that fails. It opens
 // sockets on which the program listens before, because the cell has no place for them.
-func (b Backend) Become(args []string) error {
-	args, err := b.opening(args)
+func (b Backend) Exec(args []string) error {
+	args, err := b.openFiles(args)
 	if err != nil {
 		return err
 	}
-	args, handed, err := Listening(args, listen)
+	args, handed, err := RewriteSockets(args, listenRootOnly)
 	if err != nil {
 		return err
 	}
-	line, err := b.line(args)
+	line, err := b.wrapCommand(args)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (b Backend) Become(args []string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
-	if err := host.ShutInherited(); err != nil {
+	if err := host.CloseInheritedOnExec(); err != nil {
 		return err
 	}
 	for _, fd := range handed {
@@ -94,8 +94,8 @@ func (b Backend) Become(args []string) error {
 		Err: unix.Exec(line.args[0], line.args, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})}
 }
 
-// opening opens the files that QEMU receives open, and leaves them open.
-func (b Backend) opening(args []string) ([]string, error) {
+// openFiles opens the files that QEMU receives open, and leaves them open.
+func (b Backend) openFiles(args []string) ([]string, error) {
 	args = slices.Clone(args)
 	for _, file := range b.Files {
 		mode := unix.O_RDONLY
@@ -114,7 +114,7 @@ func (b Backend) opening(args []string) ([]string, error) {
 // enter moves the calling thread into a mount namespace with the cell, including the shared
 // directories, as its root.
 func (b Backend) enter() error {
-	c := b.Cell
+	c := b.Sandbox
 	if err := c.fill(); err != nil {
 		return err
 	}
@@ -128,29 +128,29 @@ func (b Backend) enter() error {
 		}
 	}
 	for _, file := range b.Files {
-		if err := c.name(file); err != nil {
+		if err := c.addFDSetName(file); err != nil {
 			return err
 		}
 	}
-	if err := c.showItself(); err != nil {
+	if err := c.mountProc(); err != nil {
 		return err
 	}
-	return c.shut()
+	return c.pivotRoot()
 }
 
-// name creates a file with the name of an fdset, because newer versions of QEMU look for the file
+// addFDSetName creates a file with the name of an fdset, because newer versions of QEMU look for the file
 // before they open a disk of a Xen guest.
-func (c Cell) name(file Opened) error {
-	at := filepath.Join(c.At, InSet(file.Set))
+func (c Sandbox) addFDSetName(file FDSetFile) error {
+	at := filepath.Join(c.At, FDSetPath(file.Set))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(at, nil, 0o444)
 }
 
-// showItself mounts a /proc in which the program finds its own open files, because QEMU changes a
+// mountProc mounts a /proc in which the program finds its own open files, because QEMU changes a
 // file's mode there. It shows no process of another user, and nothing of the kernel.
-func (c Cell) showItself() error {
+func (c Sandbox) mountProc() error {
 	at := filepath.Join(c.At, "proc")
 	if err := os.MkdirAll(at, 0o555); err != nil {
 		return err
@@ -162,11 +162,11 @@ func (c Cell) showItself() error {
 	return nil
 }
 
-// chain is a command line: tools of util-linux that join the user namespace and drop capabilities,
+// wrappedCommand is a command line: tools of util-linux that join the user namespace and drop capabilities,
 // and then the program.
-type chain struct{ args, tools []string }
+type wrappedCommand struct{ args, tools []string }
 
-func (b Backend) line(args []string) (c chain, err error) {
+func (b Backend) wrapCommand(args []string) (c wrappedCommand, err error) {
 	for _, name := range []string{"nsenter", "setpriv"} {
 		path, err := exec.LookPath(name)
 		if err == nil {
@@ -188,24 +188,25 @@ func (b Backend) line(args []string) (c chain, err error) {
 
 // The path of a socket to listen on, and the number of a received file, in options of QEMU.
 var (
-	path = pattern.New(`(^|,)path=([^,]+)`)
-	open = pattern.New(`(?:^|,)fd[=:]([0-9]+)(?:,|$)`)
+	socketPathPattern = pattern.New(`(^|,)path=([^,]+)`)
+	passedFDPattern   = pattern.New(`(?:^|,)fd[=:]([0-9]+)(?:,|$)`)
 )
 
-// Listening rewrites the options by which QEMU would open sockets, so that it receives them open.
+// RewriteSockets rewrites the options by which QEMU would open sockets, so that it receives them open.
 // It returns the numbers of all files that QEMU receives.
-func Listening(args []string, listen func(path string) (fd int, err error)) (all []string, handed []int, err error) {
+func RewriteSockets(args []string, listen func(path string) (fd int, err error)) (all []string, handed []int,
+	err error) {
 	for i, arg := range args {
 		if i > 0 && args[i-1] == "-chardev" && strings.HasPrefix(arg, "socket,") {
-			if at := path().FindStringSubmatch(arg); at != nil {
+			if at := socketPathPattern().FindStringSubmatch(arg); at != nil {
 				fd, err := listen(at[2])
 				if err != nil {
 					return nil, nil, err
 				}
-				arg = path().ReplaceAllString(arg, "${1}fd="+strconv.Itoa(fd))
+				arg = socketPathPattern().ReplaceAllString(arg, "${1}fd="+strconv.Itoa(fd))
 			}
 		}
-		if found := open().FindStringSubmatch(arg); found != nil {
+		if found := passedFDPattern().FindStringSubmatch(arg); found != nil {
 			fd, err := strconv.Atoi(found[1])
 			if err != nil {
 				return nil, nil, err
@@ -217,8 +218,8 @@ func Listening(args []string, listen func(path string) (fd int, err error)) (all
 	return all, handed, nil
 }
 
-// listen opens a listening socket to which only root may connect, and leaves it open.
-func listen(path string) (fd int, err error) {
+// listenRootOnly opens a listening socket to which only root may connect, and leaves it open.
+func listenRootOnly(path string) (fd int, err error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return 0, err
 	}

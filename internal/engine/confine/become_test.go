@@ -28,7 +28,7 @@ func TestListening(t *testing.T) {
 		opened = append(opened, path)
 		return next, nil
 	}
-	got, handed, err := Listening([]string{
+	got, handed, err := RewriteSockets([]string{
 		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev",
 		"socket,id=libxenstat-cmd,path=/var/run/xen/qmp-libxenstat-3,server=on,wait=off",
 		"-chardev", "socket,id=libxl-channel0,path=/run/a.sock,server,nowait", "-name", "socket,path=/x", "-incoming",
@@ -45,7 +45,7 @@ func TestListening(t *testing.T) {
 		t.Errorf("%q\n%v %v %v", got, handed, opened, err)
 	}
 	bad := errors.New("no room")
-	if _, _, err := Listening([]string{"-chardev", "socket,path=/x"},
+	if _, _, err := RewriteSockets([]string{"-chardev", "socket,path=/x"},
 		func(string) (int, error) { return 0, bad }); !errors.Is(err, bad) {
 		t.Errorf("%v", err)
 	}
@@ -58,7 +58,7 @@ func TestOpening(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("image"), 0o600))
 	must(t, os.Symlink(file, link))
 	given := []string{"-m", "192"}
-	args, err := Backend{Files: []Opened{{Path: file, Set: 10}, {Path: file, Set: 11, Writes: true}}}.opening(given)
+	args, err := Backend{Files: []FDSetFile{{Path: file, Set: 10}, {Path: file, Set: 11, Writes: true}}}.openFiles(given)
 	must(t, err)
 	var fd, writes int
 	if _, err := fmt.Sscanf(args[3]+" "+args[5], "fd=%d,set=10 fd=%d,set=11", &fd, &writes); err != nil ||
@@ -76,10 +76,10 @@ func TestOpening(t *testing.T) {
 	if text, err := io.ReadAll(f); err != nil || string(text) != "image" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, handed, err := Listening(args, nil); err != nil || !slices.Equal(handed, []int{fd, writes}) {
+	if _, handed, err := RewriteSockets(args, nil); err != nil || !slices.Equal(handed, []int{fd, writes}) {
 		t.Errorf("%v, %v", handed, err)
 	}
-	if _, err := (Backend{Files: []Opened{{Path: link, Set: 10}}}).opening(nil); err == nil {
+	if _, err := (Backend{Files: []FDSetFile{{Path: link, Set: 10}}}).openFiles(nil); err == nil {
 		t.Error("a link is followed")
 	}
 }
@@ -94,7 +94,7 @@ func TestBackend(t *testing.T) {
 	if text := os.Getenv(asBackend); text != "" {
 		var b Backend
 		must(t, json.Unmarshal([]byte(text), &b))
-		t.Fatal(b.Become([]string{"-c", os.Getenv("ORRERY_TEST_SCRIPT"), "sh", "-chardev",
+		t.Fatal(b.Exec([]string{"-c", os.Getenv("ORRERY_TEST_SCRIPT"), "sh", "-chardev",
 			"socket,id=x,path=" + os.Getenv("ORRERY_TEST_SOCKET")}))
 	}
 	need.Integration(t)
@@ -114,7 +114,7 @@ func TestBackend(t *testing.T) {
 	}
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	must(t, err)
-	sees := QEMU(shell)
+	sees := QEMUPaths(shell)
 	for _, tool := range []string{"cat", "chown", "chmod", "mknod", "chroot", "true", "mount", "ls", "touch", "sleep"} {
 		path, err := exec.LookPath(tool)
 		must(t, err)
@@ -123,9 +123,9 @@ func TestBackend(t *testing.T) {
 		sees = append(sees, path)
 	}
 	b := Backend{
-		Cell:    Cell{At: at("cell"), User: first, Sees: sees, Devices: []string{"zero"}},
+		Sandbox: Sandbox{At: at("cell"), User: first, Sees: sees, Devices: []string{"zero"}},
 		Program: shell, Space: at("ids"), Shares: []string{at("root")},
-		Files: []Opened{{Path: at("strange"), Set: 20, Writes: true}},
+		Files: []FDSetFile{{Path: at("strange"), Set: 20, Writes: true}},
 	}
 	text, err := json.Marshal(b)
 	must(t, err)
@@ -140,7 +140,7 @@ func TestBackend(t *testing.T) {
 	must(t, err)
 	defer said.Close()
 	cmd.Stdout, cmd.Stderr = said, said
-	must(t, o.Spawn(cmd))
+	must(t, o.StartCommand(cmd))
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	upper := func(name string) string {
 		text, _ := os.ReadFile(at("private/upper/" + name))

@@ -22,8 +22,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Cell describes what a program sees of this host.
-type Cell struct {
+// A Sandbox describes what a program sees of this host.
+type Sandbox struct {
 	At   string // an empty directory, on which its root is mounted in a private mount namespace
 	User int    // its user and group id
 	// Sees are files and directories of the host that it may read, at the same paths. Missing ones
@@ -33,10 +33,10 @@ type Cell struct {
 	Locked  int64    // bytes of memory that it may lock, or 0 for the default limit
 }
 
-// QEMU returns what QEMU needs to see besides its program and the files that its machine boots
+// QEMUPaths returns what QEMU needs to see besides its program and the files that its machine boots
 // from: libraries and firmware, which come from packages and contain no secrets. A QEMU in /opt or
 // /usr/local also sees its own libraries and firmware.
-func QEMU(program string) []string {
+func QEMUPaths(program string) []string {
 	all := []string{
 		"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios",
 		"/usr/share/OVMF", "/usr/share/qemu-efi-aarch64",
@@ -51,20 +51,20 @@ func QEMU(program string) []string {
 	return all
 }
 
-// Sandbox is the value of QEMU's option -sandbox. It forbids what QEMU does not need if everything
+// QEMUSandboxOption is the value of QEMU's option -sandbox. It forbids what QEMU does not need if everything
 // was opened before.
-const Sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+const QEMUSandboxOption = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 // Start starts a command in the cell and in a control group. The caller must be on a thread of its
-// own (host.Apart), because the thread enters the cell first. The command has namespaces of its
+// own (host.OnLockedThread), because the thread enters the cell first. The command has namespaces of its
 // own, and no open files but those of cmd.
-func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
+func (c Sandbox) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	name := filepath.Base(cmd.Path)
 	var limits []string
 	if c.Locked > 0 {
 		limits = append(limits, fmt.Sprintf("--memlock=%d", c.Locked))
 	}
-	if err := bound(cmd, limits...); err != nil {
+	if err := wrapWithLimits(cmd, limits...); err != nil {
 		return err
 	}
 	c.Sees = append(slices.Clone(c.Sees), cmd.Path)
@@ -76,16 +76,16 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	if err := c.enter(); err != nil {
 		return fmt.Errorf("a cell for %s: %w", name, err)
 	}
-	if err := host.LeaveCaller(); err != nil {
+	if err := host.DetachFromCaller(); err != nil {
 		return err
 	}
-	if err := seccomp.KeepHostsEnd(); err != nil {
+	if err := seccomp.DenyTapIoctls(); err != nil {
 		return err
 	}
 	attr := attributes(cmd)
 	attr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
 	attr.Credential = &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}
-	lowered, err := raiseLocked(c.Locked)
+	lowered, err := raiseMemlock(c.Locked)
 	if err != nil {
 		return err
 	}
@@ -93,38 +93,38 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	return cmd.Start()
 }
 
-// raising prevents one raiseLocked from lowering a limit that another has raised.
-var raising sync.Mutex
+// memlockMutex prevents one raiseMemlock from lowering a limit that another has raised.
+var memlockMutex sync.Mutex
 
-// raiseLocked raises this process's limit of locked memory until lowered is called, because a child
+// raiseMemlock raises this process's limit of locked memory until lowered is called, because a child
 // that is not root cannot have a higher limit.
-func raiseLocked(bytes int64) (lowered func(), err error) {
+func raiseMemlock(bytes int64) (lowered func(), err error) {
 	if bytes == 0 {
 		return func() {}, nil
 	}
-	raising.Lock()
+	memlockMutex.Lock()
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
-		raising.Unlock()
+		memlockMutex.Unlock()
 		return nil, os.NewSyscallError("getrlimit", err)
 	}
 	if before.Max >= uint64(bytes) {
-		raising.Unlock()
+		memlockMutex.Unlock()
 		return func() {}, nil
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: before.Cur, Max: uint64(bytes)}); err != nil {
-		raising.Unlock()
+		memlockMutex.Unlock()
 		return nil, os.NewSyscallError("setrlimit", err)
 	}
 	return func() {
 		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &before)
-		raising.Unlock()
+		memlockMutex.Unlock()
 	}, nil
 }
 
-// bound wraps a command in prlimit(1), so that it has other limits than this process from its
+// wrapWithLimits wraps a command in prlimit(1), so that it has other limits than this process from its
 // start. The memory of a guest, which QEMU and virtiofsd contain, must not be in a core file.
-func bound(cmd *exec.Cmd, limits ...string) error {
+func wrapWithLimits(cmd *exec.Cmd, limits ...string) error {
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
 		return problem.New(problem.Unable, "prlimit is not installed on this host").Try("install the package util-linux")
@@ -145,15 +145,15 @@ func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 }
 
 // enter moves the calling thread into a mount namespace with the cell as its root.
-func (c Cell) enter() error {
+func (c Sandbox) enter() error {
 	if err := c.fill(); err != nil {
 		return err
 	}
-	return c.shut()
+	return c.pivotRoot()
 }
 
 // fill moves the calling thread into a mount namespace, and creates the cell there.
-func (c Cell) fill() error {
+func (c Sandbox) fill() error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -164,21 +164,21 @@ func (c Cell) fill() error {
 		return &os.PathError{Op: "mount a tmpfs", Path: c.At, Err: err}
 	}
 	for _, path := range c.Sees {
-		if err := c.show(path); err != nil {
+		if err := c.bindReadOnly(path); err != nil {
 			return err
 		}
 	}
-	for _, name := range append(slices.Clone(everybodys), c.Devices...) {
-		if err := c.device(name); err != nil {
+	for _, name := range append(slices.Clone(commonDevices), c.Devices...) {
+		if err := c.makeDevice(name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// show makes a file or directory of the host visible in the cell. A link stays a link, which leads
+// bindReadOnly makes a file or directory of the host visible in the cell. A link stays a link, which leads
 // to something visible or nowhere.
-func (c Cell) show(path string) error {
+func (c Sandbox) bindReadOnly(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -225,14 +225,14 @@ func (c Cell) show(path string) error {
 	return nil
 }
 
-// everybodys are the devices in /dev that all programs expect.
-var everybodys = []string{"null", "urandom"}
+// commonDevices are the devices in /dev that all programs expect.
+var commonDevices = []string{"null", "urandom"}
 
-// Allow limits the processes in a group to these devices and some others of the host's /dev, even
+// AllowDevices limits the processes in a group to these devices and some others of the host's /dev, even
 // if a program leaves its cell.
-func Allow(in cgroup.Group, names ...string) error {
+func AllowDevices(in cgroup.Group, names ...string) error {
 	var devices []cgroup.Device
-	for _, name := range append(slices.Clone(everybodys), names...) {
+	for _, name := range append(slices.Clone(commonDevices), names...) {
 		d, err := cgroup.DeviceAt(filepath.Join("/dev", name))
 		if err != nil {
 			return err
@@ -242,9 +242,9 @@ func Allow(in cgroup.Group, names ...string) error {
 	return in.AllowDevices(devices)
 }
 
-// device creates a device that belongs to the program's user. On the host, only root may be able to
+// makeDevice creates a device that belongs to the program's user. On the host, only root may be able to
 // open it.
-func (c Cell) device(name string) error {
+func (c Sandbox) makeDevice(name string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(filepath.Join("/dev", name), &st); err != nil {
 		return &os.PathError{Op: "look at", Path: "/dev/" + name, Err: err}
@@ -259,8 +259,8 @@ func (c Cell) device(name string) error {
 	return os.Chown(at, c.User, c.User)
 }
 
-// shut makes the cell the root of the calling thread.
-func (c Cell) shut() error {
+// pivotRoot makes the cell the root of the calling thread.
+func (c Sandbox) pivotRoot() error {
 	if err := unix.Chdir(c.At); err != nil {
 		return os.NewSyscallError("chdir", err)
 	}

@@ -126,7 +126,7 @@ func wantNoCore(t *testing.T, pid int) {
 func TestQEMUInACell(t *testing.T) {
 	need.Integration(t)
 	qemu := need.Program(t, "qemu-system-x86_64")
-	dir, in := t.TempDir(), cgroup.Of("it-confine", 1)
+	dir, in := t.TempDir(), cgroup.OfNode("it-confine", 1)
 	at, kernel := filepath.Join(dir, "cell"), filepath.Join(dir, "vmlinux")
 	must(t, os.Mkdir(at, 0o700))
 	must(t, os.WriteFile(kernel, []byte("kernel"), 0o644))
@@ -138,12 +138,12 @@ func TestQEMUInACell(t *testing.T) {
 		"-accel", "tcg", "-m", "64", "-S",
 		"-object", "memory-backend-memfd,id=mem,size=64M,share=on", "-chardev", "socket,id=qmp,fd=3,server=on,wait=off",
 		"-mon", "chardev=qmp,mode=control",
-		"-sandbox", Sandbox)
+		"-sandbox", QEMUSandboxOption)
 	cmd.ExtraFiles = []*os.File{listening(t, filepath.Join(dir, "qmp"))}
 	ended(t, cmd, in)
-	c := Cell{At: at, User: first + 65535, Locked: 1 << 20,
-		Sees: append(QEMU("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
-	must(t, host.Apart(func() error { return c.Start(cmd, in) }))
+	c := Sandbox{At: at, User: first + 65535, Locked: 1 << 20,
+		Sees: append(QEMUPaths("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
+	must(t, host.OnLockedThread(func() error { return c.Start(cmd, in) }))
 
 	conn, err := net.Dial("unix", filepath.Join(dir, "qmp"))
 	must(t, err)
@@ -167,10 +167,10 @@ func TestQEMUInACell(t *testing.T) {
 		t.Error("it is not in its control group")
 	}
 
-	must(t, Allow(in))
+	must(t, AllowDevices(in))
 	for device, want := range map[string]bool{"null": true, "zero": false, "full": false} {
 		look := exec.Command("head", "-c1", "/dev/"+device)
-		must(t, host.Apart(func() error { return in.Start(look) })) // as a QEMU that has left its cell
+		must(t, host.OnLockedThread(func() error { return in.Start(look) })) // as a QEMU that has left its cell
 		if opened := look.Wait() == nil; opened != want {
 			t.Errorf("%s is opened: %t", device, opened)
 		}
@@ -192,7 +192,7 @@ func TestQEMUInACell(t *testing.T) {
 		}
 	}
 	if mounts, err := rootfs.MountsOf("self"); err != nil ||
-		slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, at) }) {
+		slices.ContainsFunc(mounts, func(m rootfs.MountInfo) bool { return strings.HasPrefix(m.At, at) }) {
 		t.Errorf("the host sees it: %v", err)
 	}
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -208,7 +208,7 @@ func TestQEMUInACell(t *testing.T) {
 // creates belong to root on disk.
 func TestShare(t *testing.T) {
 	need.Integration(t)
-	dir, in := t.TempDir(), cgroup.Of("it-confine", 2)
+	dir, in := t.TempDir(), cgroup.OfNode("it-confine", 2)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, d := range []string{"lower/etc", "private/upper", "private/work", "rootfs"} {
 		must(t, os.MkdirAll(at(d), 0o755))
@@ -277,7 +277,7 @@ func TestShare(t *testing.T) {
 func TestQEMU(t *testing.T) {
 	for program, want := range map[string]bool{"/usr/bin/qemu-system-x86_64": false,
 		"/opt/qemu/bin/qemu-system-x86_64": true} {
-		sees := QEMU(program)
+		sees := QEMUPaths(program)
 		if slices.Contains(sees, "/opt/qemu/share/qemu") != want || !slices.Contains(sees, "/usr/share/seabios") {
 			t.Errorf("%s: %q", program, sees)
 		}
@@ -308,9 +308,9 @@ func TestCellsBesideForks(t *testing.T) {
 			}
 		})
 	}
-	c := Cell{At: at, User: first + 65535, Sees: shown}
+	c := Sandbox{At: at, User: first + 65535, Sees: shown}
 	for i := range 150 {
-		if err := host.Apart(c.enter); err != nil {
+		if err := host.OnLockedThread(c.enter); err != nil {
 			t.Fatalf("cell %d: %v", i, err)
 		}
 	}

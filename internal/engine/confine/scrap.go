@@ -14,8 +14,8 @@ import (
 // print.
 const maxStderrBytes = 64 << 10
 
-// Scrap returns a file in memory for the output of a program. The file cannot grow.
-func Scrap(name string) (*os.File, error) {
+// OutputFile returns a file in memory for the output of a program. The file cannot grow.
+func OutputFile(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
@@ -32,8 +32,8 @@ func Scrap(name string) (*os.File, error) {
 	return f, nil
 }
 
-// SaidOn returns what a program has printed to a Scrap file.
-func SaidOn(f *os.File) string {
+// ReadOutput returns what a program has printed to a Scrap file.
+func ReadOutput(f *os.File) string {
 	text := make([]byte, maxStderrBytes)
 	n, _ := f.ReadAt(text, 0)
 	if end := bytes.IndexByte(text[:n], 0); end >= 0 {

@@ -40,11 +40,11 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
 		return os.NewSyscallError("getrlimit", err)
 	}
-	if err := bound(cmd, fmt.Sprintf("--nofile=%[1]d:%[1]d", min(own.Max, MaxFiles))); err != nil {
+	if err := wrapWithLimits(cmd, fmt.Sprintf("--nofile=%[1]d:%[1]d", min(own.Max, MaxFiles))); err != nil {
 		return err
 	}
 	return s.within(func() error {
-		if err := host.LeaveCaller(); err != nil {
+		if err := host.DetachFromCaller(); err != nil {
 			return err
 		}
 		return in.Start(cmd)
@@ -54,7 +54,7 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 // within calls work in a mount namespace in which the overlay is mounted.
 func (s Share) within(work func() error) error {
 	if s.Other == 0 {
-		return s.Within(work)
+		return s.WithMounted(work)
 	}
-	return s.Overlay.Beside(s.Other, work)
+	return s.Overlay.WithProcessRoot(s.Other, work)
 }

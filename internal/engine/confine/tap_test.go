@@ -28,7 +28,7 @@ func TestTapInACell(t *testing.T) {
 	before, err := netlink.LinkByName(attrs.Name)
 	must(t, err)
 
-	dir, in := t.TempDir(), cgroup.Of("it-confine", 3)
+	dir, in := t.TempDir(), cgroup.OfNode("it-confine", 3)
 	at := filepath.Join(dir, "cell")
 	must(t, os.Mkdir(at, 0o700))
 	cmd := exec.Command(program, "tap", "3")
@@ -36,8 +36,8 @@ func TestTapInACell(t *testing.T) {
 	ended(t, cmd, in)
 	var said bytes.Buffer
 	cmd.Stdout = &said
-	c := Cell{At: at, User: first + 65535, Sees: append(QEMU(program), program)}
-	must(t, host.Apart(func() error { return c.Start(cmd, in) }))
+	c := Sandbox{At: at, User: first + 65535, Sees: append(QEMUPaths(program), program)}
+	must(t, host.OnLockedThread(func() error { return c.Start(cmd, in) }))
 	must(t, cmd.Wait())
 	if said.String() != "allowed: []\n" {
 		t.Errorf("it said %q", said.String())

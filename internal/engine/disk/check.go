@@ -14,23 +14,23 @@ import (
 	"orrery/internal/site"
 )
 
-// checking returns the time limit for checking an image of some length before a machine uses it.
+// checkTimeout returns the time limit for checking an image of some length before a machine uses it.
 // The check reads the image's tables, 64 KiB for each half GiB. A slow disk reads those of a TiB in
 // half a minute. If the check takes longer, it is skipped, and QEMU stops the machine if it finds
 // damage later.
-func checking(length int64) time.Duration {
+func checkTimeout(length int64) time.Duration {
 	return 20*time.Second + time.Duration(length>>30)*60*time.Millisecond
 }
 
 // Exit statuses of qemu-img check (qemu-img(1)) that mean no harm for the guest.
 const (
-	leaked = 3 // unused clusters in the file
-	mute   = 63
+	exitLeaked      = 3 // unused clusters in the file
+	exitUnsupported = 63
 )
 
 // Check looks for damage in the tables of an image. It runs qemu-img confined and as the cell's
 // user, because the image may have been damaged to attack the program that reads it.
-func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) error {
+func (d *Disk) Check(ctx context.Context, cell confine.Sandbox, in cgroup.Group) error {
 	if d.Drive.Disk != site.QCow2 {
 		return nil
 	}
@@ -41,15 +41,15 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 	if err != nil {
 		return err
 	}
-	length, err := d.show(cell.User)
+	length, err := d.makeReadable(cell.User)
 	if err != nil {
 		return d.failed(err, "cannot be checked")
 	}
-	ctx, cancel := context.WithTimeout(ctx, checking(length))
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout(length))
 	defer cancel()
 	cmd := host.Program(ctx, program, "check", "-q", "--output=human", "-f", "qcow2", d.Path)
-	cell.Sees = append(confine.QEMU(program), program, d.Path)
-	if err := host.Apart(func() error { return cell.Start(cmd, in) }); err != nil {
+	cell.Sees = append(confine.QEMUPaths(program), program, d.Path)
+	if err := host.OnLockedThread(func() error { return cell.Start(cmd, in) }); err != nil {
 		return d.failed(err, "cannot be checked")
 	}
 	err = cmd.Wait()
@@ -57,7 +57,7 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case err == nil || errors.As(err, &ended) && (ended.ExitCode() == leaked || ended.ExitCode() == mute):
+	case err == nil || errors.As(err, &ended) && (ended.ExitCode() == exitLeaked || ended.ExitCode() == exitUnsupported):
 		return nil
 	}
 	return problem.New(problem.Failed, "node %s: disk %s is damaged", d.Node, d.Drive.Name).At(d.Path).Because(err).
@@ -65,8 +65,8 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 			d.Path, d.Node)
 }
 
-// show lets a user read the file, and returns its length. Only root can enter the file's directory.
-func (d *Disk) show(user int) (length int64, err error) {
+// makeReadable lets a user read the file, and returns its length. Only root can enter the file's directory.
+func (d *Disk) makeReadable(user int) (length int64, err error) {
 	f, err := d.Open()
 	if err != nil {
 		return 0, err

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// deviceMark is the file that stores the UUID of the node's file system on its device.
-const deviceMark = "device"
+// deviceUUIDFile is the file that stores the UUID of the node's file system on its device.
+const deviceUUIDFile = "device"
 
 // PrepareRoot creates the disk on which a machine stores what it writes, unless the disk exists.
 // The mark of a device is stored in dir. PrepareRoot does not touch a device with foreign contents.
@@ -32,22 +32,23 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	content, err := d.content(ctx)
+	content, err := d.signatures(ctx)
 	if err != nil {
 		return err
 	}
-	mark := filepath.Join(dir, deviceMark)
+	mark := filepath.Join(dir, deviceUUIDFile)
 	switch id, err := tree.ReadFile(mark, 100); {
 	case err == nil && string(id) == content["UUID"]:
 		return nil
 	case err == nil:
-		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, told(content)).
+		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, describeContent(content)).
 			Try("correct the path, or make the node anew: orrery down %s, orrery up", d.Node)
 	case !errors.Is(err, fs.ErrNotExist):
 		return d.failed(err, "cannot be told from others")
 	}
 	if len(content) > 0 && content["LABEL"] != site.RootDisk {
-		return problem.New(problem.Mistake, "node %s: the device is not empty, but has %s", d.Node, told(content)).At(d.Path).
+		return problem.New(problem.Mistake, "node %s: the device is not empty, but has %s", d.Node,
+			describeContent(content)).At(d.Path).
 			Try("correct the path; if nothing on it is needed: wipefs -a %s", d.Path)
 	}
 	id := newUUID()
@@ -57,25 +58,25 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	return host.WriteFile(host.File{Path: mark, Content: []byte(id), Mode: 0o600})
 }
 
-// Leave erases the signature of the node's file system on a device, so that another node can use
+// WipeSignature erases the signature of the node's file system on a device, so that another node can use
 // the device. It does nothing if the device has other contents.
-func (d *Disk) Leave(ctx context.Context, dir string) error {
-	id, err := tree.ReadFile(filepath.Join(dir, deviceMark), 100)
+func (d *Disk) WipeSignature(ctx context.Context, dir string) error {
+	id, err := tree.ReadFile(filepath.Join(dir, deviceUUIDFile), 100)
 	if err != nil {
 		return nil // the node never had the device
 	}
-	content, err := d.content(ctx)
+	content, err := d.signatures(ctx)
 	if err != nil || content["UUID"] != string(id) {
 		return nil // the device is missing, or another node's
 	}
-	if err := ours(ctx, wipefs, "-q", "-a", d.Path); err != nil {
+	if err := runTool(ctx, wipefs, "-q", "-a", d.Path); err != nil {
 		return d.failed(err, "cannot be wiped")
 	}
 	return nil
 }
 
-// content returns what blkid(8) finds on a device, or nothing if the device is empty.
-func (d *Disk) content(ctx context.Context) (map[string]string, error) {
+// signatures returns what blkid(8) finds on a device, or nothing if the device is empty.
+func (d *Disk) signatures(ctx context.Context) (map[string]string, error) {
 	const nothing, most = 2, 16 << 10
 	path, err := blkid.path()
 	if err != nil {
@@ -99,8 +100,8 @@ func (d *Disk) content(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// told returns a description of what is on a device.
-func told(content map[string]string) string {
+// describeContent returns a description of what is on a device.
+func describeContent(content map[string]string) string {
 	kind := content["TYPE"]
 	if kind == "" {
 		kind = content["PTTYPE"]

@@ -45,7 +45,7 @@ func (d *Disk) failed(err error, what string) error {
 		return err
 	}
 	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, what).At(d.Path).
-		Because(problem.Reason(err))
+		Because(problem.PathErrorCause(err))
 }
 
 // refused returns the problem that a machine cannot use the disk.
@@ -75,14 +75,14 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 		return d.refused("is gone, though it was made").
 			Try("put the file back, or orrery snapshot restore; for an empty disk instead, remove %s", mark)
 	case !existing:
-		if err := d.makeWhole(ctx, filesystem); err != nil {
+		if err := d.createAtomically(ctx, filesystem); err != nil {
 			return err
 		}
 	}
 	if made {
 		return nil
 	}
-	if err := blank(mark, func(*os.File) error { return nil }); err != nil {
+	if err := createFile(mark, func(*os.File) error { return nil }); err != nil {
 		return d.failed(err, "is there, but that cannot be written down")
 	}
 	return nil
@@ -104,11 +104,11 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// makeWhole creates a file of the declared size, sparsely. An interrupted run never leaves a half
+// createAtomically creates a file of the declared size, sparsely. An interrupted run never leaves a half
 // made file under the final name.
-func (d *Disk) makeWhole(ctx context.Context, filesystem bool) error {
+func (d *Disk) createAtomically(ctx context.Context, filesystem bool) error {
 	fresh := d.Path + ".new"
-	err := d.make(ctx, fresh, filesystem)
+	err := d.create(ctx, fresh, filesystem)
 	if err == nil {
 		err = os.Rename(fresh, d.Path)
 	}
@@ -122,13 +122,13 @@ func (d *Disk) makeWhole(ctx context.Context, filesystem bool) error {
 	return nil
 }
 
-func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
+func (d *Disk) create(ctx context.Context, at string, filesystem bool) error {
 	image := d.Drive.Disk == site.QCow2
 	switch {
 	case image && !filesystem:
-		return blank(at, func(f *os.File) error { return foreign.Blank(f, d.Drive.Size) })
+		return createFile(at, func(f *os.File) error { return foreign.CreateEmpty(f, d.Drive.Size) })
 	case !image:
-		if err := blank(at, func(f *os.File) error { return f.Truncate(d.Drive.Size) }); err != nil || !filesystem {
+		if err := createFile(at, func(f *os.File) error { return f.Truncate(d.Drive.Size) }); err != nil || !filesystem {
 			return err
 		}
 		return format(ctx, at, d.Drive.Name)
@@ -137,13 +137,13 @@ func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
 	if err := os.RemoveAll(at); err != nil {
 		return err
 	}
-	if err := blank(raw, func(f *os.File) error { return f.Truncate(d.Drive.Size) }); err != nil {
+	if err := createFile(raw, func(f *os.File) error { return f.Truncate(d.Drive.Size) }); err != nil {
 		return err
 	}
 	if err := format(ctx, raw, d.Drive.Name); err != nil {
 		return err
 	}
-	if err := ours(ctx, qemuImg, "convert", "-q", "-f", "raw", "-O", "qcow2", raw, at); err != nil {
+	if err := runTool(ctx, qemuImg, "convert", "-q", "-f", "raw", "-O", "qcow2", raw, at); err != nil {
 		return err
 	}
 	if err := os.Chmod(at, 0o600); err != nil {
@@ -152,9 +152,9 @@ func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
 	return os.Remove(raw)
 }
 
-// blank creates a file and removes what was at its path, because a guest may have put a link there
+// createFile creates a file and removes what was at its path, because a guest may have put a link there
 // before its machine had disks.
-func blank(path string, fill func(*os.File) error) error {
+func createFile(path string, fill func(*os.File) error) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
 	}
@@ -171,5 +171,5 @@ func blank(path string, fill func(*os.File) error) error {
 func format(ctx context.Context, path, label string, options ...string) error {
 	args := append([]string{"-q", "-F", "-t", "ext4", "-m", "0", "-L", label, "-E",
 		"lazy_itable_init=1,lazy_journal_init=1,nodiscard"}, options...)
-	return ours(ctx, mke2fs, append(args, path)...)
+	return runTool(ctx, mke2fs, append(args, path)...)
 }

@@ -113,13 +113,14 @@ func TestMakeFilesystem(t *testing.T) {
 func TestMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	d := some(t, site.RawFile, 1<<26)
-	if err := d.Provide(t.Context(), true); problem.Exit(err) != int(problem.Unable) ||
+	if err := d.Provide(t.Context(), true); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "mke2fs") || !strings.Contains(err.Error(), "e2fsprogs") {
 		t.Error(err)
 	}
 	d = some(t, site.QCow2, 1<<26)
 	must(t, d.Provide(t.Context(), false))
-	if err := d.Check(t.Context(), confine.Cell{}, cgroup.Of("it-disk", 1)); problem.Exit(err) != int(problem.Unable) ||
+	if err := d.Check(t.Context(), confine.Sandbox{},
+		cgroup.OfNode("it-disk", 1)); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "qemu-utils") {
 		t.Error(err)
 	}
@@ -186,7 +187,7 @@ func TestSizes(t *testing.T) {
 		d = some(t, kind, 1<<27)
 		must(t, d.Provide(t.Context(), false))
 		d.Drive.Size = 1 << 26
-		if _, err := d.Open(); problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "128MiB") {
+		if _, err := d.Open(); problem.ExitCode(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "128MiB") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -196,7 +197,7 @@ func TestSizes(t *testing.T) {
 func TestChecking(t *testing.T) {
 	for length, want := range map[int64]time.Duration{0: 20 * time.Second, 1 << 34: 21 * time.Second,
 		1 << 40: 81 * time.Second, 1 << 43: 8*time.Minute + 32*time.Second} {
-		if got := checking(length).Round(time.Second); got != want {
+		if got := checkTimeout(length).Round(time.Second); got != want {
 			t.Errorf("%d bytes have %v, want %v", length, got, want)
 		}
 	}
@@ -205,11 +206,11 @@ func TestChecking(t *testing.T) {
 // TestCheck: qemu-img, confined and unprivileged, detects an image with damaged tables.
 func TestCheck(t *testing.T) {
 	need.Integration(t)
-	in := cgroup.Of("it-disk", 1)
+	in := cgroup.OfNode("it-disk", 1)
 	t.Cleanup(func() { cgroup.Remove(in); cgroup.RemoveEmpty("it-disk") })
 	d := some(t, site.QCow2, 1<<26)
 	must(t, d.Provide(t.Context(), false))
-	cell := confine.Cell{At: t.TempDir(), User: 1_900_065_536}
+	cell := confine.Sandbox{At: t.TempDir(), User: 1_900_065_536}
 	must(t, d.Check(t.Context(), cell, in))
 	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
 	must(t, err)
@@ -240,20 +241,20 @@ func TestDevices(t *testing.T) {
 	d := Of("db", dir, site.Drive{Name: site.RootDisk, Disk: device})
 
 	must(t, format(t.Context(), device, "precious"))
-	if err := d.PrepareRoot(t.Context(), dir); problem.Exit(err) != int(problem.Mistake) ||
+	if err := d.PrepareRoot(t.Context(), dir); problem.ExitCode(err) != int(problem.Mistake) ||
 		!strings.Contains(err.Error(), "ext4 precious") || !strings.Contains(err.Error(), "wipefs -a "+device) {
 		t.Errorf("a file system of somebody else: %v", err)
 	}
-	must(t, d.Leave(t.Context(), dir))
-	if content, err := d.content(t.Context()); err != nil || content["LABEL"] != "precious" {
+	must(t, d.WipeSignature(t.Context(), dir))
+	if content, err := d.signatures(t.Context()); err != nil || content["LABEL"] != "precious" {
 		t.Errorf("it has %v, %v", content, err)
 	}
 	must(t, exec.Command("wipefs", "-qa", device).Run()) //nolint:gosec // a test
 	must(t, d.PrepareRoot(t.Context(), dir))
-	first, err := d.content(t.Context())
+	first, err := d.signatures(t.Context())
 	must(t, err)
 	must(t, d.PrepareRoot(t.Context(), dir))
-	if again, err := d.content(t.Context()); err != nil || again["UUID"] != first["UUID"] ||
+	if again, err := d.signatures(t.Context()); err != nil || again["UUID"] != first["UUID"] ||
 		first["LABEL"] != site.RootDisk {
 		t.Errorf("it was formatted again: %v, %v", again, err)
 	}
@@ -265,8 +266,8 @@ func TestDevices(t *testing.T) {
 		t.Errorf("another machine has it: %v", err)
 	}
 	must(t, f.Close())
-	must(t, d.Leave(t.Context(), dir))
-	if content, err := d.content(t.Context()); err != nil || len(content) > 0 {
+	must(t, d.WipeSignature(t.Context(), dir))
+	if content, err := d.signatures(t.Context()); err != nil || len(content) > 0 {
 		t.Errorf("left is %v, %v", content, err)
 	}
 }
@@ -279,7 +280,7 @@ func TestGone(t *testing.T) {
 		must(t, d.Provide(t.Context(), false))
 		must(t, os.Rename(d.Path, d.Path+".aside"))
 		err := d.Provide(t.Context(), false)
-		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is gone") ||
+		if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is gone") ||
 			!strings.Contains(err.Error(), d.Path) {
 			t.Errorf("%s: %v", kind, err)
 		}

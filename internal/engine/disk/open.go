@@ -30,13 +30,13 @@ func (d *Disk) Open() (*os.File, error) {
 		return nil, d.failed(&os.PathError{Op: "open", Path: d.Path, Err: err}, "cannot be opened")
 	}
 	f := os.NewFile(uintptr(fd), d.Path)
-	if err := d.look(f); err != nil {
+	if err := d.validate(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func (d *Disk) look(f *os.File) error {
+func (d *Disk) validate(f *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return d.failed(os.NewSyscallError("fstat", err), "cannot be looked at")
@@ -53,7 +53,7 @@ func (d *Disk) look(f *os.File) error {
 		return d.grow(f, st.Size)
 	}
 	disk, err := foreign.Inspect("disk.qcow2", f, st.Size)
-	var refused *foreign.Refusal
+	var refused *foreign.InvalidError
 	switch {
 	case errors.As(err, &refused):
 		return d.refused("is not used: %s", refused.What).
@@ -61,11 +61,11 @@ func (d *Disk) look(f *os.File) error {
 	case err != nil:
 		return d.failed(err, "cannot be read")
 	}
-	return d.notLess(disk.Size)
+	return d.checkNotShrunk(disk.Size)
 }
 
-// Short reports whether an open image is smaller than declared. Then QEMU must grow it.
-func (d *Disk) Short(f *os.File) (bool, error) {
+// NeedsGrow reports whether an open image is smaller than declared. Then QEMU must grow it.
+func (d *Disk) NeedsGrow(f *os.File) (bool, error) {
 	if d.Drive.Disk != site.QCow2 {
 		return false, nil
 	}
@@ -82,7 +82,7 @@ func (d *Disk) Short(f *os.File) (bool, error) {
 
 // grow grows a raw file to its declared size.
 func (d *Disk) grow(f *os.File, size int64) error {
-	if err := d.notLess(size); err != nil || size == d.Drive.Size {
+	if err := d.checkNotShrunk(size); err != nil || size == d.Drive.Size {
 		return err
 	}
 	if err := f.Truncate(d.Drive.Size); err != nil {
@@ -91,12 +91,12 @@ func (d *Disk) grow(f *os.File, size int64) error {
 	return nil
 }
 
-// notLess returns a problem if the declared size is smaller than the disk, because the guest would
+// checkNotShrunk returns a problem if the declared size is smaller than the disk, because the guest would
 // lose data.
-func (d *Disk) notLess(size int64) error {
+func (d *Disk) checkNotShrunk(size int64) error {
 	if size <= d.Drive.Size {
 		return nil
 	}
-	what, cure := d.Drive.NoSmaller(d.Node, size)
+	what, cure := d.Drive.ShrinkError(d.Node, size)
 	return problem.New(problem.Mistake, "%s", what).At(d.Path).Try("%s", cure)
 }

@@ -26,8 +26,8 @@ func (p program) path() (string, error) {
 	return path, nil
 }
 
-// ours runs a program on a file or device that this package has made.
-func ours(ctx context.Context, p program, args ...string) error {
+// runTool runs a program on a file or device that this package has made.
+func runTool(ctx context.Context, p program, args ...string) error {
 	path, err := p.path()
 	if err != nil {
 		return err

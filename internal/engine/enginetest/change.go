@@ -69,7 +69,7 @@ func limitsOfRunning(s *suite, n *spec.Node) {
 	}
 	changed := *n
 	changed.Limits = someLimits()
-	if err := s.Engine.Change(s.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
+	if err := s.Engine.Change(s.Context(), &changed); problem.ExitCode(err) != int(problem.Surprise) {
 		s.Errorf("limits of a running node were changed: %v", err)
 	}
 	s.wantState(n, observe.Running)
@@ -116,7 +116,7 @@ func reshapeRunning(s *suite, n *spec.Node) {
 	changed := *n
 	changed.NICs = slices.Clone(n.NICs)
 	changed.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
-	if err := s.Engine.Change(s.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
+	if err := s.Engine.Change(s.Context(), &changed); problem.ExitCode(err) != int(problem.Surprise) {
 		s.Errorf("changing an interface of a running node is no Surprise: %v", err)
 	}
 	s.want("listed hardware address", s.listed(n).NICs[0].MAC, before)
@@ -131,7 +131,7 @@ func unprivileged(s *suite) {
 	n := s.running("idmapped", 34)
 	// This must be read on the host: a node sees only its ids in the user namespace around its own.
 	idMap := func() (inside, outside string) {
-		processes := cgroup.Named(s.Engine.(engine.Grouped).Cgroup(engine.RefOf(n))).Processes()
+		processes := cgroup.Named(s.Engine.(engine.CgroupProvider).Cgroup(engine.RefOf(n))).Processes()
 		if len(processes) == 0 {
 			s.Fatal("the node has no processes")
 		}

@@ -26,7 +26,7 @@ func freeze(s *suite, n *spec.Node) {
 	ref := engine.RefOf(n)
 	s.must(f.Thaw(s.Context(), ref)) // thawing a node that is not frozen has no effect
 	s.wantState(n, observe.Running)
-	ticks := ticking(s, ref)
+	ticks := countOutput(s, ref)
 	for range 2 {
 		s.must(f.Freeze(s.Context(), ref))
 		s.wantState(n, observe.Frozen)
@@ -54,9 +54,9 @@ func freeze(s *suite, n *spec.Node) {
 	s.ask(n, "true")
 }
 
-// ticking returns a counter of the bytes that a command in a node prints.
-func ticking(s *suite, ref engine.Ref) *ticker {
-	t := &ticker{}
+// countOutput returns a counter of the bytes that a command in a node prints.
+func countOutput(s *suite, ref engine.Ref) *byteCounter {
+	t := &byteCounter{}
 	if !s.Kernel {
 		return t
 	}
@@ -74,9 +74,9 @@ func ticking(s *suite, ref engine.Ref) *ticker {
 	return t
 }
 
-type ticker struct{ atomic.Int64 }
+type byteCounter struct{ atomic.Int64 }
 
-func (t *ticker) Write(b []byte) (int, error) {
+func (t *byteCounter) Write(b []byte) (int, error) {
 	t.Add(int64(len(b)))
 	return len(b), nil
 }

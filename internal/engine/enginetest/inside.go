@@ -103,8 +103,8 @@ func stopEndsCommands(s *suite, n *spec.Node) {
 	wantNotRunning(s, "Put", n, s.runner(n).Put(s.Context(), host.File{Path: "/etc/x"}))
 	_, err := s.runner(n).Dial(s.Context(), "tcp", "127.0.0.1:1")
 	wantNotRunning(s, "Dial", n, err)
-	if v, ok := s.Engine.(engine.Viewer); ok {
-		if root, err := v.View(engine.RefOf(n)); err == nil {
+	if v, ok := s.Engine.(engine.RootOpener); ok {
+		if root, err := v.OpenRoot(engine.RefOf(n)); err == nil {
 			root.Close() //nolint:errcheck // nothing was written
 			s.Error("a node that does not run has a root")
 		}
@@ -115,7 +115,7 @@ func stopEndsCommands(s *suite, n *spec.Node) {
 func wantNotRunning(s *suite, what string, n *spec.Node, err error) {
 	s.Helper()
 	want := engine.NotRunning(engine.RefOf(n)).Error()
-	if err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(problem.Failed) {
+	if err == nil || !strings.Contains(err.Error(), want) || problem.ExitCode(err) != int(problem.Failed) {
 		s.Errorf("%s of a stopped node: %v; want: %s", what, err, want)
 	}
 }

@@ -21,7 +21,7 @@ func wantIdentity(s *suite, n *spec.Node) {
 			" "+nic.Address.String()+" ") {
 			s.Errorf("%s has not the address %s: %s", nic.Name, nic.Address, got)
 		}
-		wantUnbelieving(s, n, nic)
+		wantRAIgnored(s, n, nic)
 		if nic.Gateway != "" {
 			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got,
 				"via "+nic.Gateway+" dev "+nic.Name) {
@@ -31,8 +31,8 @@ func wantIdentity(s *suite, n *spec.Node) {
 	}
 }
 
-// wantUnbelieving asks the node whether it would believe a router advertisement on a network of Orrery's own.
-func wantUnbelieving(s *suite, n *spec.Node, nic spec.NIC) {
+// wantRAIgnored asks the node whether it would believe a router advertisement on a network of Orrery's own.
+func wantRAIgnored(s *suite, n *spec.Node, nic spec.NIC) {
 	s.Helper()
 	if !s.Kernel || !n.LinkKind(nic).HasHostEnds() {
 		return
@@ -92,9 +92,9 @@ func sharedVolume(s *suite) {
 
 func mark(s *suite) {
 	n := s.made("mark", 27)
-	m := engine.Mark{
+	m := engine.Progress{
 		Configured: true, Proven: "p1", ProvenAt: time.Unix(1e9, 0).UTC(), Active: true,
-		Config: spec.Config{Parts: spec.Parts{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
+		Config: spec.Config{Parts: spec.PartDigests{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
 	}
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
 	wantMark(s, n, m)
@@ -103,7 +103,7 @@ func mark(s *suite) {
 	wantMark(s, n, m)
 	changed := *n
 	changed.Autostart = !n.Autostart
-	changed.Config = spec.Config{Parts: spec.Parts{"role: file /x": "d2"}}
+	changed.Config = spec.Config{Parts: spec.PartDigests{"role: file /x": "d2"}}
 	s.must(s.Engine.Change(s.Context(), &changed))
 	wantMark(s, n, m) // the new configuration has not been applied yet
 	if s.listed(n).Autostart == n.Autostart {
@@ -114,7 +114,7 @@ func mark(s *suite) {
 	wantMark(s, n, m)
 }
 
-func wantMark(s *suite, n *spec.Node, m engine.Mark) {
+func wantMark(s *suite, n *spec.Node, m engine.Progress) {
 	s.Helper()
 	o := s.listed(n)
 	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || !o.ProvenAt.Equal(m.ProvenAt) ||

@@ -64,7 +64,7 @@ func onKind(s *suite, kind string, id int) {
 	apart := *a
 	apart.NICs = append([]spec.NIC(nil), a.NICs...)
 	apart.NICs[0].Bridge, apart.Staged = s.Bridge, true
-	if err := s.Engine.Change(s.Context(), &apart); err == nil || problem.Exit(err) != int(problem.Surprise) {
+	if err := s.Engine.Change(s.Context(), &apart); err == nil || problem.ExitCode(err) != int(problem.Surprise) {
 		s.Errorf("a node that runs can be moved from a %s network to a bridge: %v", kind, err)
 	}
 	s.stop(a)

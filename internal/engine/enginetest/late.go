@@ -16,7 +16,8 @@ func stopLate(s *suite, n *spec.Node) {
 	s.Helper()
 	if s.Kernel {
 		// Tests of other packages may hold the lock now.
-		l, err := host.WaitLock(s.Context(), "/run/orrery/network.lock", host.Alone, "the lock of this machine's networks")
+		l, err := host.WaitLock(s.Context(), "/run/orrery/network.lock", host.Exclusive,
+			"the lock of this machine's networks")
 		s.must(err)
 		time.AfterFunc(500*time.Millisecond, l.Release)
 	}

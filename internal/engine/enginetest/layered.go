@@ -43,7 +43,7 @@ func layered(s *suite, n *spec.Node) {
 // view: the host reads and writes the files of a running node, with the owners that the host sees,
 // without running anything in it.
 func view(s *suite, n *spec.Node) {
-	v, ok := s.Engine.(engine.Viewer)
+	v, ok := s.Engine.(engine.RootOpener)
 	if !ok {
 		s.Skip("the engine is no Viewer")
 	}
@@ -54,7 +54,7 @@ func view(s *suite, n *spec.Node) {
 		first, err = mapper.Idmap(engine.RefOf(n))
 		s.must(err)
 	}
-	root, err := v.View(engine.RefOf(n))
+	root, err := v.OpenRoot(engine.RefOf(n))
 	s.must(err)
 	text, err := root.ReadFile("/var/lib/enginetest", 100)
 	s.must(err)

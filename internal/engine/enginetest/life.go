@@ -47,7 +47,7 @@ func createTwice(s *suite) {
 	if err == nil {
 		s.Fatal("a node could be made twice")
 	}
-	if problem.Exit(err) != int(problem.Surprise) {
+	if problem.ExitCode(err) != int(problem.Surprise) {
 		s.Errorf("it is no Surprise: %v", err)
 	}
 	s.wantState(n, observe.Stopped)
@@ -60,7 +60,7 @@ func missing(s *suite) {
 	for what, err := range map[string]error{
 		"Start":  s.Engine.Start(s.Context(), ref),
 		"Change": s.Engine.Change(s.Context(), n),
-		"Mark":   s.Engine.Mark(s.Context(), ref, engine.Mark{}),
+		"Mark":   s.Engine.Mark(s.Context(), ref, engine.Progress{}),
 		"Run":    s.runner(n).Run(s.Context(), commandOf("true")),
 	} {
 		if err == nil {
@@ -96,7 +96,7 @@ func listBySite(s *suite) {
 
 // glance: Glance and List agree on the states of nodes.
 func glance(s *suite) {
-	g, can := s.Engine.(engine.Glancer)
+	g, can := s.Engine.(engine.StateReader)
 	if !can {
 		s.Skip("the engine is no Glancer")
 	}
@@ -112,7 +112,7 @@ func glance(s *suite) {
 	for _, n := range list {
 		seen := n
 		seen.State = observe.Stopped
-		g.Glance(&seen)
+		g.ReadState(&seen)
 		if seen.State != n.State {
 			s.Errorf("%s is %s in the list, and %s at a glance", n.Name, n.State, seen.State)
 		}
@@ -150,7 +150,7 @@ func parallel(s *suite) {
 				func() error { return s.Engine.Create(ctx, n) },
 				func() error { return s.Engine.Start(ctx, ref) },
 				func() error { return s.Engine.Runner(ref).Run(ctx, commandOf("true")) },
-				func() error { return s.Engine.Mark(ctx, ref, engine.Mark{Configured: true}) },
+				func() error { return s.Engine.Mark(ctx, ref, engine.Progress{Configured: true}) },
 				func() error { _, err := s.Engine.List(ctx, s.Site); return err },
 				func() error { return s.Engine.Stop(ctx, ref) },
 				func() error { return s.Engine.Destroy(ctx, ref) },

@@ -125,9 +125,9 @@ func remountBusy(s *suite) {
 	s.create(n)
 	s.start(n)
 	s.put(n, fileOf("/srv/a/rows", "of a"))
-	end := holds(s, n, "/srv/b/held")
+	end := holdOpen(s, n, "/srv/b/held")
 	err := remountTo(s, n, named("c", "/srv/a"))
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") ||
+	if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") ||
 		!strings.Contains(err.Error(), "/srv/b/held") {
 		s.Errorf("the error does not name what uses the volume: %v", err)
 	}
@@ -149,9 +149,9 @@ func remountStopped(s *suite) {
 	wantMounts(s, n)
 }
 
-// holds runs sleep in a node, which keeps a file open until the caller calls end. When end returns,
+// holdOpen runs sleep in a node, which keeps a file open until the caller calls end. When end returns,
 // the process is gone.
-func holds(s *suite, n *spec.Node, path string) (end func()) {
+func holdOpen(s *suite, n *spec.Node, path string) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()

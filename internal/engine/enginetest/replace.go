@@ -13,9 +13,9 @@ func fileOf(path, text string) host.File {
 }
 
 // replaced replaces a stopped node with private data by one with other layers.
-func replaced(s *suite, name string, id int) (keeper engine.Keeper, old, next *spec.Node) {
+func replaced(s *suite, name string, id int) (keeper engine.Replacer, old, next *spec.Node) {
 	s.Helper()
-	keeper, ok := s.Engine.(engine.Keeper)
+	keeper, ok := s.Engine.(engine.Replacer)
 	if !s.Engine.Capabilities().Keep {
 		s.Skip("the engine keeps nothing of what it replaces")
 	}
@@ -33,7 +33,7 @@ func replaced(s *suite, name string, id int) (keeper engine.Keeper, old, next *s
 	s.put(old, fileOf("/srv/data/rows", "42"))
 	s.stop(old)
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(old),
-		engine.Mark{Configured: true, Proven: "p", Config: spec.Config{Health: "h"}}))
+		engine.Progress{Configured: true, Proven: "p", Config: spec.Config{Health: "h"}}))
 	replacement := *old
 	next = &replacement
 	s.Relayer(next)
@@ -99,13 +99,13 @@ func replaceTwice(s *suite) {
 }
 
 // wantRefused: what runs is not replaced.
-func wantRefused(s *suite, keeper engine.Keeper, old, next *spec.Node) {
+func wantRefused(s *suite, keeper engine.Replacer, old, next *spec.Node) {
 	s.Helper()
 	for what, err := range map[string]error{
 		"Replace": keeper.Replace(s.Context(), old),
 		"Restore": keeper.Restore(s.Context(), engine.RefOf(old)),
 	} {
-		if problem.Exit(err) != int(problem.Surprise) {
+		if problem.ExitCode(err) != int(problem.Surprise) {
 			s.Errorf("%s of a running node is no Surprise: %v", what, err)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// restless is set in the environment of the program that KillRestless kills.
-const restless = "ORRERY_TEST_RESTLESS"
+// stressLoopEnv is set in the environment of the program that KillStressLoop kills.
+const stressLoopEnv = "ORRERY_TEST_RESTLESS"
 
 // A Mover can change the volumes of a running node, and freeze it.
 type Mover interface {
@@ -26,11 +26,11 @@ type Mover interface {
 	engine.Freezer
 }
 
-// Restless is the body of an engine's TestRestless. It does nothing unless KillRestless started the
+// StressLoop is the body of an engine's TestRestless. It does nothing unless KillStressLoop started the
 // program. It gives the first node of a site each set of volumes in turn, and freezes and thaws it,
 // for ever.
-func Restless(t *testing.T, e Mover, key string, choices [][]spec.Mount) {
-	if os.Getenv(restless) == "" {
+func StressLoop(t *testing.T, e Mover, key string, choices [][]spec.Mount) {
+	if os.Getenv(stressLoopEnv) == "" {
 		return
 	}
 	nodes, err := e.List(t.Context(), key)
@@ -45,14 +45,14 @@ func Restless(t *testing.T, e Mover, key string, choices [][]spec.Mount) {
 	}
 }
 
-// KillRestless runs TestRestless of this test program, and kills it after a random time of at most
+// KillStressLoop runs TestRestless of this test program, and kills it after a random time of at most
 // latest.
-func KillRestless(t *testing.T, latest time.Duration) {
+func KillStressLoop(t *testing.T, latest time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := host.Program(ctx, os.Args[0], "-test.run=^TestRestless$", "-test.v")
-	cmd.Env = append(os.Environ(), restless+"=1")
+	cmd.Env = append(os.Environ(), stressLoopEnv+"=1")
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -66,8 +66,8 @@ func KillRestless(t *testing.T, latest time.Duration) {
 	}
 }
 
-// WantNoted checks that each of some volumes that is mounted in a node is recorded.
-func (g Ground) WantNoted(t *testing.T, when string, n *spec.Node, mounts ...spec.Mount) {
+// WantRecorded checks that each of some volumes that is mounted in a node is recorded.
+func (g Env) WantRecorded(t *testing.T, when string, n *spec.Node, mounts ...spec.Mount) {
 	t.Helper()
 	r, err := g.of.Record(engine.RefOf(n))
 	must(t, err)

@@ -14,7 +14,7 @@ import (
 // Writers returns the nodes ("SITE/ID") that can write to a directory of the host, or to part of
 // it. It reads the mount tables of all processes on this host.
 func Writers(dir string) ([]string, error) {
-	origins, err := rootfs.OriginsOf(dir)
+	origins, err := rootfs.MountSourcesOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func Writers(dir string) ([]string, error) {
 		if err != nil {
 			continue // the process has ended
 		}
-		writes := func(m rootfs.Mounted) bool { return !m.ReadOnly && origins[0].Holds(m.Origin) }
+		writes := func(m rootfs.MountInfo) bool { return !m.ReadOnly && origins[0].Contains(m.Origin) }
 		if slices.ContainsFunc(mounts, writes) {
 			nodes = append(nodes, node)
 		}

@@ -13,15 +13,15 @@ import (
 // running reports whether a node's links and volumes are in use.
 func (n *node) running() bool { return n.state == observe.Running || n.state == observe.Frozen }
 
-// alone returns an error if another node keeps n from running as specified. That is another
+// checkExclusive returns an error if another node keeps n from running as specified. That is another
 // instance of n that is live on the same networks, or that may have an exclusive volume that
 // n wants. The engine must be locked.
-func alone(nodes map[engine.Ref]*node, n *spec.Node) error {
+func checkExclusive(nodes map[engine.Ref]*node, n *spec.Node) error {
 	for ref, other := range nodes {
 		if ref == engine.RefOf(n) || ref.Site != n.Site || ref.Name != n.Name || !other.running() {
 			continue
 		}
-		if live(n) && live(&other.spec) {
+		if isLive(n) && isLive(&other.spec) {
 			return fmt.Errorf("node %s is live twice: as id %d and as id %d", n.Name, other.spec.ID, n.ID)
 		}
 		for _, m := range n.Mounts {
@@ -39,15 +39,15 @@ func alone(nodes map[engine.Ref]*node, n *spec.Node) error {
 // are not exclusive.
 func exclusive(m spec.Mount) bool { return m.Exclusive && !m.Shared && m.Copy == "" }
 
-// live reports whether any link of a node is on the site's own networks.
-func live(n *spec.Node) bool {
+// isLive reports whether any link of a node is on the site's own networks.
+func isLive(n *spec.Node) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 		return nic.Bridge == site.BridgeName(n.Site, nic.Network)
 	})
 }
 
-// wholly reports whether all links of a node are on the site's own networks.
-func wholly(n *spec.Node) bool {
+// allLive reports whether all links of a node are on the site's own networks.
+func allLive(n *spec.Node) bool {
 	return !slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 		return nic.Bridge != site.BridgeName(n.Site, nic.Network)
 	})

@@ -24,7 +24,7 @@ type Disk struct {
 }
 
 var (
-	_ engine.Keeper    = (*Disk)(nil)
+	_ engine.Replacer  = (*Disk)(nil)
 	_ engine.Remounter = (*Disk)(nil)
 	_ engine.Layered   = (*Disk)(nil)
 	_ engine.Sweeper   = (*Disk)(nil)
@@ -68,17 +68,17 @@ func (d *Disk) Create(ctx context.Context, n *spec.Node) error {
 
 // Change updates everything but the layers of a node to the spec.
 func (d *Disk) Change(ctx context.Context, n *spec.Node) error {
-	return d.then(d.Engine.Change(ctx, n), engine.RefOf(n))
+	return d.updateRecord(d.Engine.Change(ctx, n), engine.RefOf(n))
 }
 
 // Remount changes which volumes a running node sees.
 func (d *Disk) Remount(ctx context.Context, n *spec.Node) error {
-	return d.then(d.Engine.Remount(ctx, n), engine.RefOf(n))
+	return d.updateRecord(d.Engine.Remount(ctx, n), engine.RefOf(n))
 }
 
 // Mark records how far a node has come.
-func (d *Disk) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
-	return d.then(d.Engine.Mark(ctx, ref, m), ref)
+func (d *Disk) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
+	return d.updateRecord(d.Engine.Mark(ctx, ref, m), ref)
 }
 
 // Replace makes a stopped node anew and keeps the former one aside.
@@ -122,8 +122,8 @@ func (d *Disk) Fill(ref engine.Ref, layer string) error { return d.dirs.Fill(ref
 // Sweep removes what killed runs left beside the nodes.
 func (d *Disk) Sweep(_ context.Context, site string) error { return d.dirs.Sweep(site) }
 
-// then updates the record of a node after an operation, even if that has failed.
-func (d *Disk) then(err error, ref engine.Ref) error {
+// updateRecord updates the record of a node after an operation, even if that has failed.
+func (d *Disk) updateRecord(err error, ref engine.Ref) error {
 	d.mu.Lock()
 	n, ok := d.nodes[ref]
 	d.mu.Unlock()

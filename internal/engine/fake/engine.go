@@ -19,7 +19,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Engine is an in-memory engine.Engine, engine.Keeper, engine.Remounter and engine.Freezer. It is
+// Engine is an in-memory engine.Engine, engine.Replacer, engine.Remounter and engine.Freezer. It is
 // strict: it refuses operations after which two instances of a node would be live, or would share
 // an exclusive volume.
 type Engine struct {
@@ -44,7 +44,7 @@ type Engine struct {
 
 var (
 	_ engine.Engine    = (*Engine)(nil)
-	_ engine.Keeper    = (*Engine)(nil)
+	_ engine.Replacer  = (*Engine)(nil)
 	_ engine.Remounter = (*Engine)(nil)
 	_ engine.Freezer   = (*Engine)(nil)
 )
@@ -60,7 +60,7 @@ func New() *Engine {
 type node struct {
 	spec      spec.Node // Config is as applied, not as specified
 	state     observe.State
-	mark      engine.Mark
+	mark      engine.Progress
 	drift     []observe.Drift // as observed in the node
 	files     tree            // the private layer
 	former    *node
@@ -107,8 +107,8 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 	return all, nil
 }
 
-// Mended removes drift from a node.
-func (e *Engine) Mended(ref engine.Ref, all ...observe.Drift) {
+// RemoveDrift removes drift from a node.
+func (e *Engine) RemoveDrift(ref engine.Ref, all ...observe.Drift) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n, ok := e.nodes[ref]; ok {
@@ -116,8 +116,8 @@ func (e *Engine) Mended(ref engine.Ref, all ...observe.Drift) {
 	}
 }
 
-// Drift adds drift to a node, which List then reports.
-func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
+// AddDrift adds drift to a node, which List then reports.
+func (e *Engine) AddDrift(ref engine.Ref, all ...observe.Drift) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n, ok := e.nodes[ref]; ok {
@@ -170,7 +170,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, existing.state)
 	}
 	if existing.running() {
-		if err := alone(e.nodes, n); err != nil {
+		if err := checkExclusive(e.nodes, n); err != nil {
 			return err
 		}
 	}
@@ -195,7 +195,8 @@ func sameShape(can observe.Capabilities, old, next *spec.Node) bool {
 	}
 	return old.Privileged == next.Privileged && slices.Equal(old.Syscalls, next.Syscalls) &&
 		old.MachineID == next.MachineID &&
-		(can.PlugNIC || slices.Equal(spec.Linked(old), spec.Linked(next))) && slices.Equal(old.Mounts, next.Mounts)
+		(can.PlugNIC || slices.Equal(spec.WithoutBridges(old), spec.WithoutBridges(next))) &&
+		slices.Equal(old.Mounts, next.Mounts)
 }
 
 // Start boots a node.
@@ -211,8 +212,8 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.stands("Start", &as); err != nil {
 		return err
 	}
-	return e.turn(ctx, "Start", ref, func(n *node) error {
-		if err := alone(e.nodes, &n.spec); err != nil {
+	return e.changeNode(ctx, "Start", ref, func(n *node) error {
+		if err := checkExclusive(e.nodes, &n.spec); err != nil {
 			return err
 		}
 		if n.life == nil {
@@ -236,7 +237,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 		n.state = observe.Stopped
 		return nil
 	}
-	err := e.turn(ctx, "Stop", ref, halt)
+	err := e.changeNode(ctx, "Stop", ref, halt)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -251,7 +252,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 
 // Freeze freezes a running node.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
-	return e.turn(ctx, "Freeze", ref, func(n *node) error {
+	return e.changeNode(ctx, "Freeze", ref, func(n *node) error {
 		if !n.running() {
 			return engine.NotRunning(ref)
 		}
@@ -262,7 +263,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 
 // Thaw lets a frozen node continue.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
-	return e.turn(ctx, "Thaw", ref, func(n *node) error {
+	return e.changeNode(ctx, "Thaw", ref, func(n *node) error {
 		if n.running() {
 			n.state = observe.Running
 		}
@@ -270,9 +271,9 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// turn changes the state of a complete node. If it is interrupted half way, the node keeps its
+// changeNode changes the state of a complete node. If it is interrupted half way, the node keeps its
 // former state.
-func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do func(*node) error) error {
+func (e *Engine) changeNode(ctx context.Context, method string, ref engine.Ref, do func(*node) error) error {
 	what := e.begin(ctx, method, ref.Name)
 	if what.err != nil {
 		return what.err
@@ -314,11 +315,11 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 }
 
 // Mark records how far a node has been configured, and which health checks it has passed.
-func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
-	return e.turn(ctx, "Mark", ref, func(n *node) error {
+func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
+	return e.changeNode(ctx, "Mark", ref, func(n *node) error {
 		// If the previous mark was not settled, the node may be active or not.
 		settled := m.Active && m.Configured && (!n.mark.Active || !n.mark.Configured)
-		if settled && n.running() && !wholly(&n.spec) {
+		if settled && n.running() && !allLive(&n.spec) {
 			return problem.New(problem.Surprise, "node %s (id %d) is activated, and not all of its links are live", ref.Name,
 				ref.ID)
 		}

@@ -9,25 +9,25 @@ import (
 
 // The errors of injected failures, unless the test sets another.
 var (
-	ErrOrdered = errors.New("this failure was ordered")
-	ErrCrashed = errors.New("interrupted half way, as ordered")
-	ErrKilled  = errors.New("killed, as ordered: nothing works until Revive")
+	ErrInjected = errors.New("this failure was ordered")
+	ErrCrashed  = errors.New("interrupted half way, as ordered")
+	ErrKilled   = errors.New("killed, as ordered: nothing works until Revive")
 )
 
 // Faults are the failures and delays that a test injects into a fake engine or host, and the record
-// of all calls. Methods are those of engine.Engine and engine.Keeper (such as "Create"), and the
+// of all calls. Methods are those of engine.Engine and engine.Replacer (such as "Create"), and the
 // kinds of steps that concern no node (such as "network"). Subjects are nodes, networks and layers.
 // "" stands for any method or subject.
 type Faults struct {
 	mu     sync.Mutex
-	orders []*order
+	orders []*fault
 	calls  []string
 	killIn int // operations until the kill, or 0 if none is planned
 	dead   bool
 	death  chan struct{} // closed when dead is set
 }
 
-type order struct {
+type fault struct {
 	method, subject string
 	times           int
 	err             error
@@ -36,22 +36,22 @@ type order struct {
 }
 
 // Fail makes a method fail for a subject the given number of times, before it has done anything. If
-// err is nil, it is ErrOrdered.
+// err is nil, it is ErrInjected.
 func (f *Faults) Fail(method, subject string, times int, err error) {
 	if err == nil {
-		err = ErrOrdered
+		err = ErrInjected
 	}
-	f.put(&order{method: method, subject: subject, times: times, err: err})
+	f.put(&fault{method: method, subject: subject, times: times, err: err})
 }
 
 // Crash makes a method fail for a subject half way, the given number of times.
 func (f *Faults) Crash(method, subject string, times int) {
-	f.put(&order{method: method, subject: subject, times: times, err: ErrCrashed, half: true})
+	f.put(&fault{method: method, subject: subject, times: times, err: ErrCrashed, half: true})
 }
 
 // Delay makes a method take longer for a subject, every time.
 func (f *Faults) Delay(method, subject string, d time.Duration) {
-	f.put(&order{method: method, subject: subject, times: -1, delay: d})
+	f.put(&fault{method: method, subject: subject, times: -1, delay: d})
 }
 
 // KillAt interrupts the n-th operation from now (the first is 1) half way and makes everything
@@ -62,14 +62,14 @@ func (f *Faults) KillAt(n int) {
 	f.killIn, f.dead, f.death = n, false, make(chan struct{})
 }
 
-func (f *Faults) die() {
+func (f *Faults) kill() {
 	f.dead = true
 	close(f.death)
 }
 
-// Dying returns a context that ends when the kill set by KillAt strikes, as a killed process would
+// KillContext returns a context that ends when the kill set by KillAt strikes, as a killed process would
 // stop waiting.
-func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc) {
+func (f *Faults) KillContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	f.mu.Lock()
 	death := f.death
 	f.mu.Unlock()
@@ -98,22 +98,22 @@ func (f *Faults) Calls() []string {
 	return append([]string(nil), f.calls...)
 }
 
-func (f *Faults) put(o *order) {
+func (f *Faults) put(o *fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.orders = append(f.orders, o)
 }
 
-// A fate is the injected result of one operation.
-type fate struct {
+// A injectedResult is the injected result of one operation.
+type injectedResult struct {
 	err   error // the operation fails at once with this error,
 	after error // or half way with this one
 	delay time.Duration
 }
 
-// Befall returns the injected errors of an operation outside this package: before it, or after it
+// InjectedErrors returns the injected errors of an operation outside this package: before it, or after it
 // is done but before its caller knows.
-func (f *Faults) Befall(ctx context.Context, method, subject string) (before, after error) {
+func (f *Faults) InjectedErrors(ctx context.Context, method, subject string) (before, after error) {
 	what := f.begin(ctx, method, subject)
 	if what.err != nil {
 		return what.err, nil
@@ -122,23 +122,23 @@ func (f *Faults) Befall(ctx context.Context, method, subject string) (before, af
 }
 
 // begin records an operation and returns its injected result.
-func (f *Faults) begin(ctx context.Context, method, subject string) fate {
+func (f *Faults) begin(ctx context.Context, method, subject string) injectedResult {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.dead:
-		return fate{err: ErrKilled}
+		return injectedResult{err: ErrKilled}
 	case ctx.Err() != nil:
-		return fate{err: context.Cause(ctx)}
+		return injectedResult{err: context.Cause(ctx)}
 	}
 	f.calls = append(f.calls, method+" "+subject)
 	if f.killIn > 0 {
 		if f.killIn--; f.killIn == 0 {
-			f.die()
-			return fate{after: ErrKilled}
+			f.kill()
+			return injectedResult{after: ErrKilled}
 		}
 	}
-	var what fate
+	var what injectedResult
 	for _, o := range f.orders {
 		if o.times == 0 || o.method != "" && o.method != method || o.subject != "" && o.subject != subject {
 			continue
@@ -159,7 +159,7 @@ func (f *Faults) begin(ctx context.Context, method, subject string) fate {
 }
 
 // halfway waits for the delay and returns an error if the operation ends here.
-func (w fate) halfway(ctx context.Context) error {
+func (w injectedResult) halfway(ctx context.Context) error {
 	if w.delay > 0 {
 		select {
 		case <-time.After(w.delay):

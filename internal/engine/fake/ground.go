@@ -51,7 +51,7 @@ func (l Layers) Add(layers map[string]bool) {
 
 // BuildBase builds a base image.
 func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(string)) error {
-	if content := layer.Image.Content(); content != "" && !filepath.IsAbs(layer.Image.File()) {
+	if content := layer.Image.ContentDigest(); content != "" && !filepath.IsAbs(layer.Image.SourceFile()) {
 		l.h.lock.Lock()
 		ok := l.h.files[content]
 		delete(l.h.files, content)
@@ -125,26 +125,26 @@ func (l Layers) Tree(digest string) string { return filepath.Join(l.Dir, digest)
 // Took returns 0, because the duration of a build is unknown.
 func (Layers) Took(string) time.Duration { return 0 }
 
-// Word returns the same content digest for all layers in the store, or fs.ErrNotExist.
-func (l Layers) Word(digest string) (image.Word, error) {
+// ContentInfo returns the same content digest for all layers in the store, or fs.ErrNotExist.
+func (l Layers) ContentInfo(digest string) (image.ContentInfo, error) {
 	if all, _ := l.Layers(); !all[digest] {
-		return image.Word{}, fs.ErrNotExist
+		return image.ContentInfo{}, fs.ErrNotExist
 	}
-	return image.Word{Content: "c0de"}, nil
+	return image.ContentInfo{Content: "c0de"}, nil
 }
 
-// Give sends whether the store has the layer.
-func (l Layers) Give(_ context.Context, digest string, c io.ReadWriter) error {
+// Serve sends whether the store has the layer.
+func (l Layers) Serve(_ context.Context, digest string, c io.ReadWriter) error {
 	answer := "no"
-	if _, err := l.Word(digest); err == nil {
+	if _, err := l.ContentInfo(digest); err == nil {
 		answer = "so"
 	}
 	_, err := io.WriteString(c, answer)
 	return err
 }
 
-// Take adds the layer to the store if one of the other hosts answers that it has the layer.
-func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []chunks.Source, _,
+// Download adds the layer to the store if one of the other hosts answers that it has the layer.
+func (l Layers) Download(ctx context.Context, layer *spec.Layer, _ string, from []chunks.Source, _,
 	doubt func(string)) error {
 	what := l.h.begin(ctx, "fetch", layer.Title)
 	if what.err != nil {
@@ -207,12 +207,13 @@ func (v Volumes) List(key string) ([]observe.Volume, error) {
 }
 
 // Provide does nothing: the engine makes the volumes of nodes.
-func (Volumes) Provide(*spec.Node, spec.Mount, volumes.Account) error { return nil }
+func (Volumes) Provide(*spec.Node, spec.Mount, volumes.OwnerLookup) error { return nil }
 
 // ProvideCopy does nothing, because the engine makes the copies of volumes.
-func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.Account, volumes.Still) (volumes.Made,
+func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.OwnerLookup,
+	volumes.FreezeFunc) (volumes.CopyResult,
 	error) {
-	return volumes.Made{}, nil
+	return volumes.CopyResult{}, nil
 }
 
 // Erase removes a volume.

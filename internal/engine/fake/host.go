@@ -28,7 +28,7 @@ type Host struct {
 	// Addresses are the addresses by which other hosts may reach the host.
 	Addresses []observe.Address
 	// Around is what the host has outside the site.
-	Around   observe.Around
+	Around   observe.HostNetworking
 	Encrypts error // why its kernel cannot encrypt, or nil if it can
 	// Named reports whether the nodes' names have been written to all nodes.
 	Named func() bool
@@ -52,7 +52,7 @@ func NewHost(key, name string, cpus int, memory int64) *Host {
 		Engine: New(), Site: key, Name: name, Cpus: cpus, Memory: memory,
 		networks: map[string]spec.Network{}, layers: map[string]bool{}, settings: settings,
 	}
-	h.stands = h.grounds
+	h.stands = h.checkPrerequisites
 	return h
 }
 
@@ -73,9 +73,9 @@ func (h *Host) Observe() observe.Host {
 	}
 }
 
-// Present adds things without a plan: running, configured and proven nodes, and the networks and
+// Populate adds things without a plan: running, configured and proven nodes, and the networks and
 // layers that they need.
-func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ...*spec.Node) {
+func (h *Host) Populate(networks []spec.Network, layers map[string]bool, nodes ...*spec.Node) {
 	h.lock.Lock()
 	for _, n := range networks {
 		h.networks[n.Bridge] = n
@@ -88,7 +88,7 @@ func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ..
 	for _, n := range nodes {
 		existing := newNode(n)
 		existing.state, existing.mark = observe.Running,
-			engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
+			engine.Progress{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
 		existing.boot()
 		h.nodes[engine.RefOf(n)] = existing
 		h.volumes.make(n)

@@ -11,15 +11,15 @@ import (
 // This file is about host interfaces that nodes and networks take. Its methods need the host's
 // lock.
 
-// there returns an error if the host has no such interface or a network is on it. Ends of veth
+// checkInterfaceFree returns an error if the host has no such interface or a network is on it. Ends of veth
 // pairs count as interfaces.
-func (h *Host) there(name string) error {
+func (h *Host) checkInterfaceFree(name string) error {
 	known := h.Interfaces == nil || slices.Contains(h.Interfaces, name)
 	for _, n := range h.networks {
 		if n.Parent == name {
 			return fmt.Errorf("interface %s: network %s is on it", name, n.Name)
 		}
-		known = known || n.Joins(name)
+		known = known || n.HasEnd(name)
 	}
 	if !known {
 		return fmt.Errorf("the host has no interface %s", name)
@@ -27,9 +27,9 @@ func (h *Host) there(name string) error {
 	return nil
 }
 
-// interfaces returns an error if a network cannot be made: its interface is missing or taken, or
+// checkInterface returns an error if a network cannot be made: its interface is missing or taken, or
 // nodes run on the network in its current form.
-func (h *Host) interfaces(made spec.Network) error {
+func (h *Host) checkInterface(made spec.Network) error {
 	old, found := h.networks[made.Bridge]
 	changes := found && (old.Kind != made.Kind || old.Parent != made.Parent || old.Ends != made.Ends)
 	h.mu.Lock()
@@ -39,16 +39,16 @@ func (h *Host) interfaces(made spec.Network) error {
 			continue
 		}
 		for _, nic := range n.spec.NICs {
-			if changes && (nic.Bridge == made.Bridge || n.spec.KindOf(nic) == nic.Kind && old.Joins(nic.Parent)) {
+			if changes && (nic.Bridge == made.Bridge || n.spec.KindOf(nic) == nic.Kind && old.HasEnd(nic.Parent)) {
 				return fmt.Errorf("network %s: it becomes another while node %s runs on it", made.Name, n.spec.Name)
 			}
-			if n.spec.Takes(nic) && nic.Parent == made.Parent {
+			if n.spec.TakesInterface(nic) && nic.Parent == made.Parent {
 				return fmt.Errorf("network %s: node %s has interface %s", made.Name, n.spec.Name, made.Parent)
 			}
 		}
 	}
 	for _, n := range h.networks {
-		if n.Bridge != made.Bridge && (made.Joins(n.Ends[0]) || made.Joins(n.Ends[1])) {
+		if n.Bridge != made.Bridge && (made.HasEnd(n.Ends[0]) || made.HasEnd(n.Ends[1])) {
 			return fmt.Errorf("network %s: an end is one of %s", made.Name, n.Name)
 		}
 	}
@@ -60,16 +60,16 @@ func (h *Host) interfaces(made spec.Network) error {
 			return fmt.Errorf("network %s: network %s is on %s", made.Name, n.Name, made.Parent)
 		}
 	}
-	return h.thereBut(made)
+	return h.checkInterfaceExists(made)
 }
 
-// thereBut returns an error if the host lacks the interface of a network, even if it is taken.
-func (h *Host) thereBut(made spec.Network) error {
+// checkInterfaceExists returns an error if the host lacks the interface of a network, even if it is taken.
+func (h *Host) checkInterfaceExists(made spec.Network) error {
 	if h.Interfaces == nil || slices.Contains(h.Interfaces, made.Parent) {
 		return nil
 	}
 	for _, n := range h.networks {
-		if n.Joins(made.Parent) {
+		if n.HasEnd(made.Parent) {
 			return nil
 		}
 	}
@@ -83,7 +83,7 @@ func (h *Host) passedThrough(veth spec.Network, nodes []observe.Node) bool {
 		n := &nodes[i]
 		for _, nic := range n.NICs {
 			if n.Runs() {
-				taken[nic.Parent] = taken[nic.Parent] || n.Takes(nic)
+				taken[nic.Parent] = taken[nic.Parent] || n.TakesInterface(nic)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func (e *Engine) Restore(ctx context.Context, ref engine.Ref) error {
 
 // Settle removes the former node.
 func (e *Engine) Settle(ctx context.Context, ref engine.Ref) error {
-	return e.turn(ctx, "Settle", ref, func(n *node) error {
+	return e.changeNode(ctx, "Settle", ref, func(n *node) error {
 		n.former = nil
 		return nil
 	})

@@ -22,31 +22,31 @@ func (d *Disk) Capabilities() observe.Capabilities {
 // List returns the nodes that were not given away.
 func (d *Disk) List(ctx context.Context, site string) ([]observe.Node, error) {
 	all, err := d.Engine.List(ctx, site)
-	all = slices.DeleteFunc(all, func(n observe.Node) bool { return d.given(engine.RefOf(&n.Node)) })
+	all = slices.DeleteFunc(all, func(n observe.Node) bool { return d.movedAway(engine.RefOf(&n.Node)) })
 	for i := range all {
-		all[i].Resume = d.dirs.Dir(engine.RefOf(&all[i].Node)).Move().Resumes()
+		all[i].Resume = d.dirs.Dir(engine.RefOf(&all[i].Node)).Move().MustResume()
 	}
 	return all, err
 }
 
-func (d *Disk) given(ref engine.Ref) bool {
-	_, given := d.dirs.Dir(ref).Move().Given()
+func (d *Disk) movedAway(ref engine.Ref) bool {
+	_, given := d.dirs.Dir(ref).Move().MovedTo()
 	return given
 }
 
 // Start starts a node that was not given away.
 func (d *Disk) Start(ctx context.Context, ref engine.Ref) error {
-	if d.given(ref) {
+	if d.movedAway(ref) {
 		return problem.New(problem.Surprise, "node %s is another host's", ref.Name)
 	}
 	return d.Engine.Start(ctx, ref)
 }
 
-// OfHost returns the paths in a node's private layer that do not move with it.
-func (d *Disk) OfHost(n *spec.Node) []string { return d.dirs.OfHost(n) }
+// HostSpecificFiles returns the paths in a node's private layer that do not move with it.
+func (d *Disk) HostSpecificFiles(n *spec.Node) []string { return d.dirs.HostSpecificFiles(n) }
 
 // Receive makes a node from the private layer received from another host.
-func (d *Disk) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Mark, resumes bool) error {
+func (d *Disk) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Progress, resumes bool) error {
 	if err := d.Engine.Create(ctx, n); err != nil {
 		return err
 	}

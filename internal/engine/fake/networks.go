@@ -32,7 +32,7 @@ func (w Networks) Observe(string) ([]observe.Network, error) {
 	for _, made := range h.networks {
 		n := observe.Network{Network: made}
 		if n.Kind == spec.VethPair && h.passedThrough(made, nodes) {
-			n.Drifted(observe.EndsGone)
+			n.AddDrift(observe.EndsGone)
 		}
 		all = append(all, n)
 	}
@@ -47,7 +47,7 @@ func (w Networks) Encrypts() error { return w.h.Encrypts }
 func (w Networks) Prime(spec.Network, string) error { return nil }
 
 // Around returns the host's Addresses and Around.
-func (w Networks) Around(string) ([]observe.Address, observe.Around, error) {
+func (w Networks) Around(string) ([]observe.Address, observe.HostNetworking, error) {
 	return w.h.Addresses, w.h.Around, nil
 }
 
@@ -62,7 +62,7 @@ func (w Networks) Make(ctx context.Context, made spec.Network, _ func() ([]netwo
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	made.Bridge = site.BridgeName(made.Site, made.Name)
-	if err := h.interfaces(made); err != nil {
+	if err := h.checkInterface(made); err != nil {
 		return err
 	}
 	if made.Kind == spec.VethPair {
@@ -101,13 +101,13 @@ func (w Networks) Remove(ctx context.Context, gone spec.Network) error {
 	key := site.BridgeName(gone.Site, gone.Name)
 	for _, n := range h.nodes {
 		for _, nic := range n.spec.NICs {
-			if n.running() && (nic.Bridge == key || n.spec.Takes(nic) && gone.Joins(nic.Parent)) {
+			if n.running() && (nic.Bridge == key || n.spec.TakesInterface(nic) && gone.HasEnd(nic.Parent)) {
 				return fmt.Errorf("network %s: node %s is running on it", gone.Name, n.spec.Name)
 			}
 		}
 	}
 	for _, n := range h.networks {
-		if gone.Joins(n.Parent) {
+		if gone.HasEnd(n.Parent) {
 			return fmt.Errorf("%s: network %s is on it", gone.Name, n.Name)
 		}
 	}
@@ -134,7 +134,7 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := map[*node][]spec.NIC{}
-	err := h.relink(moves, before)
+	err := h.moveLinks(moves, before)
 	if err == nil && halfway != nil {
 		if h.moved++; h.moved%2 == 0 { // the links were moved before the interruption
 			return halfway
@@ -149,10 +149,10 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 	return err
 }
 
-// relink moves links, and stores the previous interfaces of each changed node in before.
-func (h *Host) relink(moves []network.Move, before map[*node][]spec.NIC) error {
+// moveLinks moves links, and stores the previous interfaces of each changed node in before.
+func (h *Host) moveLinks(moves []network.Move, before map[*node][]spec.NIC) error {
 	for _, m := range moves {
-		n, i := h.linked(m.Link)
+		n, i := h.findByLink(m.Link)
 		if n == nil {
 			return fmt.Errorf("there is no link %s to move", m.Link)
 		}
@@ -166,16 +166,16 @@ func (h *Host) relink(moves []network.Move, before map[*node][]spec.NIC) error {
 		n.spec.NICs[i].Bridge = m.Bridge
 	}
 	for n := range before {
-		if err := alone(h.nodes, &n.spec); err != nil {
+		if err := checkExclusive(h.nodes, &n.spec); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// linked returns the running node with the given host end of a link, and the index of its
+// findByLink returns the running node with the given host end of a link, and the index of its
 // interface.
-func (h *Host) linked(link string) (*node, int) {
+func (h *Host) findByLink(link string) (*node, int) {
 	for _, n := range h.nodes {
 		if i := slices.IndexFunc(n.spec.NICs, func(nic spec.NIC) bool { return nic.HostEnd == link }); i >= 0 && n.running() {
 			return n, i
@@ -185,17 +185,17 @@ func (h *Host) linked(link string) (*node, int) {
 }
 
 // Guard does nothing.
-func (Networks) Guard(context.Context, []network.Port) error { return nil }
+func (Networks) AddAntiSpoof(context.Context, []network.Port) error { return nil }
 
-// Unguard does nothing.
-func (Networks) Unguard(context.Context, string, []network.Port) error { return nil }
+// RemoveAntiSpoof does nothing.
+func (Networks) RemoveAntiSpoof(context.Context, string, []network.Port) error { return nil }
 
 // Sweep does nothing.
 func (Networks) Sweep(context.Context) error { return nil }
 
-// grounds returns an error if something is missing for making or starting a node: its layers to
+// checkPrerequisites returns an error if something is missing for making or starting a node: its layers to
 // make it, or the host's settings, the written names, networks and free addresses to start it.
-func (h *Host) grounds(method string, n *spec.Node) error {
+func (h *Host) checkPrerequisites(method string, n *spec.Node) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if method != "Start" {
@@ -204,7 +204,7 @@ func (h *Host) grounds(method string, n *spec.Node) error {
 		}
 		return nil
 	}
-	if lacks := kernel.Lacking(h.settings, false); len(lacks) > 0 {
+	if lacks := kernel.Missing(h.settings, false); len(lacks) > 0 {
 		return fmt.Errorf("node %s: the host is not prepared: %v", n.Name, lacks)
 	}
 	if h.Named != nil && !h.Named() && n.Release == 0 { // nodes of a release get names when they are made
@@ -214,8 +214,8 @@ func (h *Host) grounds(method string, n *spec.Node) error {
 		if _, ok := h.networks[nic.Bridge]; !ok {
 			return fmt.Errorf("node %s: network %s is not there", n.Name, nic.Network)
 		}
-		if n.Takes(nic) {
-			if err := h.there(nic.Parent); err != nil {
+		if n.TakesInterface(nic) {
+			if err := h.checkInterfaceFree(nic.Parent); err != nil {
 				return fmt.Errorf("node %s: %w", n.Name, err)
 			}
 		}
@@ -224,7 +224,7 @@ func (h *Host) grounds(method string, n *spec.Node) error {
 	defer h.mu.Unlock()
 	for _, other := range h.nodes {
 		if other.running() && other.spec.Name != n.Name {
-			if nic, ok := clash(&other.spec, n); ok {
+			if nic, ok := addressClash(&other.spec, n); ok {
 				return fmt.Errorf("node %s: address %s is taken by node %s", n.Name, nic.Address, other.spec.Name)
 			}
 		}
@@ -232,10 +232,11 @@ func (h *Host) grounds(method string, n *spec.Node) error {
 	return nil
 }
 
-func clash(a, b *spec.Node) (spec.NIC, bool) {
+func addressClash(a, b *spec.Node) (spec.NIC, bool) {
 	for _, x := range a.NICs {
 		for _, y := range b.NICs {
-			if x.Bridge == y.Bridge && x.Address == y.Address || a.Takes(x) && b.Takes(y) && x.Parent == y.Parent {
+			if x.Bridge == y.Bridge && x.Address == y.Address || a.TakesInterface(x) && b.TakesInterface(y) &&
+				x.Parent == y.Parent {
 				return y, true
 			}
 		}

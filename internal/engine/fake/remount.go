@@ -31,7 +31,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	}
 	shall := existing.spec
 	shall.Mounts = slices.Clone(n.Mounts)
-	if err := alone(e.nodes, &shall); err != nil {
+	if err := checkExclusive(e.nodes, &shall); err != nil {
 		return err
 	}
 	e.volumes.make(n)

@@ -35,9 +35,9 @@ func newPair(t *testing.T) *pair {
 	p.staged.NICs[0].Bridge, p.staged.NICs[0].HostEnd = p.apart, "orvstaged"
 	volume := spec.Mount{Volume: "rows", Path: "/srv", Exclusive: true}
 	copied := volume
-	copied.Copy, copied.Release = site.Snapshot, 701
+	copied.Copy, copied.Release = site.CopySnapshot, 701
 	p.live.Mounts, p.staged.Mounts = []spec.Mount{volume}, []spec.Mount{copied}
-	p.Present([]spec.Network{
+	p.Populate([]spec.Network{
 		{Site: key, Name: "cam", Bridge: p.alive, Subnet: "10.9.0.0/24"},
 		{Site: site.Quarantine(key, 701), Name: "cam", Bridge: p.apart, Subnet: "10.9.0.0/24"},
 		{Site: site.Quarantine(key, 0), Name: "cam", Bridge: p.old, Subnet: "10.9.0.0/24"},
@@ -73,7 +73,7 @@ func TestSwitchIsRefused(t *testing.T) {
 	}
 	ctx, ref := t.Context(), engine.RefOf(p.staged)
 	refuse(p.Remount(ctx, &p.took), "have volume rows at the same time")
-	refuse(p.Mark(ctx, ref, engine.Mark{Configured: true, Active: true}), "not all of its links are live")
+	refuse(p.Mark(ctx, ref, engine.Progress{Configured: true, Active: true}), "not all of its links are live")
 	refuse(p.move(p.alive, p.alive), "live twice")
 	refuse(p.move(p.old, "nowhere"), "there is no bridge")
 	if got := p.bridges(); !slices.Equal(got, []string{p.alive, p.apart}) {

@@ -44,7 +44,7 @@ func (t volumeTrees) make(n *spec.Node) {
 			continue
 		}
 		t[v] = tree{}
-		if m.Copy == site.Snapshot {
+		if m.Copy == site.CopySnapshot {
 			of := v
 			of.copy = 0
 			maps.Copy(t[v], t[of])

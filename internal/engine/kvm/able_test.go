@@ -35,7 +35,8 @@ func TestTooOld(t *testing.T) {
 		t.Errorf("what it can do was asked of QEMU (%v) and of KVM (%d times)", err == nil, trials)
 	}
 	for range 2 {
-		if can := engine.Tried(t.Context(), e); !strings.Contains(can.Unable.What, "QEMU 5.2.0 is older than 6.2") ||
+		if can := engine.ProbedCapabilities(t.Context(), e); !strings.Contains(can.Unable.What,
+			"QEMU 5.2.0 is older than 6.2") ||
 			can.Unable.Cure == "" || trials != 0 {
 			t.Errorf("%+v", can)
 		}
@@ -48,7 +49,7 @@ func TestTooOld(t *testing.T) {
 	if err := host.WriteJSON(e.Dir(ref).File("node.json"), 0o600, n); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Start(t.Context(), ref); problem.Exit(err) != int(problem.Unable) ||
+	if err := e.Start(t.Context(), ref); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "older than 6.2 (install a newer one") {
 		t.Error(err)
 	}

@@ -15,23 +15,23 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// served returns the path of a file that exists while the host's kernel serves the network cards of
+// vhostFile returns the path of a file that exists while the host's kernel serves the network cards of
 // a running machine.
-func (m machine) served() string { return filepath.Join(m.Run, "vhost") }
+func (m machine) vhostFile() string { return filepath.Join(m.Run, "vhost") }
 
-// lend takes the PCI functions of a node from the host and makes them, and no others, visible to
+// bindPCI takes the PCI functions of a node from the host and makes them, and no others, visible to
 // QEMU.
-func (l *launch) lend(ctx context.Context, cell *confine.Cell) (at []string, err error) {
+func (l *launch) bindPCI(ctx context.Context, cell *confine.Sandbox) (at []string, err error) {
 	n := &l.r.Node
 	if len(n.VM.PCI) == 0 {
 		return nil, nil
 	}
-	devices, err := pci.Here.Lend(ctx, l.m.holder(), n.VM.PCI)
+	devices, err := pci.Local.BindVFIO(ctx, l.m.pciOwner(), n.VM.PCI)
 	if err != nil {
 		return nil, err
 	}
 	for _, address := range n.VM.PCI {
-		dir, err := pci.Here.Directory(address)
+		dir, err := pci.Local.Directory(address)
 		if err != nil {
 			return nil, err
 		}
@@ -46,19 +46,19 @@ func (l *launch) lend(ctx context.Context, cell *confine.Cell) (at []string, err
 	return at, nil
 }
 
-// holder returns the name under which PCI functions are lent to the machine.
-func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
+// pciOwner returns the name under which PCI functions are lent to the machine.
+func (m machine) pciOwner() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
 
 // pin pins each processor of a machine to one of the host's processors that the node is pinned to.
 func pin(ctx context.Context, m machine, n *spec.Node) error {
-	if n.VM.Pin != site.PinEach {
+	if n.VM.Pin != site.PinPerCPU {
 		return nil
 	}
 	var vcpus []struct {
 		Index  int `json:"cpu-index"`
 		Thread int `json:"thread-id"` // as QEMU sees it, in a pid namespace of its own
 	}
-	err := m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, "query-cpus-fast", nil, &vcpus) })
+	err := m.withMonitor(ctx, func(q *qmp.Client) error { return q.Do(ctx, "query-cpus-fast", nil, &vcpus) })
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func pin(ctx context.Context, m machine, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	on := site.EachOf(n.Limits.Pin)
+	on := site.ListProcessors(n.Limits.Pin)
 	for _, v := range vcpus {
 		thread, known := threads[v.Thread]
 		if !known || v.Index < 0 || v.Index >= len(on) {

@@ -18,7 +18,7 @@ func growImages(ctx context.Context, m machine, n *spec.Node) error {
 	if len(images) == 0 {
 		return nil
 	}
-	return m.ask(ctx, func(q *qmp.Client) error { return resize(ctx, q, m, images) })
+	return m.withMonitor(ctx, func(q *qmp.Client) error { return resize(ctx, q, m, images) })
 }
 
 func resize(ctx context.Context, q *qmp.Client, m machine, larger []site.Drive) error {
@@ -31,24 +31,24 @@ func resize(ctx context.Context, q *qmp.Client, m machine, larger []site.Drive) 
 }
 
 // Receive makes a stopped machine from what was received from another host.
-func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Mark, resumes bool) error {
-	if err := vm.TakeDisks(n.Name, layer); err != nil {
+func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Progress, resumes bool) error {
+	if err := vm.CheckReceivedDisks(n.Name, layer); err != nil {
 		return err
 	}
 	return e.Nodes.Receive(ctx, n, layer, m, resumes)
 }
 
-// leaveDevices erases the signature of the root disk's file system from its device when a node is
+// wipeDevices erases the signature of the root disk's file system from its device when a node is
 // destroyed, so that another node can use the device. The contents of the node's other devices
 // stay.
-func leaveDevices(ctx context.Context, m machine) error {
+func wipeDevices(ctx context.Context, m machine) error {
 	r, err := m.Read()
 	if err != nil {
 		return nil // the node is half made or missing
 	}
 	for _, drive := range r.VM.Drives() {
 		if drive.IsDevice() && drive.Name == site.RootDisk {
-			return m.Disk(drive).Leave(ctx, m.Disks())
+			return m.Disk(drive).WipeSignature(ctx, m.Disks())
 		}
 	}
 	return nil

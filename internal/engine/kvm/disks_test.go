@@ -33,11 +33,12 @@ func TestDisks(t *testing.T) {
 	room := g.machine(ref).Disks()
 	n.VM = site.VM{
 		Disk: site.QCow2, Size: 1 << 30,
-		Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},
+		Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20,
+			DiskSettings: site.DiskSettings{Write: 32 << 20}}},
 	}
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("first\n"), Mode: 0o644}))
-	must(t, g.machine(ref).MakeHold())
+	must(t, g.machine(ref).CreateDiskDir())
 	must(t, unix.Mount("room", room, "tmpfs", 0, "size=90m"))
 	t.Cleanup(func() { _ = unix.Unmount(room, unix.MNT_DETACH) }) // before the node is removed
 	must(t, g.Start(t.Context(), ref))
@@ -64,7 +65,7 @@ func TestDisks(t *testing.T) {
 	changed := *n
 	changed.VM.Size = 2 << 30
 	changed.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20,
-		Manner: site.Manner{Write: 64 << 20}},
+		DiskSettings: site.DiskSettings{Write: 64 << 20}},
 		{Name: "more", Disk: site.QCow2, Size: 64 << 20}}
 	must(t, g.Change(t.Context(), &changed))
 	if got := in("sleep 1; cat /sys/block/vdc/serial; echo; cat /sys/block/vdb/size /sys/block/vda/size"); got != "more\n262144\n4194304" {

@@ -18,12 +18,12 @@ type freezer struct{ guests *guests }
 // written already, because virtiofs has no write-back cache.
 func (f freezer) Flush(ctx context.Context, ref engine.Ref) {
 	m := machineOf(f.guests.nodes, ref)
-	if !m.running() || m.still() || m.HasDisk() && !m.Visited() {
+	if !m.running() || m.frozenOrHalted() || m.HasDisk() && !m.Visited() {
 		return
 	}
 	vm.Flush(ctx, f.guests.Runner(ref))
 	if !m.HasDisk() {
-		f.guests.unburden(ctx, m) // saving a state also needs virtiofsd to find every file
+		f.guests.forgetUnusedFiles(ctx, m) // saving a state also needs virtiofsd to find every file
 	}
 }
 
@@ -40,9 +40,9 @@ func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 	if !m.Group().Frozen() {
 		_ = m.pause(ctx) // a machine whose QEMU does not answer is frozen all the same
 	}
-	if err := m.Frost().Freeze(ctx); err != nil {
-		err = errors.Join(err, f.goOn(ctx, m))
-		return m.Fails("does not stand still", err)
+	if err := m.Freezer().Freeze(ctx); err != nil {
+		err = errors.Join(err, f.resume(ctx, m))
+		return m.Problem("does not stand still", err)
 	}
 	return nil
 }
@@ -51,25 +51,25 @@ func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := machineOf(f.guests.nodes, ref)
 	if err := f.thaw(ctx, m); err != nil {
-		return m.Fails("stays frozen", err)
+		return m.Problem("stays frozen", err)
 	}
-	return m.Group().AwaitFrost(ctx, false)
+	return m.Group().WaitFrozen(ctx, false)
 }
 
-// halted returns the path of a file that exists while QEMU has stopped the processors of a machine.
-func (m machine) halted() string { return m.File("halted") }
+// haltedFile returns the path of a file that exists while QEMU has stopped the processors of a machine.
+func (m machine) haltedFile() string { return m.File("halted") }
 
-// pausing limits how long QEMU may take to stop the processors. All other nodes of a snapshot wait
+// pauseTimeout limits how long QEMU may take to stop the processors. All other nodes of a snapshot wait
 // for it.
-const pausing = 3 * time.Second
+const pauseTimeout = 3 * time.Second
 
 // pause stops the processors of a machine. It marks the machine first, so that the next run finds
 // the mark after a kill. It removes the mark if the machine was stopped before for another reason.
 func (m machine) pause(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, pausing, errors.New("its monitor does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, pauseTimeout, errors.New("its monitor does not answer"))
 	defer cancel()
-	return m.ask(ctx, func(q *qmp.Client) error {
-		if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
+	return m.withMonitor(ctx, func(q *qmp.Client) error {
+		if err := os.WriteFile(m.haltedFile(), nil, 0o600); err != nil {
 			return err
 		}
 		if err := q.Do(ctx, "stop", nil, nil); err != nil {
@@ -77,59 +77,60 @@ func (m machine) pause(ctx context.Context) error {
 		}
 		status, err := q.Status(ctx)
 		if err == nil && status != qmp.Paused {
-			return os.Remove(m.halted())
+			return os.Remove(m.haltedFile())
 		}
 		return err
 	})
 }
 
-// still reports whether a machine is frozen or halted.
-func (m machine) still() bool {
-	_, err := os.Lstat(m.halted())
+// frozenOrHalted reports whether a machine is frozen or halted.
+func (m machine) frozenOrHalted() bool {
+	_, err := os.Lstat(m.haltedFile())
 	return err == nil || m.Group().Frozen()
 }
 
 // thaw lets a frozen or halted machine continue, even if another process froze it.
 func (f freezer) thaw(ctx context.Context, m machine) error {
-	if err := m.Frost().Thaw(); err != nil {
+	if err := m.Freezer().Thaw(); err != nil {
 		return err
 	}
-	return f.goOn(ctx, m)
+	return f.resume(ctx, m)
 }
 
-// goOn lets a machine continue whose processors were halted, and asks its guest for a kick.
-func (f freezer) goOn(ctx context.Context, m machine) error {
-	if _, err := os.Lstat(m.halted()); err != nil {
+// resume lets a machine continue whose processors were halted, and asks its guest for a kick.
+func (f freezer) resume(ctx context.Context, m machine) error {
+	if _, err := os.Lstat(m.haltedFile()); err != nil {
 		return nil
 	}
-	if err := m.unhalt(); err != nil {
+	if err := m.startProcessors(); err != nil {
 		return err
 	}
-	f.guests.stir(ctx, m)
+	f.guests.ensureKick(ctx, m)
 	return nil
 }
 
-// unhalt starts the processors of a machine and removes the mark.
-func (m machine) unhalt() error {
+// startProcessors starts the processors of a machine and removes the mark.
+func (m machine) startProcessors() error {
 	if m.running() {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
+		ctx, cancel := context.WithTimeoutCause(context.Background(), monitorTimeout,
+			errors.New("its monitor does not answer"))
 		defer cancel()
-		if err := m.order(ctx, "cont"); err != nil {
+		if err := m.command(ctx, "cont"); err != nil {
 			return err
 		}
 	}
-	return os.Remove(m.halted())
+	return os.Remove(m.haltedFile())
 }
 
-// halt thaws a frozen machine and calls work while only its processors are stopped.
-func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
-	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
+// whileHalted thaws a frozen machine and calls work while only its processors are stopped.
+func (m machine) whileHalted(ctx context.Context, work func(*qmp.Client) error) error {
+	if err := os.WriteFile(m.haltedFile(), nil, 0o600); err != nil {
 		return err
 	}
 	if err := m.Group().SetFrozen(false); err != nil {
 		return err
 	}
-	return m.ask(ctx, func(q *qmp.Client) error {
+	return m.withMonitor(ctx, func(q *qmp.Client) error {
 		if err := q.Do(ctx, "stop", nil, nil); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func monitors(t *testing.T, answer func(command string) string) *monitored {
 	must(t, os.MkdirAll(m.Path(), 0o700))
 	serveMonitor(t, m.Run, func(command string, _ map[string]any) (string, string, bool) {
 		mark := ""
-		if _, err := os.Lstat(m.halted()); err == nil {
+		if _, err := os.Lstat(m.haltedFile()); err == nil {
 			mark = ", marked"
 		}
 		m.mutex.Lock()
@@ -52,10 +52,10 @@ func (m *monitored) wants(t *testing.T, marked bool, told ...string) {
 	if !slices.Equal(m.told, told) {
 		t.Errorf("it was told %q, want %q", m.told, told)
 	}
-	if _, err := os.Lstat(m.halted()); (err == nil) != marked {
+	if _, err := os.Lstat(m.haltedFile()); (err == nil) != marked {
 		t.Errorf("it is marked: %v", err)
 	}
-	if m.still() != marked {
+	if m.frozenOrHalted() != marked {
 		t.Errorf("it stands still: %t", !marked)
 	}
 }
@@ -91,7 +91,7 @@ func TestPause(t *testing.T) {
 
 	m = &monitored{machine: m.machine}
 	m.Run = t.TempDir()
-	must(t, os.Remove(m.halted()))
+	must(t, os.Remove(m.haltedFile()))
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if m.pause(ctx) == nil {
@@ -103,7 +103,7 @@ func TestPause(t *testing.T) {
 // TestGoOnEnded: if the machine has ended, its mark is removed.
 func TestGoOnEnded(t *testing.T) {
 	m := monitors(t, func(string) string { return "{}" })
-	must(t, os.WriteFile(m.halted(), nil, 0o600))
-	must(t, m.unhalt())
+	must(t, os.WriteFile(m.haltedFile(), nil, 0o600))
+	must(t, m.startProcessors())
 	m.wants(t, false)
 }

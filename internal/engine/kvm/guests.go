@@ -27,9 +27,9 @@ func guestsOf(nodes *nodedir.Nodes) *guests {
 func (g *guests) Runner(ref engine.Ref) host.Runner {
 	m := machineOf(g.nodes, ref)
 	if m.HasDisk() {
-		return vm.By(func(ctx context.Context) (host.Runner, error) { return g.logins.visit(ctx, m) })
+		return vm.GuestRunner(func(ctx context.Context) (host.Runner, error) { return g.logins.connect(ctx, m) })
 	}
-	return vm.By(func(context.Context) (host.Runner, error) {
+	return vm.GuestRunner(func(context.Context) (host.Runner, error) {
 		if m.rootless() {
 			return nil, problem.New(problem.Failed, "node %s: virtiofsd, which shows it its root, has ended", ref.Name).
 				At(ref.Site).Try("orrery restart %s", ref.Name)
@@ -38,10 +38,10 @@ func (g *guests) Runner(ref engine.Ref) host.Runner {
 	})
 }
 
-// leave closes the connections to a machine.
-func (g *guests) leave(ref engine.Ref) {
-	g.agents.Leave(ref)
-	g.logins.to.Leave(ref)
+// disconnect closes the connections to a machine.
+func (g *guests) disconnect(ref engine.Ref) {
+	g.agents.Disconnect(ref)
+	g.logins.to.Disconnect(ref)
 }
 
 // await waits until the guest of a machine that was started is up.
@@ -52,9 +52,9 @@ func (g *guests) await(ctx context.Context, m machine, accel string) error {
 	return g.agents.Await(ctx, m.Machine, bootTimeouts(accel), m.awaitOff)
 }
 
-// askOff asks a guest to shut down and waits while its machine runs. It ignores whether the agent
+// requestPowerOff asks a guest to shut down and waits while its machine runs. It ignores whether the agent
 // answers.
-func (g *guests) askOff(ctx context.Context, m machine) error {
+func (g *guests) requestPowerOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		return pressButton(ctx, m)
 	}
@@ -62,34 +62,34 @@ func (g *guests) askOff(ctx context.Context, m machine) error {
 	return ctx.Err()
 }
 
-// pressing is the interval at which the power button of a guest is pressed, because a guest that is
+// pressInterval is the interval at which the power button of a guest is pressed, because a guest that is
 // still booting ignores it.
-const pressing = 10 * time.Second
+const pressInterval = 10 * time.Second
 
 // pressButton presses the power button until the machine is off.
 func pressButton(ctx context.Context, m machine) error {
 	off := make(chan error, 1)
 	go func() { off <- m.awaitOff(ctx) }()
 	for {
-		_ = m.order(ctx, "system_powerdown")
+		_ = m.command(ctx, "system_powerdown")
 		select {
 		case err := <-off:
 			return err
-		case <-time.After(pressing):
+		case <-time.After(pressInterval):
 		}
 	}
 }
 
-// unburdening limits how long unburden waits for the guest.
-const unburdening = 20 * time.Second
+// forgetTimeout limits how long unburden waits for the guest.
+const forgetTimeout = 20 * time.Second
 
-// unburden makes a guest forget which unused files it has seen. Files that the host has replaced
+// forgetUnusedFiles makes a guest forget which unused files it has seen. Files that the host has replaced
 // since, such as those in /etc/orrery, have no path any more by which a second virtiofsd could find
 // them. If the guest still remembers one, its machine cannot be moved.
-func (g *guests) unburden(ctx context.Context, m machine) {
-	ctx, cancel := context.WithTimeout(ctx, unburdening)
+func (g *guests) forgetUnusedFiles(ctx context.Context, m machine) {
+	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
-	if agent, err := g.agents.Of(ctx, m.Ref); err == nil {
-		_ = agent.Forget(ctx, nil)
+	if agent, err := g.agents.Connect(ctx, m.Ref); err == nil {
+		_ = agent.Unmount(ctx, nil)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// handed are files that QEMU receives open, by the names that its command line uses for them.
-type handed map[string]*os.File
+// passedFiles are files that QEMU receives open, by the names that its command line uses for them.
+type passedFiles map[string]*os.File
 
-// as returns the files in the order of names. It returns an error if a name has no file or a file
+// inOrder returns the files in the order of names. It returns an error if a name has no file or a file
 // no name.
-func (h handed) as(names []string) (all []*os.File, err error) {
+func (h passedFiles) inOrder(names []string) (all []*os.File, err error) {
 	for _, name := range names {
 		if h[name] == nil {
 			return nil, fmt.Errorf("QEMU is to be handed %s, and nobody has opened it", name)
@@ -30,7 +30,7 @@ func (h handed) as(names []string) (all []*os.File, err error) {
 	return all, nil
 }
 
-func (h handed) close() error {
+func (h passedFiles) close() error {
 	var errs []error
 	for _, f := range h {
 		errs = append(errs, f.Close())
@@ -39,14 +39,14 @@ func (h handed) close() error {
 }
 
 // release closes a file that from now on only QEMU may have open.
-func (h handed) release(name string) error {
+func (h passedFiles) release(name string) error {
 	f := h[name]
 	delete(h, name)
 	return f.Close()
 }
 
 // add opens a file to pass to QEMU.
-func (h handed) add(name string, open func() (*os.File, error)) error {
+func (h passedFiles) add(name string, open func() (*os.File, error)) error {
 	f, err := open()
 	if err == nil {
 		h[name] = f
@@ -54,20 +54,20 @@ func (h handed) add(name string, open func() (*os.File, error)) error {
 	return err
 }
 
-// lay creates the links of a node and opens their ends for QEMU.
-func (h handed) lay(r *nodedir.Record) error {
+// createLinks creates the links of a node and opens their ends for QEMU.
+func (h passedFiles) createLinks(r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
 		if err != nil {
 			return err
 		}
-		h.link(nic, queues)
+		h.addQueues(nic, queues)
 	}
 	return nil
 }
 
-// inherit adds the links of a node that are open in the QEMU that runs its machine.
-func (h handed) inherit(qemu int, r *nodedir.Record) error {
+// inheritLinks adds the links of a node that are open in the QEMU that runs its machine.
+func (h passedFiles) inheritLinks(qemu int, r *nodedir.Record) error {
 	rest, err := tapsOf(qemu)
 	if err != nil {
 		return err
@@ -78,13 +78,13 @@ func (h handed) inherit(qemu int, r *nodedir.Record) error {
 		if its, rest = rest.split(nic.HostEnd); len(its) == 0 {
 			return fmt.Errorf("it has not got the link %s", nic.HostEnd)
 		}
-		h.link(nic, its)
+		h.addQueues(nic, its)
 	}
 	return nil
 }
 
-// link adds the ends of a link, one for each queue.
-func (h handed) link(nic spec.NIC, queues []*os.File) {
+// addQueues adds the ends of a link, one for each queue.
+func (h passedFiles) addQueues(nic spec.NIC, queues []*os.File) {
 	for i, f := range queues {
 		h[argv.Tap(nic, i)] = f
 	}
@@ -93,10 +93,10 @@ func (h handed) link(nic spec.NIC, queues []*os.File) {
 // vhostNet is the device through which the host's kernel serves network cards.
 const vhostNet = "/dev/vhost-net"
 
-// serve opens vhostNet once for each queue of the node's cards and reports whether the host's
+// openVHost opens vhostNet once for each queue of the node's cards and reports whether the host's
 // kernel will serve them. If the kernel cannot, QEMU serves them, unless the node demands vhost.
-func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
-	if !argv.Servable(n) {
+func (h passedFiles) openVHost(m machine, n *spec.Node) (vhost bool, err error) {
+	if !argv.WantsVHost(n) {
 		return false, nil
 	}
 	for _, nic := range n.NICs {
@@ -114,7 +114,7 @@ func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
 		}
 	}
 	if vhost {
-		err = os.WriteFile(m.served(), nil, 0o600)
+		err = os.WriteFile(m.vhostFile(), nil, 0o600)
 	}
 	return vhost, err
 }

@@ -41,12 +41,12 @@ func TestSent(t *testing.T) {
 		is, migration, heir string
 		want                bool
 	}{
-		"nothing was sent":          {qmp.Running, "", qmp.Awaits, false},
-		"it was given up":           {qmp.Running, "cancelled", qmp.Awaits, false},
+		"nothing was sent":          {qmp.Running, "", qmp.Receiving, false},
+		"it was given up":           {qmp.Running, "cancelled", qmp.Receiving, false},
 		"it could not be sent":      {qmp.Running, "failed", "", false},
 		"it was":                    {qmp.Sent, "completed", qmp.Running, true},
-		"it has once come that way": {qmp.Running, "completed", qmp.Awaits, false},
-		"it has ended before":       {"", "", qmp.Awaits, false},
+		"it has once come that way": {qmp.Running, "completed", qmp.Receiving, false},
+		"it has ended before":       {"", "", qmp.Receiving, false},
 		"it has ended after":        {"", "", qmp.Running, true},
 		"both have":                 {"", "", "", false},
 	} {
@@ -56,7 +56,7 @@ func TestSent(t *testing.T) {
 				monitorOf(t, dir, state, c.migration)
 			}
 		}
-		if got := (&takeover{m: m}).sent(t.Context()); got != c.want {
+		if got := (&takeover{m: m}).stateSent(t.Context()); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -66,7 +66,7 @@ func TestSent(t *testing.T) {
 // an end of their connection.
 func TestPassOn(t *testing.T) {
 	handed := func(do func(conn *net.UnixConn, fd int)) *qmp.Client {
-		path := filepath.Join(t.TempDir(), monitor)
+		path := filepath.Join(t.TempDir(), monitorSocket)
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
@@ -112,7 +112,7 @@ func TestPassOn(t *testing.T) {
 		ended <- errors.Is(err, unix.EPIPE)
 		fmt.Fprintln(conn, `{"event":"MIGRATION","data":{"status":"failed"}}`)
 	})
-	if _, err := passOn(t.Context(), old, heir); err == nil || !strings.Contains(err.Error(), "nobody reads") {
+	if _, err := sendState(t.Context(), old, heir); err == nil || !strings.Contains(err.Error(), "nobody reads") {
 		t.Error(err)
 	}
 	if !<-ended {
@@ -126,11 +126,11 @@ func TestCrew(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	leaving := process.CrewOf([]int{cmd.Process.Pid})
+	leaving := process.NewSet([]int{cmd.Process.Pid})
 	leaving[os.Getpid()] = "1"
 	m := machine{Machine: vm.Machine{Dir: dirOf(t)}}
-	must(t, (&takeover{handover: handover{Leaving: leaving}, m: m}).note())
-	text, err := os.ReadFile(m.moving())
+	must(t, (&takeover{handover: handover{Leaving: leaving}, m: m}).save())
+	text, err := os.ReadFile(m.handoverFile())
 	must(t, err)
 	var h handover
 	must(t, json.Unmarshal(text, &h))

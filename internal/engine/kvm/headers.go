@@ -58,9 +58,9 @@ func (h headers) set(taps taps) (err error) {
 	return err
 }
 
-// keep restores the header sizes of a QEMU's taps every 2 ms, because the QEMU that will take over
+// keepRestoring restores the header sizes of a QEMU's taps every 2 ms, because the QEMU that will take over
 // changes them. The guest sees only a few lost packets. The caller ends it by calling end.
-func (h headers) keep(qemu int) (end func(), err error) {
+func (h headers) keepRestoring(qemu int) (end func(), err error) {
 	taps, err := tapsOf(qemu)
 	if err != nil {
 		return nil, err

@@ -21,9 +21,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// image opens the files of a foreign disk for QEMU: the image in the store, the node's overlay, the
+// openImage opens the files of a foreign disk for QEMU: the image in the store, the node's overlay, the
 // firmware variables and the seed.
-func (l *launch) image() error {
+func (l *launch) openImage() error {
 	r, line, open := l.r, l.line, l.open
 	base, disk, err := l.nodes.Store.OpenDisk(r.Base)
 	if err != nil {
@@ -45,12 +45,12 @@ func (l *launch) image() error {
 	if !line.Disk.Seed || line.Disk.Empty {
 		return nil
 	}
-	return open.add(argv.Seed, l.seed)
+	return open.add(argv.Seed, l.createSeed)
 }
 
-// seed creates the image that identifies the node to its guest. It is in memory, so that the keys
+// createSeed creates the image that identifies the node to its guest. It is in memory, so that the keys
 // in it are never written to a disk of the host.
-func (l *launch) seed() (*os.File, error) {
+func (l *launch) createSeed() (*os.File, error) {
 	r := l.r
 	keys, err := keysOf(l.nodes.Dirs, r)
 	if err != nil {
@@ -92,16 +92,16 @@ func authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// visited removes the seed with the guest's keys from its drive, once the guest has them, and
+// ejectSeed removes the seed with the guest's keys from its drive, once the guest has them, and
 // records that it has.
-func (g *guests) visited(ctx context.Context, m machine) error {
+func (g *guests) ejectSeed(ctx context.Context, m machine) error {
 	if m.Visited() {
 		return nil
 	}
 	if err := g.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
 		return err // the SSH server answers, but runs no commands
 	}
-	return m.ask(ctx, func(q *qmp.Client) error {
+	return m.withMonitor(ctx, func(q *qmp.Client) error {
 		for _, o := range []struct {
 			command string
 			of      map[string]any
@@ -116,6 +116,6 @@ func (g *guests) visited(ctx context.Context, m machine) error {
 					Because(err)
 			}
 		}
-		return m.Visit()
+		return m.SetVisited()
 	})
 }

@@ -94,7 +94,7 @@ func TestDiskWithoutGuest(t *testing.T) {
 	must(t, e.Start(t.Context(), engine.RefOf(other))) // with the same image at the same time
 	awaitPrinted(t, m, "booted from the disk")
 	if err := e.Runner(ref).Run(t.Context(),
-		host.Command{Args: []string{"true"}}); problem.Exit(err) != int(problem.Unable) ||
+		host.Command{Args: []string{"true"}}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("%v", err)
 	}
@@ -102,7 +102,7 @@ func TestDiskWithoutGuest(t *testing.T) {
 	awaitPrinted(t, e.machine(engine.RefOf(other)), "started by UEFI")
 	e.goesOver(t, ref)
 	must(t, e.Freeze(t.Context(), ref))
-	if _, err := e.Screen(ref).Picture(t.Context()); problem.Exit(err) != int(problem.Failed) ||
+	if _, err := e.Screen(ref).Picture(t.Context()); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "stands still") {
 		t.Errorf("%v", err)
 	}
@@ -136,7 +136,7 @@ func TestDiskWithoutGuest(t *testing.T) {
 	if _, err := os.Stat(mark); err != nil || !m.HasDisk() {
 		t.Errorf("it has not come back: %v", err)
 	}
-	if err := e.Inject(t.Context(), ref, host.File{Path: "/etc/x"}); problem.Exit(err) != int(problem.Unable) {
+	if err := e.Inject(t.Context(), ref, host.File{Path: "/etc/x"}); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("%v", err)
 	}
 }
@@ -150,20 +150,20 @@ func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	how, err := e.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == before || len(recorder.Others(m.Group())) != 1 || recorder.Of(m.Group()) == 0 {
+	if m.qemu() == before || len(recorder.Others(m.Group())) != 1 || recorder.Find(m.Group()) == 0 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
 	counts(t, m)
 	memory, disk := filepath.Join(t.TempDir(), "memory"), filepath.Join(e.Private(ref), "disk.qcow2")
 	must(t, e.Freeze(t.Context(), ref))
-	must(t, e.Remember(t.Context(), ref, memory))
+	must(t, e.SaveMemory(t.Context(), ref, memory))
 	then, err := os.ReadFile(disk)
 	must(t, err)
 	must(t, e.Thaw(t.Context(), ref))
 	counts(t, m)
 	must(t, m.Group().Kill(t.Context()))
 	must(t, os.WriteFile(disk, then, 0o600))
-	must(t, e.Recall(ref, memory))
+	must(t, e.ResumeFrom(ref, memory))
 	must(t, e.Start(t.Context(), ref))
 	counts(t, m)
 	if text := printed(t, m); strings.Contains(text, "booted") {
@@ -237,7 +237,7 @@ func TestDamagedDisk(t *testing.T) {
 	text[15], text[19] = 112, 11
 	copy(text[112:], "/etc/shadow")
 	must(t, os.WriteFile(at, text, 0o600))
-	if err := e.Start(t.Context(), ref); problem.Exit(err) != int(problem.Failed) ||
+	if err := e.Start(t.Context(), ref); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "backing file") {
 		t.Errorf("%v", err)
 	}
@@ -249,7 +249,7 @@ func TestDamagedDisk(t *testing.T) {
 	uefi := node("two", 2)
 	uefi.Disk.Firmware = site.UEFI
 	if err := e.Create(t.Context(), uefi); err != nil &&
-		(problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "ovmf")) {
+		(problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "ovmf")) {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,30 +12,30 @@ import (
 // operations would wait for ever. So Orrery's guests omit no kicks, and kick once when they resume.
 
 // A resumed guest is asked for a kick up to stirs times, because the first may be lost, too. Each
-// time it has stirTimeout. If a guest does not kick at all, it is stuck for another reason.
+// time it has kickTimeout. If a guest does not kick at all, it is stuck for another reason.
 const (
-	stirs       = 3
-	stirTimeout = time.Second
+	maxKickTries = 3
+	kickTimeout  = time.Second
 )
 
-// stir makes the guest of a resumed machine kick.
-func (g *guests) stir(ctx context.Context, m machine) {
+// ensureKick makes the guest of a resumed machine kick.
+func (g *guests) ensureKick(ctx context.Context, m machine) {
 	if m.HasDisk() {
 		return // it has no virtiofsd
 	}
-	for range stirs {
-		if g.kick(context.WithoutCancel(ctx), m) == nil {
+	for range maxKickTries {
+		if g.requestKick(context.WithoutCancel(ctx), m) == nil {
 			return
 		}
 	}
 }
 
-func (g *guests) kick(ctx context.Context, m machine) error {
-	ctx, cancel := context.WithTimeout(ctx, stirTimeout)
+func (g *guests) requestKick(ctx context.Context, m machine) error {
+	ctx, cancel := context.WithTimeout(ctx, kickTimeout)
 	defer cancel()
-	agent, err := g.agents.Of(ctx, m.Ref)
+	agent, err := g.agents.Connect(ctx, m.Ref)
 	if err != nil {
 		return err
 	}
-	return agent.Stir(ctx)
+	return agent.WakeFileServer(ctx)
 }

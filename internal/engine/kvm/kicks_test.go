@@ -34,14 +34,14 @@ func TestKicks(t *testing.T) {
 			}
 			return `"return":[]`, "", false
 		})
-		q, err := qmp.Dial(t.Context(), filepath.Join(run, monitor))
+		q, err := qmp.Dial(t.Context(), filepath.Join(run, monitorSocket))
 		must(t, err)
 		defer q.Close()
 		traits, err := likeness.Of(t.Context(), q)
 		must(t, err)
 		line := &argv.Machine{Node: &spec.Node{}, Boot: &kernel.Boot{}}
-		must(t, traits.Take(line))
-		args, _, err := line.Line()
+		must(t, traits.Apply(line))
+		args, _, err := line.CommandLine()
 		must(t, err)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, want) }) {
 			t.Errorf("event_idx=%s: %q", spares, args)

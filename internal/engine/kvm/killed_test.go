@@ -18,7 +18,7 @@ import (
 )
 
 // TestRestless is the program that TestKilledRemount kills.
-func TestRestless(t *testing.T) { enginetest.Restless(t, newEngine(), testSite, choices()) }
+func TestRestless(t *testing.T) { enginetest.StressLoop(t, newEngine(), testSite, choices()) }
 
 // choices returns the sets of volumes that the machine gets in turn.
 func choices() [][]spec.Mount {
@@ -64,7 +64,7 @@ func (v *volumes) to(mounts []spec.Mount) {
 // honest checks that the record lists at least the volumes that are mounted.
 func (v *volumes) honest(when string) {
 	v.Helper()
-	v.WantNoted(v.T, when, v.n, kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in"))
+	v.WantRecorded(v.T, when, v.n, kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in"))
 }
 
 // points are the steps after which a change of volumes may be killed, each with what has been done
@@ -75,30 +75,30 @@ var points = []struct {
 }{
 	{"noted", func(*volumes, *remounting, []nodedir.Mount, []string) {}},
 	{"forgotten by the guest", func(v *volumes, s *remounting, _ []nodedir.Mount, doomed []string) {
-		must(v.T, s.forget(v.Context(), doomed))
+		must(v.T, s.unmountInGuest(v.Context(), doomed))
 	}},
 	{"half taken away", func(v *volumes, s *remounting, _ []nodedir.Mount, doomed []string) {
-		must(v.T, s.letGo(v.Context(), doomed[:1]))
+		must(v.T, s.unmount(v.Context(), doomed[:1]))
 	}},
 	{"taken away", func(v *volumes, s *remounting, _ []nodedir.Mount, doomed []string) {
-		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.unmount(v.Context(), doomed))
 	}},
 	{"half mounted", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
-		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.unmount(v.Context(), doomed))
 		must(v.T, s.mount(wanted[:1]))
 	}},
 	{"mounted", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
-		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.unmount(v.Context(), doomed))
 		must(v.T, s.mount(wanted))
 	}},
 	{"half found", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
-		must(v.T, s.letGo(v.Context(), doomed))
+		must(v.T, s.unmount(v.Context(), doomed))
 		must(v.T, s.mount(wanted))
-		must(v.T, s.find(v.Context(), []string{wanted[0].Path}))
+		must(v.T, s.findInGuest(v.Context(), []string{wanted[0].Path}))
 	}},
 	{"found", func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string) {
-		must(v.T, s.letGo(v.Context(), doomed))
-		must(v.T, s.supply(v.Context(), wanted))
+		must(v.T, s.unmount(v.Context(), doomed))
+		must(v.T, s.mountMissing(v.Context(), wanted))
 	}},
 }
 
@@ -113,7 +113,7 @@ func TestKilledRemount(t *testing.T) {
 	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
 	for _, m := range []spec.Mount{a, b, c} {
 		n.Mounts = []spec.Mount{m}
-		must(t, enginetest.Provide(g.Dirs, n))
+		must(t, enginetest.CreateVolumes(g.Dirs, n))
 		must(t, os.WriteFile(v.dir(m)+"/name", []byte(m.Volume), 0o644))
 	}
 	n.Mounts = []spec.Mount{a, c}
@@ -127,11 +127,11 @@ func TestKilledRemount(t *testing.T) {
 		r, err := v.m.Read()
 		must(t, err)
 		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, next...))) // what is removed, and what is added
-		s := &remounting{nodes: g.Nodes, m: v.m, agent: g.minder(v.m), ids: r.IDs(), sharer: v.m.sharer()}
+		s := &remounting{nodes: g.Nodes, m: v.m, agent: g.volumeAgent(v.m), ids: r.IDs(), sharer: v.m.virtiofsdPID()}
 		wanted := g.Volumes(n, next)
-		table, err := s.table()
+		table, err := s.volumeMounts()
 		must(t, err)
-		doomed, err := doomed(table, wanted)
+		doomed, err := mountsToRemove(table, wanted)
 		must(t, err)
 		p.do(v, s, wanted, doomed)
 		v.honest(p.name)
@@ -140,10 +140,10 @@ func TestKilledRemount(t *testing.T) {
 	t.Logf("%d changes of volumes, their looks and as many halves took %v", 2*len(points),
 		time.Since(begun).Round(time.Millisecond))
 	for i := range need.Kills(6, 40) {
-		enginetest.KillRestless(t, 1500*time.Millisecond)
+		enginetest.KillStressLoop(t, 1500*time.Millisecond)
 		v.honest(fmt.Sprintf("round %d", i))
 		v.to(choices()[rand.IntN(len(choices()))])
-		if v.m.still() {
+		if v.m.frozenOrHalted() {
 			t.Errorf("round %d: the machine stands still", i)
 		}
 	}

@@ -13,33 +13,33 @@ import (
 // for everything else.
 type Engine struct {
 	*nodedir.Nodes // stopped nodes
-	*programs      // engine.Trier
+	*programs      // engine.CapabilityProber
 	*guests        // host.Runner
-	views          // engine.Viewer, Consoled, Screened and Grouped
+	views          // engine.RootOpener, Consoled, Screened and Grouped
 	freezer        // engine.Freezer and Flusher
 	states         // engine.Renewer and Rememberer
 }
 
 var (
-	_ engine.Engine    = (*Engine)(nil)
-	_ engine.Glancer   = (*Engine)(nil)
-	_ engine.Keeper    = (*Engine)(nil)
-	_ engine.Idmapper  = (*Engine)(nil)
-	_ engine.Remounter = (*Engine)(nil)
-	_ engine.Injector  = (*Engine)(nil)
-	_ engine.Sweeper   = (*Engine)(nil)
-	_ engine.Freezer   = (*Engine)(nil)
-	_ engine.Flusher   = (*Engine)(nil)
-	_ engine.Layered   = (*Engine)(nil)
-	_ engine.Receiver  = (*Engine)(nil)
-	_ engine.Grouped   = (*Engine)(nil)
-	_ engine.Viewer    = (*Engine)(nil)
-	_ engine.Renewer   = (*Engine)(nil)
-	_ engine.Trier     = (*Engine)(nil)
-	_ engine.Consoled  = (*Engine)(nil)
-	_ engine.Screened  = (*Engine)(nil)
+	_ engine.Engine           = (*Engine)(nil)
+	_ engine.StateReader      = (*Engine)(nil)
+	_ engine.Replacer         = (*Engine)(nil)
+	_ engine.Idmapper         = (*Engine)(nil)
+	_ engine.Remounter        = (*Engine)(nil)
+	_ engine.Injector         = (*Engine)(nil)
+	_ engine.Sweeper          = (*Engine)(nil)
+	_ engine.Freezer          = (*Engine)(nil)
+	_ engine.Flusher          = (*Engine)(nil)
+	_ engine.Layered          = (*Engine)(nil)
+	_ engine.Receiver         = (*Engine)(nil)
+	_ engine.CgroupProvider   = (*Engine)(nil)
+	_ engine.RootOpener       = (*Engine)(nil)
+	_ engine.Renewer          = (*Engine)(nil)
+	_ engine.CapabilityProber = (*Engine)(nil)
+	_ engine.ConsoleProvider  = (*Engine)(nil)
+	_ engine.ScreenProvider   = (*Engine)(nil)
 
-	_ engine.Rememberer = (*Engine)(nil)
+	_ engine.MemorySaver = (*Engine)(nil)
 )
 
 // New returns the engine that stores its nodes in dirs and uses the layers in store.
@@ -56,7 +56,7 @@ const Name = "kvm"
 // machine is the virtual machine of one node.
 type machine struct {
 	vm.Machine
-	former process.Crew // the processes of the machine that this one replaces
+	former process.Set // the processes of the machine that this one replaces
 }
 
 func machineOf(nodes *nodedir.Nodes, ref engine.Ref) machine {

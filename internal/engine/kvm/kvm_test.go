@@ -19,7 +19,7 @@ const testSite = "it-kvm"
 // ground is an engine with layers and bridges for its nodes.
 type ground struct {
 	provisioned
-	enginetest.Ground
+	enginetest.Env
 }
 
 func newEngine() *Engine { return New(enginetest.DirsOf(Name), image.Open(need.State())) }
@@ -30,8 +30,8 @@ func newGround(t *testing.T) ground {
 	need.Guest(t)
 	e := newEngine()
 	enginetest.Clean(t, e, e.Dirs)
-	g := ground{provisioned{e}, enginetest.NewGround(t, e.Nodes, testSite, "10.99.216.")}
-	g.Boots(t)
+	g := ground{provisioned{e}, enginetest.NewEnv(t, e.Nodes, testSite, "10.99.216.")}
+	g.BuildKernel(t)
 	return g
 }
 
@@ -60,7 +60,7 @@ func TestEngine(t *testing.T) {
 	g := newGround(t)
 	f := g.Fixture(g.provisioned)
 	f.Within, f.Reboot = 6*time.Minute, g.reboot
-	g.Routed(t, "10.99.218.", &f)
+	g.AllowRouted(t, "10.99.218.", &f)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 }
 
@@ -79,14 +79,14 @@ func (p provisioned) Create(ctx context.Context, n *spec.Node) error {
 }
 
 func (p provisioned) Start(ctx context.Context, ref engine.Ref) error {
-	if err := enginetest.ProvideAll(p.Nodes, ref); err != nil {
+	if err := enginetest.CreateRecordedVolumes(p.Nodes, ref); err != nil {
 		return err
 	}
 	return p.Engine.Start(ctx, ref)
 }
 
 func (p provisioned) Remount(ctx context.Context, n *spec.Node) error {
-	if err := enginetest.Provide(p.Dirs, n); err != nil {
+	if err := enginetest.CreateVolumes(p.Dirs, n); err != nil {
 		return err
 	}
 	return p.Engine.Remount(ctx, n)

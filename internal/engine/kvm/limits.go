@@ -19,10 +19,10 @@ const (
 	overheadThreads = 1024
 )
 
-// bounds returns the limits that the host's kernel enforces on all processes of a node: for one
+// hostLimits returns the limits that the host's kernel enforces on all processes of a node: for one
 // machine, or for two during a takeover. If the memory is on one NUMA node, the machine runs on the
 // processors of that NUMA node.
-func bounds(n *spec.Node, machines int) site.Limits {
+func hostLimits(n *spec.Node, machines int) site.Limits {
 	memory := n.GuestMemory()
 	overhead := overheadBytes + memory/overheadShare + overheadDiskBytes*int64(len(n.VM.Drives()))
 	l := site.Limits{
@@ -41,10 +41,10 @@ func bounds(n *spec.Node, machines int) site.Limits {
 	return l
 }
 
-// limit sets the limits of a node's machines before any of their programs is started.
-func limit(m machine, n *spec.Node, machines int) error {
-	if err := m.Group().Make(); err != nil {
+// applyLimits sets the limits of a node's machines before any of their programs is started.
+func applyLimits(m machine, n *spec.Node, machines int) error {
+	if err := m.Group().Create(); err != nil {
 		return err
 	}
-	return m.Group().Limit(n.Name, bounds(n, machines))
+	return m.Group().SetLimits(n.Name, hostLimits(n, machines))
 }

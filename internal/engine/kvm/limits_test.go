@@ -27,18 +27,18 @@ func TestBounds(t *testing.T) {
 	}
 	n := &spec.Node{Limits: site.Limits{Cpus: 1, Memory: 1 << 30}, VM: site.VM{Numa: &nodes[0].ID}}
 	want := site.Limits{Cpus: 1, Pin: nodes[0].Online, Memory: 2<<30 + 64<<20, Pids: 1025}
-	if got := bounds(n, 1); got != want {
+	if got := hostLimits(n, 1); got != want {
 		t.Errorf("%+v", got)
 	}
-	if got := bounds(n, 2); got.Memory != 2*want.Memory || got.Pids != 2*want.Pids || got.Cpus != 1 {
+	if got := hostLimits(n, 2); got.Memory != 2*want.Memory || got.Pids != 2*want.Pids || got.Cpus != 1 {
 		t.Errorf("of two machines: %+v", got)
 	}
 	n.Limits.Pin = "0"
-	if got := bounds(n, 1); got.Pin != "0" {
+	if got := hostLimits(n, 1); got.Pin != "0" {
 		t.Errorf("%+v", got)
 	}
 	n.VM.Numa, n.Limits.Pin = nil, ""
-	if got := bounds(n, 1); got.Pin != "" {
+	if got := hostLimits(n, 1); got.Pin != "" {
 		t.Errorf("%+v", got)
 	}
 	const fileBytes = 4500 // measured: 20,000 files cost 90 MB, half of it in the kernel
@@ -53,27 +53,27 @@ func (g ground) bounded(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
 	m := g.machine(ref)
-	if held, ok := m.Group().Holds(bounds(n, 1)); !ok {
+	if held, ok := m.Group().InForce(hostLimits(n, 1)); !ok {
 		t.Errorf("its limits are %+v", held)
 	}
 	look := exec.Command("head", "-c1", "/dev/zero")
-	must(t, host.Apart(func() error { return m.Group().Start(look) }))
+	must(t, host.OnLockedThread(func() error { return m.Group().Start(look) }))
 	if look.Wait() == nil {
 		t.Error("its programs may open devices of the host")
 	}
 	var files unix.Rlimit
-	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, nil, &files))
+	must(t, unix.Prlimit(m.virtiofsdPID(), unix.RLIMIT_NOFILE, nil, &files))
 	if files.Max > confine.MaxFiles {
 		t.Errorf("virtiofsd may have %d files open", files.Max)
 	}
-	open, err := os.ReadDir(process.Host.File(m.sharer(), "fd"))
+	open, err := os.ReadDir(process.Host.File(m.virtiofsdPID(), "fd"))
 	must(t, err)
 	few := unix.Rlimit{Cur: uint64(len(open)) + 100, Max: files.Max}
-	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, &few, nil))
+	must(t, unix.Prlimit(m.virtiofsdPID(), unix.RLIMIT_NOFILE, &few, nil))
 	said := g.says(t, ref, "sh", "-c",
 		`mkdir /root/new; cd /root/new; i=0; while [ $i -lt 300 ]; do true >$i || break; i=$((i+1)); done 2>&1
 		i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo 2 >/proc/sys/vm/drop_caches; true >again && echo again && break; sleep 0.5; done`) // forgetting takes a while
-	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, &files, nil))
+	must(t, unix.Prlimit(m.virtiofsdPID(), unix.RLIMIT_NOFILE, &files, nil))
 	if !strings.Contains(said, "oo many open files") || !strings.HasSuffix(said, "again") {
 		t.Errorf("a guest with too many files: %s", said)
 	}

@@ -14,11 +14,11 @@ import (
 // List returns the nodes of a site. It starts no process and asks no guest, so it costs little more
 // than reading the nodes' files. It only asks QEMU whether the machine is stopped.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
-	return e.Observe(site, e.look)
+	return e.Observe(site, e.observeNode)
 }
 
-// Glance sets the state of a node.
-func (e *Engine) Glance(n *observe.Node) {
+// ReadState sets the state of a node.
+func (e *Engine) ReadState(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	pid, shared := m.programs()
 	if pid == 0 {
@@ -26,39 +26,39 @@ func (e *Engine) Glance(n *observe.Node) {
 		return
 	}
 	n.State, n.Rootless = observe.Running, !shared && !m.HasDisk()
-	if m.still() {
+	if m.frozenOrHalted() {
 		n.State = observe.Frozen
 	}
 	if n.State != observe.Running {
 		return
 	}
 	switch m.runState(context.Background()) {
-	case qmp.Starved:
+	case qmp.IOError:
 		n.State, n.Starved = observe.Frozen, true
 	case qmp.Panicked:
-		n.State, n.Panic = observe.Frozen, serial{m}.panic()
+		n.State, n.Panic = observe.Frozen, serial{m}.panicOutput()
 	}
 }
 
-// look sets the state of a node and, if it runs, the actual state of its links and limits.
-func (e *Engine) look(n *observe.Node) {
-	if e.Glance(n); !n.Runs() {
+// observeNode sets the state of a node and, if it runs, the actual state of its links and limits.
+func (e *Engine) observeNode(n *observe.Node) {
+	if e.ReadState(n); !n.Runs() {
 		return
 	}
 	m := e.machine(engine.RefOf(&n.Node))
-	_, err := os.Lstat(m.served())
+	_, err := os.Lstat(m.vhostFile())
 	n.VHost = err == nil
 	n.Outdated = outdated(m.processes())
 	for i := range n.NICs {
 		if slices.Contains(n.Doubt, n.NICs[i].Network) {
 			continue
 		}
-		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
+		n.NICs[i].Bridge = ends.BridgeOfNIC(n.NICs[i], n.KindOf(n.NICs[i]))
 		if n.NICs[i].Bridge == "" && !ends.Exists(n.NICs[i].HostEnd) {
 			n.Unlinked = append(n.Unlinked, n.NICs[i].Network)
 		}
 	}
-	if held, ok := m.Group().Holds(bounds(&n.Node, 1)); !ok {
+	if held, ok := m.Group().InForce(hostLimits(&n.Node, 1)); !ok {
 		n.Limits.Cpus, n.Limits.Pin = held.Cpus, held.Pin // another process has changed the limits
 	}
 }

@@ -30,12 +30,12 @@ type logins struct {
 	to    vm.Connections[*login.Client]
 }
 
-// visit returns the SSH connection to a running node that boots a foreign disk.
-func (l *logins) visit(ctx context.Context, m machine) (host.Runner, error) {
+// connect returns the SSH connection to a running node that boots a foreign disk.
+func (l *logins) connect(ctx context.Context, m machine) (host.Runner, error) {
 	if !m.running() {
 		return nil, engine.NotRunning(m.Ref)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, letting, errors.New("its SSH server does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, errors.New("its SSH server does not answer"))
 	defer cancel()
 	c, err := l.login(ctx, m)
 	if err != nil {
@@ -44,49 +44,49 @@ func (l *logins) visit(ctx context.Context, m machine) (host.Runner, error) {
 	return c, nil
 }
 
-// letting limits how long the SSH server of a running guest may take to accept a login. The guest
+// loginTimeout limits how long the SSH server of a running guest may take to accept a login. The guest
 // may be rebooting.
-const letting = 3 * time.Minute
+const loginTimeout = 3 * time.Minute
 
 // login returns the connection to a machine, which may still be booting.
 func (l *logins) login(ctx context.Context, m machine) (*login.Client, error) {
-	return l.to.To(ctx, m.Ref, func(ctx context.Context) (*login.Client, error) {
+	return l.to.Get(ctx, m.Ref, func(ctx context.Context) (*login.Client, error) {
 		door, err := l.door(m)
 		if err != nil {
 			return nil, err
 		}
-		return door.Knock(ctx)
+		return door.ConnectWhenReady(ctx)
 	})
 }
 
 // door returns how to log in to a machine: through the network namespace of its QEMU, which no
 // other process is in.
-func (l *logins) door(m machine) (login.Door, error) {
+func (l *logins) door(m machine) (login.Server, error) {
 	r, err := l.nodes.Record(m.Ref)
 	if err != nil {
-		return login.Door{}, err
+		return login.Server{}, err
 	}
 	if r.Disk.Guest == site.NoGuest {
-		return login.Door{}, problem.New(problem.Unable,
+		return login.Server{}, problem.New(problem.Unable,
 			"node %s: nothing is known of the system on its disk, so no command can be run in it", r.Name).At(r.Site).
 			Try(`if it sets itself up by cloud-init, take guest = "none" out of its image`)
 	}
 	k, err := keysOf(l.nodes.Dirs, r)
 	if err != nil {
-		return login.Door{}, err
+		return login.Server{}, err
 	}
-	dial := func(ctx context.Context) (net.Conn, error) { return dialIn(ctx, m.qemu()) }
-	return login.Door{Place: r.Name, Dial: dial, User: r.Disk.Login, Key: k.Key, Host: k.Host}, nil
+	dial := func(ctx context.Context) (net.Conn, error) { return dialForwardedPort(ctx, m.qemu()) }
+	return login.Server{Place: r.Name, Dial: dial, User: r.Disk.Login, Key: k.Key, Host: k.Host}, nil
 }
 
-// dialIn connects to the port that a QEMU forwards to the SSH server of its guest.
-func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
+// dialForwardedPort connects to the port that a QEMU forwards to the SSH server of its guest.
+func dialForwardedPort(ctx context.Context, qemu int) (conn net.Conn, err error) {
 	space, err := os.Open(process.Host.File(qemu, "ns/net"))
 	if err != nil {
 		return nil, err
 	}
 	defer space.Close()
-	err = host.InNetwork(space, func() error {
+	err = host.InNetNS(space, func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err
@@ -102,15 +102,15 @@ func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// settingUp limits how long a guest that sets itself up may take until its SSH server accepts a
+// firstBootTimeout limits how long a guest that sets itself up may take until its SSH server accepts a
 // login. In emulation it may take emulated times as long.
-const settingUp = 5 * time.Minute
+const firstBootTimeout = 5 * time.Minute
 
 // await waits until the guest accepts a login.
 func (l *logins) await(ctx context.Context, m machine, accel string) error {
-	timeout := settingUp
+	timeout := firstBootTimeout
 	if accel != observe.KVM {
-		timeout *= emulated
+		timeout *= emulationFactor
 	}
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -144,11 +144,11 @@ type keyring struct {
 // accepts them, too.
 func keysOf(dirs host.Dirs, r *nodedir.Record) (*keyring, error) {
 	dir := filepath.Join(dirs.Keys(r.Site), r.Name)
-	mine, _, err := login.KeyAt(filepath.Join(dir, "login_ed25519_key"), "orrery")
+	mine, _, err := login.LoadOrCreateKey(filepath.Join(dir, "login_ed25519_key"), "orrery")
 	if err != nil {
 		return nil, err
 	}
-	its, private, err := login.KeyAt(filepath.Join(dir, "ssh_host_ed25519_key"), r.Name)
+	its, private, err := login.LoadOrCreateKey(filepath.Join(dir, "ssh_host_ed25519_key"), r.Name)
 	if err != nil {
 		return nil, err
 	}

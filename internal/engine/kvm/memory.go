@@ -25,26 +25,26 @@ type states struct {
 	guests   *guests
 }
 
-// Remember saves the state of a frozen machine. QEMU must run for that, so the machine is thawed,
+// SaveMemory saves the state of a frozen machine. QEMU must run for that, so the machine is thawed,
 // and only its processors stay stopped until Thaw.
-func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error {
+func (s states) SaveMemory(ctx context.Context, ref engine.Ref, file string) error {
 	m := machineOf(s.guests.nodes, ref)
 	r, err := s.guests.nodes.Record(ref)
 	if err != nil {
 		return err
 	}
-	if err := s.movable(ctx, r); err != nil {
+	if err := s.checkMovable(ctx, r); err != nil {
 		return err
 	}
-	if err := m.halt(ctx, func(q *qmp.Client) error { return remember(ctx, q, r, file) }); err != nil {
+	if err := m.whileHalted(ctx, func(q *qmp.Client) error { return writeState(ctx, q, r, file) }); err != nil {
 		return m.MemoryProblem(err)
 	}
 	return nil
 }
 
-// remember writes the state that QEMU sends. It returns an error if that is more than the machine's
+// writeState writes the state that QEMU sends. It returns an error if that is more than the machine's
 // state can be.
-func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
+func writeState(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
 	traits, err := likeness.Of(ctx, q)
 	if err != nil {
 		return err
@@ -81,9 +81,9 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	return errors.Join(err, <-copied)
 }
 
-// Recall makes the next start of a node resume from a state, or boot if file is "".
-func (s states) Recall(ref engine.Ref, file string) error {
-	return machineOf(s.guests.nodes, ref).Recall(file)
+// ResumeFrom makes the next start of a node resume from a state, or boot if file is "".
+func (s states) ResumeFrom(ref engine.Ref, file string) error {
+	return machineOf(s.guests.nodes, ref).ResumeFrom(file)
 }
 
 // A state is the saved memory of a machine, which another machine loads.
@@ -92,10 +92,10 @@ type state struct {
 	file *os.File
 }
 
-// recall opens the state from which the machine will resume, and adapts the new machine to the
+// openState opens the state from which the machine will resume, and adapts the new machine to the
 // saved one. It removes the file, so a state is used once. If there is no file, the state is nil
 // and the machine boots.
-func (l *launch) recall() (s *state, err error) {
+func (l *launch) openState() (s *state, err error) {
 	f, err := os.Open(l.m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -116,11 +116,11 @@ func (l *launch) recall() (s *state, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var traits likeness.Likeness
+	var traits likeness.Traits
 	if err := json.Unmarshal(first, &traits); err != nil {
 		return nil, err
 	}
-	return s, traits.Take(l.line)
+	return s, traits.Apply(l.line)
 }
 
 func (s *state) close() {
@@ -129,12 +129,12 @@ func (s *state) close() {
 	}
 }
 
-// into loads the state into a machine that was started for it, and lets the machine continue.
-func (s *state) into(ctx context.Context, m machine) error {
+// load loads the state into a machine that was started for it, and lets the machine continue.
+func (s *state) load(ctx context.Context, m machine) error {
 	if s == nil {
 		return nil
 	}
-	return m.ask(ctx, func(q *qmp.Client) error {
+	return m.withMonitor(ctx, func(q *qmp.Client) error {
 		from, to, err := os.Pipe()
 		if err != nil {
 			return err
@@ -154,10 +154,10 @@ func (s *state) into(ctx context.Context, m machine) error {
 			if err != nil {
 				return fmt.Errorf("QEMU does not take the state: %w", err)
 			}
-			if status != qmp.Awaits {
+			if status != qmp.Receiving {
 				break
 			}
-			if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+			if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
 				return err
 			}
 		}

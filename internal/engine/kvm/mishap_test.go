@@ -88,11 +88,11 @@ func TestMishaps(t *testing.T) {
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/sbin/init", Content: []byte("no program"), Mode: 0o755}))
 	begun := time.Now()
 	err := g.Start(t.Context(), ref)
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "console") ||
+	if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "console") ||
 		!strings.Contains(err.Error(), "/sbin/init") {
 		t.Errorf("a guest without an init: %v", err)
 	}
-	if time.Since(begun) > booting*emulated {
+	if time.Since(begun) > agentTimeout*emulationFactor {
 		t.Error("it was waited for")
 	}
 	if g.state(t, ref) != observe.Stopped {
@@ -115,7 +115,7 @@ func TestMishaps(t *testing.T) {
 		}
 		ended := func(n observe.Node) bool { return n.State == observe.Stopped }
 		if comm == shareComm {
-			ended = func(n observe.Node) bool { return n.State == observe.Running && n.Rootless && n.Ruined() != "" }
+			ended = func(n observe.Node) bool { return n.State == observe.Running && n.Rootless && n.RestartReason() != "" }
 		}
 		for begun := time.Now(); !ended(g.sees(t, ref)); time.Sleep(20 * time.Millisecond) {
 			if time.Since(begun) > time.Minute {
@@ -142,16 +142,16 @@ func TestMishaps(t *testing.T) {
 	g.short(t, ref)
 
 	// Without the process that records its console, the guest continues and can still print.
-	must(t, unix.Kill(recorder.Of(m.Group()), unix.SIGKILL))
+	must(t, unix.Kill(recorder.Find(m.Group()), unix.SIGKILL))
 	if got := g.says(t, ref, "sh", "-c", "head -c 100000 /dev/zero >/dev/console && echo printed"); got != "printed" {
 		t.Errorf("nobody records, and a command says %q", got)
 	}
 
 	// The next run ends a machine whose starter was killed, and also one whose stopper was killed.
-	must(t, os.WriteFile(m.Starting(), nil, 0o600))
+	must(t, os.WriteFile(m.StartingFile(), nil, 0o600))
 	must(t, g.Sweep(t.Context(), testSite))
 	gone(t, m)
-	if _, err := os.Stat(m.Starting()); err == nil || g.state(t, ref) != observe.Stopped {
+	if _, err := os.Stat(m.StartingFile()); err == nil || g.state(t, ref) != observe.Stopped {
 		t.Errorf("after a start that was cut short it is %s, and the mark is there: %v", g.state(t, ref), err == nil)
 	}
 	must(t, g.Start(t.Context(), ref))
@@ -159,13 +159,13 @@ func TestMishaps(t *testing.T) {
 	if g.state(t, ref) != observe.Frozen {
 		t.Errorf("it is %s, not frozen", g.state(t, ref))
 	}
-	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
+	must(t, os.WriteFile(m.StoppingFile(), nil, 0o600))
 	must(t, g.Sweep(t.Context(), testSite))
 	gone(t, m)
 	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
 		t.Errorf("of its console is kept %q, %v", text, err)
 	}
-	for _, path := range []string{m.Stopping(), m.Freezing(), m.Run, "/sys/class/net/" + n.NICs[0].HostEnd} {
+	for _, path := range []string{m.StoppingFile(), m.FreezingFile(), m.Run, "/sys/class/net/" + n.NICs[0].HostEnd} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}

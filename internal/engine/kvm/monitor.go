@@ -10,17 +10,17 @@ import (
 
 // The names of the sockets of QEMU's monitor and of the guest's serial port.
 const (
-	monitor       = "monitor.sock"
+	monitorSocket = "monitor.sock"
 	consoleSocket = "console.sock"
 )
 
 // monitor connects to the monitor of a machine.
 func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
-	return qmp.Dial(ctx, filepath.Join(m.Run, monitor))
+	return qmp.Dial(ctx, filepath.Join(m.Run, monitorSocket))
 }
 
-// ask calls do with a connection to the monitor of a machine.
-func (m machine) ask(ctx context.Context, do func(*qmp.Client) error) error {
+// withMonitor calls do with a connection to the monitor of a machine.
+func (m machine) withMonitor(ctx context.Context, do func(*qmp.Client) error) error {
 	q, err := m.monitor(ctx)
 	if err != nil {
 		return err
@@ -29,30 +29,30 @@ func (m machine) ask(ctx context.Context, do func(*qmp.Client) error) error {
 	return do(q)
 }
 
-// order sends the monitor a command without arguments.
-func (m machine) order(ctx context.Context, command string) error {
-	return m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, command, nil, nil) })
+// command sends the monitor a command without arguments.
+func (m machine) command(ctx context.Context, command string) error {
+	return m.withMonitor(ctx, func(q *qmp.Client) error { return q.Do(ctx, command, nil, nil) })
 }
 
-// glancing limits how long runState waits for the monitor.
-const glancing = time.Second
+// runStateTimeout limits how long runState waits for the monitor.
+const runStateTimeout = time.Second
 
 // runState returns the status of a machine from QEMU (query-status), or "" if QEMU does not answer.
 func (m machine) runState(ctx context.Context) (state string) {
-	ctx, cancel := context.WithTimeout(ctx, glancing)
+	ctx, cancel := context.WithTimeout(ctx, runStateTimeout)
 	defer cancel()
-	_ = m.ask(ctx, func(q *qmp.Client) (err error) { // QEMU may be busy, or have just ended
+	_ = m.withMonitor(ctx, func(q *qmp.Client) (err error) { // QEMU may be busy, or have just ended
 		state, err = q.Status(ctx)
 		return err
 	})
 	return state
 }
 
-// feed lets a machine continue that stopped because its host had no room. QEMU then repeats the
+// resumeStarved lets a machine continue that stopped because its host had no room. QEMU then repeats the
 // guest's failed writes.
-func (m machine) feed(ctx context.Context) error {
-	if m.runState(ctx) != qmp.Starved {
+func (m machine) resumeStarved(ctx context.Context) error {
+	if m.runState(ctx) != qmp.IOError {
 		return nil
 	}
-	return m.order(ctx, "cont")
+	return m.command(ctx, "cont")
 }

@@ -17,7 +17,7 @@ func serveMonitor(t *testing.T, run string,
 	answer func(command string, of map[string]any) (says, events string, ends bool)) {
 	t.Helper()
 	must(t, os.MkdirAll(run, 0o700))
-	l, err := net.Listen("unix", filepath.Join(run, monitor))
+	l, err := net.Listen("unix", filepath.Join(run, monitorSocket))
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {

@@ -13,14 +13,14 @@ import (
 // maxNamed limits how many open files below a volume a message names.
 const maxNamed = 3
 
-// opened returns, for a message, the files that virtiofsd has open below a mount of the node's
+// openFilesBelow returns, for a message, the files that virtiofsd has open below a mount of the node's
 // root, or "" if none. The guest has chosen the names, so they are sanitized.
-func (s *remounting) opened(at string) string {
-	table, err := s.table()
+func (s *remounting) openFilesBelow(at string) string {
+	table, err := s.volumeMounts()
 	if err != nil {
 		return ""
 	}
-	i := slices.IndexFunc(table, func(m rootfs.Mounted) bool { return m.At == at })
+	i := slices.IndexFunc(table, func(m rootfs.MountInfo) bool { return m.At == at })
 	if i < 0 {
 		return ""
 	}

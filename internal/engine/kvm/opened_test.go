@@ -14,14 +14,14 @@ func TestOpened(t *testing.T) {
 		f, err := os.Open("/proc/self/" + name)
 		must(t, err)
 		defer f.Close() //nolint:errcheck // it was read
-		if got := s.opened("/proc"); !strings.Contains(got, "/"+name) && name != "limits" {
+		if got := s.openFilesBelow("/proc"); !strings.Contains(got, "/"+name) && name != "limits" {
 			t.Errorf("with %s open: %q", name, got)
 		}
 	}
-	if got := s.opened("/proc"); !strings.HasSuffix(got, " and more") {
+	if got := s.openFilesBelow("/proc"); !strings.HasSuffix(got, " and more") {
 		t.Errorf("of four: %q", got)
 	}
-	if got := s.opened("/nothing"); got != "" {
+	if got := s.openFilesBelow("/nothing"); got != "" {
 		t.Errorf("where nothing is mounted: %q", got)
 	}
 }

@@ -23,7 +23,7 @@ func TestPanic(t *testing.T) {
 	m := g.machine(ref)
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Start(t.Context(), ref))
-	filler := fmt.Sprintf("head -c %d /dev/zero | tr '\\0' . | fold >/dev/console; ", record.Most+record.Most/2)
+	filler := fmt.Sprintf("head -c %d /dev/zero | tr '\\0' . | fold >/dev/console; ", record.MaxBytes+record.MaxBytes/2)
 	must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{
 		"sh", "-c", filler + "setsid sh -c 'sleep 2; echo c >/proc/sysrq-trigger' </dev/null >/dev/null 2>&1 &",
 	}}))
@@ -50,7 +50,7 @@ func TestPanic(t *testing.T) {
 	must(t, g.Stop(ctx, ref))
 	must(t, ctx.Err())
 	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Kernel panic") ||
-		len(text) < record.Most/2 {
+		len(text) < record.MaxBytes/2 {
 		t.Errorf("%d bytes of its console are kept: %v", len(text), err)
 	}
 	must(t, g.Start(t.Context(), ref))

@@ -23,7 +23,7 @@ type replugging struct {
 // replug changes the disks of a running machine. If a step fails, earlier steps stay done and later
 // ones are not tried.
 func replug(ctx context.Context, g *guests, old *nodedir.Record, vm site.VM) error {
-	change, live := old.VM.Replug(vm)
+	change, live := old.VM.DiskChange(vm)
 	if !live {
 		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", old.Name).At(old.Site).
 			Try("plan again")
@@ -32,15 +32,15 @@ func replug(ctx context.Context, g *guests, old *nodedir.Record, vm site.VM) err
 		return nil
 	}
 	m := machineOf(g.nodes, engine.RefOf(&old.Node))
-	return m.ask(ctx, func(q *qmp.Client) error {
-		if err := g.agents.Unused(ctx, m.Machine, change.Out); err != nil {
+	return m.withMonitor(ctx, func(q *qmp.Client) error {
+		if err := g.agents.CheckUnused(ctx, m.Machine, change.Out); err != nil {
 			return err
 		}
 		return (&replugging{m, q, old}).do(ctx, change)
 	})
 }
 
-func (p *replugging) do(ctx context.Context, change site.Replug) error {
+func (p *replugging) do(ctx context.Context, change site.DiskChange) error {
 	for _, d := range change.Out {
 		if err := p.unplug(ctx, d); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (p *replugging) do(ctx context.Context, change site.Replug) error {
 // that plugged it may have been killed before it recorded that.
 func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 	m := p.m
-	at, plugged, err := slot.Free(ctx, p.q, argv.DriveID(drive))
+	at, plugged, err := slot.FindFree(ctx, p.q, argv.DriveID(drive))
 	if err != nil || plugged {
 		return err
 	}
@@ -86,20 +86,20 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 		return err
 	}
 	defer f.Close()
-	if err := slot.PlugDrive(ctx, p.q, drive, f, at); err != nil {
+	if err := slot.AddDrive(ctx, p.q, drive, f, at); err != nil {
 		err = m.DiskProblem(drive, "cannot be plugged", err)
-		return errors.Join(err, slot.DropDrive(context.WithoutCancel(ctx), p.q, drive))
+		return errors.Join(err, slot.RemoveDriveBackend(context.WithoutCancel(ctx), p.q, drive))
 	}
 	return nil
 }
 
 // unplug removes a disk from a running machine after asking the guest to release it.
 func (p *replugging) unplug(ctx context.Context, drive site.Drive) error {
-	if err := slot.LetGo(ctx, p.q, argv.DriveID(drive)); err != nil {
+	if err := slot.Unplug(ctx, p.q, argv.DriveID(drive)); err != nil {
 		return p.m.DiskProblem(drive, "cannot be unplugged", err).
 			Try("let the guest unmount it and run the same command again, or orrery restart %s", p.m.Ref.Name)
 	}
-	if err := slot.DropDrive(ctx, p.q, drive); err != nil {
+	if err := slot.RemoveDriveBackend(ctx, p.q, drive); err != nil {
 		return p.m.DiskProblem(drive, "stays with the machine", err)
 	}
 	return nil

@@ -56,7 +56,7 @@ func (m machine) programs() (pid int, shared bool) {
 
 // awaitOff waits until the machine has ended.
 func (m machine) awaitOff(ctx context.Context) error {
-	held, err := process.Hold(m.qemu())
+	held, err := process.Open(m.qemu())
 	if err != nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (m machine) awaitOff(ctx context.Context) error {
 	if !m.running() {
 		return nil
 	}
-	return held.UntilEnded(ctx, func(int) error { return nil })
+	return held.RetryUntilEnded(ctx, func(int) error { return nil })
 }
 
 // outdated returns the programs of a running machine that have been replaced by other versions on
@@ -74,15 +74,15 @@ func outdated(pids []int) (names []string) {
 		comm string
 		find func() (string, error)
 	}{{qemuComm, qemu.System}, {shareComm, qemu.Virtiofsd}} {
-		if path, err := p.find(); err == nil && !run(pids, p.comm, path) {
+		if path, err := p.find(); err == nil && !runCurrent(pids, p.comm, path) {
 			names = append(names, filepath.Base(path))
 		}
 	}
 	return names
 }
 
-// run reports whether those of the processes called comm run the program file as it is now.
-func run(pids []int, comm, program string) bool {
+// runCurrent reports whether those of the processes called comm run the program file as it is now.
+func runCurrent(pids []int, comm, program string) bool {
 	info, err := os.Stat(program)
 	for _, pid := range pids {
 		name, _ := os.ReadFile(process.Host.File(pid, "comm"))

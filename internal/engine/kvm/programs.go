@@ -24,24 +24,24 @@ func programsOf(dirs host.Dirs) *programs {
 // Capabilities returns what machines can do on this host, if they can run.
 func (p *programs) Capabilities() observe.Capabilities {
 	caps := capable
-	if lack := qemu.Lacks(); lack != nil {
-		caps.Unable = vm.LackOf(lack)
+	if lack := qemu.CheckRequirements(); lack != nil {
+		caps.Unable = vm.AsLack(lack)
 	}
 	return caps
 }
 
 var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true, Move: true}
 
-// Try returns the Capabilities with the accelerator and the processor models, and whether QEMU is
+// ProbeCapabilities returns the Capabilities with the accelerator and the processor models, and whether QEMU is
 // too old.
-func (p *programs) Try(ctx context.Context) observe.Capabilities {
+func (p *programs) ProbeCapabilities(ctx context.Context) observe.Capabilities {
 	caps := capable
-	if lack := p.versions.Lacks(ctx); lack != nil {
-		caps.Unable = vm.LackOf(lack)
+	if lack := p.versions.CheckRequirements(ctx); lack != nil {
+		caps.Unable = vm.AsLack(lack)
 		return caps
 	}
-	if lack := p.versions.Stuck(ctx); lack != nil {
-		caps.Stuck = vm.LackOf(lack)
+	if lack := p.versions.CheckMigration(ctx); lack != nil {
+		caps.Stuck = vm.AsLack(lack)
 	}
 	caps.Accel, _ = p.accel()
 	caps.Models = p.versions.Models(ctx)

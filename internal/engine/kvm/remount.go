@@ -33,13 +33,13 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return err
 	}
 	if r.VM.Disk != "" {
-		return stays(r, n)
+		return checkUnchanged(r, n)
 	}
-	s := &remounting{nodes: e.Nodes, m: m, agent: e.minder(m), ids: r.IDs(), sharer: m.sharer()}
+	s := &remounting{nodes: e.Nodes, m: m, agent: e.volumeAgent(m), ids: r.IDs(), sharer: m.virtiofsdPID()}
 	if s.sharer == 0 {
 		return engine.NotRunning(m.Ref)
 	}
-	if m.still() {
+	if m.frozenOrHalted() {
 		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).
 			Try("orrery start %s", n.Name)
 	}
@@ -51,12 +51,12 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := m.WriteMounts(r, append(rest, n.Mounts...)); err != nil {
 		return err
 	}
-	before, err := s.standing(r)
+	before, err := s.mountedVolumes(r)
 	if err != nil {
 		return err
 	}
-	if err := s.to(ctx, e.Volumes(n, n.Mounts)); err != nil {
-		back := s.to(context.WithoutCancel(ctx), before)
+	if err := s.apply(ctx, e.Volumes(n, n.Mounts)); err != nil {
+		back := s.apply(context.WithoutCancel(ctx), before)
 		if back == nil {
 			back = m.WriteMounts(r, old)
 		}
@@ -65,9 +65,9 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	return m.WriteMounts(r, n.Mounts)
 }
 
-// stays returns a problem if the volumes of a running node with a root disk would change. Its guest
+// checkUnchanged returns a problem if the volumes of a running node with a root disk would change. Its guest
 // mounted them above that disk when it booted.
-func stays(r *nodedir.Record, n *spec.Node) error {
+func checkUnchanged(r *nodedir.Record, n *spec.Node) error {
 	if slices.Equal(r.Mounts, n.Mounts) {
 		return nil
 	}
@@ -80,20 +80,20 @@ func stays(r *nodedir.Record, n *spec.Node) error {
 type remounting struct {
 	nodes  *nodedir.Nodes
 	m      machine
-	agent  func(ctx context.Context) (minder, error) // connects to the guest's agent
+	agent  func(ctx context.Context) (volumeAgent, error) // connects to the guest's agent
 	ids    rootfs.IDs
 	sharer int // process id of virtiofsd
 }
 
-// standing returns the recorded volumes that virtiofsd sees.
-func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error) {
-	table, err := s.table()
+// mountedVolumes returns the recorded volumes that virtiofsd sees.
+func (s *remounting) mountedVolumes(r *nodedir.Record) (all []nodedir.Mount, err error) {
+	table, err := s.volumeMounts()
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range r.Mounts { // one by one, because a path may be recorded twice
 		for _, v := range s.nodes.Volumes(&r.Node, []spec.Mount{m}) {
-			shown, err := shows(table, v)
+			shown, err := isMounted(table, v)
 			if err != nil {
 				return nil, err
 			}
@@ -105,54 +105,55 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 	return all, nil
 }
 
-// table returns the volumes that are mounted in the root of the node.
-func (s *remounting) table() ([]rootfs.Mounted, error) {
+// volumeMounts returns the volumes that are mounted in the root of the node.
+func (s *remounting) volumeMounts() ([]rootfs.MountInfo, error) {
 	all, err := rootfs.MountsOf(strconv.Itoa(s.sharer))
-	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool {
-		return m.At == "/" || m.At == etc || m.At == "/"+vm.Hold
+	return slices.DeleteFunc(all, func(m rootfs.MountInfo) bool {
+		return m.At == "/" || m.At == etc || m.At == "/"+vm.DiskDir
 	}), err
 }
 
 // etc is the directory in a node that shows the host's files for it.
 const etc = "/etc/orrery"
 
-// shows reports whether a volume is mounted at its path.
-func shows(table []rootfs.Mounted, v nodedir.Mount) (bool, error) {
-	origins, err := rootfs.OriginsOf(v.Source)
+// isMounted reports whether a volume is mounted at its path.
+func isMounted(table []rootfs.MountInfo, v nodedir.Mount) (bool, error) {
+	origins, err := rootfs.MountSourcesOf(v.Source)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path && m.Origin == origins[0] }), nil
+	return slices.ContainsFunc(table, func(m rootfs.MountInfo) bool { return m.At == v.Path && m.Origin == origins[0] }),
+		nil
 }
 
-// to makes the wanted volumes, and no others, visible to the node.
-func (s *remounting) to(ctx context.Context, wanted []nodedir.Mount) error {
-	table, err := s.table()
+// apply makes the wanted volumes, and no others, visible to the node.
+func (s *remounting) apply(ctx context.Context, wanted []nodedir.Mount) error {
+	table, err := s.volumeMounts()
 	if err != nil {
 		return err
 	}
-	doomed, err := doomed(table, wanted)
+	doomed, err := mountsToRemove(table, wanted)
 	if err != nil {
 		return err
 	}
-	if err := s.letGo(ctx, doomed); err != nil {
+	if err := s.unmount(ctx, doomed); err != nil {
 		return err
 	}
-	return s.supply(ctx, slices.DeleteFunc(slices.Clone(wanted), func(v nodedir.Mount) bool {
+	return s.mountMissing(ctx, slices.DeleteFunc(slices.Clone(wanted), func(v nodedir.Mount) bool {
 		return !slices.Contains(doomed, v.Path) &&
-			slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path })
+			slices.ContainsFunc(table, func(m rootfs.MountInfo) bool { return m.At == v.Path })
 	}))
 }
 
-// doomed returns the mount points that must be unmounted, innermost first: mounts that are not
+// mountsToRemove returns the mount points that must be unmounted, innermost first: mounts that are not
 // wanted there, and what stands inside of what changes, which comes back.
-func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err error) {
+func mountsToRemove(table []rootfs.MountInfo, wanted []nodedir.Mount) (all []string, err error) {
 	var changed, kept []string
 	for _, v := range wanted {
-		shown, err := shows(table, v)
+		shown, err := isMounted(table, v)
 		if err != nil {
 			return nil, err
 		}
@@ -176,21 +177,21 @@ func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err e
 	return all, nil
 }
 
-// yielding limits how long virtiofsd may take to close what a guest has forgotten. The guest may
+// unmountTimeout limits how long virtiofsd may take to close what a guest has forgotten. The guest may
 // open it again, and then must forget it again.
-const yielding = 10 * time.Second
+const unmountTimeout = 10 * time.Second
 
-// letGo unmounts the doomed mounts: first in the guest, which reports what uses them, then on the
+// unmount unmounts the doomed mounts: first in the guest, which reports what uses them, then on the
 // host, which does not rely on the guest's answer.
-func (s *remounting) letGo(ctx context.Context, doomed []string) error {
+func (s *remounting) unmount(ctx context.Context, doomed []string) error {
 	if len(doomed) == 0 {
 		return nil
 	}
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if err := s.forget(ctx, doomed); err != nil {
+		if err := s.unmountInGuest(ctx, doomed); err != nil {
 			return err
 		}
-		err := rootfs.InSpace(s.sharer, func(func() ([]rootfs.Mounted, error)) error {
+		err := rootfs.InMountNamespace(s.sharer, func(func() ([]rootfs.MountInfo, error)) error {
 			for len(doomed) > 0 {
 				if err := unix.Unmount(doomed[0], unix.UMOUNT_NOFOLLOW); err != nil {
 					return &os.PathError{Op: "unmount", Path: doomed[0], Err: err}
@@ -205,8 +206,8 @@ func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 		case !errors.Is(err, unix.EBUSY):
 			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.Ref.Name).At(s.m.Ref.Site).
 				Because(err)
-		case time.Since(begun) > yielding:
-			if open := s.opened(doomed[0]); open != "" {
+		case time.Since(begun) > unmountTimeout:
+			if open := s.openFilesBelow(doomed[0]); open != "" {
 				err = fmt.Errorf("%w: virtiofsd has %s open", err, open)
 			}
 			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.Ref.Name,
@@ -219,8 +220,8 @@ func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 	}
 }
 
-// supply mounts volumes that the node lacks, outermost first, and lets the guest find them.
-func (s *remounting) supply(ctx context.Context, lacks []nodedir.Mount) error {
+// mountMissing mounts volumes that the node lacks, outermost first, and lets the guest find them.
+func (s *remounting) mountMissing(ctx context.Context, lacks []nodedir.Mount) error {
 	if len(lacks) == 0 {
 		return nil
 	}
@@ -231,7 +232,7 @@ func (s *remounting) supply(ctx context.Context, lacks []nodedir.Mount) error {
 	for _, v := range lacks {
 		places = append(places, v.Path)
 	}
-	return s.find(ctx, places)
+	return s.findInGuest(ctx, places)
 }
 
 // mount mounts volumes in the root of the node, outermost first.
@@ -240,15 +241,15 @@ func (s *remounting) mount(lacks []nodedir.Mount) error {
 	for _, v := range lacks {
 		sources = append(sources, v.Source)
 	}
-	loose, err := image.Loose(s.ids, sources...) // in this namespace the volumes are visible
+	loose, err := image.DetachedMounts(s.ids, sources...) // in this namespace the volumes are visible
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.Ref.Name).At(s.m.Ref.Site).
 			Because(err)
 	}
-	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
-	return rootfs.InSpace(s.sharer, func(func() ([]rootfs.Mounted, error)) error {
+	defer image.CloseMounts(loose) //nolint:errcheck // what was fastened stays
+	return rootfs.InMountNamespace(s.sharer, func(func() ([]rootfs.MountInfo, error)) error {
 		for i, v := range lacks {
-			if err := s.fasten(loose[i], v.Path); err != nil {
+			if err := s.attach(loose[i], v.Path); err != nil {
 				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.Ref.Name, v.Path).
 					At(s.m.Ref.Site).Because(err).
 					Try("a volume is mounted on a directory of the node, which no link leads to")
@@ -258,17 +259,17 @@ func (s *remounting) mount(lacks []nodedir.Mount) error {
 	})
 }
 
-// fasten mounts a loose mount in the root of the node, in whose namespace the calling thread is.
-func (s *remounting) fasten(loose *os.File, path string) error {
+// attach mounts a loose mount in the root of the node, in whose namespace the calling thread is.
+func (s *remounting) attach(loose *os.File, path string) error {
 	root, err := tree.Open("/")
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	dir, err := root.MakeDown(path, s.ids.First, s.ids.First)
+	dir, err := root.MkdirAllNoFollow(path, s.ids.First, s.ids.First)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return rootfs.Fasten(loose, int(dir.Fd()))
+	return rootfs.AttachMount(loose, int(dir.Fd()))
 }

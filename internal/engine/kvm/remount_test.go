@@ -12,10 +12,10 @@ import (
 // first. All others stay.
 func TestDoomed(t *testing.T) {
 	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
-	origins, err := rootfs.OriginsOf(a, b, c)
+	origins, err := rootfs.MountSourcesOf(a, b, c)
 	must(t, err)
-	at := func(path string, of int) rootfs.Mounted { return rootfs.Mounted{At: path, Origin: origins[of]} }
-	table := []rootfs.Mounted{at("/srv/data", 0), at("/srv/data/in", 1), at("/srv/database", 2)}
+	at := func(path string, of int) rootfs.MountInfo { return rootfs.MountInfo{At: path, Origin: origins[of]} }
+	table := []rootfs.MountInfo{at("/srv/data", 0), at("/srv/data/in", 1), at("/srv/database", 2)}
 	for _, test := range []struct {
 		name   string
 		wanted []nodedir.Mount
@@ -35,7 +35,7 @@ func TestDoomed(t *testing.T) {
 		{"its directory is gone", []nodedir.Mount{{Source: a + "/gone", Path: "/srv/data"},
 			{Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
 	} {
-		if got, err := doomed(table, test.wanted); err != nil || !slices.Equal(got, test.doomed) {
+		if got, err := mountsToRemove(table, test.wanted); err != nil || !slices.Equal(got, test.doomed) {
 			t.Errorf("%s: %q, want %q: %v", test.name, got, test.doomed, err)
 		}
 	}

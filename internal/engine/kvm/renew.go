@@ -34,33 +34,33 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 	if !m.running() {
 		return nil, engine.NotRunning(ref)
 	}
-	if m.still() {
+	if m.frozenOrHalted() {
 		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).
 			Try("orrery start %s", ref.Name)
 	}
-	if err := s.movable(ctx, r); err != nil {
+	if err := s.checkMovable(ctx, r); err != nil {
 		return nil, err
 	}
 	over, err := takeOver(s.guests, m)
 	if err != nil {
 		return nil, err
 	}
-	sent, err := s.goOver(ctx, over, r)
+	sent, err := s.migrateToNew(ctx, over, r)
 	back := context.WithoutCancel(ctx)
 	if err != nil {
 		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).
 			At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
-		return nil, errors.Join(err, over.stay(back))
+		return nil, errors.Join(err, over.rollBack(back))
 	}
-	if err := over.take(back); err != nil {
+	if err := over.commit(back); err != nil {
 		return nil, err
 	}
 	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond,
 		Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
 }
 
-// movable returns a problem if the state of a machine cannot be saved or sent.
-func (s states) movable(ctx context.Context, r *nodedir.Record) error {
+// checkMovable returns a problem if the state of a machine cannot be saved or sent.
+func (s states) checkMovable(ctx context.Context, r *nodedir.Record) error {
 	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
 		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over",
 			r.Name).At(r.Site).Try("stop it and start it again")
@@ -72,13 +72,13 @@ func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 	if r.Imported() {
 		return nil // it has no virtiofsd, and any QEMU can do the rest
 	}
-	return s.programs.versions.Stuck(ctx)
+	return s.programs.versions.CheckMigration(ctx)
 }
 
-// goOver starts the new machine and sends it the state of the running one.
-func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (*qmp.Migration, error) {
+// migrateToNew starts the new machine and sends it the state of the running one.
+func (s states) migrateToNew(ctx context.Context, over *takeover, r *nodedir.Record) (*qmp.Migration, error) {
 	m := over.m
-	if err := limit(m, &r.Node, 2); err != nil {
+	if err := applyLimits(m, &r.Node, 2); err != nil {
 		return nil, err
 	}
 	next := newLaunch(s.guests.nodes, s.programs, over.next(), r)
@@ -90,15 +90,15 @@ func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (
 	if status, err := old.Status(ctx); err != nil || status != qmp.Running {
 		return nil, errors.Join(fmt.Errorf("its machine is %s", status), err)
 	}
-	if err := next.resemble(ctx, old); err != nil {
+	if err := next.matchOld(ctx, old); err != nil {
 		return nil, err
 	}
-	end, err := over.Headers.keep(m.qemu())
+	end, err := over.Headers.keepRestoring(m.qemu())
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	err = next.succeed(ctx, m)
+	err = next.startSuccessor(ctx, m)
 	if err = errors.Join(err, next.close()); err != nil {
 		return nil, err
 	}
@@ -108,25 +108,25 @@ func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (
 	}
 	defer heir.Close() //nolint:errcheck // it has answered
 	if !r.Imported() {
-		s.guests.unburden(ctx, m)
+		s.guests.forgetUnusedFiles(ctx, m)
 	}
 	said, err := os.Open(process.Host.File(next.m.qemu(), "fd/2"))
 	if err != nil {
 		return nil, err
 	}
 	defer said.Close() //nolint:errcheck // nothing was written
-	sent, err := passOn(ctx, old, heir)
-	if words := confine.SaidOn(said); err != nil && words != "" {
+	sent, err := sendState(ctx, old, heir)
+	if words := confine.ReadOutput(said); err != nil && words != "" {
 		err = fmt.Errorf("%w\nQEMU that was to take over: %s", err, words)
 	}
 	return sent, err
 }
 
-// passOn makes a machine send its state to another. Only the two QEMUs keep the connection open. If
+// sendState makes a machine send its state to another. Only the two QEMUs keep the connection open. If
 // this process kept the receiver's end and the receiver ended, the sender would wait for ever, and
 // its machine would stay stopped.
-func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) {
-	ours, theirs, err := pair()
+func sendState(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) {
+	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +139,9 @@ func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) 
 	return old.Send(ctx, ours)
 }
 
-// resemble makes the new machine compatible with the state of the old one: of the same type, with
+// matchOld makes the new machine compatible with the state of the old one: of the same type, with
 // devices in the same places.
-func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
+func (l *launch) matchOld(ctx context.Context, old *qmp.Client) (err error) {
 	if !l.r.Imported() {
 		if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
 			return err
@@ -151,26 +151,26 @@ func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	return traits.Take(l.line)
+	return traits.Apply(l.line)
 }
 
-// succeed starts virtiofsd and QEMU of the new machine. It uses the old machine's console recorder
+// startSuccessor starts virtiofsd and QEMU of the new machine. It uses the old machine's console recorder
 // and links.
-func (l *launch) succeed(ctx context.Context, m machine) error {
-	if err := l.record(ctx, m); err != nil {
+func (l *launch) startSuccessor(ctx context.Context, m machine) error {
+	if err := l.openRecorder(ctx, m); err != nil {
 		return err
 	}
-	if err := l.open.inherit(m.qemu(), l.r); err != nil {
+	if err := l.open.inheritLinks(m.qemu(), l.r); err != nil {
 		return err
 	}
-	root := l.image
+	root := l.openImage
 	if !l.r.Imported() {
-		root = func() error { return l.root(ctx, m.sharer()) }
+		root = func() error { return l.openRoot(ctx, m.virtiofsdPID()) }
 	}
 	if err := root(); err != nil {
 		return err
 	}
-	if err := l.sockets(); err != nil {
+	if err := l.openSockets(); err != nil {
 		return err
 	}
 	if err := l.run(ctx); err != nil {
@@ -179,8 +179,8 @@ func (l *launch) succeed(ctx context.Context, m machine) error {
 	return pin(ctx, l.m, &l.r.Node)
 }
 
-// pair returns both ends of a connection.
-func pair() (one, other *os.File, err error) {
+// socketPair returns both ends of a connection.
+func socketPair() (one, other *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)

@@ -60,7 +60,7 @@ func (c *counted) hear(conn net.Conn) {
 	}
 }
 
-// goOn waits for further numbers on a connection.
+// resume waits for further numbers on a connection.
 func (c *counted) goOn(t *testing.T, last *int) {
 	t.Helper()
 	for range len(c.lines) + 3 {
@@ -113,7 +113,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 
 	g.says(t, ref, "cat", "/etc/orrery/.nics.json")
 	// Replace a file, so that the guest remembers one that no longer has a path.
-	must(t, tell(g.Dirs, ref, n.NICs))
+	must(t, writeGuestNICs(g.Dirs, ref, n.NICs))
 
 	before := m.qemu()
 	how, err := g.Renew(t.Context(), ref)
@@ -122,7 +122,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	if m.qemu() == before || len(recorder.Others(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
-	if held, ok := m.Group().Holds(bounds(n, 1)); !ok {
+	if held, ok := m.Group().InForce(hostLimits(n, 1)); !ok {
 		t.Errorf("its limits are %+v", held)
 	}
 	c.goOn(t, &last)
@@ -135,7 +135,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 		"before\nbefore\nbefore") {
 		t.Errorf("its files: %q", text)
 	}
-	for _, left := range []string{m.moving(), m.nextRun()} {
+	for _, left := range []string{m.handoverFile(), m.nextRun()} {
 		if _, err := os.Lstat(left); err == nil {
 			t.Errorf("%s is left", left)
 		}
@@ -153,9 +153,9 @@ func renews(t *testing.T, vm site.VM, data string) {
 	old, err := m.monitor(t.Context())
 	must(t, err)
 	next := newLaunch(g.Nodes, g.programs, over.next(), r)
-	must(t, next.resemble(t.Context(), old))
+	must(t, next.matchOld(t.Context(), old))
 	must(t, old.Close())
-	must(t, next.succeed(t.Context(), m))
+	must(t, next.startSuccessor(t.Context(), m))
 	must(t, next.close())
 	if len(recorder.Others(m.Group())) != 6 {
 		t.Errorf("its processes are %v", m.Group().Processes())
@@ -168,14 +168,14 @@ func renews(t *testing.T, vm site.VM, data string) {
 		t.Errorf("it is %s", status)
 	}
 	c.goOn(t, &last)
-	must(t, over.note())
-	_, err = g.goOver(t.Context(), over, r)
+	must(t, over.save())
+	_, err = g.migrateToNew(t.Context(), over, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
 	if m.qemu() == before || len(recorder.Others(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
-	if held, ok := m.Group().Holds(bounds(n, 1)); !ok {
+	if held, ok := m.Group().InForce(hostLimits(n, 1)); !ok {
 		t.Errorf("its limits are %+v", held)
 	}
 	c.goOn(t, &last)
@@ -199,7 +199,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	const alive = "kill -0 $(cat /root/asleep) && cat /proc/sys/kernel/random/boot_id"
 	g.says(t, ref, "sh", "-c", "setsid sleep 100000 >/dev/null 2>&1 & echo $! >/root/asleep")
 	must(t, g.Freeze(t.Context(), ref))
-	must(t, g.Remember(t.Context(), ref, file))
+	must(t, g.SaveMemory(t.Context(), ref, file))
 	if status := g.status(t, ref); status == qmp.Running {
 		t.Error("it does not stand still until it is told to go on")
 	}
@@ -223,7 +223,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 		t.Error(info, err)
 	}
 	must(t, g.Freeze(t.Context(), ref))
-	must(t, m.halt(t.Context(), func(*qmp.Client) error { return nil })) // the run that halted it is killed
+	must(t, m.whileHalted(t.Context(), func(*qmp.Client) error { return nil })) // the run that halted it is killed
 	must(t, g.Sweep(t.Context(), testSite))
 	if status := g.status(t, ref); status != qmp.Running {
 		t.Errorf("it is %s", status)
@@ -233,7 +233,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 		must(t, os.RemoveAll(g.machine(ref).Disks()))
 		copies(then, g.machine(ref).Disks())
 	}
-	must(t, g.Recall(ref, file))
+	must(t, g.ResumeFrom(ref, file))
 	must(t, g.Start(t.Context(), ref))
 	if disks {
 		const look = "sync; echo 3 >/proc/sys/vm/drop_caches; cat /root/file; head -c6 /dev/vdb; dmesg | grep -c 'EXT4-fs error' || true"
@@ -248,7 +248,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 		t.Error("what it went on from is left")
 	}
 	must(t, g.Freeze(t.Context(), ref)) // a machine whose memory was saved powers off as any other does
-	must(t, g.Remember(t.Context(), ref, file+" again"))
+	must(t, g.SaveMemory(t.Context(), ref, file+" again"))
 	must(t, g.Thaw(t.Context(), ref))
 }
 

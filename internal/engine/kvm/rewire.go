@@ -34,7 +34,7 @@ type rewiring struct {
 // So the next run can remove whatever a killed run has left. The file that the guest reads when it
 // boots never names an interface that the machine lacks, because then the guest would not boot.
 func rewire(ctx context.Context, g *guests, old *nodedir.Record, node *spec.Node) error {
-	change, live := old.Rewire(node, old.Doubt)
+	change, live := old.NICChange(node, old.Doubt)
 	m := machineOf(g.nodes, engine.RefOf(node))
 	switch {
 	case !live:
@@ -45,22 +45,22 @@ func rewire(ctx context.Context, g *guests, old *nodedir.Record, node *spec.Node
 	case m.Group().Frozen():
 		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", node.Name).At(node.Site).
 			Try("orrery start %s", node.Name)
-	case !tree.Exists(vm.Told(g.nodes.Dirs, m.Ref, boot.NICsFile)):
+	case !tree.Exists(vm.GuestFilePath(g.nodes.Dirs, m.Ref, boot.NICsFile)):
 		return problem.New(problem.Failed,
 			"node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", node.Name).
 			At(node.Site).Try("orrery restart %s", node.Name)
 	}
-	return m.ask(ctx, func(q *qmp.Client) error {
+	return m.withMonitor(ctx, func(q *qmp.Client) error {
 		w := &rewiring{m, q, old, g}
-		if err := w.take(ctx, change.Out); err != nil {
+		if err := w.removeNICs(ctx, change.Out); err != nil {
 			return err
 		}
-		return w.give(ctx, change.In)
+		return w.addNICs(ctx, change.In)
 	})
 }
 
-// doubt records which interfaces a machine has or may have, and which of them are in doubt.
-func doubt(d nodedir.Dir, r *nodedir.Record, nics, doubtful []spec.NIC) error {
+// recordInDoubt records which interfaces a machine has or may have, and which of them are in doubt.
+func recordInDoubt(d nodedir.Dir, r *nodedir.Record, nics, doubtful []spec.NIC) error {
 	r.NICs, r.Doubt = nics, nil
 	for _, nic := range doubtful {
 		r.Doubt = append(r.Doubt, nic.Network)
@@ -68,56 +68,56 @@ func doubt(d nodedir.Dir, r *nodedir.Record, nics, doubtful []spec.NIC) error {
 	return d.Write(r)
 }
 
-// take removes interfaces from the machine.
-func (w *rewiring) take(ctx context.Context, nics []spec.NIC) error {
+// removeNICs removes interfaces from the machine.
+func (w *rewiring) removeNICs(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
 	}
 	m := w.m
-	rest := spec.Without(w.r.NICs, nics)
-	if err := doubt(m.Dir, w.r, w.r.NICs, nics); err != nil {
+	rest := spec.WithoutNICs(w.r.NICs, nics)
+	if err := recordInDoubt(m.Dir, w.r, w.r.NICs, nics); err != nil {
 		return err
 	}
-	if err := tell(w.guests.nodes.Dirs, m.Ref, rest); err != nil {
+	if err := writeGuestNICs(w.guests.nodes.Dirs, m.Ref, rest); err != nil {
 		return err
 	}
 	for _, nic := range nics {
-		if err := slot.LetGo(ctx, w.q, argv.CardID(nic)); err != nil {
+		if err := slot.Unplug(ctx, w.q, argv.CardID(nic)); err != nil {
 			return w.problem(nic, "cannot be unplugged", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
 		}
-		if err := clearCard(ctx, w.q, nic); err != nil {
+		if err := removeCardRemains(ctx, w.q, nic); err != nil {
 			return w.problem(nic, "stays with the machine", err)
 		}
 	}
-	return doubt(m.Dir, w.r, rest, nil)
+	return recordInDoubt(m.Dir, w.r, rest, nil)
 }
 
-// give adds interfaces to the machine and lets its guest configure them. They stay recorded as in
+// addNICs adds interfaces to the machine and lets its guest configure them. They stay recorded as in
 // doubt until the whole change of the node is complete.
-func (w *rewiring) give(ctx context.Context, nics []spec.NIC) error {
+func (w *rewiring) addNICs(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
 	}
 	m, current := w.m, w.r.NICs
-	served := len(current) == 0 || tree.Exists(m.served())
-	if err := doubt(m.Dir, w.r, slices.Concat(current, nics), nics); err != nil {
+	served := len(current) == 0 || tree.Exists(m.vhostFile())
+	if err := recordInDoubt(m.Dir, w.r, slices.Concat(current, nics), nics); err != nil {
 		return err
 	}
 	for i, nic := range nics {
-		if err := w.giveCard(ctx, nic, served); err != nil {
+		if err := w.addNIC(ctx, nic, served); err != nil {
 			return err
 		}
-		if err := tell(w.guests.nodes.Dirs, m.Ref, slices.Concat(current, nics[:i+1])); err != nil {
+		if err := writeGuestNICs(w.guests.nodes.Dirs, m.Ref, slices.Concat(current, nics[:i+1])); err != nil {
 			return err
 		}
 	}
-	return w.join(ctx, nics)
+	return w.configureInGuest(ctx, nics)
 }
 
-// giveCard creates a link and plugs a card for it. All cards of a machine are served alike: by the
+// addNIC creates a link and plugs a card for it. All cards of a machine are served alike: by the
 // host's kernel, if it serves the others.
-func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) error {
-	at, _, err := slot.Free(ctx, w.q, argv.CardID(nic))
+func (w *rewiring) addNIC(ctx context.Context, nic spec.NIC, served bool) error {
+	at, _, err := slot.FindFree(ctx, w.q, argv.CardID(nic))
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) erro
 	alone.NICs = []spec.NIC{nic}
 	err = w.plugCard(ctx, alone, at, served)
 	if err != nil {
-		cleared := clearCard(context.WithoutCancel(ctx), w.q, nic)
+		cleared := removeCardRemains(context.WithoutCancel(ctx), w.q, nic)
 		err = errors.Join(w.problem(nic, "cannot be plugged", err), cleared)
 	}
 	return err
@@ -137,43 +137,44 @@ func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) erro
 
 // plugCard plugs the card of a node's only interface.
 func (w *rewiring) plugCard(ctx context.Context, alone *nodedir.Record, at string, served bool) (err error) {
-	open := handed{}
+	open := passedFiles{}
 	defer func() { err = errors.Join(err, open.close()) }()
-	if err := open.lay(alone); err != nil {
+	if err := open.createLinks(alone); err != nil {
 		return err
 	}
 	if served {
-		if served, err = open.serve(w.m, &alone.Node); err != nil {
+		if served, err = open.openVHost(w.m, &alone.Node); err != nil {
 			return err
 		}
 	}
 	for name, f := range open {
-		if err := w.q.Hand(ctx, name, f); err != nil {
+		if err := w.q.PassFile(ctx, name, f); err != nil {
 			return err
 		}
 	}
-	return slot.PlugCard(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
+	return slot.AddNIC(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
 }
 
-// clearCard removes what exists for a card that the guest no longer has: its backend in QEMU and
+// removeCardRemains removes what exists for a card that the guest no longer has: its backend in QEMU and
 // its link.
-func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
-	if err := slot.DropCard(ctx, q, nic); err != nil {
+func removeCardRemains(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
+	if err := slot.RemoveNICBackend(ctx, q, nic); err != nil {
 		return err
 	}
 	return network.RemoveLinks([]string{nic.HostEnd})
 }
 
-// joining limits how long a guest may take to configure an interface that was plugged.
-const joining = 90 * time.Second
+// configureTimeout limits how long a guest may take to configure an interface that was plugged.
+const configureTimeout = 90 * time.Second
 
-// join makes the guest's agent configure interfaces.
-func (w *rewiring) join(ctx context.Context, nics []spec.NIC) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, joining, fmt.Errorf("its agent has not answered within %s", joining))
+// configureInGuest makes the guest's agent configure interfaces.
+func (w *rewiring) configureInGuest(ctx context.Context, nics []spec.NIC) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, configureTimeout,
+		fmt.Errorf("its agent has not answered within %s", configureTimeout))
 	defer cancel()
-	agent, err := w.guests.agents.Of(ctx, w.m.Ref)
+	agent, err := w.guests.agents.Connect(ctx, w.m.Ref)
 	if err == nil {
-		err = agent.Join(ctx, argv.Told(nics))
+		err = agent.ConfigureNICs(ctx, argv.GuestNICs(nics))
 	}
 	if err != nil {
 		return w.problem(nics[0], "is plugged, but its guest does not take it", err).
@@ -182,21 +183,21 @@ func (w *rewiring) join(ctx context.Context, nics []spec.NIC) error {
 	return nil
 }
 
-// tell writes which interfaces a guest must find when it boots. The guest may reboot at any time
+// writeGuestNICs writes which interfaces a guest must find when it boots. The guest may reboot at any time
 // without a new QEMU.
-func tell(dirs host.Dirs, ref engine.Ref, nics []spec.NIC) error {
-	return vm.Tell(dirs, ref, boot.NICsFile, argv.Told(nics))
+func writeGuestNICs(dirs host.Dirs, ref engine.Ref, nics []spec.NIC) error {
+	return vm.WriteGuestFile(dirs, ref, boot.NICsFile, argv.GuestNICs(nics))
 }
 
-// tellAll writes all recorded interfaces for a machine that is about to start. None of them is in
+// writeRecordedNICs writes all recorded interfaces for a machine that is about to start. None of them is in
 // doubt any more.
-func tellAll(dirs host.Dirs, m machine, r *nodedir.Record) error {
+func writeRecordedNICs(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	if len(r.Doubt) > 0 {
-		if err := doubt(m.Dir, r, r.NICs, nil); err != nil {
+		if err := recordInDoubt(m.Dir, r, r.NICs, nil); err != nil {
 			return err
 		}
 	}
-	return tell(dirs, m.Ref, r.NICs)
+	return writeGuestNICs(dirs, m.Ref, r.NICs)
 }
 
 // problem returns a problem with an interface.

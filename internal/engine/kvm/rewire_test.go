@@ -147,35 +147,35 @@ func TestCards(t *testing.T) {
 	run := t.TempDir()
 	c := newCards(t, run)
 	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
-	q, err := qmp.Dial(t.Context(), filepath.Join(run, monitor))
+	q, err := qmp.Dial(t.Context(), filepath.Join(run, monitorSocket))
 	must(t, err)
 	defer q.Close()
 	nic := spec.NIC{Network: "data", MAC: "02:00:00:00:00:02"}
-	at, plugged, err := slot.Free(t.Context(), q, argv.CardID(nic))
+	at, plugged, err := slot.FindFree(t.Context(), q, argv.CardID(nic))
 	if err != nil || at != "slot1" || plugged {
 		t.Fatal(at, plugged, err)
 	}
 	card := argv.CardOf(&spec.Node{}, nic, at, false)
-	if err := slot.PlugCard(t.Context(), q, card); err == nil {
+	if err := slot.AddNIC(t.Context(), q, card); err == nil {
 		t.Error("a card was plugged whose link QEMU was not handed")
 	}
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
-	must(t, q.Hand(t.Context(), argv.Tap(nic, 0), null))
-	must(t, slot.PlugCard(t.Context(), q, card))
+	must(t, q.PassFile(t.Context(), argv.Tap(nic, 0), null))
+	must(t, slot.AddNIC(t.Context(), q, card))
 	if got := c.has(); got != "map[card-data:tap data 0 card-lan:tap lan 0] map[card-data:slot1 card-lan:slot0]" {
 		t.Error(got)
 	}
 	for range 2 {
-		must(t, slot.LetGo(t.Context(), q, argv.CardID(nic)))
-		must(t, slot.DropCard(t.Context(), q, nic))
+		must(t, slot.Unplug(t.Context(), q, argv.CardID(nic)))
+		must(t, slot.RemoveNICBackend(t.Context(), q, nic))
 	}
 	if got := c.has(); got != "map[card-lan:tap lan 0] map[card-lan:slot0]" {
 		t.Error(got)
 	}
 	c.refuse("device_del", "netdev_del")
-	if slot.LetGo(t.Context(), q, argv.CardID(nic)) == nil || slot.DropCard(t.Context(), q, nic) == nil {
+	if slot.Unplug(t.Context(), q, argv.CardID(nic)) == nil || slot.RemoveNICBackend(t.Context(), q, nic) == nil {
 		t.Error("what QEMU refuses to do has been done")
 	}
 }
@@ -204,7 +204,7 @@ func TestRewireKilled(t *testing.T) {
 	m := e.machine(ref)
 	must(t, os.MkdirAll(m.Path(), 0o700))
 	must(t, m.Write(&nodedir.Record{Node: *less}))
-	must(t, tell(e.Dirs, ref, less.NICs))
+	must(t, writeGuestNICs(e.Dirs, ref, less.NICs))
 	c := newCards(t, m.Run)
 	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
 
@@ -225,7 +225,7 @@ func TestRewireKilled(t *testing.T) {
 		r, err := e.Record(ref)
 		must(t, err)
 		var tells []boot.NIC
-		text, err := os.ReadFile(vm.Told(e.Dirs, ref, boot.NICsFile))
+		text, err := os.ReadFile(vm.GuestFilePath(e.Dirs, ref, boot.NICsFile))
 		must(t, err)
 		must(t, json.Unmarshal(text, &tells))
 		for _, nic := range tells {
@@ -286,7 +286,7 @@ func TestRewireKilled(t *testing.T) {
 	whole(less)
 	c.refuse("device_add")
 	err := change(&more)
-	if problem.Exit(err) != int(problem.Failed) ||
+	if problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "node n: network data cannot be plugged") {
 		t.Error(err)
 	}
@@ -303,14 +303,14 @@ func TestRewireKilled(t *testing.T) {
 	}
 	c.occupy(false, "a", "b", "d")
 	whole(less)
-	must(t, os.Remove(vm.Told(e.Dirs, ref, boot.NICsFile)))
+	must(t, os.Remove(vm.GuestFilePath(e.Dirs, ref, boot.NICsFile)))
 	if err := change(&more); err == nil || !strings.Contains(err.Error(), "started by an earlier version") {
 		t.Error(err)
 	}
 	r, err := e.Record(ref)
 	must(t, err)
-	must(t, doubt(m.Dir, r, more.NICs, []spec.NIC{data}))
-	must(t, tellAll(e.Dirs, m, r)) // as when it is started
+	must(t, recordInDoubt(m.Dir, r, more.NICs, []spec.NIC{data}))
+	must(t, writeRecordedNICs(e.Dirs, m, r)) // as when it is started
 	if r, err := e.Record(ref); err != nil || len(r.Doubt) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

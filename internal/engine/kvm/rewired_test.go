@@ -57,8 +57,8 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	q, err := g.machine(ref).monitor(t.Context())
 	must(t, err)
 	w := &rewiring{g.machine(ref), q, r, g.guests}
-	must(t, doubt(w.m.Dir, r, changed.NICs, []spec.NIC{nic}))
-	must(t, w.giveCard(t.Context(), nic, false))
+	must(t, recordInDoubt(w.m.Dir, r, changed.NICs, []spec.NIC{nic}))
+	must(t, w.addNIC(t.Context(), nic, false))
 	must(t, q.Close())
 	nodes, err := g.List(t.Context(), testSite)
 	must(t, err)

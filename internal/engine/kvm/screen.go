@@ -37,9 +37,9 @@ func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *q
 		return result, problem.New(problem.Failed, "node %s stands still, and so does its screen", m.Ref.Name).At(m.Ref.Site).
 			Try("orrery start %s", m.Ref.Name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answering)
+	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
-	err = m.ask(ctx, func(q *qmp.Client) (err error) {
+	err = m.withMonitor(ctx, func(q *qmp.Client) (err error) {
 		result, err = do(ctx, q)
 		return err
 	})

@@ -37,23 +37,23 @@ func (s serial) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser
 	})
 }
 
-// panic returns what the kernel of a machine printed last, beginning with the line that names the
+// panicOutput returns what the kernel of a machine printed last, beginning with the line that names the
 // cause, if it was recorded.
-func (s serial) panic() string {
+func (s serial) panicOutput() string {
 	printed, err := s.Printed()
 	if err != nil {
 		printed = nil // report the panic without the output
 	}
-	return record.Panic(printed)
+	return record.PanicCause(printed)
 }
 
-// lastWords returns what the guest of a machine that does not start has printed last.
-func (s serial) lastWords(ctx context.Context) string {
+// lastLines returns what the guest of a machine that does not start has printed last.
+func (s serial) lastLines(ctx context.Context) string {
 	if !s.m.running() {
 		recorder.Await(ctx, s.m.Group())
 	}
 	text, _ := record.Read(s.m.Run) // ignore the error: the text is only for a message
-	return record.LastWords(text)
+	return record.LastLines(text)
 }
 
 // Printed returns the recorded output of a machine that runs or has ended unexpectedly, or else the

@@ -48,11 +48,11 @@ func TestSerial(t *testing.T) {
 		must(t, far.Close())
 	}
 	must(t, l.Close())
-	if _, err := (serial{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) ||
+	if _, err := (serial{m}).connect(t.Context(), ada); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
-	if host.Held(filepath.Join(m.Run, "console.lock")) {
+	if host.IsLocked(filepath.Join(m.Run, "console.lock")) {
 		t.Error("who was not answered still has it")
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"orrery/internal/problem"
 )
 
-// share mounts the root of a node in a private mount namespace, starts virtiofsd on it, and mounts
+// startVirtiofsd mounts the root of a node in a private mount namespace, starts virtiofsd on it, and mounts
 // the volumes. It returns the connection to pass to QEMU.
 //
 // Virtiofsd has only the ids of the node. So a guest that breaks out into virtiofsd has the rights
 // of a container's root. If beside is not 0, it is the virtiofsd whose mounts the new one shares.
-func (l *launch) share(ctx context.Context, beside int) (root *os.File, err error) {
+func (l *launch) startVirtiofsd(ctx context.Context, beside int) (root *os.File, err error) {
 	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
 		return nil, err
 	}
 	o := l.m.Overlay(l.nodes.Store, l.r)
-	cover, err := l.m.Cover()
+	cover, err := l.m.DiskDirCover()
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +47,12 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	}
 	defer listener.Close() //nolint:errcheck // virtiofsd has its own
 	defer socket.Close()
-	said, err := confine.Scrap("virtiofsd")
+	said, err := confine.OutputFile("virtiofsd")
 	if err != nil {
 		return nil, err
 	}
 	defer said.Close()
-	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, l.r.VM.Disk == "")...)
+	cmd := host.Program(context.WithoutCancel(ctx), program, virtiofsdArgs(version, o.Target, l.r.VM.Disk == "")...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
 	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, l.m.Group()); err != nil {
 		return nil, l.m.StartProblem(err, "")
@@ -67,19 +67,19 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // what is given is a copy
-	if err := l.bring(ctx, ended); err != nil {
-		return nil, l.m.StartProblem(err, confine.SaidOn(said))
+	if err := l.mountVolumes(ctx, ended); err != nil {
+		return nil, l.m.StartProblem(err, confine.ReadOutput(said))
 	}
 	return conn.(*net.UnixConn).File()
 }
 
-// sharing returns the command line of virtiofsd. There are two programs: the one in C that came
+// virtiofsdArgs returns the command line of virtiofsd. There are two programs: the one in C that came
 // with QEMU up to 7.2 and has QEMU's version, and the one in Rust, whose versions begin with 1
 // again. The listening socket is the first file passed to it. Its limit of open files is set from
 // outside. With announce, it announces mounts in the root as separate file systems. It does not for
 // a guest with an overlay above the root, which does not follow such mounts.
-func sharing(version, root string, announce bool) []string {
-	if qemu.InRust(version) {
+func virtiofsdArgs(version, root string, announce bool) []string {
+	if qemu.IsRustVirtiofsd(version) {
 		args := []string{"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl",
 			"--log-level=error", "--rlimit-nofile=0"}
 		if announce {
@@ -95,21 +95,21 @@ func sharing(version, root string, announce bool) []string {
 		"--thread-pool-size=0", "--rlimit-nofile=0"}
 }
 
-// shuttingOff limits how long virtiofsd may take to enter its own namespaces.
-const shuttingOff = 30 * time.Second
+// isolationTimeout limits how long virtiofsd may take to enter its own namespaces.
+const isolationTimeout = 30 * time.Second
 
-// bring mounts the volumes of a node that is being started. It waits until virtiofsd has its own
+// mountVolumes mounts the volumes of a node that is being started. It waits until virtiofsd has its own
 // namespaces. Mounts that virtiofsd copied into them would stay there for ever, because the kernel
 // allows no unmount in a user namespace that would uncover what was covered before.
-func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
+func (l *launch) mountVolumes(ctx context.Context, ended <-chan struct{}) error {
 	volumes := l.nodes.Volumes(&l.r.Node, l.r.Mounts)
 	if len(volumes) == 0 {
 		return nil
 	}
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		s := &remounting{m: l.m, ids: l.r.IDs(), sharer: l.m.insideSharer()}
+		s := &remounting{m: l.m, ids: l.r.IDs(), sharer: l.m.startingVirtiofsdPID()}
 		if s.sharer != 0 {
-			if table, err := s.table(); err == nil && len(table) == 0 {
+			if table, err := s.volumeMounts(); err == nil && len(table) == 0 {
 				return s.mount(volumes)
 			}
 		}
@@ -120,7 +120,7 @@ func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
 			return ctx.Err()
 		default:
 		}
-		if time.Since(begun) > shuttingOff {
+		if time.Since(begun) > isolationTimeout {
 			return errors.New("virtiofsd does not shut itself off")
 		}
 	}

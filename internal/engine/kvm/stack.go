@@ -14,25 +14,25 @@ import (
 	"slices"
 )
 
-// A seen records which files of the private layer a guest with a root disk has been shown, by path,
+// A shownFiles records which files of the private layer a guest with a root disk has been shown, by path,
 // with modification time, size and mode. Only the host writes to the private layer of such a guest.
-type seen map[string]string
+type shownFiles map[string]string
 
 // maxFiles limits the number of files in a seen.
 const maxFiles = 1 << 14
 
-// tellStack writes for such a guest what is newer in its root than on its disk, and what is mounted
+// writeStack writes for such a guest what is newer in its root than on its disk, and what is mounted
 // there. It returns what the guest is shown now, to be stored once the guest has started.
-func (l *launch) tellStack(ctx context.Context) (seen, error) {
-	now, err := survey(ctx, l.m.Private())
+func (l *launch) writeStack(ctx context.Context) (shownFiles, error) {
+	now, err := listFiles(ctx, l.m.Private())
 	if err != nil {
 		return nil, err
 	}
-	before, err := host.ReadJSON[seen](filepath.Join(l.m.Disks(), vm.SeenFile))
+	before, err := host.ReadJSON[shownFiles](filepath.Join(l.m.Disks(), vm.SeenFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	s := boot.Stack{Start: rand.Text(), Fresh: now.after(before)}
+	s := boot.Stack{Start: rand.Text(), Fresh: now.changedSince(before)}
 	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
 		return nil, err
@@ -40,27 +40,27 @@ func (l *launch) tellStack(ctx context.Context) (seen, error) {
 	for _, m := range mounts {
 		s.Binds = append(s.Binds, m.Path)
 	}
-	return now, vm.Tell(l.nodes.Dirs, l.m.Ref, boot.StackFile, s)
+	return now, vm.WriteGuestFile(l.nodes.Dirs, l.m.Ref, boot.StackFile, s)
 }
 
-// keep stores what the guest of a machine has been shown.
-func (s seen) keep(m machine) error {
+// store stores what the guest of a machine has been shown.
+func (s shownFiles) store(m machine) error {
 	return host.WriteJSON(filepath.Join(m.Disks(), vm.SeenFile), 0o600, s)
 }
 
-// survey lists the files of a private layer.
-func survey(ctx context.Context, private string) (seen, error) {
+// listFiles lists the files of a private layer.
+func listFiles(ctx context.Context, private string) (shownFiles, error) {
 	root, err := tree.Open(private)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	all := seen{}
-	bounds := tree.Ample
+	all := shownFiles{}
+	bounds := tree.DefaultBounds
 	bounds.All = maxFiles
 	err = root.Walk(ctx, bounds, func(e *tree.Entry) error {
 		switch {
-		case e.Path == vm.Hold:
+		case e.Path == vm.DiskDir:
 			return tree.SkipDir
 		case !e.IsDir():
 			all[e.Path] = fmt.Sprintf("%d.%09d %d %o", e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec, e.Stat.Size, e.Stat.Mode)
@@ -70,8 +70,8 @@ func survey(ctx context.Context, private string) (seen, error) {
 	return all, err
 }
 
-// after returns the sorted paths of files that are new or changed since before.
-func (s seen) after(before seen) []string {
+// changedSince returns the sorted paths of files that are new or changed since before.
+func (s shownFiles) changedSince(before shownFiles) []string {
 	var all []string
 	for path, how := range s {
 		if before[path] != how {

@@ -22,9 +22,9 @@ import (
 // accepts commands. In emulation both are emulated times as long. So they are with KVM on a host
 // that is itself a virtual machine, because that may be emulated.
 const (
-	booting  = time.Minute
-	ordering = 30 * time.Second
-	emulated = 6
+	agentTimeout    = time.Minute
+	systemdTimeout  = 30 * time.Second
+	emulationFactor = 6
 )
 
 // Start boots a node.
@@ -38,23 +38,23 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		if err := e.thaw(ctx, m); err != nil || !r.WritesDisks() {
 			return err
 		}
-		return m.feed(ctx)
+		return m.resumeStarved(ctx)
 	}
-	if err := e.versions.Lacks(ctx); err != nil {
+	if err := e.versions.CheckRequirements(ctx); err != nil {
 		return err
 	}
 	if err := m.Group().Kill(ctx); err != nil { // what is left of a machine that died
 		return err
 	}
-	if err := e.tidy(ctx, m); err != nil {
+	if err := e.cleanUp(ctx, m); err != nil {
 		return err
 	}
-	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
+	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.kill(ctx, m) })
 }
 
 // start boots a machine, or resumes it from saved memory, and waits until its guest is up.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
-	if err := limit(m, &r.Node, 1); err != nil {
+	if err := applyLimits(m, &r.Node, 1); err != nil {
 		return err
 	}
 	l := newLaunch(e.Nodes, e.programs, m, r)
@@ -68,24 +68,24 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	}
 	up := func(ctx context.Context) error { return e.await(ctx, m, l.line.Accel) }
 	if err := unlessHalted(ctx, m, up); err != nil {
-		return m.StartProblem(err, serial{m}.lastWords(ctx))
+		return m.StartProblem(err, serial{m}.lastLines(ctx))
 	}
 	if l.line.Incoming {
-		e.stir(ctx, m)
+		e.ensureKick(ctx, m)
 	}
 	if r.Imported() {
-		return errors.Join(ctx.Err(), e.visited(ctx, m))
+		return errors.Join(ctx.Err(), e.ejectSeed(ctx, m))
 	}
 	if r.VM.Disk != "" {
-		if err := shown.keep(m); err != nil {
+		if err := shown.store(m); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// drives returns a problem if the guest's kernel has no driver for its network cards.
-func drives(n *spec.Node, from *kernel.Boot) error {
+// checkNICDriver returns a problem if the guest's kernel has no driver for its network cards.
+func checkNICDriver(n *spec.Node, from *kernel.Boot) error {
 	driver := map[string]string{site.E1000: "e1000", site.RTL8139: "8139cp"}[n.VM.Model]
 	if driver == "" || len(n.NICs) == 0 || from.Has(driver) {
 		return nil
@@ -98,9 +98,9 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 // bootTimeouts returns how long a guest may take to come up.
 func bootTimeouts(accel string) vm.Timeouts {
 	if accel != observe.KVM || qemu.Nested() {
-		return vm.Timeouts{Agent: emulated * booting, Orders: emulated * ordering}
+		return vm.Timeouts{Agent: emulationFactor * agentTimeout, Orders: emulationFactor * systemdTimeout}
 	}
-	return vm.Timeouts{Agent: booting, Orders: ordering}
+	return vm.Timeouts{Agent: agentTimeout, Orders: systemdTimeout}
 }
 
 // haltInterval is the interval at which QEMU is asked whether a booting machine has stopped.
@@ -124,9 +124,9 @@ func unlessHalted(ctx context.Context, m machine, wait func(context.Context) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		for host.Pause(ctx, haltInterval) == nil {
+		for host.Sleep(ctx, haltInterval) == nil {
 			switch m.runState(ctx) {
-			case qmp.Starved:
+			case qmp.IOError:
 				cancel(errStarved)
 			case qmp.Panicked:
 				cancel(errPanicked)

@@ -10,35 +10,35 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A minder is the part of a guest's agent that handles volumes. The guest itself mounts each file
+// A volumeAgent is the part of a guest's agent that handles volumes. The guest itself mounts each file
 // system in virtiofsd's root when it accesses it.
-type minder interface {
-	Forget(ctx context.Context, places []string) error
-	Find(ctx context.Context, places []string) error
+type volumeAgent interface {
+	Unmount(ctx context.Context, places []string) error
+	RefreshMounts(ctx context.Context, places []string) error
 }
 
-// minder returns a function that connects to the agent of a running machine.
-func (g *guests) minder(m machine) func(context.Context) (minder, error) {
-	return func(ctx context.Context) (minder, error) { return g.agents.Of(ctx, m.Ref) }
+// volumeAgent returns a function that connects to the agent of a running machine.
+func (g *guests) volumeAgent(m machine) func(context.Context) (volumeAgent, error) {
+	return func(ctx context.Context) (volumeAgent, error) { return g.agents.Connect(ctx, m.Ref) }
 }
 
-// telling limits how long a guest may take for a change of volumes.
-const telling = 2 * time.Minute
+// volumeTimeout limits how long a guest may take for a change of volumes.
+const volumeTimeout = 2 * time.Minute
 
-// forget makes the guest unmount the file systems at the places, innermost first. The caller does
+// unmountInGuest makes the guest unmount the file systems at the places, innermost first. The caller does
 // not rely on the guest's answer: the host's unmount fails if virtiofsd still holds a volume.
-func (s *remounting) forget(ctx context.Context, places []string) error {
-	return s.tell(ctx, func(ctx context.Context, to minder) error { return to.Forget(ctx, places) })
+func (s *remounting) unmountInGuest(ctx context.Context, places []string) error {
+	return s.callAgent(ctx, func(ctx context.Context, to volumeAgent) error { return to.Unmount(ctx, places) })
 }
 
-// find makes the guest find what is now mounted at the places.
-func (s *remounting) find(ctx context.Context, places []string) error {
-	return s.tell(ctx, func(ctx context.Context, to minder) error { return to.Find(ctx, places) })
+// findInGuest makes the guest find what is now mounted at the places.
+func (s *remounting) findInGuest(ctx context.Context, places []string) error {
+	return s.callAgent(ctx, func(ctx context.Context, to volumeAgent) error { return to.RefreshMounts(ctx, places) })
 }
 
-// tell sends the guest's agent a request and translates its errors into problems.
-func (s *remounting) tell(ctx context.Context, what func(context.Context, minder) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, telling, errors.New("its agent does not answer"))
+// callAgent sends the guest's agent a request and translates its errors into problems.
+func (s *remounting) callAgent(ctx context.Context, what func(context.Context, volumeAgent) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, volumeTimeout, errors.New("its agent does not answer"))
 	defer cancel()
 	to, err := s.agent(ctx)
 	if err == nil {
@@ -49,7 +49,7 @@ func (s *remounting) tell(ctx context.Context, what func(context.Context, minder
 	case err == nil:
 		return nil
 	case errors.As(err, &used):
-		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, vm.Whoever(used.By)).
+		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, vm.SanitizeUsers(used.By)).
 			At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
 	case problem.Is(err, problem.Unable): // the agent returns Unable only for an unknown request
 		return problem.New(problem.Failed,

@@ -19,9 +19,9 @@ type liar struct {
 	never bool
 }
 
-func (l liar) Forget(ctx context.Context, _ []string) error { return l.Find(ctx, nil) }
+func (l liar) Unmount(ctx context.Context, _ []string) error { return l.RefreshMounts(ctx, nil) }
 
-func (l liar) Find(ctx context.Context, _ []string) error {
+func (l liar) RefreshMounts(ctx context.Context, _ []string) error {
 	if l.never {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -52,22 +52,22 @@ func TestForgetLies(t *testing.T) {
 			ctx = t.Context()
 		}
 		s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}},
-			agent: func(context.Context) (minder, error) { return c.agent, nil }}
-		for what, err := range map[string]error{"forget": s.forget(ctx, []string{"/srv/x"}),
-			"find": s.find(ctx, []string{"/srv/x"})} {
+			agent: func(context.Context) (volumeAgent, error) { return c.agent, nil }}
+		for what, err := range map[string]error{"forget": s.unmountInGuest(ctx, []string{"/srv/x"}),
+			"find": s.findInGuest(ctx, []string{"/srv/x"})} {
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
-			if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 2*vm.MaxUsersBytes ||
+			if err != nil && (problem.ExitCode(err) != int(problem.Failed) || len(err.Error()) > 2*vm.MaxUsersBytes ||
 				strings.ContainsAny(err.Error(), "\x1b\u202e")) {
-				t.Errorf("%s, %s: %d bytes, status %d: %.200q", name, what, len(err.Error()), problem.Exit(err), err)
+				t.Errorf("%s, %s: %d bytes, status %d: %.200q", name, what, len(err.Error()), problem.ExitCode(err), err)
 			}
 		}
 		cancel()
 	}
 	s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}},
-		agent: func(context.Context) (minder, error) { return nil, errors.New("nobody answers") }}
-	if err := s.forget(t.Context(), []string{"/srv/x"}); err == nil ||
+		agent: func(context.Context) (volumeAgent, error) { return nil, errors.New("nobody answers") }}
+	if err := s.unmountInGuest(t.Context(), []string{"/srv/x"}); err == nil ||
 		!strings.Contains(err.Error(), "node db: its guest does not change its volumes") {
 		t.Error(err)
 	}

@@ -24,34 +24,35 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 }
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {
-	if tree.Exists(m.Freezing()) || tree.Exists(m.halted()) { // first, because frozen processes neither stop nor end
-		if err := m.Frost().Thaw(); err != nil {
+	if tree.Exists(m.FreezingFile()) || tree.Exists(m.haltedFile()) {
+		// first, because frozen processes neither stop nor end
+		if err := m.Freezer().Thaw(); err != nil {
 			return err
 		}
 		// If QEMU does not answer, the mark stays, so that the machine is listed as frozen.
 		// Starting it then reports why, and it can still be stopped.
-		_ = e.goOn(ctx, m)
+		_ = e.resume(ctx, m)
 	}
-	if tree.Exists(m.moving()) {
+	if tree.Exists(m.handoverFile()) {
 		if err := resolve(ctx, e.guests, m); err != nil {
 			return err
 		}
 	}
 	switch {
-	case tree.Exists(m.Starting()):
-		if err := e.end(ctx, m); err != nil {
+	case tree.Exists(m.StartingFile()):
+		if err := e.kill(ctx, m); err != nil {
 			return err
 		}
-		return os.Remove(m.Starting())
-	case tree.Exists(m.Stopping()):
+		return os.Remove(m.StartingFile())
+	case tree.Exists(m.StoppingFile()):
 		if err := e.powerOff(ctx, m); err != nil {
 			return err
 		}
-		return e.tidy(ctx, m)
+		return e.cleanUp(ctx, m)
 	case len(m.Group().Processes()) == 0:
 		// The machine has stopped, or its QEMU was killed. No other run would return its PCI
 		// functions, because the node looks stopped.
-		return pci.Here.Return(ctx, m.holder())
+		return pci.Local.Release(ctx, m.pciOwner())
 	}
 	return nil
 }

@@ -15,15 +15,15 @@ import (
 // QEMU was killed.
 func TestSweepLent(t *testing.T) {
 	dir := t.TempDir()
-	old := pci.Here
-	defer func() { pci.Here = old }()
-	pci.Here.Sys, pci.Here.Loans = filepath.Join(dir, "sys"), filepath.Join(dir, "run")
+	old := pci.Local
+	defer func() { pci.Local = old }()
+	pci.Local.Sys, pci.Local.Loans = filepath.Join(dir, "sys"), filepath.Join(dir, "run")
 	given := ""
-	pci.Here.Order = func(file, _ string) error { given = file; return nil }
+	pci.Local.Order = func(file, _ string) error { given = file; return nil }
 	const address = "0000:00:1c.0"
-	must(t, os.MkdirAll(filepath.Join(pci.Here.Sys, "bus/pci/devices", address), 0o755))
-	must(t, os.MkdirAll(pci.Here.Loans, 0o700))
-	loan := filepath.Join(pci.Here.Loans, address)
+	must(t, os.MkdirAll(filepath.Join(pci.Local.Sys, "bus/pci/devices", address), 0o755))
+	must(t, os.MkdirAll(pci.Local.Loans, 0o700))
+	loan := filepath.Join(pci.Local.Loans, address)
 	must(t, os.WriteFile(loan, []byte(`{"holder": "it-swept/7"}`), 0o600))
 
 	e := New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}, image.Open(dir))

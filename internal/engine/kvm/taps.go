@@ -17,7 +17,7 @@ type taps []*os.File
 // tapsOf duplicates the taps of a QEMU. Even a QEMU that its guest has taken over can offer only
 // taps that it already has.
 func tapsOf(qemu int) (all taps, err error) {
-	held, err := process.Hold(qemu)
+	held, err := process.Open(qemu)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func tapsOf(qemu int) (all taps, err error) {
 	}
 	slices.Sort(numbers)
 	for _, fd := range numbers {
-		f, err := held.Take(fd)
+		f, err := held.CopyFD(fd)
 		if err != nil {
 			all.close()
 			return nil, err

@@ -14,28 +14,28 @@ import (
 // control groups.
 type views struct{ nodes *nodedir.Nodes }
 
-// View opens the root of a running node as virtiofsd shows it to the guest. It includes the node's
+// OpenRoot opens the root of a running node as virtiofsd shows it to the guest. It includes the node's
 // volumes, but not what the guest itself has mounted, such as its /run. So the Runner of a node is
 // no host.Viewer.
-func (v views) View(ref engine.Ref) (*tree.Root, error) {
+func (v views) OpenRoot(ref engine.Ref) (*tree.Root, error) {
 	m := machineOf(v.nodes, ref)
-	return engine.OpenView(ref, m.sharer, "/.")
+	return engine.OpenAsProcess(ref, m.virtiofsdPID, "/.")
 }
 
 // Cgroup returns the node's control group.
 func (v views) Cgroup(ref engine.Ref) string { return machineOf(v.nodes, ref).Group().Name() }
 
-// sharer returns the process id of the virtiofsd whose root is the node's, or 0 if there is none.
+// virtiofsdPID returns the process id of the virtiofsd whose root is the node's, or 0 if there is none.
 // That process is in namespaces of its own. Its parent, which waits outside, has the host's root.
-func (m machine) sharer() int {
+func (m machine) virtiofsdPID() int {
 	if !m.running() {
 		return 0
 	}
-	return m.insideSharer()
+	return m.startingVirtiofsdPID()
 }
 
-// insideSharer is like sharer for a machine that may not run yet.
-func (m machine) insideSharer() int {
+// startingVirtiofsdPID is like sharer for a machine that may not run yet.
+func (m machine) startingVirtiofsdPID() int {
 	ours, err := os.Readlink(process.Host.File(os.Getpid(), "ns/pid"))
 	if err != nil {
 		return 0

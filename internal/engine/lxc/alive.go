@@ -16,7 +16,7 @@ import (
 // node's root controls the contents.
 func (c container) console() string { return c.File("console.log") }
 
-// recordConsole makes LXC store the console output for lastWords. LXC empties the file whenever it
+// recordConsole makes LXC store the console output for lastLines. LXC empties the file whenever it
 // is full.
 func (s start) recordConsole(set func(key, format string, args ...any)) error {
 	if err := os.Remove(s.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -34,12 +34,12 @@ func (s start) checkAlive(ctx context.Context) error {
 		return ctx.Err()
 	}
 	err := error(problem.New(problem.Failed, "node %s: its init ended before the node was up", s.r.Name).At(s.log()).
-		Because(errors.New(s.lastWords())).
+		Because(errors.New(s.lastLines())).
 		Try("see what init printed; orrery down %s and orrery up make the node anew", s.r.Name))
 	if killed := s.kill(ctx); killed != nil {
 		return errors.Join(err, killed)
 	}
-	return errors.Join(err, s.links.giveBack(ctx))
+	return errors.Join(err, s.links.returnInterfaces(ctx))
 }
 
 // survives reports whether the node's init runs. It waits if init is missing but the monitor runs,
@@ -48,18 +48,18 @@ func (p processes) survives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	for !p.running() {
-		if p.monitor() == 0 || host.Pause(ctx, 5*time.Millisecond) != nil {
+		if p.monitor() == 0 || host.Sleep(ctx, 5*time.Millisecond) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// lastWords returns why init may have ended: errors from LXC's log and the last lines of the
+// lastLines returns why init may have ended: errors from LXC's log and the last lines of the
 // console.
-func (s start) lastWords() string {
+func (s start) lastLines() string {
 	var all []string
-	if logged := s.why(); logged != "" {
+	if logged := s.errorsInLog(); logged != "" {
 		all = append(all, sanitize.Text(logged))
 	}
 	if printed, err := os.ReadFile(s.console()); err == nil && len(printed) > 0 {

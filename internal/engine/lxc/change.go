@@ -22,19 +22,19 @@ func (c container) changeRunning(ctx context.Context, node *spec.Node) error {
 			return err
 		}
 	}
-	if at := c.space(); at != "" && !node.Staged {
+	if at := c.netNamespaceFile(); at != "" && !node.Staged {
 		// The links may have been moved out of quarantine in one batch with those of other nodes.
-		if err := network.ForgetNeighbours(at); err != nil {
+		if err := network.FlushNeighbours(at); err != nil {
 			return err
 		}
 	}
-	return c.group().Limit(c.ref.Name, node.Limits)
+	return c.group().SetLimits(c.ref.Name, node.Limits)
 }
 
-// Space returns the file of a node's network namespace, or "" if the node does not run.
-func (e *Engine) Space(ref engine.Ref) string { return e.container(ref).space() }
+// NetNamespace returns the file of a node's network namespace, or "" if the node does not run.
+func (e *Engine) NetNamespace(ref engine.Ref) string { return e.container(ref).netNamespaceFile() }
 
-func (p processes) space() string {
+func (p processes) netNamespaceFile() string {
 	pid := p.init()
 	if pid == 0 {
 		return ""

@@ -25,7 +25,7 @@ func (s start) writeConfig() error {
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
 		set("lxc.idmap", "u 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
-		set("lxc.namespace.share.user", "%s", s.namespace())
+		set("lxc.namespace.share.user", "%s", s.namespaceFile())
 	}
 	set("lxc.seccomp.profile", "") // package seccomp sets the filter on the thread that starts LXC
 	b.WriteString(rootfs.DeviceRules(devices(r)))
@@ -36,7 +36,7 @@ func (s start) writeConfig() error {
 	if err := s.recordConsole(set); err != nil {
 		return err
 	}
-	if host.AppArmor() {
+	if host.HasAppArmor() {
 		set("lxc.apparmor.profile", "generated")
 		// Systemd mounts a proc of its own for the services that it confines.
 		set("lxc.apparmor.allow_nesting", "1")
@@ -78,10 +78,10 @@ func devices(r *nodedir.Record) []string {
 func (c container) overlay(store *image.Store, r *nodedir.Record, mounts []nodedir.Mount) *rootfs.Overlay {
 	o := c.Overlay(store, r)
 	for _, m := range mounts {
-		o.Binds = append(o.Binds, m.Aside())
+		o.Binds = append(o.Binds, m.Outside())
 	}
 	if o.IDs.Size > 0 {
-		o.Namespace = c.namespace()
+		o.Namespace = c.namespaceFile()
 	}
 	return o
 }

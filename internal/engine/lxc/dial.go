@@ -21,7 +21,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (conn net.Con
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.p.ref.Name)
 	}
-	err = host.Apart(func() (err error) {
+	err = host.OnLockedThread(func() (err error) {
 		conn, err = r.p.dial(ctx, network, address)
 		return err
 	})
@@ -30,7 +30,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (conn net.Con
 
 // dial connects on the calling thread, which stays in the node's network namespace.
 func (p processes) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	space, err := p.networkSpace()
+	space, err := p.openNetNamespace()
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (p processes) dial(ctx context.Context, network, address string) (net.Conn,
 	return dialer.DialContext(ctx, network, address)
 }
 
-// networkSpace opens the network namespace of the node. It returns NotRunning if that is the host's
+// openNetNamespace opens the network namespace of the node. It returns NotRunning if that is the host's
 // namespace, in which the node's first process is for a moment while the node starts.
-func (p processes) networkSpace() (*os.File, error) {
+func (p processes) openNetNamespace() (*os.File, error) {
 	pid := p.init()
 	if pid == 0 {
 		return nil, engine.NotRunning(p.ref)

@@ -14,7 +14,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	if !c.running() {
 		return engine.NotRunning(ref)
 	}
-	if err := c.frost().Freeze(ctx); err != nil {
+	if err := c.freezer().Freeze(ctx); err != nil {
 		return problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.Path()).Because(err)
 	}
 	return nil
@@ -26,14 +26,16 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	if err := c.thaw(); err != nil {
 		return problem.New(problem.Failed, "node %s stays frozen", ref.Name).At(c.Path()).Because(err)
 	}
-	return c.group().AwaitFrost(ctx, false)
+	return c.group().WaitFrozen(ctx, false)
 }
 
-// freezing returns the path of a file that exists from before Freeze freezes the node until after
+// freezingFile returns the path of a file that exists from before Freeze freezes the node until after
 // it is thawed.
-func (c container) freezing() string { return c.File("freezing") }
+func (c container) freezingFile() string { return c.File("freezing") }
 
-func (c container) frost() cgroup.Frost { return cgroup.Frost{Group: c.group(), Mark: c.freezing()} }
+func (c container) freezer() cgroup.Freezer {
+	return cgroup.Freezer{Group: c.group(), Mark: c.freezingFile()}
+}
 
 // thaw thaws a frozen node, even if another program has frozen it.
-func (c container) thaw() error { return c.frost().Thaw() }
+func (c container) thaw() error { return c.freezer().Thaw() }

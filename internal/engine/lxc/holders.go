@@ -10,10 +10,10 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// holders returns the names of processes on this host that use files on the mounts, each with one
+// usersOf returns the names of processes on this host that use files on the mounts, each with one
 // of those files. It looks at all processes, because a process from outside the node, such as an
 // administrator's shell, keeps a mount busy as well.
-func holders(mounts []rootfs.Mounted) []string {
+func usersOf(mounts []rootfs.MountInfo) []string {
 	on := map[uint64]bool{}
 	for _, m := range mounts {
 		on[m.ID] = true
@@ -28,17 +28,17 @@ func holders(mounts []rootfs.Mounted) []string {
 		if err != nil {
 			continue
 		}
-		if file, ok := held(filepath.Join("/proc", p.Name()), on); ok {
-			names = append(names, fmt.Sprintf("%s with %s", command(pid), file))
+		if file, ok := usedFile(filepath.Join("/proc", p.Name()), on); ok {
+			names = append(names, fmt.Sprintf("%s with %s", commandName(pid), file))
 		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-// held returns a file on one of the mounts that a process uses as its root, working directory, open
+// usedFile returns a file on one of the mounts that a process uses as its root, working directory, open
 // file or mapping.
-func held(process string, on map[uint64]bool) (string, bool) {
+func usedFile(process string, on map[uint64]bool) (string, bool) {
 	links := []string{filepath.Join(process, "root"), filepath.Join(process, "cwd")}
 	for _, dir := range []string{"fd", "map_files"} {
 		entries, _ := os.ReadDir(filepath.Join(process, dir))

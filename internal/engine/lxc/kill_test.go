@@ -11,7 +11,7 @@ import (
 )
 
 // TestRestless is the program that TestKilledWhileChanging kills.
-func TestRestless(t *testing.T) { enginetest.Restless(t, newEngine(), testSite, choices()) }
+func TestRestless(t *testing.T) { enginetest.StressLoop(t, newEngine(), testSite, choices()) }
 
 // choices returns the sets of volumes that the node gets in turn.
 func choices() [][]spec.Mount {
@@ -28,8 +28,8 @@ func TestKilledWhileChanging(t *testing.T) {
 	r.to(b)
 	r.to(a)
 	for i := range 40 {
-		enginetest.KillRestless(t, 40*time.Millisecond)
-		g.WantNoted(t, fmt.Sprint("round ", i), r.n, a, b, c)
+		enginetest.KillStressLoop(t, 40*time.Millisecond)
+		g.WantRecorded(t, fmt.Sprint("round ", i), r.n, a, b, c)
 		must(t, g.Sweep(t.Context(), testSite))
 		if r.c.group().Frozen() {
 			t.Errorf("round %d: the node stays frozen", i)

@@ -38,7 +38,7 @@ func (g ground) otherKinds(t *testing.T) {
 		enginetest.Network(t, spec.VethPairOf(testSite, c))
 	}
 	for _, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
-		n := g.OfKind(kind, subnets[kind])
+		n := g.NetworkOfKind(kind, subnets[kind])
 		switch kind {
 		case site.Macvlan:
 			n.Parent = testVethPairs[0].Ends[0]
@@ -51,7 +51,7 @@ func (g ground) otherKinds(t *testing.T) {
 
 // onto connects a node to the network of a kind.
 func onto(_ *testing.T, n *spec.Node, kind string) {
-	enginetest.Onto(n, kind, subnets[kind])
+	enginetest.ConnectToKind(n, kind, subnets[kind])
 	switch nic := &n.NICs[0]; kind {
 	case site.Macvlan:
 		nic.Parent = testVethPairs[0].Ends[0]
@@ -71,7 +71,7 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 		must(t, err)
 		// LXC first forks the process, and then moves the links to it.
 		if now := c.init(); now != 0 && now != before && interfaces(now)[record.NICs[0].Name] {
-			c.awaitOrders(t.Context(), record)
+			c.awaitSystemd(t.Context(), record)
 			return
 		}
 		if time.Since(begun) > time.Minute {

@@ -10,11 +10,11 @@ import (
 // List returns the nodes of a site. It starts no process, so it costs no more than reading the
 // nodes' files.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
-	return e.Observe(site, e.look)
+	return e.Observe(site, e.observeNode)
 }
 
-// Glance sets the state of a node that runs or is frozen.
-func (e *Engine) Glance(n *observe.Node) {
+// ReadState sets the state of a node that runs or is frozen.
+func (e *Engine) ReadState(n *observe.Node) {
 	c := e.container(engine.RefOf(&n.Node))
 	if !c.running() {
 		return
@@ -25,14 +25,14 @@ func (e *Engine) Glance(n *observe.Node) {
 	}
 }
 
-// look sets the state of a node and, if it runs, the actual state of its links and limits.
-func (e *Engine) look(n *observe.Node) {
-	if e.Glance(n); !n.Runs() {
+// observeNode sets the state of a node and, if it runs, the actual state of its links and limits.
+func (e *Engine) observeNode(n *observe.Node) {
+	if e.ReadState(n); !n.Runs() {
 		return
 	}
 	c := e.container(engine.RefOf(&n.Node))
 	c.observeLinks(n)
-	if limits, ok := c.group().Holds(n.Limits); !ok {
+	if limits, ok := c.group().InForce(n.Limits); !ok {
 		n.Limits = limits // another process has changed the limits
 	}
 }

@@ -25,17 +25,17 @@ import (
 type Engine struct{ *nodedir.Nodes }
 
 var (
-	_ engine.Engine    = (*Engine)(nil)
-	_ engine.Glancer   = (*Engine)(nil)
-	_ engine.Keeper    = (*Engine)(nil)
-	_ engine.Idmapper  = (*Engine)(nil)
-	_ engine.Injector  = (*Engine)(nil)
-	_ engine.Sweeper   = (*Engine)(nil)
-	_ engine.Remounter = (*Engine)(nil)
-	_ engine.Freezer   = (*Engine)(nil)
-	_ engine.Layered   = (*Engine)(nil)
-	_ engine.Grouped   = (*Engine)(nil)
-	_ engine.Viewer    = (*Engine)(nil)
+	_ engine.Engine         = (*Engine)(nil)
+	_ engine.StateReader    = (*Engine)(nil)
+	_ engine.Replacer       = (*Engine)(nil)
+	_ engine.Idmapper       = (*Engine)(nil)
+	_ engine.Injector       = (*Engine)(nil)
+	_ engine.Sweeper        = (*Engine)(nil)
+	_ engine.Remounter      = (*Engine)(nil)
+	_ engine.Freezer        = (*Engine)(nil)
+	_ engine.Layered        = (*Engine)(nil)
+	_ engine.CgroupProvider = (*Engine)(nil)
+	_ engine.RootOpener     = (*Engine)(nil)
 )
 
 // New returns the engine that stores its nodes in dirs and uses the layers in store.
@@ -68,18 +68,18 @@ func (c container) config() string { return c.File("lxc.conf") }
 func (c container) log() string    { return c.File("lxc.log") }
 func (c container) fstab() string  { return c.File("fstab") }
 
-// namespace returns the path of the node's user namespace, for LXC to find in the node's mount
-// namespace.
-func (c container) namespace() string { return c.File("user-namespace") }
+// namespaceFile returns the path of the node's user namespace, for LXC to find in the node's mount
+// namespaceFile.
+func (c container) namespaceFile() string { return c.File("user-namespace") }
 
-// View opens the root of a running node.
-func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
-	root, _, err := e.view(ref)
+// OpenRoot opens the root of a running node.
+func (e *Engine) OpenRoot(ref engine.Ref) (*tree.Root, error) {
+	root, _, err := e.openRoot(ref)
 	return root, err
 }
 
-// view opens the root of a running node and returns the node's user ids.
-func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err error) {
+// openRoot opens the root of a running node and returns the node's user ids.
+func (e *Engine) openRoot(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err error) {
 	c := e.container(ref)
 	pid := c.init()
 	if pid == 0 {
@@ -103,14 +103,14 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 // Cgroup returns the node's control group.
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).group().Name() }
 
-// starting returns the path of a file that exists while the node is being started. If its run was
+// startingFile returns the path of a file that exists while the node is being started. If its run was
 // killed, the node may come up or not.
-func (c container) starting() string { return c.File("starting") }
+func (c container) startingFile() string { return c.File("starting") }
 
-// stopping returns the path of a file that exists while the node shuts down.
-func (c container) stopping() string { return c.File("stopping") }
+// stoppingFile returns the path of a file that exists while the node shuts down.
+func (c container) stoppingFile() string { return c.File("stopping") }
 
 // groups returns all control groups that LXC creates for the node.
 func (c container) groups() []cgroup.Group {
-	return []cgroup.Group{c.group(), c.group().Beside(".monitor"), c.group().Beside(".pivot")}
+	return []cgroup.Group{c.group(), c.group().Sibling(".monitor"), c.group().Sibling(".pivot")}
 }

@@ -17,7 +17,7 @@ const testSite = "it-engine"
 // ground is an engine with layers and bridges for its nodes.
 type ground struct {
 	provisioned
-	enginetest.Ground
+	enginetest.Env
 }
 
 func newEngine() *Engine { return New(enginetest.DirsOf(Name), image.Open(need.State())) }
@@ -27,7 +27,7 @@ func newGround(t *testing.T) ground {
 	need.Integration(t)
 	e := newEngine()
 	enginetest.Clean(t, e, e.Dirs)
-	return ground{provisioned{e}, enginetest.NewGround(t, e.Nodes, testSite, "10.99.99.")}
+	return ground{provisioned{e}, enginetest.NewEnv(t, e.Nodes, testSite, "10.99.99.")}
 }
 
 func TestEngine(t *testing.T) {
@@ -43,14 +43,14 @@ func TestEngine(t *testing.T) {
 type provisioned struct{ *Engine }
 
 func (p provisioned) Start(ctx context.Context, ref engine.Ref) error {
-	if err := enginetest.ProvideAll(p.Nodes, ref); err != nil {
+	if err := enginetest.CreateRecordedVolumes(p.Nodes, ref); err != nil {
 		return err
 	}
 	return p.Engine.Start(ctx, ref)
 }
 
 func (p provisioned) Remount(ctx context.Context, n *spec.Node) error {
-	if err := enginetest.Provide(p.Dirs, n); err != nil {
+	if err := enginetest.CreateVolumes(p.Dirs, n); err != nil {
 		return err
 	}
 	return p.Engine.Remount(ctx, n)

@@ -21,9 +21,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// inner returns the name that a node's interface has before LXC moves it into the node.
-func inner(i int, n *spec.Node, nic spec.NIC) string {
-	if n.Takes(nic) {
+// innerName returns the name that a node's interface has before LXC moves it into the node.
+func innerName(i int, n *spec.Node, nic spec.NIC) string {
+	if n.TakesInterface(nic) {
 		return nic.Parent
 	}
 	return fmt.Sprintf("in%d", i)
@@ -44,9 +44,9 @@ func (l links) write(set func(key, format string, args ...any)) error {
 	for i, nic := range l.NICs {
 		net := fmt.Sprintf("lxc.net.%d.", i)
 		set(net+"type", "phys")
-		set(net+"link", "%s", inner(i, &l.Node, nic))
+		set(net+"link", "%s", innerName(i, &l.Node, nic))
 		set(net+"name", "%s", nic.Name)
-		if !l.Takes(nic) { // an interface taken from the host has its own address
+		if !l.TakesInterface(nic) { // an interface taken from the host has its own address
 			set(net+"hwaddr", "%s", nic.MAC)
 		}
 		set(net+"mtu", "%d", nic.MTU)
@@ -58,10 +58,10 @@ func (l links) write(set func(key, format string, args ...any)) error {
 		if refusesRouters(l.LinkKind(nic)) {
 			set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
 		}
-		if !l.Takes(nic) {
+		if !l.TakesInterface(nic) {
 			continue
 		}
-		script, err := l.returning(nic)
+		script, err := l.writeReturnScript(nic)
 		if err != nil {
 			return err
 		}
@@ -70,10 +70,10 @@ func (l links) write(set func(key, format string, args ...any)) error {
 	return nil
 }
 
-// returning writes a script that LXC runs when the node has ended. It moves a host interface from
+// writeReturnScript writes a script that LXC runs when the node has ended. It moves a host interface from
 // the monitor's network namespace back to the host's. A virtual interface would be removed with the
 // monitor's namespace.
-func (l links) returning(nic spec.NIC) (path string, err error) {
+func (l links) writeReturnScript(nic spec.NIC) (path string, err error) {
 	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
 		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"
 	path = l.dir.File("return-" + nic.Name)
@@ -84,7 +84,7 @@ func (l links) returning(nic spec.NIC) (path string, err error) {
 // namespace of the node's monitor.
 func (l links) attach(space *os.File) error {
 	for i, nic := range l.NICs {
-		if err := kind.Attach(nic, l.KindOf(nic), inner(i, &l.Node, nic), space); err != nil {
+		if err := kind.Attach(nic, l.KindOf(nic), innerName(i, &l.Node, nic), space); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func refusesRouters(kind site.NetworkKind) bool {
 func (l links) detach(space *os.File) error {
 	var err error
 	for _, nic := range l.NICs {
-		if l.Takes(nic) {
-			err = errors.Join(err, ends.TakeBack(nic, space))
+		if l.TakesInterface(nic) {
+			err = errors.Join(err, ends.ReclaimExclusive(nic, space))
 		}
 	}
 	return errors.Join(err, l.remove())
@@ -121,31 +121,31 @@ func (l links) remove() error {
 	return network.RemoveLinks(all)
 }
 
-// taker returns the name of the node that is recorded for interfaces taken from the host.
-func (l links) taker() string { return l.Site + "/" + strconv.Itoa(l.ID) }
+// owner returns the name of the node that is recorded for interfaces taken from the host.
+func (l links) owner() string { return l.Site + "/" + strconv.Itoa(l.ID) }
 
 // passThrough prepares the host interfaces that the node takes when it starts.
 func (l links) passThrough(ctx context.Context) error {
 	for _, nic := range l.NICs {
-		if !l.Takes(nic) {
+		if !l.TakesInterface(nic) {
 			continue
 		}
-		if err := network.PassThrough(ctx, nic.Parent, l.taker()); err != nil {
-			return errors.Join(err, l.giveBack(ctx))
+		if err := network.PreparePassthrough(ctx, nic.Parent, l.owner()); err != nil {
+			return errors.Join(err, l.returnInterfaces(ctx))
 		}
 	}
 	return nil
 }
 
-// giveBack resets host interfaces that the node had taken. LXC or the kernel has moved them back
+// returnInterfaces resets host interfaces that the node had taken. LXC or the kernel has moved them back
 // already. A veth pair is lost if both ends were in killed nodes.
-func (l links) giveBack(ctx context.Context) error {
+func (l links) returnInterfaces(ctx context.Context) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	var err error
 	for _, nic := range l.NICs {
 		if site.KindOf(nic.Kind).TakesInterfaces { // even if the interface is on a bridge now
-			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, l.taker()))
+			err = errors.Join(err, network.RestorePassthrough(ctx, nic.Parent, l.owner()))
 		}
 	}
 	return err
@@ -158,13 +158,13 @@ func (p processes) observeLinks(n *observe.Node) {
 		nic := &n.NICs[i]
 		if n.LinkKind(*nic).Wired() {
 			if inside == nil {
-				inside = settled(taken(n), func() map[string]bool { return interfaces(p.init()) })
+				inside = awaitInterfaces(takenInterfaces(n), func() map[string]bool { return interfaces(p.init()) })
 			}
 			if !inside[nic.Name] {
 				nic.Bridge = ""
 			}
 		} else {
-			nic.Bridge = ends.Whereabouts(*nic, n.KindOf(*nic))
+			nic.Bridge = ends.BridgeOfNIC(*nic, n.KindOf(*nic))
 			if nic.Bridge == "" && !ends.Exists(nic.HostEnd) {
 				n.Unlinked = append(n.Unlinked, nic.Network)
 			}
@@ -172,9 +172,9 @@ func (p processes) observeLinks(n *observe.Node) {
 	}
 }
 
-// taken returns the names of interfaces that a node takes completely, so that no end of them is on
+// takenInterfaces returns the names of interfaces that a node takes completely, so that no end of them is on
 // the host.
-func taken(n *observe.Node) (names []string) {
+func takenInterfaces(n *observe.Node) (names []string) {
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Wired() {
 			names = append(names, nic.Name)
@@ -190,9 +190,9 @@ const (
 	settlingInterval = 20 * time.Millisecond
 )
 
-// settled returns the interfaces found by look. It returns as soon as the named ones are among
+// awaitInterfaces returns the interfaces found by look. It returns as soon as the named ones are among
 // them, or after settlingTimeout.
-func settled(names []string, look func() map[string]bool) map[string]bool {
+func awaitInterfaces(names []string, look func() map[string]bool) map[string]bool {
 	for begun := time.Now(); ; time.Sleep(settlingInterval) {
 		found := look()
 		missing := slices.ContainsFunc(names, func(name string) bool { return !found[name] })

@@ -69,7 +69,7 @@ func TestStarting(t *testing.T) {
 		"a dead one":           {liar{args: nil}, false},
 	} {
 		c.pid = 7
-		if got, err := starting(table(t, c.liar), nodes); err != nil || got != c.want {
+		if got, err := anyStarting(table(t, c.liar), nodes); err != nil || got != c.want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestMonitors(t *testing.T) {
 	} {
 		c.pid = 7
 		who, ok := table(t, c.liar).Task(7)
-		if got := ok && monitors(who, dir, "a-10"); got != c.want {
+		if got := ok && isMonitor(who, dir, "a-10"); got != c.want {
 			t.Errorf("%+v: %v", c.liar, got)
 		}
 	}

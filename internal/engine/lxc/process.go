@@ -18,7 +18,7 @@ type processes struct {
 }
 
 // group returns the node's control group.
-func (p processes) group() cgroup.Group { return cgroup.Of(p.ref.Site, p.ref.ID) }
+func (p processes) group() cgroup.Group { return cgroup.OfNode(p.ref.Site, p.ref.ID) }
 
 func (p processes) pidfile() string { return p.dir.File("pid") }
 
@@ -29,7 +29,7 @@ func (p processes) monitor() int {
 	if pid == 0 {
 		return 0
 	}
-	if t, ok := process.Host.Task(pid); !ok || !monitors(t, p.dir.Path(), p.name) {
+	if t, ok := process.Host.Task(pid); !ok || !isMonitor(t, p.dir.Path(), p.name) {
 		return 0
 	}
 	return pid
@@ -37,18 +37,18 @@ func (p processes) monitor() int {
 
 // init returns the process id of the node's init on the host, or 0 if the node does not run.
 func (p processes) init() int {
-	_, init := p.both()
+	_, init := p.monitorAndInit()
 	return init
 }
 
-// both returns the process ids of the monitor and of the node's init, or 0 for each that does not
+// monitorAndInit returns the process ids of the monitor and of the node's init, or 0 for each that does not
 // run.
-func (p processes) both() (monitor, init int) {
+func (p processes) monitorAndInit() (monitor, init int) {
 	if monitor = p.monitor(); monitor == 0 {
 		return 0, 0
 	}
 	for _, pid := range process.Host.Children(monitor) {
-		if !process.Host.Ending(pid) {
+		if !process.Host.IsEnding(pid) {
 			return monitor, pid
 		}
 	}
@@ -57,9 +57,9 @@ func (p processes) both() (monitor, init int) {
 
 func (p processes) running() bool { return p.init() != 0 }
 
-// monitors reports whether a task is the LXC monitor of a node. The monitor says so in its title
+// isMonitor reports whether a task is the LXC monitor of a node. The monitor says so in its title
 // (lxc-start(1), setproctitle), or is lxc-start before it has set the title.
-func monitors(t process.Task, dir, name string) bool {
+func isMonitor(t process.Task, dir, name string) bool {
 	return slices.Equal(t.Args, []string{"[lxc monitor] " + dir + " " + name}) ||
 		t.Program() == "lxc-start" && t.Option("--lxcpath") == dir && t.Option("--name") == name
 }

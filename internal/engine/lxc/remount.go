@@ -32,13 +32,13 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := c.WriteMounts(r, append(rest, n.Mounts...)); err != nil {
 		return err
 	}
-	change, err := e.seen(c, r)
+	change, err := e.newRemounting(c, r)
 	if err != nil {
 		return err
 	}
 	before := change.standing
-	if err := change.to(e.Volumes(n, n.Mounts)); err != nil {
-		back := change.to(before)
+	if err := change.apply(e.Volumes(n, n.Mounts)); err != nil {
+		back := change.apply(before)
 		if back == nil {
 			back = c.WriteMounts(r, old)
 		}
@@ -55,12 +55,12 @@ type remounting struct {
 	known    []nodedir.Mount // volumes that the node sees or may see
 	standing []nodedir.Mount // the known volumes that the node sees
 	wanted   []nodedir.Mount
-	origins  map[string]rootfs.Origin // by source directory
+	origins  map[string]rootfs.MountSource // by source directory
 }
 
-// seen finds out which of the recorded volumes a running node sees.
-func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
-	s := &remounting{c: c, ids: r.IDs(), origins: map[string]rootfs.Origin{}}
+// newRemounting finds out which of the recorded volumes a running node sees.
+func (e *Engine) newRemounting(c container, r *nodedir.Record) (*remounting, error) {
+	s := &remounting{c: c, ids: r.IDs(), origins: map[string]rootfs.MountSource{}}
 	fixed, err := e.Mounts(&nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 		s.known = append(s.known, e.Volumes(&r.Node, []spec.Mount{m})...)
 	}
 	for _, m := range append(slices.Clone(s.known), s.etc) {
-		origins, err := rootfs.OriginsOf(m.Source)
+		origins, err := rootfs.MountSourcesOf(m.Source)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a mount of a missing directory is recognised by its mount point
 		}
@@ -79,10 +79,10 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 		}
 		s.origins[m.Source] = origins[0]
 	}
-	return s, rootfs.InSpace(c.init(), func(table func() ([]rootfs.Mounted, error)) error {
+	return s, rootfs.InMountNamespace(c.init(), func(table func() ([]rootfs.MountInfo, error)) error {
 		mounts, err := table()
 		for _, m := range s.known {
-			if s.shows(mounts, m, m.Path) && !slices.Contains(s.standing, m) {
+			if s.isMounted(mounts, m, m.Path) && !slices.Contains(s.standing, m) {
 				s.standing = append(s.standing, m)
 			}
 		}
@@ -90,8 +90,8 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 	})
 }
 
-// to makes the wanted volumes, and no other known ones, visible to the node.
-func (s *remounting) to(wanted []nodedir.Mount) error {
+// apply makes the wanted volumes, and no other known ones, visible to the node.
+func (s *remounting) apply(wanted []nodedir.Mount) error {
 	s.wanted = wanted
 	kept := slices.DeleteFunc(slices.Clone(wanted), func(m nodedir.Mount) bool { return !slices.Contains(s.standing, m) })
 	// LXC reads this file if the node reboots at this moment.
@@ -99,11 +99,11 @@ func (s *remounting) to(wanted []nodedir.Mount) error {
 		return err
 	}
 	for _, v := range s.views() {
-		if err := s.clear(v); err != nil {
+		if err := s.unmountUnwanted(v); err != nil {
 			return err
 		}
 	}
-	if err := s.supply(s.monitor(), s.node()); err != nil {
+	if err := s.mountMissing(s.monitor(), s.node()); err != nil {
 		return err
 	}
 	for _, m := range s.known {
@@ -114,16 +114,16 @@ func (s *remounting) to(wanted []nodedir.Mount) error {
 	return writeFstab(s.c.fstab(), append([]nodedir.Mount{s.etc}, wanted...))
 }
 
-// shows reports whether a volume is mounted at a path.
-func (s *remounting) shows(table []rootfs.Mounted, m nodedir.Mount, at string) bool {
-	return slices.ContainsFunc(table, func(t rootfs.Mounted) bool { return t.At == at && s.isOf(m, t) })
+// isMounted reports whether a volume is mounted at a path.
+func (s *remounting) isMounted(table []rootfs.MountInfo, m nodedir.Mount, at string) bool {
+	return slices.ContainsFunc(table, func(t rootfs.MountInfo) bool { return t.At == at && s.showsVolume(m, t) })
 }
 
-// isOf reports whether a mount shows a volume. If the volume's directory was removed, the kernel
+// showsVolume reports whether a mount shows a volume. If the volume's directory was removed, the kernel
 // marks the mount so.
-func (s *remounting) isOf(m nodedir.Mount, t rootfs.Mounted) bool {
+func (s *remounting) showsVolume(m nodedir.Mount, t rootfs.MountInfo) bool {
 	if origin, ok := s.origins[m.Source]; ok {
 		return t.Origin == origin
 	}
-	return (t.At == m.Path || t.At == m.Bind) && removed(t)
+	return (t.At == m.Path || t.At == m.Bind) && sourceRemoved(t)
 }

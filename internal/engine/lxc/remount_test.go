@@ -202,7 +202,7 @@ func remountKilled(t *testing.T, g ground, n *spec.Node) {
 		must(t, r.c.Write(rec))
 	}
 	umount := func(pid int, path string) {
-		must(t, rootfs.InSpace(pid, func(func() ([]rootfs.Mounted, error)) error { return unix.Unmount(path, 0) }))
+		must(t, rootfs.InMountNamespace(pid, func(func() ([]rootfs.MountInfo, error)) error { return unix.Unmount(path, 0) }))
 	}
 	for name, left := range map[string]func(){
 		"only on record":         func() { both(a, b) },
@@ -243,7 +243,7 @@ func remountLinks(t *testing.T, g ground, n *spec.Node) {
 	r.sh("ln -s /etc /srv/last; mkdir /opt/real; ln -s ../opt /srv/first; ln -s /../../../../.. /srv/up")
 	for _, path := range []string{"/srv/last", "/srv/first/real", "/srv/up/etc", "/srv/up/made"} {
 		err := r.try(a, at("b", path))
-		if problem.Exit(err) != int(problem.Failed) {
+		if problem.ExitCode(err) != int(problem.Failed) {
 			t.Errorf("%s: %v", path, err)
 		}
 		r.wantSeen(a)
@@ -303,7 +303,7 @@ func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 				}
 			}
 			err := r.try()
-			if problem.Exit(err) != int(problem.Failed) || !strings.Contains(fmt.Sprint(err), "sleep (process") &&
+			if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(fmt.Sprint(err), "sleep (process") &&
 				!strings.Contains(fmt.Sprint(err), "dozer (process") {
 				t.Errorf("%s, %s: %v", name, space, err)
 			}
@@ -329,7 +329,7 @@ func remountReboot(t *testing.T, g ground, n *spec.Node) {
 	}
 	record, err := r.c.Read()
 	must(t, err)
-	r.c.awaitOrders(t.Context(), record)
+	r.c.awaitSystemd(t.Context(), record)
 	if got := r.sh("cat /srv/data/x"); got != "b" {
 		t.Errorf("on the volume: %q", got)
 	}
@@ -404,7 +404,7 @@ func TestSweepThawsWhatWeFroze(t *testing.T) {
 	if !theirs.c.group().Frozen() {
 		t.Error("a node that somebody else froze goes on")
 	}
-	if _, err := os.Stat(ours.c.freezing()); err == nil {
+	if _, err := os.Stat(ours.c.freezingFile()); err == nil {
 		t.Error("the mark stays")
 	}
 	must(t, g.Thaw(t.Context(), theirs.c.ref))

@@ -25,7 +25,7 @@ var _ host.Viewer = runner{}
 
 // View opens the root of the node.
 func (r runner) View() (*tree.Root, func(id uint32) bool, error) {
-	root, ids, err := r.e.view(r.p.ref)
+	root, ids, err := r.e.openRoot(r.p.ref)
 	return root, ids.Has, err
 }
 
@@ -41,14 +41,14 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	}
 	var absent error // error of the node, as opposed to an error of the command
 	hold := func() (*enter.Init, error) {
-		init, err := r.p.hold(record)
+		init, err := r.p.openInit(record)
 		if err != nil && !errors.Is(err, enter.ErrNotReady) {
 			absent = err
 		}
 		return init, err
 	}
 	node := enter.Container{
-		Name: r.p.ref.Name, Hold: hold, Root: record.IDs().First, Group: r.p.group(), Calls: calls(record), Env: env,
+		Name: r.p.ref.Name, Hold: hold, Root: record.IDs().First, Group: r.p.group(), Calls: seccompPolicy(record), Env: env,
 	}
 	if err := node.Run(ctx, c); absent == nil {
 		return err
@@ -56,13 +56,13 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	return absent
 }
 
-// hold opens the node's init, so that its process id cannot be reused.
-func (p processes) hold(r *nodedir.Record) (*enter.Init, error) {
-	monitor, init := p.both()
+// openInit opens the node's init, so that its process id cannot be reused.
+func (p processes) openInit(r *nodedir.Record) (*enter.Init, error) {
+	monitor, init := p.monitorAndInit()
 	if init == 0 {
 		return nil, engine.NotRunning(p.ref)
 	}
-	return enter.Hold(init, monitor, r.IDs().Map())
+	return enter.OpenInit(init, monitor, r.IDs().Map())
 }
 
 // Put writes files in the node.

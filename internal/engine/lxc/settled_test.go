@@ -13,15 +13,15 @@ func TestSettled(t *testing.T) {
 		looks++
 		return map[string]bool{"lo": true, "eth0": looks > 3}
 	}
-	if !settled([]string{"eth0"}, late)["eth0"] {
+	if !awaitInterfaces([]string{"eth0"}, late)["eth0"] {
 		t.Error("an interface that came late is called missing")
 	}
 	begun := time.Now()
-	if settled([]string{"eth1"}, late)["eth1"] || time.Since(begun) > 5*time.Second {
+	if awaitInterfaces([]string{"eth1"}, late)["eth1"] || time.Since(begun) > 5*time.Second {
 		t.Errorf("an interface that does not come is there, or was waited for %v", time.Since(begun))
 	}
 	looks = 10
-	if settled([]string{"eth0"}, late); looks != 11 {
+	if awaitInterfaces([]string{"eth0"}, late); looks != 11 {
 		t.Errorf("it was looked for %d times", looks-10)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// spaces returns one process for each mount namespace of the node's processes, except the
+// mountNamespaces returns one process for each mount namespace of the node's processes, except the
 // namespaces of the processes in but.
-func (p processes) spaces(but ...int) []int {
+func (p processes) mountNamespaces(but ...int) []int {
 	seen := map[string]bool{"": true}
 	space := func(pid int) string {
 		name, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
@@ -32,20 +32,20 @@ func (p processes) spaces(but ...int) []int {
 	return all
 }
 
-// directory opens a directory in the mount namespace of the calling thread, which is the node's. It
+// openDirectory opens a directory in the mount namespace of the calling thread, which is the node's. It
 // creates missing directories as the node's root would. It follows no link, as LXC does not when
 // the node starts, so that links made by the node cannot redirect it.
-func directory(path string, first int) (*os.File, error) {
+func openDirectory(path string, first int) (*os.File, error) {
 	root, err := tree.Open("/")
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return root.MakeDown(path, first, first)
+	return root.MkdirAllNoFollow(path, first, first)
 }
 
-// command returns the name of a process and its id inside the node.
-func command(pid int) string {
+// commandName returns the name of a process and its id inside the node.
+func commandName(pid int) string {
 	name, err := rawfile.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
 		return ""

@@ -33,7 +33,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if c.running() {
 		return c.thaw()
 	}
-	if err := c.clear(ctx, r); err != nil {
+	if err := c.cleanUp(ctx, r); err != nil {
 		return err
 	}
 	mounts, err := e.Mounts(r)
@@ -59,24 +59,24 @@ func (s start) run(ctx context.Context) error {
 	if err := os.Remove(s.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(s.starting(), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.startingFile(), nil, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(s.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	defer os.Remove(s.startingFile()) //nolint:errcheck // what is left of it ends the node at the next sweep
 	if err := s.links.passThrough(ctx); err != nil {
 		return err
 	}
 	if err := s.boot(context.WithoutCancel(ctx)); err != nil {
 		err = s.problem(err)
-		return errors.Join(err, s.links.giveBack(ctx))
+		return errors.Join(err, s.links.returnInterfaces(ctx))
 	}
-	cgroup.Weigh(s.ref.Site) // LXC has just made the group
-	if limits, ok := s.group().Holds(s.r.Limits); !ok {
+	cgroup.UpdateWeights(s.ref.Site) // LXC has just made the group
+	if limits, ok := s.group().InForce(s.r.Limits); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, limits, s.r.Limits).
 			At(s.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
-	s.awaitOrders(ctx, s.r)
+	s.awaitSystemd(ctx, s.r)
 	return s.checkAlive(ctx)
 }
 
@@ -87,7 +87,7 @@ func (s start) run(ctx context.Context) error {
 // one that no other process can enter. The kernel removes the namespace when the monitor ends. The
 // inner ends of the node's links are in this namespace.
 func (s start) boot(ctx context.Context) error {
-	space, err := host.NewNetwork()
+	space, err := host.NewNetNS()
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (s start) launch(ctx context.Context, space *os.File) error {
 	args := []string{"lxc-start", "--daemon", "--name", s.name, "--lxcpath", s.Path(), "--rcfile", s.config(),
 		"--pidfile", s.pidfile(), "--logfile", s.log(), "--logpriority", "WARN"}
 	return host.RunOn(ctx, s.r.Name, args, host.Command{Args: args},
-		func(streams host.Streams) (started host.Underway, err error) {
-			err = s.root.Within(func() error {
-				if err := calls(s.r).Install(); err != nil {
+		func(streams host.Streams) (started host.Process, err error) {
+			err = s.root.WithMounted(func() error {
+				if err := seccompPolicy(s.r).Install(); err != nil {
 					return err
 				}
 				if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -123,18 +123,18 @@ func (s start) launch(ctx context.Context, space *os.File) error {
 		})
 }
 
-// calls returns which system calls a node may make.
-func calls(r *nodedir.Record) seccomp.Policy {
+// seccompPolicy returns which system calls a node may make.
+func seccompPolicy(r *nodedir.Record) seccomp.Policy {
 	return seccomp.Policy{
 		IOUring:    slices.Contains(r.Syscalls, site.IOUring),
 		Socketcall: slices.Contains(r.Syscalls, site.Socketcall),
 	}
 }
 
-// awaitOrders waits until the node's systemd listens to systemctl(1), so that callers need not poll
+// awaitSystemd waits until the node's systemd listens to systemctl(1), so that callers need not poll
 // it from inside. It ignores a node that does not get that far, as the next command in the node
 // will fail.
-func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
+func (p processes) awaitSystemd(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	init, err := p.awaitInit(ctx, r)
@@ -149,7 +149,7 @@ func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	defer root.Close()
 	for {
 		if _, err := root.Lstat("run/systemd/private"); err == nil || init.Ended() ||
-			host.Pause(ctx, 5*time.Millisecond) != nil {
+			host.Sleep(ctx, 5*time.Millisecond) != nil {
 			return
 		}
 	}
@@ -159,26 +159,26 @@ func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 // a copy of its monitor first.
 func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
 	for {
-		init, err := p.hold(r)
+		init, err := p.openInit(r)
 		if !errors.Is(err, enter.ErrNotReady) {
 			return init, err
 		}
-		if err := host.Pause(ctx, time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// clear removes what a killed monitor left behind: interfaces and control groups. If a group
+// cleanUp removes what a killed monitor left behind: interfaces and control groups. If a group
 // existed, LXC would not start a node under its name.
-func (c container) clear(ctx context.Context, r *nodedir.Record) error {
+func (c container) cleanUp(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
 	err := c.links(r).remove()
-	return errors.Join(err, c.links(r).giveBack(ctx))
+	return errors.Join(err, c.links(r).returnInterfaces(ctx))
 }
 
-// why returns the first three errors in LXC's log.
-func (s start) why() string {
+// errorsInLog returns the first three errors in LXC's log.
+func (s start) errorsInLog() string {
 	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return ""
@@ -195,7 +195,7 @@ func (s start) why() string {
 // problem returns why a node does not start: the errors in LXC's log, or else what lxc-start
 // printed.
 func (s start) problem(err error) error {
-	if why := s.why(); why != "" {
+	if why := s.errorsInLog(); why != "" {
 		err = errors.New(why)
 	}
 	return problem.New(problem.Failed, "node %s does not start", s.ref.Name).At(s.log()).Because(err).

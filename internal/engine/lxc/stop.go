@@ -26,7 +26,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	}
 	cgroup.Remove(c.groups()...)
 	if r, err := c.Read(); err == nil {
-		return c.links(r).giveBack(ctx)
+		return c.links(r).returnInterfaces(ctx)
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (c container) powerOff(ctx context.Context) error {
 	if c.monitor() == 0 {
 		return nil
 	}
-	if err := os.WriteFile(c.stopping(), nil, 0o600); err != nil {
+	if err := os.WriteFile(c.stoppingFile(), nil, 0o600); err != nil {
 		return err
 	}
 	err := ctx.Err()
@@ -50,13 +50,13 @@ func (c container) powerOff(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.Remove(c.stopping())
+	return os.Remove(c.stoppingFile())
 }
 
 // killInit kills the node's init, and thereby all processes of the node. It waits until the monitor
 // has cleaned up.
 func (p processes) killInit(ctx context.Context) error {
-	ctx, cancel := p.group().Killing(ctx)
+	ctx, cancel := p.group().KillContext(ctx)
 	defer cancel()
 	return orCause(ctx, p.signal(ctx, unix.SIGKILL))
 }
@@ -69,9 +69,9 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// tell sends a signal to the node's init, if it runs.
-func (p processes) tell(s unix.Signal) {
-	if init, err := process.Hold(p.init()); err == nil {
+// notifyInit sends a signal to the node's init, if it runs.
+func (p processes) notifyInit(s unix.Signal) {
+	if init, err := process.Open(p.init()); err == nil {
 		_ = init.Send(s) // ignore the error: init may have ended
 		init.Close()
 	}
@@ -82,23 +82,23 @@ func (p processes) tell(s unix.Signal) {
 // thaws the node each time, because the node's root may freeze processes at any moment, and init
 // waits for all of them.
 func (p processes) signal(ctx context.Context, s unix.Signal) error {
-	monitor, first := p.both()
+	monitor, first := p.monitorAndInit()
 	if monitor == 0 {
 		return nil
 	}
-	watch, err := process.Hold(monitor)
+	watch, err := process.Open(monitor)
 	if err != nil {
 		return nil // it has just ended
 	}
 	defer watch.Close()
-	target, err := process.Hold(first)
+	target, err := process.Open(first)
 	if err != nil {
 		target = watch // init has ended, and its monitor will end soon
 		s = 0
 	} else {
 		defer target.Close()
 	}
-	return watch.UntilEnded(ctx, func(try int) error {
+	return watch.RetryUntilEnded(ctx, func(try int) error {
 		if try%8 != 0 {
 			return nil
 		}
@@ -114,14 +114,14 @@ func (p processes) kill(ctx context.Context) error {
 	if monitor == 0 {
 		return nil
 	}
-	watch, err := process.Hold(monitor)
+	watch, err := process.Open(monitor)
 	if err != nil {
 		return nil // it has just ended
 	}
 	defer watch.Close()
-	ctx, cancel := p.group().Killing(ctx)
+	ctx, cancel := p.group().KillContext(ctx)
 	defer cancel()
-	return orCause(ctx, watch.UntilEnded(ctx, func(int) error {
+	return orCause(ctx, watch.RetryUntilEnded(ctx, func(int) error {
 		for _, pid := range process.Host.Children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -144,7 +144,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		// LXC needs some 16 ms to move each link out of a node that ends. Removed links need not be
 		// moved. Kill init first: if this run is killed in between, no node continues without its
 		// links.
-		c.tell(unix.SIGKILL)
+		c.notifyInit(unix.SIGKILL)
 		if err := c.links(r).remove(); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.Path()).Because(err)
 		}
 	}
-	if err := c.clear(ctx, r); err != nil {
+	if err := c.cleanUp(ctx, r); err != nil {
 		return err
 	}
 	cgroup.RemoveEmpty(ref.Site)

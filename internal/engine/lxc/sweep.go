@@ -27,18 +27,18 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 		"processes of a run of site %s that was killed are still at work", site).
 		Try("end those processes and run the same command again"))
 	defer cancel()
-	if err := e.sweepFrost(site); err != nil { // first, because frozen processes neither stop nor end
+	if err := e.sweepFrozen(site); err != nil { // first, because frozen processes neither stop nor end
 		return err
 	}
 	for {
-		starting, err := e.orphans(site)
+		starting, err := e.killOrphans(site)
 		if err != nil {
 			return err
 		}
 		if !starting {
 			break
 		}
-		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -46,12 +46,12 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 	return errors.Join(err, e.Nodes.Sweep(site))
 }
 
-// sweepFrost thaws nodes that Orrery froze. Nodes frozen by others have no mark and stay frozen.
-func (e *Engine) sweepFrost(site string) error {
+// sweepFrozen thaws nodes that Orrery froze. Nodes frozen by others have no mark and stay frozen.
+func (e *Engine) sweepFrozen(site string) error {
 	found, err := e.Found(site)
 	for _, f := range found {
 		c := e.container(engine.RefOf(&f.Record.Node))
-		if _, none := os.Stat(c.freezing()); none == nil {
+		if _, none := os.Stat(c.freezingFile()); none == nil {
 			err = errors.Join(err, c.thaw())
 		}
 	}
@@ -63,35 +63,35 @@ func (e *Engine) sweepFrost(site string) error {
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	return e.Each(site, func(r *nodedir.Record) error {
 		c := e.container(engine.RefOf(&r.Node))
-		if tree.Exists(c.starting()) {
-			return c.abandon(ctx, r)
+		if tree.Exists(c.startingFile()) {
+			return c.endStart(ctx, r)
 		}
-		if !tree.Exists(c.stopping()) && (c.monitor() == 0 || c.running()) {
+		if !tree.Exists(c.stoppingFile()) && (c.monitor() == 0 || c.running()) {
 			return nil
 		}
 		if err := c.powerOff(ctx); err != nil {
 			return err
 		}
-		_ = os.Remove(c.stopping())
+		_ = os.Remove(c.stoppingFile())
 		return nil
 	})
 }
 
-// abandon ends a node whose starting run was killed, because its start may still fail.
-func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
+// endStart ends a node whose starting run was killed, because its start may still fail.
+func (c container) endStart(ctx context.Context, r *nodedir.Record) error {
 	if err := c.kill(ctx); err != nil {
 		return err
 	}
-	if err := c.clear(ctx, r); err != nil {
+	if err := c.cleanUp(ctx, r); err != nil {
 		return err
 	}
-	return os.Remove(c.starting())
+	return os.Remove(c.startingFile())
 }
 
-// orphans kills the commands in nodes of a site whose caller has died. It reports whether any such
+// killOrphans kills the commands in nodes of a site whose caller has died. It reports whether any such
 // commands, or starts of nodes, were still running.
-func (e *Engine) orphans(site string) (busy bool, err error) {
-	busy, err = starting(process.Host, nodedir.Top(e.Dirs, site))
+func (e *Engine) killOrphans(site string) (busy bool, err error) {
+	busy, err = anyStarting(process.Host, nodedir.SiteDir(e.Dirs, site))
 	if err != nil {
 		return busy, err
 	}
@@ -103,8 +103,8 @@ func (e *Engine) orphans(site string) (busy bool, err error) {
 	})
 }
 
-// starting reports whether any of the nodes in a directory is being started.
-func starting(p process.Table, nodes string) (bool, error) {
+// anyStarting reports whether any of the nodes in a directory is being started.
+func anyStarting(p process.Table, nodes string) (bool, error) {
 	tasks, err := p.Tasks()
 	if err != nil {
 		return false, err

@@ -19,8 +19,8 @@ import (
 // A view describes the volumes of a node in one of its mount namespaces.
 type view struct {
 	pid  int
-	at   func(nodedir.Mount) string // returns where a volume is mounted
-	ours func(rootfs.Mounted) bool  // reports whether a mount may be unmounted
+	at   func(nodedir.Mount) string  // returns where a volume is mounted
+	ours func(rootfs.MountInfo) bool // reports whether a mount may be unmounted
 	// Open opens a directory and creates it if it is missing. If open is nil, missing volumes are
 	// not mounted in this namespace.
 	open func(path string) (*os.File, error)
@@ -31,8 +31,8 @@ type view struct {
 // them.
 func (s *remounting) node() view {
 	return view{
-		s.c.init(), func(m nodedir.Mount) string { return m.Path }, func(rootfs.Mounted) bool { return true },
-		func(path string) (*os.File, error) { return directory(path, s.ids.First) },
+		s.c.init(), func(m nodedir.Mount) string { return m.Path }, func(rootfs.MountInfo) bool { return true },
+		func(path string) (*os.File, error) { return openDirectory(path, s.ids.First) },
 	}
 }
 
@@ -42,7 +42,7 @@ func (s *remounting) monitor() view {
 	binds := s.c.Bind("") + "/"
 	return view{
 		s.c.monitor(), func(m nodedir.Mount) string { return m.Bind },
-		func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, binds) },
+		func(m rootfs.MountInfo) bool { return strings.HasPrefix(m.At, binds) },
 		func(path string) (*os.File, error) {
 			if err := os.MkdirAll(path, 0o755); err != nil {
 				return nil, err
@@ -56,7 +56,7 @@ func (s *remounting) monitor() view {
 // unmounted yet if a volume turns out to be in use there.
 func (s *remounting) views() []view {
 	all := []view{s.node(), s.monitor()}
-	for _, pid := range s.c.spaces(all[0].pid, all[1].pid) {
+	for _, pid := range s.c.mountNamespaces(all[0].pid, all[1].pid) {
 		other := s.node()
 		other.pid, other.open = pid, nil
 		all = append(all, other)
@@ -64,27 +64,29 @@ func (s *remounting) views() []view {
 	return all
 }
 
-// clear unmounts what the node must not see.
-func (s *remounting) clear(v view) error {
+// unmountUnwanted unmounts what the node must not see.
+func (s *remounting) unmountUnwanted(v view) error {
 	for deadline := time.Now().Add(2 * time.Second); ; {
-		err := rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error { return s.unmount(v, table) })
+		err := rootfs.InMountNamespace(v.pid, func(table func() ([]rootfs.MountInfo, error)) error {
+			return s.unmount(v, table)
+		})
 		if errors.Is(err, os.ErrNotExist) && v.open == nil {
 			return nil // a service has ended, and its namespace with it
 		}
 		if !errors.Is(err, unix.EBUSY) {
 			return err
 		}
-		who := s.users()
+		who := s.describeUsers()
 		if len(who) == 0 && time.Now().Before(deadline) {
 			// The kernel has not yet cleaned up after a process that has just ended.
 			time.Sleep(2 * time.Millisecond)
 			continue
 		}
-		return s.busy(err, who)
+		return s.busyProblem(err, who)
 	}
 }
 
-func (s *remounting) busy(err error, who []string) error {
+func (s *remounting) busyProblem(err error, who []string) error {
 	var path *os.PathError
 	where := ""
 	if errors.As(err, &path) {
@@ -100,12 +102,12 @@ func (s *remounting) busy(err error, who []string) error {
 }
 
 // unmount unmounts the doomed mounts in the thread's mount namespace, innermost first.
-func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) error {
+func (s *remounting) unmount(v view, table func() ([]rootfs.MountInfo, error)) error {
 	mounts, err := table()
 	if err != nil {
 		return err
 	}
-	for _, m := range s.doomed(v, mounts) {
+	for _, m := range s.mountsToRemove(v, mounts) {
 		if top, err := rootfs.MountID(m.At); err != nil || top != m.ID {
 			return errors.Join(err, problem.New(problem.Failed, "node %s: something else is mounted over the volume at %s",
 				s.c.ref.Name, m.At).
@@ -119,11 +121,11 @@ func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) err
 	return nil
 }
 
-// doomed returns the mounts of a view that must be unmounted, innermost first. These are mounts
+// mountsToRemove returns the mounts of a view that must be unmounted, innermost first. These are mounts
 // that show all or part of an unwanted volume, and wanted volumes inside a path that changes, which
 // are mounted again later.
-func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
-	var all []rootfs.Mounted
+func (s *remounting) mountsToRemove(v view, table []rootfs.MountInfo) []rootfs.MountInfo {
+	var all []rootfs.MountInfo
 	var changed []string
 	parents := map[uint64]uint64{}
 	for _, m := range table {
@@ -133,7 +135,7 @@ func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 		}
 	}
 	for _, w := range s.wanted {
-		if !s.shows(table, w, v.at(w)) && v.open != nil {
+		if !s.isMounted(table, w, v.at(w)) && v.open != nil {
 			changed = append(changed, v.at(w))
 		}
 	}
@@ -143,43 +145,43 @@ func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 			all = append(all, m)
 		}
 	}
-	depth := func(m rootfs.Mounted) (n int) {
+	depth := func(m rootfs.MountInfo) (n int) {
 		for id, ok := m.ID, true; ok && n < len(table); n++ {
 			id, ok = parents[id]
 		}
 		return n
 	}
-	slices.SortStableFunc(all, func(a, b rootfs.Mounted) int { return cmp.Compare(depth(b), depth(a)) })
+	slices.SortStableFunc(all, func(a, b rootfs.MountInfo) int { return cmp.Compare(depth(b), depth(a)) })
 	return all
 }
 
-func (s *remounting) isWanted(v view, m rootfs.Mounted) bool {
-	return slices.ContainsFunc(s.wanted, func(w nodedir.Mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
+func (s *remounting) isWanted(v view, m rootfs.MountInfo) bool {
+	return slices.ContainsFunc(s.wanted, func(w nodedir.Mount) bool { return m.At == v.at(w) && s.showsVolume(w, m) })
 }
 
 // unwanted reports whether a mount shows a volume that the node must not see, or something inside
 // it. Services may have mounted parts of a volume elsewhere.
-func (s *remounting) unwanted(v view, m rootfs.Mounted) bool {
+func (s *remounting) unwanted(v view, m rootfs.MountInfo) bool {
 	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.Source] {
 		return false
 	}
 	return slices.ContainsFunc(s.known, func(k nodedir.Mount) bool {
 		origin, ok := s.origins[k.Source]
-		return ok && origin.Holds(m.Origin) || !ok && s.isOf(k, m)
+		return ok && origin.Contains(m.Origin) || !ok && s.showsVolume(k, m)
 	})
 }
 
-// users returns descriptions of what keeps doomed mounts busy.
-func (s *remounting) users() []string {
-	var doomed []rootfs.Mounted
+// describeUsers returns descriptions of what keeps doomed mounts busy.
+func (s *remounting) describeUsers() []string {
+	var doomed []rootfs.MountInfo
 	var names []string
 	for _, v := range s.views() {
-		_ = rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
+		_ = rootfs.InMountNamespace(v.pid, func(table func() ([]rootfs.MountInfo, error)) error {
 			mounts, err := table()
-			some := s.doomed(v, mounts)
+			some := s.mountsToRemove(v, mounts)
 			for _, m := range mounts {
-				on := slices.ContainsFunc(some, func(d rootfs.Mounted) bool { return d.ID == m.Parent })
-				if on && !slices.ContainsFunc(some, func(d rootfs.Mounted) bool { return d.ID == m.ID }) {
+				on := slices.ContainsFunc(some, func(d rootfs.MountInfo) bool { return d.ID == m.Parent })
+				if on && !slices.ContainsFunc(some, func(d rootfs.MountInfo) bool { return d.ID == m.ID }) {
 					names = append(names, "what is mounted at "+m.At)
 				}
 			}
@@ -188,16 +190,16 @@ func (s *remounting) users() []string {
 		})
 	}
 	slices.Sort(names)
-	return append(slices.Compact(names), holders(doomed)...)
+	return append(slices.Compact(names), usersOf(doomed)...)
 }
 
-// supply mounts the wanted volumes that are missing in the views, outermost first.
-func (s *remounting) supply(views ...view) error {
+// mountMissing mounts the wanted volumes that are missing in the views, outermost first.
+func (s *remounting) mountMissing(views ...view) error {
 	lacks := make([][]nodedir.Mount, len(views))
 	var sources []string
 	for i, v := range views {
 		var err error
-		if lacks[i], err = s.lacking(v); err != nil {
+		if lacks[i], err = s.missingVolumes(v); err != nil {
 			return err
 		}
 		for _, m := range lacks[i] {
@@ -207,14 +209,14 @@ func (s *remounting) supply(views ...view) error {
 	if len(sources) == 0 {
 		return nil
 	}
-	loose, err := image.Loose(s.ids, sources...) // in this namespace the volumes are visible
+	loose, err := image.DetachedMounts(s.ids, sources...) // in this namespace the volumes are visible
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.c.ref.Name).At(s.c.ref.Site).
 			Because(err)
 	}
-	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
+	defer image.CloseMounts(loose) //nolint:errcheck // what was fastened stays
 	for i, rest := 0, loose; i < len(views); i++ {
-		if err := s.fasten(views[i], lacks[i], rest); err != nil {
+		if err := s.attach(views[i], lacks[i], rest); err != nil {
 			return err
 		}
 		rest = rest[len(lacks[i]):]
@@ -222,16 +224,16 @@ func (s *remounting) supply(views ...view) error {
 	return nil
 }
 
-// lacking returns the volumes that are missing in a view. It returns a problem instead of mounting
+// missingVolumes returns the volumes that are missing in a view. It returns a problem instead of mounting
 // over a foreign mount.
-func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
-	err = rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
+func (s *remounting) missingVolumes(v view) (lacks []nodedir.Mount, err error) {
+	err = rootfs.InMountNamespace(v.pid, func(table func() ([]rootfs.MountInfo, error)) error {
 		mounts, err := table()
 		for _, w := range s.wanted {
-			if s.shows(mounts, w, v.at(w)) {
+			if s.isMounted(mounts, w, v.at(w)) {
 				continue
 			}
-			if slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return m.At == v.at(w) }) {
+			if slices.ContainsFunc(mounts, func(m rootfs.MountInfo) bool { return m.At == v.at(w) }) {
 				return problem.New(problem.Failed, "node %s: something else is mounted at %s", s.c.ref.Name, w.Path).
 					At(s.c.ref.Site).Try("unmount it in the node")
 			}
@@ -242,16 +244,16 @@ func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
 	return lacks, err
 }
 
-// fasten attaches loose mounts where a view lacks them.
-func (s *remounting) fasten(v view, lacks []nodedir.Mount, loose []*os.File) error {
+// attach attaches loose mounts where a view lacks them.
+func (s *remounting) attach(v view, lacks []nodedir.Mount, loose []*os.File) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return rootfs.InSpace(v.pid, func(func() ([]rootfs.Mounted, error)) error {
+	return rootfs.InMountNamespace(v.pid, func(func() ([]rootfs.MountInfo, error)) error {
 		for i, m := range lacks {
 			dir, err := v.open(v.at(m))
 			if err == nil {
-				err = rootfs.Fasten(loose[i], int(dir.Fd()))
+				err = rootfs.AttachMount(loose[i], int(dir.Fd()))
 				dir.Close() //nolint:errcheck // it was only opened to be mounted on
 			}
 			if err != nil {
@@ -264,5 +266,5 @@ func (s *remounting) fasten(v view, lacks []nodedir.Mount, loose []*os.File) err
 	})
 }
 
-// removed reports whether the directory behind a mount has been removed from its file system.
-func removed(m rootfs.Mounted) bool { return strings.HasSuffix(m.Origin.Path, "//deleted") }
+// sourceRemoved reports whether the directory behind a mount has been removed from its file system.
+func sourceRemoved(m rootfs.MountInfo) bool { return strings.HasSuffix(m.Origin.Path, "//deleted") }

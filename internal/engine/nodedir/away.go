@@ -19,13 +19,13 @@ import (
 
 // Files that record a node's moves between hosts.
 const (
-	givenFile  = "given.json" // the node belongs to another host; this host has only the rest of the directory
-	resumeFile = "resume"     // the node was stopped for a move and must be started again
-	cameFile   = "came"       // the node came from another host and has not run here yet, so the move can be undone
+	movedFile   = "given.json" // the node belongs to another host; this host has only the rest of the directory
+	resumeFile  = "resume"     // the node was stopped for a move and must be started again
+	arrivedFile = "came"       // the node came from another host and has not run here yet, so the move can be undone
 )
 
-// A Giving records which host a node was given to, and the digest of what was sent.
-type Giving struct {
+// A MoveRecord records which host a node was given to, and the digest of what was sent.
+type MoveRecord struct {
 	To  string `json:"to"`
 	Sum string `json:"sum"`
 }
@@ -36,43 +36,43 @@ type Move struct{ dir Dir }
 // Move returns the records of the node's move.
 func (d Dir) Move() Move { return Move{d} }
 
-// Give records, safely against a power cut, that the node belongs to another host. From then on
+// SetMovedTo records, safely against a power cut, that the node belongs to another host. From then on
 // this host does not list the node, and the node cannot be started here.
-func (m Move) Give(g Giving) error { return host.WriteJSON(m.dir.File(givenFile), 0o600, g) }
+func (m Move) SetMovedTo(g MoveRecord) error { return host.WriteJSON(m.dir.File(movedFile), 0o600, g) }
 
-// Reclaim removes the record that Give wrote.
-func (m Move) Reclaim() error {
-	if err := os.Remove(m.dir.File(givenFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// Cancel removes the record that Give wrote.
+func (m Move) Cancel() error {
+	if err := os.Remove(m.dir.File(movedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// Given reports whether the node was given away. A record that cannot be read counts as written.
-func (m Move) Given() (Giving, bool) {
-	text, err := tree.ReadFile(m.dir.File(givenFile), 1<<16)
+// MovedTo reports whether the node was given away. A record that cannot be read counts as written.
+func (m Move) MovedTo() (MoveRecord, bool) {
+	text, err := tree.ReadFile(m.dir.File(movedFile), 1<<16)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Giving{}, false
+		return MoveRecord{}, false
 	}
-	var g Giving
+	var g MoveRecord
 	if err == nil {
 		_ = json.Unmarshal(text, &g) // a damaged record was written nevertheless
 	}
 	return g, true
 }
 
-// Resume records that the node must be started after a move. Runs removes the record.
-func (m Move) Resume() error { return os.WriteFile(m.dir.File(resumeFile), nil, 0o600) }
+// SetResume records that the node must be started after a move. Runs removes the record.
+func (m Move) SetResume() error { return os.WriteFile(m.dir.File(resumeFile), nil, 0o600) }
 
-// Resumes reports whether the node must be started after a move.
-func (m Move) Resumes() bool { return exists(m.dir.File(resumeFile)) }
+// MustResume reports whether the node must be started after a move.
+func (m Move) MustResume() bool { return exists(m.dir.File(resumeFile)) }
 
-// Came reports whether the node has come from another host and has not run here yet.
-func (m Move) Came() bool { return exists(m.dir.File(cameFile)) }
+// Arrived reports whether the node has come from another host and has not run here yet.
+func (m Move) Arrived() bool { return exists(m.dir.File(arrivedFile)) }
 
-// Runs records that the node runs, and thereby ends its move.
-func (m Move) Runs() error {
-	for _, name := range []string{cameFile, resumeFile} {
+// Finish records that the node runs, and thereby ends its move.
+func (m Move) Finish() error {
+	for _, name := range []string{arrivedFile, resumeFile} {
 		if err := os.Remove(m.dir.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -80,22 +80,24 @@ func (m Move) Runs() error {
 	return nil
 }
 
-// Away returns the nodes of a site that were given away.
-func Away(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", true, Dir.Read) }
+// ListMoved returns the nodes of a site that were given away.
+func ListMoved(dirs host.Dirs, of string) ([]Found, error) {
+	return findNodes(dirs, of, "", true, Dir.Read)
+}
 
 // Receive makes a node from layer, its private layer on another host. The node appears only when it
 // is complete.
-func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.Mark, resumes bool) error {
+func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.Progress, resumes bool) error {
 	d := n.Dir(engine.RefOf(s))
 	if exists(d.Path()) {
 		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Name, s.ID).At(d.Path()).Try("plan again")
 	}
-	slot, err := slotsOf(n).take(s.Site, s.ID)
+	slot, err := slotsOf(n).allocate(s.Site, s.ID)
 	if err != nil {
 		return err
 	}
 	r := &Record{Node: *s, Slot: slot}
-	fresh := making{d.beside("new"), r, n}
+	fresh := newNode{d.sibling("new"), r, n}
 	if err := fresh.make(); err != nil {
 		return err
 	}
@@ -105,18 +107,18 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 	if err := os.Rename(layer, fresh.Private()); err != nil {
 		return err
 	}
-	if err := makeOfHost(fresh.Dir, s); err != nil {
+	if err := writeHostSpecificFiles(fresh.Dir, s); err != nil {
 		return err
 	}
 	r.Configured, r.Config, r.Active, r.Proven, r.ProvenAt = m.Configured, m.Config, m.Active, "", time.Time{}
 	if err := fresh.Write(r); err != nil {
 		return err
 	}
-	if err := os.WriteFile(fresh.File(cameFile), nil, 0o600); err != nil {
+	if err := os.WriteFile(fresh.File(arrivedFile), nil, 0o600); err != nil {
 		return err
 	}
 	if resumes {
-		if err := fresh.Move().Resume(); err != nil {
+		if err := fresh.Move().SetResume(); err != nil {
 			return err
 		}
 	}

@@ -18,25 +18,25 @@ func (n *Nodes) Create(_ context.Context, s *spec.Node) error {
 	if exists(d.Path()) {
 		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Name, s.ID).At(d.Path()).Try("plan again")
 	}
-	slot, err := slotsOf(n).take(s.Site, s.ID)
+	slot, err := slotsOf(n).allocate(s.Site, s.ID)
 	if err != nil {
 		return err
 	}
-	fresh := making{d.beside("new"), &Record{Node: *s, Slot: slot}, n}
+	fresh := newNode{d.sibling("new"), &Record{Node: *s, Slot: slot}, n}
 	if err := fresh.make(); err != nil {
 		return err
 	}
 	return os.Rename(fresh.Path(), d.Path())
 }
 
-// A making is the directory of a node that is being made, beside its final place.
-type making struct {
+// A newNode is the directory of a node that is being made, beside its final place.
+type newNode struct {
 	Dir
 	r  *Record
 	of *Nodes
 }
 
-func (m making) make() error {
+func (m newNode) make() error {
 	m.r.Config = spec.Config{} // no configuration has been applied
 	if err := tree.RemoveAll(m.Path()); err != nil {
 		return err
@@ -51,39 +51,39 @@ func (m making) make() error {
 	if err := os.Chmod(m.File("private"), 0o700); err != nil {
 		return err
 	}
-	if err := m.begin(); err != nil {
+	if err := m.writeOwnFiles(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(m.File(makerFile), []byte(m.r.Engine), 0o600); err != nil {
+	if err := os.WriteFile(m.File(engineFile), []byte(m.r.Engine), 0o600); err != nil {
 		return err
 	}
 	if err := m.Write(m.r); err != nil {
 		return err
 	}
-	return m.enclose(m.r)
+	return m.restrictAccess(m.r)
 }
 
-// begin writes the node's own files before its first start.
-func (m making) begin() error {
+// writeOwnFiles writes the node's own files before its first start.
+func (m newNode) writeOwnFiles() error {
 	if m.r.Imported() {
-		return m.beginDisk()
+		return m.createDisk()
 	}
 	private, err := tree.Open(m.Private())
 	if err != nil {
 		return err
 	}
 	defer private.Close()
-	root := stopped{root: private, first: os.Geteuid()}
-	if err := root.personalise(m.of.Dirs, &m.r.Node); err != nil { // on disk, root of the node is root of the host
+	root := stoppedRoot{root: private, first: os.Geteuid()}
+	if err := root.writeIdentity(m.of.Dirs, &m.r.Node); err != nil { // on disk, root of the node is root of the host
 		return fmt.Errorf("private layer of node %s: %w", m.r.Name, err)
 	}
 	return nil
 }
 
-// enclose closes the directory of a node to all users of the host but root. If the node's root has
+// restrictAccess closes the directory of a node to all users of the host but root. If the node's root has
 // another id, its group may pass through, because LXC mounts what is inside from the node's user
 // namespace.
-func (d Dir) enclose(r *Record) error {
+func (d Dir) restrictAccess(r *Record) error {
 	mode, group := os.FileMode(0o700), os.Getegid()
 	if to := r.IDs(); to.Size > 0 {
 		mode, group = 0o710, to.First
@@ -118,7 +118,7 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	case (reshaped(&old, s) || rewired(&old, s)) && !s.Imported():
 		// Write the node's own files again as the node sees its root, because the node may have
 		// changed them.
-		err = within(d, n.Store, r, func(root stopped) error { return root.personalise(n.Dirs, s) })
+		err = within(d, n.Store, r, func(root stoppedRoot) error { return root.writeIdentity(n.Dirs, s) })
 		if err != nil {
 			err = problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).
 				At(d.Path()).Because(err).
@@ -132,7 +132,7 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	if err := d.Write(r); err != nil || old.Privileged == s.Privileged {
 		return err
 	}
-	return d.enclose(r)
+	return d.restrictAccess(r)
 }
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.
@@ -142,4 +142,6 @@ func reshaped(old, next *spec.Node) bool {
 }
 
 // rewired reports whether two specifications differ in interfaces, apart from the bridges of these.
-func rewired(old, next *spec.Node) bool { return !slices.Equal(spec.Linked(old), spec.Linked(next)) }
+func rewired(old, next *spec.Node) bool {
+	return !slices.Equal(spec.WithoutBridges(old), spec.WithoutBridges(next))
+}

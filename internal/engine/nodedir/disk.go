@@ -17,9 +17,9 @@ import (
 // Files that a node booting a foreign disk image has in place of a private layer. They are kept,
 // copied and removed like one.
 const (
-	overlay = "disk.qcow2" // what the node has written to its disk
-	vars    = "vars.fd"    // variables of the firmware
-	visited = "visited"    // the host has logged in, so the guest has its SSH host keys
+	overlay     = "disk.qcow2" // what the node has written to its disk
+	vars        = "vars.fd"    // variables of the firmware
+	visitedFile = "visited"    // the host has logged in, so the guest has its SSH host keys
 )
 
 // The firmware for site.UEFI, in the paths of package ovmf: the code and the initial variables.
@@ -28,18 +28,18 @@ const (
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
 )
 
-// beginDisk makes an empty overlay over the image in the store.
-func (m making) beginDisk() error {
+// createDisk makes an empty overlay over the image in the store.
+func (m newNode) createDisk() error {
 	base, disk, err := m.of.Store.OpenDisk(m.r.Base)
 	if err != nil {
 		return err
 	}
 	defer base.Close()
-	blank := func(f *os.File) error { return foreign.Blank(f, disk.Size) }
+	blank := func(f *os.File) error { return foreign.CreateEmpty(f, disk.Size) }
 	if m.of.ByHeader {
-		blank = func(f *os.File) error { return foreign.Over(f, disk.Size, disk.Format) }
+		blank = func(f *os.File) error { return foreign.CreateOverlay(f, disk.Size, disk.Format) }
 	}
-	if err := makeFile(m.own(overlay), blank); err != nil {
+	if err := makeFile(m.ownFile(overlay), blank); err != nil {
 		return err
 	}
 	if m.r.Disk.Firmware != site.UEFI {
@@ -53,7 +53,7 @@ func (m making) beginDisk() error {
 		return err
 	}
 	defer from.Close()
-	return makeFile(m.own(vars), func(f *os.File) error {
+	return makeFile(m.ownFile(vars), func(f *os.File) error {
 		_, err := io.Copy(f, from)
 		return err
 	})
@@ -77,8 +77,8 @@ func makeFile(path string, fill func(*os.File) error) error {
 	return f.Close()
 }
 
-// own returns the path of one of the files that a node with a disk has.
-func (d Dir) own(name string) string { return d.Private() + "/" + name }
+// ownFile returns the path of one of the files that a node with a disk has.
+func (d Dir) ownFile(name string) string { return d.Private() + "/" + name }
 
 // OpenDisk opens the overlay that the node has written to. It inspects the header, which an
 // attacker who took over QEMU may have changed. QEMU itself does not rely on the header.
@@ -92,7 +92,7 @@ func (d Dir) OpenDisk() (*os.File, error) {
 // may name only the image below it, of the given format.
 func (d Dir) CheckDisk(format string) error {
 	f, err := d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) {
-		return foreign.InspectOver(f, bytesIn, format)
+		return foreign.InspectOverlay(f, bytesIn, format)
 	})
 	if err != nil {
 		return err
@@ -100,11 +100,11 @@ func (d Dir) CheckDisk(format string) error {
 	return f.Close()
 }
 
-// DiskIn returns the path of the overlay below the mount point of the private layer.
-func DiskIn(private string) string { return private + "/" + overlay }
+// OverlayPath returns the path of the overlay below the mount point of the private layer.
+func OverlayPath(private string) string { return private + "/" + overlay }
 
 func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, error)) (*os.File, error) {
-	f, err := openOwn(d.own(overlay))
+	f, err := openOwn(d.ownFile(overlay))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, er
 }
 
 // OpenVars opens the firmware variables of a node.
-func (d Dir) OpenVars() (*os.File, error) { return openOwn(d.own(vars)) }
+func (d Dir) OpenVars() (*os.File, error) { return openOwn(d.ownFile(vars)) }
 
 // openOwn opens a file for writing that may have come out of an archive. It returns an error for a
 // link or a device.
@@ -150,9 +150,9 @@ func (d Dir) HasDisk() bool {
 // Visited reports whether the host has logged in to a node with a disk since that disk was made.
 // Then the guest has its SSH host keys.
 func (d Dir) Visited() bool {
-	_, err := os.Lstat(d.own(visited))
+	_, err := os.Lstat(d.ownFile(visitedFile))
 	return err == nil
 }
 
-// Visit records that the host has logged in to the node.
-func (d Dir) Visit() error { return os.WriteFile(d.own(visited), nil, 0o600) }
+// SetVisited records that the host has logged in to the node.
+func (d Dir) SetVisited() error { return os.WriteFile(d.ownFile(visitedFile), nil, 0o600) }

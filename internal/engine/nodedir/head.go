@@ -30,7 +30,7 @@ type head struct {
 
 // readHead reads the record of a node and returns it with only the fields of a head set.
 func (d Dir) readHead() (*Record, error) {
-	text, err := textOf(d)
+	text, err := readRecord(d)
 	if err != nil {
 		return nil, err
 	}

@@ -19,18 +19,18 @@ func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := n.mayBeReplaced(ref); err != nil {
+	if err := n.checkReplaceable(ref); err != nil {
 		return err
 	}
-	fresh := making{d.beside("new"), &Record{Node: *s, Slot: old.Slot}, n}
+	fresh := newNode{d.sibling("new"), &Record{Node: *s, Slot: old.Slot}, n}
 	if err := fresh.make(); err != nil {
 		return err
 	}
-	former := d.beside("former")
+	former := d.sibling("former")
 	if err := tree.RemoveAll(former.Path()); err != nil {
 		return err
 	}
-	if err := host.Exchange(fresh.Path(), d.Path()); err != nil {
+	if err := host.SwapPaths(fresh.Path(), d.Path()); err != nil {
 		return err
 	}
 	return os.Rename(fresh.Path(), former.Path())
@@ -38,15 +38,15 @@ func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
 
 // Restore puts the former node back.
 func (n *Nodes) Restore(_ context.Context, ref engine.Ref) error {
-	if err := n.mayBeReplaced(ref); err != nil {
+	if err := n.checkReplaceable(ref); err != nil {
 		return err
 	}
 	d := n.Dir(ref)
-	former := d.beside("former")
+	former := d.sibling("former")
 	if !exists(former.Path()) {
 		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name).At(d.Path())
 	}
-	if err := host.Exchange(former.Path(), d.Path()); err != nil {
+	if err := host.SwapPaths(former.Path(), d.Path()); err != nil {
 		return err
 	}
 	return tree.RemoveAll(former.Path())
@@ -54,10 +54,10 @@ func (n *Nodes) Restore(_ context.Context, ref engine.Ref) error {
 
 // Settle removes the former node.
 func (n *Nodes) Settle(_ context.Context, ref engine.Ref) error {
-	return tree.RemoveAll(n.Dir(ref).beside("former").Path())
+	return tree.RemoveAll(n.Dir(ref).sibling("former").Path())
 }
 
-func (n *Nodes) mayBeReplaced(ref engine.Ref) error {
+func (n *Nodes) checkReplaceable(ref engine.Ref) error {
 	if n.Running(ref) {
 		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", ref.Name).At(n.Dir(ref).Path()).
 			Try("plan again")

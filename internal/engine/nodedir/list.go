@@ -19,28 +19,28 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 	if err != nil {
 		return nil, err
 	}
-	return seen(n.Dirs, found, look), nil
+	return observeFound(n.Dirs, found, look), nil
 }
 
-// Glance is like Observe for the nodes of all engines on a site, but reads only the fields that
+// ObserveHeads is like Observe for the nodes of all engines on a site, but reads only the fields that
 // Head reads.
-func Glance(dirs host.Dirs, site string, look func(*observe.Node)) ([]observe.Node, error) {
-	found, err := found(dirs, site, "", false, Dir.readHead)
+func ObserveHeads(dirs host.Dirs, site string, look func(*observe.Node)) ([]observe.Node, error) {
+	found, err := findNodes(dirs, site, "", false, Dir.readHead)
 	if err != nil {
 		return nil, err
 	}
-	return seen(dirs, found, look), nil
+	return observeFound(dirs, found, look), nil
 }
 
-// seen returns the found nodes, sorted by site and name, after calling look for each.
-func seen(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Node {
+// observeFound returns the found nodes, sorted by site and name, after calling look for each.
+func observeFound(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Node {
 	var nodes []observe.Node
 	for _, f := range found {
 		r, d := f.Record, Of(dirs, f.Site, f.ID)
 		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven,
-			ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Move().Resumes()}
+			ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Move().MustResume()}
 		if f.Whole {
-			o.Sick = d.sick(r.ProvenAt)
+			o.Sick = d.storedSickness(r.ProvenAt)
 			o.State = observe.Stopped
 			look(&o)
 		}

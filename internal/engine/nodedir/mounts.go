@@ -21,9 +21,9 @@ type Mount struct {
 	ReadOnly bool
 }
 
-// Aside returns the mount beside the root of the node, from which the engine brings it into the
+// Outside returns the mount beside the root of the node, from which the engine brings it into the
 // node.
-func (m Mount) Aside() rootfs.Bind {
+func (m Mount) Outside() rootfs.Bind {
 	return rootfs.Bind{Source: m.Source, Target: m.Bind, ReadOnly: m.ReadOnly}
 }
 

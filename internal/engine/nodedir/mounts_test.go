@@ -52,7 +52,7 @@ func TestMountsOfANode(t *testing.T) {
 	etc := nodes.Dirs.Etc("karoo", 101)
 	d := Of(nodes.Dirs, "karoo", 101)
 	if all[0].Inside() != (rootfs.Bind{Source: etc, Target: "/etc/orrery", ReadOnly: true}) ||
-		all[0].Aside() != (rootfs.Bind{Source: etc, Target: d.Bind("etc"), ReadOnly: true}) {
+		all[0].Outside() != (rootfs.Bind{Source: etc, Target: d.Bind("etc"), ReadOnly: true}) {
 		t.Errorf("/etc/orrery is %+v", all[0])
 	}
 	if in := all[1].Inside(); in.Target != "/srv/data" || in.ReadOnly || !exists(etc) {

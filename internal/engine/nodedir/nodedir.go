@@ -51,9 +51,9 @@ func (d Dir) Bind(name string) string { return filepath.Join(d.File("binds"), na
 // that the node sees.
 func (d Dir) Private() string { return d.File("private/upper") }
 
-// beside returns a directory next to the node's, which exists until a change of the node is
+// sibling returns a directory next to the node's, which exists until a change of the node is
 // complete.
-func (d Dir) beside(what string) Dir {
+func (d Dir) sibling(what string) Dir {
 	return Dir{filepath.Join(filepath.Dir(d.path), "."+filepath.Base(d.path)+"-"+what)}
 }
 
@@ -82,8 +82,8 @@ type Nodes struct {
 // Dir returns the directory of a node.
 func (n *Nodes) Dir(ref engine.Ref) Dir { return Of(n.Dirs, ref.Site, ref.ID) }
 
-// Top returns the directory of the nodes of a site.
-func Top(dirs host.Dirs, site string) string { return dirs.Nodes(site) }
+// SiteDir returns the directory of the nodes of a site.
+func SiteDir(dirs host.Dirs, site string) string { return dirs.Nodes(site) }
 
 // Private returns the private layer of a node.
 func (n *Nodes) Private(ref engine.Ref) string { return n.Dir(ref).Private() }

@@ -74,13 +74,13 @@ func TestLife(t *testing.T) {
 		t.Errorf("others may enter: %v, %v", info.Mode(), err)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
-	must(t, n.Mark(t.Context(), ref, engine.Mark{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at,
+	must(t, n.Mark(t.Context(), ref, engine.Progress{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at,
 		Active: true}))
 	if r, err := n.Record(ref); err != nil || !r.Configured || r.Config.Health != "to be applied" || r.Proven != "x" ||
 		!r.ProvenAt.Equal(at) || !r.Active {
 		t.Errorf("a node that was marked is %+v: %v", r, err)
 	}
-	must(t, os.WriteFile(n.Dir(engine.Ref{Site: "s", ID: 1}).File(file), []byte("{"), 0o600))
+	must(t, os.WriteFile(n.Dir(engine.Ref{Site: "s", ID: 1}).File(recordFile), []byte("{"), 0o600))
 	found, err := n.Found("")
 	if err != nil || len(found) != 1 || found[0].Whole || found[0].ID != 1 || found[0].Site != "s" {
 		t.Errorf("half a record: found %+v, %v", found, err)
@@ -168,7 +168,7 @@ func TestSweep(t *testing.T) {
 	n, s := nodesIn(t.TempDir()), privileged(4, "one")
 	must(t, n.Create(t.Context(), s))
 	must(t, os.Chmod(n.Dir(engine.RefOf(s)).Path(), 0o755))
-	if _, err := slotsOf(n).take("s", 5); err != nil {
+	if _, err := slotsOf(n).allocate("s", 5); err != nil {
 		t.Fatal(err)
 	}
 	for _, left := range []string{".5-new", ".4-former", ".6-gone"} {
@@ -199,7 +199,7 @@ func TestChangeInterfaces(t *testing.T) {
 	changed := *s
 	changed.NICs = []spec.NIC{{Name: "eth0", Network: "lan", MAC: "02:00:00:00:00:01"}}
 	fails := func() error { return errors.New("the guest does not take it") }
-	if err := n.Change(&changed, fails); problem.Exit(err) != int(problem.Surprise) {
+	if err := n.Change(&changed, fails); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Error(err)
 	}
 	n.PlugsNIC = true

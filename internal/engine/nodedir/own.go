@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Own makes a user the owner of a directory that a node sees, and of everything directly in it. New
+// ChownDir makes a user the owner of a directory that a node sees, and of everything directly in it. New
 // files of Orrery inherit the owner (Inherit). The node cannot change them, because it sees the
 // directory read-only.
-func Own(dir string, id int) error {
+func ChownDir(dir string, id int) error {
 	if err := os.Chown(dir, id, id); err != nil {
 		return err
 	}
@@ -29,9 +29,9 @@ func Own(dir string, id int) error {
 	return nil
 }
 
-// Inherit makes the owner of a directory the owner of a file, unless that is the user who runs this
+// InheritOwner makes the owner of a directory the owner of a file, unless that is the user who runs this
 // program.
-func Inherit(dir, file string) error {
+func InheritOwner(dir, file string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err

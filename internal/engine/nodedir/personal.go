@@ -13,8 +13,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// personal returns the files that identify a node: machine-id, host name and SSH host keys.
-func personal(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
+// identityFiles returns the files that identify a node: machine-id, host name and SSH host keys.
+func identityFiles(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
 	files := []host.File{
 		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
 		{Path: "/etc/hostname", Content: []byte(s.Name + "\n"), Mode: 0o644},
@@ -38,11 +38,11 @@ func personal(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
 	return files, nil
 }
 
-// personalise writes the files that identify a node into its root. In a new private layer, which is
+// writeIdentity writes the files that identify a node into its root. In a new private layer, which is
 // not mounted yet, directories get Debian's modes, because the node sees the modes of the upper
 // layer.
-func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
-	files, err := personal(dirs, s)
+func (in stoppedRoot) writeIdentity(dirs host.Dirs, s *spec.Node) error {
+	files, err := identityFiles(dirs, s)
 	if err != nil {
 		return err
 	}
@@ -56,10 +56,10 @@ func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
 
 const resolvConf = "etc/resolv.conf"
 
-// OfHost returns the paths in a private layer that are unchanged from what this host wrote, and
+// HostSpecificFiles returns the paths in a private layer that are unchanged from what this host wrote, and
 // that another host writes anew. That is only resolv.conf with the name servers. It returns nil for
 // a guest with a disk of its own, whose files the host does not see.
-func (n *Nodes) OfHost(s *spec.Node) []string {
+func (n *Nodes) HostSpecificFiles(s *spec.Node) []string {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (n *Nodes) OfHost(s *spec.Node) []string {
 	return []string{resolvConf}
 }
 
-// makeOfHost writes the files of OfHost that the node has not brought along.
-func makeOfHost(came Dir, s *spec.Node) error {
+// writeHostSpecificFiles writes the files of HostSpecificFiles that the node has not brought along.
+func writeHostSpecificFiles(came Dir, s *spec.Node) error {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil
 	}
@@ -87,7 +87,7 @@ func makeOfHost(came Dir, s *spec.Node) error {
 	if _, err := private.Lstat(resolvConf); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return stopped{root: private, first: os.Geteuid()}.put(host.File{Path: "/" + resolvConf,
+	return stoppedRoot{root: private, first: os.Geteuid()}.put(host.File{Path: "/" + resolvConf,
 		Content: []byte(Resolvers()), Mode: 0o644})
 }
 

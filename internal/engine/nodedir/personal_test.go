@@ -81,7 +81,7 @@ func TestPersonalise(t *testing.T) {
 	root, err := tree.Open(top)
 	must(t, err)
 	defer root.Close()
-	must(t, stopped{root: root, first: os.Geteuid()}.personalise(e.Dirs,
+	must(t, stoppedRoot{root: root, first: os.Geteuid()}.writeIdentity(e.Dirs,
 		&spec.Node{Site: "s", Name: "a", ID: 1, MachineID: "0123"}))
 	untouched(t, outside)
 	for file, want := range map[string]string{
@@ -131,7 +131,7 @@ func TestNameServersOfHost(t *testing.T) {
 	n, s := nodesIn(t.TempDir()), privileged(1, "one")
 	conf := filepath.Join(n.Private(engine.RefOf(s)), resolvConf)
 	must(t, n.Create(t.Context(), s))
-	if of := n.OfHost(s); len(of) != 1 || of[0] != resolvConf {
+	if of := n.HostSpecificFiles(s); len(of) != 1 || of[0] != resolvConf {
 		t.Errorf("what is of the host is %q", of)
 	}
 	for what, change := range map[string]func() error{
@@ -141,7 +141,7 @@ func TestNameServersOfHost(t *testing.T) {
 	} {
 		must(t, os.RemoveAll(conf))
 		must(t, change())
-		if of := n.OfHost(s); len(of) != 0 {
+		if of := n.HostSpecificFiles(s); len(of) != 0 {
 			t.Errorf("%s is of the host: %q", what, of)
 		}
 	}
@@ -158,7 +158,7 @@ func TestNameServersOfHost(t *testing.T) {
 		if c.link != "" {
 			must(t, os.Symlink(c.link, filepath.Join(layer, resolvConf)))
 		}
-		must(t, other.Receive(t.Context(), c.node, layer, engine.Mark{}, false))
+		must(t, other.Receive(t.Context(), c.node, layer, engine.Progress{}, false))
 		text, err := os.ReadFile(at)
 		if string(text) != c.want || c.want != "" && err != nil {
 			t.Errorf("there is %q: %v", text, err)

@@ -34,11 +34,11 @@ type Record struct {
 	Doubt []string `json:"doubt,omitempty"`
 }
 
-const file = "node.json"
+const recordFile = "node.json"
 
 // Read reads the record of a node.
 func (d Dir) Read() (*Record, error) {
-	text, err := textOf(d)
+	text, err := readRecord(d)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +46,10 @@ func (d Dir) Read() (*Record, error) {
 	return r, json.Unmarshal(text, r)
 }
 
-func textOf(d Dir) ([]byte, error) { return rawfile.ReadFile(d.File(file)) }
+func readRecord(d Dir) ([]byte, error) { return rawfile.ReadFile(d.File(recordFile)) }
 
 // Write writes the record of a node.
-func (d Dir) Write(r *Record) error { return d.write(file, r) }
+func (d Dir) Write(r *Record) error { return d.write(recordFile, r) }
 
 // write stores a file of a node as JSON, whole or not at all. It does not sync the disk, because
 // after a power cut the node can be made anew.
@@ -81,7 +81,7 @@ func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
 
 func recordOf(d Dir, ref engine.Ref, read func(Dir) (*Record, error)) (*Record, error) {
 	r, err := read(d)
-	if g, given := d.Move().Given(); given {
+	if g, given := d.Move().MovedTo(); given {
 		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).
 			Try("orrery up brings its move to an end")
 	}
@@ -97,7 +97,7 @@ func recordOf(d Dir, ref engine.Ref, read func(Dir) (*Record, error)) (*Record, 
 }
 
 // Mark records how far a node has come.
-func (n *Nodes) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
+func (n *Nodes) Mark(_ context.Context, ref engine.Ref, m engine.Progress) error {
 	r, err := n.Record(ref)
 	if err != nil {
 		return err
@@ -113,11 +113,11 @@ type Found struct {
 }
 
 // All returns the nodes of a site. A node whose record cannot be read is not Whole.
-func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", false, Dir.Read) }
+func All(dirs host.Dirs, of string) ([]Found, error) { return findNodes(dirs, of, "", false, Dir.Read) }
 
-// found returns the nodes of a site that are on this host, or with away those that were given away.
+// findNodes returns the nodes of a site that are on this host, or with away those that were given away.
 // It returns nodes of one engine, or of all engines if engine is "".
-func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record, error)) ([]Found, error) {
+func findNodes(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record, error)) ([]Found, error) {
 	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -132,15 +132,15 @@ func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record
 			continue
 		}
 		d := Of(dirs, of, id)
-		if made := d.maker(); engine != "" && made != "" && made != engine { // its record need not be read
+		if made := d.engineName(); engine != "" && made != "" && made != engine { // its record need not be read
 			continue
 		}
-		if _, given := d.Move().Given(); given != away {
+		if _, given := d.Move().MovedTo(); given != away {
 			continue
 		}
 		r, err := read(d)
 		if err != nil {
-			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: of, Engine: cmp.Or(d.maker(), site.LXC)}}
+			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: of, Engine: cmp.Or(d.engineName(), site.LXC)}}
 		}
 		if engine != "" && r.Engine != engine {
 			continue
@@ -150,13 +150,13 @@ func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record
 	return all, nil
 }
 
-// makerFile names the engine of a node, which has to remove the node even if the record is lost.
-const makerFile = "engine"
+// engineFile names the engine of a node, which has to remove the node even if the record is lost.
+const engineFile = "engine"
 
-// maker returns the engine that made the node, or "" if makerFile does not say so. In that case the
+// engineName returns the engine that made the node, or "" if engineFile does not say so. In that case the
 // record names the engine, or it is the oldest engine.
-func (d Dir) maker() string {
-	text, err := tree.ReadFile(d.File(makerFile), 100)
+func (d Dir) engineName() string {
+	text, err := tree.ReadFile(d.File(engineFile), 100)
 	if err != nil || !slices.Contains(site.Engines, string(text)) {
 		return ""
 	}
@@ -178,7 +178,7 @@ func (n *Nodes) Found(of string) ([]Found, error) {
 	}
 	var all []Found
 	for _, name := range sites {
-		found, err := found(n.Dirs, name, n.Engine, false, Dir.Read)
+		found, err := findNodes(n.Dirs, name, n.Engine, false, Dir.Read)
 		if err != nil {
 			return nil, err
 		}

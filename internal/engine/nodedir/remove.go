@@ -16,7 +16,7 @@ import (
 func (n *Nodes) Remove(ref engine.Ref) error {
 	d := n.Dir(ref)
 	r, _ := d.Read()
-	gone := d.beside("gone")
+	gone := d.sibling("gone")
 	if err := os.Rename(d.Path(), gone.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -27,7 +27,7 @@ func (n *Nodes) Remove(ref engine.Ref) error {
 	}
 	etc := n.Dirs.Etc(ref.Site, ref.ID)
 	var err error
-	for _, dir := range []string{gone.Path(), d.beside("former").Path(), etc} {
+	for _, dir := range []string{gone.Path(), d.sibling("former").Path(), etc} {
 		err = errors.Join(err, tree.RemoveAll(dir))
 	}
 	_ = os.Remove(filepath.Dir(etc)) // fails unless it was the site's last node
@@ -41,15 +41,15 @@ func (n *Nodes) Sweep(site string) error {
 	for _, f := range found {
 		d := n.Dir(engine.RefOf(&f.Node))
 		if info, badly := os.Stat(d.Path()); badly == nil && info.Mode().Perm()&0o007 != 0 {
-			err = errors.Join(err, d.enclose(f.Record))
+			err = errors.Join(err, d.restrictAccess(f.Record))
 		}
 	}
-	err = errors.Join(err, sweepBeside(n.Dirs.Nodes(site)))
+	err = errors.Join(err, sweepSiblings(n.Dirs.Nodes(site)))
 	return errors.Join(err, slotsOf(n).sweep(site))
 }
 
-// sweepBeside removes directories whose names begin with a dot.
-func sweepBeside(nodes string) error {
+// sweepSiblings removes directories whose names begin with a dot.
+func sweepSiblings(nodes string) error {
 	entries, err := os.ReadDir(nodes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -17,8 +17,8 @@ import (
 // processes) are not shared, and one node's root has no rights in other nodes. The ids lie above
 // those of systemd-nspawn, LXD and the defaults of subuid(5).
 const (
-	firstID = 1_900_000_000
-	idsEach = 65536
+	firstID    = 1_900_000_000
+	idsPerNode = 65536
 )
 
 // IDs returns the range of user ids of the node on the host, or the zero value if the node uses the
@@ -27,15 +27,15 @@ func (r *Record) IDs() rootfs.IDs {
 	if r.Privileged || r.Slot == 0 {
 		return rootfs.IDs{}
 	}
-	return rootfs.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
+	return rootfs.IDs{First: firstID + r.Slot*idsPerNode, Size: idsPerNode}
 }
 
 // Slots is the directory that records which node has which range of user ids. There is one for the
 // machine, even with several state directories, because user ids are the kernel's.
 const Slots = host.StateDir + "/slots"
 
-// choosing is locked while a range is chosen.
-var choosing sync.Mutex
+// allocateMutex is locked while a range is chosen.
+var allocateMutex sync.Mutex
 
 // slots are the ranges of user ids of the nodes in one state directory.
 type slots struct {
@@ -45,15 +45,15 @@ type slots struct {
 
 func slotsOf(n *Nodes) slots { return slots{n.Slots, n.Dirs} }
 
-// take chooses a range of ids that no node on this host has. It claims the range by a symbolic
+// allocate chooses a range of ids that no node on this host has. It claims the range by a symbolic
 // link, which only one process can create, so that two runs for different sites never choose the
 // same.
-func (s slots) take(site string, id int) (int, error) {
+func (s slots) allocate(site string, id int) (int, error) {
 	if s.dir == "" {
 		return 0, nil
 	}
-	choosing.Lock()
-	defer choosing.Unlock()
+	allocateMutex.Lock()
+	defer allocateMutex.Unlock()
 	if err := os.MkdirAll(filepath.Dir(s.dir), 0o711); err != nil {
 		// Nodes' trees are below this directory if it is the usual state directory.
 		return 0, err

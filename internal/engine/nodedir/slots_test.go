@@ -14,7 +14,7 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	other.Slots = slots
 	take := func(e *Nodes, id int) int {
 		t.Helper()
-		slot, err := slotsOf(e).take("karoo", id)
+		slot, err := slotsOf(e).allocate("karoo", id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,8 +31,8 @@ type Seed struct {
 // A Link is a network card for the host alone.
 type Link struct{ MAC, Address string }
 
-// most limits the size of a seed. The names of ten thousand nodes fit.
-const most = 8 << 20
+// maxBytes limits the size of a seed. The names of ten thousand nodes fit.
+const maxBytes = 8 << 20
 
 // Image returns the file system, with the label by which cloud-init finds it.
 func (s *Seed) Image() ([]byte, error) {
@@ -50,7 +50,7 @@ func (s *Seed) Image() ([]byte, error) {
 		return nil, err
 	}
 	all := image("cidata", map[string][]byte{"meta-data": meta, "user-data": user, "network-config": network})
-	if len(all) > most {
+	if len(all) > maxBytes {
 		return nil, problem.New(problem.Unable, "node %s: what it is to be told when it boots has %d MiB", s.Node.Name,
 			len(all)>>20)
 	}

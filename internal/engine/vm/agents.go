@@ -15,18 +15,18 @@ type Agents struct {
 	to    Connections[*rpc.Client]
 }
 
-// Of returns the agent of a running machine.
-func (a *Agents) Of(ctx context.Context, ref engine.Ref) (*rpc.Client, error) {
+// Connect returns the agent of a running machine.
+func (a *Agents) Connect(ctx context.Context, ref engine.Ref) (*rpc.Client, error) {
 	if !a.Nodes.Running(ref) {
 		return nil, engine.NotRunning(ref)
 	}
-	return a.reach(ctx, Of(a.Nodes, ref))
+	return a.connect(ctx, Of(a.Nodes, ref))
 }
 
 // Runner runs commands in a running machine.
 func (a *Agents) Runner(ref engine.Ref) host.Runner {
-	return By(func(ctx context.Context) (host.Runner, error) {
-		c, err := a.Of(ctx, ref)
+	return GuestRunner(func(ctx context.Context) (host.Runner, error) {
+		c, err := a.Connect(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -34,10 +34,10 @@ func (a *Agents) Runner(ref engine.Ref) host.Runner {
 	})
 }
 
-// reach returns the agent of a machine, which may still be booting.
-func (a *Agents) reach(ctx context.Context, m Machine) (*rpc.Client, error) {
-	return a.to.To(ctx, m.Ref, func(ctx context.Context) (*rpc.Client, error) { return rpc.Enter(ctx, m.Run) })
+// connect returns the agent of a machine, which may still be booting.
+func (a *Agents) connect(ctx context.Context, m Machine) (*rpc.Client, error) {
+	return a.to.Get(ctx, m.Ref, func(ctx context.Context) (*rpc.Client, error) { return rpc.DialAgent(ctx, m.Run) })
 }
 
-// Leave closes the connection to a machine.
-func (a *Agents) Leave(ref engine.Ref) { a.to.Leave(ref) }
+// Disconnect closes the connection to a machine.
+func (a *Agents) Disconnect(ref engine.Ref) { a.to.Disconnect(ref) }

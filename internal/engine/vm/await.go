@@ -25,7 +25,7 @@ func (a *Agents) Await(ctx context.Context, m Machine, bound Timeouts, off func(
 			fail(errors.New("it was switched off before its agent answered"))
 		}
 	}()
-	agent, err := a.reach(waiting, m)
+	agent, err := a.connect(waiting, m)
 	if err != nil {
 		if why := context.Cause(waiting); why != nil {
 			err = why

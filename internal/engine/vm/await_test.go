@@ -29,12 +29,12 @@ func (d dying) Await(context.Context, string) error {
 	_ = d.conn.Close()
 	return errors.New("never heard")
 }
-func (dying) Join(context.Context, []boot.NIC) error { return nil }
-func (dying) PowerOff() error                        { return nil }
-func (dying) Forget(context.Context, []string) error { return nil }
-func (dying) Find(context.Context, []string) error   { return nil }
-func (dying) Unused(context.Context, []string) error { return nil }
-func (dying) Stir(context.Context) error             { return nil }
+func (dying) ConfigureNICs(context.Context, []boot.NIC) error  { return nil }
+func (dying) PowerOff() error                                  { return nil }
+func (dying) Unmount(context.Context, []string) error          { return nil }
+func (dying) RefreshMounts(context.Context, []string) error    { return nil }
+func (dying) CheckDisksUnused(context.Context, []string) error { return nil }
+func (dying) WakeFileServer(context.Context) error             { return nil }
 
 var _ rpc.Machine = dying{}
 
@@ -46,7 +46,7 @@ func TestAwaitDying(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // at the end
-	l, err := net.Listen("unix", filepath.Join(dir, rpc.Socket(0)))
+	l, err := net.Listen("unix", filepath.Join(dir, rpc.SocketName(0)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ type slot[C connection] struct {
 	made  *C
 }
 
-// To returns the connection to a guest. It connects if there is no connection or the connection has
+// Get returns the connection to a guest. It connects if there is no connection or the connection has
 // ended.
-func (a *Connections[C]) To(ctx context.Context, ref engine.Ref, connect func(context.Context) (C, error)) (C, error) {
+func (a *Connections[C]) Get(ctx context.Context, ref engine.Ref, connect func(context.Context) (C, error)) (C, error) {
 	s := a.slot(ref)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -55,8 +55,8 @@ func (a *Connections[C]) slot(ref engine.Ref) *slot[C] {
 	return a.all[ref]
 }
 
-// Leave closes the connection to a guest.
-func (a *Connections[C]) Leave(ref engine.Ref) {
+// Disconnect closes the connection to a guest.
+func (a *Connections[C]) Disconnect(ref engine.Ref) {
 	s := a.slot(ref)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -18,23 +18,23 @@ import (
 	"orrery/internal/tree"
 )
 
-// Hold is the directory of disk files in the private layer, so that they are copied, moved and
+// DiskDir is the directory of disk files in the private layer, so that they are copied, moved and
 // removed with it. An empty directory is mounted over it in the guest, which has the private layer
 // as its root.
-const Hold = ".orrery-disks"
+const DiskDir = ".orrery-disks"
 
 // SeenFile stores what a guest has been shown of its private layer.
 const SeenFile = "seen.json"
 
 // Disks returns the directory of the machine's disk files.
-func (m Machine) Disks() string { return filepath.Join(m.Private(), Hold) }
+func (m Machine) Disks() string { return filepath.Join(m.Private(), DiskDir) }
 
 // Disk returns one of the machine's disks.
 func (m Machine) Disk(d site.Drive) *disk.Disk { return disk.Of(m.Ref.Name, m.Disks(), d) }
 
 // ProvideDisks creates missing disks of a machine that is about to start, and checks all of them.
 func (m Machine) ProvideDisks(ctx context.Context, r *nodedir.Record) error {
-	if err := m.MakeHold(); err != nil {
+	if err := m.CreateDiskDir(); err != nil {
 		return err
 	}
 	for _, drive := range r.VM.Drives() {
@@ -58,41 +58,41 @@ func (m Machine) ProvideDisk(ctx context.Context, r *nodedir.Record, drive site.
 	if err != nil {
 		return err
 	}
-	cell, err := m.Cell(r)
+	cell, err := m.Sandbox(r)
 	if err != nil {
 		return err
 	}
 	return d.Check(ctx, cell, m.Group())
 }
 
-// Cell returns the confinement of the machine's programs.
-func (m Machine) Cell(r *nodedir.Record) (confine.Cell, error) {
+// Sandbox returns the confinement of the machine's programs.
+func (m Machine) Sandbox(r *nodedir.Record) (confine.Sandbox, error) {
 	ids := r.IDs()
 	at := m.File("cell")
-	return confine.Cell{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
+	return confine.Sandbox{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
 }
 
-// MakeHold creates the directory Hold. It returns a problem if a guest that ran before its machine
+// CreateDiskDir creates the directory Hold. It returns a problem if a guest that ran before its machine
 // had disks has put something else there.
-func (m Machine) MakeHold() error {
+func (m Machine) CreateDiskDir() error {
 	root, err := tree.Open(m.Private())
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	dir, err := root.MakeDown(Hold, 0, 0)
+	dir, err := root.MkdirAllNoFollow(DiskDir, 0, 0)
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: there is no place for its disks", m.Ref.Name).At(m.Disks()).
-			Because(err).Try("remove what the node has put at /%s", Hold)
+			Because(err).Try("remove what the node has put at /%s", DiskDir)
 	}
 	defer dir.Close()
 	return dir.Chmod(0o700)
 }
 
-// Cover returns the mount that hides Hold from the guest.
-func (m Machine) Cover() (rootfs.Bind, error) {
+// DiskDirCover returns the mount that hides Hold from the guest.
+func (m Machine) DiskDirCover() (rootfs.Bind, error) {
 	empty := m.File("empty")
-	return rootfs.Bind{Source: empty, Target: "/" + Hold, ReadOnly: true}, os.MkdirAll(empty, 0o755)
+	return rootfs.Bind{Source: empty, Target: "/" + DiskDir, ReadOnly: true}, os.MkdirAll(empty, 0o755)
 }
 
 // DiskProblem returns a problem with a disk.
@@ -107,28 +107,28 @@ const (
 	maxShownBytes = 128 << 20
 )
 
-// TakeDisks checks the disks in a private layer that was received from another host. Each must be a
+// CheckReceivedDisks checks the disks in a private layer that was received from another host. Each must be a
 // regular file with one link. It removes all other files but SeenFile.
-func TakeDisks(node, layer string) error {
+func CheckReceivedDisks(node, layer string) error {
 	root, err := tree.Open(layer)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	switch st, err := root.Lstat(Hold); {
+	switch st, err := root.Lstat(DiskDir); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return strange(node, layer, Hold)
+		return foreignDiskProblem(node, layer, DiskDir)
 	}
-	names, err := root.Names(Hold, maxFiles)
+	names, err := root.Names(DiskDir, maxFiles)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		at := filepath.Join(Hold, name)
+		at := filepath.Join(DiskDir, name)
 		st, err := root.Lstat(at)
 		if err != nil {
 			return err
@@ -139,18 +139,18 @@ func TakeDisks(node, layer string) error {
 			// The next start creates the marks of disks.
 			err = root.RemoveAll(at)
 		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > maxShownBytes:
-			err = strange(node, layer, at)
+			err = foreignDiskProblem(node, layer, at)
 		default:
-			err = root.Own(at, 0, 0, 0o600)
+			err = root.SetOwnerMode(at, 0, 0, 0o600)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return root.Own(Hold, 0, 0, 0o700)
+	return root.SetOwnerMode(DiskDir, 0, 0, 0o700)
 }
 
-func strange(node, layer, what string) error {
+func foreignDiskProblem(node, layer, what string) error {
 	return problem.New(problem.Failed, "node %s: what has come from the other host as its disk is none", node).
 		At(filepath.Join(layer, what)).Try("look at that host: somebody else may have it; the node is still there")
 }

@@ -35,7 +35,7 @@ func TestTakeDisks(t *testing.T) {
 		}, "", []string{"more.raw", "root.qcow2", SeenFile}},
 		"a link for the directory": {func(_, hold string) error {
 			return cmp.Or(os.RemoveAll(hold), os.Symlink(filepath.Dir(outside), hold))
-		}, Hold, nil},
+		}, DiskDir, nil},
 		"a link for a disk": {func(_, hold string) error {
 			return os.Symlink(outside, filepath.Join(hold, "root.qcow2"))
 		}, "root.qcow2", nil},
@@ -56,10 +56,10 @@ func TestTakeDisks(t *testing.T) {
 		}, "more.raw", nil},
 	} {
 		layer := t.TempDir()
-		hold := filepath.Join(layer, Hold)
+		hold := filepath.Join(layer, DiskDir)
 		must(t, os.Mkdir(hold, 0o777))
 		must(t, c.make(layer, hold))
-		err := TakeDisks("db", layer)
+		err := CheckReceivedDisks("db", layer)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 			continue

@@ -19,15 +19,15 @@ func MoveLinks(ctx context.Context, n *spec.Node, guest host.Runner) error {
 	}
 	// The links may have left quarantine in one batch with those of other nodes.
 	if !n.Staged && n.Disk.Guest != site.NoGuest {
-		forgetNeighbours(ctx, guest)
+		flushNeighbours(ctx, guest)
 	}
 	return nil
 }
 
-// forgetNeighbours makes a guest resolve its neighbours again, because on its new networks other
+// flushNeighbours makes a guest resolve its neighbours again, because on its new networks other
 // nodes have their addresses. A guest that cannot flush them resolves a neighbour again when it
 // does not answer.
-func forgetNeighbours(ctx context.Context, guest host.Runner) {
+func flushNeighbours(ctx context.Context, guest host.Runner) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_ = guest.Run(ctx, host.Command{Args: []string{"ip", "neighbour", "flush", "all"}})

@@ -32,29 +32,31 @@ func Of(nodes *nodedir.Nodes, ref engine.Ref) Machine {
 }
 
 // Group returns the control group of the machine's programs.
-func (m Machine) Group() cgroup.Group { return cgroup.Of(m.Ref.Site, m.Ref.ID) }
+func (m Machine) Group() cgroup.Group { return cgroup.OfNode(m.Ref.Site, m.Ref.ID) }
 
-// Starting returns the path of a file that exists while the node is being started. If its run was
+// StartingFile returns the path of a file that exists while the node is being started. If its run was
 // killed, the node may come up or not.
-func (m Machine) Starting() string { return m.File("starting") }
+func (m Machine) StartingFile() string { return m.File("starting") }
 
-// Stopping returns the path of a file that exists while the node shuts down.
-func (m Machine) Stopping() string { return m.File("stopping") }
+// StoppingFile returns the path of a file that exists while the node shuts down.
+func (m Machine) StoppingFile() string { return m.File("stopping") }
 
-// Freezing returns the path of a file that exists from before Orrery freezes the node until after
+// FreezingFile returns the path of a file that exists from before Orrery freezes the node until after
 // it is thawed.
-func (m Machine) Freezing() string { return m.File("freezing") }
+func (m Machine) FreezingFile() string { return m.File("freezing") }
 
-// Frost returns the freezer of the machine's programs.
-func (m Machine) Frost() cgroup.Frost { return cgroup.Frost{Group: m.Group(), Mark: m.Freezing()} }
+// Freezer returns the freezer of the machine's programs.
+func (m Machine) Freezer() cgroup.Freezer {
+	return cgroup.Freezer{Group: m.Group(), Mark: m.FreezingFile()}
+}
 
 // Boot calls start, and calls end if the machine does not come up. In between, a file marks the
 // machine for Sweep.
 func (m Machine) Boot(start, end func() error) error {
-	if err := os.WriteFile(m.Starting(), nil, 0o600); err != nil {
+	if err := os.WriteFile(m.StartingFile(), nil, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(m.Starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	defer os.Remove(m.StartingFile()) //nolint:errcheck // what is left of it ends the node at the next sweep
 	err := start()
 	if err != nil {
 		err = errors.Join(err, end())
@@ -67,7 +69,7 @@ func (m Machine) Boot(start, end func() error) error {
 // machine that shuts down looks as if it ran.
 func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 	if len(m.Group().Processes()) > 0 {
-		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
+		if err := os.WriteFile(m.StoppingFile(), nil, 0o600); err != nil {
 			return err
 		}
 		err := ctx.Err()
@@ -81,11 +83,11 @@ func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 	if err := end(); err != nil {
 		return err
 	}
-	return os.RemoveAll(m.Stopping())
+	return os.RemoveAll(m.StoppingFile())
 }
 
-// Unlink removes the links of the machine.
-func (m Machine) Unlink() error {
+// RemoveLinks removes the links of the machine.
+func (m Machine) RemoveLinks() error {
 	r, err := m.Read()
 	if err != nil || len(r.NICs) == 0 { // the node is half made or missing
 		return nil
@@ -108,8 +110,8 @@ func (m Machine) RemoveRun() error {
 	return nil
 }
 
-// Fails returns a problem about what the machine does not do.
-func (m Machine) Fails(does string, err error) *problem.Problem {
+// Problem returns a problem about what the machine does not do.
+func (m Machine) Problem(does string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s %s", m.Ref.Name, does).At(m.Path()).Because(err)
 }
 
@@ -121,18 +123,18 @@ func (m Machine) StartProblem(err error, printed string) error {
 	if printed != "" {
 		err = fmt.Errorf("%w\n%s", err, printed)
 	}
-	p := m.Fails("does not start", err)
+	p := m.Problem("does not start", err)
 	if known {
 		return p
 	}
 	return p.Try("orrery doctor tells what this host lacks")
 }
 
-// LackOf returns err as what a host lacks for virtual machines.
-func LackOf(err error) observe.Lack {
+// AsLack returns err as what a host lacks for virtual machines.
+func AsLack(err error) observe.Missing {
 	var p *problem.Problem
 	if errors.As(err, &p) {
-		return observe.Lack{What: p.What, Cure: p.Cure}
+		return observe.Missing{What: p.What, Cure: p.Cure}
 	}
-	return observe.Lack{What: err.Error()}
+	return observe.Missing{What: err.Error()}
 }

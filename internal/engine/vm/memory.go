@@ -11,8 +11,8 @@ import (
 // instead of booting. The state is not trusted, because a guest controls its contents.
 func (m Machine) Memory() string { return m.File("memory") }
 
-// Recall makes the next start of the machine resume from a state, or boot if file is "".
-func (m Machine) Recall(file string) error {
+// ResumeFrom makes the next start of the machine resume from a state, or boot if file is "".
+func (m Machine) ResumeFrom(file string) error {
 	if err := os.RemoveAll(m.Memory()); err != nil || file == "" {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"orrery/internal/host"
 )
 
-// By runs commands in a guest. It connects anew for each command.
-type By func(ctx context.Context) (host.Runner, error)
+// GuestRunner runs commands in a guest. It connects anew for each command.
+type GuestRunner func(ctx context.Context) (host.Runner, error)
 
-var _ host.Runner = By(nil)
+var _ host.Runner = GuestRunner(nil)
 
 // Run runs a command in the guest.
-func (b By) Run(ctx context.Context, c host.Command) error {
+func (b GuestRunner) Run(ctx context.Context, c host.Command) error {
 	in, err := b(ctx)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (b By) Run(ctx context.Context, c host.Command) error {
 }
 
 // Put writes files in the guest.
-func (b By) Put(ctx context.Context, files ...host.File) error {
+func (b GuestRunner) Put(ctx context.Context, files ...host.File) error {
 	in, err := b(ctx)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (b By) Put(ctx context.Context, files ...host.File) error {
 }
 
 // Dial connects to an address from inside the guest.
-func (b By) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (b GuestRunner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	in, err := b(ctx)
 	if err != nil {
 		return nil, err

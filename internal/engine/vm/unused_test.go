@@ -15,7 +15,7 @@ import (
 // using is an agent with a fixed answer for each disk.
 type using map[string]error
 
-func (u using) Unused(_ context.Context, serials []string) error { return u[serials[0]] }
+func (u using) CheckDisksUnused(_ context.Context, serials []string) error { return u[serials[0]] }
 
 // TestUnused: a disk is unplugged only if the guest answers that nothing uses it. Any other answer
 // is an error with sanitized text, which names the disk and the cure.
@@ -39,14 +39,14 @@ func TestUnused(t *testing.T) {
 			want: "disk b may be in use: its guest does not say: no (orrery stop db"},
 		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest does not say: nobody answers"},
 	} {
-		err := unused(t.Context(), m, c.disks, func(context.Context) (diskUser, error) {
+		err := checkUnused(t.Context(), m, c.disks, func(context.Context) (diskUser, error) {
 			if c.none {
 				return nil, errors.New("nobody answers")
 			}
 			return using{"b": c.says}, nil
 		})
 		if (err == nil) != (c.want == "") || err != nil &&
-			(!strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(problem.Failed)) {
+			(!strings.Contains(err.Error(), c.want) || problem.ExitCode(err) != int(problem.Failed)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

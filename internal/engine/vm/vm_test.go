@@ -65,7 +65,7 @@ func TestAwait(t *testing.T) {
 func TestNobody(t *testing.T) {
 	a := &Agents{Nodes: nodes(t, false)}
 	want := engine.NotRunning(db).Error()
-	_, err := a.Of(t.Context(), db)
+	_, err := a.Connect(t.Context(), db)
 	ran := a.Runner(db).Run(t.Context(), host.Command{Args: []string{"true"}})
 	asked := a.PowerOff(t.Context(), db, func(context.Context) error { return nil })
 	for _, err := range []error{err, ran, asked} {
@@ -73,7 +73,7 @@ func TestNobody(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	a.Leave(db)
+	a.Disconnect(db)
 }
 
 // TestBoot: a machine is marked while it is being started. If the start fails, it stays marked
@@ -84,11 +84,11 @@ func TestBoot(t *testing.T) {
 	for _, want := range []error{nil, failed} {
 		ended := false
 		marked := func() {
-			_, missing := os.Lstat(m.Starting())
+			_, missing := os.Lstat(m.StartingFile())
 			must(t, missing)
 		}
 		err := m.Boot(func() error { marked(); return want }, func() error { marked(); ended = true; return nil })
-		if _, gone := os.Lstat(m.Starting()); !errors.Is(err, want) || gone == nil || ended != (want != nil) {
+		if _, gone := os.Lstat(m.StartingFile()); !errors.Is(err, want) || gone == nil || ended != (want != nil) {
 			t.Errorf("%v %v; ended: %v", err, gone, ended)
 		}
 	}
@@ -98,14 +98,14 @@ func TestBoot(t *testing.T) {
 // ended. Then the mark is removed.
 func TestShutDown(t *testing.T) {
 	m := Of(nodes(t, false), db)
-	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
+	must(t, os.WriteFile(m.StoppingFile(), nil, 0o600))
 	off := func() error { t.Error("it was asked to shut down"); return nil }
 	failed := errors.New("it has failed")
 	for _, want := range []error{failed, nil} {
 		if err := m.ShutDown(t.Context(), off, func() error { return want }); !errors.Is(err, want) {
 			t.Error(err)
 		}
-		if _, gone := os.Lstat(m.Stopping()); (gone == nil) != (want != nil) {
+		if _, gone := os.Lstat(m.StoppingFile()); (gone == nil) != (want != nil) {
 			t.Errorf("after %v the mark is there: %v", want, gone)
 		}
 	}
@@ -165,11 +165,11 @@ func TestSaid(t *testing.T) {
 			t.Errorf("%q is not in %v", part, err)
 		}
 	}
-	if lack := LackOf(problem.New(problem.Unable, "no QEMU").Try("install it")); lack != (observe.Lack{What: "no QEMU",
+	if lack := AsLack(problem.New(problem.Unable, "no QEMU").Try("install it")); lack != (observe.Missing{What: "no QEMU",
 		Cure: "install it"}) {
 		t.Errorf("%+v", lack)
 	}
-	if lack := LackOf(errors.New("no QEMU")); lack != (observe.Lack{What: "no QEMU"}) {
+	if lack := AsLack(errors.New("no QEMU")); lack != (observe.Missing{What: "no QEMU"}) {
 		t.Errorf("%+v", lack)
 	}
 }
@@ -204,14 +204,14 @@ func TestConnections(t *testing.T) {
 	}
 	want := func(number int) counted {
 		t.Helper()
-		c, err := all.To(t.Context(), db, connect)
+		c, err := all.Get(t.Context(), db, connect)
 		if err != nil || c.number != number {
 			t.Fatalf("connection %d, %v; want %d", c.number, err, number)
 		}
 		return c
 	}
 	fails = errors.New("nobody answers")
-	if _, err := all.To(t.Context(), db, connect); !errors.Is(err, fails) {
+	if _, err := all.Get(t.Context(), db, connect); !errors.Is(err, fails) {
 		t.Error(err)
 	}
 	fails = nil
@@ -219,8 +219,8 @@ func TestConnections(t *testing.T) {
 	want(1)
 	*first.ended = true
 	second := want(2)
-	all.Leave(db)
-	all.Leave(db)
+	all.Disconnect(db)
+	all.Disconnect(db)
 	third := want(3)
 	if !*first.closed || !*second.closed || *third.closed {
 		t.Errorf("closed: %t %t %t", *first.closed, *second.closed, *third.closed)

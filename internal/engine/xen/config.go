@@ -38,7 +38,7 @@ type share struct {
 
 // config returns the domain's configuration (xl.cfg(5)).
 func (d *domain) config(n *spec.Node) (string, error) {
-	boots, err := d.boots(n)
+	boots, err := d.bootConfig(n)
 	if err != nil {
 		return "", err
 	}
@@ -64,30 +64,30 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	var cards, shares, channels []string
 	for i, nic := range n.NICs {
 		cards = append(cards, fmt.Sprintf("mac=%s,vifname=%s,bridge=%s,script=%s,type=vif", nic.MAC, nic.HostEnd,
-			nic.Bridge, d.link(i)))
+			nic.Bridge, d.linkScriptPath(i)))
 	}
 	for _, s := range d.shares {
 		shares = append(shares, fmt.Sprintf("tag=%s,security_model=none,path=%s", s.tag, s.dir))
 	}
-	say("vif = %s", list(cards))
+	say("vif = %s", quoteList(cards))
 	if len(d.drives) > 0 {
-		say("disk = %s", list(d.disks()))
+		say("disk = %s", quoteList(d.disks()))
 	}
 	if n.Imported() { // no agent of Orrery is in it
-		return b.String(), d.sound(b.String())
+		return b.String(), d.checkPaths(b.String())
 	}
 	channels = append(channels, "name=none,connection=socket,path="+d.run+"/none.sock")
 	for i := range ports {
 		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", rpc.PortName, i, d.run,
-			rpc.Socket(i)))
+			rpc.SocketName(i)))
 	}
-	say("p9 = %s\nchannel = %s", list(shares), list(channels))
-	return b.String(), d.sound(b.String())
+	say("p9 = %s\nchannel = %s", quoteList(shares), quoteList(channels))
+	return b.String(), d.checkPaths(b.String())
 }
 
-// boots returns what the domain boots. For a layered node that is the node's kernel. For a foreign
+// bootConfig returns what the domain boots. For a layered node that is the node's kernel. For a foreign
 // disk it is a boot loader in the guest, or the firmware of an emulated machine.
-func (d *domain) boots(n *spec.Node) (string, error) {
+func (d *domain) bootConfig(n *spec.Node) (string, error) {
 	switch {
 	case !n.Imported():
 		line, err := d.kernelLine(n)
@@ -98,18 +98,18 @@ func (d *domain) boots(n *spec.Node) (string, error) {
 	return "kernel = " + quote(d.kernel), nil
 }
 
-// link returns the path of the script that is run when a card of the guest appears.
-func (d *domain) link(i int) string { return d.run + "/link" + strconv.Itoa(i) }
+// linkScriptPath returns the path of the script that is run when a card of the guest appears.
+func (d *domain) linkScriptPath(i int) string { return d.run + "/link" + strconv.Itoa(i) }
 
-// plain matches the paths that the toolstack can read, because its lists have no quoting for other
+// safePath matches the paths that the toolstack can read, because its lists have no quoting for other
 // characters.
-var plain = pattern.New(`^/[A-Za-z0-9._/+@:-]*$`)
+var safePath = pattern.New(`^/[A-Za-z0-9._/+@:-]*$`)
 
 // maxPathBytes is the maximum length of a socket's path (sun_path of unix(7)).
 const maxPathBytes = 107
 
-// sound returns a problem if a path would be misread by the toolstack or is too long.
-func (d *domain) sound(string) error {
+// checkPaths returns a problem if a path would be misread by the toolstack or is too long.
+func (d *domain) checkPaths(string) error {
 	paths := []string{d.kernel, d.initramfs, d.model, d.run}
 	for _, s := range d.shares {
 		paths = append(paths, s.dir)
@@ -118,12 +118,12 @@ func (d *domain) sound(string) error {
 		paths = append(paths, drive.path)
 	}
 	for _, path := range paths {
-		if path != "" && !plain().MatchString(path) {
+		if path != "" && !safePath().MatchString(path) {
 			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).
 				Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
 		}
 	}
-	if len(d.run)+1+len(rpc.Socket(ports)) > maxPathBytes {
+	if len(d.run)+1+len(rpc.SocketName(ports)) > maxPathBytes {
 		return problem.New(problem.Unable, "the path of the sockets of %s is too long", d.name).At(d.run).
 			Try("set ORRERY_RUN to a shorter one")
 	}
@@ -171,7 +171,7 @@ func uuid(id string) string {
 
 func quote(text string) string { return `"` + text + `"` }
 
-func list(all []string) string {
+func quoteList(all []string) string {
 	var quoted []string
 	for _, one := range all {
 		quoted = append(quoted, quote(one))

@@ -140,7 +140,7 @@ func TestConfigRefuses(t *testing.T) {
 	} {
 		n, d := aNode(), aDomain()
 		c.change(n, d)
-		if _, err := d.config(n); problem.Exit(err) != int(c.kind) || !strings.Contains(err.Error(), c.want) {
+		if _, err := d.config(n); problem.ExitCode(err) != int(c.kind) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestConfigRefuses(t *testing.T) {
 
 // TestScripts: the complete scripts that the toolstack runs. A path in them may have any character.
 func TestScripts(t *testing.T) {
-	f := &foundation{domain: *aDomain(), record: "/state/sites/karoo/nodes/7", orrery: "/opt/o'rrery/orrery"}
+	f := &environment{domain: *aDomain(), record: "/state/sites/karoo/nodes/7", orrery: "/opt/o'rrery/orrery"}
 	if got, want := f.modelScript(), `#!/bin/sh
 exec '/opt/o'\''rrery/orrery' xen-model '/run/orrery/vm/karoo/7/backend.json' "$@"
 `; got != want {
@@ -165,7 +165,7 @@ exec xenstore-write "$XENBUS_PATH/hotplug-status" connected
 
 // TestBackendTravels: the toolstack's child reads the backend as it was written.
 func TestBackendTravels(t *testing.T) {
-	f := &foundation{}
+	f := &environment{}
 	f.backend.At, f.backend.User, f.backend.Shares, f.backend.Devices, f.backend.Program = "/cell", 65536,
 		[]string{"/a"}, []string{"xen/privcmd"}, "/usr/libexec/xen-qemu-system-i386"
 	text, err := json.Marshal(f.backend)
@@ -173,7 +173,7 @@ func TestBackendTravels(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := f.backend
-	f = &foundation{}
+	f = &environment{}
 	if err := json.Unmarshal(text, &f.backend); err != nil || spec.Digest(f.backend) != spec.Digest(want) {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -32,7 +32,7 @@ func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, 
 func (c console) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	return engine.OpenConsole(ctx, c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status",
 		func() (io.ReadWriteCloser, error) {
-			path, err := xl.Terminal(ctx, c.m.domain())
+			path, err := xl.ConsolePath(ctx, c.m.domain())
 			if err != nil {
 				return nil, err
 			}
@@ -77,10 +77,10 @@ const maxPrintedBytes = 1 << 20
 
 // Printed returns the recorded output of all domains that the node has had, if xenconsoled records
 // it.
-func (c console) Printed() ([]byte, error) { return printed(consoles + c.m.domain() + ".log") }
+func (c console) Printed() ([]byte, error) { return printed(consoleLogPrefix + c.m.domain() + ".log") }
 
 func printed(path string) ([]byte, error) {
-	text, err := last(path, maxPrintedBytes)
+	text, err := readTail(path, maxPrintedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte("(What was printed before is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done.)\n"),
 			nil

@@ -65,11 +65,11 @@ func TestConsole(t *testing.T) {
 	}
 	must(t, c.Close())
 	must(t, os.WriteFile(filepath.Join(dir, "xenstore-read"), []byte("#!/bin/sh\necho /etc/passwd\n"), 0o755))
-	if _, err := (console{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) ||
+	if _, err := (console{m}).connect(t.Context(), ada); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "/etc/passwd") {
 		t.Errorf("no terminal: %v", err)
 	}
-	if host.Held(filepath.Join(m.Run, "console.lock")) {
+	if host.IsLocked(filepath.Join(m.Run, "console.lock")) {
 		t.Error("who was not answered still has it")
 	}
 	if _, err := (console{m}).Open(t.Context(), ada); err == nil || err.Error() != engine.NotRunning(m.Ref).Error() {

@@ -14,7 +14,7 @@
 //   - as the domain's device model. [confine.Backend.Become] makes a confined environment and becomes QEMU in
 //     it, as root of the node's user ids. It serves the root and other directories by 9p, and the agent's
 //     ports as six channels at sockets;
-//   - for each network card. [ends.Adopt] names the link and attaches it to the network in the node's record.
+//   - for each network card. [ends.Claim] names the link and attaches it to the network in the node's record.
 //
 // QEMU in the control group shows that the node runs, because a guest is useless without the root
 // that QEMU serves. So List starts no process. A reboot makes a new domain: the xl process that
@@ -25,7 +25,7 @@
 //
 // A node's disks (drives.go) begin with xvde. An HVM guest also has an emulated copy of each of the
 // first four, which QEMU would open by name. The host's kernel opens devices. QEMU receives files
-// open, each in a set (confine.Opened) whose name replaces the path. An empty file of that name
+// open, each in a set (confine.FDSetFile) whose name replaces the path. An empty file of that name
 // exists in its confined root, because newer versions of QEMU look for one.
 //
 // Disk files are in the private layer, in .orrery-disks, and an empty directory of the overlay is
@@ -38,8 +38,8 @@
 // A node that boots a foreign disk image has neither 9p nor agent (imported.go). Its private layer,
 // with disk.qcow2, is mounted in the place of the root, with the node's user ids. Xen's QEMU trusts
 // the header of an image. So the overlay's header names its backing file as a set of open files
-// (foreign.Over), and QEMU finds the image in the store and nothing else. Each start verifies that
-// name and format (foreign.InspectOver). A boot loader in the guest reads the kernel from its disk,
+// (foreign.CreateOverlay), and QEMU finds the image in the store and nothing else. Each start verifies that
+// name and format (foreign.InspectOverlay). A boot loader in the guest reads the kernel from its disk,
 // and no program of the host does.
 //
 // # Saved memory

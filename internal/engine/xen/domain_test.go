@@ -246,7 +246,7 @@ func (m *made) startGuest(d dom0, o options, rings []*ring) (start *os.File, err
 			unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 		UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{},
 	}
-	if err := host.Apart(func() error { return m.group().Start(m.guest) }); err != nil {
+	if err := host.OnLockedThread(func() error { return m.group().Start(m.guest) }); err != nil {
 		return nil, errors.Join(err, start.Close())
 	}
 	m.Guest = m.guest.Process.Pid

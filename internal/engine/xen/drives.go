@@ -47,30 +47,30 @@ const bootDevice = "xvda"
 // (libxl_dm.c).
 func deviceOf(i int) string { return "xvd" + string(rune('e'+i)) }
 
-// firstSet is the fdset in which QEMU finds the first of these disks (confine.Opened).
-const firstSet = foreign.SetUnder + 10
+// firstDiskFDSet is the fdset in which QEMU finds the first of these disks (confine.FDSetFile).
+const firstDiskFDSet = foreign.BackingFDSet + 10
 
 // addDisks adds the disks of the node to the domain. The domain's backends need no other access:
 // the host's kernel opens devices, and QEMU finds files open.
-func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
+func (f *environment) addDisks(m machine, r *nodedir.Record) error {
 	for i, one := range r.VM.Drives() {
 		d := m.Disk(one)
 		file, err := d.Open() // this also checks the disk
 		if err != nil {
 			return err
 		}
-		short, err := d.Short(file)
+		short, err := d.NeedsGrow(file)
 		if err = errors.Join(err, file.Close()); err != nil {
 			return err
 		}
-		entry := drive{deviceOf(i), confine.InSet(firstSet + i), one.Disk}
+		entry := drive{deviceOf(i), confine.FDSetPath(firstDiskFDSet + i), one.Disk}
 		if one.IsDevice() {
 			entry.format = ""
 			if entry.path, err = filepath.EvalSymlinks(one.Disk); err != nil {
 				return err
 			}
 		} else {
-			f.backend.Files = append(f.backend.Files, confine.Opened{Path: d.Path, Set: firstSet + i, Writes: true})
+			f.backend.Files = append(f.backend.Files, confine.FDSetFile{Path: d.Path, Set: firstDiskFDSet + i, Writes: true})
 		}
 		f.drives = append(f.drives, entry)
 		if short {
@@ -80,38 +80,38 @@ func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
 	return nil
 }
 
-// cover returns the mount that hides disk files from the guest: an empty directory beside them. It
+// diskDirCover returns the mount that hides disk files from the guest: an empty directory beside them. It
 // must be in the root's own file system, because no two files of a share may have the same inode
 // number.
-func (m machine) cover(root string) (bind rootfs.Bind, err error) {
+func (m machine) diskDirCover(root string) (bind rootfs.Bind, err error) {
 	private, err := tree.Open(m.Private())
 	if err != nil {
 		return bind, err
 	}
 	defer private.Close()
-	empty := filepath.Join(vm.Hold, "empty")
-	dir, err := private.MakeDown(empty, 0, 0)
+	empty := filepath.Join(vm.DiskDir, "empty")
+	dir, err := private.MkdirAllNoFollow(empty, 0, 0)
 	if err != nil {
 		return bind, err
 	}
-	return rootfs.Bind{Source: filepath.Join(root, empty), Target: "/" + vm.Hold, ReadOnly: true}, dir.Close()
+	return rootfs.Bind{Source: filepath.Join(root, empty), Target: "/" + vm.DiskDir, ReadOnly: true}, dir.Close()
 }
 
-// tellDisks writes the names of a node's disks for the guest, because they have no serial numbers.
-func tellDisks(dirs host.Dirs, m machine, r *nodedir.Record) error {
+// writeDiskNames writes the names of a node's disks for the guest, because they have no serial numbers.
+func writeDiskNames(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	var all []boot.Drive
 	for i, d := range r.VM.Drives() {
 		all = append(all, boot.Drive{Device: deviceOf(i), Name: d.Name})
 	}
 	if len(all) == 0 {
-		return os.RemoveAll(vm.Told(dirs, m.Ref, boot.DrivesFile))
+		return os.RemoveAll(vm.GuestFilePath(dirs, m.Ref, boot.DrivesFile))
 	}
-	return vm.Tell(dirs, m.Ref, boot.DrivesFile, all)
+	return vm.WriteGuestFile(dirs, m.Ref, boot.DrivesFile, all)
 }
 
 // growImages grows images to their declared size. Raw files have that size already. QEMU's name of
 // a backend consists of the guest's name of the disk and the format (xen-block.c).
-func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive) error {
+func (f *environment) growImages(ctx context.Context, m machine, all []site.Drive) error {
 	if len(f.short) == 0 {
 		return nil
 	}

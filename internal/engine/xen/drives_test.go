@@ -52,7 +52,7 @@ func withDisks(t *testing.T, disks ...site.Drive) (*Engine, machine, *nodedir.Re
 	r.VM.Disks = disks
 	must(t, m.Write(r))
 	must(t, os.MkdirAll(m.Private(), 0o755))
-	must(t, m.MakeHold())
+	must(t, m.CreateDiskDir())
 	for _, d := range disks {
 		if !d.IsDevice() {
 			must(t, m.Disk(d).Provide(t.Context(), false))
@@ -66,18 +66,18 @@ func withDisks(t *testing.T, disks ...site.Drive) (*Engine, machine, *nodedir.Re
 func TestAddDisks(t *testing.T) {
 	e, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20},
 		site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
-	f := &foundation{domain: *aDomain()}
+	f := &environment{domain: *aDomain()}
 	must(t, f.addDisks(m, r))
 	if want := []drive{{"xvde", "/dev/fdset/20", "qcow2"}, {"xvdf", "/dev/fdset/21", "raw"}}; !slices.Equal(f.drives,
 		want) {
 		t.Errorf("the toolstack is told %v", f.drives)
 	}
 	data, log := filepath.Join(m.Disks(), "data.qcow2"), filepath.Join(m.Disks(), "log.raw")
-	if want := []confine.Opened{{Path: data, Set: 20, Writes: true},
+	if want := []confine.FDSetFile{{Path: data, Set: 20, Writes: true},
 		{Path: log, Set: 21, Writes: true}}; !slices.Equal(f.backend.Files, want) || len(f.short) > 0 {
 		t.Errorf("QEMU finds open %v; short are %v", f.backend.Files, f.short)
 	}
-	must(t, tellDisks(e.Dirs, m, r))
+	must(t, writeDiskNames(e.Dirs, m, r))
 	file := filepath.Join(e.Dirs.Etc(m.Ref.Site, m.Ref.ID), filepath.Base(boot.DrivesFile))
 	text, err := os.ReadFile(file)
 	must(t, err)
@@ -87,7 +87,7 @@ func TestAddDisks(t *testing.T) {
 		t.Errorf("the guest is told %s, %v", text, err)
 	}
 	r.VM.Disks = nil
-	must(t, tellDisks(e.Dirs, m, r))
+	must(t, writeDiskNames(e.Dirs, m, r))
 	if exists(file) {
 		t.Error("a guest that has no disks any more is told of some")
 	}
@@ -99,7 +99,7 @@ func TestAddDisksLooks(t *testing.T) {
 	_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20},
 		site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
 	r.VM.Disks[0].Size, r.VM.Disks[1].Size = 128<<20, 128<<20
-	f := &foundation{domain: *aDomain()}
+	f := &environment{domain: *aDomain()}
 	must(t, f.addDisks(m, r))
 	if info, err := os.Stat(filepath.Join(m.Disks(), "log.raw")); err != nil || info.Size() != 128<<20 ||
 		!slices.Equal(f.short, []int{0}) {
@@ -120,13 +120,13 @@ func TestAddDisksLooks(t *testing.T) {
 	} {
 		_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20})
 		must(t, harm.do(filepath.Join(m.Disks(), "data.qcow2")))
-		f := &foundation{domain: *aDomain()}
+		f := &environment{domain: *aDomain()}
 		if err := f.addDisks(m, r); err == nil || !strings.Contains(err.Error(), harm.want) || len(f.backend.Files) > 0 {
 			t.Errorf("%s: %v, and QEMU finds open %v", what, err, f.backend.Files)
 		}
 	}
 	_, m, r = withDisks(t, site.Drive{Name: "part", Disk: "/dev/null"})
-	if err := (&foundation{}).addDisks(m, r); problem.Exit(err) != int(problem.Failed) ||
+	if err := (&environment{}).addDisks(m, r); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "no block device") {
 		t.Errorf("a device that is none: %v", err)
 	}
@@ -146,13 +146,13 @@ func patch(path string, at int64, bytes ...byte) error {
 // guest has put there.
 func TestCover(t *testing.T) {
 	_, m, _ := withDisks(t)
-	bind, err := m.cover("/root")
-	if err != nil || bind.Source != "/root/"+vm.Hold+"/empty" || bind.Target != "/"+vm.Hold || !bind.ReadOnly {
+	bind, err := m.diskDirCover("/root")
+	if err != nil || bind.Source != "/root/"+vm.DiskDir+"/empty" || bind.Target != "/"+vm.DiskDir || !bind.ReadOnly {
 		t.Errorf("%+v, %v", bind, err)
 	}
 	must(t, os.Remove(filepath.Join(m.Disks(), "empty")))
 	must(t, os.Symlink("/etc", filepath.Join(m.Disks(), "empty")))
-	if _, err := m.cover("/root"); err == nil {
+	if _, err := m.diskDirCover("/root"); err == nil {
 		t.Error("a link is followed")
 	}
 }
@@ -185,7 +185,7 @@ func disksOfGuests(t *testing.T, w world) {
 
 	changed := *n
 	changed.VM.Disks = changed.VM.Disks[1:]
-	if err := w.Change(t.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
+	if err := w.Change(t.Context(), &changed); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("they change while it runs: %v", err)
 	}
 	must(t, w.Stop(t.Context(), ref))
@@ -209,7 +209,7 @@ func wantHanded(t *testing.T, m machine, names ...string) {
 	var got []string
 	for _, fd := range open {
 		path, _ := os.Readlink(at + "/fd/" + fd.Name())
-		if !strings.Contains(path, vm.Hold) && filepath.Dir(path) != "/" ||
+		if !strings.Contains(path, vm.DiskDir) && filepath.Dir(path) != "/" ||
 			!slices.Contains([]string{".qcow2", ".raw"}, filepath.Ext(path)) {
 			continue
 		}

@@ -17,10 +17,10 @@ import (
 	"orrery/internal/site"
 )
 
-// A foundation is what a domain needs: the node's root in a mount namespace of its own, and files
+// A environment is what a domain needs: the node's root in a mount namespace of its own, and files
 // that the toolstack reads and runs. They stay while the domain runs, because the toolstack makes a
 // new domain from them when the guest reboots.
-type foundation struct {
+type environment struct {
 	domain
 	overlay *rootfs.Overlay
 	backend confine.Backend
@@ -29,18 +29,18 @@ type foundation struct {
 	orrery  string // path of this program
 }
 
-func (f *foundation) file(name string) string { return filepath.Join(f.run, name) }
+func (f *environment) file(name string) string { return filepath.Join(f.run, name) }
 
-// found prepares the foundation of a node's domain.
-func found(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
+// prepare prepares the foundation of a node's domain.
+func prepare(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*environment, error) {
 	if r.Imported() {
-		return foundImported(nodes, m, r)
+		return prepareImported(nodes, m, r)
 	}
-	return foundLayered(ctx, nodes, m, r)
+	return prepareLayered(ctx, nodes, m, r)
 }
 
-// foundLayered prepares the foundation of a domain with a layered root.
-func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
+// prepareLayered prepares the foundation of a domain with a layered root.
+func prepareLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*environment, error) {
 	from, err := vm.BootFiles(ctx, nodes, r)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *noded
 	if err != nil {
 		return nil, err
 	}
-	f, err := newFoundation(m, r, m.Overlay(nodes.Store, r))
+	f, err := newEnvironment(m, r, m.Overlay(nodes.Store, r))
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *noded
 	}
 	f.backend.Sees = append(f.backend.Sees, f.kernel, f.initramfs)
 	for i, mount := range mounts {
-		f.overlay.Binds = append(f.overlay.Binds, mount.Aside())
+		f.overlay.Binds = append(f.overlay.Binds, mount.Outside())
 		f.shares = append(f.shares, share{"mount" + strconv.Itoa(i), mount.Bind, mount.Path})
 		f.backend.Shares = append(f.backend.Shares, mount.Bind)
 	}
-	cover, err := m.cover(f.overlay.Target)
+	cover, err := m.diskDirCover(f.overlay.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *noded
 	if err := f.addDisks(m, r); err != nil {
 		return nil, err
 	}
-	return f, tellDisks(nodes.Dirs, m, r)
+	return f, writeDiskNames(nodes.Dirs, m, r)
 }
 
-// newFoundation returns what all domains need: a mount namespace of the node's own, and a QEMU that
+// newEnvironment returns what all domains need: a mount namespace of the node's own, and a QEMU that
 // is confined to it.
-func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundation, error) {
+func newEnvironment(m machine, r *nodedir.Record, on *rootfs.Overlay) (*environment, error) {
 	model, err := xl.DeviceModel()
 	if err != nil {
 		return nil, err
@@ -86,11 +86,11 @@ func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundatio
 		return nil, err
 	}
 	on.Namespace = m.File("ids")
-	f := &foundation{overlay: on, orrery: orrery, record: m.Path(),
+	f := &environment{overlay: on, orrery: orrery, record: m.Path(),
 		domain: domain{name: m.domain(), run: m.Run, model: filepath.Join(m.Run, "model")}}
 	f.backend = confine.Backend{
-		Cell: confine.Cell{
-			At: m.File("cell"), User: r.IDs().First, Sees: append(confine.QEMU(model), "/usr/lib/xen"),
+		Sandbox: confine.Sandbox{
+			At: m.File("cell"), User: r.IDs().First, Sees: append(confine.QEMUPaths(model), "/usr/lib/xen"),
 			Devices: []string{"xen/privcmd", "xen/evtchn", "xen/gntdev", "xen/xenbus"},
 		},
 		Program: model, Space: on.Namespace, Shares: []string{on.Target},
@@ -99,7 +99,7 @@ func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundatio
 }
 
 // write writes the files. Only root can read or run them.
-func (f *foundation) write(r *nodedir.Record) error {
+func (f *environment) write(r *nodedir.Record) error {
 	config, err := f.config(&r.Node)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (f *foundation) write(r *nodedir.Record) error {
 	}
 	files := map[string]string{"domain.cfg": config, "backend.json": string(backend), "model": f.modelScript()}
 	for i := range r.NICs {
-		files[filepath.Base(f.link(i))] = f.linkScript(i)
+		files[filepath.Base(f.linkScriptPath(i))] = f.linkScript(i)
 	}
 	for name, text := range files {
 		mode := os.FileMode(0o600)
@@ -130,16 +130,17 @@ func (f *foundation) write(r *nodedir.Record) error {
 }
 
 // modelScript returns the script that the toolstack runs in place of QEMU.
-func (f *foundation) modelScript() string {
-	return fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", shell(f.orrery), ModelVerb, shell(f.file("backend.json")))
+func (f *environment) modelScript() string {
+	return fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", shellQuote(f.orrery), ModelVerb,
+		shellQuote(f.file("backend.json")))
 }
 
 // linkScript returns the script that the toolstack runs when a card appears, in place of its own
 // scripts for bridges. The toolstack passes the name of the link in $vif, and waits for the status
 // in xenstore.
-func (f *foundation) linkScript(i int) string {
+func (f *environment) linkScript(i int) string {
 	return fmt.Sprintf("#!/bin/sh -e\n[ \"$1\" = online ] || exit 0\n%s %s %s %d \"$vif\"\nexec xenstore-write \"$XENBUS_PATH/hotplug-status\" connected\n",
-		shell(f.orrery), LinkVerb, shell(f.record), i)
+		shellQuote(f.orrery), LinkVerb, shellQuote(f.record), i)
 }
 
 // The verbs with which the toolstack runs this program for a domain.
@@ -148,4 +149,4 @@ const (
 	LinkVerb  = "xen-link"
 )
 
-func shell(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

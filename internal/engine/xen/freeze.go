@@ -30,27 +30,27 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.Group().Frozen() {
-		return m.Group().AwaitFrost(ctx, true)
+		return m.Group().WaitFrozen(ctx, true)
 	}
-	err := os.WriteFile(m.Freezing(), nil, 0o600)
+	err := os.WriteFile(m.FreezingFile(), nil, 0o600)
 	if err == nil {
-		err = xl.Do(ctx, "pause", m.domain())
+		err = xl.Run(ctx, "pause", m.domain())
 	}
 	if err == nil {
-		err = m.Frost().Freeze(ctx)
+		err = m.Freezer().Freeze(ctx)
 	}
 	if err == nil {
 		return nil
 	}
-	err = errors.Join(err, m.goOn(context.WithoutCancel(ctx)))
-	return m.Fails("does not stand still", err)
+	err = errors.Join(err, m.resume(context.WithoutCancel(ctx)))
+	return m.Problem("does not stand still", err)
 }
 
 // Thaw lets a frozen domain continue.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := m.thaw(ctx); err != nil {
-		return m.Fails("stays frozen", err)
+		return m.Problem("stays frozen", err)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 // frozen reports whether the node is frozen, or was marked by a freeze that was killed. In that
 // case Xen may have paused the domain.
 func (m machine) frozen() bool {
-	_, err := os.Lstat(m.Freezing())
+	_, err := os.Lstat(m.FreezingFile())
 	return err == nil || m.Group().Frozen()
 }
 
@@ -67,18 +67,18 @@ func (m machine) thaw(ctx context.Context) error {
 	if !m.frozen() {
 		return nil
 	}
-	return m.goOn(ctx)
+	return m.resume(ctx)
 }
 
-// goOn lets a domain continue that may be frozen. It thaws QEMU first, because Xen may need it, and
+// resume lets a domain continue that may be frozen. It thaws QEMU first, because Xen may need it, and
 // then unpauses the guest. It removes the mark last, so that the next run after a kill does the
 // same.
-func (m machine) goOn(ctx context.Context) error {
+func (m machine) resume(ctx context.Context) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err
 		}
-		if err := m.Group().AwaitFrost(ctx, false); err != nil {
+		if err := m.Group().WaitFrozen(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -87,14 +87,14 @@ func (m machine) goOn(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.Frost().Thaw()
+	return m.Freezer().Thaw()
 }
 
 // unpause unpauses a domain. Xen refuses that for a domain that is not paused, which is no error
 // here.
 func (m machine) unpause(ctx context.Context) error {
-	err := xl.Do(ctx, "unpause", m.domain())
-	if err == nil || xl.Absent(err) {
+	err := xl.Run(ctx, "unpause", m.domain())
+	if err == nil || xl.IsNotFound(err) {
 		return nil
 	}
 	all, asked := xl.Domains(ctx)

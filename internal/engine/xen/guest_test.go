@@ -109,7 +109,7 @@ func (o guestOrder) mount(config *boot.Config) error {
 				dir = s["path"]
 			}
 		}
-		place, err := boot.Place(root, m.Path)
+		place, err := boot.OpenMountPoint(root, m.Path)
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,9 @@ import (
 	"orrery/internal/site"
 )
 
-// foundImported prepares the foundation of a domain that boots a foreign disk. In place of a root,
+// prepareImported prepares the foundation of a domain that boots a foreign disk. In place of a root,
 // its QEMU gets the directory with the node's overlay. It receives the image in the store open.
-func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
+func prepareImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*environment, error) {
 	base, disk, err := nodes.Store.OpenDisk(r.Base)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundat
 	if err := m.CheckDisk(disk.Format); err != nil {
 		return nil, err
 	}
-	f, err := newFoundation(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})
+	f, err := newEnvironment(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +35,15 @@ func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundat
 			return nil, err
 		}
 	}
-	f.drives = []drive{{bootDevice, nodedir.DiskIn(f.overlay.Target), foreign.QCow2}}
-	f.backend.Files = []confine.Opened{{Path: base.Name(), Set: foreign.SetUnder}}
+	f.drives = []drive{{bootDevice, nodedir.OverlayPath(f.overlay.Target), foreign.QCow2}}
+	f.backend.Files = []confine.FDSetFile{{Path: base.Name(), Set: foreign.BackingFDSet}}
 	return f, nil
 }
 
-// stranger returns the runner of a node with an unknown system on its disk, in which no commands
+// unsupportedRunner returns the runner of a node with an unknown system on its disk, in which no commands
 // can be run.
-func stranger(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
-	return vm.By(func(context.Context) (host.Runner, error) {
+func unsupportedRunner(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
+	return vm.GuestRunner(func(context.Context) (host.Runner, error) {
 		if !running(ref) {
 			return nil, engine.NotRunning(ref)
 		}
@@ -53,6 +53,8 @@ func stranger(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
 	})
 }
 
-// press asks the kernel of a guest to shut down, or its firmware if the kernel does not support
+// requestShutdown asks the kernel of a guest to shut down, or its firmware if the kernel does not support
 // Xen.
-func (m machine) press(ctx context.Context) error { return xl.Do(ctx, "shutdown", "-F", m.domain()) }
+func (m machine) requestShutdown(ctx context.Context) error {
+	return xl.Run(ctx, "shutdown", "-F", m.domain())
+}

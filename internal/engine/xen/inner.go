@@ -10,9 +10,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Model is what the toolstack runs as the device model of a domain. It becomes the node's backend,
+// RunDeviceModel is what the toolstack runs as the device model of a domain. It becomes the node's backend,
 // which file describes.
-func Model(file string, args []string) error {
+func RunDeviceModel(file string, args []string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -22,13 +22,13 @@ func Model(file string, args []string) error {
 		return err
 	}
 	// Debian builds its QEMU for Xen without the filter of system calls, so none is used.
-	return b.Become(args)
+	return b.Exec(args)
 }
 
-// Link is what the toolstack runs when a card of a guest appears. It turns the new link into the
+// SetUpLink is what the toolstack runs when a card of a guest appears. It turns the new link into the
 // host's end of the node's interface. It reads the network from the node's record, because the node
 // may have been moved since its domain was made.
-func Link(node string, i int, name string) error {
+func SetUpLink(node string, i int, name string) error {
 	r, err := nodedir.At(node).Read()
 	if err != nil {
 		return err
@@ -36,5 +36,5 @@ func Link(node string, i int, name string) error {
 	if i < 0 || i >= len(r.NICs) {
 		return problem.New(problem.Failed, "node %s has no interface %d", r.Name, i).At(node)
 	}
-	return ends.Adopt(name, r.NICs[i], r.KindOf(r.NICs[i]))
+	return ends.Claim(name, r.NICs[i], r.KindOf(r.NICs[i]))
 }

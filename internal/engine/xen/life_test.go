@@ -55,7 +55,7 @@ func TestDestroy(t *testing.T) {
 		t.Errorf("the node is still there: %v", err)
 	}
 	e, m, _ = ground(t, `echo "libxl: error: libxl_domain.c:1:x: Domain 3:Unable to destroy guest" >&2; exit 1`)
-	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) ||
+	if err := e.Destroy(t.Context(), m.Ref); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "Unable to destroy guest") {
 		t.Errorf("%v", err)
 	}
@@ -78,7 +78,7 @@ esac`
 	}
 	e, m, _ = ground(t, script)
 	t.Setenv("LEFT", "orrery-unit-xen-7 3 256 1 -b---- 1.0\n")
-	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) ||
+	if err := e.Destroy(t.Context(), m.Ref); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), "Non-existent domain") {
 		t.Errorf("%v", err)
 	}
@@ -91,10 +91,10 @@ func TestWithoutXen(t *testing.T) {
 	lack := problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen")
 	e.lacks = func() error { return lack }
 	e.dom0 = e.lacks
-	if caps := e.Capabilities(); caps.Unable != (observe.Lack{What: lack.What, Cure: lack.Cure}) || caps.Accel != "" {
+	if caps := e.Capabilities(); caps.Unable != (observe.Missing{What: lack.What, Cure: lack.Cure}) || caps.Accel != "" {
 		t.Errorf("%+v", caps)
 	}
-	if err := e.Start(t.Context(), m.Ref); problem.Exit(err) != int(problem.Unable) {
+	if err := e.Start(t.Context(), m.Ref); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("it starts: %v", err)
 	}
 	nodes, err := e.List(t.Context(), "unit-xen")
@@ -102,7 +102,7 @@ func TestWithoutXen(t *testing.T) {
 		t.Errorf("%+v, %v", nodes, err)
 	}
 	if err := e.Runner(m.Ref).Run(t.Context(),
-		host.Command{Args: []string{"true"}}); problem.Exit(err) != problem.Exit(engine.NotRunning(m.Ref)) {
+		host.Command{Args: []string{"true"}}); problem.ExitCode(err) != problem.ExitCode(engine.NotRunning(m.Ref)) {
 		t.Errorf("a command runs: %v", err)
 	}
 	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "" {
@@ -129,7 +129,7 @@ func TestEndWithout(t *testing.T) {
 // domain continues.
 func TestGoOn(t *testing.T) {
 	e, m, asked := ground(t, "")
-	must(t, os.WriteFile(m.Freezing(), nil, 0o600))
+	must(t, os.WriteFile(m.FreezingFile(), nil, 0o600))
 	if !m.frozen() {
 		t.Error("a node that may be paused is listed as one that runs")
 	}
@@ -143,7 +143,7 @@ func TestGoOn(t *testing.T) {
 // domain that the run was starting, and removes marks.
 func TestSweepAfterKills(t *testing.T) {
 	e, m, asked := ground(t, "")
-	for _, mark := range []string{m.Starting(), m.Freezing()} {
+	for _, mark := range []string{m.StartingFile(), m.FreezingFile()} {
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -151,18 +151,18 @@ func TestSweepAfterKills(t *testing.T) {
 	if err := e.Sweep(t.Context(), "unit-xen"); err != nil || asked() != "destroy orrery-unit-xen-7" {
 		t.Errorf("%v; xl is asked: %s", err, asked())
 	}
-	for _, mark := range []string{m.Starting(), m.Freezing(), m.Run} {
+	for _, mark := range []string{m.StartingFile(), m.FreezingFile(), m.Run} {
 		if _, err := os.Lstat(mark); err == nil {
 			t.Errorf("%s is left", mark)
 		}
 	}
-	if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
+	if err := os.WriteFile(m.StoppingFile(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Sweep(t.Context(), "unit-xen"); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(m.Stopping()); err == nil {
+	if _, err := os.Lstat(m.StoppingFile()); err == nil {
 		t.Error("a node that has stopped is still stopping")
 	}
 }
@@ -173,7 +173,7 @@ func TestNamed(t *testing.T) {
 	comm, err := os.ReadFile("/proc/self/comm")
 	must(t, err)
 	for name, want := range map[string]int{strings.TrimSpace(string(comm)): ours, "xl": 0, "": 0} {
-		if got := named([]int{1 << 30, ours}, func(comm string) bool { return comm == name }); got != want {
+		if got := findByName([]int{1 << 30, ours}, func(comm string) bool { return comm == name }); got != want {
 			t.Errorf("%q: %d", name, got)
 		}
 	}
@@ -185,7 +185,7 @@ func TestDown(t *testing.T) {
 		{Name: "orrery-a-11", State: "-b----"}, {Name: "orrery-a-2", State: "---sc-"}}
 	for name, want := range map[string]bool{"orrery-a-1": true, "orrery-a-11": false, "orrery-a-2": true,
 		"orrery-a-3": false} {
-		if down(all, name) != want {
+		if hasShutDown(all, name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}
 	}

@@ -23,20 +23,20 @@ import (
 	"orrery/internal/tree"
 )
 
-// taken returns the path to which vm.Machine.Memory is moved while a domain loads it. A state is
+// loadingFile returns the path to which vm.Machine.Memory is moved while a domain loads it. A state is
 // used only once, because the guest's disk matches it only once.
-func (m machine) taken() string { return m.File("memory.taken") }
+func (m machine) loadingFile() string { return m.File("memory.taken") }
 
-// saving returns the path of a file that exists while Xen's toolstack writes the state of a domain.
+// savingFile returns the path of a file that exists while Xen's toolstack writes the state of a domain.
 // The toolstack continues if this program is killed.
-func (m machine) saving() string { return m.File("saving") }
+func (m machine) savingFile() string { return m.File("saving") }
 
-// writing limits how long the toolstack may take to write a state.
-const writing = 15 * time.Minute
+// saveTimeout limits how long the toolstack may take to write a state.
+const saveTimeout = 15 * time.Minute
 
-// Remember saves the state of a frozen domain. The guest's kernel must run for that, so the domain
+// SaveMemory saves the state of a frozen domain. The guest's kernel must run for that, so the domain
 // is thawed for the duration. Then it stays paused until Thaw.
-func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
+func (e *Engine) SaveMemory(ctx context.Context, ref engine.Ref, file string) error {
 	m := e.machine(ref)
 	r, err := e.Record(ref)
 	if err != nil {
@@ -48,21 +48,21 @@ func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) erro
 			ref.Name).
 			At(m.Path()).Try(`take the snapshot without --memory; or let the node boot a disk: [image.NAME] import = "FILE.qcow2"`)
 	}
-	if err := m.remember(ctx, r, file); err != nil {
+	if err := m.saveMemory(ctx, r, file); err != nil {
 		err = errors.Join(err, os.RemoveAll(file))
 		return m.MemoryProblem(err)
 	}
 	return nil
 }
 
-func (m machine) remember(ctx context.Context, r *nodedir.Record, file string) error {
-	if err := os.WriteFile(m.saving(), nil, 0o600); err != nil {
+func (m machine) saveMemory(ctx context.Context, r *nodedir.Record, file string) error {
+	if err := os.WriteFile(m.savingFile(), nil, 0o600); err != nil {
 		return err
 	}
 	if err := m.Group().SetFrozen(false); err != nil {
 		return err
 	}
-	if err := m.Group().AwaitFrost(ctx, false); err != nil {
+	if err := m.Group().WaitFrozen(ctx, false); err != nil {
 		return err
 	}
 	if err := m.unpause(ctx); err != nil {
@@ -77,10 +77,10 @@ func (m machine) remember(ctx context.Context, r *nodedir.Record, file string) e
 	if err := m.drain(ctx); err != nil {
 		return fmt.Errorf("what its QEMU has in memory is not written: %w", err)
 	}
-	if _, err := saved(file); err != nil {
+	if _, err := readDetails(file); err != nil {
 		return err
 	}
-	return os.Remove(m.saving())
+	return os.Remove(m.savingFile())
 }
 
 // save makes the toolstack write the state, up to most bytes. The toolstack does not end with this
@@ -94,8 +94,8 @@ func (m machine) save(file string, most int64) error {
 	if err != nil {
 		return problem.New(problem.Unable, "prlimit is not installed on this host").Try("install the package util-linux")
 	}
-	patient, cancel := context.WithTimeoutCause(context.Background(), writing,
-		fmt.Errorf("it has not ended within %v", writing))
+	patient, cancel := context.WithTimeoutCause(context.Background(), saveTimeout,
+		fmt.Errorf("it has not ended within %v", saveTimeout))
 	defer cancel()
 	args := []string{"save", "-p", m.domain(), file}
 	said := &host.Tail{}
@@ -116,7 +116,7 @@ func (m machine) save(file string, most int64) error {
 
 // monitor connects to the monitor of a domain's QEMU.
 func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
-	path, err := xl.Monitor(ctx, m.domain())
+	path, err := xl.MonitorSocket(ctx, m.domain())
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +139,9 @@ func (m machine) drain(ctx context.Context) error {
 	return nil
 }
 
-// saver returns the process id of the toolstack that writes the state of a domain, or 0 if there is
+// saverPID returns the process id of the toolstack that writes the state of a domain, or 0 if there is
 // none.
-func (m machine) saver() int {
+func (m machine) saverPID() int {
 	for _, pid := range m.Group().Processes() {
 		line, err := os.ReadFile(process.Host.File(pid, "cmdline"))
 		words := strings.Split(string(line), "\x00")
@@ -155,14 +155,14 @@ func (m machine) saver() int {
 // endSaving waits until the toolstack has finished writing a state for a killed run. If it has
 // suspended the guest and not resumed it, endSaving resumes the guest. If the toolstack cannot
 // resume it, endSaving ends the domain, as a power cut would, because its state is lost.
-func (e *ending) endSaving(ctx context.Context, m machine) error {
+func (e *terminator) endSaving(ctx context.Context, m machine) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err
 		}
 	}
-	for m.saver() != 0 {
-		if err := host.Pause(ctx, 100*time.Millisecond); err != nil {
+	for m.saverPID() != 0 {
+		if err := host.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -171,40 +171,42 @@ func (e *ending) endSaving(ctx context.Context, m machine) error {
 		if err != nil {
 			return err
 		}
-		if down(all, m.domain()) && xl.Do(ctx, "resume", m.domain()) != nil {
-			return e.end(ctx, m)
+		if hasShutDown(all, m.domain()) && xl.Run(ctx, "resume", m.domain()) != nil {
+			return e.kill(ctx, m)
 		}
 	}
-	return os.RemoveAll(m.saving())
+	return os.RemoveAll(m.savingFile())
 }
 
-// Recall makes the next start of a node resume from a state, or boot if file is "".
-func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
+// ResumeFrom makes the next start of a node resume from a state, or boot if file is "".
+func (e *Engine) ResumeFrom(ref engine.Ref, file string) error {
+	return e.machine(ref).ResumeFrom(file)
+}
 
-// take returns the state from which a domain must resume, or "" if it must boot. It returns a
+// takeState returns the state from which a domain must resume, or "" if it must boot. It returns a
 // problem unless the state is of this very domain.
-func (m machine) take() (string, error) {
-	err := os.Rename(m.Memory(), m.taken())
+func (m machine) takeState() (string, error) {
+	err := os.Rename(m.Memory(), m.loadingFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	of, err := saved(m.taken())
+	of, err := readDetails(m.loadingFile())
 	if err == nil && of.Name != m.domain() {
 		err = fmt.Errorf("it is that of %q", of.Name)
 	}
 	if err != nil {
 		return "", problem.New(problem.Failed, "the state from which node %s is to go on is damaged", m.Ref.Name).
-			At(m.taken()).Because(err).
+			At(m.loadingFile()).Because(err).
 			Try("start the node once more: then it boots")
 	}
-	return m.taken(), nil
+	return m.loadingFile(), nil
 }
 
-// saved returns whose state is in a file. It returns an error if the file is not a valid state.
-func saved(file string) (*xl.Details, error) {
+// readDetails returns whose state is in a file. It returns an error if the file is not a valid state.
+func readDetails(file string) (*xl.Details, error) {
 	f, err := tree.OpenFile(file)
 	if err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ func exists(path string) bool {
 func TestRememberWhat(t *testing.T) {
 	e, m, asked := ground(t, "")
 	file := filepath.Join(t.TempDir(), "memory")
-	err := e.Remember(t.Context(), m.Ref, file)
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "9p") ||
+	err := e.SaveMemory(t.Context(), m.Ref, file)
+	if problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "9p") ||
 		!strings.Contains(err.Error(), "import = ") || asked() != "" || exists(file) {
 		t.Errorf("%v; xl is asked: %s", err, asked())
 	}
@@ -48,28 +48,28 @@ func TestRememberWhat(t *testing.T) {
 // wanted after all, or has been used by a run that was killed, never.
 func TestRecall(t *testing.T) {
 	e, m, _ := ground(t, "")
-	must(t, e.Recall(m.Ref, aState(t, m.domain())))
-	if got, err := m.take(); err != nil || got != m.taken() || exists(m.Memory()) {
+	must(t, e.ResumeFrom(m.Ref, aState(t, m.domain())))
+	if got, err := m.takeState(); err != nil || got != m.loadingFile() || exists(m.Memory()) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := m.take(); err != nil || got != "" {
+	if got, err := m.takeState(); err != nil || got != "" {
 		t.Errorf("it is used once more: %q, %v", got, err)
 	}
-	must(t, e.end(t.Context(), m))
-	if exists(m.taken()) {
+	must(t, e.kill(t.Context(), m))
+	if exists(m.loadingFile()) {
 		t.Error("the state of a run that was killed is left")
 	}
-	must(t, e.Recall(m.Ref, aState(t, m.domain())))
-	must(t, e.Recall(m.Ref, ""))
-	if got, err := m.take(); err != nil || got != "" {
+	must(t, e.ResumeFrom(m.Ref, aState(t, m.domain())))
+	must(t, e.ResumeFrom(m.Ref, ""))
+	if got, err := m.takeState(); err != nil || got != "" {
 		t.Errorf("it was taken back: %q, %v", got, err)
 	}
-	must(t, e.Recall(m.Ref, aState(t, "orrery-unit-xen-8")))
-	if _, err := m.take(); problem.Exit(err) != int(problem.Failed) ||
+	must(t, e.ResumeFrom(m.Ref, aState(t, "orrery-unit-xen-8")))
+	if _, err := m.takeState(); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), `that of "orrery-unit-xen-8"`) {
 		t.Errorf("another's: %v", err)
 	}
-	if got, err := m.take(); err != nil || got != "" {
+	if got, err := m.takeState(); err != nil || got != "" {
 		t.Errorf("after that it boots: %q, %v", got, err)
 	}
 }
@@ -78,10 +78,10 @@ func TestRecall(t *testing.T) {
 // if the node no longer runs.
 func TestSweepSaving(t *testing.T) {
 	e, m, asked := ground(t, "")
-	must(t, os.WriteFile(m.saving(), nil, 0o600))
+	must(t, os.WriteFile(m.savingFile(), nil, 0o600))
 	must(t, e.Sweep(t.Context(), "unit-xen"))
-	if exists(m.saving()) || asked() != "" {
-		t.Errorf("it is left: %v; xl is asked: %s", exists(m.saving()), asked())
+	if exists(m.savingFile()) || asked() != "" {
+		t.Errorf("it is left: %v; xl is asked: %s", exists(m.savingFile()), asked())
 	}
 }
 
@@ -108,14 +108,14 @@ func TestStranger(t *testing.T) {
 	r.Disk = site.Disk{Firmware: site.BIOS, Guest: site.NoGuest}
 	must(t, m.Write(&nodedir.Record{Node: r.Node}))
 	e.Running = func(engine.Ref) bool { return true }
-	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{}); problem.Exit(err) != int(problem.Unable) ||
+	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("it has an agent: %v", err)
 	}
-	if _, err := e.View(m.Ref); problem.Exit(err) != int(problem.Unable) {
+	if _, err := e.OpenRoot(m.Ref); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("its root is opened: %v", err)
 	}
-	must(t, e.askOff(t.Context(), m))
+	must(t, e.requestPowerOff(t.Context(), m))
 	if asked() != "shutdown -F "+m.domain() {
 		t.Errorf("xl is asked: %s", asked())
 	}

@@ -62,7 +62,7 @@ func (w world) gone(t *testing.T, n *spec.Node) {
 
 func (w world) wantFailed(t *testing.T, what string, err error, said string) {
 	t.Helper()
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(words(err), said) {
+	if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(words(err), said) {
 		t.Errorf("%s: %v; want %q", what, err, said)
 	}
 }
@@ -172,7 +172,7 @@ func backendDies(t *testing.T, w world, n *spec.Node) {
 func nobodyWatches(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m, backend := w.machine(engine.RefOf(n)), w.domainOf(t, n).Backend
-	must(t, m.Group().KillThose(t.Context(), func(pid int) bool { return pid != backend }))
+	must(t, m.Group().KillMatching(t.Context(), func(pid int) bool { return pid != backend }))
 	must(t, w.Runner(m.Ref).Run(t.Context(), commandOf("true")))
 	must(t, w.Stop(t.Context(), m.Ref)) // without a deadline
 	w.wantNothing(t, n)
@@ -198,7 +198,7 @@ func toolstackGone(t *testing.T, w world, n *spec.Node) {
 	err := w.Destroy(t.Context(), engine.RefOf(n))
 	state := w.state(t, n)
 	must(t, os.Setenv("PATH", path))
-	if problem.Exit(err) == 0 || !strings.Contains(words(err), "xl, is not installed") ||
+	if problem.ExitCode(err) == 0 || !strings.Contains(words(err), "xl, is not installed") ||
 		state != string(observe.Running) {
 		t.Errorf("destroy: %v; the node is %q", err, state)
 	}
@@ -210,7 +210,7 @@ func toolstackGone(t *testing.T, w world, n *spec.Node) {
 func killedStarter(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m := w.machine(engine.RefOf(n))
-	must(t, os.WriteFile(m.Starting(), nil, 0o600))
+	must(t, os.WriteFile(m.StartingFile(), nil, 0o600))
 	must(t, w.Sweep(t.Context(), n.Site))
 	w.wantNothing(t, n)
 	w.runs(t, n)
@@ -221,7 +221,7 @@ func killedStarter(t *testing.T, w world, n *spec.Node) {
 func killedFreezer(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m := w.machine(engine.RefOf(n))
-	must(t, os.WriteFile(m.Freezing(), nil, 0o600))
+	must(t, os.WriteFile(m.FreezingFile(), nil, 0o600))
 	must(t, w.domainOf(t, n).group().SetFrozen(true))
 	must(t, w.Sweep(t.Context(), n.Site))
 	if w.domainOf(t, n).group().Frozen() {

@@ -55,10 +55,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case ModelVerb:
-			leave(Model(os.Args[2], os.Args[3:]))
+			leave(RunDeviceModel(os.Args[2], os.Args[3:]))
 		case LinkVerb:
 			i, err := strconv.Atoi(os.Args[3])
-			leave(errors.Join(err, Link(os.Args[2], i, os.Args[4])))
+			leave(errors.Join(err, SetUpLink(os.Args[2], i, os.Args[4])))
 		}
 	}
 	switch os.Getenv(roleVariable) {

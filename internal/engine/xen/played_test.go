@@ -25,11 +25,11 @@ func TestPlayedToolstack(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "Domain-0" || all[0].ID != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if info, err := xl.Tell(t.Context()); err != nil || !info.Runs("pvh") {
+	if info, err := xl.ReadInfo(t.Context()); err != nil || !info.Runs("pvh") {
 		t.Errorf("%+v, %v", info, err)
 	}
 	for _, verb := range []string{"destroy", "pause", "unpause", "shutdown", "reboot", "network-list"} {
-		if err := xl.Do(t.Context(), verb, "orrery-x-1"); !xl.Absent(err) {
+		if err := xl.Run(t.Context(), verb, "orrery-x-1"); !xl.IsNotFound(err) {
 			t.Errorf("%s of no domain: %v", verb, err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestPlayedConfig(t *testing.T) {
 			t.Errorf("%s: %v", kind, o)
 		}
 		cards, shares, channels := o.cards(), o.devices("p9"), o.devices("channel")
-		if len(cards) != 2 || cards[1]["mac"] != "02:00:00:00:00:02" || cards[1]["script"] != d.link(1) {
+		if len(cards) != 2 || cards[1]["mac"] != "02:00:00:00:00:02" || cards[1]["script"] != d.linkScriptPath(1) {
 			t.Errorf("%s: cards %v", kind, cards)
 		}
 		if len(shares) != 3 || shares[0]["tag"] != "root" || shares[2]["path"] != d.shares[2].dir {

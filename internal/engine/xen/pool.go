@@ -8,13 +8,13 @@ import (
 )
 
 // Pool returns Xen's memory, of which Dom0's kernel knows only its own part.
-func (e *Engine) Pool(ctx context.Context) *observe.Pool {
+func (e *Engine) Pool(ctx context.Context) *observe.MemoryPool {
 	if e.lacks() != nil {
 		return nil
 	}
-	info, err := xl.Tell(ctx)
+	info, err := xl.ReadInfo(ctx)
 	if err != nil || info.Total == 0 {
 		return nil // starting a guest will fail for the same reason, and report it
 	}
-	return &observe.Pool{Total: info.Total, Free: info.Free}
+	return &observe.MemoryPool{Total: info.Total, Free: info.Free}
 }

@@ -36,10 +36,10 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.lacks(); err != nil {
 		return err
 	}
-	if err := e.end(ctx, m); err != nil { // what is left of a domain that died
+	if err := e.kill(ctx, m); err != nil { // what is left of a domain that died
 		return err
 	}
-	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
+	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.kill(ctx, m) })
 }
 
 // start prepares what the domain needs, boots it, and waits until its agent answers.
@@ -49,14 +49,14 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 			return err
 		}
 	}
-	f, err := found(ctx, e.Nodes, m, r)
+	f, err := prepare(ctx, e.Nodes, m, r)
 	if err != nil {
 		return err
 	}
 	if err := f.write(r); err != nil {
 		return err
 	}
-	state, err := m.take()
+	state, err := m.takeState()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 		return err
 	}
 	if err := e.agents.Await(ctx, m.Machine, bootTimeouts(accel()), m.awaitOff); err != nil {
-		return m.StartProblem(err, lastWords(m.domain()))
+		return m.StartProblem(err, lastLines(m.domain()))
 	}
 	return ctx.Err()
 }
@@ -78,7 +78,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 // create creates the domain from the mount namespace of the node's root. Programs that the
 // toolstack starts for it are in that namespace and in the node's control group, too. The domain
 // resumes from a state, or boots if state is "".
-func (f *foundation) create(ctx context.Context, m machine, state string) error {
+func (f *environment) create(ctx context.Context, m machine, state string) error {
 	program, err := xl.Program()
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (f *foundation) create(ctx context.Context, m machine, state string) error 
 	said := &host.Tail{}
 	cmd := host.Program(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, "/"
-	if err := f.overlay.Within(func() error { return m.Group().Start(cmd) }); err != nil {
+	if err := f.overlay.WithMounted(func() error { return m.Group().Start(cmd) }); err != nil {
 		return m.StartProblem(err, "")
 	}
 	err = cmd.Wait()

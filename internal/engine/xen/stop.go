@@ -23,26 +23,26 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if err := e.powerOff(ctx, m); err != nil {
-		return m.Fails("does not stop", err)
+		return m.Problem("does not stop", err)
 	}
 	return nil
 }
 
-// ending ends domains, in order if their guests respond.
-type ending struct {
+// terminator ends domains, in order if their guests respond.
+type terminator struct {
 	agents *vm.Agents
 	dom0   func() error // why this host cannot have domains, or nil if it is a Dom0
 }
 
 // powerOff shuts the guest down.
-func (e *ending) powerOff(ctx context.Context, m machine) error {
-	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error { return e.end(ctx, m) })
+func (e *terminator) powerOff(ctx context.Context, m machine) error {
+	return m.ShutDown(ctx, func() error { return e.shutDown(ctx, m) }, func() error { return e.kill(ctx, m) })
 }
 
-// letOff asks a running domain to shut down, and waits until it has ended.
-func (e *ending) letOff(ctx context.Context, m machine) error {
+// shutDown asks a running domain to shut down, and waits until it has ended.
+func (e *terminator) shutDown(ctx context.Context, m machine) error {
 	if m.running() {
-		if err := e.askOff(ctx, m); err != nil {
+		if err := e.requestPowerOff(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -52,25 +52,25 @@ func (e *ending) letOff(ctx context.Context, m machine) error {
 	return m.awaitOff(ctx)
 }
 
-// askOff asks the guest's agent to shut down while the domain runs. If the agent does not answer,
+// requestPowerOff asks the guest's agent to shut down while the domain runs. If the agent does not answer,
 // it asks the guest's kernel through Xen. A guest that responds to neither is ended when the time
 // is over.
-func (e *ending) askOff(ctx context.Context, m machine) error {
+func (e *terminator) requestPowerOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
-		_ = m.press(ctx)
+		_ = m.requestShutdown(ctx)
 		return ctx.Err()
 	}
 	err := e.agents.PowerOff(ctx, m.Ref, m.awaitOff)
 	if err != nil && ctx.Err() == nil && m.running() {
-		_ = xl.Do(ctx, "shutdown", m.domain())
+		_ = xl.Run(ctx, "shutdown", m.domain())
 	}
 	return ctx.Err()
 }
 
-// looking is the minimum interval at which Xen is asked whether a guest has shut down. That is
+// statePollInterval is the minimum interval at which Xen is asked whether a guest has shut down. That is
 // needed if the process that watches the domain is gone and QEMU still runs. It is costly, because
 // it reads all domains from xenstore.
-const looking = 2 * time.Second
+const statePollInterval = 2 * time.Second
 
 // awaitOff waits until the domain has ended. A guest that reboots has no domain for a moment, but
 // has a process that makes another. The interval of checks grows, because a guest that boots in
@@ -78,21 +78,21 @@ const looking = 2 * time.Second
 func (m machine) awaitOff(ctx context.Context) error {
 	const most = 500 * time.Millisecond
 	for last, pause := time.Now(), 50*time.Millisecond; len(m.Group().Processes()) > 0; pause = min(pause+pause/8, most) {
-		if time.Since(last) > looking && !m.watched() {
-			if all, err := xl.Domains(ctx); err == nil && down(all, m.domain()) {
+		if time.Since(last) > statePollInterval && !m.watched() {
+			if all, err := xl.Domains(ctx); err == nil && hasShutDown(all, m.domain()) {
 				return nil
 			}
 			last = time.Now()
 		}
-		if err := host.Pause(ctx, pause); err != nil {
+		if err := host.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// down reports whether the guest of a domain has shut down and the domain still exists.
-func down(all []xl.Domain, name string) bool {
+// hasShutDown reports whether the guest of a domain has shut down and the domain still exists.
+func hasShutDown(all []xl.Domain, name string) bool {
 	for _, d := range all {
 		if d.Name == name {
 			return d.State.Down()
@@ -104,8 +104,8 @@ func down(all []xl.Domain, name string) bool {
 // Destroy ends the domain if it runs. Callers that want an orderly shutdown call Stop first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
-	if err := e.end(ctx, m); err != nil {
-		return m.Fails("does not end", err)
+	if err := e.kill(ctx, m); err != nil {
+		return m.Problem("does not end", err)
 	}
 	cgroup.RemoveEmpty(ref.Site)
 	return e.Remove(ref)
@@ -114,15 +114,15 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 // endDomain ends the node's domain in Xen, and reports none if there was no domain. A host that is
 // no Dom0, or no longer, has no domains. If xl was removed from a Dom0, endDomain returns an error
 // for a domain that runs.
-func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error) {
+func (e *terminator) endDomain(ctx context.Context, m machine) (none bool, err error) {
 	if e.dom0() != nil {
 		return true, nil
 	}
 	if _, err := xl.Program(); err != nil && !m.running() {
 		return true, nil
 	}
-	err = xl.Do(ctx, "destroy", m.domain())
-	if err == nil || xl.Absent(err) {
+	err = xl.Run(ctx, "destroy", m.domain())
+	if err == nil || xl.IsNotFound(err) {
 		return err != nil, nil
 	}
 	// The process that watches the domain may have ended it at the same time.
@@ -133,12 +133,12 @@ func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error
 	return false, err
 }
 
-// end ends the domain, kills what is left, and removes what it had while it ran: links, their
+// kill ends the domain, kills what is left, and removes what it had while it ran: links, their
 // guards, sockets and the control group. It does not end with ctx.
-func (e *ending) end(ctx context.Context, m machine) error {
+func (e *terminator) kill(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
-	e.agents.Leave(m.Ref)
+	e.agents.Disconnect(m.Ref)
 	if m.Group().Frozen() { // frozen processes do not end
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err
@@ -159,12 +159,12 @@ func (e *ending) end(ctx context.Context, m machine) error {
 			return err
 		}
 	}
-	for _, file := range []string{m.Freezing(), m.saving(), m.taken()} {
+	for _, file := range []string{m.FreezingFile(), m.savingFile(), m.loadingFile()} {
 		if err := os.RemoveAll(file); err != nil {
 			return err
 		}
 	}
-	if err := m.Unlink(); err != nil {
+	if err := m.RemoveLinks(); err != nil {
 		return err
 	}
 	cgroup.Remove(m.Group())

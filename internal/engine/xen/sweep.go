@@ -22,23 +22,23 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 }
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {
-	if tree.Exists(m.saving()) {
+	if tree.Exists(m.savingFile()) {
 		if err := e.endSaving(ctx, m); err != nil {
 			return err
 		}
 	}
-	if tree.Exists(m.Freezing()) { // first, because frozen processes neither stop nor end
+	if tree.Exists(m.FreezingFile()) { // first, because frozen processes neither stop nor end
 		if err := m.thaw(ctx); err != nil {
 			return err
 		}
 	}
 	switch {
-	case tree.Exists(m.Starting()):
-		if err := e.end(ctx, m); err != nil {
+	case tree.Exists(m.StartingFile()):
+		if err := e.kill(ctx, m); err != nil {
 			return err
 		}
-		return os.Remove(m.Starting())
-	case tree.Exists(m.Stopping()):
+		return os.Remove(m.StartingFile())
+	case tree.Exists(m.StoppingFile()):
 		return e.powerOff(ctx, m)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (d dom0) do(args []string) error {
 	switch verb {
 	case "pause", "unpause":
 		err := one.group().SetFrozen(verb == "pause")
-		return errors.Join(err, one.group().AwaitFrost(context.Background(), verb == "pause"))
+		return errors.Join(err, one.group().WaitFrozen(context.Background(), verb == "pause"))
 	case "shutdown":
 		return one.tell(powersOff)
 	case "reboot":
@@ -71,7 +71,7 @@ func (d dom0) do(args []string) error {
 }
 
 // group returns the control group of the guest's processes, which is no node's.
-func (one guestDomain) group() cgroup.Group { return cgroup.Of("xen-test", one.ID) }
+func (one guestDomain) group() cgroup.Group { return cgroup.OfNode("xen-test", one.ID) }
 
 func (one guestDomain) tell(signal unix.Signal) error { return unix.Kill(one.Guest, signal) }
 

@@ -21,32 +21,32 @@ import (
 type Engine struct {
 	*nodedir.Nodes
 	agents *vm.Agents
-	ending
+	terminator
 	lacks func() error // returns what this host lacks to run guests; variable, so that tests can change it
 }
 
 var (
-	_ engine.Engine   = (*Engine)(nil)
-	_ engine.Glancer  = (*Engine)(nil)
-	_ engine.Keeper   = (*Engine)(nil)
-	_ engine.Idmapper = (*Engine)(nil)
-	_ engine.Injector = (*Engine)(nil)
-	_ engine.Sweeper  = (*Engine)(nil)
-	_ engine.Freezer  = (*Engine)(nil)
-	_ engine.Flusher  = (*Engine)(nil)
-	_ engine.Layered  = (*Engine)(nil)
-	_ engine.Viewer   = (*Engine)(nil)
-	_ engine.Consoled = (*Engine)(nil)
-	_ engine.Pooled   = (*Engine)(nil)
+	_ engine.Engine             = (*Engine)(nil)
+	_ engine.StateReader        = (*Engine)(nil)
+	_ engine.Replacer           = (*Engine)(nil)
+	_ engine.Idmapper           = (*Engine)(nil)
+	_ engine.Injector           = (*Engine)(nil)
+	_ engine.Sweeper            = (*Engine)(nil)
+	_ engine.Freezer            = (*Engine)(nil)
+	_ engine.Flusher            = (*Engine)(nil)
+	_ engine.Layered            = (*Engine)(nil)
+	_ engine.RootOpener         = (*Engine)(nil)
+	_ engine.ConsoleProvider    = (*Engine)(nil)
+	_ engine.MemoryPoolProvider = (*Engine)(nil)
 
-	_ engine.Rememberer = (*Engine)(nil)
+	_ engine.MemorySaver = (*Engine)(nil)
 )
 
 // New returns the engine that stores its nodes in dirs and uses the layers in store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	nodes := &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}
 	agents := &vm.Agents{Nodes: nodes}
-	e := &Engine{nodes, agents, ending{agents, xl.Dom0}, lacks}
+	e := &Engine{nodes, agents, terminator{agents, xl.CheckDom0}, checkRequirements}
 	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
 	return e
 }
@@ -54,10 +54,10 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 // Name is the engine's name in site files.
 const Name = site.Xen
 
-// lacks returns an error that names the first requirement of Xen guests that this host does not
+// checkRequirements returns an error that names the first requirement of Xen guests that this host does not
 // meet, or nil.
-func lacks() error {
-	if err := xl.Lacks(); err != nil {
+func checkRequirements() error {
+	if err := xl.CheckRequirements(); err != nil {
 		return err
 	}
 	_, err := qemu.Guest()
@@ -68,7 +68,7 @@ func lacks() error {
 func (e *Engine) Capabilities() observe.Capabilities {
 	caps := observe.Capabilities{MoveNIC: true, Keep: true}
 	if err := e.lacks(); err != nil {
-		caps.Unable = vm.LackOf(err)
+		caps.Unable = vm.AsLack(err)
 		return caps
 	}
 	caps.Accel = accel()
@@ -109,17 +109,17 @@ const qemuComm = "qemu-system"
 
 // backend returns the process id of QEMU, or 0 if the node does not run.
 func (m machine) backend() int {
-	return named(m.Group().Processes(), func(comm string) bool { return strings.Contains(comm, qemuComm) })
+	return findByName(m.Group().Processes(), func(comm string) bool { return strings.Contains(comm, qemuComm) })
 }
 
 // watched reports whether the xl that created the domain still watches it, to end it when its guest
 // has shut down.
 func (m machine) watched() bool {
-	return named(m.Group().Processes(), func(comm string) bool { return comm == "xl" }) != 0
+	return findByName(m.Group().Processes(), func(comm string) bool { return comm == "xl" }) != 0
 }
 
-// named returns the first process with a name that matches, or 0 if there is none.
-func named(all []int, such func(comm string) bool) int {
+// findByName returns the first process with a name that matches, or 0 if there is none.
+func findByName(all []int, such func(comm string) bool) int {
 	for _, pid := range all {
 		if name, err := os.ReadFile(process.Host.File(pid, "comm")); err == nil && such(strings.TrimSpace(string(name))) {
 			return pid
@@ -133,7 +133,7 @@ func (m machine) running() bool { return m.backend() != 0 }
 // Runner runs commands in a running node by its agent. A node that boots a disk has no agent.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
 	if e.machine(ref).HasDisk() {
-		return stranger(ref, e.Running)
+		return unsupportedRunner(ref, e.Running)
 	}
 	return e.agents.Runner(ref)
 }

@@ -23,7 +23,7 @@ const testSite = "it-xen"
 // world is an engine on a played Dom0, with layers and bridges for its nodes.
 type world struct {
 	provisioned
-	enginetest.Ground
+	enginetest.Env
 	dom0 dom0
 }
 
@@ -39,8 +39,8 @@ func newWorld(t *testing.T) world {
 	sweepDom0s(t)
 	d := newDom0(t)
 	enginetest.Clean(t, e, e.Dirs)
-	w := world{provisioned{e}, enginetest.NewGround(t, e.Nodes, testSite, "10.99.221."), d}
-	w.Boots(t) // for the small kernel, which nothing boots
+	w := world{provisioned{e}, enginetest.NewEnv(t, e.Nodes, testSite, "10.99.221."), d}
+	w.BuildKernel(t) // for the small kernel, which nothing boots
 	return w
 }
 
@@ -66,7 +66,7 @@ func TestEngine(t *testing.T) {
 	w := newWorld(t)
 	f := w.Fixture(w.provisioned)
 	f.Reboot = w.reboot
-	w.Routed(t, "10.99.222.", &f)
+	w.AllowRouted(t, "10.99.222.", &f)
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 	t.Run("Mishaps", func(t *testing.T) { mishaps(t, w) })
 	t.Run("Disks", func(t *testing.T) { disksOfGuests(t, w) })
@@ -76,7 +76,7 @@ func TestEngine(t *testing.T) {
 type provisioned struct{ *Engine }
 
 func (p provisioned) Start(ctx context.Context, ref engine.Ref) error {
-	if err := enginetest.ProvideAll(p.Nodes, ref); err != nil {
+	if err := enginetest.CreateRecordedVolumes(p.Nodes, ref); err != nil {
 		return err
 	}
 	return p.Engine.Start(ctx, ref)
@@ -92,8 +92,9 @@ func (w world) wantNothing(t *testing.T, n *spec.Node) {
 	if all := m.Group().Processes(); len(all) > 0 {
 		t.Errorf("processes %v are left", all)
 	}
-	for _, path := range []string{m.Run, filepath.Join("/sys/class/net", n.NICs[0].HostEnd), m.Starting(), m.Stopping(),
-		m.Freezing()} {
+	for _, path := range []string{m.Run, filepath.Join("/sys/class/net", n.NICs[0].HostEnd), m.StartingFile(),
+		m.StoppingFile(),
+		m.FreezingFile()} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}

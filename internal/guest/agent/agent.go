@@ -23,7 +23,7 @@ import (
 
 // Serve serves all ports of the machine until ctx ends, including those that are added later.
 func Serve(ctx context.Context) error {
-	surroundings()
+	setEnvironment()
 	changes, err := listen()
 	if err != nil {
 		return err
@@ -34,11 +34,11 @@ func Serve(ctx context.Context) error {
 	defer all.Wait()
 	served := &ports{at: map[string]bool{}}
 	for {
-		for _, name := range found("/sys") {
-			if served.take(name) {
+		for _, name := range portDevices("/sys") {
+			if served.claim(name) {
 				all.Go(func() {
-					defer served.leave(name)
-					attend(ctx, name)
+					defer served.release(name)
+					servePort(ctx, name)
 				})
 			}
 		}
@@ -51,8 +51,8 @@ func Serve(ctx context.Context) error {
 	}
 }
 
-// surroundings sets the environment of commands, as in a container.
-func surroundings() {
+// setEnvironment sets the environment of commands, as in a container.
+func setEnvironment() {
 	os.Clearenv()
 	for name, value := range map[string]string{"PATH": host.Path, "HOME": "/root", "LANG": "C.UTF-8"} {
 		_ = os.Setenv(name, value)
@@ -60,8 +60,8 @@ func surroundings() {
 	_ = os.Chdir("/")
 }
 
-// found returns the device names of the machine's ports for clients, from sysfs.
-func found(sys string) (all []string) {
+// portDevices returns the device names of the machine's ports for clients, from sysfs.
+func portDevices(sys string) (all []string) {
 	names, err := filepath.Glob(sys + "/class/virtio-ports/*/name")
 	if err != nil {
 		return nil
@@ -90,11 +90,11 @@ func consoles(sys string) (all []string) {
 	return all
 }
 
-// attend serves one port as long as it exists.
-func attend(ctx context.Context, name string) {
+// servePort serves one port as long as it exists.
+func servePort(ctx context.Context, name string) {
 	p, err := openPort("/dev/" + name)
 	for err == nil && ctx.Err() == nil {
-		err = rpc.Serve(ctx, p, place{host.Local{Name: "here"}})
+		err = rpc.Serve(ctx, p, guest{host.Local{Name: "here"}})
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, unix.ENODEV) {
 		fmt.Fprintf(os.Stderr, "orrery-guest: %s: %v\n", name, err)
@@ -107,7 +107,7 @@ type ports struct {
 	at    map[string]bool
 }
 
-func (p *ports) take(name string) bool {
+func (p *ports) claim(name string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.at[name] {
@@ -117,7 +117,7 @@ func (p *ports) take(name string) bool {
 	return true
 }
 
-func (p *ports) leave(name string) {
+func (p *ports) release(name string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	delete(p.at, name)

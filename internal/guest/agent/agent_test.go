@@ -113,14 +113,14 @@ func (l *line) serve(p host.Runner) {
 
 func (l *line) open() *rpc.Client {
 	l.t.Helper()
-	c, err := rpc.Open(within(l.t), l.connect())
+	c, err := rpc.NewClient(within(l.t), l.connect())
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return c
 }
 
-var here = place{host.Local{Name: "here"}}
+var here = guest{host.Local{Name: "here"}}
 
 // TestRunner runs the test suite of all Runners with the machine.
 func TestRunner(t *testing.T) {

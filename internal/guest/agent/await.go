@@ -12,7 +12,7 @@ import (
 
 // Await waits until a path exists. The kernel notifies it of new files in the parent directory, or
 // in the nearest existing ancestor. It also notifies it of mounts, as they may cover the directory.
-func (place) Await(ctx context.Context, path string) error {
+func (guest) Await(ctx context.Context, path string) error {
 	// The file reports each change once, so it must not be added to Go's poller.
 	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func (place) Await(ctx context.Context, path string) error {
 	stop := context.AfterFunc(ctx, func() { _, _ = theirs.Write([]byte{0}) })
 	defer stop()
 	for {
-		exists, err := awaitChange(path, mounts, int(ours.Fd()))
+		exists, err := waitChange(path, mounts, int(ours.Fd()))
 		switch {
 		case err != nil:
 			return err
@@ -40,8 +40,8 @@ func (place) Await(ctx context.Context, path string) error {
 	}
 }
 
-// awaitChange reports whether a path exists and, if not, waits until that may have changed.
-func awaitChange(path string, mounts, over int) (exists bool, err error) {
+// waitChange reports whether a path exists and, if not, waits until that may have changed.
+func waitChange(path string, mounts, over int) (exists bool, err error) {
 	made, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
 		return false, os.NewSyscallError("inotify_init1", err)

@@ -18,13 +18,13 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// Unused returns nil if nothing in the machine uses its disks with these serial numbers, or a
+// CheckDisksUnused returns nil if nothing in the machine uses its disks with these serial numbers, or a
 // *wire.InUse. The kernel itself would release a mounted disk, and lose what it has not yet written
 // to it.
-func (place) Unused(ctx context.Context, serials []string) error {
+func (guest) CheckDisksUnused(ctx context.Context, serials []string) error {
 	for _, serial := range serials {
 		for _, name := range withSerial("/sys", serial) {
-			if err := unused(ctx, name); err != nil {
+			if err := checkUnused(ctx, name); err != nil {
 				return err
 			}
 		}
@@ -43,19 +43,19 @@ func withSerial(sys, serial string) (names []string) {
 	return names
 }
 
-// unused checks one disk by its name. It retries, because programs such as udev open a disk for a
+// checkUnused checks one disk by its name. It retries, because programs such as udev open a disk for a
 // moment.
-func unused(ctx context.Context, name string) error {
+func checkUnused(ctx context.Context, name string) error {
 	for attempt := 1; ; attempt++ {
 		by, err := diskUsers(name)
 		var used *rpc.InUse
 		if !errors.As(err, &used) && len(by) == 0 {
 			return err
 		}
-		if attempt == forgetting {
+		if attempt == maxUnmountAttempts {
 			return &rpc.InUse{By: strings.Join(by, ", ")}
 		}
-		if err := host.Pause(ctx, meanwhile); err != nil {
+		if err := host.Sleep(ctx, retryInterval); err != nil {
 			return err
 		}
 	}
@@ -75,16 +75,16 @@ func diskUsers(name string) (by []string, err error) {
 	default:
 		_ = disk.Close()
 	}
-	for _, part := range parts(name) {
+	for _, part := range partitionsOf(name) {
 		by = append(by, mountsOf(part)...)
-		by = append(by, layersOn(part)...)
-		by = append(by, users("/dev/"+filepath.Base(part))...)
+		by = append(by, devicesAbove(part)...)
+		by = append(by, usersOf("/dev/"+filepath.Base(part))...)
 	}
 	return by[:min(len(by), maxUsers)], err
 }
 
-// parts returns the directories in /sys of a disk and its partitions.
-func parts(name string) []string {
+// partitionsOf returns the directories in /sys of a disk and its partitions.
+func partitionsOf(name string) []string {
 	dir := "/sys/block/" + name
 	partitions, _ := filepath.Glob(dir + "/*/partition")
 	all := []string{dir}
@@ -100,7 +100,7 @@ func mountsOf(part string) (by []string) {
 	if err != nil {
 		return nil
 	}
-	for _, pid := range spaces() {
+	for _, pid := range mountNamespaces() {
 		table, _ := rootfs.MountsOf(strconv.Itoa(pid)) // the process may have ended
 		for _, m := range table {
 			what := fmt.Sprintf("what is mounted at %s", m.At)
@@ -112,9 +112,9 @@ func mountsOf(part string) (by []string) {
 	return by
 }
 
-// layersOn returns what is built on a disk or partition: swap, a loop device, LVM, RAID or
+// devicesAbove returns what is built on a disk or partition: swap, a loop device, LVM, RAID or
 // encryption.
-func layersOn(part string) (by []string) {
+func devicesAbove(part string) (by []string) {
 	device := "/dev/" + filepath.Base(part)
 	swaps, _ := os.ReadFile("/proc/swaps")
 	for line := range strings.Lines(string(swaps)) {

@@ -44,12 +44,12 @@ func TestDiskUsers(t *testing.T) {
 	}
 	disk := loop(file)
 	must(t, exec.Command("mkfs.ext4", "-q", "/dev/"+disk).Run())
-	must(t, unused(t.Context(), disk))
-	must(t, unused(t.Context(), "no-such-disk"))
+	must(t, checkUnused(t.Context(), disk))
+	must(t, checkUnused(t.Context(), "no-such-disk"))
 	wants := func(by string) {
 		t.Helper()
 		var used *rpc.InUse
-		if err := unused(t.Context(), disk); !errors.As(err, &used) || !strings.Contains(used.By, by) {
+		if err := checkUnused(t.Context(), disk); !errors.As(err, &used) || !strings.Contains(used.By, by) {
 			t.Errorf("%v, want %q", err, by)
 		}
 	}
@@ -63,5 +63,5 @@ func TestDiskUsers(t *testing.T) {
 	above := loop("/dev/" + disk)
 	wants(above)
 	must(t, exec.Command("losetup", "--detach", "/dev/"+above).Run())
-	must(t, unused(t.Context(), disk))
+	must(t, checkUnused(t.Context(), disk))
 }

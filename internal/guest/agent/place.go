@@ -10,13 +10,13 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// place is the Runner of the machine.
-type place struct{ host.Local }
+// guest is the Runner of the machine.
+type guest struct{ host.Local }
 
-var _ rpc.Machine = place{}
+var _ rpc.Machine = guest{}
 
 // Put writes files. Their owners are users and groups of the machine.
-func (p place) Put(ctx context.Context, files ...host.File) error {
+func (p guest) Put(ctx context.Context, files ...host.File) error {
 	for _, f := range files {
 		owner, err := ids(f.Owner)
 		if err != nil {

@@ -30,7 +30,7 @@ func openPort(path string) (*port, error) {
 	}
 	p, err := newPort(f, f)
 	if err == nil {
-		err = p.raw.Control(func(fd uintptr) { p.endless, err = bare(int(fd)) })
+		err = p.raw.Control(func(fd uintptr) { p.endless, err = makeRaw(int(fd)) })
 	}
 	if err != nil {
 		_ = f.Close()
@@ -39,8 +39,8 @@ func openPort(path string) (*port, error) {
 	return p, nil
 }
 
-// bare puts a terminal into raw mode, and reports whether the file is a terminal.
-func bare(fd int) (terminal bool, err error) {
+// makeRaw puts a terminal into raw mode, and reports whether the file is a terminal.
+func makeRaw(fd int) (terminal bool, err error) {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
 		return false, nil
@@ -54,8 +54,8 @@ func bare(fd int) (terminal bool, err error) {
 	return true, unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// Endless reports whether the end of a client cannot be detected. Package wire uses it.
-func (p *port) Endless() bool { return p.endless }
+// NoHangup reports whether the end of a client cannot be detected. Package wire uses it.
+func (p *port) NoHangup() bool { return p.endless }
 
 func newPort(from, to *os.File) (*port, error) {
 	raw, err := from.SyscallConn()

@@ -19,7 +19,7 @@ import (
 // of Xen is ignored.
 func TestFound(t *testing.T) {
 	sys := t.TempDir()
-	if all := found(sys); all != nil {
+	if all := portDevices(sys); all != nil {
 		t.Errorf("%v", all)
 	}
 	for path, name := range map[string]string{
@@ -34,7 +34,7 @@ func TestFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if all := found(sys); !slices.Equal(all, []string{"vport1p1", "hvc2"}) {
+	if all := portDevices(sys); !slices.Equal(all, []string{"vport1p1", "hvc2"}) {
 		t.Errorf("%v", all)
 	}
 }
@@ -50,7 +50,7 @@ func TestConsole(t *testing.T) {
 	}
 	far.Close()
 	t.Cleanup(func() { p.Close() })
-	if !p.Endless() {
+	if !p.NoHangup() {
 		t.Error("a terminal is said to tell when a client goes")
 	}
 	l := &line{t: t, port: p}
@@ -60,7 +60,7 @@ func TestConsole(t *testing.T) {
 		every[i] = byte(i)
 	}
 	for range 3 {
-		c, err := rpc.Open(within(t), another(t, near))
+		c, err := rpc.NewClient(within(t), another(t, near))
 		if err != nil {
 			t.Fatal(err)
 		}

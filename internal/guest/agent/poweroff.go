@@ -17,13 +17,13 @@ const powerOff = unix.Signal(34 + 4)
 // PowerOff asks the init of the machine to power it off. The agent runs before that init does. A
 // signal that process 1 does not handle is lost, and the machine would continue to boot. So
 // PowerOff waits until init can receive the signal.
-func (place) PowerOff() error {
+func (guest) PowerOff() error {
 	for range 600 {
 		status, err := os.ReadFile("/proc/1/status")
 		if err != nil {
 			return err
 		}
-		if waits(string(status), powerOff) {
+		if handlesSignal(string(status), powerOff) {
 			if err := unix.Kill(1, powerOff); err != nil {
 				return os.NewSyscallError("kill", err)
 			}
@@ -36,10 +36,10 @@ func (place) PowerOff() error {
 		Try("its console says what it is at")
 }
 
-// waits reports, from /proc/PID/status, whether a process has blocked a signal. Systemd blocks the
+// handlesSignal reports, from /proc/PID/status, whether a process has blocked a signal. Systemd blocks the
 // signals that it reads by signalfd(2). Other programs handle or ignore signals, such as
 // orrery-guest before it executes init.
-func waits(status string, signal unix.Signal) bool {
+func handlesSignal(status string, signal unix.Signal) bool {
 	for line := range strings.Lines(status) {
 		if digits, ok := strings.CutPrefix(line, "SigBlk:"); ok {
 			mask, err := strconv.ParseUint(strings.TrimSpace(digits), 16, 64)

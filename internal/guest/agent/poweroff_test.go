@@ -12,7 +12,7 @@ func TestWaits(t *testing.T) {
 		"Name:\tinit\nSigBlk:\tnothing\n":                                        false,
 		"":                                                                       false,
 	} {
-		if got := waits(status, powerOff); got != want {
+		if got := handlesSignal(status, powerOff); got != want {
 			t.Errorf("%q: %v", status, got)
 		}
 	}

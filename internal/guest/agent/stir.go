@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Stir looks up a file that does not exist, which forces a request to the host's file server.
-func (place) Stir(ctx context.Context) error {
+// WakeFileServer looks up a file that does not exist, which forces a request to the host's file server.
+func (guest) WakeFileServer(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
 		_, err := os.Lstat("/.orrery-" + rand.Text())

@@ -22,49 +22,49 @@ import (
 // when a process accesses its directory. The agent unmounts volumes on request, and drops the
 // kernel's caches of files.
 var ( // variables, so that tests can change them
-	shared = "virtiofs"
-	caches = "/proc/sys/vm/drop_caches"
+	volumeFSType   = "virtiofs"
+	dropCachesFile = "/proc/sys/vm/drop_caches"
 
-	finding = 50 // tries to find a volume
+	maxMountAttempts = 50 // tries to find a volume
 )
 
 const (
-	forgetting = 10                     // tries to unmount a volume
-	meanwhile  = 100 * time.Millisecond // between two tries
-	maxUsers   = 5                      // users named in an error
+	maxUnmountAttempts = 10                     // tries to unmount a volume
+	retryInterval      = 100 * time.Millisecond // between two tries
+	maxUsers           = 5                      // users named in an error
 )
 
-// Forget unmounts the volumes at some places, the innermost first. It does so in the mount
+// Unmount unmounts the volumes at some places, the innermost first. It does so in the mount
 // namespaces of init and of all services.
-func (place) Forget(ctx context.Context, places []string) error {
+func (guest) Unmount(ctx context.Context, places []string) error {
 	for _, path := range places {
-		if err := forget(ctx, path); err != nil {
+		if err := unmountVolume(ctx, path); err != nil {
 			return err
 		}
 	}
 	return dropCaches()
 }
 
-// Find makes the kernel mount the volumes at some places, and drops caches that may hide them.
-func (place) Find(ctx context.Context, places []string) error {
+// RefreshMounts makes the kernel mount the volumes at some places, and drops caches that may hide them.
+func (guest) RefreshMounts(ctx context.Context, places []string) error {
 	for _, path := range places {
-		if err := find(ctx, path); err != nil {
+		if err := mountVolume(ctx, path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func forget(ctx context.Context, path string) error {
+func unmountVolume(ctx context.Context, path string) error {
 	for attempt := 1; ; attempt++ {
 		gone, err := unmount(path)
 		if gone || err != nil {
 			return err
 		}
-		if who := users(path); len(who) > 0 || attempt == forgetting {
+		if who := usersOf(path); len(who) > 0 || attempt == maxUnmountAttempts {
 			return &rpc.InUse{By: strings.Join(who, ", ")}
 		}
-		if err := host.Pause(ctx, meanwhile); err != nil {
+		if err := host.Sleep(ctx, retryInterval); err != nil {
 			return err
 		}
 	}
@@ -74,18 +74,18 @@ func forget(ctx context.Context, path string) error {
 // everywhere.
 func unmount(path string) (gone bool, err error) {
 	gone = true
-	for _, pid := range spaces() {
-		err := rootfs.InSpace(pid, func(table func() ([]rootfs.Mounted, error)) error {
+	for _, pid := range mountNamespaces() {
+		err := rootfs.InMountNamespace(pid, func(table func() ([]rootfs.MountInfo, error)) error {
 			for {
 				all, err := table()
 				if err != nil {
 					return err
 				}
-				top, ok := at(path, all)
+				top, ok := topMount(path, all)
 				if !ok {
 					return nil
 				}
-				if !volume(top) {
+				if !isVolume(top) {
 					return &rpc.InUse{By: "what is mounted over it"}
 				}
 				if unix.Unmount(path, unix.UMOUNT_NOFOLLOW) != nil {
@@ -105,18 +105,18 @@ func unmount(path string) (gone bool, err error) {
 	return gone, nil
 }
 
-// at returns the last mount at a place. It reports whether a volume is among the mounts there.
-func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, ok bool) {
+// topMount returns the last mount at a place. It reports whether a volume is among the mounts there.
+func topMount(path string, table []rootfs.MountInfo) (top rootfs.MountInfo, ok bool) {
 	for _, m := range table {
 		if m.At == path {
-			top, ok = m, ok || volume(m)
+			top, ok = m, ok || isVolume(m)
 		}
 	}
 	return top, ok
 }
 
-// volume reports whether a mount is a whole volume, and not a bind mount of a part of one.
-func volume(m rootfs.Mounted) bool { return m.Kind == shared && m.Origin.Path == "/" }
+// isVolume reports whether a mount is a whole volume, and not a bind mount of a part of one.
+func isVolume(m rootfs.MountInfo) bool { return m.Kind == volumeFSType && m.Origin.Path == "/" }
 
 // processes returns the ids of all processes of the machine, in ascending order.
 func processes() (all []int) {
@@ -130,8 +130,8 @@ func processes() (all []int) {
 	return all
 }
 
-// spaces returns one process for each mount namespace of the machine, starting with init.
-func spaces() (all []int) {
+// mountNamespaces returns one process for each mount namespace of the machine, starting with init.
+func mountNamespaces() (all []int) {
 	seen := map[string]bool{}
 	for _, pid := range processes() {
 		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
@@ -143,11 +143,11 @@ func spaces() (all []int) {
 	return all
 }
 
-// users returns descriptions of the processes that have a file at a place open or mapped, or are in
+// usersOf returns descriptions of the processes that have a file at a place open or mapped, or are in
 // it.
-func users(path string) (all []string) {
+func usersOf(path string) (all []string) {
 	for _, pid := range processes() {
-		if file := used(pid, path); file != "" {
+		if file := usedFile(pid, path); file != "" {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 			all = append(all, fmt.Sprintf("%s (process %d) with %s", strings.TrimSpace(string(name)), pid, file))
 		}
@@ -158,8 +158,8 @@ func users(path string) (all []string) {
 	return all
 }
 
-// used returns a file at or below a path that a process uses, or "".
-func used(pid int, path string) string {
+// usedFile returns a file at or below a path that a process uses, or "".
+func usedFile(pid int, path string) string {
 	of := fmt.Sprintf("/proc/%d/", pid)
 	links := []string{of + "cwd", of + "root"}
 	for _, dir := range []string{of + "fd", of + "map_files"} {
@@ -176,7 +176,7 @@ func used(pid int, path string) string {
 	return ""
 }
 
-func find(ctx context.Context, path string) error {
+func mountVolume(ctx context.Context, path string) error {
 	for attempt := 1; ; attempt++ {
 		dir, err := os.Open(path + "/.") // opening it as a directory makes the kernel mount it
 		if err == nil {
@@ -186,20 +186,20 @@ func find(ctx context.Context, path string) error {
 		if unread != nil {
 			return unread
 		}
-		if top, ok := at(path, table); ok && volume(top) {
+		if top, ok := topMount(path, table); ok && isVolume(top) {
 			return nil
 		}
-		if attempt == finding {
+		if attempt == maxMountAttempts {
 			return errors.Join(fmt.Errorf("no volume is seen at %s", path), err)
 		}
 		if err := dropCaches(); err != nil {
 			return err
 		}
-		if err := host.Pause(ctx, meanwhile); err != nil {
+		if err := host.Sleep(ctx, retryInterval); err != nil {
 			return err
 		}
 	}
 }
 
 // dropCaches drops the kernel's caches of directory entries and inodes, but not of file contents.
-func dropCaches() error { return os.WriteFile(caches, []byte("2"), 0) }
+func dropCaches() error { return os.WriteFile(dropCachesFile, []byte("2"), 0) }

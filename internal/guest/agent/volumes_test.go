@@ -25,8 +25,8 @@ func alone(t *testing.T) bool {
 	if !need.Alone(t, "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child") {
 		return false
 	}
-	shared, caches = "tmpfs", filepath.Join(t.TempDir(), "caches")
-	must(t, os.WriteFile(caches, nil, 0o600))
+	volumeFSType, dropCachesFile = "tmpfs", filepath.Join(t.TempDir(), "caches")
+	must(t, os.WriteFile(dropCachesFile, nil, 0o600))
 	return true
 }
 
@@ -83,7 +83,7 @@ func TestForget(t *testing.T) {
 	must(t, os.Mkdir(plain, 0o755))
 	mounted(t, other, plain, "", unix.MS_BIND)
 	pid, _ := during(t, "unshare", "--mount", "--propagation", "private", "sh", "-c", "echo begun; exec sleep 1000")
-	must(t, here.Forget(within(t), []string{inner, outer, plain + "/none"}))
+	must(t, here.Unmount(within(t), []string{inner, outer, plain + "/none"}))
 	if hasRows(outer) || hasRows(inner) || !hasRows(other) || !hasRows(plain) {
 		t.Error("what was to go stays, or what was to stay goes")
 	}
@@ -93,7 +93,7 @@ func TestForget(t *testing.T) {
 		!strings.Contains(string(table), `/da\040ta\0402 `) {
 		t.Errorf("a service sees %s", table)
 	}
-	if text, err := os.ReadFile(caches); err != nil || string(text) != "2" {
+	if text, err := os.ReadFile(dropCachesFile); err != nil || string(text) != "2" {
 		t.Errorf("names are remembered: %q, %v", text, err)
 	}
 }
@@ -109,14 +109,14 @@ func TestForgetInUse(t *testing.T) {
 	wants := func(who string) {
 		t.Helper()
 		var used *rpc.InUse
-		if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || !strings.Contains(used.By, who) ||
+		if err := here.Unmount(within(t), []string{data}); !errors.As(err, &used) || !strings.Contains(used.By, who) ||
 			who == "" && used.By != "" {
 			t.Errorf("%v, want %q", err, who)
 		}
 		if !hasRows(data) {
 			t.Error("it goes")
 		}
-		if text, err := os.ReadFile(caches); err != nil || len(text) > 0 {
+		if text, err := os.ReadFile(dropCachesFile); err != nil || len(text) > 0 {
 			t.Errorf("all is forgotten: %q, %v", text, err)
 		}
 	}
@@ -125,14 +125,14 @@ func TestForgetInUse(t *testing.T) {
 		pid, end := during(t, "sh", "-c", script)
 		wants("sh (process " + strconv.Itoa(pid) + ") with " + data)
 		end()
-		for len(users(data)) > 0 { // the shell's child
+		for len(usersOf(data)) > 0 { // the shell's child
 			killUsers(t, data)
 		}
 	}
 	over := t.TempDir()
 	mounted(t, over, data, "", unix.MS_BIND)
 	var used *rpc.InUse
-	if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || used.By != "what is mounted over it" {
+	if err := here.Unmount(within(t), []string{data}); !errors.As(err, &used) || used.By != "what is mounted over it" {
 		t.Error(err)
 	}
 	must(t, unix.Unmount(data, 0))
@@ -141,7 +141,7 @@ func TestForgetInUse(t *testing.T) {
 	mounted(t, over, inside, "", unix.MS_BIND) // no process has it open
 	wants("")
 	must(t, unix.Unmount(inside, 0))
-	must(t, here.Forget(within(t), []string{data}))
+	must(t, here.Unmount(within(t), []string{data}))
 	if hasRows(data) {
 		t.Error("it stays")
 	}
@@ -151,7 +151,7 @@ func TestForgetInUse(t *testing.T) {
 func killUsers(t *testing.T, path string) {
 	t.Helper()
 	for _, pid := range processes() {
-		if used(pid, path) != "" {
+		if usedFile(pid, path) != "" {
 			must(t, unix.Kill(pid, unix.SIGKILL))
 		}
 	}
@@ -169,7 +169,7 @@ func TestForgetGivenUp(t *testing.T) {
 	mounted(t, t.TempDir(), data+"/inside", "", unix.MS_BIND)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := here.Forget(ctx, []string{data}); !errors.Is(err, context.Canceled) {
+	if err := here.Unmount(ctx, []string{data}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -182,23 +182,23 @@ func TestFind(t *testing.T) {
 	}
 	top := t.TempDir()
 	done := make(chan error, 1)
-	go func() { done <- here.Find(within(t), []string{top + "/a", top + "/a/b"}) }()
+	go func() { done <- here.RefreshMounts(within(t), []string{top + "/a", top + "/a/b"}) }()
 	time.Sleep(20 * time.Millisecond)
 	volumeAt(t, top+"/a")
 	time.Sleep(20 * time.Millisecond)
 	volumeAt(t, top+"/a/b")
 	must(t, ended(t, done))
-	if text, err := os.ReadFile(caches); err != nil || string(text) != "2" {
+	if text, err := os.ReadFile(dropCachesFile); err != nil || string(text) != "2" {
 		t.Errorf("names are remembered: %q, %v", text, err)
 	}
-	finding = 2
-	if err := here.Find(within(t), []string{top + "/never"}); err == nil ||
+	maxMountAttempts = 2
+	if err := here.RefreshMounts(within(t), []string{top + "/never"}); err == nil ||
 		!strings.Contains(err.Error(), "no volume is seen at "+top+"/never") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := here.Find(ctx, []string{top + "/never"}); !errors.Is(err, context.Canceled) {
+	if err := here.RefreshMounts(ctx, []string{top + "/never"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

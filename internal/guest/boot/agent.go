@@ -14,9 +14,9 @@ import (
 // "@" comes from the initramfs, and the node's init does not kill it until the machine is switched
 // off (https://systemd.io/ROOT_STORAGE_DAEMONS).
 func startAgent() error {
-	back, err := enterGroup()
+	back, err := enterCgroup()
 	if err != nil {
-		say("the agent has no control group of its own: %v", err)
+		logf("the agent has no control group of its own: %v", err)
 	}
 	p, err := startProcess("keep")
 	if err == nil {
@@ -37,15 +37,15 @@ func startProcess(word string) (*os.Process, error) {
 	})
 }
 
-// agentGroup is the control group of the agent and of all commands that it runs. In the parent
+// agentCgroup is the control group of the agent and of all commands that it runs. In the parent
 // group, the node's systemd would put them into init.scope. It would then kill the agent when the
 // kernel kills one of its commands because memory is short. It does so with scopes and, before
 // version 253, ignores OOMPolicy.
-const agentGroup = "orrery-guest"
+const agentCgroup = "orrery-guest"
 
-// enterGroup moves this process into the agent's group, and returns a function that moves it back.
+// enterCgroup moves this process into the agent's group, and returns a function that moves it back.
 // The hierarchy is the kernel's, so it does not matter where the node's init mounts it later.
-func enterGroup() (back func(), err error) {
+func enterCgroup() (back func(), err error) {
 	const at = "/run/orrery-cgroup"
 	if err := os.Mkdir(at, 0o700); err != nil {
 		return nil, err
@@ -60,9 +60,9 @@ func enterGroup() (back func(), err error) {
 	move := func(group string) error {
 		return os.WriteFile(filepath.Join(at, group, "cgroup.procs"), []byte("0"), 0)
 	}
-	err = os.Mkdir(filepath.Join(at, agentGroup), 0o755)
+	err = os.Mkdir(filepath.Join(at, agentCgroup), 0o755)
 	if err == nil {
-		err = move(agentGroup)
+		err = move(agentCgroup)
 	}
 	if err != nil {
 		leave()
@@ -70,20 +70,20 @@ func enterGroup() (back func(), err error) {
 	}
 	return func() {
 		if err := move("."); err != nil {
-			say("init stays in the agent's control group: %v", err)
+			logf("init stays in the agent's control group: %v", err)
 		}
 		leave()
 	}, nil
 }
 
-// agentPause is the time between the end of the agent and its restart.
-const agentPause = time.Second
+// agentRestartDelay is the time between the end of the agent and its restart.
+const agentRestartDelay = time.Second
 
-// Keep starts the agent, and restarts it whenever it has ended. When memory is short, the kernel
+// SuperviseAgent starts the agent, and restarts it whenever it has ended. When memory is short, the kernel
 // kills other processes.
-func Keep() {
+func SuperviseAgent() {
 	if err := setOOMScore("-1000"); err != nil {
-		say("the agent's keeper may be killed when memory is short: %v", err)
+		logf("the agent's keeper may be killed when memory is short: %v", err)
 	}
 	for {
 		p, err := startProcess("agent")
@@ -91,15 +91,15 @@ func Keep() {
 			_, err = p.Wait()
 		}
 		if err != nil {
-			say("the agent does not run: %v", err)
+			logf("the agent does not run: %v", err)
 		}
-		time.Sleep(agentPause)
+		time.Sleep(agentRestartDelay)
 	}
 }
 
-// Killable allows the kernel to kill this process and its children when memory is short, like any
+// AllowOOMKill allows the kernel to kill this process and its children when memory is short, like any
 // other process.
-func Killable() error { return setOOMScore("0") }
+func AllowOOMKill() error { return setOOMScore("0") }
 
 func setOOMScore(score string) error {
 	return os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0)

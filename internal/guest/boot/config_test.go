@@ -39,7 +39,7 @@ func TestConfigComesBack(t *testing.T) {
 }
 
 func TestConfigIsBounded(t *testing.T) {
-	if _, err := aConfig(40).Encode(); problem.Exit(err) != int(problem.Mistake) ||
+	if _, err := aConfig(40).Encode(); problem.ExitCode(err) != int(problem.Mistake) ||
 		!strings.Contains(err.Error(), "40 network interfaces") {
 		t.Error(err)
 	}

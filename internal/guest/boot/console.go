@@ -42,8 +42,8 @@ func mountRun() error {
 		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"))
 }
 
-// offerShell adds a shell on the console as a unit of the node's systemd.
-func offerShell() error {
+// installShell adds a shell on the console as a unit of the node's systemd.
+func installShell() error {
 	active, err := os.ReadFile("/sys/class/tty/console/active")
 	if err != nil {
 		return err

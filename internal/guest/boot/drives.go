@@ -41,12 +41,12 @@ func nameDrives(root, run string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(to, []byte(rulesOf(all)), 0o644)
+	return os.WriteFile(to, []byte(udevRules(all)), 0o644)
 }
 
-// rulesOf returns rules of udev(7). They name a disk and its partitions in the same way as udev
+// udevRules returns rules of udev(7). They name a disk and its partitions in the same way as udev
 // names disks with serial numbers (60-persistent-storage.rules).
-func rulesOf(all []Drive) string {
+func udevRules(all []Drive) string {
 	var b strings.Builder
 	for _, d := range all {
 		fmt.Fprintf(&b, "SUBSYSTEM==\"block\", KERNEL==\"%s\", SYMLINK+=\"disk/by-id/virtio-%s\"\n", d.Device, d.Name)

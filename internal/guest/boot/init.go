@@ -14,14 +14,14 @@ import (
 func Run() {
 	defer func() {
 		if r := recover(); r != nil {
-			giveUp(fmt.Errorf("it failed in a way that nobody thought of: %v", r))
+			fail(fmt.Errorf("it failed in a way that nobody thought of: %v", r))
 		}
 	}()
-	giveUp(up())
+	fail(bringUp())
 }
 
-// up prepares the machine and executes the node's own init. It returns only on failure.
-func up() error {
+// bringUp prepares the machine and executes the node's own init. It returns only on failure.
+func bringUp() error {
 	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}} {
 		if err := unix.Mount(m.kind, m.at, m.kind, unix.MS_NOSUID, ""); err != nil {
 			return fmt.Errorf("%s cannot be mounted: %w", m.at, err)
@@ -42,14 +42,14 @@ func up() error {
 	if err := loadModules(by.kind, c.Disk != ""); err != nil {
 		return err
 	}
-	if err := connected(); err != nil {
+	if err := waitConnected(); err != nil {
 		return err
 	}
 	if err := by.mountRoot(); err != nil {
 		return err
 	}
 	if c.Disk != "" {
-		if err := stack(c.Disk); err != nil {
+		if err := mountStack(c.Disk); err != nil {
 			return err
 		}
 	}
@@ -59,11 +59,11 @@ func up() error {
 		}
 	}
 	if c.Told {
-		if c.NICs, err = told("/" + newRoot); err != nil {
+		if c.NICs, err = readNICs("/" + newRoot); err != nil {
 			return err
 		}
 	}
-	if err := c.join(); err != nil {
+	if err := c.joinNetwork(); err != nil {
 		return err
 	}
 	if c.Hostname != "" {
@@ -80,24 +80,24 @@ func up() error {
 	if err := nameDrives("/", "/run"); err != nil {
 		return fmt.Errorf("the disks cannot be named: %w", err)
 	}
-	if err := offerShell(); err != nil {
-		say("there is no shell on the console: %v", err)
+	if err := installShell(); err != nil {
+		logf("there is no shell on the console: %v", err)
 	}
 	if err := startAgent(); err != nil {
 		return err
 	}
-	return handOver()
+	return execInit()
 }
 
-// say prints a line on the console.
-func say(format string, args ...any) {
+// logf prints a line on the console.
+func logf(format string, args ...any) {
 	fmt.Printf("orrery-guest: %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// giveUp prints why the machine cannot boot, and switches it off.
-func giveUp(err error) {
+// fail prints why the machine cannot boot, and switches it off.
+func fail(err error) {
 	unix.Kill(-1, unix.SIGKILL) //nolint:errcheck // the agent's complaints about devices that go would follow the reason, and hide it
-	say("%v", err)
+	logf("%v", err)
 	const drain = 1
 	unix.IoctlSetInt(1, unix.TCSBRK, drain) //nolint:errcheck // the console may be none that can be waited for
 	unix.Sync()
@@ -107,8 +107,8 @@ func giveUp(err error) {
 
 var environ = []string{"HOME=/", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=linux"}
 
-// handOver executes the node's own init.
-func handOver() error {
+// execInit executes the node's own init.
+func execInit() error {
 	for _, path := range []string{"/sbin/init", "/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
 		if err := unix.Exec(path, []string{path}, environ); !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("%s cannot be run: %w", path, err)

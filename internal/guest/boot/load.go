@@ -40,7 +40,7 @@ func loadModules(filesystem string, disk bool) error {
 	}
 	filesystems := []string{"fs-" + filesystem}
 	if disk {
-		if err := l.one(Checksums); err != nil { // ext4 requests it as an algorithm, not by its name
+		if err := l.loadModule(Checksums); err != nil { // ext4 requests it as an algorithm, not by its name
 			return err
 		}
 		filesystems = append(filesystems, "fs-ext4", "fs-overlay")
@@ -84,9 +84,9 @@ type loader struct {
 func (l *loader) load(alias string) error {
 	for i := range l.modules {
 		m := &l.modules[i]
-		if slices.ContainsFunc(m.Aliases, func(pattern string) bool { return fits(pattern, alias) }) {
+		if slices.ContainsFunc(m.Aliases, func(pattern string) bool { return matchesAlias(pattern, alias) }) {
 			for _, name := range append(slices.Clone(m.Needs), m.Name) {
-				if err := l.one(name); err != nil {
+				if err := l.loadModule(name); err != nil {
 					return err
 				}
 			}
@@ -95,7 +95,7 @@ func (l *loader) load(alias string) error {
 	return nil
 }
 
-func (l *loader) one(name string) error {
+func (l *loader) loadModule(name string) error {
 	at := slices.IndexFunc(l.modules, func(m Module) bool { return m.Name == name })
 	if at < 0 || l.loaded[name] {
 		return nil
@@ -107,8 +107,8 @@ func (l *loader) one(name string) error {
 	return nil
 }
 
-// fits reports whether a pattern of modules.alias(5) matches a device's alias.
-func fits(pattern, alias string) bool {
+// matchesAlias reports whether a pattern of modules.alias(5) matches a device's alias.
+func matchesAlias(pattern, alias string) bool {
 	ok, err := path.Match(pattern, alias)
 	return err == nil && ok
 }

@@ -20,7 +20,7 @@ func TestFits(t *testing.T) {
 		{"acpi*:QEMU0001:*", "acpi:QEMU0001:", true},
 		{"[", "[", false},
 	} {
-		if got := fits(c.pattern, c.alias); got != c.want {
+		if got := matchesAlias(c.pattern, c.alias); got != c.want {
 			t.Errorf("%s fits %s: %v", c.alias, c.pattern, got)
 		}
 	}

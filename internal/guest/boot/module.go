@@ -19,8 +19,8 @@ const (
 	ModuleList = "modules.json" // []Module
 )
 
-// Empty are the directories that serve as mount points.
-var Empty = []string{"dev", "proc", "sys", newRoot, lowerRoot, ownDisk}
+// MountPoints are the directories that serve as mount points.
+var MountPoints = []string{"dev", "proc", "sys", newRoot, lowerRoot, ownDisk}
 
 const (
 	newRoot   = "root"  // mount point of the node's root

@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// join configures the interfaces.
-func (c *Config) join() error {
+// joinNetwork configures the interfaces.
+func (c *Config) joinNetwork() error {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return fmt.Errorf("the network interfaces cannot be listed: %w", err)
@@ -38,8 +38,8 @@ func (c *Config) join() error {
 // maxReplyBytes limits the size of the file with the interfaces.
 const maxReplyBytes = 1 << 20
 
-// told reads the list of a machine's interfaces from its root.
-func told(root string) (nics []NIC, err error) {
+// readNICs reads the list of a machine's interfaces from its root.
+func readNICs(root string) (nics []NIC, err error) {
 	f, err := os.OpenInRoot(root, NICsFile)
 	if err != nil {
 		return nil, fmt.Errorf("what the host says of the network interfaces: %w", err)
@@ -51,8 +51,8 @@ func told(root string) (nics []NIC, err error) {
 	return nics, nil
 }
 
-// coming is the interval at which Join checks whether an interface has appeared.
-const coming = 20 * time.Millisecond
+// joinInterval is the interval at which Join checks whether an interface has appeared.
+const joinInterval = 20 * time.Millisecond
 
 // Join configures interfaces of a running machine, each as soon as it appears. It waits for them
 // until ctx ends.
@@ -71,28 +71,28 @@ func (n *NIC) join(ctx context.Context) error {
 		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 			return err
 		}
-		if _, missing := n.among(links); missing == nil {
+		if _, missing := n.find(links); missing == nil {
 			return n.up(links)
 		}
 		select {
 		case <-ctx.Done():
-			_, err := n.among(links)
+			_, err := n.find(links)
 			return err
-		case <-time.After(coming):
+		case <-time.After(joinInterval):
 		}
 	}
 }
 
 // up finds the interface and sets its name, its address and its route.
 func (n *NIC) up(links []netlink.Link) error {
-	l, err := n.among(links)
+	l, err := n.find(links)
 	if err != nil {
 		return err
 	}
 	if err := n.name(l, links); err != nil {
 		return err
 	}
-	refuseRouters(n.Name)
+	ignoreRouterAdverts(n.Name)
 	if n.MTU > 0 {
 		if err := netlink.LinkSetMTU(l, n.MTU); err != nil {
 			return fmt.Errorf("MTU %d: %w", n.MTU, err)
@@ -119,13 +119,13 @@ func (n *NIC) up(links []netlink.Link) error {
 	return nil
 }
 
-// refuseRouters makes the kernel ignore router advertisements on an interface, because networks of
+// ignoreRouterAdverts makes the kernel ignore router advertisements on an interface, because networks of
 // Orrery have none. It ignores errors: the bridge ports of the senders also drop advertisements.
-func refuseRouters(name string) {
+func ignoreRouterAdverts(name string) {
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/accept_ra", []byte("0"), 0o644)
 }
 
-func (n *NIC) among(links []netlink.Link) (netlink.Link, error) {
+func (n *NIC) find(links []netlink.Link) (netlink.Link, error) {
 	var macs []string
 	for _, l := range links {
 		mac := l.Attrs().HardwareAddr.String()

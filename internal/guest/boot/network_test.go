@@ -19,7 +19,8 @@ import (
 // root.
 func TestTold(t *testing.T) {
 	root := t.TempDir()
-	if _, err := told(root); err == nil || !strings.Contains(err.Error(), "what the host says of the network interfaces") {
+	if _, err := readNICs(root); err == nil ||
+		!strings.Contains(err.Error(), "what the host says of the network interfaces") {
 		t.Error(err)
 	}
 	file := filepath.Join(root, NICsFile)
@@ -33,13 +34,13 @@ func TestTold(t *testing.T) {
 		}
 	}
 	write(`[{"mac":"02:00:00:00:00:01","name":"eth0","address":"10.1.0.2/24","mtu":1500}]`)
-	nics, err := told(root)
+	nics, err := readNICs(root)
 	if err != nil || len(nics) != 1 ||
 		nics[0] != (NIC{MAC: "02:00:00:00:00:01", Name: "eth0", Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}) {
 		t.Errorf("%+v, %v", nics, err)
 	}
 	write("no interfaces")
-	if _, err := told(root); err == nil || !strings.Contains(err.Error(), NICsFile) {
+	if _, err := readNICs(root); err == nil || !strings.Contains(err.Error(), NICsFile) {
 		t.Error(err)
 	}
 	if err := os.Rename(file, filepath.Join(filepath.Dir(root), "outside")); err != nil {
@@ -48,7 +49,7 @@ func TestTold(t *testing.T) {
 	if err := os.Symlink("../../../outside", file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := told(root); err == nil {
+	if _, err := readNICs(root); err == nil {
 		t.Error("it was read outside of the root")
 	}
 }
@@ -77,7 +78,7 @@ func TestJoin(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- Join(t.Context(), nics) }()
-	time.Sleep(2 * coming)
+	time.Sleep(2 * joinInterval)
 	select {
 	case err := <-done:
 		t.Fatalf("it does not wait for an interface: %v", err)
@@ -104,7 +105,7 @@ func TestJoin(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(routes), "default via 10.2.0.1 dev eth1") {
 		t.Errorf("%s, %v", routes, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*coming)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*joinInterval)
 	defer cancel()
 	if err := Join(ctx, []NIC{{MAC: "02:00:00:00:00:09", Name: "eth3"}}); err == nil ||
 		!strings.Contains(err.Error(), "eth3 (02:00:00:00:00:09): the machine has only") {

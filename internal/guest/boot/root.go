@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A share is a file system by which a host shares directories.
-type share struct {
+// A rootShare is a file system by which a host shares directories.
+type rootShare struct {
 	kind string // file system type
 	data string // mount options
 	// Cache options: own for the root, which no other machine changes, others for directories that
@@ -20,13 +20,13 @@ type share struct {
 // shares are the supported shares, by their names in a Config. With 9p, files can be mapped for
 // writing (mmap) only with a cache, which cache=mmap uses for such files only. A ring of Xen holds
 // at most 512 KiB in each direction, so the message size must be less than half of that.
-var shares = map[string]share{
+var shares = map[string]rootShare{
 	VirtioFS: {kind: "virtiofs"},
 	NineP:    {kind: "9p", data: "trans=virtio,version=9p2000.L,msize=512000,", own: "cache=loose", others: "cache=mmap"},
 	NinePXen: {kind: "9p", data: "trans=xen,version=9p2000.L,msize=131072,", own: "cache=loose", others: "cache=mmap"},
 }
 
-func shareOf(way string) (share, error) {
+func shareOf(way string) (rootShare, error) {
 	s, ok := shares[way]
 	if !ok {
 		return s, fmt.Errorf("a root by %q is not known: orrery and orrery-guest are to be of one version", way)
@@ -35,7 +35,7 @@ func shareOf(way string) (share, error) {
 }
 
 // mountRoot mounts the root that the host shares.
-func (s share) mountRoot() error {
+func (s rootShare) mountRoot() error {
 	if err := unix.Mount(RootTag, "/"+newRoot, s.kind, 0, s.data+s.own); err != nil {
 		return fmt.Errorf("the root cannot be mounted by %s: %w", s.kind, err)
 	}
@@ -43,8 +43,8 @@ func (s share) mountRoot() error {
 }
 
 // mount mounts another directory that the host shares, in the root of the node.
-func (s share) mount(m Mount) error {
-	to, err := Place("/"+newRoot, m.Path)
+func (s rootShare) mount(m Mount) error {
+	to, err := OpenMountPoint("/"+newRoot, m.Path)
 	if err != nil {
 		return fmt.Errorf("%s has no place in the root: %w", m.Path, err)
 	}
@@ -56,9 +56,9 @@ func (s share) mount(m Mount) error {
 	return nil
 }
 
-// Place opens the directory of a node's root at which a file system is mounted, and creates it if
+// OpenMountPoint opens the directory of a node's root at which a file system is mounted, and creates it if
 // it does not exist. It does not follow links out of the root.
-func Place(root, path string) (*os.File, error) {
+func OpenMountPoint(root, path string) (*os.File, error) {
 	in, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, err

@@ -27,10 +27,10 @@ type Stack struct {
 // StackFile is the path of the Stack, in the directory that the host shares.
 const StackFile = "etc/orrery/.disk.json"
 
-// stack mounts the machine's disk as an overlay above the root that the host shares. It then mounts
+// mountStack mounts the machine's disk as an overlay above the root that the host shares. It then mounts
 // the directories that stay the host's.
-func stack(serial string) error {
-	device, err := named(serial)
+func mountStack(serial string) error {
+	device, err := diskBySerial(serial)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func stack(serial string) error {
 	if err := unix.Mount(device, "/"+ownDisk, "ext4", unix.MS_NOATIME, "discard"); err != nil {
 		return fmt.Errorf("the disk %s cannot be mounted: %w", serial, err)
 	}
-	if err := fill(device); err != nil {
-		say("the disk %s does not get larger: %v", serial, err)
+	if err := growFS(device); err != nil {
+		logf("the disk %s does not get larger: %v", serial, err)
 	}
 	if err := unix.Mount("/"+newRoot, "/"+lowerRoot, "", unix.MS_MOVE, ""); err != nil {
 		return fmt.Errorf("the root cannot be moved: %w", err)
@@ -74,8 +74,8 @@ func stack(serial string) error {
 	return nil
 }
 
-// named returns the device of a disk by its serial number.
-func named(serial string) (string, error) {
+// diskBySerial returns the device of a disk by its serial number.
+func diskBySerial(serial string) (string, error) {
 	files, err := filepath.Glob("/sys/block/*/serial")
 	if err != nil {
 		return "", err
@@ -88,8 +88,8 @@ func named(serial string) (string, error) {
 	return "", fmt.Errorf("the machine has no disk %s, or the image's kernel has no driver for it", serial)
 }
 
-// fill grows the file system to the size of its disk, which may have become larger.
-func fill(device string) error {
+// growFS grows the file system to the size of its disk, which may have become larger.
+func growFS(device string) error {
 	const resize, block = 0x40086610, 4096 // EXT4_IOC_RESIZE_FS (ext4.h of Linux), and its unit
 	disk, err := os.Open(device)
 	if err != nil {

@@ -12,28 +12,28 @@ import (
 // xenbus is the directory in which the kernel of a guest of Xen lists its devices.
 const xenbus = "/sys/bus/xen/devices"
 
-// connecting limits how long the frontend and backend of a device may take to connect. The backend
+// connectTimeout limits how long the frontend and backend of a device may take to connect. The backend
 // starts only after a script of the host has run.
-const connecting = 5 * time.Minute
+const connectTimeout = 5 * time.Minute
 
-// connected waits until the devices of Xen can be used. The driver of another device finds all its
+// waitConnected waits until the devices of Xen can be used. The driver of another device finds all its
 // parts when it is loaded. A driver of Xen only finds an entry, and continues when the backend
 // answers.
-func connected() error {
+func waitConnected() error {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		waiting, err := halves(xenbus)
+		waiting, err := unconnected(xenbus)
 		if err != nil || len(waiting) == 0 {
 			return err
 		}
-		if time.Since(begun) > connecting {
+		if time.Since(begun) > connectTimeout {
 			return fmt.Errorf("the host does not answer for %s", strings.Join(waiting, ", "))
 		}
 	}
 }
 
-// halves returns the devices on a bus that have a driver but no connected backend, as "vif-0
+// unconnected returns the devices on a bus that have a driver but no connected backend, as "vif-0
 // (Initialising)". It ignores consoles, screens and keyboards.
-func halves(bus string) (waiting []string, err error) {
+func unconnected(bus string) (waiting []string, err error) {
 	devices, err := filepath.Glob(bus + "/*")
 	if err != nil {
 		return nil, err

@@ -25,19 +25,19 @@ func TestHalves(t *testing.T) {
 			}
 		}
 	}
-	if waiting, err := halves(bus + "/none"); err != nil || waiting != nil {
+	if waiting, err := unconnected(bus + "/none"); err != nil || waiting != nil {
 		t.Errorf("without Xen: %v, %v", waiting, err)
 	}
 	device("9pfs-0", "Connected", true)
 	device("console-1", "Initialising", true)
 	device("vkbd-0", "Initialising", true)
 	device("vbd-51712", "Initialising", false)
-	if waiting, err := halves(bus); err != nil || waiting != nil {
+	if waiting, err := unconnected(bus); err != nil || waiting != nil {
 		t.Errorf("%v, %v", waiting, err)
 	}
 	device("9pfs-1", "Initialised", true)
 	device("vif-0", "Initialising", true)
-	if waiting, err := halves(bus); err != nil ||
+	if waiting, err := unconnected(bus); err != nil ||
 		!slices.Equal(waiting, []string{"9pfs-1 (Initialised)", "vif-0 (Initialising)"}) {
 		t.Errorf("%v, %v", waiting, err)
 	}
@@ -45,7 +45,7 @@ func TestHalves(t *testing.T) {
 
 // TestShares checks that each share has its own options, and that an unknown one is an error.
 func TestShares(t *testing.T) {
-	for way, want := range map[string]share{
+	for way, want := range map[string]rootShare{
 		VirtioFS: {kind: "virtiofs"},
 		NinePXen: {kind: "9p", data: "trans=xen,version=9p2000.L,msize=131072,", own: "cache=loose", others: "cache=mmap"},
 	} {
@@ -72,7 +72,7 @@ func TestPlace(t *testing.T) {
 	}
 	for path, want := range map[string]bool{"/srv/data": true, "/srv/data/more": true, "/srv": true, "/out/data": false,
 		"/up/data": false, "/file": false, "/file/data": false, "/../x/y": false} {
-		at, err := Place(root, path)
+		at, err := OpenMountPoint(root, path)
 		if (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -24,15 +24,15 @@ import (
 
 // A Group is a control group, which need not exist.
 type Group struct {
-	at   place
+	at   mountPoint
 	name string
 }
 
-// Of returns the control group of a node.
-func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/%d", site, id)} }
+// OfNode returns the control group of a node.
+func OfNode(site string, id int) Group { return Group{hostMount, fmt.Sprintf(top+"/%s/%d", site, id)} }
 
 // InSite returns a group beside the nodes of a site. It has the same weight as a node.
-func InSite(site, name string) Group { return Group{mounted, top + "/" + site + "/" + name} }
+func InSite(site, name string) Group { return Group{hostMount, top + "/" + site + "/" + name} }
 
 // Inner returns the group in which commands of this group begin. They are then as deep as commands
 // that are run in a node from outside. With version 2, that is a group inside the node's group
@@ -45,32 +45,32 @@ func (g Group) Inner() Group {
 }
 
 // Named returns a control group by its name, which is the same in each hierarchy.
-func Named(name string) Group { return Group{mounted, name} }
+func Named(name string) Group { return Group{hostMount, name} }
 
 // Name returns the group's name, which is the same in each hierarchy.
 func (g Group) Name() string { return g.name }
 
-// Beside returns another group of the same node.
-func (g Group) Beside(suffix string) Group { return Group{g.at, g.name + suffix} }
+// Sibling returns another group of the same node.
+func (g Group) Sibling(suffix string) Group { return Group{g.at, g.name + suffix} }
 
 // file returns the path of a file of the group in a controller's hierarchy.
 func (g Group) file(controller, name string) string {
 	return filepath.Join(g.at.hierarchy(controller), g.name, name)
 }
 
-// A place is where hierarchies are mounted: those of this host, or a test's directory.
-type place string
+// A mountPoint is where hierarchies are mounted: those of this host, or a test's directory.
+type mountPoint string
 
-const mounted place = "/sys/fs/cgroup"
+const hostMount mountPoint = "/sys/fs/cgroup"
 
 // isV1 reports whether a controller has a hierarchy of version 1.
-func (p place) isV1(controller string) bool {
+func (p mountPoint) isV1(controller string) bool {
 	_, err := os.Stat(filepath.Join(string(p), controller, "cgroup.procs"))
 	return err == nil
 }
 
 // hierarchy returns the directory of a controller's control groups.
-func (p place) hierarchy(controller string) string {
+func (p mountPoint) hierarchy(controller string) string {
 	if p.isV1(controller) {
 		return filepath.Join(string(p), controller)
 	}
@@ -87,7 +87,7 @@ func (g Group) Processes() []int {
 
 func (g Group) processes(ctx context.Context) (all []int, err error) {
 	// Processes in a node have no reason to leave the freezer's group.
-	err = branch{g.at.hierarchy("freezer"), g.name}.walk(ctx, func(above int, name string) error {
+	err = groupDir{g.at.hierarchy("freezer"), g.name}.walk(ctx, func(above int, name string) error {
 		text, err := readIn(above, name, "cgroup.procs")
 		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {

@@ -36,7 +36,7 @@ func (g Group) AllowDevices(devices []Device) error {
 	var err error
 	if g.at.isV1("devices") {
 		err = allowV1(g.file("devices", ""), devices)
-	} else if _, v2 := g.at.versions(); v2 != "" {
+	} else if _, v2 := g.at.hierarchiesByVersion(); v2 != "" {
 		err = allowV2(filepath.Join(v2, g.name), devices)
 	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {

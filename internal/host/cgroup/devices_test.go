@@ -17,14 +17,14 @@ func TestAllowDevices(t *testing.T) {
 	must(t, err)
 	urandom, err := DeviceAt("/dev/urandom")
 	must(t, err)
-	for _, at := range []place{mounted, mounted + "/unified"} {
-		if _, v2 := at.versions(); !at.isV1("devices") && v2 == "" {
+	for _, at := range []mountPoint{hostMount, hostMount + "/unified"} {
+		if _, v2 := at.hierarchiesByVersion(); !at.isV1("devices") && v2 == "" {
 			continue
 		}
 		t.Run(string(at), func(t *testing.T) {
 			g := Group{at, "orrery/it-cgroup/5"}
 			t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
-			must(t, g.Make())
+			must(t, g.Create())
 			for _, c := range []struct {
 				devices []Device
 				opens   string
@@ -36,7 +36,7 @@ func TestAllowDevices(t *testing.T) {
 				sink, err := os.OpenFile("/dev/null", os.O_WRONLY, 0)
 				must(t, err)
 				cmd.Stdout, cmd.ExtraFiles = got, []*os.File{sink}
-				must(t, host.Apart(func() error { return g.Start(cmd) }))
+				must(t, host.OnLockedThread(func() error { return g.Start(cmd) }))
 				_ = cmd.Wait()
 				opened, err := os.ReadFile(got.Name())
 				must(t, err)

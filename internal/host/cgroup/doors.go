@@ -15,11 +15,11 @@ import (
 // (cgroups(7), "no internal processes"). LXC creates .lxc for the same reason.
 const leafName = ".orrery"
 
-// Doors opens the files by which a process enters the group of a container. For each hierarchy of
+// OpenEntryFiles opens the files by which a process enters the group of a container. For each hierarchy of
 // version 1, that is the file to which a thread writes "0". For version 2, it is the directory in
 // which a child begins (CLONE_INTO_CGROUP), or nil without version 2. The files are not registered
 // with the runtime's poller, which saves five system calls for each.
-func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
+func (g Group) OpenEntryFiles() (tasks []*os.File, leaf *os.File, err error) {
 	v2 := string(g.at)
 	if !isV2(v2) {
 		if tasks, v2, err = g.at.tasks(g.name); err != nil || v2 == "" {
@@ -44,7 +44,7 @@ func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 // tasks opens the tasks files of a group of version 1, and returns the path of a hierarchy of
 // version 2 beside them. It tries to open the file before it checks the version, to save system
 // calls.
-func (p place) tasks(group string) (tasks []*os.File, v2 string, err error) {
+func (p mountPoint) tasks(group string) (tasks []*os.File, v2 string, err error) {
 	entries, err := os.ReadDir(string(p))
 	if err != nil {
 		return nil, "", err

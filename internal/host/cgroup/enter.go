@@ -9,10 +9,10 @@ import (
 // Enter moves this process into the group in every hierarchy. Its later children start there. It
 // creates the group if it does not exist.
 func (g Group) Enter() error {
-	if err := g.Make(); err != nil {
+	if err := g.Create(); err != nil {
 		return err
 	}
-	roots, v2 := g.at.versions()
+	roots, v2 := g.at.hierarchiesByVersion()
 	if v2 != "" {
 		roots = append(roots, v2)
 	}

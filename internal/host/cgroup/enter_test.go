@@ -53,7 +53,7 @@ func TestEnter(t *testing.T) {
 			t.Errorf("it is in %s", line)
 		}
 	}
-	v1, v2 := mounted.versions()
+	v1, v2 := hostMount.hierarchiesByVersion()
 	if v2 != "" {
 		v1 = append(v1, v2)
 	}

@@ -12,13 +12,13 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// frost limits how long all processes of a group may take to freeze. A process that waits for a
+// freezeTimeout limits how long all processes of a group may take to freeze. A process that waits for a
 // disk freezes only after the disk has answered.
-const frost = 10 * time.Second
+const freezeTimeout = 10 * time.Second
 
-// nudge is the interval at which processes are frozen again. With cgroup v1, processes that were
+// refreezeInterval is the interval at which processes are frozen again. With cgroup v1, processes that were
 // forked just when the others were frozen may keep running.
-const nudge = 10 * time.Millisecond
+const refreezeInterval = 10 * time.Millisecond
 
 // SetFrozen freezes or thaws all processes of the group. It does not wait until they have done so.
 func (g Group) SetFrozen(frozen bool) error {
@@ -33,20 +33,20 @@ func (g Group) SetFrozen(frozen bool) error {
 // user of a node may freeze groups of its own. A frozen process cannot shut down and, with version
 // 1, is not killed by SIGKILL.
 func (g Group) ThawAll(ctx context.Context) error {
-	for _, root := range g.at.freezing() {
-		if err := (branch{root, g.name}).walk(ctx, thawIn); err != nil {
+	for _, root := range g.at.freezerHierarchies() {
+		if err := (groupDir{root, g.name}).walk(ctx, thawIn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// freezing returns the hierarchies whose groups can be frozen.
-func (p place) freezing() (all []string) {
+// freezerHierarchies returns the hierarchies whose groups can be frozen.
+func (p mountPoint) freezerHierarchies() (all []string) {
 	if p.isV1("freezer") {
 		all = append(all, p.hierarchy("freezer"))
 	}
-	if _, v2 := p.versions(); v2 != "" {
+	if _, v2 := p.hierarchiesByVersion(); v2 != "" {
 		all = append(all, v2)
 	}
 	return all
@@ -74,10 +74,11 @@ func (g Group) Frozen() bool {
 	return strings.HasPrefix(string(text), "1")
 }
 
-// AwaitFrost waits until the whole group is frozen or thawed. A group that does not exist is
+// WaitFrozen waits until the whole group is frozen or thawed. A group that does not exist is
 // thawed.
-func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, frost, fmt.Errorf("some of its processes go on after %v", frost))
+func (g Group) WaitFrozen(ctx context.Context, frozen bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, freezeTimeout,
+		fmt.Errorf("some of its processes go on after %v", freezeTimeout))
 	defer cancel()
 	for told := time.Now(); ; {
 		file, want := "freezer.state", "FROZEN"
@@ -91,13 +92,13 @@ func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
 		if strings.Contains(string(text), want) == frozen {
 			return nil
 		}
-		if frozen && strings.HasPrefix(string(text), "FREEZING") && time.Since(told) > nudge {
+		if frozen && strings.HasPrefix(string(text), "FREEZING") && time.Since(told) > refreezeInterval {
 			if err := g.SetFrozen(true); err != nil {
 				return err
 			}
 			told = time.Now()
 		}
-		if err := host.Pause(ctx, time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A Frost freezes a group. A mark file shows that Orrery froze it, and exists from before the
+// A Freezer freezes a group. A mark file shows that Orrery froze it, and exists from before the
 // freeze until after the thaw. So a run after one that was killed thaws what Orrery has frozen, and
 // does not thaw what others have. The mark lists the threads that are outside the group while it is
 // frozen.
-type Frost struct {
+type Freezer struct {
 	Group     Group
 	Mark      string        // path of the mark file
 	Processes process.Table // or "" for that of this host
 }
 
 // Freeze freezes all processes of the group, or none.
-func (f Frost) Freeze(ctx context.Context) error {
+func (f Freezer) Freeze(ctx context.Context) error {
 	if f.Group.Frozen() {
-		return f.Group.AwaitFrost(ctx, true)
+		return f.Group.WaitFrozen(ctx, true)
 	}
-	outside := f.bystanders()
+	outside := f.kernelThreads()
 	var mark []byte
 	if len(outside) > 0 {
 		mark, _ = json.Marshal(outside) // numbers and strings can always be encoded
@@ -33,12 +33,12 @@ func (f Frost) Freeze(ctx context.Context) error {
 	if err := os.WriteFile(f.Mark, mark, 0o600); err != nil {
 		return err
 	}
-	err := f.expel(outside)
+	err := f.moveOut(outside)
 	if err == nil {
 		err = f.Group.SetFrozen(true)
 	}
 	if err == nil {
-		err = f.Group.AwaitFrost(ctx, true)
+		err = f.Group.WaitFrozen(ctx, true)
 	}
 	if err != nil {
 		return errors.Join(err, f.Thaw())
@@ -47,13 +47,13 @@ func (f Frost) Freeze(ctx context.Context) error {
 }
 
 // Thaw thaws a frozen group, even if another program froze it. It does not wait until it is thawed.
-func (f Frost) Thaw() error {
+func (f Freezer) Thaw() error {
 	if f.Group.Frozen() {
 		if err := f.Group.SetFrozen(false); err != nil {
 			return err
 		}
 	}
-	if err := f.readmit(); err != nil {
+	if err := f.moveBack(); err != nil {
 		return err
 	}
 	if err := os.Remove(f.Mark); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 // TestFrost checks that a mark exists while Orrery has frozen a group. A group that is not frozen
 // can be thawed, and has no mark.
 func TestFrost(t *testing.T) {
-	at := place(t.TempDir())
-	f := Frost{Group: Group{at, "orrery/karoo/101"}, Mark: filepath.Join(t.TempDir(), "freezing")}
+	at := mountPoint(t.TempDir())
+	f := Freezer{Group: Group{at, "orrery/karoo/101"}, Mark: filepath.Join(t.TempDir(), "freezing")}
 	in := f.Group.name
 	stands := func(frozen string, marked bool) {
 		t.Helper()
@@ -50,8 +50,8 @@ func TestFrost(t *testing.T) {
 // outside the group while it is frozen, and return even if another process thaws it. A thread whose
 // PID was reused stays where it is.
 func TestFrostBesideThreads(t *testing.T) {
-	at, table := place(t.TempDir()), process.Table(t.TempDir())
-	f := Frost{Group{at, "orrery/karoo/101"}, filepath.Join(t.TempDir(), "freezing"), table}
+	at, table := mountPoint(t.TempDir()), process.Table(t.TempDir())
+	f := Freezer{Group{at, "orrery/karoo/101"}, filepath.Join(t.TempDir(), "freezing"), table}
 	in := f.Group.name
 	tells := func(pid int, flags, since string) {
 		must(t, os.MkdirAll(table.File(pid, ""), 0o755))
@@ -68,7 +68,7 @@ func TestFrostBesideThreads(t *testing.T) {
 	if got := read(t, at, "cgroup.procs"); got != "71" {
 		t.Errorf("outside is %q", got)
 	}
-	must(t, Frost{f.Group, f.Mark, table}.Thaw()) // as another process would
+	must(t, Freezer{f.Group, f.Mark, table}.Thaw()) // as another process would
 	if got := read(t, at, in+"/cgroup.procs"); got != "71" {
 		t.Errorf("back is %q", got)
 	}
@@ -91,7 +91,7 @@ func TestFrostBesideThreads(t *testing.T) {
 // TestFrostOfForks checks that processes that fork all the time also freeze, each time, and soon.
 func TestFrostOfForks(t *testing.T) {
 	need.Integration(t)
-	g := Of("it-cgroup", 3)
+	g := OfNode("it-cgroup", 3)
 	var all []*exec.Cmd
 	t.Cleanup(func() {
 		_ = g.Kill(context.Background())
@@ -103,17 +103,17 @@ func TestFrostOfForks(t *testing.T) {
 	})
 	for range 3 {
 		cmd := exec.Command("sh", "-c", "while :; do /bin/true; done")
-		must(t, host.Apart(func() error { return g.Start(cmd) }))
+		must(t, host.OnLockedThread(func() error { return g.Start(cmd) }))
 		all = append(all, cmd)
 	}
 	var longest time.Duration
 	for range 200 {
 		began := time.Now()
 		must(t, g.SetFrozen(true))
-		must(t, g.AwaitFrost(t.Context(), true))
+		must(t, g.WaitFrozen(t.Context(), true))
 		longest = max(longest, time.Since(began))
 		must(t, g.SetFrozen(false))
-		must(t, g.AwaitFrost(t.Context(), false))
+		must(t, g.WaitFrozen(t.Context(), false))
 	}
 	t.Logf("the longest took %v", longest)
 	if longest > 2*time.Second {

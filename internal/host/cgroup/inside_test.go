@@ -18,15 +18,15 @@ import (
 // and version 2.
 func groupWithProcess(t *testing.T, test func(t *testing.T, g Group, cmd *exec.Cmd)) {
 	need.Integration(t)
-	places := []place{mounted}
-	if unified := mounted + "/unified"; isV2(string(unified)) {
+	places := []mountPoint{hostMount}
+	if unified := hostMount + "/unified"; isV2(string(unified)) {
 		places = append(places, unified)
 	}
 	for i, at := range places {
 		t.Run(string(at), func(t *testing.T) {
 			g := Group{at, "orrery/it-cgroup/" + strconv.Itoa(10+i)}
 			cmd := exec.Command("sleep", "600")
-			must(t, host.Apart(func() error { return g.Start(cmd) }))
+			must(t, host.OnLockedThread(func() error { return g.Start(cmd) }))
 			t.Cleanup(func() {
 				_ = g.ThawAll(context.Background())
 				_ = cmd.Process.Kill()
@@ -114,7 +114,7 @@ func killed(t *testing.T, g Group, cmd *exec.Cmd) {
 func TestKillIsBounded(t *testing.T) {
 	defer func(d time.Duration) { killTimeout = d }(killTimeout)
 	killTimeout = 50 * time.Millisecond
-	at := place(t.TempDir())
+	at := mountPoint(t.TempDir())
 	g := Group{at, "orrery/karoo/101"}
 	const pid = 1 << 30 // no process has this id, but the group lists it in this test
 	put(t, at, map[string]string{"cgroup.controllers": "", g.name + "/cgroup.procs": strconv.Itoa(pid) + "\n",
@@ -128,7 +128,7 @@ func TestKillIsBounded(t *testing.T) {
 // TestThawAll checks that every group of both versions is thawed, and that no other file is
 // written.
 func TestThawAll(t *testing.T) {
-	at := place(t.TempDir())
+	at := mountPoint(t.TempDir())
 	g := Group{at, "orrery/karoo/101"}
 	in, beside := "freezer/"+g.name, "unified/"+g.name
 	put(t, at, map[string]string{

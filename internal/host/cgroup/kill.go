@@ -19,24 +19,24 @@ import (
 // can change it.
 var killTimeout = 10 * time.Second
 
-// heldAtOnce limits how many processes are held to be killed. Each needs an open file.
-const heldAtOnce = 256
+// maxPidfds limits how many processes are held to be killed. Each needs an open file.
+const maxPidfds = 256
 
-// Killing returns a context for killing processes of the group. It ends with ctx or after
+// KillContext returns a context for killing processes of the group. It ends with ctx or after
 // killTimeout.
-func (g Group) Killing(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, killTimeout, stillThere{g})
+func (g Group) KillContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, killTimeout, survivorsError{g})
 }
 
-// stillThere is the error for processes of a group that still run although they were killed.
-type stillThere struct{ g Group }
+// survivorsError is the error for processes of a group that still run although they were killed.
+type survivorsError struct{ g Group }
 
-func (s stillThere) Error() string {
-	return fmt.Sprintf("processes have not ended %v after they were killed: %s", killTimeout, listed(s.g.Processes()))
+func (s survivorsError) Error() string {
+	return fmt.Sprintf("processes have not ended %v after they were killed: %s", killTimeout, formatPIDs(s.g.Processes()))
 }
 
-// listed returns the first few process ids, for a message.
-func listed(pids []int) string {
+// formatPIDs returns the first few process ids, for a message.
+func formatPIDs(pids []int) string {
 	const most = 5
 	var all []string
 	for _, pid := range pids[:min(most, len(pids))] {
@@ -50,14 +50,14 @@ func listed(pids []int) string {
 
 // Kill kills all processes in the group and waits until they have ended, or for killTimeout.
 func (g Group) Kill(ctx context.Context) error {
-	return g.KillThose(ctx, func(int) bool { return true })
+	return g.KillMatching(ctx, func(int) bool { return true })
 }
 
-// KillThose kills the processes in the group for which doomed returns true. It waits until they
-// have ended, or for killTimeout. A frozen process does not end, so KillThose thaws the group in
+// KillMatching kills the processes in the group for which doomed returns true. It waits until they
+// have ended, or for killTimeout. A frozen process does not end, so KillMatching thaws the group in
 // each round: processes in it may freeze it again.
-func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
-	ctx, cancel := g.Killing(ctx)
+func (g Group) KillMatching(ctx context.Context, doomed func(pid int) bool) error {
+	ctx, cancel := g.KillContext(ctx)
 	defer cancel()
 	for {
 		inside, err := g.processes(ctx)
@@ -68,7 +68,7 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 		if len(inside) == 0 {
 			return nil
 		}
-		for some := range slices.Chunk(inside, heldAtOnce) {
+		for some := range slices.Chunk(inside, maxPidfds) {
 			if err := g.kill(ctx, some); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 		if err := g.ThawAll(ctx); err != nil {
 			return err
 		}
-		if err := host.Pause(ctx, 5*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -86,12 +86,12 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 // group, because a process may have ended and its id may be another's. It skips this process: a
 // thread that failed to start a process in the group leaves the group anyway.
 func (g Group) kill(ctx context.Context, pids []int) error {
-	held := map[int]process.Held{}
+	held := map[int]process.Handle{}
 	for _, pid := range pids {
 		if pid == os.Getpid() {
 			continue
 		}
-		if h, err := process.Hold(pid); err == nil {
+		if h, err := process.Open(pid); err == nil {
 			held[pid] = h
 			defer h.Close()
 		}

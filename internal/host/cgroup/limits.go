@@ -25,14 +25,14 @@ type File struct {
 // period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
 const period = 100_000
 
-// maxBelow limits the number of groups below a node's group. Each costs the host's kernel about 80
+// maxSubgroups limits the number of groups below a node's group. Each costs the host's kernel about 80
 // KB that no memory limit counts. Version 1 has no such limit.
-const maxBelow = 1000
+const maxSubgroups = 1000
 
 // LimitFiles returns the files of a node's group that hold limits, with their values.
-func LimitFiles(l site.Limits) []File { return mounted.limited(l) }
+func LimitFiles(l site.Limits) []File { return hostMount.limitFiles(l) }
 
-func (p place) limited(l site.Limits) []File {
+func (p mountPoint) limitFiles(l site.Limits) []File {
 	l = p.settable(l)
 	var all []File
 	add := func(controller, v1, v1value, v2, v2value string) {
@@ -62,17 +62,17 @@ func (p place) limited(l site.Limits) []File {
 		add("pids", "pids.max", pids, "pids.max", pids)
 	}
 	if isV2(string(p)) {
-		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxBelow)})
+		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxSubgroups)})
 	}
 	return all
 }
 
-// unlimited returns the files of the limits that l does not set, with the values that mean no
+// noLimitFiles returns the files of the limits that l does not set, with the values that mean no
 // limit.
-func (p place) unlimited(l site.Limits) []File {
+func (p mountPoint) noLimitFiles(l site.Limits) []File {
 	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
 	set := map[string]bool{}
-	for _, f := range p.limited(l) {
+	for _, f := range p.limitFiles(l) {
 		set[f.Name] = true
 	}
 	none := map[string]string{
@@ -80,7 +80,7 @@ func (p place) unlimited(l site.Limits) []File {
 		"memory.memsw.limit_in_bytes": "-1", "memory.swap.max": "max", "pids.max": "max",
 	}
 	var all []File
-	for _, f := range p.limited(full) {
+	for _, f := range p.limitFiles(full) {
 		if set[f.Name] {
 			continue
 		}
@@ -95,7 +95,7 @@ func (p place) unlimited(l site.Limits) []File {
 
 // hasSwapLimit reports whether the kernel counts swap. In version 1, that is an option of the
 // kernel's command line (swapaccount).
-func (p place) hasSwapLimit() bool {
+func (p mountPoint) hasSwapLimit() bool {
 	if p.isV1("memory") {
 		_, err := os.Stat(filepath.Join(p.hierarchy("memory"), "memory.memsw.limit_in_bytes"))
 		return err == nil
@@ -108,11 +108,11 @@ func onlineCpus() string {
 	return strings.TrimSpace(string(text))
 }
 
-// Limit sets the limits of a node's group, and reads them back.
-func (g Group) Limit(node string, l site.Limits) error {
+// SetLimits sets the limits of a node's group, and reads them back.
+func (g Group) SetLimits(node string, l site.Limits) error {
 	path := func(f File) string { return g.file(f.Controller, f.Name) }
 	var refused []File
-	for _, f := range append(g.at.limited(l), g.at.unlimited(l)...) {
+	for _, f := range append(g.at.limitFiles(l), g.at.noLimitFiles(l)...) {
 		if os.WriteFile(path(f), []byte(f.Value), 0) != nil {
 			refused = append(refused, f)
 		}
@@ -125,17 +125,17 @@ func (g Group) Limit(node string, l site.Limits) error {
 				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
 		}
 	}
-	if held, ok := g.Holds(l); !ok {
+	if held, ok := g.InForce(l); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", node, held, g.at.settable(l)).
 			At(filepath.Join(string(g.at), g.name))
 	}
 	return nil
 }
 
-// Holds reports whether the limits are in force, as far as this host can limit, and returns the
+// InForce reports whether the limits are in force, as far as this host can limit, and returns the
 // limits in force. It returns Cpus and Pin as they are in l if they mean the same. The kernel
 // rounds Cpus, and a Pin can be written in several ways.
-func (g Group) Holds(l site.Limits) (held site.Limits, ok bool) {
+func (g Group) InForce(l site.Limits) (held site.Limits, ok bool) {
 	held = g.Limits()
 	ok = equal(held, g.at.settable(l))
 	if sameCpus(held.Cpus, l.Cpus) {
@@ -149,7 +149,7 @@ func (g Group) Holds(l site.Limits) (held site.Limits, ok bool) {
 
 // settable drops the limits that this host cannot set. Version 1 counts memory and swap together,
 // so it can limit swap only if memory is limited.
-func (p place) settable(l site.Limits) site.Limits {
+func (p mountPoint) settable(l site.Limits) site.Limits {
 	if !p.hasSwapLimit() || l.Memory == 0 && p.isV1("memory") {
 		l.Swap = nil
 	}
@@ -178,7 +178,7 @@ func samePin(a, b string) bool {
 		return true
 	}
 	all := onlineCpus()
-	return site.SamePin(cmp.Or(a, all), cmp.Or(b, all))
+	return site.SameProcessors(cmp.Or(a, all), cmp.Or(b, all))
 }
 
 // Limits returns the limits that are in force.
@@ -200,11 +200,11 @@ func (g Group) Limits() site.Limits {
 	if pin := read("cpuset", "cpuset.cpus", "cpuset.cpus"); !samePin(pin, "") {
 		l.Pin = pin
 	}
-	l.Memory = amount(read("memory", "memory.limit_in_bytes", "memory.max"))
-	l.Pids = int(amount(read("pids", "pids.max", "pids.max")))
+	l.Memory = parseAmount(read("memory", "memory.limit_in_bytes", "memory.max"))
+	l.Pids = int(parseAmount(read("pids", "pids.max", "pids.max")))
 	if g.at.hasSwapLimit() {
 		swap := read("memory", "memory.memsw.limit_in_bytes", "memory.swap.max")
-		if n := amount(swap); n > 0 || swap == "0" {
+		if n := parseAmount(swap); n > 0 || swap == "0" {
 			if g.at.isV1("memory") {
 				n -= l.Memory
 			}
@@ -214,9 +214,9 @@ func (g Group) Limits() site.Limits {
 	return l
 }
 
-// amount returns a number, or 0 for no limit: "max", or the largest multiple of a page in version
+// parseAmount returns a number, or 0 for no limit: "max", or the largest multiple of a page in version
 // 1.
-func amount(text string) int64 {
+func parseAmount(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > 1<<60 {
 		return 0

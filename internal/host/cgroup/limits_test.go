@@ -15,8 +15,8 @@ import (
 // TestGroupsBelow checks that version 2 limits the number of groups below a node's group.
 func TestGroupsBelow(t *testing.T) {
 	need.Integration(t)
-	at := mounted
-	if beside := mounted + "/unified"; isV2(string(beside)) {
+	at := hostMount
+	if beside := hostMount + "/unified"; isV2(string(beside)) {
 		at = beside // like a host with version 2 only
 	}
 	if !isV2(string(at)) {
@@ -24,16 +24,16 @@ func TestGroupsBelow(t *testing.T) {
 	}
 	g := Group{at, "orrery/it-cgroup/4"}
 	t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
-	must(t, g.Make())
-	for _, f := range at.limited(site.Limits{}) {
+	must(t, g.Create())
+	for _, f := range at.limitFiles(site.Limits{}) {
 		must(t, os.WriteFile(g.file(f.Controller, f.Name), []byte(f.Value), 0))
 	}
 	var err error
 	made := 0
-	for ; err == nil && made <= 2*maxBelow; made++ {
+	for ; err == nil && made <= 2*maxSubgroups; made++ {
 		err = os.Mkdir(g.file("", "g"+strconv.Itoa(made)), 0o755)
 	}
-	if !errors.Is(err, unix.EAGAIN) || made-1 != maxBelow {
+	if !errors.Is(err, unix.EAGAIN) || made-1 != maxSubgroups {
 		t.Errorf("%d groups could be made: %v", made-1, err)
 	}
 	Remove(g)

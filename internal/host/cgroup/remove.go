@@ -12,28 +12,28 @@ import (
 // Remove removes groups that contain no processes, and the groups below them, from every hierarchy.
 func Remove(groups ...Group) {
 	for _, g := range groups {
-		for _, root := range g.at.all() {
-			branch{root, g.name}.remove()
+		for _, root := range g.at.hierarchies() {
+			groupDir{root, g.name}.remove()
 		}
-		g.weighed()
+		g.updateWeights()
 	}
 }
 
 // RemoveEmpty removes the group of a site, and the group of all sites, if they are empty. If the
 // site has no nodes left, it first removes the groups beside nodes in which nothing runs (InSite).
 func RemoveEmpty(site string) {
-	for _, root := range mounted.all() {
-		removeBeside(root, site)
+	for _, root := range hostMount.hierarchies() {
+		removeSiblings(root, site)
 		for _, group := range []string{top + "/" + site, top} {
 			_ = unix.Rmdir(filepath.Join(root, group)) // ignore errors: it contains other groups, or does not exist
 		}
 	}
 }
 
-// removeBeside removes the groups beside nodes from one hierarchy, unless nodes are left.
-func removeBeside(root, site string) {
+// removeSiblings removes the groups beside nodes from one hierarchy, unless nodes are left.
+func removeSiblings(root, site string) {
 	var names []string
-	visit(filepath.Join(root, top, site), func(name string) bool {
+	eachSubgroup(filepath.Join(root, top, site), func(name string) bool {
 		names = append(names, name)
 		return true
 	})
@@ -43,15 +43,15 @@ func removeBeside(root, site string) {
 		}
 	}
 	for _, name := range names {
-		_ = branch{root, InSite(site, name).name}.walk(context.Background(), func(above int, name string) error {
+		_ = groupDir{root, InSite(site, name).name}.walk(context.Background(), func(above int, name string) error {
 			_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR) // ignore the error: a process runs in it
 			return nil
 		})
 	}
 }
 
-// all returns all directories that may be hierarchies.
-func (p place) all() []string {
+// hierarchies returns all directories that may be hierarchies.
+func (p mountPoint) hierarchies() []string {
 	below, err := filepath.Glob(filepath.Join(string(p), "*"))
 	if err != nil {
 		return nil
@@ -59,12 +59,12 @@ func (p place) all() []string {
 	return append(below, string(p))
 }
 
-// leaving limits how long the last processes of a group may take to leave it after they have ended.
-const leaving = time.Second
+// emptyTimeout limits how long the last processes of a group may take to leave it after they have ended.
+const emptyTimeout = time.Second
 
 // remove removes the group and the groups below it.
-func (b branch) remove() {
-	until := time.Now().Add(leaving)
+func (b groupDir) remove() {
+	until := time.Now().Add(emptyTimeout)
 	_ = b.walk(context.Background(), func(above int, name string) error {
 		for {
 			err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR)

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Start starts a command in the group. The caller must be on a thread of its own (host.Apart), see
+// Start starts a command in the group. The caller must be on a thread of its own (host.OnLockedThread), see
 // Join.
 func (g Group) Start(cmd *exec.Cmd) error {
 	joined, err := g.Join(cmd)
@@ -29,10 +29,10 @@ func (g Group) Start(cmd *exec.Cmd) error {
 // the group, because a child starts in the groups of the thread that started it. So the command is
 // never outside the group.
 func (g Group) Join(cmd *exec.Cmd) (joined func(), err error) {
-	if err := g.Make(); err != nil {
+	if err := g.Create(); err != nil {
 		return nil, err
 	}
-	v1, v2 := g.at.versions()
+	v1, v2 := g.at.hierarchiesByVersion()
 	for _, root := range v1 {
 		if err := os.WriteFile(filepath.Join(root, g.name, "tasks"), []byte("0"), 0); err != nil { // 0: this thread
 			return nil, err
@@ -52,28 +52,28 @@ func (g Group) Join(cmd *exec.Cmd) (joined func(), err error) {
 	return func() { group.Close() }, nil //nolint:errcheck // nothing was written to it
 }
 
-// Make creates the group in every hierarchy where it does not exist.
-func (g Group) Make() error {
-	v1, v2 := g.at.versions()
+// Create creates the group in every hierarchy where it does not exist.
+func (g Group) Create() error {
+	v1, v2 := g.at.hierarchiesByVersion()
 	if v2 != "" {
 		v1 = append(v1, v2)
 	}
 	for _, root := range v1 {
-		in := branch{root, g.name}
-		err := in.make()
+		in := groupDir{root, g.name}
+		err := in.create()
 		for try := 0; errors.Is(err, fs.ErrNotExist) && try < 10; try++ {
-			err = in.make() // another process removed a parent, because the site had no group for a moment
+			err = in.create() // another process removed a parent, because the site had no group for a moment
 		}
 		if err != nil {
 			return fmt.Errorf("control group %s: %w", g.name, err)
 		}
 	}
-	g.weighed()
+	g.updateWeights()
 	return nil
 }
 
-// make creates the group and its parents, from the top down.
-func (b branch) make() error {
+// create creates the group and its parents, from the top down.
+func (b groupDir) create() error {
 	above := b.root
 	for name := range strings.SplitSeq(b.name, "/") {
 		if err := delegate(b.root, above); err != nil {
@@ -83,7 +83,7 @@ func (b branch) make() error {
 		if err := os.Mkdir(at, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := settle(above, at); err != nil {
+		if err := inheritCpuset(above, at); err != nil {
 			return err
 		}
 		above = at
@@ -118,10 +118,10 @@ func delegate(root, group string) error {
 	return nil
 }
 
-// settle sets the processors and memory nodes of a group of version 1 to those of its parent.
+// inheritCpuset sets the processors and memory nodes of a group of version 1 to those of its parent.
 // Without them, no process may enter the group. Groups that other programs create in it inherit
 // them.
-func settle(above, group string) error {
+func inheritCpuset(above, group string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := rawfile.ReadFile(filepath.Join(group, file))
 		if errors.Is(err, fs.ErrNotExist) || isV2(above) {
@@ -140,9 +140,9 @@ func settle(above, group string) error {
 	return os.WriteFile(filepath.Join(group, "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// versions returns the hierarchies of version 1, each once, and the hierarchy of version 2, which
+// hierarchiesByVersion returns the hierarchies of version 1, each once, and the hierarchy of version 2, which
 // may be mounted beside them.
-func (p place) versions() (v1 []string, v2 string) {
+func (p mountPoint) hierarchiesByVersion() (v1 []string, v2 string) {
 	if isV2(string(p)) {
 		return nil, string(p)
 	}

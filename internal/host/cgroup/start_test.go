@@ -17,7 +17,7 @@ import (
 
 // put writes the files of a fake hierarchy. Unlike the kernel, it does not create the files of a
 // group by default.
-func put(t *testing.T, at place, files map[string]string) {
+func put(t *testing.T, at mountPoint, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(string(at), name)
@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func read(t *testing.T, at place, name string) string {
+func read(t *testing.T, at mountPoint, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(string(at), name))
 	must(t, err)
@@ -43,12 +43,12 @@ func read(t *testing.T, at place, name string) string {
 // TestMakeUnified checks that with version 2 only, parents of the node's group delegate
 // controllers. The node's group itself does not, because it contains processes.
 func TestMakeUnified(t *testing.T) {
-	at := place(t.TempDir())
+	at := mountPoint(t.TempDir())
 	put(t, at, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma misc\n",
 		"cgroup.procs": "", "system.slice/cgroup.procs": ""})
 	g := Group{at, "orrery/karoo/10"}
-	must(t, g.Make())
-	must(t, g.Make())
+	must(t, g.Create())
+	must(t, g.Create())
 	for _, above := range []string{"", "orrery", "orrery/karoo"} {
 		if got := read(t, at, above+"/cgroup.subtree_control"); got != "+cpuset +cpu +io +memory +pids" {
 			t.Errorf("%q passes %q on", above, got)
@@ -57,7 +57,7 @@ func TestMakeUnified(t *testing.T) {
 	if inside, err := os.ReadDir(filepath.Join(string(at), g.name)); err != nil || len(inside) > 0 {
 		t.Errorf("in the node's: %v, %v", inside, err)
 	}
-	if v1, v2 := at.versions(); len(v1) > 0 || v2 != string(at) {
+	if v1, v2 := at.hierarchiesByVersion(); len(v1) > 0 || v2 != string(at) {
 		t.Errorf("%v and %q", v1, v2)
 	}
 }
@@ -65,7 +65,7 @@ func TestMakeUnified(t *testing.T) {
 // TestMakeBeside checks that with both versions side by side, the group is in each hierarchy, and
 // has processors where they are required.
 func TestMakeBeside(t *testing.T) {
-	at := place(t.TempDir())
+	at := mountPoint(t.TempDir())
 	put(t, at, map[string]string{
 		"cpu,cpuacct/cgroup.procs": "", "freezer/cgroup.procs": "", "systemd/cgroup.procs": "", "other/file": "",
 		"unified/cgroup.procs": "", "unified/cgroup.controllers": "\n",
@@ -76,7 +76,7 @@ func TestMakeBeside(t *testing.T) {
 	})
 	must(t, os.Symlink("cpu,cpuacct", filepath.Join(string(at), "cpu")))
 	g := Group{at, "orrery/karoo/10"}
-	must(t, g.Make())
+	must(t, g.Create())
 	for _, h := range []string{"cpu,cpuacct", "freezer", "systemd", "unified", "cpuset"} {
 		if info, err := os.Stat(filepath.Join(string(at), h, g.name)); err != nil || !info.IsDir() {
 			t.Errorf("not in %s: %v", h, err)
@@ -91,7 +91,7 @@ func TestMakeBeside(t *testing.T) {
 			t.Errorf("%s is %q", file, got)
 		}
 	}
-	v1, v2 := at.versions()
+	v1, v2 := at.hierarchiesByVersion()
 	if filepath.Base(v2) != "unified" || len(v1) != 4 || slices.Contains(v1, string(at)+"/cpu") {
 		t.Errorf("%v and %q", v1, v2)
 	}
@@ -101,8 +101,8 @@ func TestMakeBeside(t *testing.T) {
 // that the group can be frozen, and killed whether frozen or not.
 func TestStart(t *testing.T) {
 	need.Integration(t)
-	places := []place{mounted}
-	if beside := mounted + "/unified"; isV2(string(beside)) {
+	places := []mountPoint{hostMount}
+	if beside := hostMount + "/unified"; isV2(string(beside)) {
 		places = append(places, beside) // like a host with version 2 only
 	}
 	for _, at := range places {
@@ -116,9 +116,9 @@ func TestStart(t *testing.T) {
 			cmd := exec.Command("sh", "-c", "cat /proc/self/cgroup; sleep 60 & wait")
 			out, err := cmd.StdoutPipe()
 			must(t, err)
-			must(t, host.Apart(func() error { return g.Start(cmd) }))
+			must(t, host.OnLockedThread(func() error { return g.Start(cmd) }))
 			lines := bufio.NewScanner(out)
-			v1, v2 := at.versions()
+			v1, v2 := at.hierarchiesByVersion()
 			for range len(v1) + min(len(v2), 1) {
 				if lines.Scan(); !strings.HasSuffix(lines.Text(), ":/"+g.name) &&
 					(len(v1) > 0 || strings.HasPrefix(lines.Text(), "0:")) {
@@ -133,12 +133,12 @@ func TestStart(t *testing.T) {
 				t.Errorf("in it are %v", in)
 			}
 			must(t, g.SetFrozen(true))
-			must(t, g.AwaitFrost(t.Context(), true))
+			must(t, g.WaitFrozen(t.Context(), true))
 			if !g.Frozen() {
 				t.Error("it does not stand still")
 			}
 			must(t, g.SetFrozen(false))
-			must(t, g.AwaitFrost(t.Context(), false))
+			must(t, g.WaitFrozen(t.Context(), false))
 			must(t, g.SetFrozen(true))
 			ended := make(chan error)
 			go func() { ended <- cmd.Wait() }()
@@ -154,12 +154,12 @@ func TestStart(t *testing.T) {
 // TestLimit checks that limits of a new group are in force, and are removed again.
 func TestLimit(t *testing.T) {
 	need.Integration(t)
-	g := Of("it-cgroup", 2)
+	g := OfNode("it-cgroup", 2)
 	t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
-	must(t, g.Make())
+	must(t, g.Create())
 	for _, limits := range []site.Limits{{Cpus: 0.5, Memory: 64 << 20, Pids: 20, Pin: "0"}, {Memory: 128 << 20}, {}} {
-		must(t, g.Limit("a", limits))
-		if held, ok := g.Holds(limits); !ok {
+		must(t, g.SetLimits("a", limits))
+		if held, ok := g.InForce(limits); !ok {
 			t.Errorf("limits are %+v instead of %+v", held, limits)
 		}
 	}

@@ -29,12 +29,12 @@ type thread struct {
 	Since string `json:"since"` // start time in ticks, because the PID may be reused
 }
 
-// kernelThread is the flag of a kernel thread (PF_KTHREAD of linux/sched.h).
-const kernelThread = 0x00200000
+// kernelThreadFlag is the flag of a kernel thread (PF_KTHREAD of linux/sched.h).
+const kernelThreadFlag = 0x00200000
 
-// threadOf reports whether a process is a kernel thread, and returns its start time
+// kernelThreadStart reports whether a process is a kernel thread, and returns its start time
 // (proc_pid_stat(5)).
-func threadOf(in process.Table, pid int) (since string, ok bool) {
+func kernelThreadStart(in process.Table, pid int) (since string, ok bool) {
 	text, err := rawfile.ReadFile(in.File(pid, "stat"))
 	if err != nil {
 		return "", false
@@ -45,28 +45,28 @@ func threadOf(in process.Table, pid int) (since string, ok bool) {
 		return "", false
 	}
 	n, err := strconv.ParseUint(words[flags], 10, 64)
-	return words[began], err == nil && n&kernelThread != 0
+	return words[began], err == nil && n&kernelThreadFlag != 0
 }
 
-// bystanders returns the threads that must leave the group before it is frozen.
-func (f Frost) bystanders() (all []thread) {
+// kernelThreads returns the threads that must leave the group before it is frozen.
+func (f Freezer) kernelThreads() (all []thread) {
 	if f.Group.at.isV1("freezer") { // the freezer of version 1 ignores them
 		return nil
 	}
 	for _, pid := range f.Group.Processes() {
-		if since, ok := threadOf(f.table(), pid); ok {
+		if since, ok := kernelThreadStart(f.table(), pid); ok {
 			all = append(all, thread{pid, since})
 		}
 	}
 	return all
 }
 
-// expel moves threads to the root group, where no limits apply and nothing freezes. A thread that
+// moveOut moves threads to the root group, where no limits apply and nothing freezes. A thread that
 // has ended is not an error.
-func (f Frost) expel(all []thread) error { return f.move(all, string(f.Group.at)) }
+func (f Freezer) moveOut(all []thread) error { return f.move(all, string(f.Group.at)) }
 
-// readmit moves the threads in the mark back into the group.
-func (f Frost) readmit() error {
+// moveBack moves the threads in the mark back into the group.
+func (f Freezer) moveBack() error {
 	text, err := rawfile.ReadFile(f.Mark)
 	if errors.Is(err, fs.ErrNotExist) || len(text) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (f Frost) readmit() error {
 		return nil // a truncated mark was written before any thread was moved
 	}
 	all = slices.DeleteFunc(all, func(t thread) bool {
-		since, ok := threadOf(f.table(), t.PID)
+		since, ok := kernelThreadStart(f.table(), t.PID)
 		return !ok || since != t.Since
 	})
 	if err := f.move(all, f.Group.file("freezer", "")); !errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,7 @@ func (f Frost) readmit() error {
 	return nil // the group has gone, and the threads end with their processes
 }
 
-func (f Frost) move(all []thread, to string) error {
+func (f Freezer) move(all []thread, to string) error {
 	for _, t := range all {
 		err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(t.PID)), 0)
 		if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -99,7 +99,7 @@ func (f Frost) move(all []thread, to string) error {
 }
 
 // table returns the process table in which threads are looked up.
-func (f Frost) table() process.Table {
+func (f Freezer) table() process.Table {
 	if f.Processes == "" {
 		return process.Host
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A branch is a control group in one hierarchy.
-type branch struct{ root, name string }
+// A groupDir is a control group in one hierarchy.
+type groupDir struct{ root, name string }
 
 // walk visits the group and all groups below it, the deepest first. The function visit gets the
 // parent directory and the group's name in it. A group that disappears during the walk is not an
@@ -20,12 +20,12 @@ type branch struct{ root, name string }
 // The root user of a node can nest groups so deep that a path would be too long. A process could
 // not have all these directories open either. So walk opens each directory relative to the last
 // one, and has one open at a time.
-func (b branch) walk(ctx context.Context, visit func(above int, name string) error) error {
+func (b groupDir) walk(ctx context.Context, visit func(above int, name string) error) error {
 	w := &walker{visit: visit}
 	top, name := filepath.Split(filepath.Join(b.root, b.name))
 	var err error
-	if w.at, err = unix.Open(top, directory, 0); err != nil {
-		return ignoreGone(os.NewSyscallError("open", err))
+	if w.at, err = unix.Open(top, dirFlags, 0); err != nil {
+		return ignoreNotExist(os.NewSyscallError("open", err))
 	}
 	defer func() { unix.Close(w.at) }() //nolint:errcheck // nothing was written to it
 	return w.group(ctx, name)
@@ -36,7 +36,7 @@ type walker struct {
 	visit func(above int, name string) error
 }
 
-const directory = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // group visits one group, after the groups below it.
 func (w *walker) group(ctx context.Context, name string) error {
@@ -44,7 +44,7 @@ func (w *walker) group(ctx context.Context, name string) error {
 		return context.Cause(ctx)
 	}
 	if err := w.enter(name); err != nil {
-		return ignoreGone(err)
+		return ignoreNotExist(err)
 	}
 	below, err := groupsIn(w.at)
 	if err != nil {
@@ -58,11 +58,11 @@ func (w *walker) group(ctx context.Context, name string) error {
 	if err := w.enter(".."); err != nil {
 		return err
 	}
-	return ignoreGone(w.visit(w.at, name))
+	return ignoreNotExist(w.visit(w.at, name))
 }
 
 func (w *walker) enter(name string) error {
-	to, err := unix.Openat(w.at, name, directory, 0)
+	to, err := unix.Openat(w.at, name, dirFlags, 0)
 	if err != nil {
 		return os.NewSyscallError("openat", err)
 	}
@@ -73,9 +73,9 @@ func (w *walker) enter(name string) error {
 
 // groupsIn returns the names of the groups in a directory.
 func groupsIn(dir int) (all []string, err error) {
-	own, err := unix.Openat(dir, ".", directory, 0)
+	own, err := unix.Openat(dir, ".", dirFlags, 0)
 	if err != nil {
-		return nil, ignoreGone(os.NewSyscallError("openat", err))
+		return nil, ignoreNotExist(os.NewSyscallError("openat", err))
 	}
 	f := os.NewFile(uintptr(own), "control group")
 	defer f.Close()
@@ -85,11 +85,11 @@ func groupsIn(dir int) (all []string, err error) {
 			all = append(all, e.Name())
 		}
 	}
-	return all, ignoreGone(err)
+	return all, ignoreNotExist(err)
 }
 
-// ignoreGone drops errors that mean that a group, or its hierarchy, no longer exists.
-func ignoreGone(err error) error {
+// ignoreNotExist drops errors that mean that a group, or its hierarchy, no longer exists.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}

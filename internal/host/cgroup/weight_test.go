@@ -23,7 +23,7 @@ func TestWeight(t *testing.T) {
 		{"v2", map[string]string{"cgroup.controllers": "cpu\n", "cgroup.procs": ""}, "", "cpu.weight", 100, 10000},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			at := place(t.TempDir())
+			at := mountPoint(t.TempDir())
 			put(t, at, v.mount)
 			file := func(group string) string { return v.root + group + "/" + v.file }
 			nodes := func(site string, from, to int) {
@@ -43,14 +43,14 @@ func TestWeight(t *testing.T) {
 					t.Errorf("%s weighs %s, want %d", group, got, want)
 				}
 			}
-			at.weigh("karoo")
+			at.updateWeights("karoo")
 			weighs("orrery/karoo", 3*v.one)
 			weighs("orrery/meer", 0)
 			weighs("orrery", 4*v.one)
 			weighs("orrery/karoo/10", 0)
-			at.weigh("gone")
+			at.updateWeights("gone")
 			nodes("meer", 100, 500)
-			at.weigh("meer")
+			at.updateWeights("meer")
 			weighs("orrery/meer", v.max)
 			weighs("orrery", v.max)
 		})
@@ -64,25 +64,25 @@ func TestWeightFollows(t *testing.T) {
 	var all []Group
 	t.Cleanup(func() { Remove(all...); RemoveEmpty(site) })
 	u := weightV2
-	if mounted.isV1("cpu") {
+	if hostMount.isV1("cpu") {
 		u = sharesV1
 	}
 	follows := func(n int) {
 		t.Helper()
-		if got := read(t, place(mounted.hierarchy("cpu")), "orrery/"+site+"/"+u.file); got != fmt.Sprint(n*u.one) {
+		if got := read(t, mountPoint(hostMount.hierarchy("cpu")), "orrery/"+site+"/"+u.file); got != fmt.Sprint(n*u.one) {
 			t.Errorf("of %d nodes the site weighs %s", n, got)
 		}
 	}
 	for id := 1; id <= 3; id++ {
-		g := Of(site, id)
+		g := OfNode(site, id)
 		all = append(all, g)
-		must(t, g.Make())
+		must(t, g.Create())
 		follows(id)
 	}
 	Remove(all[0])
 	follows(2)
 	beside := InSite(site, "beside").Inner()
-	must(t, beside.Make())
+	must(t, beside.Create())
 	follows(2)
 	RemoveEmpty(site)
 	follows(2)

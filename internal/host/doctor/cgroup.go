@@ -21,11 +21,11 @@ type hierarchy struct {
 
 // cgroups returns the facts about limits for nodes (cgroups(7)).
 func (m machine) cgroups() Facts {
-	h := hierarchyOf(m)
+	h := readHierarchy(m)
 	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow()}
 }
 
-func hierarchyOf(m machine) hierarchy {
+func readHierarchy(m machine) hierarchy {
 	h := hierarchy{v1: map[string]string{}, v2: map[string]bool{}}
 	for line := range strings.Lines(m.read("proc/self/mountinfo")) {
 		mount, super, ok := strings.Cut(line, " - ")
@@ -57,13 +57,13 @@ func (h hierarchy) version() Fact {
 	}
 	switch {
 	case one && h.at != "":
-		return Fact{name, true, Needed, "hybrid (version 1, and version 2 in " + h.at + ")", ""}
+		return Fact{name, true, Required, "hybrid (version 1, and version 2 in " + h.at + ")", ""}
 	case one:
-		return Fact{name, true, Needed, "version 1", ""}
+		return Fact{name, true, Required, "version 1", ""}
 	case h.at != "":
-		return Fact{name, true, Needed, "version 2 in " + h.at, ""}
+		return Fact{name, true, Required, "version 2 in " + h.at, ""}
 	}
-	return Fact{name, false, Needed, "not mounted", "mount -t cgroup2 none /sys/fs/cgroup"}
+	return Fact{name, false, Required, "not mounted", "mount -t cgroup2 none /sys/fs/cgroup"}
 }
 
 func (h hierarchy) controllers() Fact {
@@ -80,7 +80,7 @@ func (h hierarchy) controllers() Fact {
 			lacks = append(lacks, name)
 		}
 	}
-	f := Fact{"cgroup controllers", len(lacks) == 0, Wanted, strings.Join(present, ", "), ""}
+	f := Fact{"cgroup controllers", len(lacks) == 0, Recommended, strings.Join(present, ", "), ""}
 	if !f.OK {
 		f.Value = strings.TrimPrefix(f.Value+"; not "+strings.Join(lacks, ", "), "; ")
 		f.Fix = "nodes cannot have the limits of these controllers"

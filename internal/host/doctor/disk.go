@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastFree is roughly the size of one base image and a few role layers, and of what their build
+// minFreeBytes is roughly the size of one base image and a few role layers, and of what their build
 // needs.
-const leastFree = 4 << 30
+const minFreeBytes = 4 << 30
 
 // disk checks whether the disk of the state directory has room for layers and nodes.
 func disk(state string) Facts {
@@ -21,12 +21,12 @@ func disk(state string) Facts {
 		err = unix.Statfs(dir, &fs)
 	}
 	if err != nil {
-		return Facts{{"disk", false, Needed, err.Error(), "make the directory " + state}}
+		return Facts{{"disk", false, Required, err.Error(), "make the directory " + state}}
 	}
 	free := int64(fs.Bavail) * fs.Bsize
-	room := Fact{"disk", free >= leastFree, Wanted, fmt.Sprintf("%s free for %s", gib(free), state), ""}
+	room := Fact{"disk", free >= minFreeBytes, Recommended, fmt.Sprintf("%s free for %s", formatGiB(free), state), ""}
 	if !room.OK {
-		room.Fix = fmt.Sprintf("make room for %s, or name another directory in ORRERY_STATE", gib(leastFree))
+		room.Fix = fmt.Sprintf("make room for %s, or name another directory in ORRERY_STATE", formatGiB(minFreeBytes))
 	}
 	return Facts{room, fileSystem(fs.Type, state)}
 }
@@ -41,7 +41,7 @@ func fileSystem(kind int64, dir string) Fact {
 		unix.TMPFS_MAGIC:      "tmpfs", // since Linux 6.3
 	}
 	if what, ok := good[kind]; ok {
-		return Fact{name, true, Wanted, what, ""}
+		return Fact{name, true, Recommended, what, ""}
 	}
 	bad := map[int64]string{
 		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse",
@@ -49,7 +49,7 @@ func fileSystem(kind int64, dir string) Fact {
 	}
 	fix := fmt.Sprintf("have %s, or the directory named in ORRERY_STATE, on ext4, xfs or btrfs", dir)
 	if what, ok := bad[kind]; ok {
-		return Fact{name, false, Needed, what + " cannot hold the private layers of nodes", fix}
+		return Fact{name, false, Required, what + " cannot hold the private layers of nodes", fix}
 	}
-	return Fact{name, false, Wanted, fmt.Sprintf("of an unknown kind (%#x)", kind), fix}
+	return Fact{name, false, Recommended, fmt.Sprintf("of an unknown kind (%#x)", kind), fix}
 }

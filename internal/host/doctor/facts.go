@@ -21,9 +21,9 @@ type Level string
 
 // The levels.
 const (
-	Needed Level = "needed" // without it, no node runs
-	Wanted Level = "wanted" // without it, something does not work, or not as well
-	Info   Level = "info"   // good to know
+	Required    Level = "needed" // without it, no node runs
+	Recommended Level = "wanted" // without it, something does not work, or not as well
+	Info        Level = "info"   // good to know
 )
 
 // A Fact is a property of a machine that matters to nodes.
@@ -38,8 +38,8 @@ type Fact struct {
 // Facts are the facts about a machine.
 type Facts []Fact
 
-// Lacking returns the facts of a level that are not OK.
-func (f Facts) Lacking(level Level) Facts {
+// Unmet returns the facts of a level that are not OK.
+func (f Facts) Unmet(level Level) Facts {
 	var some Facts
 	for _, fact := range f {
 		if !fact.OK && fact.Level == level {
@@ -49,15 +49,15 @@ func (f Facts) Lacking(level Level) Facts {
 	return some
 }
 
-// Look examines what this machine can do for nodes with the given state directory. What can be
+// Examine examines what this machine can do for nodes with the given state directory. What can be
 // tried is tried in namespaces of its own, which vanish with the trial. Look does not change the
 // machine.
-func Look(stateDir string) Facts {
+func Examine(stateDir string) Facts {
 	m := machine{root: "/"}
 	var all Facts
 	for _, look := range []func() Facts{
 		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, programs, m.network, m.limits,
-		func() Facts { return disk(stateDir) }, m.machines,
+		func() Facts { return disk(stateDir) }, m.virtualMachines,
 	} {
 		all = append(all, look()...)
 	}
@@ -91,8 +91,8 @@ func (m machine) field(path, key string) string {
 	return ""
 }
 
-// proven returns the fact for the result of a trial.
-func proven(name string, level Level, err error, fix string) Fact {
+// trialFact returns the fact for the result of a trial.
+func trialFact(name string, level Level, err error, fix string) Fact {
 	if err != nil {
 		return Fact{name, false, level, err.Error(), fix}
 	}

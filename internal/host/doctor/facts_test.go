@@ -42,7 +42,7 @@ func TestLookAtThisMachine(t *testing.T) {
 	links, err := os.ReadDir("/sys/class/net")
 	ok(t, err)
 	seen := map[string]bool{}
-	for _, f := range Look(t.TempDir()) {
+	for _, f := range Examine(t.TempDir()) {
 		if f.Name == "" || f.Value == "" || seen[f.Name] || !f.OK && f.Fix == "" || f.OK && f.Fix != "" {
 			t.Errorf("%+v", f)
 		}
@@ -249,10 +249,10 @@ func TestNeighbours(t *testing.T) {
 			"proc/net/stat/arp_cache":                    headings + four + " 000007e6 00000898\n" + four + " 000006f6 0000063b",
 			"proc/net/stat/ndisc_cache":                  headings + six + " 00000001 00000000",
 			"proc/sys/net/ipv4/neigh/default/gc_thresh3": "8192\n", "proc/sys/net/ipv6/neigh/default/gc_thresh3": "1024\n",
-		}).neighbours()
+		}).neighbourTables()
 	}
 	expectFact(t, of("0000010d", "00000034"), true, "269 of 8192 of IPv4, 52 of 1024 of IPv6")
 	expectFact(t, of("00001800", "00000034"), false, "6144 of 8192 of IPv4")
 	expectFact(t, of("00000001", "00000400"), false, "1024 of 1024 of IPv6")
-	expectFact(t, fakeMachine(t, nil).neighbours(), true, "does not count")
+	expectFact(t, fakeMachine(t, nil).neighbourTables(), true, "does not count")
 }

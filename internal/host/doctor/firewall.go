@@ -11,18 +11,18 @@ import (
 // firewall looks for chains that drop packets of nodes although Orrery's own rules accept them. A
 // packet must be accepted by every table that sees it.
 func (m machine) firewall() Facts {
-	closed, err := closedChains()
+	closed, err := droppingChains()
 	if err != nil { // another fact reports that nftables does not work
 		return nil
 	}
-	facts := Facts{closedFact(closed)}
+	facts := Facts{firewallFact(closed)}
 	if tables := strings.Fields(m.read("proc/net/ip_tables_names")); len(tables) > 0 {
 		facts = append(facts, Fact{"iptables-legacy", true, Info,
 			"tables " + strings.Join(tables, ", ") + ": what they drop, nodes miss", ""})
 	}
 	// With br_netfilter, a closed chain even separates the nodes of one network.
 	if m.read("proc/sys/net/bridge/bridge-nf-call-iptables") == "1" {
-		f := Fact{"br_netfilter", len(closed) == 0, Wanted,
+		f := Fact{"br_netfilter", len(closed) == 0, Recommended,
 			"firewalls also see what goes from node to node within a network", ""}
 		if !f.OK {
 			f.Fix = "sysctl -w net.bridge.bridge-nf-call-iptables=0, or let the bridges orb* through as above"
@@ -32,8 +32,8 @@ func (m machine) firewall() Facts {
 	return facts
 }
 
-// closedChains returns the chains of other programs that drop unknown packets.
-func closedChains() ([]*nftables.Chain, error) {
+// droppingChains returns the chains of other programs that drop unknown packets.
+func droppingChains() ([]*nftables.Chain, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, err
@@ -44,19 +44,19 @@ func closedChains() ([]*nftables.Chain, error) {
 	}
 	var closed []*nftables.Chain
 	for _, chain := range all {
-		if !closes(chain) {
+		if !dropsPackets(chain) {
 			continue
 		}
-		if known, err := knowsBridges(c, all, chain.Table); err == nil && !known {
+		if known, err := mentionsBridges(c, all, chain.Table); err == nil && !known {
 			closed = append(closed, chain)
 		}
 	}
 	return closed, nil
 }
 
-// knowsBridges reports whether a table has a rule about Orrery's bridges, whose names begin with
+// mentionsBridges reports whether a table has a rule about Orrery's bridges, whose names begin with
 // "orb".
-func knowsBridges(c *nftables.Conn, all []*nftables.Chain, t *nftables.Table) (bool, error) {
+func mentionsBridges(c *nftables.Conn, all []*nftables.Chain, t *nftables.Table) (bool, error) {
 	for _, chain := range all {
 		if chain.Table.Name != t.Name || chain.Table.Family != t.Family {
 			continue
@@ -76,7 +76,7 @@ func knowsBridges(c *nftables.Conn, all []*nftables.Chain, t *nftables.Table) (b
 	return false, nil
 }
 
-func closes(c *nftables.Chain) bool {
+func dropsPackets(c *nftables.Chain) bool {
 	if c.Hooknum == nil || c.Policy == nil || *c.Policy != nftables.ChainPolicyDrop {
 		return false
 	}
@@ -88,10 +88,10 @@ func closes(c *nftables.Chain) bool {
 	return *c.Hooknum == *nftables.ChainHookForward || *c.Hooknum == *nftables.ChainHookInput
 }
 
-func closedFact(closed []*nftables.Chain) Fact {
+func firewallFact(closed []*nftables.Chain) Fact {
 	const name = "firewall"
 	if len(closed) == 0 {
-		return Fact{name, true, Wanted, "no chain of others drops by policy", ""}
+		return Fact{name, true, Recommended, "no chain of others drops by policy", ""}
 	}
 	var chains, fixes []string
 	for _, c := range closed {
@@ -103,7 +103,7 @@ func closedFact(closed []*nftables.Chain) Fact {
 		}
 	}
 	return Fact{
-		name, false, Wanted, "drops by policy what it does not know: " + strings.Join(chains, ", "),
+		name, false, Recommended, "drops by policy what it does not know: " + strings.Join(chains, ", "),
 		"unless its rules let the bridges orb* through: " + strings.Join(fixes, "; "),
 	}
 }

@@ -21,20 +21,20 @@ func (m machine) release() Fact {
 	release := m.read("proc/sys/kernel/osrelease")
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || major < 5 || major == 5 && minor < 19 {
-		return Fact{"kernel", false, Needed, release + ", older than 5.19",
+		return Fact{"kernel", false, Required, release + ", older than 5.19",
 			"install a newer kernel (Debian 12 has 6.1; Debian 11: linux-image-amd64 from bullseye-backports)"}
 	}
-	return Fact{"kernel", true, Needed, release, ""}
+	return Fact{"kernel", true, Required, release, ""}
 }
 
 func overlay() Fact {
-	return proven("overlayfs", Needed, inNamespace(unix.CLONE_NEWNS|unix.CLONE_FS, tryOverlay),
+	return trialFact("overlayfs", Required, inNamespace(unix.CLONE_NEWNS|unix.CLONE_FS, tryOverlay),
 		"run orrery as root on a kernel with overlayfs: modprobe overlay")
 }
 
 // inNamespace calls try on a thread that is alone in new namespaces, which end with it.
 func inNamespace(flags int, try func() error) error {
-	return host.Apart(func() error {
+	return host.OnLockedThread(func() error {
 		if err := unix.Unshare(flags); err != nil {
 			return err
 		}
@@ -65,8 +65,8 @@ func tryOverlay() error {
 
 func (m machine) seccomp() Fact {
 	if actions := m.read("proc/sys/kernel/seccomp/actions_avail"); actions != "" {
-		return Fact{"seccomp", true, Wanted, actions, ""}
+		return Fact{"seccomp", true, Recommended, actions, ""}
 	}
-	return Fact{"seccomp", false, Wanted, "not in this kernel",
+	return Fact{"seccomp", false, Recommended, "not in this kernel",
 		"containers run without a filter of system calls; use a kernel with CONFIG_SECCOMP_FILTER"}
 }

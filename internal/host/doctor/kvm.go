@@ -9,23 +9,23 @@ import (
 	"orrery/internal/problem"
 )
 
-// machines returns the facts about virtual machines. Containers do not need them.
-func (m machine) machines() Facts {
-	return Facts{qemuFact(), virtiofsd(), guest(), m.kvm(qemu.TryKVM()), xen()}
+// virtualMachines returns the facts about virtual machines. Containers do not need them.
+func (m machine) virtualMachines() Facts {
+	return Facts{qemuFact(), virtiofsd(), guestProgram(), m.kvm(qemu.ProbeKVM()), xen()}
 }
 
 func qemuFact() Fact {
 	const name = "QEMU"
 	path, err := qemu.System()
 	if err != nil {
-		return lacking(name, err)
+		return missingFact(name, err)
 	}
 	version, err := qemu.Version(context.Background(), path)
 	if err == nil {
-		err = qemu.TooOld(version)
+		err = qemu.CheckVersion(version)
 	}
 	if err != nil {
-		return lacking(name, err)
+		return missingFact(name, err)
 	}
 	return Fact{name, true, Info, version, ""}
 }
@@ -34,25 +34,25 @@ func virtiofsd() Fact {
 	const name = "virtiofsd"
 	path, err := qemu.Virtiofsd()
 	if err != nil {
-		return lacking(name, err)
+		return missingFact(name, err)
 	}
 	version, err := qemu.Version(context.Background(), path)
 	if err != nil {
-		return lacking(name, err)
+		return missingFact(name, err)
 	}
 	return Fact{name, true, Info, version + " (" + path + ")", ""}
 }
 
-func guest() Fact {
+func guestProgram() Fact {
 	path, err := qemu.Guest()
 	if err != nil {
-		return lacking(qemu.GuestName, err)
+		return missingFact(qemu.GuestName, err)
 	}
 	return Fact{qemu.GuestName, true, Info, path, ""}
 }
 
-// lacking returns the fact about a missing requirement that only virtual machines have.
-func lacking(name string, err error) Fact {
+// missingFact returns the fact about a missing requirement that only virtual machines have.
+func missingFact(name string, err error) Fact {
 	f := Fact{name, false, Info, err.Error(), "install it, if nodes are to be virtual machines"}
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		f.Value, f.Fix = p.What+": no virtual machines", p.Cure

@@ -22,7 +22,7 @@ func TestKVM(t *testing.T) {
 // TestMachines checks that no fact about virtual machines is needed for containers.
 func TestMachines(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for _, f := range fakeMachine(t, nil).machines() {
+	for _, f := range fakeMachine(t, nil).virtualMachines() {
 		if f.Level != Info || !f.OK && f.Fix == "" {
 			t.Errorf("%+v", f)
 		}

@@ -17,26 +17,26 @@ func (m machine) limits() Facts {
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
 	}
-	return Facts{f, m.neighbours(), m.processIDs(), urgency()}
+	return Facts{f, m.neighbourTables(), m.processIDs(), realtimePriority()}
 }
 
-// neighbours checks how full the kernel's neighbour tables are. There is one table for all network
+// neighbourTables checks how full the kernel's neighbour tables are. There is one table for all network
 // namespaces. So a node that calls many addresses on its own interfaces fills it for the host and
 // for all nodes, and no rule can prevent that.
-func (m machine) neighbours() Fact {
+func (m machine) neighbourTables() Fact {
 	f := Fact{Name: "neighbours", OK: true, Level: Info}
 	var values []string
 	for _, of := range []struct{ family, cache, key string }{{"IPv4", "arp_cache", "ipv4"},
 		{"IPv6", "ndisc_cache", "ipv6"}} {
 		key := "net." + of.key + ".neigh.default.gc_thresh3"
-		entries, ok := entries(m.read("proc/net/stat/" + of.cache))
+		entries, ok := tableEntries(m.read("proc/net/stat/" + of.cache))
 		bound, err := strconv.Atoi(m.read("proc/sys/" + strings.ReplaceAll(key, ".", "/")))
 		if !ok || err != nil {
 			continue
 		}
 		values = append(values, fmt.Sprintf("%d of %d of %s", entries, bound, of.family))
 		if 4*entries >= 3*bound {
-			f.OK, f.Level = false, Wanted
+			f.OK, f.Level = false, Recommended
 			f.Fix = "when the table is full, neither the host nor any node finds those that it has not called lately: " +
 				"look for a node that calls many addresses (ip neigh), or raise " + key
 		}
@@ -47,9 +47,9 @@ func (m machine) neighbours() Fact {
 	return f
 }
 
-// entries returns how many entries a table of the kernel has: the first number of its statistics,
+// tableEntries returns how many entries a table of the kernel has: the first number of its statistics,
 // after the headings.
-func entries(statistics string) (int, bool) {
+func tableEntries(statistics string) (int, bool) {
 	_, row, _ := strings.Cut(statistics, "\n")
 	first, _, _ := strings.Cut(row, " ")
 	n, err := strconv.ParseUint(first, 16, 32)
@@ -72,11 +72,11 @@ func (m machine) processIDs() Fact {
 	return f
 }
 
-// urgency checks whether a switch can move the links of nodes at once when all processors are
+// realtimePriority checks whether a switch can move the links of nodes at once when all processors are
 // busy.
-func urgency() Fact {
+func realtimePriority() Fact {
 	const name = "real-time priority"
-	if why := host.Urgently(func() {}); why != nil {
+	if why := host.WithRealtimePriority(func() {}); why != nil {
 		return Fact{name, false, Info, why.Error(), "on a host whose processors are all busy a switch takes longer; " +
 			"with cgroup v1, give the control group that orrery runs in some of cpu.rt_runtime_us, or run it from another"}
 	}

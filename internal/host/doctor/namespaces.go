@@ -24,9 +24,9 @@ func (m machine) namespaces() Facts {
 func (m machine) userNamespaces() Fact {
 	const name = "user namespaces"
 	if most := m.read("proc/sys/user/max_user_namespaces"); most == "0" {
-		return Fact{name, false, Needed, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=65536"}
+		return Fact{name, false, Required, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=65536"}
 	}
-	return proven(name, Needed, tryUserNamespace(),
+	return trialFact(name, Required, tryUserNamespace(),
 		"run orrery as root, on the host itself or in a container that may make user namespaces")
 }
 
@@ -63,8 +63,8 @@ func (m machine) idRange() Fact {
 		}
 	}
 	if len(overlaps) > 0 {
-		return Fact{name, false, Wanted, strings.Join(overlaps, "; "),
+		return Fact{name, false, Recommended, strings.Join(overlaps, "; "),
 			fmt.Sprintf("give them ids below %d: nodes use those from there on", firstID)}
 	}
-	return Fact{name, true, Wanted, fmt.Sprintf("nobody else has ids from %d on", firstID), ""}
+	return Fact{name, true, Recommended, fmt.Sprintf("nobody else has ids from %d on", firstID), ""}
 }

@@ -12,18 +12,19 @@ import (
 // network checks whether this machine can have networks, and what prevents it.
 func (m machine) network() Facts {
 	facts := Facts{
-		proven("bridge", Needed, inNewNetwork(tryBridge), "run orrery as root on a kernel with bridges: modprobe bridge"),
-		proven("veth", Needed, inNewNetwork(tryVeth), "run orrery as root on a kernel with veth: modprobe veth"),
-		proven("nftables", Needed, inNewNetwork(tryTable),
+		trialFact("bridge", Required, inNewNetwork(tryBridge),
+			"run orrery as root on a kernel with bridges: modprobe bridge"),
+		trialFact("veth", Required, inNewNetwork(tryVeth), "run orrery as root on a kernel with veth: modprobe veth"),
+		trialFact("nftables", Required, inNewNetwork(tryTable),
 			"run orrery as root on a kernel with nf_tables: modprobe nf_tables nft_ct"),
-		proven("bounds", Needed, inNewNetwork(tryBound),
+		trialFact("bounds", Required, inNewNetwork(tryConnLimit),
 			"connections of nodes cannot be bounded: modprobe nft_connlimit nft_fib_inet"),
-		proven("port guards", Needed, inNewNetwork(tryGuard),
+		trialFact("port guards", Required, inNewNetwork(tryAntiSpoof),
 			"nodes could send as others: modprobe nf_tables_bridge; or write spoof = true for each network"),
-		proven("masquerading", Wanted, inNewNetwork(tryMasquerade),
+		trialFact("masquerading", Recommended, inNewNetwork(tryMasquerade),
 			"networks with nat do not work: modprobe nft_chain_nat nft_masq"),
-		proven("vxlan", Wanted, inNewNetwork(tryVXLAN), "networks over several hosts do not work: modprobe vxlan"),
-		proven("wireguard", Wanted, inNewNetwork(tryWireGuard),
+		trialFact("vxlan", Recommended, inNewNetwork(tryVXLAN), "networks over several hosts do not work: modprobe vxlan"),
+		trialFact("wireguard", Recommended, inNewNetwork(tryWireGuard),
 			"networks with encrypt do not work: modprobe wireguard (Debian's and Ubuntu's kernels have it)"),
 		m.forwarding(),
 	}
@@ -53,16 +54,16 @@ func tryTable() error {
 		&expr.Ct{Register: 1, Key: expr.CtKeySTATE}, &expr.Verdict{Kind: expr.VerdictAccept})
 }
 
-// tryBound creates a rule that counts connections, and one with a reverse path lookup.
-func tryBound() error {
+// tryConnLimit creates a rule that counts connections, and one with a reverse path lookup.
+func tryConnLimit() error {
 	return tryRule(nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
 		&expr.Connlimit{Count: 1, Flags: expr.NFT_CONNLIMIT_F_INV},
 		&expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
 		&expr.Verdict{Kind: expr.VerdictAccept})
 }
 
-// tryGuard creates a bridge rule that looks up the interface and the MAC address of a packet.
-func tryGuard() error {
+// tryAntiSpoof creates a bridge rule that looks up the interface and the MAC address of a packet.
+func tryAntiSpoof() error {
 	c, err := nftables.New()
 	if err != nil {
 		return err
@@ -109,6 +110,7 @@ func (m machine) forwarding() Fact {
 	case "0":
 		return Fact{name, true, Info, "off; turned on while a network with nat is up", ""}
 	default:
-		return Fact{name, false, Wanted, fmt.Sprintf("net.ipv4.ip_forward is %q", value), "networks with nat do not work"}
+		return Fact{name, false, Recommended, fmt.Sprintf("net.ipv4.ip_forward is %q", value),
+			"networks with nat do not work"}
 	}
 }

@@ -13,12 +13,12 @@ var tools = []struct {
 	level        Level
 	without      string // what does not work without it
 }{
-	{"lxc-start", "lxc", Needed, "no containers"},
-	{"mmdebstrap", "mmdebstrap", Wanted, "no images of a suite, only imported ones"},
-	{"apt-get", "apt", Wanted, "no images of a suite, only imported ones"},
-	{"tar", "tar", Wanted, "no imported images"},
-	{"zstd", "zstd", Wanted, "no imported images that zstd compressed"},
-	{"runuser", "util-linux", Wanted, "no commands as another user"},
+	{"lxc-start", "lxc", Required, "no containers"},
+	{"mmdebstrap", "mmdebstrap", Recommended, "no images of a suite, only imported ones"},
+	{"apt-get", "apt", Recommended, "no images of a suite, only imported ones"},
+	{"tar", "tar", Recommended, "no imported images"},
+	{"zstd", "zstd", Recommended, "no imported images that zstd compressed"},
+	{"runuser", "util-linux", Recommended, "no commands as another user"},
 	{"modprobe", "kmod", Info, "kernel modules are not loaded when they are needed"},
 	{"mount.nfs", "nfs-common", Info, "no volumes that are NFS exports"},
 	{"nft", "nftables", Info, "no listing of the rules of networks; Orrery itself does without"},
@@ -30,12 +30,12 @@ func (m machine) containers() Facts {
 	out, err := host.Program(context.Background(), "lxc-start", "--version").Output()
 	version := strings.TrimSpace(string(out))
 	if err != nil {
-		return Facts{{name, false, Needed, "not installed", "apt-get install lxc"}}
+		return Facts{{name, false, Required, "not installed", "apt-get install lxc"}}
 	}
 	if major, _, _ := strings.Cut(version, "."); len(major) == 1 && major < "4" {
-		return Facts{{name, false, Needed, version + ", older than 4.0", "install a newer one: Debian 12 has 5.0"}}
+		return Facts{{name, false, Required, version + ", older than 4.0", "install a newer one: Debian 12 has 5.0"}}
 	}
-	return append(Facts{{name, true, Needed, version, ""}}, m.confinement()...)
+	return append(Facts{{name, true, Required, version, ""}}, m.confinement()...)
 }
 
 // confinement checks whether LXC can load the profile of a container. If the kernel has AppArmor,
@@ -46,10 +46,10 @@ func (m machine) confinement() Facts {
 		return Facts{{name, true, Info, "not in this kernel, or off", ""}}
 	}
 	if _, err := exec.LookPath("apparmor_parser"); err != nil {
-		return Facts{{name, false, Needed, "on, and apparmor_parser is not installed: LXC starts no container",
+		return Facts{{name, false, Required, "on, and apparmor_parser is not installed: LXC starts no container",
 			"apt-get install apparmor"}}
 	}
-	return Facts{{name, true, Needed, "on", ""}}
+	return Facts{{name, true, Required, "on", ""}}
 }
 
 // programs checks which programs are installed.

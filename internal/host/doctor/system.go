@@ -15,9 +15,9 @@ func (m machine) system() Facts {
 
 func user() Fact {
 	if uid := os.Geteuid(); uid != 0 {
-		return Fact{"user", false, Needed, fmt.Sprintf("uid %d", uid), "run orrery as root"}
+		return Fact{"user", false, Required, fmt.Sprintf("uid %d", uid), "run orrery as root"}
 	}
-	return Fact{"user", true, Needed, "root", ""}
+	return Fact{"user", true, Required, "root", ""}
 }
 
 func processors() Fact {
@@ -25,11 +25,11 @@ func processors() Fact {
 }
 
 func (m machine) memory() Fact {
-	value := gib(host.TotalMemory())
+	value := formatGiB(host.TotalMemory())
 	var swap int64
 	fmt.Sscan(m.field("proc/meminfo", "SwapTotal"), &swap) //nolint:errcheck // without any, there is nothing to say
 	if swap > 0 {
-		value += ", " + gib(swap<<10) + " swap"
+		value += ", " + formatGiB(swap<<10) + " swap"
 	}
 	return Fact{"memory", true, Info, value, ""}
 }
@@ -63,10 +63,10 @@ func (m machine) processorHas(flag string) bool {
 func (m machine) initSystem() Fact {
 	name := m.read("proc/1/comm")
 	if name == "systemd" {
-		return Fact{"init system", true, Wanted, "systemd", ""}
+		return Fact{"init system", true, Recommended, "systemd", ""}
 	}
-	return Fact{"init system", false, Wanted, name + ", not systemd",
+	return Fact{"init system", false, Recommended, name + ", not systemd",
 		"nodes work all the same; after a reboot, have `orrery up` run by what starts your services"}
 }
 
-func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
+func formatGiB(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

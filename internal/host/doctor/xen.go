@@ -9,11 +9,11 @@ import (
 
 // xen checks whether nodes can be guests of Xen. Most hosts do not run on Xen and do not need it.
 func xen() Fact {
-	lack := xl.Lacks()
+	lack := xl.CheckRequirements()
 	if lack != nil {
 		return onXen("", lack)
 	}
-	info, err := xl.Tell(context.Background())
+	info, err := xl.ReadInfo(context.Background())
 	if err != nil {
 		return onXen("", err)
 	}
@@ -25,7 +25,7 @@ func onXen(version string, lack error) Fact {
 	if lack == nil {
 		return Fact{name, true, Info, version + ", and this host is its Dom0", ""}
 	}
-	f := lacking(name, lack)
+	f := missingFact(name, lack)
 	f.Value = strings.Replace(f.Value, "no virtual machines", "no guests of Xen", 1)
 	return f
 }

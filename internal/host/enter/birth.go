@@ -12,9 +12,9 @@ import (
 	"orrery/internal/host"
 )
 
-// A birth contains all that the child needs between fork and execve, in memory allocated before the
+// A childSpec contains all that the child needs between fork and execve, in memory allocated before the
 // fork.
-type birth struct {
+type childSpec struct {
 	streams  [3]uintptr // descriptors above 2, or equal to their index
 	terminal bool       // whether streams[0] is a terminal, which becomes that of the child's session
 	leaf     uintptr    // descriptor of the control group of version 2 in which the child begins, or none
@@ -31,16 +31,16 @@ type birth struct {
 	envv     []*byte
 }
 
-const none = ^uintptr(0)
+const noFD = ^uintptr(0)
 
-// newBirth returns a birth for a program that stays on the host. The files that it opens stay open
+// newChildSpec returns a birth for a program that stays on the host. The files that it opens stay open
 // until release is called.
-func newBirth(args, env, paths []string, streams host.Streams) (b *birth, release func(), err error) {
-	b = &birth{init: none, leaf: none, terminal: streams.Terminal, limits: host.Limits()}
+func newChildSpec(args, env, paths []string, streams host.Streams) (b *childSpec, release func(), err error) {
+	b = &childSpec{init: noFD, leaf: noFD, terminal: streams.Terminal, limits: host.Limits()}
 	var open []*os.File
 	release = func() { closeAll(open) }
 	for i, stream := range []*os.File{streams.In, streams.Out, streams.Err} {
-		if stream, err = above(stream, i); err != nil {
+		if stream, err = dupAboveStdio(stream, i); err != nil {
 			release()
 			return nil, nil, err
 		}
@@ -65,9 +65,9 @@ func newBirth(args, env, paths []string, streams host.Streams) (b *birth, releas
 	return b, release, nil
 }
 
-// above returns a copy of a stream at a descriptor above 2, so that no other stream overwrites it.
+// dupAboveStdio returns a copy of a stream at a descriptor above 2, so that no other stream overwrites it.
 // It returns nil if the stream already has the desired number. A nil stream becomes /dev/null.
-func above(stream *os.File, number int) (*os.File, error) {
+func dupAboveStdio(stream *os.File, number int) (*os.File, error) {
 	if stream == nil {
 		return os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	}
@@ -82,8 +82,8 @@ func above(stream *os.File, number int) (*os.File, error) {
 	return os.NewFile(uintptr(fresh), stream.Name()), nil
 }
 
-// enters makes the child enter control groups.
-func (b *birth) enters(d doors) {
+// setEntryFiles makes the child enter control groups.
+func (b *childSpec) setEntryFiles(d entryFiles) {
 	for _, f := range d.tasks {
 		b.tasks = append(b.tasks, f.Fd())
 	}
@@ -92,15 +92,15 @@ func (b *birth) enters(d doors) {
 	}
 }
 
-// deliver starts the child from the calling thread, and returns when it has become its program.
-func (b *birth) deliver(ctx context.Context) (*Process, error) {
+// start starts the child from the calling thread, and returns when it has become its program.
+func (b *childSpec) start(ctx context.Context) (*Process, error) {
 	outcome, report, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer outcome.Close()
 	b.report = report.Fd()
-	b.keep()
+	b.collectFDs()
 	child, errno := forkChild(b)
 	runtime.KeepAlive(b)
 	report.Close()
@@ -112,13 +112,13 @@ func (b *birth) deliver(ctx context.Context) (*Process, error) {
 		return nil, err
 	}
 	u := &Process{ctx: ctx, process: process, ended: make(chan error, 1)}
-	return u, u.begin(outcome)
+	return u, u.waitStarted(outcome)
 }
 
-// keep determines the descriptors that the child must keep.
-func (b *birth) keep() {
+// collectFDs determines the descriptors that the child must keep.
+func (b *childSpec) collectFDs() {
 	b.kept = append(slices.Clone(b.tasks), b.report)
-	if b.init != none {
+	if b.init != noFD {
 		b.kept = append(b.kept, b.init)
 	}
 	slices.Sort(b.kept)

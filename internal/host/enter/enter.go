@@ -51,28 +51,28 @@ func (c Container) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.TTY {
 		cmd.Pseudo = c.openTerminal
 	}
-	return host.RunOn(ctx, c.Name, cmd.Args, cmd, func(streams host.Streams) (host.Underway, error) {
+	return host.RunOn(ctx, c.Name, cmd.Args, cmd, func(streams host.Streams) (host.Process, error) {
 		return c.start(ctx, cmd, streams)
 	})
 }
 
 // start starts a command on the given streams.
-func (c Container) start(ctx context.Context, cmd host.Command, streams host.Streams) (host.Underway, error) {
-	holding := c.hold()
+func (c Container) start(ctx context.Context, cmd host.Command, streams host.Streams) (host.Process, error) {
+	holding := c.openInitAsync()
 	var command *Process
-	err := host.Apart(func() (err error) {
+	err := host.OnLockedThread(func() (err error) {
 		command, err = c.enter(ctx, holding, cmd, streams)
 		return err
 	})
 	var noProgram execError
 	if errors.As(err, &noProgram) {
-		return refuse(cmd.Args[0], noProgram.errno, streams.Err), nil
+		return reportNotRun(cmd.Args[0], noProgram.errno, streams.Err), nil
 	}
 	return command, err
 }
 
-// hold starts to hold the container's first process. The returned function waits for the result.
-func (c Container) hold() func() (*Init, error) {
+// openInitAsync starts to hold the container's first process. The returned function waits for the result.
+func (c Container) openInitAsync() func() (*Init, error) {
 	type held struct {
 		init *Init
 		err  error
@@ -92,8 +92,8 @@ func (c Container) hold() func() (*Init, error) {
 // it can while hold still runs.
 func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd host.Command,
 	streams host.Streams) (*Process, error) {
-	left := host.LeaveCaller()
-	in := c.open()
+	left := host.DetachFromCaller()
+	in := c.openEntryFiles()
 	defer in.close()
 	init, err := holding()
 	if err != nil {
@@ -108,10 +108,10 @@ func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd
 		return nil, err
 	}
 	defer release()
-	if err := c.takeOn(init); err != nil {
+	if err := c.setThreadAttributes(init); err != nil {
 		return nil, err
 	}
-	return b.deliver(ctx)
+	return b.start(ctx)
 }
 
 // An exitStatus is the error of a command that did not succeed.
@@ -128,8 +128,8 @@ type notRun exitStatus
 func (n notRun) Wait() error { return exitStatus(n) }
 func (n notRun) Kill() error { return nil }
 
-// refuse prints to the command's standard error, as a shell does, why its program cannot be run.
-func refuse(program string, err error, on *os.File) notRun {
+// reportNotRun prints to the command's standard error, as a shell does, why its program cannot be run.
+func reportNotRun(program string, err error, on *os.File) notRun {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		fmt.Fprintf(on, "%s: command not found\n", program)
 		return 127
@@ -140,47 +140,48 @@ func refuse(program string, err error, on *os.File) notRun {
 
 // prepare prepares all that the child needs. The files that it opens stay open until release is
 // called.
-func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.Streams) (b *birth, release func(),
+func (c Container) prepare(init *Init, in entryFiles, cmd host.Command, streams host.Streams) (b *childSpec,
+	release func(),
 	err error) {
-	env := environment(slices.Concat(c.Env, cmd.Env))
+	env := dedupEnv(slices.Concat(c.Env, cmd.Env))
 	if !cmd.TTY { // a command on a terminal ends with the terminal
-		env = append([]string{Mark(os.Getpid())}, env...)
+		env = append([]string{CallerEnv(os.Getpid())}, env...)
 	}
-	b, release, err = newBirth(cmd.Args, env, search(cmd.Args[0], env), streams)
+	b, release, err = newChildSpec(cmd.Args, env, searchPath(cmd.Args[0], env), streams)
 	if err != nil {
 		return nil, nil, err
 	}
 	b.init, b.user = uintptr(init.fd), c.Root != 0
-	b.enters(in)
-	if b.dropped, err = init.dropped(); err != nil {
+	b.setEntryFiles(in)
+	if b.dropped, err = init.droppedCapabilities(); err != nil {
 		release()
 		return nil, nil, err
 	}
 	return b, release, nil
 }
 
-// doors are the files by which a process enters the control groups of a container
+// entryFiles are the files by which a process enters the control groups of a container
 // (cgroup.Group.Doors). They are open until close is called.
-type doors struct {
+type entryFiles struct {
 	tasks []*os.File
 	leaf  *os.File
 	err   error
 }
 
-func (c Container) open() (d doors) {
-	d.tasks, d.leaf, d.err = c.Group.Doors()
+func (c Container) openEntryFiles() (d entryFiles) {
+	d.tasks, d.leaf, d.err = c.Group.OpenEntryFiles()
 	return d
 }
 
-func (d doors) close() {
+func (d entryFiles) close() {
 	closeAll(d.tasks)
 	if d.leaf != nil {
 		d.leaf.Close()
 	}
 }
 
-// environment removes duplicate variables. Of two with one name, the last one counts.
-func environment(pairs []string) []string {
+// dedupEnv removes duplicate variables. Of two with one name, the last one counts.
+func dedupEnv(pairs []string) []string {
 	var all []string
 	seen := map[string]bool{}
 	for _, pair := range slices.Backward(pairs) {
@@ -194,8 +195,8 @@ func environment(pairs []string) []string {
 	return all
 }
 
-// search returns the paths where a program may be.
-func search(name string, env []string) []string {
+// searchPath returns the paths where a program may be.
+func searchPath(name string, env []string) []string {
 	if strings.Contains(name, "/") {
 		return []string{name}
 	}
@@ -212,8 +213,8 @@ func search(name string, env []string) []string {
 	return all
 }
 
-// takeOn sets the attributes of the calling thread that the child inherits.
-func (c Container) takeOn(init *Init) error {
+// setThreadAttributes sets the attributes of the calling thread that the child inherits.
+func (c Container) setThreadAttributes(init *Init) error {
 	root, err := unix.Open(init.file("root"), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: init.file("root"), Err: err}
@@ -233,8 +234,8 @@ func (c Container) takeOn(init *Init) error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
-	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
-	if err := unix.Setns(init.fd, spaces); err != nil {
+	const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+	if err := unix.Setns(init.fd, namespaceFlags); err != nil {
 		return os.NewSyscallError("setns", err)
 	}
 	if err := unix.Fchdir(root); err != nil {

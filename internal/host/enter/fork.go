@@ -58,9 +58,9 @@ var zero = [1]byte{'0'}
 //go:noinline
 //go:norace
 //go:nosplit
-func forkChild(b *birth) (pid int, err syscall.Errno) {
+func forkChild(b *childSpec) (pid int, err syscall.Errno) {
 	args := cloneArgs{exitSignal: uint64(unix.SIGCHLD)}
-	if b.leaf != none {
+	if b.leaf != noFD {
 		args.flags, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(b.leaf)
 	}
 	fork.Before()
@@ -84,7 +84,7 @@ func forkChild(b *birth) (pid int, err syscall.Errno) {
 //go:noinline
 //go:norace
 //go:nosplit
-func inChild(b *birth) (step uint64, e syscall.Errno) {
+func inChild(b *childSpec) (step uint64, e syscall.Errno) {
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
 		return stepSession, e
 	}
@@ -129,7 +129,7 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 			return stepTerminal, e
 		}
 	}
-	if b.init != none {
+	if b.init != noFD {
 		if step, e = enterContainer(b); e != 0 {
 			return step, e
 		}
@@ -157,7 +157,7 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 //go:noinline
 //go:norace
 //go:nosplit
-func enterContainer(b *birth) (step uint64, e syscall.Errno) {
+func enterContainer(b *childSpec) (step uint64, e syscall.Errno) {
 	// The thread must not do this before the fork: a child can begin only in a group of version 2
 	// that the thread's namespace shows.
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETNS, b.init, unix.CLONE_NEWCGROUP, 0); e != 0 {

@@ -48,7 +48,7 @@ func TestHold(t *testing.T) {
 	need.Integration(t)
 	whole := []string{"--mount", "--net", "--uts", "--ipc"}
 	pid, monitor := contained(t, whole...)
-	i, err := Hold(pid, monitor, all)
+	i, err := OpenInit(pid, monitor, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestHold(t *testing.T) {
 		"one that is not there":            {1 << 22, monitor, all},
 		"a process of the host, such as 1": {1, 0, all},
 	} {
-		if i, err := Hold(c.pid, c.monitor, c.ids); !errors.Is(err, ErrNotReady) {
+		if i, err := OpenInit(c.pid, c.monitor, c.ids); !errors.Is(err, ErrNotReady) {
 			t.Errorf("%s: %v", name, err)
 			if err == nil {
 				i.Close()
@@ -82,7 +82,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("OF_THE_CALLER", "secret")
 	pid, monitor := contained(t, "--mount", "--net", "--uts", "--ipc", "--mount-proc")
 	c := Container{
-		Name: "box", Hold: func() (*Init, error) { return Hold(pid, monitor, all) },
+		Name: "box", Hold: func() (*Init, error) { return OpenInit(pid, monitor, all) },
 		Group: cgroup.Named("orrery-no-such-group"), Env: []string{"PATH=" + host.Path, "A=default"},
 	}
 	var out bytes.Buffer

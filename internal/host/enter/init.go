@@ -24,11 +24,11 @@ type Init struct {
 // the init by execve(2), after it has its namespaces and its root directory.
 var ErrNotReady = errors.New("it is not the init of a container")
 
-// Hold holds the init of a container by its PID, and verifies it. Monitor is the process that
+// OpenInit holds the init of a container by its PID, and verifies it. Monitor is the process that
 // started the init, which the caller knows to be root's. UidMap is the line of its user namespace
 // in /proc/PID/uid_map, with single spaces. Only root of this host can give these properties to a
 // process.
-func Hold(pid, monitor int, uidMap string) (*Init, error) {
+func OpenInit(pid, monitor int, uidMap string) (*Init, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotReady, os.NewSyscallError("pidfd_open", err))
@@ -111,9 +111,9 @@ func (i *Init) readStatus() (map[string]string, error) {
 	return all, nil
 }
 
-// dropped returns the capabilities that the container lacks, because LXC dropped them from its
+// droppedCapabilities returns the capabilities that the container lacks, because LXC dropped them from its
 // init.
-func (i *Init) dropped() ([]uintptr, error) {
+func (i *Init) droppedCapabilities() ([]uintptr, error) {
 	bounding, err := strconv.ParseUint(i.status["CapBnd"], 16, 64)
 	if err != nil {
 		return nil, err

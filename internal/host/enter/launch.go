@@ -18,21 +18,21 @@ type Launcher struct {
 
 // Launch starts the program from the calling thread. That thread already has what the container
 // will inherit (a mount namespace, a seccomp filter, a network namespace), and ends with its work
-// (host.Apart). When ctx ends, the program is killed.
+// (host.OnLockedThread). When ctx ends, the program is killed.
 func (l Launcher) Launch(ctx context.Context, streams host.Streams) (*Process, error) {
 	path, err := exec.LookPath(l.Args[0])
 	if err != nil {
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", l.Args[0]).
 			Try("apt-get install lxc; orrery doctor tells what else is missing")
 	}
-	b, release, err := newBirth(l.Args, []string{"PATH=" + host.Path, "LANG=C.UTF-8"}, []string{path}, streams)
+	b, release, err := newChildSpec(l.Args, []string{"PATH=" + host.Path, "LANG=C.UTF-8"}, []string{path}, streams)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	b.dies = l.Dies
-	if err := host.LeaveCaller(); err != nil {
+	if err := host.DetachFromCaller(); err != nil {
 		return nil, err
 	}
-	return b.deliver(ctx)
+	return b.start(ctx)
 }

@@ -13,12 +13,12 @@ import (
 	"orrery/internal/host/process"
 )
 
-// mark is the name of the variable that holds the process that waits for a command.
-const mark = "ORRERY_CALLER="
+// callerVariable is the name of the variable that holds the process that waits for a command.
+const callerVariable = "ORRERY_CALLER="
 
-// Mark returns the variable that holds the process that waits for a command. It must be the first
+// CallerEnv returns the variable that holds the process that waits for a command. It must be the first
 // in the command's environment.
-func Mark(caller int) string { return mark + strconv.Itoa(caller) }
+func CallerEnv(caller int) string { return callerVariable + strconv.Itoa(caller) }
 
 // KillOrphans kills the commands in a control group whose caller has ended, with all processes of
 // their sessions. It returns the number of these commands.
@@ -57,13 +57,13 @@ func callerOf(table process.Table, pid int) (caller int, ok bool) {
 		return 0, false
 	}
 	defer f.Close()
-	const maxMarkBytes = 64
-	text, err := io.ReadAll(io.LimitReader(f, maxMarkBytes))
+	const maxCallerEnvBytes = 64
+	text, err := io.ReadAll(io.LimitReader(f, maxCallerEnvBytes))
 	if err != nil {
 		return 0, false
 	}
 	first, _, _ := strings.Cut(string(text), "\x00")
-	number, ok := strings.CutPrefix(first, mark)
+	number, ok := strings.CutPrefix(first, callerVariable)
 	if !ok {
 		return 0, false
 	}

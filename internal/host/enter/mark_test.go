@@ -18,15 +18,15 @@ func TestIsOrphan(t *testing.T) {
 		environ         string
 		want            bool
 	}{
-		"waited for":               {99, 7, Mark(99) + "\x00PATH=/bin\x00", false},
-		"caller has ended":         {1, 7, Mark(99) + "\x00PATH=/bin\x00", true},
-		"only variable":            {1, 7, Mark(99), true},
-		"started in the container": {8, 7, Mark(99) + "\x00", false},
-		"in a session of another":  {1, 6, Mark(99) + "\x00", false},
+		"waited for":               {99, 7, CallerEnv(99) + "\x00PATH=/bin\x00", false},
+		"caller has ended":         {1, 7, CallerEnv(99) + "\x00PATH=/bin\x00", true},
+		"only variable":            {1, 7, CallerEnv(99), true},
+		"started in the container": {8, 7, CallerEnv(99) + "\x00", false},
+		"in a session of another":  {1, 6, CallerEnv(99) + "\x00", false},
 		"without a mark":           {1, 7, "PATH=/bin\x00", false},
-		"with a later mark":        {1, 7, "A=b\x00" + Mark(99), false},
-		"with a long mark":         {1, 7, Mark(99) + fmt.Sprintf("%0100d", 1), false},
-		"with no number":           {1, 7, mark + "x\x00", false},
+		"with a later mark":        {1, 7, "A=b\x00" + CallerEnv(99), false},
+		"with a long mark":         {1, 7, CallerEnv(99) + fmt.Sprintf("%0100d", 1), false},
+		"with no number":           {1, 7, callerVariable + "x\x00", false},
 	} {
 		table := process.Table(t.TempDir())
 		if err := os.MkdirAll(filepath.Dir(table.File(7, "stat")), 0o755); err != nil {

@@ -19,7 +19,7 @@ type Process struct {
 	ended   chan error
 }
 
-var _ host.Underway = (*Process)(nil)
+var _ host.Process = (*Process)(nil)
 
 // PID returns the process id.
 func (p *Process) PID() int { return p.process.Pid }
@@ -30,12 +30,12 @@ func (p *Process) Reaped() bool {
 	return errors.Is(p.process.Signal(unix.Signal(0)), os.ErrProcessDone)
 }
 
-// begin waits until the child has become the command.
-func (p *Process) begin(outcome *os.File) error {
+// waitStarted waits until the child has become the command.
+func (p *Process) waitStarted(outcome *os.File) error {
 	go func() {
 		state, err := p.process.Wait()
 		if err == nil {
-			err = ending(state)
+			err = exitError(state)
 		}
 		p.ended <- err
 	}()
@@ -49,18 +49,18 @@ func (p *Process) begin(outcome *os.File) error {
 	return err
 }
 
-// ending returns nil if a command succeeded, or its exit status. If it was killed by a signal, the
+// exitError returns nil if a command succeeded, or its exit status. If it was killed by a signal, the
 // status is that of a shell.
-func ending(state *os.ProcessState) error {
+func exitError(state *os.ProcessState) error {
 	if state.Success() {
 		return nil
 	}
 	return exitStatus(process.ShellStatus(state))
 }
 
-// partingTimeout limits how long a killed command may take to end. A command that the container has
+// killTimeout limits how long a killed command may take to end. A command that the container has
 // frozen ends when it is thawed.
-const partingTimeout = time.Second
+const killTimeout = time.Second
 
 // Wait waits until the command has ended, and kills it when its context ends.
 func (p *Process) Wait() error {
@@ -73,7 +73,7 @@ func (p *Process) Wait() error {
 	select {
 	case err := <-p.ended:
 		return err
-	case <-time.After(partingTimeout):
+	case <-time.After(killTimeout):
 		return context.Cause(p.ctx)
 	}
 }

@@ -93,7 +93,7 @@ const maxCommandBytes = 120
 
 // process returns what is known of a process, which may have ended.
 func (t table) process(pid int) Process {
-	p := Process{Pid: pid, Who: t.caller(pid), Began: t.began(pid)}
+	p := Process{Pid: pid, Who: t.caller(pid), Began: t.startTime(pid)}
 	text, err := os.ReadFile(t.file(pid, "cmdline"))
 	if err != nil || len(text) == 0 {
 		return p
@@ -132,8 +132,8 @@ func (t table) caller(pid int) string {
 // ticksPerSecond is the unit of times in /proc/PID/stat (USER_HZ).
 const ticksPerSecond = 100
 
-// began returns when a process started.
-func (t table) began(pid int) time.Time {
+// startTime returns when a process started.
+func (t table) startTime(pid int) time.Time {
 	fields := process.Table(t).Stat(pid)
 	uptime, err := os.ReadFile(filepath.Join(string(t), "uptime"))
 	if err != nil || len(fields) < 20 {
@@ -149,8 +149,8 @@ func (t table) began(pid int) time.Time {
 	return time.Now().Add(-max(age, 0))
 }
 
-// Words returns the names of processes for a message.
-func Words(all []Process) string {
+// Describe returns the names of processes for a message.
+func Describe(all []Process) string {
 	if len(all) == 0 {
 		return "a process that cannot be seen from here"
 	}

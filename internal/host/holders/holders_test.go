@@ -57,7 +57,7 @@ func TestOf(t *testing.T) {
 	if len(all) != 1 || all[0].Pid != holder.Process.Pid || time.Since(all[0].Began) > 30*time.Second {
 		t.Fatalf("holders are %+v, not process %d", all, holder.Process.Pid)
 	}
-	if words := Words(all); !strings.HasPrefix(words, `ada runs "holders.test switch --release 7`) ||
+	if words := Describe(all); !strings.HasPrefix(words, `ada runs "holders.test switch --release 7`) ||
 		strings.ContainsAny(words, "\n\x1b") ||
 		!strings.Contains(words, fmt.Sprintf("(process %d) since ", holder.Process.Pid)) {
 		t.Errorf("it is told as %q", words)
@@ -89,13 +89,13 @@ func TestLockers(t *testing.T) {
 	if got := fmt.Sprint(at.lockers(st)); got != "[16]" {
 		t.Errorf("with another device number, holders are %s", got)
 	}
-	if words := Words([]Process{at.process(16)}); words != "a program that process 16, which has ended, has started" {
+	if words := Describe([]Process{at.process(16)}); words != "a program that process 16, which has ended, has started" {
 		t.Errorf("one that has ended is told as %q", words)
 	}
-	if words := Words(nil); !strings.Contains(words, "cannot be seen") {
+	if words := Describe(nil); !strings.Contains(words, "cannot be seen") {
 		t.Errorf("nobody is told as %q", words)
 	}
-	if words := Words(make([]Process, 5)); !strings.HasSuffix(words, ", 2 more") {
+	if words := Describe(make([]Process, 5)); !strings.HasSuffix(words, ", 2 more") {
 		t.Errorf("many are told as %q", words)
 	}
 }

@@ -27,7 +27,7 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, problem.New(problem.Failed, "%s is not reached", address).At(c.door.Place).Because(err)
 	}
-	near, err := deadlined(far)
+	near, err := withDeadlines(far)
 	if err != nil {
 		return nil, errors.Join(err, far.Close())
 	}
@@ -46,7 +46,7 @@ func (c *conn) Close() error {
 	return c.UnixConn.Close()
 }
 
-func deadlined(far net.Conn) (net.Conn, error) {
+func withDeadlines(far net.Conn) (net.Conn, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)

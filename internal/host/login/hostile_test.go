@@ -16,11 +16,11 @@ import (
 )
 
 // far is a machine with a fake SSH server that handles each session in the same way.
-func far(t *testing.T, login string, do func(ch ssh.Channel, requests <-chan *ssh.Request)) Door {
+func far(t *testing.T, login string, do func(ch ssh.Channel, requests <-chan *ssh.Request)) Server {
 	t.Helper()
 	dir := t.TempDir()
 	hers := key(t, filepath.Join(dir, "host"))
-	d := Door{Place: "db", User: login, Key: key(t, filepath.Join(dir, "mine")), Host: hers.PublicKey()}
+	d := Server{Place: "db", User: login, Key: key(t, filepath.Join(dir, "mine")), Host: hers.PublicKey()}
 	d.Dial = func(context.Context) (net.Conn, error) {
 		near, file, err := pair()
 		if err != nil {

@@ -15,10 +15,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// MakeKey generates a key pair, stores the private key in a directory that only root may enter, and
+// GenerateKey generates a key pair, stores the private key in a directory that only root may enter, and
 // returns it. It returns only after the key is on disk, because others identify its holder by it from
 // then on.
-func MakeKey(path, comment string) ([]byte, error) {
+func GenerateKey(path, comment string) ([]byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
@@ -34,12 +34,12 @@ func MakeKey(path, comment string) ([]byte, error) {
 	return text, host.WriteFile(host.File{Path: path, Content: text, Mode: 0o600})
 }
 
-// KeyAt returns the key in a file, and its text. It creates the key if the file is missing or
+// LoadOrCreateKey returns the key in a file, and its text. It creates the key if the file is missing or
 // empty.
-func KeyAt(path, comment string) (ssh.Signer, []byte, error) {
+func LoadOrCreateKey(path, comment string) (ssh.Signer, []byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
-		text, err = MakeKey(path, comment)
+		text, err = GenerateKey(path, comment)
 	}
 	if err != nil {
 		return nil, nil, err

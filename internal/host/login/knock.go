@@ -9,15 +9,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// knocking limits one attempt to log in. Data that was sent before the machine listened is lost, so
+// attemptTimeout limits one attempt to log in. Data that was sent before the machine listened is lost, so
 // an attempt may never get an answer.
-const knocking = 20 * time.Second
+const attemptTimeout = 20 * time.Second
 
-// Knock logs in to a machine as soon as it accepts the login.
-func (d Door) Knock(ctx context.Context) (*Client, error) {
+// ConnectWhenReady logs in to a machine as soon as it accepts the login.
+func (d Server) ConnectWhenReady(ctx context.Context) (*Client, error) {
 	for {
-		c, err := d.once(ctx)
-		var not *NotYet
+		c, err := d.connectOnce(ctx)
+		var not *NotReadyError
 		var p *problem.Problem
 		switch {
 		case err == nil:
@@ -25,14 +25,14 @@ func (d Door) Knock(ctx context.Context) (*Client, error) {
 		case errors.As(err, &p) && !errors.As(err, &not):
 			return nil, err
 		}
-		if host.Pause(ctx, time.Second) != nil {
+		if host.Sleep(ctx, time.Second) != nil {
 			return nil, err
 		}
 	}
 }
 
-func (d Door) once(ctx context.Context) (*Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, knocking)
+func (d Server) connectOnce(ctx context.Context) (*Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	return d.Enter(ctx)
+	return d.Connect(ctx)
 }

@@ -20,13 +20,13 @@ func TestKnock(t *testing.T) {
 		}
 		return dial(ctx)
 	}
-	c, err := d.Knock(t.Context())
+	c, err := d.ConnectWhenReady(t.Context())
 	must(t, err)
 	must(t, c.Close())
 	d.Host = key(t, filepath.Join(t.TempDir(), "another")).PublicKey()
 	before := tried
 	var p *problem.Problem
-	if _, err := d.Knock(t.Context()); !errors.As(err, &p) || tried != before+1 {
+	if _, err := d.ConnectWhenReady(t.Context()); !errors.As(err, &p) || tried != before+1 {
 		t.Errorf("after %d attempts: %v", tried-before, err)
 	}
 }
@@ -34,9 +34,9 @@ func TestKnock(t *testing.T) {
 // TestKeyAt checks that a key is created once.
 func TestKeyAt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys/key")
-	one, text, err := KeyAt(path, "test")
+	one, text, err := LoadOrCreateKey(path, "test")
 	must(t, err)
-	other, again, err := KeyAt(path, "test")
+	other, again, err := LoadOrCreateKey(path, "test")
 	must(t, err)
 	if string(text) != string(again) || string(one.PublicKey().Marshal()) != string(other.PublicKey().Marshal()) {
 		t.Error("it was made anew")

@@ -21,8 +21,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Door describes how to log in to a machine.
-type Door struct {
+// A Server describes how to log in to a machine.
+type Server struct {
 	Place string // the machine's name in messages
 	Dial  func(ctx context.Context) (net.Conn, error)
 	User  string        // the login user; a user other than root becomes root by sudo
@@ -36,7 +36,7 @@ const maxSessions = 8
 
 // A Client is a connection to a machine, for any number of calls.
 type Client struct {
-	door Door
+	door Server
 	conn ssh.Conn
 	ssh  *ssh.Client
 	turn chan struct{}
@@ -47,12 +47,12 @@ type Client struct {
 
 var _ host.Runner = (*Client)(nil)
 
-// errOther is the error for a machine with another host key.
-var errOther = errors.New("its SSH host key is not the one that it was given")
+// errWrongHostKey is the error for a machine with another host key.
+var errWrongHostKey = errors.New("its SSH host key is not the one that it was given")
 
-// Enter connects to a machine. If there is no answer, or not one of an SSH server, it returns the
+// Connect connects to a machine. If there is no answer, or not one of an SSH server, it returns the
 // error of the network and not a problem. In this case the machine may still be booting.
-func (d Door) Enter(ctx context.Context) (*Client, error) {
+func (d Server) Connect(ctx context.Context) (*Client, error) {
 	raw, err := d.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 		HostKeyAlgorithms: []string{d.Host.Type()},
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			if other = !bytes.Equal(key.Marshal(), d.Host.Marshal()); other {
-				return errOther
+				return errWrongHostKey
 			}
 			return nil
 		},
@@ -75,14 +75,15 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, errors.Join(context.Cause(ctx), raw.Close())
-	case err != nil && (other || noneCommon(err)):
+	case err != nil && (other || noCommonHostKey(err)):
 		raw.Close() //nolint:errcheck // nothing was asked
-		return nil, problem.New(problem.Failed, "node %s: who answers as its SSH server is not known: %v", d.Place, errOther).
+		return nil, problem.New(problem.Failed, "node %s: who answers as its SSH server is not known: %v", d.Place,
+			errWrongHostKey).
 			Try("see at its console what has changed the keys in /etc/ssh; orrery down %[1]s and orrery up make the node anew",
 				d.Place)
-	case err != nil && refused(err):
+	case err != nil && isRefused(err):
 		raw.Close() //nolint:errcheck // nothing was asked
-		return nil, &NotYet{problem.New(problem.Failed, "node %s does not let %s in", d.Place, d.User).Because(err).
+		return nil, &NotReadyError{problem.New(problem.Failed, "node %s does not let %s in", d.Place, d.User).Because(err).
 			Try("see that the system on its disk sets itself up by cloud-init; `login` of the image says as whom the host comes")}
 	case err != nil:
 		raw.Close() //nolint:errcheck // nothing was asked
@@ -97,21 +98,21 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 	return c, nil
 }
 
-// A NotYet is the error of a machine that rejects a login now but may accept it later. A booting
+// A NotReadyError is the error of a machine that rejects a login now but may accept it later. A booting
 // guest has an SSH server before it has users.
-type NotYet struct{ *problem.Problem }
+type NotReadyError struct{ *problem.Problem }
 
 // Unwrap returns the problem.
-func (n *NotYet) Unwrap() error { return n.Problem }
+func (n *NotReadyError) Unwrap() error { return n.Problem }
 
-// refused reports whether the right machine has answered and rejected the login.
-func refused(err error) bool {
+// isRefused reports whether the right machine has answered and rejected the login.
+func isRefused(err error) bool {
 	var auth *ssh.ServerAuthError
 	return errors.As(err, &auth) || bytes.Contains([]byte(err.Error()), []byte("unable to authenticate"))
 }
 
-// noneCommon reports whether the machine has no host key of the expected type.
-func noneCommon(err error) bool {
+// noCommonHostKey reports whether the machine has no host key of the expected type.
+func noCommonHostKey(err error) bool {
 	var none *ssh.AlgorithmNegotiationError
 	return errors.As(err, &none) && bytes.Contains([]byte(err.Error()), []byte("host key"))
 }
@@ -130,21 +131,21 @@ func (c *Client) Ping(ctx context.Context) error {
 	case err := <-answered:
 		return err
 	case <-c.gone:
-		return errGone
+		return errConnectionLost
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-var errGone = errors.New("the connection to its SSH server has ended")
+var errConnectionLost = errors.New("the connection to its SSH server has ended")
 
 // admissionTimeout limits how long a server may reject a further session although none of this
 // client's sessions ends (MaxSessions of sshd_config(5)). The server may notice the end of a
 // session late.
 const admissionTimeout = 5 * time.Second
 
-// admitted opens a session as soon as the server accepts one.
-func (c *Client) admitted(ctx context.Context) (*session, error) {
+// openWhenAdmitted opens a session as soon as the server accepts one.
+func (c *Client) openWhenAdmitted(ctx context.Context) (*session, error) {
 	for began := time.Now(); ; {
 		s, err := c.open(ctx)
 		var refused *ssh.OpenChannelError
@@ -155,7 +156,7 @@ func (c *Client) admitted(ctx context.Context) (*session, error) {
 			(ended == nil || time.Since(*ended) > admissionTimeout) {
 			return nil, err
 		}
-		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +183,7 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 		go s.listen(o.requests)
 		return s, nil
 	case <-c.gone:
-		return nil, errGone
+		return nil, errConnectionLost
 	case <-ctx.Done():
 		go func() {
 			if o := <-answer; o.err == nil {
@@ -211,7 +212,7 @@ func (s *session) listen(requests <-chan *ssh.Request) {
 		case "exit-status":
 			var x struct{ Status uint32 }
 			if ssh.Unmarshal(r.Payload, &x) == nil {
-				s.end(true, int(x.Status&0xff), "")
+				s.finish(true, int(x.Status&0xff), "")
 			}
 		case "exit-signal":
 			var x struct {
@@ -221,17 +222,17 @@ func (s *session) listen(requests <-chan *ssh.Request) {
 				Lang       string
 			}
 			if ssh.Unmarshal(r.Payload, &x) == nil {
-				s.end(true, -1, x.Signal[:min(len(x.Signal), 16)])
+				s.finish(true, -1, x.Signal[:min(len(x.Signal), 16)])
 			}
 		}
 		if r.WantReply {
 			_ = r.Reply(false, nil)
 		}
 	}
-	s.end(false, -1, "")
+	s.finish(false, -1, "")
 }
 
-func (s *session) end(told bool, status int, signal string) {
+func (s *session) finish(told bool, status int, signal string) {
 	s.once.Do(func() {
 		s.told, s.status, s.signal = told, status, signal
 		close(s.over)

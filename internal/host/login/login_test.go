@@ -33,7 +33,7 @@ func must(t testing.TB, err error) {
 // key creates a key pair.
 func key(t testing.TB, path string) ssh.Signer {
 	t.Helper()
-	text, err := MakeKey(path, "test")
+	text, err := GenerateKey(path, "test")
 	must(t, err)
 	signer, err := ssh.ParsePrivateKey(text)
 	must(t, err)
@@ -42,14 +42,14 @@ func key(t testing.TB, path string) ssh.Signer {
 
 // server runs a real sshd as the user of this test, on standard input and output only. Each
 // connection has its own sshd.
-func server(t *testing.T, more ...string) Door {
+func server(t *testing.T, more ...string) Server {
 	t.Helper()
 	sshd := need.Program(t, "sshd")
 	me, err := user.Current()
 	must(t, err)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	d := Door{Place: "db", User: me.Username, Key: key(t, at("mine")), Host: key(t, at("host")).PublicKey()}
+	d := Server{Place: "db", User: me.Username, Key: key(t, at("mine")), Host: key(t, at("host")).PublicKey()}
 	must(t, os.WriteFile(at("authorized"), ssh.MarshalAuthorizedKey(d.Key.PublicKey()), 0o600))
 	settings := fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile none\n%s\n",
 		at("host"), at("authorized"), strings.Join(more, "\n"))
@@ -97,11 +97,11 @@ func pair() (net.Conn, *os.File, error) {
 	return near, f, err
 }
 
-func enter(t *testing.T, d Door) *Client {
+func enter(t *testing.T, d Server) *Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := d.Enter(ctx)
+	c, err := d.Connect(ctx)
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -119,7 +119,7 @@ func TestRunner(t *testing.T) {
 }
 
 // asRoot pretends that the user of the test is root, so that commands do not switch users.
-func asRoot(t *testing.T, d Door) Door {
+func asRoot(t *testing.T, d Server) Server {
 	t.Helper()
 	if d.User != "root" {
 		t.Skip("this user is not root, and sudo would ask him for a password")
@@ -206,14 +206,14 @@ func TestWho(t *testing.T) {
 	other := d
 	other.Host = key(t, filepath.Join(t.TempDir(), "k")).PublicKey()
 	var p *problem.Problem
-	if _, err := other.Enter(t.Context()); !errors.As(err, &p) || !strings.Contains(err.Error(), "host key") ||
+	if _, err := other.Connect(t.Context()); !errors.As(err, &p) || !strings.Contains(err.Error(), "host key") ||
 		p.Cure == "" {
 		t.Errorf("%v", err)
 	}
 	stranger := d
 	stranger.Key = key(t, filepath.Join(t.TempDir(), "k"))
-	var not *NotYet
-	if _, err := stranger.Enter(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "does not let") ||
+	var not *NotReadyError
+	if _, err := stranger.Connect(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "does not let") ||
 		not.Cure == "" {
 		t.Errorf("%v", err)
 	}
@@ -225,7 +225,7 @@ func TestWho(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := mute.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := mute.Connect(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }

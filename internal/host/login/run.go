@@ -25,7 +25,7 @@ const endGrace = 2 * time.Second
 // Run runs a command on the machine.
 func (c *Client) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.TTY {
-		return host.Elsewhere(ctx, cmd, c.run)
+		return host.RunWithRemoteTerminal(ctx, cmd, c.run)
 	}
 	return c.run(ctx, cmd, nil)
 }
@@ -38,25 +38,25 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	case <-ctx.Done():
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: context.Cause(ctx)}
 	}
-	s, err := c.admitted(ctx)
+	s, err := c.openWhenAdmitted(ctx)
 	if err != nil {
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
 	}
 	defer c.close(s)
 	if user != nil {
-		if err := s.terminal(user); err != nil {
+		if err := s.requestTerminal(user); err != nil {
 			return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
 		}
 		over := make(chan struct{})
 		defer close(over)
-		go s.follow(user.Sizes, over)
+		go s.followSize(user.Sizes, over)
 	}
-	if _, err := s.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{c.line(cmd)})); err != nil {
+	if _, err := s.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{c.commandLine(cmd)})); err != nil {
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
 	}
-	e := &ear{c: cmd, tail: &host.Tail{}}
+	e := &outputReader{c: cmd, tail: &host.Tail{}}
 	fed := s.feed(cmd)
-	err = e.listen(ctx, c, s)
+	err = e.wait(ctx, c, s)
 	switch {
 	case ctx.Err() != nil:
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(),
@@ -64,7 +64,7 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	case err != nil:
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: err}
 	case e.pid == 0 && !cmd.TTY:
-		return c.notRun(s, e.tail.String())
+		return c.startError(s, e.tail.String())
 	}
 	if err := s.err(); err != nil {
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: s.status, Output: e.tail.String(), Err: err}
@@ -82,8 +82,8 @@ func (c *Client) close(s *session) {
 	c.ended.Store(&now)
 }
 
-// notRun returns the reason why the machine did not start a command.
-func (c *Client) notRun(s *session, said string) error {
+// startError returns the reason why the machine did not start a command.
+func (c *Client) startError(s *session, said string) error {
 	p := problem.New(problem.Failed, "node %s: %s cannot run commands there", c.door.Place, c.door.User).
 		Because(errors.Join(s.err(), errors.New(strings.TrimSpace(said))))
 	if c.door.User != "root" && s.told {
@@ -95,9 +95,9 @@ func (c *Client) notRun(s *session, said string) error {
 	return p
 }
 
-// line returns the command line for the user's login shell. The command first prints its process
+// commandLine returns the command line for the user's login shell. The command first prints its process
 // id, by which kill can kill it.
-func (c *Client) line(cmd host.Command) string {
+func (c *Client) commandLine(cmd host.Command) string {
 	script := "cd /; echo $$; exec \"$@\""
 	if cmd.TTY {
 		script = "cd /; exec \"$@\""
@@ -109,13 +109,14 @@ func (c *Client) line(cmd host.Command) string {
 			script += " 2>&1"
 		}
 	}
-	words := slices.Concat(c.as(cmd.User), []string{"/bin/sh", "-c", script, "orrery", "env", "-i", "PATH=" + host.Path,
-		"LANG=C.UTF-8", "HOME=/root"}, cmd.Env, cmd.Args)
-	return "exec " + quoted(words)
+	words := slices.Concat(c.asUser(cmd.User),
+		[]string{"/bin/sh", "-c", script, "orrery", "env", "-i", "PATH=" + host.Path,
+			"LANG=C.UTF-8", "HOME=/root"}, cmd.Env, cmd.Args)
+	return "exec " + quoteWords(words)
 }
 
-// as returns the command that switches from the login user to another user, or nil.
-func (c *Client) as(user string) []string {
+// asUser returns the command that switches from the login user to another user, or nil.
+func (c *Client) asUser(user string) []string {
 	switch {
 	case user == "":
 		user = "root"
@@ -131,7 +132,7 @@ func (c *Client) as(user string) []string {
 	return []string{"runuser", "-u", user, "--"}
 }
 
-func quoted(words []string) string {
+func quoteWords(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
 		all[i] = host.Quote(w)
@@ -162,8 +163,8 @@ func (s *session) feed(cmd host.Command) (end func() error) {
 	}
 }
 
-// An ear reads what a command prints, and writes it to the caller's writers.
-type ear struct {
+// An outputReader reads what a command prints, and writes it to the caller's writers.
+type outputReader struct {
 	c     host.Command
 	mutex sync.Mutex // held while output is written
 	tail  *host.Tail // the end of the output that is shown in errors
@@ -171,13 +172,13 @@ type ear struct {
 	pid   int        // of the command on the machine, or 0 if unknown
 }
 
-// listen waits for the end of a command. It kills the command when ctx ends, or when a writer of
+// wait waits for the end of a command. It kills the command when ctx ends, or when a writer of
 // the output fails.
-func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
+func (e *outputReader) wait(ctx context.Context, c *Client, s *session) error {
 	begun, refused := make(chan int, 1), make(chan error, 2)
 	var outputs sync.WaitGroup
-	outputs.Go(func() { refused <- e.hear(s.Channel, begun) })
-	outputs.Go(func() { refused <- e.give(s.Stderr(), e.c.Stderr, true) })
+	outputs.Go(func() { refused <- e.readStdout(s.Channel, begun) })
+	outputs.Go(func() { refused <- e.copyOutput(s.Stderr(), e.c.Stderr, true) })
 	heard := make(chan struct{})
 	go func() {
 		outputs.Wait()
@@ -203,7 +204,7 @@ func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 			case <-ctx.Done():
 				continue
 			case <-time.After(endGrace): // a process that the command left behind holds its output
-				e.shut()
+				e.stopWriting()
 			}
 			select {
 			case e.pid = <-begun:
@@ -223,15 +224,15 @@ func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 	}
 }
 
-// shut stops all further writes to the caller's writers.
-func (e *ear) shut() {
+// stopWriting stops all further writes to the caller's writers.
+func (e *outputReader) stopWriting() {
 	e.mutex.Lock()
 	e.deaf = true
 	e.mutex.Unlock()
 }
 
 // stop kills the command with its process group, and closes the session.
-func (e *ear) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{}) {
+func (e *outputReader) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{}) {
 	select {
 	case e.pid = <-begun:
 	default:
@@ -244,7 +245,7 @@ func (e *ear) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{
 	case <-heard:
 	case <-time.After(endGrace):
 	}
-	e.shut()
+	e.stopWriting()
 }
 
 // kill kills the process group of a command.
@@ -257,8 +258,9 @@ func (c *Client) kill(pid int) {
 	}
 	defer s.Close() //nolint:errcheck // it has ended
 	const script = `g=$(ps -o pgid= -p "$1") && kill -s KILL -- "-$((g))"`
-	words := slices.Concat(c.as("root"), []string{"/bin/sh", "-c", script, "orrery", strconv.Itoa(pid)})
-	if _, err := s.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{"exec " + quoted(words)})); err != nil {
+	words := slices.Concat(c.asUser("root"), []string{"/bin/sh", "-c", script, "orrery", strconv.Itoa(pid)})
+	if _, err := s.SendRequest("exec", false,
+		ssh.Marshal(struct{ Command string }{"exec " + quoteWords(words)})); err != nil {
 		return
 	}
 	select {
@@ -267,10 +269,10 @@ func (c *Client) kill(pid int) {
 	}
 }
 
-// hear reads the standard output of a command, which begins with its process id.
-func (e *ear) hear(from io.Reader, begun chan<- int) error {
+// readStdout reads the standard output of a command, which begins with its process id.
+func (e *outputReader) readStdout(from io.Reader, begun chan<- int) error {
 	if e.c.TTY {
-		return e.give(from, e.c.Stdout, false)
+		return e.copyOutput(from, e.c.Stdout, false)
 	}
 	text := bufio.NewReaderSize(from, 32<<10)
 	line, err := firstLine(text)
@@ -282,7 +284,7 @@ func (e *ear) hear(from io.Reader, begun chan<- int) error {
 		return fmt.Errorf("its SSH server says %q where the number of a process belongs", line)
 	}
 	begun <- pid
-	return e.give(text, e.c.Stdout, e.c.Stdout == nil || e.c.Stderr != nil)
+	return e.copyOutput(text, e.c.Stdout, e.c.Stdout == nil || e.c.Stderr != nil)
 }
 
 // firstLine reads a line of at most 16 bytes.
@@ -301,13 +303,13 @@ func firstLine(from *bufio.Reader) (string, error) {
 	return string(line), nil
 }
 
-// give copies a stream to a writer.
-func (e *ear) give(from io.Reader, to io.Writer, keep bool) error {
+// copyOutput copies a stream to a writer.
+func (e *outputReader) copyOutput(from io.Reader, to io.Writer, keep bool) error {
 	piece := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
-			if err := e.one(piece[:n], to, keep); err != nil {
+			if err := e.writeOutput(piece[:n], to, keep); err != nil {
 				return err
 			}
 		}
@@ -317,7 +319,7 @@ func (e *ear) give(from io.Reader, to io.Writer, keep bool) error {
 	}
 }
 
-func (e *ear) one(text []byte, to io.Writer, keep bool) error {
+func (e *outputReader) writeOutput(text []byte, to io.Writer, keep bool) error {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	if keep {

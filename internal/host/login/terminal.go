@@ -9,8 +9,8 @@ import (
 	"orrery/internal/host"
 )
 
-// terminal requests a terminal for a command (RFC 4254, 6.2).
-func (s *session) terminal(user *host.Terminal) error {
+// requestTerminal requests a terminal for a command (RFC 4254, 6.2).
+func (s *session) requestTerminal(user *host.Terminal) error {
 	_, err := s.SendRequest("pty-req", false, ssh.Marshal(struct {
 		Term                         string
 		Columns, Rows, Width, Height uint32
@@ -19,8 +19,8 @@ func (s *session) terminal(user *host.Terminal) error {
 	return err
 }
 
-// follow sets the size of the terminal to that of its user's terminal whenever that changes.
-func (s *session) follow(sizes <-chan host.Size, over <-chan struct{}) {
+// followSize sets the size of the terminal to that of its user's terminal whenever that changes.
+func (s *session) followSize(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {
 		case to := <-sizes:

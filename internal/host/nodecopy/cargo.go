@@ -18,11 +18,11 @@ import (
 	"orrery/internal/tree"
 )
 
-// A cargo is what a node's tar sends. It is not trusted, because the node may have any program
+// A archive is what a node's tar sends. It is not trusted, because the node may have any program
 // under that name. It must consist of regular files, directories and links below one name, in the
 // order of a walk. So no path comes twice, and none is below a link. Other kinds of files (devices,
 // named pipes) are left out and reported.
-type cargo struct {
+type archive struct {
 	pipe  syscall.Conn // the source, if it can be spliced, or nil
 	from  *bufio.Reader
 	tar   *tar.Reader
@@ -30,41 +30,41 @@ type cargo struct {
 	above []string // the parent directories of the last path
 	last  string
 	seen  int
-	left  leftOut
+	left  skippedPaths
 	moved func(bytes int64) // or nil
 }
 
-// piece is the size of a read. With smaller reads, most time is spent switching between the writing
+// readSize is the size of a read. With smaller reads, most time is spent switching between the writing
 // and the reading process.
-const piece = 512 << 10
+const readSize = 512 << 10
 
 // An item is one path of a cargo.
 type item struct {
-	tree.Made
+	tree.Header
 	size int64
 }
 
-func unpack(from io.Reader, top string) *cargo {
-	buffered := bufio.NewReaderSize(from, piece)
+func openArchive(from io.Reader, top string) *archive {
+	buffered := bufio.NewReaderSize(from, readSize)
 	pipe, _ := from.(syscall.Conn)
-	return &cargo{pipe: pipe, from: buffered, tar: tar.NewReader(buffered), top: top}
+	return &archive{pipe: pipe, from: buffered, tar: tar.NewReader(buffered), top: top}
 }
 
 // next returns the next item, or io.EOF at the end. The content is read from the cargo.
-func (c *cargo) next(ctx context.Context) (*item, error) {
+func (c *archive) next(ctx context.Context) (*item, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		h, err := c.tar.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, c.end()
+			return nil, c.readPadding()
 		}
 		if err != nil {
 			return nil, err
 		}
-		if c.seen++; c.seen > tree.Ample.All {
-			return nil, wrongCargo("it has more than %d paths", tree.Ample.All)
+		if c.seen++; c.seen > tree.DefaultBounds.All {
+			return nil, invalidArchive("it has more than %d paths", tree.DefaultBounds.All)
 		}
 		it, err := c.item(h)
 		if it != nil || err != nil {
@@ -73,24 +73,24 @@ func (c *cargo) next(ctx context.Context) (*item, error) {
 	}
 }
 
-func wrongCargo(format string, args ...any) error {
+func invalidArchive(format string, args ...any) error {
 	return problem.New(problem.Failed, "what the node sends is not a tree of files: "+format, args...)
 }
 
 // item returns the item of a header, or nil if it is left out.
-func (c *cargo) item(h *tar.Header) (*item, error) {
+func (c *archive) item(h *tar.Header) (*item, error) {
 	name := strings.TrimSuffix(h.Name, "/")
-	if err := c.fits(name); err != nil {
+	if err := c.checkOrder(name); err != nil {
 		return nil, err
 	}
-	it := &item{size: h.Size, Made: tree.Made{
+	it := &item{size: h.Size, Header: tree.Header{
 		Path: name, Mode: uint32(h.Mode & 0o777), Uid: os.Geteuid(), Gid: os.Getegid(), Modified: h.ModTime,
 	}}
 	switch h.Typeflag {
 	case tar.TypeReg:
 		for key := range h.PAXRecords {
 			if strings.HasPrefix(key, "GNU.sparse.") {
-				return nil, wrongCargo("%s has holes", tree.Shorten(name)) // they could be of any size, in no bytes
+				return nil, invalidArchive("%s has holes", tree.DisplayPath(name)) // they could be of any size, in no bytes
 			}
 		}
 		it.Mode |= unix.S_IFREG
@@ -100,59 +100,59 @@ func (c *cargo) item(h *tar.Header) (*item, error) {
 	case tar.TypeSymlink:
 		it.Mode, it.Link, it.size = unix.S_IFLNK|0o777, h.Linkname, 0
 	case tar.TypeLink:
-		if !c.below(h.Linkname) || !tree.Before(h.Linkname, name) {
-			return nil, wrongCargo("%s is another name of %s, which does not come before it", tree.Shorten(name),
-				tree.Shorten(h.Linkname))
+		if !c.isBelow(h.Linkname) || !tree.PathLess(h.Linkname, name) {
+			return nil, invalidArchive("%s is another name of %s, which does not come before it", tree.DisplayPath(name),
+				tree.DisplayPath(h.Linkname))
 		}
 		it.Mode, it.Same, it.size = unix.S_IFREG|it.Mode, h.Linkname, 0
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		kind := map[byte]string{tar.TypeChar: "a device", tar.TypeBlock: "a device", tar.TypeFifo: "a named pipe"}
 		return nil, c.left.add(name, c.top, kind[h.Typeflag])
 	default:
-		return nil, wrongCargo("%s is of an unknown kind (%q)", tree.Shorten(name), h.Typeflag)
+		return nil, invalidArchive("%s is of an unknown kind (%q)", tree.DisplayPath(name), h.Typeflag)
 	}
 	return it, nil
 }
 
-// fits checks that a path comes after the last one, in a directory that the cargo contains.
-func (c *cargo) fits(name string) error {
-	if !c.below(name) {
-		return wrongCargo("%q is not below %q", tree.Shorten(name), tree.Shorten(c.top))
+// checkOrder checks that a path comes after the last one, in a directory that the cargo contains.
+func (c *archive) checkOrder(name string) error {
+	if !c.isBelow(name) {
+		return invalidArchive("%q is not below %q", tree.DisplayPath(name), tree.DisplayPath(c.top))
 	}
-	if c.last != "" && !tree.Before(c.last, name) {
-		return wrongCargo("%q comes after %q", tree.Shorten(name), tree.Shorten(c.last))
+	if c.last != "" && !tree.PathLess(c.last, name) {
+		return invalidArchive("%q comes after %q", tree.DisplayPath(name), tree.DisplayPath(c.last))
 	}
 	for len(c.above) > 0 && !strings.HasPrefix(name, c.above[len(c.above)-1]+"/") {
 		c.above = c.above[:len(c.above)-1]
 	}
 	if name != c.top && (len(c.above) == 0 || c.above[len(c.above)-1] != path.Dir(name)) {
-		return wrongCargo("%q is in no directory of it", tree.Shorten(name))
+		return invalidArchive("%q is in no directory of it", tree.DisplayPath(name))
 	}
 	c.last = name
 	return nil
 }
 
-func (c *cargo) below(name string) bool {
-	return tree.Legal(name) && (name == c.top || strings.HasPrefix(name, c.top+"/"))
+func (c *archive) isBelow(name string) bool {
+	return tree.ValidPath(name) && (name == c.top || strings.HasPrefix(name, c.top+"/"))
 }
 
-// end reads the padding of the last record, so that the node's tar does not write into a closed
+// readPadding reads the padding of the last record, so that the node's tar does not write into a closed
 // pipe.
-func (c *cargo) end() error {
+func (c *archive) readPadding() error {
 	const record = 1 << 20
 	if n, err := io.CopyN(io.Discard, c.from, record); n == record || !errors.Is(err, io.EOF) {
-		return errors.Join(wrongCargo("there is more behind its end"), err)
+		return errors.Join(invalidArchive("there is more behind its end"), err)
 	}
 	if c.last == "" {
-		return wrongCargo("it is empty")
+		return invalidArchive("it is empty")
 	}
 	return io.EOF
 }
 
-// lay writes a cargo into a directory of this host that does not exist yet.
-func (c *cargo) lay(ctx context.Context, in string) error {
+// extract writes a cargo into a directory of this host that does not exist yet.
+func (c *archive) extract(ctx context.Context, in string) error {
 	return build(in, func(b *tree.Builder) error {
-		buffer := make([]byte, piece)
+		buffer := make([]byte, readSize)
 		for {
 			it, err := c.next(ctx)
 			if errors.Is(err, io.EOF) {
@@ -161,11 +161,11 @@ func (c *cargo) lay(ctx context.Context, in string) error {
 			if err != nil {
 				return err
 			}
-			err = b.Add(&it.Made, func(f *os.File) error {
-				if c.pipe != nil && it.size >= worthSplicing {
+			err = b.Add(&it.Header, func(f *os.File) error {
+				if c.pipe != nil && it.size >= minSpliceBytes {
 					return c.splice(ctx, f, it.size)
 				}
-				_, err := io.CopyBuffer(struct{ io.Writer }{f}, untilDone{ctx, c.tar, c.moved}, buffer)
+				_, err := io.CopyBuffer(struct{ io.Writer }{f}, contextReader{ctx, c.tar, c.moved}, buffer)
 				return err
 			})
 			if err != nil {
@@ -178,16 +178,16 @@ func (c *cargo) lay(ctx context.Context, in string) error {
 // splice writes a file by splice(2), after the part that was already read ahead. It reads what
 // splice cannot transfer. That is the rest of a command's output after the command has ended, or
 // all of it if the file system does not support splice.
-func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
+func (c *archive) splice(ctx context.Context, to *os.File, size int64) error {
 	read := func(bytes int64) (int64, error) {
-		return io.CopyN(struct{ io.Writer }{to}, untilDone{ctx, c.from, c.moved}, bytes)
+		return io.CopyN(struct{ io.Writer }{to}, contextReader{ctx, c.from, c.moved}, bytes)
 	}
 	done, err := read(min(size, int64(c.from.Buffered())))
 	if err != nil {
 		return err
 	}
 	if s, err := spliceFrom(c.pipe, to); err == nil {
-		n, err := s.carry(ctx, size-done, c.moved)
+		n, err := s.move(ctx, size-done, c.moved)
 		if done += n; err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
@@ -195,7 +195,7 @@ func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
 	if _, err := read(size - done); err != nil {
 		return unexpected(err)
 	}
-	if _, err := io.CopyN(io.Discard, c.from, filler(size)); err != nil {
+	if _, err := io.CopyN(io.Discard, c.from, paddingBytes(size)); err != nil {
 		return unexpected(err)
 	}
 	c.tar = tar.NewReader(c.from) // a new reader, which expects a header next
@@ -209,20 +209,20 @@ func unexpected(err error) error {
 	return err
 }
 
-// pass sends a cargo on to another node.
-func (c *cargo) pass(ctx context.Context, to io.Writer) error {
+// forward sends a cargo on to another node.
+func (c *archive) forward(ctx context.Context, to io.Writer) error {
 	w := tar.NewWriter(to)
-	buffer := make([]byte, piece)
+	buffer := make([]byte, readSize)
 	for {
 		it, err := c.next(ctx)
 		if errors.Is(err, io.EOF) {
-			return seal(w)
+			return writeSeal(w)
 		}
 		if err == nil {
 			err = w.WriteHeader(it.header())
 		}
 		if err == nil && it.size > 0 {
-			_, err = io.CopyBuffer(struct{ io.Writer }{w}, untilDone{ctx, c.tar, c.moved}, buffer)
+			_, err = io.CopyBuffer(struct{ io.Writer }{w}, contextReader{ctx, c.tar, c.moved}, buffer)
 		}
 		if err != nil {
 			return err
@@ -246,14 +246,14 @@ func (it *item) header() *tar.Header {
 	return h
 }
 
-// untilDone reads until ctx ends, and reports the number of bytes.
-type untilDone struct {
+// contextReader reads until ctx ends, and reports the number of bytes.
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 	moved func(bytes int64) // or nil
 }
 
-func (u untilDone) Read(p []byte) (int, error) {
+func (u contextReader) Read(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
 		return 0, context.Cause(u.ctx)
 	}
@@ -264,26 +264,27 @@ func (u untilDone) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// leftOut collects paths that were not copied.
-type leftOut struct {
+// skippedPaths collects paths that were not copied.
+type skippedPaths struct {
 	count int
 	some  []string
 }
 
 // add records a path as left out. It returns an error for the top path.
-func (l *leftOut) add(name, top, kind string) error {
+func (l *skippedPaths) add(name, top, kind string) error {
 	if name == top {
-		return problem.New(problem.Failed, "%s is %s, and only files, directories and links are copied", tree.Shorten(name),
+		return problem.New(problem.Failed, "%s is %s, and only files, directories and links are copied",
+			tree.DisplayPath(name),
 			kind)
 	}
 	if l.count++; len(l.some) < 5 {
-		l.some = append(l.some, tree.Shorten(name)+" is "+kind)
+		l.some = append(l.some, tree.DisplayPath(name)+" is "+kind)
 	}
 	return nil
 }
 
 // problem returns a problem that lists what was left out, or nil.
-func (l *leftOut) problem() error {
+func (l *skippedPaths) problem() error {
 	if l.count == 0 {
 		return nil
 	}

@@ -44,7 +44,7 @@ func handed(sends func(io.Writer) error) func(io.Writer) error {
 			_ = sends(w)
 			w.Close()
 		}()
-		return to.(host.Taker).TakeFrom(r)
+		return to.(host.OutputReader).ReadOutput(r)
 	}
 }
 
@@ -81,8 +81,8 @@ func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, e
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "outside"), 0o755))
 	mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "into"), 0o755))
-	err = Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"},
-		Place{Path: filepath.Join(dir, "into", to)}, false)
+	err = Copy(t.Context(), Endpoint{In: liar{sends: sends}, Path: "/srv/thing"},
+		Endpoint{Path: filepath.Join(dir, "into", to)}, false)
 	text, read := os.ReadFile(filepath.Join(dir, "outside", "key"))
 	if read != nil || string(text) != "of the host" {
 		t.Errorf("the host's file holds %q: %v", text, read)
@@ -265,9 +265,9 @@ func TestLinksAtTheDestination(t *testing.T) {
 			mustDo(t, errors.Join(os.Mkdir(into, 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755)))
 			mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 			mustDo(t, lay(into))
-			again := Place{In: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3},
+			again := Endpoint{In: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3},
 				dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, Path: "/srv/thing"}
-			mustDo(t, Transfer(t.Context(), again, Place{Path: into}, true))
+			mustDo(t, Copy(t.Context(), again, Endpoint{Path: into}, true))
 			for file, want := range map[string]string{"thing/key": "xxx", "thing/sub/key": "xxxx"} {
 				if text, err := os.ReadFile(filepath.Join(into, file)); err != nil || string(text) != want {
 					t.Errorf("%s holds %q: %v", file, text, err)
@@ -287,9 +287,9 @@ func TestLinksAtTheDestination(t *testing.T) {
 // and names are preserved.
 func TestCopies(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
-	node := func(path string) Place { return Place{In: honest{}, Path: path} }
-	here := func(path string) Place { return Place{Path: path} }
-	for name, ways := range map[string][2]func(string) Place{
+	node := func(path string) Endpoint { return Endpoint{In: honest{}, Path: path} }
+	here := func(path string) Endpoint { return Endpoint{Path: path} }
+	for name, ways := range map[string][2]func(string) Endpoint{
 		"in": {here, node}, "out": {node, here}, "across": {node, node}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -306,12 +306,12 @@ func TestCopies(t *testing.T) {
 			to := filepath.Join(dir, "new", "other")
 			mustDo(t, os.Mkdir(filepath.Join(dir, "new"), 0o755))
 			for range 2 { // the second time over existing files
-				mustDo(t, Transfer(t.Context(), ways[0](from), ways[1](to), false))
+				mustDo(t, Copy(t.Context(), ways[0](from), ways[1](to), false))
 				if _, err := os.Stat(filepath.Join(to, "a thing")); err == nil {
 					mustDo(t, os.RemoveAll(filepath.Join(to, "a thing")))
 				}
 			}
-			mustDo(t, Transfer(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"),
+			mustDo(t, Copy(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"),
 				false))
 			if link, _ := os.Readlink(filepath.Join(dir, "made", "link")); link != "nowhere" {
 				t.Errorf("the link says %q", link)
@@ -329,7 +329,7 @@ func TestCopies(t *testing.T) {
 			if twin, err := os.Stat(filepath.Join(to, "twin")); err != nil || !os.SameFile(info, twin) {
 				t.Errorf("the second name: %v", err)
 			}
-			err = Transfer(t.Context(), ways[0](filepath.Join(dir, "none")), ways[1](dir), false)
+			err = Copy(t.Context(), ways[0](filepath.Join(dir, "none")), ways[1](dir), false)
 			if err == nil || !strings.Contains(err.Error(), "there is no such file") {
 				t.Errorf("of no file: %v", err)
 			}
@@ -374,7 +374,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // TestSpliced checks that the kernel splices a large file of a node. Little of it is read by this
 // process, and the next header is found after it.
 func TestSpliced(t *testing.T) {
-	const size = 20*piece + 1
+	const size = 20*readSize + 1
 	r, w, err := os.Pipe()
 	mustDo(t, err)
 	go func() {
@@ -382,9 +382,9 @@ func TestSpliced(t *testing.T) {
 		w.Close()
 	}()
 	from, dir, moved := &counted{File: r}, filepath.Join(t.TempDir(), "cargo"), int64(0)
-	c := unpack(from, "thing")
+	c := openArchive(from, "thing")
 	c.moved = func(n int64) { moved += n }
-	mustDo(t, c.lay(t.Context(), dir))
+	mustDo(t, c.extract(t.Context(), dir))
 	for name, want := range map[string]int{"a": size, "b": 5} {
 		if text, err := os.ReadFile(filepath.Join(dir, "thing", name)); err != nil ||
 			!bytes.Equal(text, bytes.Repeat([]byte("x"), want)) {
@@ -403,7 +403,7 @@ func TestSpliced(t *testing.T) {
 func TestInterruptedCopy(t *testing.T) {
 	into := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := Transfer(ctx, Place{In: liar{sends: endless(cancel)}, Path: "/srv/thing"}, Place{Path: into},
+	if err := Copy(ctx, Endpoint{In: liar{sends: endless(cancel)}, Path: "/srv/thing"}, Endpoint{Path: into},
 		false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -418,7 +418,8 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, nil, 0o600))
 	mustDo(t, os.Truncate(from, 1<<40))
-	for name, source := range map[string]Place{"in": {Path: from}, "across": {In: liar{sends: endless(nil)}, Path: from}} {
+	for name, source := range map[string]Endpoint{"in": {Path: from},
+		"across": {In: liar{sends: endless(nil)}, Path: from}} {
 		t.Run(name, func(t *testing.T) {
 			into := t.TempDir()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -434,13 +435,13 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 				}
 			}()
 			began := time.Now()
-			if err := Transfer(ctx, source, Place{In: honest{}, Path: into}, false); !errors.Is(err, context.Canceled) {
+			if err := Copy(ctx, source, Endpoint{In: honest{}, Path: into}, false); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
 			if names, _ := os.ReadDir(into); len(names) > 0 {
 				t.Errorf("%v are left", names)
 			}
-			if took := time.Since(began); took > clearing {
+			if took := time.Since(began); took > cleanupTimeout {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -469,7 +470,7 @@ func TestCures(t *testing.T) {
 			}
 			return failure.err
 		}
-		err := Transfer(failure.ctx, Place{In: liar{sends: sends}, Path: "/srv/thing"}, Place{Path: t.TempDir()}, false)
+		err := Copy(failure.ctx, Endpoint{In: liar{sends: sends}, Path: "/srv/thing"}, Endpoint{Path: t.TempDir()}, false)
 		var p *problem.Problem
 		if !errors.As(err, &p) || !strings.Contains(p.Cure, cure) {
 			t.Errorf("%v: the cure is not %q", err, cure)
@@ -482,7 +483,7 @@ func TestCures(t *testing.T) {
 func TestOnWhatIsThere(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, []byte("fresh"), 0o600))
-	for side, way := range map[string][2]Place{"in": {{Path: from}, {In: honest{}}},
+	for side, way := range map[string][2]Endpoint{"in": {{Path: from}, {In: honest{}}},
 		"out": {{In: honest{}, Path: from}, {}}} {
 		for name, c := range map[string]struct {
 			make func(at string) error
@@ -509,7 +510,7 @@ func TestOnWhatIsThere(t *testing.T) {
 				before, _ := os.Lstat(at)
 				to := way[1]
 				to.Path = at
-				err := Transfer(t.Context(), way[0], to, false)
+				err := Copy(t.Context(), way[0], to, false)
 				if c.err == "" {
 					mustDo(t, err)
 					if text, err := os.ReadFile(filepath.Join(dir, c.at)); err != nil || string(text) != "fresh" {
@@ -536,7 +537,7 @@ func TestCutShort(t *testing.T) {
 	var sent bytes.Buffer
 	mustDo(t, entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 512})(&sent))
 	sent.Truncate(1536) // two headers and one content
-	err := Place{In: honest{}, Path: into}.unpack(t.Context(), &sent, "thing", false)
+	err := Endpoint{In: honest{}, Path: into}.extractInNode(t.Context(), &sent, "thing", false)
 	if err == nil || !strings.Contains(err.Error(), "cut short") {
 		t.Errorf("error %v", err)
 	}
@@ -552,7 +553,7 @@ func TestLeftCopies(t *testing.T) {
 	from := filepath.Join(dir, "thing")
 	mustDo(t, os.WriteFile(from, []byte("text"), 0o600))
 	long := time.Now().Add(-time.Hour)
-	for name, ways := range map[string][2]Place{
+	for name, ways := range map[string][2]Endpoint{
 		"in":  {{Path: from}, {In: honest{}, Path: filepath.Join(dir, "in")}},
 		"out": {{In: honest{}, Path: from}, {Path: filepath.Join(dir, "out")}},
 	} {
@@ -568,9 +569,9 @@ func TestLeftCopies(t *testing.T) {
 		mustDo(t, os.Chtimes(fresh, time.Now(), time.Now()))
 		lock, err := os.Open(live)
 		mustDo(t, err)
-		mustDo(t, host.Flock(lock, host.Alone))
+		mustDo(t, host.Flock(lock, host.Exclusive))
 		defer lock.Close()
-		mustDo(t, Transfer(t.Context(), ways[0], ways[1], false))
+		mustDo(t, Copy(t.Context(), ways[0], ways[1], false))
 		if _, err := os.Lstat(left); err == nil {
 			t.Errorf("%s: what was left stays", name)
 		}
@@ -622,8 +623,8 @@ func FuzzCargo(f *testing.F) {
 		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5},
 			tar.Header{Name: "thing/b", Linkname: "thing/a", Typeflag: tar.TypeLink}),
 		entries(tar.Header{Name: "../thing", Size: 5}),
-		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: worthSplicing + 1},
-			tar.Header{Name: "thing/b", Size: 3 * piece}),
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: minSpliceBytes + 1},
+			tar.Header{Name: "thing/b", Size: 3 * readSize}),
 		sparse,
 	} {
 		var b bytes.Buffer
@@ -634,11 +635,11 @@ func FuzzCargo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		sends := func(w io.Writer) error { _, err := w.Write(text); return err }
-		err := Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"},
-			Place{Path: filepath.Join(dir, "into") + "/"}, false)
+		err := Copy(t.Context(), Endpoint{In: liar{sends: sends}, Path: "/srv/thing"},
+			Endpoint{Path: filepath.Join(dir, "into") + "/"}, false)
 		other := filepath.Join(t.TempDir(), "into")
-		if spliced := Transfer(t.Context(), Place{In: liar{sends: handed(sends)}, Path: "/srv/thing"},
-			Place{Path: other + "/"}, false); (err == nil) != (spliced == nil) {
+		if spliced := Copy(t.Context(), Endpoint{In: liar{sends: handed(sends)}, Path: "/srv/thing"},
+			Endpoint{Path: other + "/"}, false); (err == nil) != (spliced == nil) {
 			t.Errorf("%v in pieces, and %v through a pipe", err, spliced)
 		}
 		if err == nil {
@@ -650,7 +651,7 @@ func FuzzCargo(f *testing.F) {
 			t.Errorf("%v, %v, %v", names, inner, err)
 		}
 		var out bytes.Buffer
-		if err := unpack(bytes.NewReader(text), "thing").pass(t.Context(), &out); err == nil {
+		if err := openArchive(bytes.NewReader(text), "thing").forward(t.Context(), &out); err == nil {
 			for again := tar.NewReader(&out); ; {
 				h, err := again.Next()
 				if errors.Is(err, io.EOF) {

@@ -13,21 +13,21 @@ import (
 	"orrery/internal/tree"
 )
 
-// A seen file is a regular file of a node that this host has opened itself, with the rights of the
+// A nodeFile file is a regular file of a node that this host has opened itself, with the rights of the
 // node's root.
-type seen struct {
+type nodeFile struct {
 	*os.File
 	was *unix.Stat_t // its state when it was opened
 }
 
 // open opens a regular file in a node, or returns nil if this host cannot read the path itself. The
 // node's tar then reads it, or reports what is wrong.
-func (p Place) open(ctx context.Context) *seen {
+func (p Endpoint) open(ctx context.Context) *nodeFile {
 	node, ok := p.In.(host.Viewer)
 	if !ok {
 		return nil
 	}
-	opened := make(chan *seen, 1)
+	opened := make(chan *nodeFile, 1)
 	go func() { opened <- openIn(node, path.Clean(p.Path)) }()
 	select {
 	case f := <-opened:
@@ -37,7 +37,7 @@ func (p Place) open(ctx context.Context) *seen {
 	}
 }
 
-func openIn(node host.Viewer, name string) *seen {
+func openIn(node host.Viewer, name string) *nodeFile {
 	root, owned, err := node.View()
 	if err != nil {
 		return nil
@@ -47,12 +47,12 @@ func openIn(node host.Viewer, name string) *seen {
 	if err != nil {
 		return nil
 	}
-	return &seen{f, st}
+	return &nodeFile{f, st}
 }
 
-// lay copies the file, under the given name, into a directory of this host that does not exist yet.
-func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)) error {
-	made := tree.Made{
+// copyTo copies the file, under the given name, into a directory of this host that does not exist yet.
+func (s *nodeFile) copyTo(ctx context.Context, in, name string, moved func(bytes int64)) error {
+	made := tree.Header{
 		Path: name, Mode: unix.S_IFREG | s.was.Mode&0o777, Uid: os.Geteuid(), Gid: os.Getegid(),
 		Modified: time.Unix(s.was.Mtim.Unix()),
 	}
@@ -61,12 +61,12 @@ func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)
 		if err != nil {
 			return err
 		}
-		return s.unchanged()
+		return s.checkUnchanged()
 	})
 }
 
-// unchanged returns an error if the file has changed since it was opened, as tar does.
-func (s *seen) unchanged() error {
+// checkUnchanged returns an error if the file has changed since it was opened, as tar does.
+func (s *nodeFile) checkUnchanged() error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(s.Fd()), &stat); err != nil {
 		return err

@@ -49,9 +49,9 @@ func TestSeen(t *testing.T) {
 	mustDo(t, os.Chtimes(filepath.Join(top, "srv/thing"), when, when))
 	mustDo(t, os.Symlink("../outside", filepath.Join(into, "thing")))
 	moved := int64(0)
-	from := Place{In: viewed{asked{}, top, everybody}, Path: "/srv/thing", Moved: func(n int64) { moved += n }}
-	for _, to := range []Place{{Path: into}, {Path: filepath.Join(into, "other")}, {Path: into}} {
-		mustDo(t, Transfer(t.Context(), from, to, false))
+	from := Endpoint{In: viewed{asked{}, top, everybody}, Path: "/srv/thing", Moved: func(n int64) { moved += n }}
+	for _, to := range []Endpoint{{Path: into}, {Path: filepath.Join(into, "other")}, {Path: into}} {
+		mustDo(t, Copy(t.Context(), from, to, false))
 	}
 	for _, name := range []string{"thing", "other"} {
 		var st unix.Stat_t
@@ -97,7 +97,7 @@ func TestSeenHostile(t *testing.T) {
 		"not running":  {viewed{asked{}, filepath.Join(top, "none"), everybody}, "/file"},
 	} {
 		into := t.TempDir()
-		if err := Transfer(t.Context(), Place{In: node.viewed, Path: node.path}, Place{Path: into}, false); !errors.Is(err,
+		if err := Copy(t.Context(), Endpoint{In: node.viewed, Path: node.path}, Endpoint{Path: into}, false); !errors.Is(err,
 			errAsked) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -122,11 +122,11 @@ func TestSeenChanging(t *testing.T) {
 		defer f.Close()
 		_, err = f.Write(make([]byte, size))
 		mustDo(t, err)
-		from := Place{In: viewed{asked{}, top, everybody}, Path: "/thing", Moved: func(n int64) {
+		from := Endpoint{In: viewed{asked{}, top, everybody}, Path: "/thing", Moved: func(n int64) {
 			moved += n
 			change(f)
 		}}
-		err = Transfer(t.Context(), from, Place{Path: into}, false)
+		err = Copy(t.Context(), from, Endpoint{Path: into}, false)
 		if err == nil || !strings.Contains(err.Error(), "it changed while it was read") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -145,15 +145,15 @@ func TestSeenInterrupted(t *testing.T) {
 	top, into := t.TempDir(), t.TempDir()
 	mustDo(t, os.WriteFile(filepath.Join(top, "thing"), make([]byte, 20<<20), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
-	from := Place{In: viewed{asked{}, top, everybody}, Path: "/thing", Moved: func(int64) { cancel() }}
-	if err := Transfer(ctx, from, Place{Path: into}, false); !errors.Is(err, context.Canceled) {
+	from := Endpoint{In: viewed{asked{}, top, everybody}, Path: "/thing", Moved: func(int64) { cancel() }}
+	if err := Copy(ctx, from, Endpoint{Path: into}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	never := make(chan struct{})
 	defer close(never)
 	from.In = viewed{asked{}, top, func(uint32) bool { cancel(); <-never; return true }}
-	if err := Transfer(ctx, from, Place{Path: into}, false); !errors.Is(err, context.Canceled) {
+	if err := Copy(ctx, from, Endpoint{Path: into}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if names, _ := os.ReadDir(into); len(names) > 0 {

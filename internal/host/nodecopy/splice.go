@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// worthSplicing is the minimum size of a file for splice.
-const worthSplicing = 256 << 10
+// minSpliceBytes is the minimum size of a file for splice.
+const minSpliceBytes = 256 << 10
 
 // A splice moves bytes between a pipe and a file within the kernel, without copying them through
 // this process.
@@ -35,10 +35,10 @@ func spliceFrom(pipe syscall.Conn, to *os.File) (*splice, error) {
 	return &splice{c.Read, func(pipe, most int) (int64, error) { return spliceOnce(pipe, int(to.Fd()), most) }}, nil
 }
 
-// carry moves the given number of bytes, and returns how many it moved: fewer if the source ends
+// move moves the given number of bytes, and returns how many it moved: fewer if the source ends
 // early. It returns errors.ErrUnsupported, with nothing moved, if the file system does not support
 // splice.
-func (s *splice) carry(ctx context.Context, bytes int64, moved func(int64)) (done int64, err error) {
+func (s *splice) move(ctx context.Context, bytes int64, moved func(int64)) (done int64, err error) {
 	for done < bytes {
 		if ctx.Err() != nil {
 			return done, context.Cause(ctx)
@@ -46,7 +46,7 @@ func (s *splice) carry(ctx context.Context, bytes int64, moved func(int64)) (don
 		var n int64
 		var spliced error
 		err := s.wait(func(pipe uintptr) bool { // ends when the pipe is closed
-			n, spliced = s.once(int(pipe), int(min(bytes-done, piece)))
+			n, spliced = s.once(int(pipe), int(min(bytes-done, readSize)))
 			return !errors.Is(spliced, unix.EAGAIN)
 		})
 		switch {

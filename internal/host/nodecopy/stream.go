@@ -18,73 +18,73 @@ type stream struct {
 	wrote chan error
 }
 
-// through starts to write a stream that this process reads. If the writer fails, the reader gets
+// newStream starts to write a stream that this process reads. If the writer fails, the reader gets
 // its error.
-func through(write func(io.Writer) error) (*stream, error) {
+func newStream(write func(io.Writer) error) (*stream, error) {
 	r, w := io.Pipe()
-	m := &mouth{PipeWriter: w, whole: make(chan *handing), pieces: make(chan struct{}), gone: make(chan struct{})}
-	s := &stream{&ear{mouth: m, pieces: r}, sync.OnceFunc(func() {
+	m := &pipeWriter{PipeWriter: w, whole: make(chan *handoff), pieces: make(chan struct{}), gone: make(chan struct{})}
+	s := &stream{&pipeReader{mouth: m, pieces: r}, sync.OnceFunc(func() {
 		close(m.gone)
-		r.CloseWithError(errTakenNoMore)
+		r.CloseWithError(errReaderStopped)
 	}), make(chan error, 1)}
 	go func() {
 		err := write(m)
 		s.wrote <- err // before the reader sees the end
-		m.begin()
+		m.startPieces()
 		w.CloseWithError(err)
 	}()
 	return s, nil
 }
 
-// A mouth is the writing end of a stream. It is written in pieces or, as a host.Taker, passes its
+// A pipeWriter is the writing end of a stream. It is written in pieces or, as a host.OutputReader, passes its
 // source to the reader.
-type mouth struct {
+type pipeWriter struct {
 	*io.PipeWriter
-	whole  chan *handing
+	whole  chan *handoff
 	once   sync.Once
 	pieces chan struct{} // closed when the first piece is written
 	gone   chan struct{} // closed when the reader has stopped
 }
 
-// A handing is a source that the other end reads. The reader sends the result to done.
-type handing struct {
+// A handoff is a source that the other end reads. The reader sends the result to done.
+type handoff struct {
 	io.Reader
 	done chan error
 }
 
-func (m *mouth) begin() { m.once.Do(func() { close(m.pieces) }) }
+func (m *pipeWriter) startPieces() { m.once.Do(func() { close(m.pieces) }) }
 
-func (m *mouth) Write(p []byte) (int, error) {
-	m.begin()
+func (m *pipeWriter) Write(p []byte) (int, error) {
+	m.startPieces()
 	return m.PipeWriter.Write(p)
 }
 
-// TakeFrom returns when the source has been read, or the reader has stopped.
-func (m *mouth) TakeFrom(from io.Reader) error {
-	h := &handing{from, make(chan error, 1)}
+// ReadOutput returns when the source has been read, or the reader has stopped.
+func (m *pipeWriter) ReadOutput(from io.Reader) error {
+	h := &handoff{from, make(chan error, 1)}
 	select {
 	case m.whole <- h:
 	case <-m.gone:
-		return errTakenNoMore
+		return errReaderStopped
 	}
 	select {
 	case err := <-h.done:
 		return err
 	case <-m.gone:
-		return errTakenNoMore
+		return errReaderStopped
 	}
 }
 
-// An ear is the reading end of a stream. After a source that was handed over, it returns the
+// An pipeReader is the reading end of a stream. After a source that was handed over, it returns the
 // writer's result.
-type ear struct {
-	mouth  *mouth
-	handed *handing
+type pipeReader struct {
+	mouth  *pipeWriter
+	handed *handoff
 	told   bool // the stream comes in pieces, or only its end remains
 	pieces *io.PipeReader
 }
 
-func (e *ear) Read(p []byte) (int, error) {
+func (e *pipeReader) Read(p []byte) (int, error) {
 	if e.handed == nil && !e.told {
 		select {
 		case e.handed = <-e.mouth.whole:
@@ -107,7 +107,7 @@ func (e *ear) Read(p []byte) (int, error) {
 }
 
 // SyscallConn returns the pipe that was handed over, after something has been read from it.
-func (e *ear) SyscallConn() (syscall.RawConn, error) {
+func (e *pipeReader) SyscallConn() (syscall.RawConn, error) {
 	if e.handed != nil {
 		if pipe, ok := e.handed.Reader.(syscall.Conn); ok {
 			return pipe.SyscallConn()
@@ -116,19 +116,19 @@ func (e *ear) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// intoNode starts to write a stream that a program in a node reads. It is a pipe of the kernel,
+// newNodeStream starts to write a stream that a program in a node reads. It is a pipe of the kernel,
 // which that program inherits. The program detects a stream that ends early by its missing seal.
-func intoNode(write func(io.Writer) error) (*stream, error) {
+func newNodeStream(write func(io.Writer) error) (*stream, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	host.Widen(w)
+	host.EnlargePipe(w)
 	s := &stream{r, func() { r.Close() }, make(chan error, 1)}
 	go func() {
 		err := write(w)
 		if errors.Is(err, syscall.EPIPE) {
-			err = errTakenNoMore
+			err = errReaderStopped
 		}
 		s.wrote <- err // before the reader sees the end
 		w.Close()
@@ -149,10 +149,10 @@ func (s *stream) end(read error) error {
 		}
 	}
 	s.stop()
-	if wrote := <-s.wrote; !errors.Is(wrote, errTakenNoMore) {
+	if wrote := <-s.wrote; !errors.Is(wrote, errReaderStopped) {
 		return wrote
 	}
 	return nil
 }
 
-var errTakenNoMore = errors.New("nothing more of it is taken")
+var errReaderStopped = errors.New("nothing more of it is taken")

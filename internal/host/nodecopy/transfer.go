@@ -21,28 +21,28 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Place is a path on this host or in a node.
-type Place struct {
+// A Endpoint is a path on this host or in a node.
+type Endpoint struct {
 	In    host.Runner // or nil for this host
 	Path  string
 	Moved func(bytes int64) // is called with the bytes copied so far, or nil
 }
 
-// Transfer copies one file or directory from one Place to another, under the name that cp(1) would
+// Copy copies one file or directory from one Place to another, under the name that cp(1) would
 // use. Data to and from nodes passes through a pipe as a tar archive. Nodes pack and unpack it by
 // their own tar, and this host by its own code. If this host can open a single file of a node, it
 // copies the file itself, because tar and the pipe would copy it twice more.
-func Transfer(ctx context.Context, from, to Place, several bool) error {
+func Copy(ctx context.Context, from, to Endpoint, several bool) error {
 	if from.In == nil && to.In == nil {
 		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.Path, to.Path).
 			Try("NODE:PATH names a path in a node; cp(1) copies on this host")
 	}
-	return Told(ctx, from, to, func(ctx context.Context) error { return from.copyTo(ctx, to, several) })
+	return WithErrors(ctx, from, to, func(ctx context.Context) error { return from.copyTo(ctx, to, several) })
 }
 
-// Told calls copies, which copies from one Place to another, and returns errors like those of
+// WithErrors calls copies, which copies from one Place to another, and returns errors like those of
 // Transfer.
-func Told(ctx context.Context, from, to Place, copies func(context.Context) error) error {
+func WithErrors(ctx context.Context, from, to Endpoint, copies func(context.Context) error) error {
 	if path.Clean(from.Path) == "/" {
 		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
 	}
@@ -74,40 +74,40 @@ func Told(ctx context.Context, from, to Place, copies func(context.Context) erro
 		Try("mend the cause and run the same command again")
 }
 
-func (p Place) copyTo(ctx context.Context, to Place, several bool) error {
+func (p Endpoint) copyTo(ctx context.Context, to Endpoint, several bool) error {
 	if to.In == nil {
 		if f := p.open(ctx); f != nil {
 			defer f.Close()
-			return to.lay(p.name(), several, func(in string) error { return f.lay(ctx, in, p.name(), p.Moved) })
+			return to.extractHere(p.name(), several, func(in string) error { return f.copyTo(ctx, in, p.name(), p.Moved) })
 		}
 	}
-	begin := through
+	begin := newStream
 	if p.In == nil {
-		begin = intoNode
+		begin = newNodeStream
 	}
 	sent, err := begin(func(w io.Writer) error { return p.send(ctx, w) })
 	if err != nil {
 		return err
 	}
-	return sent.end(to.take(ctx, sent, p, several))
+	return sent.end(to.receive(ctx, sent, p, several))
 }
 
 // Pack sends the files at a Place in a node, for Lay on another host.
-func (p Place) Pack(ctx context.Context, to io.Writer) error { return p.send(ctx, to) }
+func (p Endpoint) Pack(ctx context.Context, to io.Writer) error { return p.send(ctx, to) }
 
-// Lay writes what was packed at a Place in a node of another host into this node. It does not trust
+// Extract writes what was packed at a Place in a node of another host into this node. It does not trust
 // the data.
-func (p Place) Lay(ctx context.Context, sent io.Reader, from Place, several bool) error {
-	c := unpack(sent, from.name())
+func (p Endpoint) Extract(ctx context.Context, sent io.Reader, from Endpoint, several bool) error {
+	c := openArchive(sent, from.name())
 	c.moved = from.Moved
 	return cmp.Or(p.relay(ctx, c, from.name(), several), c.left.problem())
 }
 
 // name returns the name of the copy.
-func (p Place) name() string { return path.Base(path.Clean(p.Path)) }
+func (p Endpoint) name() string { return path.Base(path.Clean(p.Path)) }
 
 // send packs the files at a place.
-func (p Place) send(ctx context.Context, to io.Writer) error {
+func (p Endpoint) send(ctx context.Context, to io.Writer) error {
 	source := path.Clean(p.Path)
 	if p.In == nil {
 		l, err := pack(ctx, source, to, p.Moved)
@@ -121,17 +121,17 @@ cd -- "$(dirname -- "$1")" && exec tar -b 1024 --format=posix --sort=name -cf - 
 	return p.In.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", source}, Stdout: to})
 }
 
-// take writes what is sent to the place.
-func (p Place) take(ctx context.Context, sent *stream, from Place, several bool) error {
+// receive writes what is sent to the place.
+func (p Endpoint) receive(ctx context.Context, sent *stream, from Endpoint, several bool) error {
 	name := from.name()
 	if from.In == nil {
-		return p.unpack(ctx, sent.Reader, name, several)
+		return p.extractInNode(ctx, sent.Reader, name, several)
 	}
-	c := unpack(sent.Reader, name)
+	c := openArchive(sent.Reader, name)
 	c.moved = from.Moved
 	var err error
 	if p.In == nil {
-		err = p.lay(name, several, func(in string) error { return c.lay(ctx, in) })
+		err = p.extractHere(name, several, func(in string) error { return c.extract(ctx, in) })
 	} else {
 		err = p.relay(ctx, c, name, several)
 	}
@@ -139,20 +139,20 @@ func (p Place) take(ctx context.Context, sent *stream, from Place, several bool)
 }
 
 // relay writes what another node sends into this node. All data is checked on the way.
-func (p Place) relay(ctx context.Context, c *cargo, name string, several bool) error {
-	seen, err := intoNode(func(w io.Writer) error { return c.pass(ctx, w) })
+func (p Endpoint) relay(ctx context.Context, c *archive, name string, several bool) error {
+	seen, err := newNodeStream(func(w io.Writer) error { return c.forward(ctx, w) })
 	if err != nil {
 		return err
 	}
-	return seen.end(p.unpack(ctx, seen.Reader, name, several))
+	return seen.end(p.extractInNode(ctx, seen.Reader, name, several))
 }
 
-// unpack lets a node write what it receives: first beside its Place, and then in place if it is
+// extractInNode lets a node write what it receives: first beside its Place, and then in place if it is
 // complete. If the copy is interrupted by Ctrl-C, or because this program is killed, the input of
 // the node's shell ends. The shell then removes what it has written. So this program does not kill
 // the shell, unless it takes too long. If the node ended before the shell could clean up, the next
 // copy into that directory does so.
-func (p Place) unpack(ctx context.Context, sent io.Reader, name string, several bool) error {
+func (p Endpoint) extractInNode(ctx context.Context, sent io.Reader, name string, several bool) error {
 	const script = `set -e
 d=$1 new=$3
 if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else
@@ -172,21 +172,21 @@ if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/";
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		time.AfterFunc(clearing, func() { cancel(context.Cause(ctx)) })
+		time.AfterFunc(cleanupTimeout, func() { cancel(context.Cause(ctx)) })
 	})()
 	return p.In.Run(late, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", p.Path, form, name, sealName},
 		Stdin: sent})
 }
 
-// clearing limits how long a node may take to clean up after an interrupted copy.
-const clearing = 10 * time.Second
+// cleanupTimeout limits how long a node may take to clean up after an interrupted copy.
+const cleanupTimeout = 10 * time.Second
 
 // sealName is the last name in an archive for a node. Without it, tar would accept an archive that
 // ends after any of its files as complete.
 const sealName = ".orrery-whole"
 
-// seal ends an archive for a node.
-func seal(to *tar.Writer) error {
+// writeSeal ends an archive for a node.
+func writeSeal(to *tar.Writer) error {
 	if err := to.WriteHeader(&tar.Header{Name: sealName, Typeflag: tar.TypeReg, Mode: 0o600,
 		Format: tar.FormatPAX}); err != nil {
 		return err
@@ -194,10 +194,10 @@ func seal(to *tar.Writer) error {
 	return to.Close()
 }
 
-// lay writes a copy from a node to this host: first beside its Place, and then in place when it is
+// extractHere writes a copy from a node to this host: first beside its Place, and then in place when it is
 // complete. The path that the operator named is trusted, and followed if it is a link. Links below
 // it, whoever created them, are replaced and not followed.
-func (p Place) lay(name string, several bool, fill func(in string) error) error {
+func (p Endpoint) extractHere(name string, several bool, fill func(in string) error) error {
 	into, as, err := p.target(name, several)
 	if err != nil {
 		return err
@@ -205,12 +205,12 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	into, err = filepath.EvalSymlinks(into)
 	if err != nil {
 		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).
-			At("this host").Because(problem.Reason(err))
+			At("this host").Because(problem.PathErrorCause(err))
 	}
 	if err := replaceable(path.Join(into, as)); err != nil {
 		return err
 	}
-	beside, err := staging.New(into)
+	beside, err := staging.Create(into)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 
 // target returns the directory of this host that the copy goes into, and the copy's name. It
 // creates the directory if several files or a trailing slash ask for one.
-func (p Place) target(name string, several bool) (into, as string, err error) {
+func (p Endpoint) target(name string, several bool) (into, as string, err error) {
 	whole := path.Clean(p.Path)
 	info, err := os.Stat(p.Path)
 	if several || strings.HasSuffix(p.Path, "/") || err == nil && info.IsDir() {

@@ -21,18 +21,18 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A need is a program, with the packages that contain it on Debian and Ubuntu. The first one that
+// A requirement is a program, with the packages that contain it on Debian and Ubuntu. The first one that
 // exists is installed.
-type need struct {
+type requirement struct {
 	program string
 	in      []string
 	engine  string // engine that needs it, or "" if all nodes do
 	confine bool   // only where the kernel has AppArmor
 }
 
-// needs are the programs from the packages of `make packages`, and of `make vm-packages` for
+// requirements are the programs from the packages of `make packages`, and of `make vm-packages` for
 // virtual machines, as far as a remote host needs them.
-var needs = []need{
+var requirements = []requirement{
 	{program: "lxc-start", in: []string{"lxc"}},
 	{program: "apparmor_parser", in: []string{"apparmor"}, confine: true},
 	{program: "mmdebstrap", in: []string{"mmdebstrap"}},
@@ -62,8 +62,9 @@ type Machine struct {
 	Quiet func() (end func(), err error)
 }
 
-// Here is the machine on which this program runs.
-var Here = Machine{Has: has, Confines: host.AppArmor, Run: run, Quiet: func() (func(), error) { return quiet(policy) }}
+// Local is the machine on which this program runs.
+var Local = Machine{Has: has, Confines: host.HasAppArmor, Run: run,
+	Quiet: func() (func(), error) { return suppressServices(policyFile) }}
 
 func has(program string) bool {
 	_, err := exec.LookPath(program)
@@ -78,8 +79,8 @@ func (m Machine) Missing(engines []string) (all []string) {
 	return all
 }
 
-func (m Machine) missing(engines []string) (all []need) {
-	for _, n := range needs {
+func (m Machine) missing(engines []string) (all []requirement) {
+	for _, n := range requirements {
 		wanted := n.engine == "" || slices.Contains(engines, n.engine)
 		if wanted && (!n.confine || m.Confines()) && !m.Has(n.program) {
 			all = append(all, n)
@@ -113,7 +114,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	apt := func(what string, args ...string) error {
 		say(what)
 		line := func(text string) {
-			if tells(text) {
+			if isProgressLine(text) {
 				say(text)
 			}
 		}
@@ -121,7 +122,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 		return m.Run(ctx, line, args...)
 	}
 	if err := apt("finishing what dpkg has left undone", "dpkg", "--configure", "-a", "--force-confold"); err != nil {
-		return nil, failed(ctx, "dpkg --configure -a", err)
+		return nil, aptError(ctx, "dpkg --configure -a", err)
 	}
 	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockTimeout.Seconds()))
 	// Without this option, apt succeeds even if an archive cannot be reached.
@@ -130,7 +131,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	if unreached != nil && ctx.Err() == nil {
 		say("the archives were not all reached: going on with the packages that are known here")
 	}
-	names, unknown := m.choose(ctx, missing)
+	names, unknown := m.choosePackages(ctx, missing)
 	if len(unknown) > 0 && ctx.Err() == nil {
 		return nil, problem.New(problem.Unable, "apt knows no package %s here", humanize.List(unknown, 12)).
 			Because(unreached).
@@ -139,7 +140,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes",
 		"--no-install-recommends", "install", "--"}, names...)
 	if err := apt("installing "+strings.Join(names, ", "), install...); err != nil {
-		return names, failed(ctx, "apt-get install "+strings.Join(names, " "), err)
+		return names, aptError(ctx, "apt-get install "+strings.Join(names, " "), err)
 	}
 	if left := m.missing(engines); len(left) > 0 {
 		return names, problem.New(problem.Unable, "%s are installed, and %s are still missing", strings.Join(names, ", "),
@@ -148,9 +149,9 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	return names, nil
 }
 
-// choose returns the packages that contain the programs: for each program, the first package that
+// choosePackages returns the packages that contain the programs: for each program, the first package that
 // apt knows. Programs without a known package are returned as unknown.
-func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []string) {
+func (m Machine) choosePackages(ctx context.Context, missing []requirement) (names, unknown []string) {
 	for _, n := range missing {
 		i := slices.IndexFunc(n.in, func(name string) bool {
 			return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil
@@ -164,7 +165,7 @@ func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []s
 	return names, unknown
 }
 
-func failed(ctx context.Context, what string, err error) error {
+func aptError(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "%s was interrupted", what).
 			Try("run the same command again: it goes on from what is there")
@@ -173,13 +174,13 @@ func failed(ctx context.Context, what string, err error) error {
 		Try("run it there by hand, and then the same command again")
 }
 
-// tells reports whether a line of apt is shown while it runs.
-func tells(line string) bool {
+// isProgressLine reports whether a line of apt is shown while it runs.
+func isProgressLine(line string) bool {
 	return slices.ContainsFunc([]string{"Get:", "Err:", "E: ", "W: ", "Unpacking ", "Setting up "},
 		func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
-func list(all []need) string {
+func list(all []requirement) string {
 	var names []string
 	for _, n := range all {
 		names = append(names, n.program)
@@ -187,7 +188,7 @@ func list(all []need) string {
 	return humanize.List(names, 12)
 }
 
-func packagesOf(all []need) string {
+func packagesOf(all []requirement) string {
 	var names []string
 	for _, n := range all {
 		names = append(names, n.in[0])

@@ -45,7 +45,7 @@ func (b *bare) run(_ context.Context, line func(string), args ...string) error {
 		for _, name := range args[i+1:] {
 			line("Setting up " + name + " ...")
 			line("(Reading database ...")
-			for _, n := range needs {
+			for _, n := range requirements {
 				if slices.Contains(n.in, name) {
 					b.has = append(b.has, n.program)
 				}
@@ -119,7 +119,7 @@ func TestInstallNot(t *testing.T) {
 		"no archives": {&bare{has: []string{"apt-get", "dpkg"}, knows: debian[1:]}, problem.Unable,
 			"apt knows no package lxc here (see which archives"},
 	} {
-		if _, err := c.on.install(t, "lxc"); problem.Exit(err) != int(c.kind) || err != nil &&
+		if _, err := c.on.install(t, "lxc"); problem.ExitCode(err) != int(c.kind) || err != nil &&
 			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -127,7 +127,7 @@ func TestInstallNot(t *testing.T) {
 	b := &bare{has: []string{"apt-get", "dpkg"}}
 	ctx, end := context.WithCancel(t.Context())
 	b.ends = end
-	if _, err := b.machine().Install(ctx, nil, func(string) {}); problem.Exit(err) != int(problem.Interrupted) {
+	if _, err := b.machine().Install(ctx, nil, func(string) {}); problem.ExitCode(err) != int(problem.Interrupted) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -150,21 +150,21 @@ func TestRun(t *testing.T) {
 // machine stays, and one left by a killed run is removed.
 func TestQuiet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy-rc.d")
-	for what, before := range map[string]string{"none": "", "own": "#!/bin/sh\nexit 0\n", "left": still} {
+	for what, before := range map[string]string{"none": "", "own": "#!/bin/sh\nexit 0\n", "left": denyPolicy} {
 		_ = os.Remove(path)
 		if before != "" {
 			if err := os.WriteFile(path, []byte(before), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
-		end, err := quiet(path)
+		end, err := suppressServices(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		during, _ := os.ReadFile(path)
 		end()
 		after, _ := os.ReadFile(path)
-		want, then := still, ""
+		want, then := denyPolicy, ""
 		if what == "own" {
 			want, then = before, before
 		}

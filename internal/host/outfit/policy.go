@@ -7,18 +7,18 @@ import (
 	"os"
 )
 
-// policy is a script by which Debian's packages decide whether to start their services when they
+// policyFile is a script by which Debian's packages decide whether to start their services when they
 // are installed (invoke-rc.d(8)).
-const policy = "/usr/sbin/policy-rc.d"
+const policyFile = "/usr/sbin/policy-rc.d"
 
-// still is a policy that denies all starts. Its remark explains the file to a user who finds it
+// denyPolicy is a policy that denies all starts. Its remark explains the file to a user who finds it
 // after a killed run.
-const still = "#!/bin/sh\n# orrery has put this here while it installs packages\nexit 101\n"
+const denyPolicy = "#!/bin/sh\n# orrery has put this here while it installs packages\nexit 101\n"
 
-// quiet prevents packages from starting their services, until end is called. LXC's service has a
+// suppressServices prevents packages from starting their services, until end is called. LXC's service has a
 // bridge that Orrery does not need. A policy that exists already is not changed.
-func quiet(path string) (end func(), err error) {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(still)) { // left by a run that was killed
+func suppressServices(path string) (end func(), err error) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(denyPolicy)) { // left by a run that was killed
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func quiet(path string) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = f.WriteString(still)
+	_, err = f.WriteString(denyPolicy)
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(path)
 		return nil, err

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Way is a path from an address of this host to one of another, for packets of a size.
-type Way struct {
+// A Route is a path from an address of this host to one of another, for packets of a size.
+type Route struct {
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
 	Size int        `json:"size"` // bytes, including the IP header
@@ -30,61 +30,61 @@ type Way struct {
 // Least is the size of a packet that every link transports (RFC 791). Most is the maximum size of a
 // packet.
 const (
-	Least = 68
-	Most  = 65535
+	MinBytes = 68
+	MaxBytes = 65535
 )
 
 // How many ways are tried at once, how often a packet is sent before it counts as lost, and how
 // long the first answer may take. Later answers may take four times as long as the last one, but at
 // least hasty.
 const (
-	atOnce  = 32
-	tries   = 3
-	patient = time.Second
-	hasty   = 100 * time.Millisecond
+	maxConcurrent = 32
+	maxAttempts   = 3
+	firstTimeout  = time.Second
+	minTimeout    = 100 * time.Millisecond
 )
 
-// Try returns, for each way, the size of the largest packet that came back, or 0 if none did.
-func Try(ctx context.Context, ways []Way) []int {
+// Probe returns, for each way, the size of the largest packet that came back, or 0 if none did.
+func Probe(ctx context.Context, ways []Route) []int {
 	best := make([]int, len(ways))
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup
 	for i, w := range ways {
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			best[i] = try(ctx, w)
+			best[i] = probe(ctx, w)
 		})
 	}
 	all.Wait()
 	return best
 }
 
-func try(ctx context.Context, w Way) int {
-	if !w.From.IsValid() || !w.To.IsValid() || w.From.Is4() != w.To.Is4() || w.Size < Least || w.Size > Most {
+func probe(ctx context.Context, w Route) int {
+	if !w.From.IsValid() || !w.To.IsValid() || w.From.Is4() != w.To.Is4() || w.Size < MinBytes || w.Size > MaxBytes {
 		return 0
 	}
-	p, err := open(w)
+	p, err := newProber(w)
 	if err != nil {
 		return 0
 	}
 	defer p.Close() //nolint:errcheck // nothing was written
 	defer context.AfterFunc(ctx, func() { _ = p.SetDeadline(time.Unix(1, 0)) })()
 	answers := func(size int) bool {
-		for range tries {
+		for range maxAttempts {
 			if ctx.Err() == nil && p.answered(size) {
 				return true
 			}
 		}
 		return false
 	}
-	if !answers(Least) { // this also measures how long to wait
+	if !answers(MinBytes) { // this also measures how long to wait
 		return 0
 	}
 	if answers(w.Size) {
 		return w.Size
 	}
-	fits, not := Least, w.Size
+	fits, not := MinBytes, w.Size
 	for fits+1 < not {
 		if half := (fits + not) / 2; answers(half) {
 			fits = half
@@ -106,8 +106,8 @@ type prober struct {
 	wait     time.Duration
 }
 
-func open(w Way) (*prober, error) {
-	p := &prober{to: &net.IPAddr{IP: w.To.AsSlice()}, header: 20, ask: 8, say: 0, wait: patient}
+func newProber(w Route) (*prober, error) {
+	p := &prober{to: &net.IPAddr{IP: w.To.AsSlice()}, header: 20, ask: 8, say: 0, wait: firstTimeout}
 	network, level, option, whole := "ip4:icmp", unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE
 	if w.To.Is6() {
 		p.header, p.ask, p.say = 40, 128, 129
@@ -162,7 +162,7 @@ func (p *prober) answered(size int) bool {
 			return false
 		}
 		if n == len(out) && from.IP.Equal(p.to.IP) && in[0] == p.say && in[1] == 0 && string(in[4:n]) == string(out[4:]) {
-			p.wait = min(patient, max(hasty, 4*time.Since(sent)))
+			p.wait = min(firstTimeout, max(minTimeout, 4*time.Since(sent)))
 			return true
 		}
 	}

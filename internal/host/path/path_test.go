@@ -56,14 +56,14 @@ func TestTry(t *testing.T) {
 		t.Fatalf("%v %s", err, out)
 	}
 	at := netip.MustParseAddr
-	ways := []Way{
+	ways := []Route{
 		{at("10.8.1.1"), at("10.8.1.2"), 1500}, {at("10.8.1.1"), at("10.8.1.2"), 1300},
 		{at("10.8.1.1"), at("10.8.1.1"), 1500}, {at("10.8.1.1"), at("10.8.1.3"), 1500}, {at("10.8.1.1"), at("fd00::2"), 1500},
 		{at("10.8.1.77"), at("10.8.1.2"), 1500}, {at("10.8.1.1"), at("10.8.1.2"), 9000},
 		{at("10.8.1.1"), at("10.8.1.2"), -1}, {at("10.8.1.1"), at("10.8.1.2"), 1 << 20}, {Size: 1500},
 	}
 	began := time.Now()
-	got := Try(t.Context(), ways)
+	got := Probe(t.Context(), ways)
 	t.Logf("%v after %s", got, time.Since(began).Round(time.Millisecond))
 	// A bridge allows packets larger by a VLAN tag.
 	small := func(n int) bool { return n >= 1400 && n <= 1404 }
@@ -71,7 +71,7 @@ func TestTry(t *testing.T) {
 		!slices.Equal(got[7:], []int{0, 0, 0}) {
 		t.Errorf("of %v arrive %v", ways, got)
 	}
-	if got := Try(t.Context(), []Way{{at("fd00::1"), at("fd00::2"), 1500}}); !small(got[0]) {
+	if got := Probe(t.Context(), []Route{{at("fd00::1"), at("fd00::2"), 1500}}); !small(got[0]) {
 		t.Errorf("by IPv6, packets of %d bytes arrive", got)
 	}
 }

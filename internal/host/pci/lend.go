@@ -12,10 +12,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// Lend detaches PCI functions from their drivers for a holder, all or none. It returns the devices
+// BindVFIO detaches PCI functions from their drivers for a holder, all or none. It returns the devices
 // below /dev by which the holder accesses them, each once. Before each change it records the former
 // driver, so that Return can restore it after a kill.
-func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devices []string, err error) {
+func (b Bus) BindVFIO(ctx context.Context, holder string, addresses []string) (devices []string, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
 	}
@@ -24,22 +24,22 @@ func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devic
 		return nil, err
 	}
 	defer unlock()
-	if err := b.load(); err != nil {
+	if err := b.loadDriver(); err != nil {
 		return nil, problem.New(problem.Unable, "this kernel has no driver %s, by which functions of the PCI bus are lent",
 			vfio).Because(err).
 			Try("modprobe %s; or install a kernel that has it", vfio)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.giveBack(holder))
+			err = errors.Join(err, b.release(holder))
 		}
 	}()
 	groups := map[string]bool{}
 	for _, address := range addresses {
-		if err := b.lend(holder, address); err != nil {
+		if err := b.bindVFIO(holder, address); err != nil {
 			return nil, err
 		}
-		if group := b.link(address, "iommu_group"); !groups[group] {
+		if group := b.linkTarget(address, "iommu_group"); !groups[group] {
 			groups[group] = true
 			devices = append(devices, "vfio/"+group)
 		}
@@ -47,16 +47,16 @@ func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devic
 	return append(devices, "vfio/vfio"), nil
 }
 
-func (b Bus) lend(holder, address string) error {
-	f := b.look(address)
+func (b Bus) bindVFIO(holder, address string) error {
+	f := b.readFunction(address)
 	switch {
 	case f.Holder != "" && f.Holder != holder:
 		return problem.New(problem.Unable, "PCI function %s is lent to the node %s", address, f.Holder).
 			Try("stop that node first")
 	case f.Group == "":
-		return NoGroup(address)
+		return NoIOMMU(address)
 	case f.Holder == "": // otherwise a run that was killed has recorded it
-		if err := host.WriteJSON(b.loan(address), 0o600, Loan{Holder: holder, Driver: f.Driver}); err != nil {
+		if err := host.WriteJSON(b.bindingPath(address), 0o600, Binding{Holder: holder, Driver: f.Driver}); err != nil {
 			return err
 		}
 	}
@@ -68,16 +68,16 @@ func (b Bus) lend(holder, address string) error {
 	return nil
 }
 
-// NoGroup returns the problem for a function without an IOMMU, which could access all of the host's
+// NoIOMMU returns the problem for a function without an IOMMU, which could access all of the host's
 // memory.
-func NoGroup(address string) error {
+func NoIOMMU(address string) error {
 	return problem.New(problem.Unable, "PCI function %s is behind no IOMMU, and would reach all of the host's memory",
 		address).
 		Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 }
 
-// Return returns a holder's functions to the drivers from which they were detached.
-func (b Bus) Return(ctx context.Context, holder string) error {
+// Release returns a holder's functions to the drivers from which they were detached.
+func (b Bus) Release(ctx context.Context, holder string) error {
 	if _, err := os.Lstat(b.Loans); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -86,17 +86,17 @@ func (b Bus) Return(ctx context.Context, holder string) error {
 		return err
 	}
 	defer unlock()
-	return b.giveBack(holder)
+	return b.release(holder)
 }
 
-func (b Bus) giveBack(holder string) error {
+func (b Bus) release(holder string) error {
 	entries, err := os.ReadDir(b.Loans)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, e := range entries {
-		loan, err := host.ReadJSON[Loan](b.loan(e.Name()))
+		loan, err := host.ReadJSON[Binding](b.bindingPath(e.Name()))
 		if err != nil || loan.Holder != holder {
 			continue // also the lock file, which is not a loan
 		}
@@ -106,7 +106,7 @@ func (b Bus) giveBack(holder string) error {
 				Try("dmesg tells what the kernel says to it"))
 			continue
 		}
-		errs = append(errs, os.Remove(b.loan(e.Name())))
+		errs = append(errs, os.Remove(b.bindingPath(e.Name())))
 	}
 	return errors.Join(errs...)
 }
@@ -114,11 +114,11 @@ func (b Bus) giveBack(holder string) error {
 // bind binds a function to a driver, or to none if driver is "". It ignores a function that no
 // longer exists.
 func (b Bus) bind(address, driver string) error {
-	device := b.device(address)
+	device := b.devicePath(address)
 	if _, err := os.Stat(device); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	current := b.link(address, "driver")
+	current := b.linkTarget(address, "driver")
 	if current == driver && driver == vfio {
 		return nil
 	}
@@ -147,14 +147,14 @@ func (b Bus) bind(address, driver string) error {
 	if err := b.Order(probe, address); err != nil {
 		return err
 	}
-	if bound := b.link(address, "driver"); bound != driver {
+	if bound := b.linkTarget(address, "driver"); bound != driver {
 		return fmt.Errorf("its driver is %q then", bound)
 	}
 	return nil
 }
 
-// load loads the vfio driver, unless it is loaded.
-func (b Bus) load() error {
+// loadDriver loads the vfio driver, unless it is loaded.
+func (b Bus) loadDriver() error {
 	if _, err := os.Stat(filepath.Join(b.Sys, "bus/pci/drivers", vfio)); err == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (b Bus) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(b.Loans, 0o700); err != nil {
 		return nil, err
 	}
-	l, err := host.WaitLock(ctx, filepath.Join(b.Loans, ".lock"), host.Alone, "the lock of lent PCI functions")
+	l, err := host.WaitLock(ctx, filepath.Join(b.Loans, ".lock"), host.Exclusive, "the lock of lent PCI functions")
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func TestFunctions(t *testing.T) {
 	}
 	k.add(card, "0x020000", "e1000e", "7")
 	k.add("0000:00:1c.0", "0x060400", "", "")
-	want := []observe.Function{{Address: "0000:00:1c.0", Bridge: true}, {Address: card, Driver: "e1000e", Group: "7"}}
+	want := []observe.PCIFunction{{Address: "0000:00:1c.0", Bridge: true}, {Address: card, Driver: "e1000e", Group: "7"}}
 	if all, err := b.Functions(); !slices.Equal(all, want) || err != nil {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -127,7 +127,7 @@ func TestLend(t *testing.T) {
 	k.add(card, "0x020000", "e1000e", "7")
 	k.add(other, "0x020000", "", "7")
 	k.add(disk, "0x010802", "nvme", "8")
-	devices, err := b.Lend(t.Context(), "karoo/101", []string{card, other})
+	devices, err := b.BindVFIO(t.Context(), "karoo/101", []string{card, other})
 	must(t, err)
 	if want := []string{"vfio/7", "vfio/vfio"}; !slices.Equal(devices, want) {
 		t.Errorf("its devices are %v", devices)
@@ -136,31 +136,32 @@ func TestLend(t *testing.T) {
 	if got := b.drivers(t); got != lent {
 		t.Error(got)
 	}
-	if _, err := b.Lend(t.Context(), "karoo/102", []string{disk, card}); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := b.BindVFIO(t.Context(), "karoo/102",
+		[]string{disk, card}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "lent to the node karoo/101") {
 		t.Error(err)
 	}
 	if got := b.drivers(t); got != lent {
 		t.Errorf("after another has asked: %s", got)
 	}
-	must(t, b.Return(t.Context(), "karoo/102"))
-	if _, err = b.Lend(t.Context(), "karoo/101", []string{card, other}); err != nil {
+	must(t, b.Release(t.Context(), "karoo/102"))
+	if _, err = b.BindVFIO(t.Context(), "karoo/101", []string{card, other}); err != nil {
 		t.Errorf("again, as after a kill: %v", err)
 	}
-	must(t, b.Return(t.Context(), "karoo/101"))
+	must(t, b.Release(t.Context(), "karoo/101"))
 	if got := b.drivers(t); got != card+"=e1000e: "+other+"=: "+disk+"=nvme:" {
 		t.Error(got)
 	}
-	must(t, b.Return(t.Context(), "karoo/101"))
+	must(t, b.Release(t.Context(), "karoo/101"))
 }
 
 // TestLentForGood checks that a function that the user has bound to vfio-pci stays bound to it.
 func TestLentForGood(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "vfio-pci", "7")
-	_, err := b.Lend(t.Context(), "karoo/101", []string{card})
+	_, err := b.BindVFIO(t.Context(), "karoo/101", []string{card})
 	must(t, err)
-	must(t, b.Return(t.Context(), "karoo/101"))
+	must(t, b.Release(t.Context(), "karoo/101"))
 	if got := b.drivers(t); got != card+"=vfio-pci:" || len(k.given) > 0 {
 		t.Errorf("%s after %v", got, k.given)
 	}
@@ -170,7 +171,7 @@ func TestLentForGood(t *testing.T) {
 func TestNoGroup(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "")
-	if _, err := b.Lend(t.Context(), "karoo/101", []string{card}); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := b.BindVFIO(t.Context(), "karoo/101", []string{card}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "intel_iommu=on") {
 		t.Error(err)
 	}
@@ -199,11 +200,11 @@ func TestLendKilled(t *testing.T) {
 				}
 			}()
 			must(t, os.MkdirAll(b.Loans, 0o700))
-			must(t, b.load())
-			_ = b.lend("karoo/101", card)
+			must(t, b.loadDriver())
+			_ = b.bindVFIO("karoo/101", card)
 		}()
 		b.Order = k.order
-		must(t, b.Return(t.Context(), "karoo/101"))
+		must(t, b.Release(t.Context(), "karoo/101"))
 		if got := b.drivers(t); got != card+"=e1000e:" {
 			t.Errorf("killed at %s: %s", last, got)
 		}
@@ -222,30 +223,31 @@ func TestLendFails(t *testing.T) {
 		k.add(card, "0x020000", "e1000e", "7")
 		k.add(disk, "0x010802", "nvme", "8")
 		k.fails = fails
-		if _, err := b.Lend(t.Context(), "karoo/101", []string{card, disk}); problem.Exit(err) != int(problem.Failed) ||
+		if _, err := b.BindVFIO(t.Context(), "karoo/101",
+			[]string{card, disk}); problem.ExitCode(err) != int(problem.Failed) ||
 			!strings.Contains(err.Error(), "busy") {
 			t.Errorf("%s: %v", fails, err)
 		}
 		k.fails = ""
-		must(t, b.Return(t.Context(), "karoo/101"))
+		must(t, b.Release(t.Context(), "karoo/101"))
 		if got := b.drivers(t); got != card+"=e1000e: "+disk+"=nvme:" {
 			t.Errorf("%s: %s", fails, got)
 		}
 	}
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
-	_, err := b.Lend(t.Context(), "karoo/101", []string{card})
+	_, err := b.BindVFIO(t.Context(), "karoo/101", []string{card})
 	must(t, err)
 	k.fails = "bind"
-	if err := b.Return(t.Context(), "karoo/101"); problem.Exit(err) != int(problem.Failed) ||
+	if err := b.Release(t.Context(), "karoo/101"); problem.ExitCode(err) != int(problem.Failed) ||
 		!strings.Contains(err.Error(), `given back to the driver "e1000e"`) {
 		t.Error(err)
 	}
-	if loan, err := host.ReadJSON[Loan](b.loan(card)); err != nil || loan.Driver != "e1000e" {
+	if loan, err := host.ReadJSON[Binding](b.bindingPath(card)); err != nil || loan.Driver != "e1000e" {
 		t.Errorf("%+v, %v", loan, err)
 	}
 	k.fails = ""
-	must(t, b.Return(t.Context(), "karoo/101"))
+	must(t, b.Release(t.Context(), "karoo/101"))
 	if got := b.drivers(t); got != card+"=e1000e:" {
 		t.Error(got)
 	}
@@ -255,11 +257,11 @@ func TestLendFails(t *testing.T) {
 func TestGone(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
-	_, err := b.Lend(t.Context(), "karoo/101", []string{card})
+	_, err := b.BindVFIO(t.Context(), "karoo/101", []string{card})
 	must(t, err)
 	must(t, os.Remove(k.at("bus/pci/devices", card)))
-	must(t, b.Return(t.Context(), "karoo/101"))
-	if _, err := os.Stat(b.loan(card)); err == nil {
+	must(t, b.Release(t.Context(), "karoo/101"))
+	if _, err := os.Stat(b.bindingPath(card)); err == nil {
 		t.Error("it is lent")
 	}
 }
@@ -269,7 +271,7 @@ func TestNoDriver(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
 	b.Load = func(string) error { return errors.New("module not found") }
-	if _, err := b.Lend(t.Context(), "karoo/101", []string{card}); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := b.BindVFIO(t.Context(), "karoo/101", []string{card}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "modprobe vfio-pci") {
 		t.Error(err)
 	}

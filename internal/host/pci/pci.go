@@ -24,28 +24,32 @@ type Bus struct {
 	Order func(file, text string) error // writes to a file of sysfs
 }
 
-// Here is the Bus of this machine. It is the same for all state directories.
-var Here = Bus{Sys: "/sys", Loans: "/run/orrery/pci", Load: load, Order: order}
+// Local is the Bus of this machine. It is the same for all state directories.
+var Local = Bus{Sys: "/sys", Loans: "/run/orrery/pci", Load: loadModule, Order: writeSysfs}
 
-func load(module string) error { return host.Program(context.Background(), "modprobe", module).Run() }
+func loadModule(module string) error {
+	return host.Program(context.Background(), "modprobe", module).Run()
+}
 
-func order(file, text string) error { return os.WriteFile(file, []byte(text), 0) }
+func writeSysfs(file, text string) error { return os.WriteFile(file, []byte(text), 0) }
 
 // vfio is the driver for lent functions.
 const vfio = "vfio-pci"
 
-// A Loan is the record of a function, written before the function is detached from its driver.
-type Loan struct {
+// A Binding is the record of a function, written before the function is detached from its driver.
+type Binding struct {
 	Holder string `json:"holder"`           // SITE/ID of a node
 	Driver string `json:"driver,omitempty"` // former driver, or "" if there was none
 }
 
-func (b Bus) device(address string) string { return filepath.Join(b.Sys, "bus/pci/devices", address) }
+func (b Bus) devicePath(address string) string {
+	return filepath.Join(b.Sys, "bus/pci/devices", address)
+}
 
-func (b Bus) loan(address string) string { return filepath.Join(b.Loans, address) }
+func (b Bus) bindingPath(address string) string { return filepath.Join(b.Loans, address) }
 
 // Functions returns the functions of the machine, or none if it has no PCI bus.
-func (b Bus) Functions() ([]observe.Function, error) {
+func (b Bus) Functions() ([]observe.PCIFunction, error) {
 	entries, err := os.ReadDir(filepath.Join(b.Sys, "bus/pci/devices"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -53,27 +57,28 @@ func (b Bus) Functions() ([]observe.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]observe.Function, 0, len(entries))
+	all := make([]observe.PCIFunction, 0, len(entries))
 	for _, e := range entries {
-		all = append(all, b.look(e.Name()))
+		all = append(all, b.readFunction(e.Name()))
 	}
 	return all, nil
 }
 
-// look reads the state of a function.
-func (b Bus) look(address string) observe.Function {
-	f := observe.Function{Address: address, Driver: b.link(address, "driver"), Group: b.link(address, "iommu_group")}
-	class, _ := os.ReadFile(filepath.Join(b.device(address), "class"))
+// readFunction reads the state of a function.
+func (b Bus) readFunction(address string) observe.PCIFunction {
+	f := observe.PCIFunction{Address: address, Driver: b.linkTarget(address, "driver"),
+		Group: b.linkTarget(address, "iommu_group")}
+	class, _ := os.ReadFile(filepath.Join(b.devicePath(address), "class"))
 	f.Bridge = strings.HasPrefix(string(class), "0x0604")
-	if loan, err := host.ReadJSON[Loan](b.loan(address)); err == nil {
+	if loan, err := host.ReadJSON[Binding](b.bindingPath(address)); err == nil {
 		f.Holder = loan.Holder
 	}
 	return f
 }
 
-// link returns the last part of a link in a function's directory, or "" if there is none.
-func (b Bus) link(address, name string) string {
-	to, err := os.Readlink(filepath.Join(b.device(address), name))
+// linkTarget returns the last part of a link in a function's directory, or "" if there is none.
+func (b Bus) linkTarget(address, name string) string {
+	to, err := os.Readlink(filepath.Join(b.devicePath(address), name))
 	if err != nil {
 		return ""
 	}
@@ -83,5 +88,5 @@ func (b Bus) link(address, name string) string {
 // Directory returns the directory of a function in sysfs. The entries below bus/pci are links to
 // it.
 func (b Bus) Directory(address string) (string, error) {
-	return filepath.EvalSymlinks(b.device(address))
+	return filepath.EvalSymlinks(b.devicePath(address))
 }

@@ -1,19 +1,19 @@
 package process
 
-// A Crew is a set of processes of this host, by process id, each with its start time, because an id
+// A Set is a set of processes of this host, by process id, each with its start time, because an id
 // may be reused. It can be stored.
-type Crew map[int]string
+type Set map[int]string
 
-// CrewOf returns the Crew of the processes with these ids.
-func CrewOf(pids []int) Crew {
-	c := Crew{}
+// NewSet returns the Crew of the processes with these ids.
+func NewSet(pids []int) Set {
+	c := Set{}
 	for _, pid := range pids {
-		c[pid] = began(pid)
+		c[pid] = startTime(pid)
 	}
 	return c
 }
 
-func began(pid int) string {
+func startTime(pid int) string {
 	const starttime = 22 - 3 // of proc_pid_stat(5)
 	if fields := Host.Stat(pid); len(fields) > starttime {
 		return fields[starttime]
@@ -22,7 +22,7 @@ func began(pid int) string {
 }
 
 // Has reports whether a process belongs to the crew.
-func (c Crew) Has(pid int) bool {
+func (c Set) Has(pid int) bool {
 	at, ok := c[pid]
-	return ok && at == began(pid)
+	return ok && at == startTime(pid)
 }

@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Held is a process held by a pidfd (pidfd_open(2)). It still refers to the same process when the
+// A Handle is a process held by a pidfd (pidfd_open(2)). It still refers to the same process when the
 // id is reused. The caller must check after Hold that it is the intended process.
-type Held struct{ fd int }
+type Handle struct{ fd int }
 
-// Hold holds a process. It returns an error if the process has ended.
-func Hold(pid int) (Held, error) {
+// Open holds a process. It returns an error if the process has ended.
+func Open(pid int) (Handle, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
-	return Held{fd}, err
+	return Handle{fd}, err
 }
 
 // Close releases the process.
-func (h Held) Close() { unix.Close(h.fd) } //nolint:errcheck // nothing was written to it
+func (h Handle) Close() { unix.Close(h.fd) } //nolint:errcheck // nothing was written to it
 
 // Send sends a signal to the process. It ignores a process that has ended.
-func (h Held) Send(s unix.Signal) error {
+func (h Handle) Send(s unix.Signal) error {
 	if err := unix.PidfdSendSignal(h.fd, s, nil, 0); !errors.Is(err, unix.ESRCH) {
 		return err
 	}
 	return nil
 }
 
-// UntilEnded calls try every 50 ms until the process has ended.
-func (h Held) UntilEnded(ctx context.Context, try func(n int) error) error {
+// RetryUntilEnded calls try every 50 ms until the process has ended.
+func (h Handle) RetryUntilEnded(ctx context.Context, try func(n int) error) error {
 	for n := 0; ; n++ {
 		if err := try(n); err != nil {
 			return err
@@ -48,9 +48,9 @@ func (h Held) UntilEnded(ctx context.Context, try func(n int) error) error {
 	}
 }
 
-// Take returns a copy of a file that the process has open, by its descriptor in that process
+// CopyFD returns a copy of a file that the process has open, by its descriptor in that process
 // (pidfd_getfd(2)).
-func (h Held) Take(fd int) (*os.File, error) {
+func (h Handle) CopyFD(fd int) (*os.File, error) {
 	its, err := unix.PidfdGetfd(h.fd, fd, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("pidfd_getfd", err)

@@ -61,7 +61,7 @@ func (t Table) Task(pid int) (Task, bool) { return t.TaskOf(pid, 0) }
 // TaskOf returns a process if it runs as the given user of the host.
 func (t Table) TaskOf(pid, user int) (Task, bool) {
 	text, err := rawfile.ReadFile(t.File(pid, "cmdline"))
-	if err != nil || len(text) == 0 || !t.isOf(pid, user) {
+	if err != nil || len(text) == 0 || !t.runsAs(pid, user) {
 		return Task{}, false
 	}
 	fields := t.Stat(pid)
@@ -87,9 +87,9 @@ func ReadPID(file string) int {
 	return pid
 }
 
-// isOf reports whether a process runs as the given user of the host, and not in a node's
+// runsAs reports whether a process runs as the given user of the host, and not in a node's
 // namespaces.
-func (t Table) isOf(pid, user int) bool {
+func (t Table) runsAs(pid, user int) bool {
 	for _, space := range []string{"ns/user", "ns/pid"} {
 		ours, err := os.Readlink(filepath.Join(string(t), "self", space))
 		if err != nil {
@@ -122,9 +122,9 @@ func (t Table) Stat(pid int) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// Ending reports whether a process has been killed, even if it still exists. An init waits until
+// IsEnding reports whether a process has been killed, even if it still exists. An init waits until
 // all other processes of its node have ended.
-func (t Table) Ending(pid int) bool {
+func (t Table) IsEnding(pid int) bool {
 	fields := t.Stat(pid)
 	if len(fields) < 29 {
 		return true

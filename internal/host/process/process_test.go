@@ -63,21 +63,21 @@ func TestTaskOf(t *testing.T) {
 // with its context.
 func TestHeld(t *testing.T) {
 	cmd := started(t, nil, "sleep", "60")
-	h, err := Hold(cmd.Process.Pid)
+	h, err := Open(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := h.UntilEnded(ctx, func(int) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := h.RetryUntilEnded(ctx, func(int) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("it has ended: %v", err)
 	}
 	failed := errors.New("failed")
-	if err := h.UntilEnded(t.Context(), func(int) error { return failed }); !errors.Is(err, failed) {
+	if err := h.RetryUntilEnded(t.Context(), func(int) error { return failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
-	if err := h.UntilEnded(t.Context(), func(int) error { return h.Send(unix.SIGKILL) }); err != nil {
+	if err := h.RetryUntilEnded(t.Context(), func(int) error { return h.Send(unix.SIGKILL) }); err != nil {
 		t.Error(err)
 	}
 	_ = cmd.Wait()

@@ -24,9 +24,9 @@ func TestStuck(t *testing.T) {
 			}
 		}
 		t.Setenv("PATH", dir)
-		err := Versions{filepath.Join(dir, "programs.json")}.Stuck(t.Context())
+		err := Versions{filepath.Join(dir, "programs.json")}.CheckMigration(t.Context())
 		if c.lacks == "" && err != nil || c.lacks != "" &&
-			(problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), c.lacks+" cannot") ||
+			(problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), c.lacks+" cannot") ||
 				!strings.Contains(err.Error(), "Debian 13")) {
 			t.Errorf("%+v: %v", c, err)
 		}

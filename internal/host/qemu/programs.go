@@ -26,7 +26,7 @@ const GuestName = "orrery-guest"
 // Accel returns what runs virtual machines here. If it is TCG, why is the reason why KVM does not
 // work.
 func Accel() (accel string, why error) {
-	if why = TryKVM(); why != nil {
+	if why = ProbeKVM(); why != nil {
 		return observe.TCG, why
 	}
 	return observe.KVM, nil
@@ -51,20 +51,20 @@ func System() (string, error) {
 		return "", problem.New(problem.Unable, "virtual machines need a host of architecture amd64, and this one is %s",
 			runtime.GOARCH).Try(`write engine = "lxc"`)
 	}
-	return found("QEMU", "apt-get install qemu-system-x86", "qemu-system-x86_64")
+	return findProgram("QEMU", "apt-get install qemu-system-x86", "qemu-system-x86_64")
 }
 
 // Virtiofsd returns the path of virtiofsd, which shares directories of the host with guests. It is
 // usually not in the PATH.
 func Virtiofsd() (string, error) {
-	return found("virtiofsd", "apt-get install virtiofsd, or on Debian 12 qemu-system-common",
+	return findProgram("virtiofsd", "apt-get install virtiofsd, or on Debian 12 qemu-system-common",
 		"virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/libexec/qemu/virtiofsd", "/usr/lib/virtiofsd")
 }
 
 // Guest returns the path of the program that runs in guests.
-func Guest() (string, error) { return host.Beside(GuestName) }
+func Guest() (string, error) { return host.FindTool(GuestName) }
 
-func found(name, cure string, places ...string) (string, error) {
+func findProgram(name, cure string, places ...string) (string, error) {
 	for _, place := range places {
 		if path, err := exec.LookPath(place); err == nil {
 			return path, nil
@@ -73,9 +73,9 @@ func found(name, cure string, places ...string) (string, error) {
 	return "", problem.New(problem.Unable, "%s is not installed", name).Try("%s", cure)
 }
 
-// Lacks returns an error that names the first requirement of virtual machines that this machine
+// CheckRequirements returns an error that names the first requirement of virtual machines that this machine
 // does not meet, or nil.
-func Lacks() error {
+func CheckRequirements() error {
 	for _, find := range []func() (string, error){System, Virtiofsd, Guest} {
 		if _, err := find(); err != nil {
 			return err
@@ -84,11 +84,11 @@ func Lacks() error {
 	return nil
 }
 
-// oldest is the first version of QEMU that supports all options that Orrery uses: devices described
+// minVersion is the first version of QEMU that supports all options that Orrery uses: devices described
 // in JSON.
-const oldest = "6.2"
+const minVersion = "6.2"
 
-var number = pattern.New(`[0-9]+(\.[0-9]+)+`)
+var versionPattern = pattern.New(`[0-9]+(\.[0-9]+)+`)
 
 // Version asks a program for its version and returns the numbers, with dots between them.
 func Version(ctx context.Context, program string) (string, error) {
@@ -99,23 +99,23 @@ func Version(ctx context.Context, program string) (string, error) {
 		return "", problem.New(problem.Unable, "%s does not say which version it is", program).Because(err).
 			Try("install it anew")
 	}
-	if version := number().FindString(string(out)); version != "" {
+	if version := versionPattern().FindString(string(out)); version != "" {
 		return version, nil
 	}
 	return "", problem.New(problem.Unable, "%s does not say which version it is", program).Try("install it anew")
 }
 
-// TooOld returns an error if a version of QEMU is too old, or nil.
-func TooOld(version string) error {
-	if !before(version, oldest) {
+// CheckVersion returns an error if a version of QEMU is too old, or nil.
+func CheckVersion(version string) error {
+	if !olderThan(version, minVersion) {
 		return nil
 	}
-	return problem.New(problem.Unable, "QEMU %s is older than %s", version, oldest).
+	return problem.New(problem.Unable, "QEMU %s is older than %s", version, minVersion).
 		Try("install a newer one: Debian 12 has 7.2")
 }
 
-// before compares versions number by number.
-func before(a, b string) bool {
+// olderThan compares versions number by number.
+func olderThan(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range bs {
 		x, y := 0, 0

@@ -40,7 +40,7 @@ func TestVersion(t *testing.T) {
 		}
 	}
 	path := program(t, "qemu-system-x86_64", "exit 1\n")
-	if _, err := Version(context.Background(), path); problem.Exit(err) != int(problem.Unable) {
+	if _, err := Version(context.Background(), path); problem.ExitCode(err) != int(problem.Unable) {
 		t.Error(err)
 	}
 }
@@ -73,7 +73,7 @@ func TestVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := v.Lacks(t.Context()); problem.Exit(err) != int(problem.Unable) ||
+		if err := v.CheckRequirements(t.Context()); problem.ExitCode(err) != int(problem.Unable) ||
 			!strings.Contains(err.Error(), "QEMU 5.2.0 is older than 6.2 (install a newer one") {
 			t.Errorf("of another program: %v", err)
 		}
@@ -136,7 +136,7 @@ func TestNested(t *testing.T) {
 func TestTooOld(t *testing.T) {
 	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true,
 		"7.2.22": false, "10.0.2": false} {
-		if err := TooOld(version); (err != nil) != old || err != nil && problem.Exit(err) != int(problem.Unable) {
+		if err := CheckVersion(version); (err != nil) != old || err != nil && problem.ExitCode(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
@@ -146,17 +146,17 @@ func TestTooOld(t *testing.T) {
 func TestLacks(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := System()
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "apt-get install qemu-system-x86") {
+	if problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "apt-get install qemu-system-x86") {
 		t.Error(err)
 	}
-	if missing := Lacks(); missing == nil || missing.Error() != err.Error() {
+	if missing := CheckRequirements(); missing == nil || missing.Error() != err.Error() {
 		t.Errorf("%v, not %v", missing, err)
 	}
 	path := program(t, "qemu-system-x86_64", "")
 	if found, err := System(); found != path || err != nil {
 		t.Error(found, err)
 	}
-	if missing := Lacks(); missing == nil || strings.Contains(missing.Error(), "QEMU") {
+	if missing := CheckRequirements(); missing == nil || strings.Contains(missing.Error(), "QEMU") {
 		// orrery-guest is not beside a test binary.
 		t.Error(missing)
 	}

@@ -29,10 +29,10 @@ const (
 	kvmExitInternal = 17
 )
 
-// TryKVM runs a few instructions in a virtual machine: first in real mode, like every booting
+// ProbeKVM runs a few instructions in a virtual machine: first in real mode, like every booting
 // guest, then in long mode with paging. On some machines, /dev/kvm opens and creates machines, but
 // their processors do not run.
-func TryKVM() error {
+func ProbeKVM() error {
 	dev, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
 		return err

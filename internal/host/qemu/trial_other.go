@@ -4,5 +4,5 @@ package qemu
 
 import "errors"
 
-// TryKVM returns an error, because the trial's code exists only for amd64.
-func TryKVM() error { return errors.New("not tried on this kind of processor") }
+// ProbeKVM returns an error, because the trial's code exists only for amd64.
+func ProbeKVM() error { return errors.New("not tried on this kind of processor") }

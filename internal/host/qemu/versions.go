@@ -16,8 +16,8 @@ import (
 // changed since. Starting QEMU for that takes longer than most commands.
 type Versions struct{ File string }
 
-// A known program is the state of a program's file, with what the program answered.
-type known struct {
+// A cachedProgram program is the state of a program's file, with what the program answered.
+type cachedProgram struct {
 	Version string `json:"version"`
 	Models  string `json:"models,omitempty"` // of processors, separated by spaces
 	Device  uint64 `json:"device"`
@@ -28,7 +28,7 @@ type known struct {
 
 // Of returns the version of a program.
 func (v Versions) Of(ctx context.Context, program string) (string, error) {
-	return v.told(ctx, program, func(k *known) *string { return &k.Version }, Version)
+	return v.property(ctx, program, func(k *cachedProgram) *string { return &k.Version }, Version)
 }
 
 // Models returns the processor models that QEMU knows, or none if QEMU cannot be asked.
@@ -37,18 +37,18 @@ func (v Versions) Models(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	text, _ := v.told(ctx, program, func(k *known) *string { return &k.Models }, models)
+	text, _ := v.property(ctx, program, func(k *cachedProgram) *string { return &k.Models }, askModels)
 	return strings.Fields(text)
 }
 
-// told returns one of the properties of a program, from the file or by asking the program.
-func (v Versions) told(ctx context.Context, program string, of func(*known) *string,
+// property returns one of the properties of a program, from the file or by asking the program.
+func (v Versions) property(ctx context.Context, program string, of func(*cachedProgram) *string,
 	ask func(context.Context, string) (string, error)) (string, error) {
-	current, err := identity(program)
+	current, err := statProgram(program)
 	if err != nil {
 		return "", err
 	}
-	all, _ := host.ReadJSON[map[string]known](v.File) // ignore errors: the file is then written again
+	all, _ := host.ReadJSON[map[string]cachedProgram](v.File) // ignore errors: the file is then written again
 	if stored, ok := all[program]; ok && stored.same(current) {
 		current = stored
 	}
@@ -60,7 +60,7 @@ func (v Versions) told(ctx context.Context, program string, of func(*known) *str
 	}
 	all = maps.Clone(all)
 	if all == nil {
-		all = map[string]known{}
+		all = map[string]cachedProgram{}
 	}
 	all[program] = current
 	_ = host.WriteJSON(v.File, 0o600, all) // ignore the error: programs are then asked each time
@@ -68,13 +68,13 @@ func (v Versions) told(ctx context.Context, program string, of func(*known) *str
 }
 
 // same reports whether as is the same state of the program's file.
-func (k known) same(as known) bool {
+func (k cachedProgram) same(as cachedProgram) bool {
 	k.Version, k.Models, as.Version, as.Models = "", "", "", ""
 	return k == as
 }
 
-// models asks QEMU for its processor models: lines of "x86 NAME", up to an empty one.
-func models(ctx context.Context, program string) (string, error) {
+// askModels asks QEMU for its processor models: lines of "x86 NAME", up to an empty one.
+func askModels(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := host.Program(ctx, program, "-cpu", "help").Output()
@@ -93,9 +93,9 @@ func models(ctx context.Context, program string) (string, error) {
 	return strings.Join(names, " "), nil
 }
 
-// Lacks returns an error that names the first requirement of virtual machines that is missing or
+// CheckRequirements returns an error that names the first requirement of virtual machines that is missing or
 // too old on this machine, or nil.
-func (v Versions) Lacks(ctx context.Context) error {
+func (v Versions) CheckRequirements(ctx context.Context) error {
 	program, err := System()
 	if err != nil {
 		return err
@@ -104,18 +104,18 @@ func (v Versions) Lacks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := TooOld(version); err != nil {
+	if err := CheckVersion(version); err != nil {
 		return err
 	}
-	return Lacks()
+	return CheckRequirements()
 }
 
-func identity(program string) (known, error) {
+func statProgram(program string) (cachedProgram, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(program, &st); err != nil {
-		return known{}, &os.PathError{Op: "stat", Path: program, Err: err}
+		return cachedProgram{}, &os.PathError{Op: "stat", Path: program, Err: err}
 	}
-	return known{
+	return cachedProgram{
 			Device: uint64(st.Dev), //nolint:unconvert // not on every architecture
 			Inode:  st.Ino, Bytes: st.Size, Changed: st.Ctim.Nano()},
 		nil

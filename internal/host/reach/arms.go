@@ -14,20 +14,20 @@ import (
 	"orrery/internal/problem"
 )
 
-// Arms finds the builds of this program that hosts need: the running one, and those of other
+// Builds finds the builds of this program that hosts need: the running one, and those of other
 // architectures that are beside it. It computes their digests once.
-type Arms struct {
+type Builds struct {
 	Self  string // path of the program, or "" for the running one
 	Memos string // directory in which digests are cached, or "" for the user's cache
 
 	once sync.Once
-	made []arm
+	made []build
 	err  error
 }
 
-// An arm is this program for one architecture, with the program that virtual machines boot, if
+// An build is this program for one architecture, with the program that virtual machines boot, if
 // there is one.
-type arm struct {
+type build struct {
 	machine string // architecture, as uname prints it
 	paths   []string
 	sizes   [2]int64
@@ -38,32 +38,32 @@ type arm struct {
 var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
 // all returns the builds that exist.
-func (a *Arms) all() ([]arm, error) {
+func (a *Builds) all() ([]build, error) {
 	a.once.Do(func() { a.made, a.err = a.find() })
 	return a.made, a.err
 }
 
-func (a *Arms) find() ([]arm, error) {
+func (a *Builds) find() ([]build, error) {
 	self := a.Self
 	if self == "" {
 		self = "/proc/self/exe" // the file that runs, even if it has been replaced
 	}
-	guest, err := host.Beside(qemu.GuestName)
+	guest, err := host.FindTool(qemu.GuestName)
 	paths := []string{self}
 	if err == nil && a.Self == "" {
 		paths = append(paths, guest)
 	}
-	first, err := a.armOf(machines[runtime.GOARCH], paths...)
+	first, err := a.buildFor(machines[runtime.GOARCH], paths...)
 	if err != nil {
 		return nil, err
 	}
-	all := []arm{first}
+	all := []build{first}
 	for arch, machine := range machines {
 		if arch == runtime.GOARCH {
 			continue
 		}
-		if path, err := host.Beside("orrery-" + arch); err == nil {
-			other, err := a.armOf(machine, path)
+		if path, err := host.FindTool("orrery-" + arch); err == nil {
+			other, err := a.buildFor(machine, path)
 			if err != nil {
 				return nil, err
 			}
@@ -73,27 +73,27 @@ func (a *Arms) find() ([]arm, error) {
 	return all, nil
 }
 
-// armOf returns the build for one architecture. The digest of unchanged files comes from a cache,
+// buildFor returns the build for one architecture. The digest of unchanged files comes from a cache,
 // because computing it takes longer than many a login.
-func (a *Arms) armOf(machine string, paths ...string) (arm, error) {
-	made := arm{machine: machine, paths: paths}
-	stamp, err := made.stamp()
+func (a *Builds) buildFor(machine string, paths ...string) (build, error) {
+	made := build{machine: machine, paths: paths}
+	stamp, err := made.version()
 	if err != nil {
 		return made, err
 	}
-	if made.digest = a.recall(machine, stamp); made.digest != "" {
+	if made.digest = a.loadDigest(machine, stamp); made.digest != "" {
 		return made, nil
 	}
-	if made, err = digested(machine, paths...); err != nil {
+	if made, err = hashBuild(machine, paths...); err != nil {
 		return made, err
 	}
-	a.remember(machine, stamp, made.digest)
+	a.storeDigest(machine, stamp, made.digest)
 	return made, nil
 }
 
-// digested reads the files and computes their sizes and digest.
-func digested(machine string, paths ...string) (arm, error) {
-	a := arm{machine: machine, paths: paths}
+// hashBuild reads the files and computes their sizes and digest.
+func hashBuild(machine string, paths ...string) (build, error) {
+	a := build{machine: machine, paths: paths}
 	sum := sha256.New()
 	for i, path := range paths {
 		f, err := os.Open(path)
@@ -111,7 +111,7 @@ func digested(machine string, paths ...string) (arm, error) {
 }
 
 // writeTo sends the programs, one after the other.
-func (a *arm) writeTo(to io.Writer) (sent int64, err error) {
+func (a *build) writeTo(to io.Writer) (sent int64, err error) {
 	for i, path := range a.paths {
 		f, err := os.Open(path)
 		if err != nil {

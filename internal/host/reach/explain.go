@@ -14,16 +14,16 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A sign maps an error line of ssh to the problem that a user sees.
-type sign struct {
+// A knownError maps an error line of ssh to the problem that a user sees.
+type knownError struct {
 	line func() *regexp.Regexp // matches a whole line that ssh itself prints
 	what string
 	cure string // %[1]s is the command with which a user would log in to the host
 	kind problem.Kind
 }
 
-// signs are tried in this order. The patterns match the English messages of OpenSSH (LC_ALL=C).
-var signs = []sign{
+// knownErrors are tried in this order. The patterns match the English messages of OpenSSH (LC_ALL=C).
+var knownErrors = []knownError{
 	{pattern.New(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`),
 		"its SSH host key is not the one that is known: it was made anew, or somebody else answers",
 		"compare its fingerprint with that on its console; if it is right, ssh-keygen -R the host and type %[1]s once",
@@ -51,49 +51,49 @@ var signs = []sign{
 // Texts of ssh: before a quoted message of another host, and for a connection that another program
 // makes (ProxyJump, ProxyCommand).
 const (
-	quoting  = "Received disconnect from "
-	byAnyone = "UNKNOWN port 65535"
+	disconnectPrefix = "Received disconnect from "
+	unknownPeer      = "UNKNOWN port 65535"
 )
 
-// sshFails is the exit status of ssh if it has no connection. Any other status is that of the
+// sshErrorStatus is the exit status of ssh if it has no connection. Any other status is that of the
 // remote command.
-const sshFails = 255
+const sshErrorStatus = 255
 
 // explain returns the reason why a host could not be reached.
-func (f Far) explain(err error, l *Line) error {
+func (f Target) explain(err error, l *Conn) error {
 	var no *refusal
 	var p *problem.Problem
 	switch {
 	case errors.As(err, &no):
-		return f.refused(no)
+		return f.refusalProblem(no)
 	case errors.As(err, &p):
 		return err
 	}
-	if p := f.sign(l.log.String()); p != nil {
+	if p := f.knownProblem(l.log.String()); p != nil {
 		return p
 	}
 	printed := cmp.Or(lastLine(l.errs.String()), l.noise)
 	p = problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).
-		Try("see whether %s gets there", f.byHand())
-	ran, status := l.ran()
+		Try("see whether %s gets there", f.sshCommand())
+	ran, status := l.remoteStatus()
 	switch last := lastLine(l.log.String()); {
 	case l.late.Load():
-		return p.Because(errors.New("it took the login and said nothing in " + entering.String()))
+		return p.Because(errors.New("it took the login and said nothing in " + loginTimeout.String()))
 	case errors.Is(err, errNoise):
 		return p.Because(err)
 	case ran && strings.HasPrefix(printed, "sudo:"):
-		return f.refused(&refusal{"sudo", printed})
+		return f.refusalProblem(&refusal{"sudo", printed})
 	case ran:
 		p = problem.New(problem.Unable,
 			"host %s: its login shell has ended (status %d) before anything could be started there", f.Name, status).
 			At(f.Address).
 			Try("see what %s true prints: an exit in ~/.bashrc does that, and so does a login without a shell (nologin)",
-				f.byHand())
+				f.sshCommand())
 		if printed != "" {
 			p = p.Because(fmt.Errorf("it printed %q", sanitize.Line(printed)))
 		}
 		return p
-	case strings.Contains(last, byAnyone) && printed != "": // failed on the way: that program printed why
+	case strings.Contains(last, unknownPeer) && printed != "": // failed on the way: that program printed why
 		return p.Because(errors.New(printed))
 	case last != "":
 		return p.Because(errors.New(last))
@@ -103,18 +103,18 @@ func (f Far) explain(err error, l *Line) error {
 	return p.Because(err)
 }
 
-// ran reports whether the remote command was run and has ended, and with which status.
-func (l *Line) ran() (ran bool, status int) {
+// remoteStatus reports whether the remote command was run and has ended, and with which status.
+func (l *Conn) remoteStatus() (remoteStatus bool, status int) {
 	select {
 	case <-l.gone:
 	case <-time.After(endGrace):
 		return false, 0
 	}
-	return l.status >= 0 && l.status != sshFails, l.status
+	return l.status >= 0 && l.status != sshErrorStatus, l.status
 }
 
-// refused returns the problem for a refusal of the remote host.
-func (f Far) refused(r *refusal) error {
+// refusalProblem returns the problem for a refusal of the remote host.
+func (f Target) refusalProblem(r *refusal) error {
 	p := problem.New(problem.Unable, "host %s: %s", f.Name, r.detail).At(f.Address)
 	switch {
 	case r.word == "sudo":
@@ -134,7 +134,7 @@ func (f Far) refused(r *refusal) error {
 		p.Kind, p.What = problem.Failed, "host "+f.Name+": this program cannot be put there: "+r.detail
 		return p.Try("see the directory over there, and run the same command again")
 	}
-	return p.Try("see whether %s gets there", f.byHand())
+	return p.Try("see whether %s gets there", f.sshCommand())
 }
 
 func archOf(machine string) string {
@@ -146,14 +146,14 @@ func archOf(machine string) string {
 	return machine
 }
 
-// lost returns the reason why an open connection has ended.
-func (f Far) lost(cause error, l *Line) error {
+// lostError returns the reason why an open connection has ended.
+func (f Target) lostError(cause error, l *Conn) error {
 	log := l.log.String()
-	if p := f.sign(log); p != nil {
+	if p := f.knownProblem(log); p != nil {
 		return p
 	}
 	p := problem.New(problem.Failed, "host %s: the connection has ended", f.Name).At(f.Address).Because(cause).
-		Try("see whether %s gets there, and run the same command again: it goes on from what is there", f.byHand())
+		Try("see whether %s gets there, and run the same command again: it goes on from what is there", f.sshCommand())
 	if last := lastLine(log); last != "" {
 		return p.Because(errors.New(last))
 	}
@@ -163,20 +163,20 @@ func (f Far) lost(cause error, l *Line) error {
 	return p
 }
 
-// sign returns the problem for a known error in the log of ssh, or nil. It ignores what ssh quotes
+// knownProblem returns the problem for a known error in the log of ssh, or nil. It ignores what ssh quotes
 // from another host, and all lines after that, which the other host may control.
-func (f Far) sign(log string) *problem.Problem {
+func (f Target) knownProblem(log string) *problem.Problem {
 	var own []string
 	for line := range strings.Lines(log) {
 		own = append(own, strings.TrimRight(line, "\r\n"))
-		if strings.HasPrefix(line, quoting) {
+		if strings.HasPrefix(line, disconnectPrefix) {
 			break
 		}
 	}
-	for _, s := range signs {
+	for _, s := range knownErrors {
 		if slices.ContainsFunc(own, s.line().MatchString) {
 			return problem.New(s.kind, "host %s: %s", f.Name, s.what).At(f.Address).
-				Try("%s", strings.ReplaceAll(s.cure, "%[1]s", f.byHand()))
+				Try("%s", strings.ReplaceAll(s.cure, "%[1]s", f.sshCommand()))
 		}
 	}
 	return nil

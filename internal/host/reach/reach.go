@@ -28,8 +28,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Far is a host that is reached by ssh.
-type Far struct {
+// A Target is a host that is reached by ssh.
+type Target struct {
 	Name    string // the host's name in the site
 	Address string // user@name:port, where user and port are optional
 }
@@ -38,17 +38,17 @@ type Far struct {
 // includes the login, but not the transfer of the program. A connection that the user's own ssh
 // keeps open needs no login, so there the limit is sharing.
 var ( // variables, so that tests can change them
-	entering = 30 * time.Second
-	sharing  = 8 * time.Second
+	loginTimeout       = 30 * time.Second
+	sharedLoginTimeout = 8 * time.Second
 )
 
 // keptTimeout limits how long a host may take to send the first line on a kept login, before a new
 // login is made. With the 9 s for that login, an unreachable host is reported within 10 s.
 var keptTimeout = time.Second // variable, so that tests can change it
 
-// A Line is a connection to this program on another host.
-type Line struct {
-	far   Far
+// A Conn is a connection to this program on another host.
+type Conn struct {
+	far   Target
 	ends  ends
 	from  *bufio.Reader // buffers ends.from
 	errs  *host.Tail    // what is printed on the remote host, a banner, and messages of a jump host
@@ -67,7 +67,7 @@ type Line struct {
 	Pushed  int64 // bytes of the program that were sent, or 0 if the host had it
 }
 
-var _ io.ReadWriteCloser = (*Line)(nil)
+var _ io.ReadWriteCloser = (*Conn)(nil)
 
 // ends are the ends of the pipes to ssh: the remote program's input and output, its standard error,
 // and the log of ssh.
@@ -75,7 +75,7 @@ type ends struct{ to, from, errs, log *os.File }
 
 // Dial connects to a host and starts this program there with the given arguments. It uses a kept
 // login unless that has stopped working.
-func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (*Line, error) {
+func (f Target) Dial(ctx context.Context, a *Builds, share Sharing, args ...string) (*Conn, error) {
 	arms, err := a.all()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (
 	l, err := f.dial(ctx, arms, by, args)
 	var no *refusal
 	if by.kept && err != nil && ctx.Err() == nil && !errors.As(err, &no) {
-		f.forget(by)
+		f.stopSharing(by)
 		l, err = f.dial(ctx, arms, share.route(f), args)
 	}
 	switch {
@@ -96,28 +96,29 @@ func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (
 		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
 	case l.stalled.Load():
 		return nil, problem.New(problem.Failed,
-			"host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).
+			"host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name,
+			sharedLoginTimeout).
 			At(f.Address).
-			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.byHand(), "ssh "))
+			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.sshCommand(), "ssh "))
 	}
 	return nil, f.explain(err, l)
 }
 
 // dial makes a connection by a route. On an error the connection has been closed, and l holds the
 // logs that explain the error, or is nil.
-func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Line, error) {
-	l, err := f.start(by, command(arms, args))
+func (f Target) dial(ctx context.Context, arms []build, by route, args []string) (*Conn, error) {
+	l, err := f.start(by, commandLine(arms, args))
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	timeout := entering
+	timeout := loginTimeout
 	if by.kept {
 		timeout = keptTimeout
 	}
 	late := time.AfterFunc(timeout, func() { l.late.Store(true); _ = l.Close() })
-	stalls := l.whereShared(by)
-	err = l.enter(arms, func() { late.Stop(); stalls.Stop() })
+	stalls := l.stallTimer(by)
+	err = l.handshake(arms, func() { late.Stop(); stalls.Stop() })
 	_ = l.theirs.Close() // ssh has opened it, or never will
 	late.Stop()
 	stalls.Stop()
@@ -128,16 +129,16 @@ func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Li
 		return l, nil
 	}
 	_ = l.Close()
-	l.silent()
-	l.silent() // wait again: if ssh had not ended, it is killed after the first wait
+	l.waitOutput()
+	l.waitOutput() // wait again: if ssh had not ended, it is killed after the first wait
 	return l, err
 }
 
-// whereShared returns a timer for a connection that uses one that the user's own ssh keeps open. If
+// stallTimer returns a timer for a connection that uses one that the user's own ssh keeps open. If
 // nothing was received when it fires, it closes the connection. The user's ssh itself would wait
 // without limit.
-func (l *Line) whereShared(by route) *time.Timer {
-	return time.AfterFunc(sharing, func() {
+func (l *Conn) stallTimer(by route) *time.Timer {
+	return time.AfterFunc(sharedLoginTimeout, func() {
 		if by.socket == "" && l.far.keptByUser() {
 			l.stalled.Store(true)
 			_ = l.Close()
@@ -148,13 +149,13 @@ func (l *Line) whereShared(by route) *time.Timer {
 // start starts ssh. The messages of ssh itself go to a pipe of their own, which ssh opens by a path
 // (-E). Banners, and all that the remote host prints, arrive on standard error, and could imitate
 // them.
-func (f Far) start(by route, command string) (*Line, error) {
+func (f Target) start(by route, command string) (*Conn, error) {
 	var near, theirs [4]*os.File
 	for i := range near {
 		r, w, err := os.Pipe()
 		if err != nil {
-			shut(near[:i])
-			shut(theirs[:i])
+			closeAll(near[:i])
+			closeAll(theirs[:i])
 			return nil, err
 		}
 		if near[i], theirs[i] = r, w; i == 0 {
@@ -166,17 +167,17 @@ func (f Far) start(by route, command string) (*Line, error) {
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	err := cmd.Start()
-	shut(theirs[:3]) // ssh has its own copies
+	closeAll(theirs[:3]) // ssh has its own copies
 	if err != nil {
-		shut(near[:])
-		shut(theirs[3:])
+		closeAll(near[:])
+		closeAll(theirs[3:])
 		if errors.Is(err, exec.ErrNotFound) {
 			return nil, problem.New(problem.Unable, "there is no ssh on this machine, by which host %s would be reached",
 				f.Name).Try("apt install openssh-client")
 		}
 		return nil, err
 	}
-	l := &Line{
+	l := &Conn{
 		far: f, ends: ends{near[0], near[1], near[2], near[3]}, from: bufio.NewReaderSize(near[1], 64<<10),
 		errs: &host.Tail{}, log: &host.Tail{},
 		ended: make(chan struct{}), gone: make(chan struct{}), kill: func() { _ = cmd.Cancel() }, theirs: theirs[3],
@@ -191,7 +192,7 @@ func (f Far) start(by route, command string) (*Line, error) {
 		l.status = cmd.ProcessState.ExitCode()
 		close(l.gone)
 	}()
-	go l.listen()
+	go l.readLogs()
 	return l, nil
 }
 
@@ -199,8 +200,8 @@ func (f Far) start(by route, command string) (*Line, error) {
 // has the log open.
 const logGrace = 20 * time.Millisecond
 
-// listen reads the remote standard error and the log of ssh until both end.
-func (l *Line) listen() {
+// readLogs reads the remote standard error and the log of ssh until both end.
+func (l *Conn) readLogs() {
 	var both sync.WaitGroup
 	both.Go(func() { _, _ = io.Copy(l.log, l.ends.log) })
 	both.Go(func() {
@@ -212,7 +213,7 @@ func (l *Line) listen() {
 	close(l.ended)
 }
 
-func shut(files []*os.File) {
+func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
@@ -220,8 +221,8 @@ func shut(files []*os.File) {
 
 // options returns the options of ssh, apart from those for sharing. They forbid prompts and
 // forwardings, and detect a silent network within ten seconds.
-func (f Far) options() []string {
-	user, name, port := Parts(f.Address)
+func (f Target) options() []string {
+	user, name, port := ParseAddress(f.Address)
 	all := []string{"-T"}
 	for _, o := range []string{
 		"BatchMode=yes", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
@@ -239,8 +240,8 @@ func (f Far) options() []string {
 	return append(all, "--", name)
 }
 
-// Parts returns the parts of an address user@name:port, where user and port are optional.
-func Parts(address string) (user, name, port string) {
+// ParseAddress returns the parts of an address user@name:port, where user and port are optional.
+func ParseAddress(address string) (user, name, port string) {
 	name = address
 	if at := strings.LastIndexByte(name, '@'); at >= 0 {
 		user, name = name[:at], name[at+1:]
@@ -251,9 +252,9 @@ func Parts(address string) (user, name, port string) {
 	return user, strings.Trim(name, "[]"), ""
 }
 
-// byHand returns the command with which a user would log in to the host.
-func (f Far) byHand() string {
-	user, name, port := Parts(f.Address)
+// sshCommand returns the command with which a user would log in to the host.
+func (f Target) sshCommand() string {
+	user, name, port := ParseAddress(f.Address)
 	text := "ssh "
 	if port != "" {
 		text += "-p " + port + " "
@@ -264,11 +265,11 @@ func (f Far) byHand() string {
 	return text + name
 }
 
-// enter reads the lines of the remote script, and sends the program if the host needs it, until the
+// handshake reads the lines of the remote script, and sends the program if the host needs it, until the
 // program has been started. It calls heard after each line.
-func (l *Line) enter(arms []arm, heard func()) error {
+func (l *Conn) handshake(arms []build, heard func()) error {
 	for {
-		words, err := l.word()
+		words, err := l.readWords()
 		if err != nil {
 			return err
 		}
@@ -277,7 +278,7 @@ func (l *Line) enter(arms []arm, heard func()) error {
 		case "have":
 			return nil
 		case "want":
-			if err := l.push(arms, words[1:]); err != nil {
+			if err := l.upload(arms, words[1:]); err != nil {
 				return err
 			}
 		default:
@@ -286,9 +287,9 @@ func (l *Line) enter(arms []arm, heard func()) error {
 	}
 }
 
-// push sends the program to the host. If the host reads only a part of it, push succeeds: the
+// upload sends the program to the host. If the host reads only a part of it, push succeeds: the
 // host's next line says why.
-func (l *Line) push(arms []arm, of []string) error {
+func (l *Conn) upload(arms []build, of []string) error {
 	for _, a := range arms {
 		if len(of) == 1 && of[0] == a.machine {
 			n, err := a.writeTo(l.ends.to)
@@ -307,16 +308,16 @@ const maxNoiseBytes = 1 << 20
 
 var errNoise = errors.New("its shell prints much, and nothing that was asked")
 
-// word waits for the next line of the remote script and returns its words. It skips what the login
+// readWords waits for the next line of the remote script and returns its words. It skips what the login
 // shell prints before.
-func (l *Line) word() ([]string, error) {
+func (l *Conn) readWords() ([]string, error) {
 	for noise := 0; noise < maxNoiseBytes; {
 		text, err := l.from.ReadSlice('\n')
 		noise += len(text)
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, io.ErrUnexpectedEOF
 		}
-		if rest, ok := strings.CutPrefix(string(text), mark+" "); ok {
+		if rest, ok := strings.CutPrefix(string(text), linePrefix+" "); ok {
 			if words := strings.Fields(rest); len(words) > 0 {
 				return words, nil
 			}
@@ -327,43 +328,43 @@ func (l *Line) word() ([]string, error) {
 }
 
 // Read reads from the remote program.
-func (l *Line) Read(p []byte) (int, error) { return l.from.Read(p) }
+func (l *Conn) Read(p []byte) (int, error) { return l.from.Read(p) }
 
 // Write writes to the remote program.
-func (l *Line) Write(p []byte) (int, error) { return l.ends.to.Write(p) }
+func (l *Conn) Write(p []byte) (int, error) { return l.ends.to.Write(p) }
 
 // endGrace is how long ssh may take to end after the connection was closed, before it is killed.
 const endGrace = time.Second
 
 // Close ends the connection. The remote program notices this, and ends the programs that it
 // started.
-func (l *Line) Close() error {
+func (l *Conn) Close() error {
 	var err error
 	l.closed.Do(func() {
 		err = l.ends.to.Close()
 		_ = l.ends.from.SetReadDeadline(time.Unix(1, 0)) // unblock a pending Read
 		go func() {
-			l.silent()
+			l.waitOutput()
 			l.kill()
-			l.silent()
-			shut([]*os.File{l.ends.from, l.ends.errs, l.ends.log})
+			l.waitOutput()
+			closeAll([]*os.File{l.ends.from, l.ends.errs, l.ends.log})
 		}()
 	})
 	return err
 }
 
-// silent waits until the output of ssh ends, but not longer than endGrace.
-func (l *Line) silent() {
+// waitOutput waits until the output of ssh ends, but not longer than endGrace.
+func (l *Conn) waitOutput() {
 	select {
 	case <-l.ended:
 	case <-time.After(endGrace):
 	}
 }
 
-// Why explains why an open connection has ended, from the messages of ssh.
-func (l *Line) Why(cause error) error {
-	l.silent()
-	return l.far.lost(cause, l)
+// Explain explains why an open connection has ended, from the messages of ssh.
+func (l *Conn) Explain(cause error) error {
+	l.waitOutput()
+	return l.far.lostError(cause, l)
 }
 
 // A refusal is the reason why the remote script did not start the program.

@@ -38,7 +38,7 @@ const limit = time.Minute
 type bench struct {
 	*testing.T
 	bin, state string
-	arms       *Arms
+	arms       *Builds
 	share      Sharing
 }
 
@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+`/called; exec sh -c "$last"`)
 	b.program("id", "echo 0")
 	b.program("far", `read word; echo "$word, $*, $(dirname "$0")"; cat`)
-	b.arms = &Arms{Self: filepath.Join(b.bin, "far"), Memos: filepath.Join(b.bin, "memos")}
+	b.arms = &Builds{Self: filepath.Join(b.bin, "far"), Memos: filepath.Join(b.bin, "memos")}
 	t.Setenv("PATH", b.bin+":"+os.Getenv("PATH"))
 	t.Setenv("ORRERY_STATE", b.state)
 	return b
@@ -59,11 +59,11 @@ func (b *bench) program(name, text string) {
 	must(b, os.WriteFile(filepath.Join(b.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 }
 
-func (b *bench) dial() (*Line, error) {
+func (b *bench) dial() (*Conn, error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), limit)
 	defer cancel()
-	l, err := Far{"sv2", "ops@10.8.1.2:2222"}.Dial(ctx, b.arms, b.share, "host-helper", "--now")
+	l, err := Target{"sv2", "ops@10.8.1.2:2222"}.Dial(ctx, b.arms, b.share, "host-helper", "--now")
 	if err == nil {
 		b.Cleanup(func() { _ = l.Close() })
 	}
@@ -73,8 +73,8 @@ func (b *bench) dial() (*Line, error) {
 // wants says what an error must be.
 func wants(t *testing.T, err error, kind problem.Kind, words ...string) {
 	t.Helper()
-	if err == nil || problem.Exit(err) != int(kind) {
-		t.Fatalf("status %d: %v", problem.Exit(err), err)
+	if err == nil || problem.ExitCode(err) != int(kind) {
+		t.Fatalf("status %d: %v", problem.ExitCode(err), err)
 	}
 	for _, w := range append(words, "sv2") {
 		if !strings.Contains(err.Error(), w) {
@@ -84,7 +84,7 @@ func wants(t *testing.T, err error, kind problem.Kind, words ...string) {
 }
 
 // answered sends a line to the remote program, and returns its answer.
-func answered(t *testing.T, l *Line) string {
+func answered(t *testing.T, l *Conn) string {
 	t.Helper()
 	_, err := io.WriteString(l, "hello\n")
 	must(t, err)
@@ -140,7 +140,7 @@ func TestDial(t *testing.T) {
 // TestQuoting checks that the command line contains nothing that a login shell such as csh or fish
 // interprets.
 func TestQuoting(t *testing.T) {
-	for what, script := range map[string]string{"ascent": ascent, "entry": entry} {
+	for what, script := range map[string]string{"ascent": sudoScript, "entry": rootScript} {
 		if i := strings.IndexAny(script, "'!\n"); i >= 0 {
 			t.Errorf("%s has %q: …%s", what, script[i], script[max(0, i-20):i])
 		}
@@ -246,15 +246,15 @@ func TestGivenUp(t *testing.T) {
 	b.program("ssh", "exec sleep 1000")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := Far{"sv2", "10.8.1.2"}.Dial(ctx, b.arms, b.share)
+	_, err := Target{"sv2", "10.8.1.2"}.Dial(ctx, b.arms, b.share)
 	wants(t, err, problem.Failed, "was not reached")
 }
 
 // TestShared checks that a stalled connection of the user's own ssh has a shorter timeout than a
 // login.
 func TestShared(t *testing.T) {
-	sharing = 50 * time.Millisecond
-	defer func() { sharing = 8 * time.Second }()
+	sharedLoginTimeout = 50 * time.Millisecond
+	defer func() { sharedLoginTimeout = 8 * time.Second }()
 	b := newBench(t)
 	b.program("ssh", `[ "$1 $2" != "-O check" ] || exit 0; exec sleep 1000`)
 	_, err := b.dial()
@@ -272,7 +272,7 @@ func TestLoginKey(t *testing.T) {
 	t.Setenv("HOME", home)
 	must(t, os.MkdirAll(filepath.Join(home, ".ssh"), 0o700))
 	seen := map[string]string{}
-	key := func(what string, f Far) {
+	key := func(what string, f Target) {
 		t.Helper()
 		k := f.loginKey()
 		if seen[k] != "" {
@@ -280,11 +280,11 @@ func TestLoginKey(t *testing.T) {
 		}
 		seen[k] = what
 	}
-	sv2 := Far{"sv2", "ops@10.8.1.2:2222"}
+	sv2 := Target{"sv2", "ops@10.8.1.2:2222"}
 	key("one", sv2)
-	key("another address", Far{"sv2", "ops@10.8.1.3:2222"})
-	key("another login", Far{"sv2", "root@10.8.1.2:2222"})
-	key("another port", Far{"sv2", "ops@10.8.1.2"})
+	key("another address", Target{"sv2", "ops@10.8.1.3:2222"})
+	key("another login", Target{"sv2", "root@10.8.1.2:2222"})
+	key("another port", Target{"sv2", "ops@10.8.1.2"})
 	must(t, os.WriteFile(filepath.Join(home, ".ssh", "config"), []byte("Host *\n"), 0o600))
 	key("a configuration", sv2)
 	t.Setenv("SSH_AUTH_SOCK", "/tmp/agent")
@@ -296,24 +296,24 @@ func TestLoginKey(t *testing.T) {
 func TestKeep(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Minute, "0": 0, "5": 5 * time.Second, "3600": time.Hour,
 		"90s": 90 * time.Second} {
-		t.Setenv(KeepSetting, text)
+		t.Setenv(KeepEnv, text)
 		if os.Geteuid() != 0 {
 			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 			must(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
 		}
-		if s, err := SharingOf(host.Dirs{Run: t.TempDir()}); err != nil || s.Keep != want || s.Dir == "" {
+		if s, err := SharingFromEnv(host.Dirs{Run: t.TempDir()}); err != nil || s.Keep != want || s.Dir == "" {
 			t.Errorf("%q: %+v, %v", text, s, err)
 		}
 	}
 	for _, text := range []string{"-1", "soon", "3601", "2h"} {
-		t.Setenv(KeepSetting, text)
-		if s, err := SharingOf(host.Dirs{Run: t.TempDir()}); !problem.Is(err, problem.Usage) {
+		t.Setenv(KeepEnv, text)
+		if s, err := SharingFromEnv(host.Dirs{Run: t.TempDir()}); !problem.Is(err, problem.Usage) {
 			t.Errorf("%q: %+v, %v", text, s, err)
 		}
 	}
 	open := t.TempDir()
 	must(t, os.Chmod(open, 0o755))
-	if path := (Sharing{Dir: open, Keep: time.Minute}).socket(Far{"sv2", "sv2"}); path != "" {
+	if path := (Sharing{Dir: open, Keep: time.Minute}).socket(Target{"sv2", "sv2"}); path != "" {
 		t.Errorf("a login is kept where others can enter: %s", path)
 	}
 }
@@ -332,7 +332,7 @@ func TestLoginShared(t *testing.T) {
 		text, _ := os.ReadFile(filepath.Join(dir, "logins"))
 		return strings.Count(string(text), "login")
 	}
-	far := Far{"sv2", "sv2"}
+	far := Target{"sv2", "sv2"}
 	master := func() int { // returns the PID of the process that keeps the login
 		out, _ := exec.Command("ssh", append([]string{"-O", "check", "-o", "ControlPath=" + b.share.socket(far)},
 			far.options()...)...).CombinedOutput()
@@ -340,7 +340,7 @@ func TestLoginShared(t *testing.T) {
 		_, _ = fmt.Sscanf(string(out), "Master running (pid=%d)", &pid)
 		return pid
 	}
-	wantLogins := func(want int, when string) *Line {
+	wantLogins := func(want int, when string) *Conn {
 		t.Helper()
 		l, err := b.enter()
 		must(t, err)
@@ -359,7 +359,7 @@ func TestLoginShared(t *testing.T) {
 	})
 	first := wantLogins(1, "the first run")
 	second := wantLogins(1, "one beside it")
-	for _, l := range []*Line{first, second} {
+	for _, l := range []*Conn{first, second} {
 		must(t, l.Close())
 		<-l.ended // even though the process that keeps the login has the log open
 		<-l.gone
@@ -392,7 +392,7 @@ func TestParts(t *testing.T) {
 		"sv2": " sv2 ", "ops@sv2": "ops sv2 ", "ops@10.8.1.2:2222": "ops 10.8.1.2 2222", "[fe80::1]:22": " fe80::1 22",
 		"root@[fe80::1]": "root fe80::1 ",
 	} {
-		user, name, port := Parts(address)
+		user, name, port := ParseAddress(address)
 		if got := user + " " + name + " " + port; got != want {
 			t.Errorf("%s: %q", address, got)
 		}
@@ -411,7 +411,7 @@ func sshd(t *testing.T) (b *bench, dir string) {
 	dir = t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"mine", "host"} {
-		text, err := login.MakeKey(at(name), "test")
+		text, err := login.GenerateKey(at(name), "test")
 		must(t, err)
 		key, err := ssh.ParsePrivateKey(text)
 		must(t, err)
@@ -430,11 +430,11 @@ func sshd(t *testing.T) (b *bench, dir string) {
 	return b, dir
 }
 
-func (b *bench) enter() (*Line, error) {
+func (b *bench) enter() (*Conn, error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), limit)
 	defer cancel()
-	l, err := Far{"sv2", "sv2"}.Dial(ctx, b.arms, b.share, "host-helper")
+	l, err := Target{"sv2", "sv2"}.Dial(ctx, b.arms, b.share, "host-helper")
 	if err == nil {
 		b.Cleanup(func() { _ = l.Close() })
 	}
@@ -492,12 +492,12 @@ func TestMemo(t *testing.T) {
 	b := newBench(t)
 	digest := func() string {
 		t.Helper()
-		all, err := (&Arms{Self: b.arms.Self, Memos: b.arms.Memos}).all()
+		all, err := (&Builds{Self: b.arms.Self, Memos: b.arms.Memos}).all()
 		must(t, err)
 		return all[0].digest
 	}
 	first := digest()
-	path, err := b.arms.memoOf(machines[runtime.GOARCH])
+	path, err := b.arms.digestPath(machines[runtime.GOARCH])
 	must(t, err)
 	text, err := os.ReadFile(path)
 	must(t, err)

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// mark is the prefix of lines for the control host. The login may print other lines before.
-const mark = "orrery-host"
+// linePrefix is the prefix of lines for the control host. The login may print other lines before.
+const linePrefix = "orrery-host"
 
-// ascent is the script that the login shell starts: it becomes root. Neither of the two scripts
+// sudoScript is the script that the login shell starts: it becomes root. Neither of the two scripts
 // contains single quotes, exclamation marks or line ends, which some login shells would interpret.
-const ascent = `if [ "$(id -u)" -eq 0 ]; then exec /bin/sh -c "$@"; fi; ` +
-	`command -v sudo >/dev/null || { printf "\n` + mark + ` sudo it is not installed\n"; exit 0; }; ` +
-	`e=$(sudo -n true 2>&1) || { printf "\n` + mark + ` sudo %s\n" "$e"; exit 0; }; ` +
+const sudoScript = `if [ "$(id -u)" -eq 0 ]; then exec /bin/sh -c "$@"; fi; ` +
+	`command -v sudo >/dev/null || { printf "\n` + linePrefix + ` sudo it is not installed\n"; exit 0; }; ` +
+	`e=$(sudo -n true 2>&1) || { printf "\n` + linePrefix + ` sudo %s\n" "$e"; exit 0; }; ` +
 	`exec sudo -n -- /bin/sh -c "$@"`
 
-// entry is the script that root runs. It looks for the program in a directory to which only root
+// rootScript is the script that root runs. It looks for the program in a directory to which only root
 // may write, under its digest. If the program is missing, the script receives it. Then it executes
 // the program. $1 is the number of arguments for the program, and the arguments follow. After that
 // come, for each architecture, its name as uname prints it, the digest, and the sizes of both
 // programs.
-var entry = strings.Join([]string{
+var rootScript = strings.Join([]string{
 	`LC_ALL=C; export LC_ALL; umask 022`,
-	`say() { printf "\n` + mark + ` %s\n" "$(printf %s "$*" | tr "\n" " ")"; }`,
+	`say() { printf "\n` + linePrefix + ` %s\n" "$(printf %s "$*" | tr "\n" " ")"; }`,
 	`end() { say "$@"; exit 0; }`,
 	`c=$1; a=; shift; while [ "$c" -gt 0 ]; do a="$a $1"; shift; c=$((c-1)); done`,
 	`m=$(uname -m); until [ $# -eq 0 ] || [ "$1" = "$m" ]; do shift 4; done`,
@@ -41,9 +41,10 @@ var entry = strings.Join([]string{
 	`say have; exec "$w/orrery" $a`,
 }, "; ")
 
-// command returns the command line for a host. It works in any login shell.
-func command(arms []arm, args []string) string {
-	words := []string{"exec", "/bin/sh", "-c", quote(ascent), "orrery", quote(entry), "orrery", fmt.Sprint(len(args))}
+// commandLine returns the command line for a host. It works in any login shell.
+func commandLine(arms []build, args []string) string {
+	words := []string{"exec", "/bin/sh", "-c", quote(sudoScript), "orrery", quote(rootScript), "orrery",
+		fmt.Sprint(len(args))}
 	for _, a := range args {
 		words = append(words, quote(a))
 	}

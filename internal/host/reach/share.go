@@ -20,8 +20,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// KeepSetting is the environment variable that sets how long a login is kept after its last use.
-const KeepSetting = "ORRERY_KEEP"
+// KeepEnv is the environment variable that sets how long a login is kept after its last use.
+const KeepEnv = "ORRERY_KEEP"
 
 const (
 	defaultKeep = time.Minute
@@ -37,20 +37,20 @@ type Sharing struct {
 	Keep time.Duration // how long a login is kept after its last use, or 0 if each run logs in
 }
 
-// SharingOf returns how logins are shared, from the environment. A user other than root shares
+// SharingFromEnv returns how logins are shared, from the environment. A user other than root shares
 // logins only with a private XDG_RUNTIME_DIR.
-func SharingOf(dirs host.Dirs) (s Sharing, err error) {
+func SharingFromEnv(dirs host.Dirs) (s Sharing, err error) {
 	s.Keep = defaultKeep
-	if text := os.Getenv(KeepSetting); text != "" {
-		if s.Keep, err = keep(text); err != nil {
-			return s, problem.New(problem.Usage, "%s is %q, and not how long connections to hosts are kept", KeepSetting, text).
+	if text := os.Getenv(KeepEnv); text != "" {
+		if s.Keep, err = parseKeep(text); err != nil {
+			return s, problem.New(problem.Usage, "%s is %q, and not how long connections to hosts are kept", KeepEnv, text).
 				Try("say a number of seconds, up to %d, or 0: not at all", int(maxKeep.Seconds()))
 		}
 	}
 	switch dir := os.Getenv("XDG_RUNTIME_DIR"); {
 	case os.Geteuid() == 0:
 		s.Dir = filepath.Join(dirs.Run, "links")
-	case filepath.IsAbs(dir) && private(dir) == nil:
+	case filepath.IsAbs(dir) && checkPrivate(dir) == nil:
 		s.Dir = filepath.Join(dir, "orrery")
 	default:
 		s.Keep = 0
@@ -58,7 +58,7 @@ func SharingOf(dirs host.Dirs) (s Sharing, err error) {
 	return s, nil
 }
 
-func keep(text string) (time.Duration, error) {
+func parseKeep(text string) (time.Duration, error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		text = fmt.Sprintf("%ds", n)
 	}
@@ -69,8 +69,8 @@ func keep(text string) (time.Duration, error) {
 	return d, err
 }
 
-// private returns an error unless dir is a directory that only this user can enter.
-func private(dir string) error {
+// checkPrivate returns an error unless dir is a directory that only this user can enter.
+func checkPrivate(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
 		return &os.PathError{Op: "stat", Path: dir, Err: err}
@@ -83,14 +83,14 @@ func private(dir string) error {
 
 // socket returns the path of the control socket for a host, or "" if the run must not share a
 // login.
-func (s Sharing) socket(f Far) string {
+func (s Sharing) socket(f Target) string {
 	if s.Keep == 0 {
 		return ""
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o755); err != nil {
 		return ""
 	}
-	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) || private(s.Dir) != nil {
+	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) || checkPrivate(s.Dir) != nil {
 		return ""
 	}
 	path := filepath.Join(s.Dir, f.loginKey()[:16])
@@ -103,11 +103,11 @@ func (s Sharing) socket(f Far) string {
 
 // loginKey returns a key for a login. It depends on everything that determines the destination, the
 // user and the credentials of ssh, and changes every maxLoginAge.
-func (f Far) loginKey() string {
+func (f Target) loginKey() string {
 	ssh, _ := exec.LookPath("ssh")
 	space, _ := os.Readlink("/proc/self/ns/net")
 	sum := sha256.New()
-	for _, text := range append(f.options(), ssh, space, stampOf("/etc/ssh/ssh_config")) {
+	for _, text := range append(f.options(), ssh, space, fileVersion("/etc/ssh/ssh_config")) {
 		fmt.Fprintf(sum, "%q\n", text)
 	}
 	for _, name := range []string{"HOME", "SSH_AUTH_SOCK", "SUDO_UID"} {
@@ -115,20 +115,20 @@ func (f Far) loginKey() string {
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		for _, name := range []string{"config", "known_hosts"} {
-			fmt.Fprintf(sum, "%q\n", stampOf(filepath.Join(home, ".ssh", name)))
+			fmt.Fprintf(sum, "%q\n", fileVersion(filepath.Join(home, ".ssh", name)))
 		}
 	}
 	fmt.Fprintf(sum, "%d\n", time.Now().Unix()/int64(maxLoginAge.Seconds()))
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// stampOf returns a text that changes with every change of a file, or "" if there is no file.
-func stampOf(path string) string {
+// fileVersion returns a text that changes with every change of a file, or "" if there is no file.
+func fileVersion(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
 		return ""
 	}
-	return host.Stamp(&st)
+	return host.FileVersion(&st)
 }
 
 // A route describes how ssh connects to a host.
@@ -142,7 +142,7 @@ type route struct {
 
 // route returns how to connect to a host. If the user's own ssh keeps a login open, it uses that
 // login.
-func (s Sharing) route(f Far) route {
+func (s Sharing) route(f Target) route {
 	alone := route{options: append([]string{"-o", "ControlMaster=no"}, f.options()...)}
 	path := s.socket(f)
 	if path == "" {
@@ -163,20 +163,20 @@ func (s Sharing) route(f Far) route {
 const checkTimeout = time.Second
 
 // keptByUser reports whether the user's own ssh keeps a login to the host.
-func (f Far) keptByUser() bool { return f.ask("check") }
+func (f Target) keptByUser() bool { return f.control("check") }
 
-// ask sends a control command to the process that keeps a login (-O of ssh(1)), and reports whether
+// control sends a control command to the process that keeps a login (-O of ssh(1)), and reports whether
 // it succeeded.
-func (f Far) ask(what string, options ...string) bool {
+func (f Target) control(what string, options ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
 	args := append([]string{"-O", what}, options...)
 	return host.Program(ctx, "ssh", append(args, f.options()...)...).Run() == nil
 }
 
-// forget stops the sharing of a login that may no longer work. Runs that use it now continue.
-func (f Far) forget(by route) {
-	if !f.ask("stop", "-o", "ControlPath="+by.socket) {
+// stopSharing stops the sharing of a login that may no longer work. Runs that use it now continue.
+func (f Target) stopSharing(by route) {
+	if !f.control("stop", "-o", "ControlPath="+by.socket) {
 		_ = os.Remove(by.socket)
 	}
 }

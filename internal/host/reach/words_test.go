@@ -51,7 +51,7 @@ func dies(t *testing.T, b *bench) {
 	must(t, err)
 	_, err = io.ReadAll(l)
 	must(t, err)
-	err = l.Why(io.ErrUnexpectedEOF)
+	err = l.Explain(io.ErrUnexpectedEOF)
 	wants(t, err, problem.Failed, "the connection has ended")
 	misled(t, err)
 }
@@ -102,8 +102,8 @@ func (b *bench) says(text string, status int) {
 
 // TestSilentLogin checks that a login without output is distinguished from one that has ended.
 func TestSilentLogin(t *testing.T) {
-	entering = 300 * time.Millisecond
-	defer func() { entering = 30 * time.Second }()
+	loginTimeout = 300 * time.Millisecond
+	defer func() { loginTimeout = 30 * time.Second }()
 	b, _ := sshdWith(t, "ForceCommand sleep 1000\n")
 	_, err := b.enter()
 	wants(t, err, problem.Failed, "took the login and said nothing in 300ms")
@@ -118,5 +118,5 @@ func TestStalls(t *testing.T) {
 	must(t, l.ends.to.Close())
 	_, err = io.ReadAll(l)
 	must(t, err)
-	wants(t, l.Why(io.ErrUnexpectedEOF), problem.Failed, "the connection stalls")
+	wants(t, l.Explain(io.ErrUnexpectedEOF), problem.Failed, "the connection stalls")
 }

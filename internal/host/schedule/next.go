@@ -34,12 +34,12 @@ func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle stri
 		return next, "cron does not run"
 	}
 	when, _ := cronTime(t.Every, s.Key+" "+t.Part)
-	return nextOf(when, now), ""
+	return nextMatch(when, now), ""
 }
 
-// nextOf returns the first moment after now that matches the times of a crontab, as cronTime writes
+// nextMatch returns the first moment after now that matches the times of a crontab, as cronTime writes
 // them. Cron uses the local time.
-func nextOf(when string, now time.Time) time.Time {
+func nextMatch(when string, now time.Time) time.Time {
 	fields := strings.Fields(when)
 	fits := func(field string, value int) bool {
 		if n, ok := strings.CutPrefix(field, "*/"); ok {

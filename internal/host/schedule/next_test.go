@@ -10,7 +10,7 @@ import (
 	"orrery/internal/host"
 )
 
-// TestNextOf checks that nextOf returns the same times as cron.
+// TestNextOf checks that nextMatch returns the same times as cron.
 func TestNextOf(t *testing.T) {
 	now := time.Date(2026, 11, 22, 13, 20, 30, 0, time.Local) // a Sunday
 	for when, want := range map[string]string{
@@ -23,7 +23,7 @@ func TestNextOf(t *testing.T) {
 		"21 13 * * 0":    "22 13:21",
 		"never * * * * ": "01 00:00",
 	} {
-		if got := nextOf(when, now).Format("02 15:04"); got != want {
+		if got := nextMatch(when, now).Format("02 15:04"); got != want {
 			t.Errorf("%q: %s, want %s", when, got, want)
 		}
 	}

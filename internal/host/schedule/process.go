@@ -13,11 +13,11 @@ import (
 	"orrery/internal/host"
 )
 
-// waiter is the script of the process that waits: a shell that then executes the program. It starts
+// waitScript is the script of the process that waits: a shell that then executes the program. It starts
 // to wait only after its record has been written. If its caller ends before that, it ends too,
 // because no run could find it. After the wait it removes its record, so that Cancel does not kill
 // the program halfway.
-const waiter = `read -r go || exit; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
+const waitScript = `read -r go || exit; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
 
 // beginProcess starts a process in a session of its own. Neither the terminal nor the end of its
 // caller's process group affects it.
@@ -31,10 +31,10 @@ func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Durat
 		return err
 	}
 	defer log.Close()
-	args := append([]string{"-c", waiter, "orrery-later-" + w.Name, fmt.Sprintf("%.3f", after.Seconds()),
-		laterPath(dirs, w.Name)}, command...)
+	args := append([]string{"-c", waitScript, "orrery-later-" + w.Name, fmt.Sprintf("%.3f", after.Seconds()),
+		recordPath(dirs, w.Name)}, command...)
 	cmd := host.Program(context.Background(), "/bin/sh", args...)
-	cmd.Env = append(os.Environ(), laterEnv(dirs)...)
+	cmd.Env = append(os.Environ(), jobEnv(dirs)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	hold, err := cmd.StdinPipe()
 	if err != nil {
@@ -44,8 +44,8 @@ func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Durat
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	w.Pid, w.Began = cmd.Process.Pid, began(cmd.Process.Pid)
-	err = w.keep(dirs)
+	w.Pid, w.Began = cmd.Process.Pid, startTime(cmd.Process.Pid)
+	err = w.writeRecord(dirs)
 	if err == nil {
 		_, err = io.WriteString(hold, "go\n") // an error: it was killed in the meantime
 	}
@@ -53,8 +53,8 @@ func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Durat
 	return err
 }
 
-// laterEnv returns the variables for the host's directories and for the caller's name.
-func laterEnv(dirs host.Dirs) []string {
+// jobEnv returns the variables for the host's directories and for the caller's name.
+func jobEnv(dirs host.Dirs) []string {
 	env := []string{"ORRERY_STATE=" + dirs.State, "ORRERY_RUN=" + dirs.Run}
 	if name := os.Getenv("SUDO_USER"); name != "" {
 		env = append(env, "SUDO_USER="+name)

@@ -69,14 +69,14 @@ func Run(l Job, dirs host.Dirs) error {
 	return nil
 }
 
-// keep writes the record.
-func (w *Pending) keep(dirs host.Dirs) error {
+// writeRecord writes the record.
+func (w *Pending) writeRecord(dirs host.Dirs) error {
 	text, err := json.Marshal(w)
 	if err == nil {
-		err = host.WriteFile(host.File{Path: laterPath(dirs, w.Name), Content: text, Mode: 0o600})
+		err = host.WriteFile(host.File{Path: recordPath(dirs, w.Name), Content: text, Mode: 0o600})
 	}
 	if err != nil {
-		return errors.Join(err, w.end())
+		return errors.Join(err, w.cancel())
 	}
 	return nil
 }
@@ -84,29 +84,29 @@ func (w *Pending) keep(dirs host.Dirs) error {
 // Cancel stops a command that waits. It does not stop a command that runs already. If there is
 // none, it returns nil.
 func Cancel(name string, dirs host.Dirs) error {
-	w, err := readPending(laterPath(dirs, name))
+	w, err := readPending(recordPath(dirs, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil && w.waits() {
-		err = w.end()
+	if err == nil && w.isWaiting() {
+		err = w.cancel()
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "what is to run later as %s cannot be stopped", name).At(laterPath(dirs, name)).
+		return problem.New(problem.Failed, "what is to run later as %s cannot be stopped", name).At(recordPath(dirs, name)).
 			Because(err)
 	}
-	return removed(laterPath(dirs, name))
+	return removeFile(recordPath(dirs, name))
 }
 
 // List returns the jobs that wait, the next one first.
 func List(dirs host.Dirs) ([]Pending, error) {
-	paths, err := filepath.Glob(laterPath(dirs, "*"))
+	paths, err := filepath.Glob(recordPath(dirs, "*"))
 	if err != nil {
 		return nil, err
 	}
 	var all []Pending
 	for _, path := range paths {
-		if w, err := readPending(path); err == nil && w.waits() {
+		if w, err := readPending(path); err == nil && w.isWaiting() {
 			all = append(all, *w)
 		}
 	}
@@ -114,36 +114,36 @@ func List(dirs host.Dirs) ([]Pending, error) {
 	return all, nil
 }
 
-func (w *Pending) waits() bool {
+func (w *Pending) isWaiting() bool {
 	if w.Unit != "" {
 		return unitWaits(w.Unit)
 	}
-	return w.Pid > 0 && w.Began != "" && began(w.Pid) == w.Began
+	return w.Pid > 0 && w.Began != "" && startTime(w.Pid) == w.Began
 }
 
-func (w *Pending) end() error {
+func (w *Pending) cancel() error {
 	if w.Unit != "" {
 		return endUnit(w.Unit)
 	}
 	return endProcess(w)
 }
 
-func laterPath(dirs host.Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
+func recordPath(dirs host.Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
 
 func readPending(path string) (*Pending, error) {
 	w, err := host.ReadJSON[Pending](path)
 	return &w, err
 }
 
-func removed(path string) error {
+func removeFile(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// began returns when a process started, in ticks since the boot, or "" if there is no such process.
-func began(pid int) string {
+// startTime returns when a process started, in ticks since the boot, or "" if there is no such process.
+func startTime(pid int) string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return ""

@@ -123,7 +123,7 @@ func TestLaterOther(t *testing.T) {
 	}
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	text := `{"name": "x", "pid": ` + strconv.Itoa(other.Process.Pid) + `, "began": "1"}`
-	if err := host.WriteFile(host.File{Path: laterPath(dirs, "x"), Content: []byte(text), Mode: 0o600}); err != nil {
+	if err := host.WriteFile(host.File{Path: recordPath(dirs, "x"), Content: []byte(text), Mode: 0o600}); err != nil {
 		t.Fatal(err)
 	}
 	if waiting, _ := List(dirs); len(waiting) != 0 {
@@ -132,7 +132,7 @@ func TestLaterOther(t *testing.T) {
 	if err := Cancel("x", dirs); err != nil {
 		t.Error(err)
 	}
-	if began(other.Process.Pid) == "" {
+	if startTime(other.Process.Pid) == "" {
 		t.Error("another's process was killed")
 	}
 }
@@ -198,14 +198,14 @@ func await(t *testing.T, path string) string {
 // wait unseen. It also checks that a job that was killed is not listed as waiting.
 func TestLaterUntold(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
-	cmd := exec.Command("/bin/sh", "-c", waiter, "later", "0", "/nonexistent", "touch", done) // its input ends at once
+	cmd := exec.Command("/bin/sh", "-c", waitScript, "later", "0", "/nonexistent", "touch", done) // its input ends at once
 	if err := cmd.Run(); err == nil {
 		t.Error("it went on")
 	}
 	if _, err := os.Stat(done); err == nil {
 		t.Error("it ran")
 	}
-	if (&Pending{Name: "x", Pid: cmd.Process.Pid}).waits() {
+	if (&Pending{Name: "x", Pid: cmd.Process.Pid}).isWaiting() {
 		t.Error("a process that has ended waits")
 	}
 }

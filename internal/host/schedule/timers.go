@@ -51,7 +51,7 @@ func (s Timers) Apply() (notes []string, err error) {
 			"neither systemd nor cron runs on this host: until one does, nothing runs at intervals that site %s asks for",
 			s.Key))
 	}
-	if asWritten(table) {
+	if isUpToDate(table) {
 		return notes, nil
 	}
 	return notes, timerProblem(host.WriteFile(table))
@@ -96,7 +96,7 @@ Type=oneshot
 %sExecStart=%s
 Nice=10
 IOSchedulingClass=idle
-`, s.Key, t.For, t.Part, s.Key, env.String(), s.line(command, t))
+`, s.Key, t.For, t.Part, s.Key, env.String(), s.commandLine(quoteCommand, t))
 		timer := fmt.Sprintf(madeFor+`[Unit]
 Description=orrery: %s %s of %s every %s
 
@@ -114,8 +114,8 @@ WantedBy=timers.target
 	return files
 }
 
-// line returns the command line of a timer, quoted by the given function.
-func (s Timers) line(quote func(string) string, t Timer) string {
+// commandLine returns the command line of a timer, quoted by the given function.
+func (s Timers) commandLine(quote func(string) string, t Timer) string {
 	line := quote(s.Program)
 	for _, arg := range t.Args {
 		line += " " + quote(arg)
@@ -128,8 +128,8 @@ func unitQuote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(word) + `"`
 }
 
-// command quotes a word for a command line in a unit (systemd.service(5)).
-func command(word string) string { return strings.ReplaceAll(unitQuote(word), "$", "$$") }
+// quoteCommand quotes a word for a command line in a unit (systemd.service(5)).
+func quoteCommand(word string) string { return strings.ReplaceAll(unitQuote(word), "$", "$$") }
 
 // applyUnits writes units and starts timers, and removes those of the site that are no longer
 // needed.
@@ -137,7 +137,7 @@ func (s Timers) applyUnits(units []host.File) error {
 	wanted, timers, changed := map[string]bool{}, []string{}, false
 	for _, f := range units {
 		wanted[f.Path] = true
-		if asWritten(f) && (!strings.HasSuffix(f.Path, ".timer") || enabled(f.Path)) {
+		if isUpToDate(f) && (!strings.HasSuffix(f.Path, ".timer") || enabled(f.Path)) {
 			continue
 		}
 		if err := host.WriteFile(f); err != nil {
@@ -148,7 +148,7 @@ func (s Timers) applyUnits(units []host.File) error {
 		}
 		changed = true
 	}
-	gone := s.strays(wanted)
+	gone := s.staleUnits(wanted)
 	for _, path := range gone {
 		var err error
 		if strings.HasSuffix(path, ".timer") {
@@ -189,8 +189,8 @@ func (s Timers) owns(path string) bool {
 
 const madeFor = "# Made by orrery up for site %s; orrery down removes it.\n"
 
-// strays returns the units of this site that are not wanted.
-func (s Timers) strays(wanted map[string]bool) []string {
+// staleUnits returns the units of this site that are not wanted.
+func (s Timers) staleUnits(wanted map[string]bool) []string {
 	var gone []string
 	found, _ := filepath.Glob(unitPath("orrery-*-" + s.Key + "-*"))
 	for _, path := range found {
@@ -215,7 +215,7 @@ func (s Timers) table() (f host.File, notes []string) {
 		if really != t.Every {
 			notes = append(notes, fmt.Sprintf("%s %s runs every %s: cron cannot say every %s", t.For, t.Part, really, t.Every))
 		}
-		line := s.line(host.Quote, t)
+		line := s.commandLine(host.Quote, t)
 		if env := s.environment(); len(env) > 0 {
 			line = "env " + host.Quote(env[0]) + " " + host.Quote(env[1]) + " " + line
 		}
@@ -246,10 +246,10 @@ func cronTime(every time.Duration, what string) (when string, really time.Durati
 		return fmt.Sprintf("%d %d * * *", at%60, at/60%24), day
 	case hours >= 1:
 		n := divisor(24, hours)
-		return fmt.Sprintf("%d %s * * *", at%60, stepped(n)), time.Duration(n) * time.Hour
+		return fmt.Sprintf("%d %s * * *", at%60, cronStep(n)), time.Duration(n) * time.Hour
 	}
 	n := divisor(60, minutes)
-	return stepped(n) + " * * * *", time.Duration(n) * time.Minute
+	return cronStep(n) + " * * * *", time.Duration(n) * time.Minute
 }
 
 // divisor returns the largest divisor of a number that is at most limit.
@@ -262,16 +262,16 @@ func divisor(of, limit int) int {
 	return 1
 }
 
-// stepped returns "every n-th" in the syntax of crontab(5).
-func stepped(n int) string {
+// cronStep returns "every n-th" in the syntax of crontab(5).
+func cronStep(n int) string {
 	if n == 1 {
 		return "*"
 	}
 	return fmt.Sprintf("*/%d", n)
 }
 
-// asWritten reports whether a file exists with the desired content.
-func asWritten(f host.File) bool {
+// isUpToDate reports whether a file exists with the desired content.
+func isUpToDate(f host.File) bool {
 	text, err := os.ReadFile(f.Path)
 	return err == nil && string(text) == string(f.Content)
 }

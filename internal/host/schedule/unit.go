@@ -26,13 +26,13 @@ func beginUnit(w *Pending, dirs host.Dirs, command []string, after time.Duration
 	if dir, err := os.Getwd(); err == nil { // the site directory may be a relative path
 		args = append(args, "--working-directory="+dir)
 	}
-	for _, e := range laterEnv(dirs) {
+	for _, e := range jobEnv(dirs) {
 		args = append(args, "--setenv="+e)
 	}
 	if err := systemctl(append(append(args, "--"), command...)...); err != nil {
 		return err
 	}
-	return w.keep(dirs)
+	return w.writeRecord(dirs)
 }
 
 // endUnit stops the timer, but not the service that the timer may have started.

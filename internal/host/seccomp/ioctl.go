@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostsEnd are ioctl(2) requests that change the host's end of a tap. A process that has the tap
+// tapIoctls are ioctl(2) requests that change the host's end of a tap. A process that has the tap
 // open may make them without privileges (tun_chr_ioctl of Linux). QEMU makes none of them on a tap
 // that it inherits.
-var hostsEnd = []uint32{
+var tapIoctls = []uint32{
 	unix.TUNSETPERSIST, unix.TUNSETOWNER, unix.TUNSETGROUP, // the link outlives the file, and other users may open it
 	unix.SIOCSIFHWADDR, unix.SIOCSIFNAME, unix.TUNSETLINK, unix.TUNSETCARRIER,
 	unix.TUNSETIFF, unix.TUNSETIFINDEX, // a link of another name or index
@@ -20,12 +20,12 @@ var hostsEnd = []uint32{
 	unix.SIOCGSKNS, unix.TUNGETDEVNETNS, // the host's network namespace
 }
 
-// KeepHostsEnd denies these requests to the calling thread and its later children, and all calls of
+// DenyTapIoctls denies these requests to the calling thread and its later children, and all calls of
 // other abis than this machine's own. The thread must be root's, and must end with its work,
 // because a filter cannot be removed.
-func KeepHostsEnd() error { return install(hostsEndFilter()) }
+func DenyTapIoctls() error { return install(tapIoctlFilter()) }
 
-func hostsEndFilter() []unix.SockFilter {
+func tapIoctlFilter() []unix.SockFilter {
 	filter := []unix.SockFilter{
 		{Code: load, K: offsetArch},
 		{Code: jump | unix.BPF_JEQ, Jt: 1, K: abis[0].arch},
@@ -37,7 +37,7 @@ func hostsEndFilter() []unix.SockFilter {
 		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
 		{Code: load, K: offsetArgs + 8}, // the kernel uses the lower half of the request
 	}
-	for _, request := range hostsEnd {
+	for _, request := range tapIoctls {
 		filter = append(filter, unix.SockFilter{Code: jump | unix.BPF_JEQ, Jf: 1, K: request}, refuse(unix.EPERM))
 	}
 	return append(filter, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})

@@ -10,7 +10,7 @@ import (
 // of other abis.
 func TestHostsEnd(t *testing.T) {
 	const allow = unix.SECCOMP_RET_ALLOW
-	filter, own := hostsEndFilter(), abis[0].arch
+	filter, own := tapIoctlFilter(), abis[0].arch
 	for name, c := range map[string]struct {
 		arch, call, request, want uint32
 	}{

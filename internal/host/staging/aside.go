@@ -25,8 +25,8 @@ type Dir struct {
 
 const prefix = ".orrery-"
 
-// New creates a staging directory in a directory, and removes abandoned ones there.
-func New(in string) (*Dir, error) {
+// Create creates a staging directory in a directory, and removes abandoned ones there.
+func Create(in string) (*Dir, error) {
 	sweep(in)
 	dir := path.Join(in, prefix+rand.Text()[:12])
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -74,7 +74,7 @@ func lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := host.Flock(f, host.Alone); err != nil {
+	if err := host.Flock(f, host.Exclusive); err != nil {
 		f.Close()
 		return nil, err
 	}

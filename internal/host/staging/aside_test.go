@@ -17,7 +17,7 @@ func TestLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	busy, err := New(in)
+	busy, err := Create(in)
 	must(err)
 	long := time.Now().Add(-time.Hour)
 	for name, when := range map[string]time.Time{".orrery-ABCDEFGHIJKL": long, ".orrery-ABCDEFGHIJKM": time.Now(),
@@ -26,7 +26,7 @@ func TestLeft(t *testing.T) {
 		must(os.Chtimes(filepath.Join(in, name), when, when))
 	}
 	must(os.Symlink(busy.Path, filepath.Join(in, ".orrery-ABCDEFGHIJKN")))
-	d, err := New(in)
+	d, err := Create(in)
 	must(err)
 	if _, err := os.Stat(filepath.Join(in, ".orrery-ABCDEFGHIJKL")); err == nil {
 		t.Error("what was left is there still")

@@ -41,8 +41,8 @@ func Read(dirs host.Dirs, key string) (twin.Record, error) {
 	return host.ReadJSON[twin.Record](Path(dirs, key))
 }
 
-// All returns the records of all twins on the host, by key.
-func All(dirs host.Dirs) []twin.Record {
+// List returns the records of all twins on the host, by key.
+func List(dirs host.Dirs) []twin.Record {
 	paths, _ := filepath.Glob(Path(dirs, "*"))
 	all := []twin.Record{}
 	for _, path := range paths {

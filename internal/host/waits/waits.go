@@ -13,19 +13,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Held returns a description of the holder of a lock. It is called only when the description is
+// A Holder returns a description of the holder of a lock. It is called only when the description is
 // reported.
-type Held func() string
+type Holder func() string
 
 type key struct{}
 
-// Telling returns a context in which waits are reported by say, instead of on standard error.
-func Telling(ctx context.Context, say func(text string)) context.Context {
+// WithReporter returns a context in which waits are reported by say, instead of on standard error.
+func WithReporter(ctx context.Context, say func(text string)) context.Context {
 	return context.WithValue(ctx, key{}, say)
 }
 
-// Tell reports a wait.
-func Tell(ctx context.Context, text string) {
+// Report reports a wait.
+func Report(ctx context.Context, text string) {
 	if say, ok := ctx.Value(key{}).(func(string)); ok {
 		say(text)
 		return
@@ -39,25 +39,25 @@ const (
 	maxPause = 50 * time.Millisecond
 )
 
-// A wait is reported after tellAfter, and then at each tellInterval.
+// A wait is reported after reportAfter, and then at each reportInterval.
 var (
-	tellAfter    = time.Second // variables, so that tests can change them
-	tellInterval = 30 * time.Second
-	slowAfter    = 5 * time.Second
+	reportAfter    = time.Second // variables, so that tests can change them
+	reportInterval = 30 * time.Second
+	slowAfter      = 5 * time.Second
 )
 
-// Slow reports a text with the time passed until stop is called: after 5 s, and then at each
-// tellInterval. It is for an operation that is fast unless a disk or another machine does not
+// ReportSlow reports a text with the time passed until stop is called: after 5 s, and then at each
+// reportInterval. It is for an operation that is fast unless a disk or another machine does not
 // answer, and that cannot be interrupted.
-func Slow(ctx context.Context, text string) (stop func()) {
+func ReportSlow(ctx context.Context, text string) (stop func()) {
 	began, ended := time.Now(), make(chan struct{})
 	go func() {
-		for pause := slowAfter; ; pause = tellInterval {
+		for pause := slowAfter; ; pause = reportInterval {
 			select {
 			case <-ended:
 				return
 			case <-time.After(pause):
-				Tell(ctx, fmt.Sprintf("%s, %d s", text, int(time.Since(began).Seconds())))
+				Report(ctx, fmt.Sprintf("%s, %d s", text, int(time.Since(began).Seconds())))
 			}
 		}
 	}()
@@ -68,30 +68,30 @@ func Slow(ctx context.Context, text string) (stop func()) {
 // "the lock of …". The function try returns the holder, or nil if it has succeeded or failed. If
 // ctx ends first, For returns a problem that names the holder: Locked if the deadline has passed,
 // otherwise Interrupted.
-func For(ctx context.Context, wanted string, try func() (Held, error)) error {
+func For(ctx context.Context, wanted string, try func() (Holder, error)) error {
 	began, told := time.Now(), time.Time{}
 	for {
 		held, err := try()
 		if held == nil {
 			if !told.IsZero() && err == nil {
-				Tell(ctx, fmt.Sprintf("has %s, after %s", wanted, time.Since(began).Round(100*time.Millisecond)))
+				Report(ctx, fmt.Sprintf("has %s, after %s", wanted, time.Since(began).Round(100*time.Millisecond)))
 			}
 			return err
 		}
-		if waited := time.Since(began); told.IsZero() && waited >= tellAfter || !told.IsZero() &&
-			time.Since(told) >= tellInterval {
+		if waited := time.Since(began); told.IsZero() && waited >= reportAfter || !told.IsZero() &&
+			time.Since(told) >= reportInterval {
 			told = time.Now()
-			Tell(ctx, "waits for "+wanted+": "+held())
+			Report(ctx, "waits for "+wanted+": "+held())
 		}
 		select {
 		case <-time.After(min(maxPause, max(minPause, time.Since(began)/64))):
 		case <-ctx.Done():
-			return givenUp(ctx, wanted, held)
+			return timeoutError(ctx, wanted, held)
 		}
 	}
 }
 
-func givenUp(ctx context.Context, wanted string, held Held) error {
+func timeoutError(ctx context.Context, wanted string, held Holder) error {
 	kind := problem.Interrupted
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		kind = problem.Locked
@@ -100,10 +100,10 @@ func givenUp(ctx context.Context, wanted string, held Held) error {
 		Try("wait for it, or end that process")
 }
 
-// Locked splits the error of a try: for a Locked problem, it returns a Held that names the holder.
+// HolderOf splits the error of a try: for a Locked problem, it returns a Held that names the holder.
 // Other errors it returns unchanged.
-func Locked(err error) (Held, error) {
-	if problem.Exit(err) != int(problem.Locked) {
+func HolderOf(err error) (Holder, error) {
+	if problem.ExitCode(err) != int(problem.Locked) {
 		return nil, err
 	}
 	return func() string {

@@ -17,12 +17,12 @@ func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		began := time.Now()
-		ctx := Telling(t.Context(), func(text string) {
+		ctx := WithReporter(t.Context(), func(text string) {
 			told = append(told, time.Since(began).Truncate(time.Second).String()+" "+text)
 		})
-		until := func(d time.Duration) func() (Held, error) {
+		until := func(d time.Duration) func() (Holder, error) {
 			began = time.Now()
-			return func() (Held, error) {
+			return func() (Holder, error) {
 				if time.Since(began) < d {
 					return func() string { return "ada has it" }, nil
 				}
@@ -46,12 +46,12 @@ func TestFor(t *testing.T) {
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		ctx := Telling(t.Context(), func(text string) { told = append(told, text) })
+		ctx := WithReporter(t.Context(), func(text string) { told = append(told, text) })
 		for _, c := range []struct {
 			long time.Duration
 			want string
 		}{{4 * time.Second, ""}, {40 * time.Second, "still so, 5 s|still so, 35 s"}} {
-			stop := Slow(ctx, "still so")
+			stop := ReportSlow(ctx, "still so")
 			time.Sleep(c.long)
 			stop()
 			time.Sleep(time.Hour)
@@ -66,25 +66,25 @@ func TestSlow(t *testing.T) {
 // other error ends it at once.
 func TestForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := Telling(t.Context(), func(string) {})
-		busy := func() (Held, error) { return Locked(problem.New(problem.Locked, "ada runs it")) }
+		ctx := WithReporter(t.Context(), func(string) {})
+		busy := func() (Holder, error) { return HolderOf(problem.New(problem.Locked, "ada runs it")) }
 		limited, cancel := context.WithTimeoutCause(ctx, 5*time.Second, errors.New("enough"))
 		defer cancel()
 		began := time.Now()
 		err := For(limited, "the lock", busy)
-		if problem.Exit(err) != int(problem.Locked) ||
+		if problem.ExitCode(err) != int(problem.Locked) ||
 			!strings.Contains(err.Error(), "no longer waiting for the lock: ada runs it: enough") ||
 			time.Since(began) > 6*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		stopped, stop := context.WithCancel(ctx)
 		time.AfterFunc(time.Hour, stop)
-		if err := For(stopped, "the lock", busy); problem.Exit(err) != int(problem.Interrupted) ||
+		if err := For(stopped, "the lock", busy); problem.ExitCode(err) != int(problem.Interrupted) ||
 			!errors.Is(err, context.Canceled) {
 			t.Errorf("interrupted: %v", err)
 		}
 		broken := errors.New("broken")
-		if err := For(ctx, "the lock", func() (Held, error) { return Locked(broken) }); !errors.Is(err, broken) {
+		if err := For(ctx, "the lock", func() (Holder, error) { return HolderOf(broken) }); !errors.Is(err, broken) {
 			t.Errorf("what fails: %v", err)
 		}
 	})

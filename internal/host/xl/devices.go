@@ -9,31 +9,31 @@ import (
 // of Xen's io/xenbus.h).
 const Connected = 4
 
-// A Card is a network card of a domain.
-type Card struct {
+// A NIC is a network card of a domain.
+type NIC struct {
 	Index, State int
 	MAC          string
 	Backend      string // path of the backend in xenstore
 }
 
-// Cards returns the network cards of a domain.
-func Cards(ctx context.Context, domain string) ([]Card, error) {
-	text, err := Ask(ctx, "network-list", domain)
+// NICs returns the network cards of a domain.
+func NICs(ctx context.Context, domain string) ([]NIC, error) {
+	text, err := Output(ctx, "network-list", domain)
 	if err != nil {
 		return nil, err
 	}
-	return ParseCards(text)
+	return ParseNICs(text)
 }
 
-// ParseCards parses the output of `xl network-list`.
-func ParseCards(text []byte) (all []Card, err error) {
-	lines, err := below(text, "Idx", "BE", "Mac", "Addr.", "handle", "state")
+// ParseNICs parses the output of `xl network-list`.
+func ParseNICs(text []byte) (all []NIC, err error) {
+	lines, err := tableLines(text, "Idx", "BE", "Mac", "Addr.", "handle", "state")
 	for _, line := range lines {
 		words := strings.Fields(line)
 		if len(words) < 7 {
 			return nil, unexpected(line)
 		}
-		c := Card{MAC: words[2], Backend: words[len(words)-1]}
+		c := NIC{MAC: words[2], Backend: words[len(words)-1]}
 		if number(words[0], &c.Index) != nil || number(words[4], &c.State) != nil || strings.Count(c.MAC, ":") != 5 {
 			return nil, unexpected(line)
 		}
@@ -50,7 +50,7 @@ type Disk struct {
 
 // Disks returns the disks of a domain.
 func Disks(ctx context.Context, domain string) ([]Disk, error) {
-	text, err := Ask(ctx, "block-list", domain)
+	text, err := Output(ctx, "block-list", domain)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func Disks(ctx context.Context, domain string) ([]Disk, error) {
 
 // ParseDisks parses the output of `xl block-list`.
 func ParseDisks(text []byte) (all []Disk, err error) {
-	lines, err := below(text, "Vdev", "BE", "handle", "state")
+	lines, err := tableLines(text, "Vdev", "BE", "handle", "state")
 	for _, line := range lines {
 		words := strings.Fields(line)
 		if len(words) < 7 {

@@ -35,9 +35,9 @@ func (i *Info) Runs(kind string) bool {
 	return slices.Contains(i.Can, "hvm")
 }
 
-// Tell returns the output of `xl info` on this machine.
-func Tell(ctx context.Context) (*Info, error) {
-	text, err := Ask(ctx, "info")
+// ReadInfo returns the output of `xl info` on this machine.
+func ReadInfo(ctx context.Context) (*Info, error) {
+	text, err := Output(ctx, "info")
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ type Uptime struct {
 // ParseUptime parses the output of `xl uptime`. If a domain has run for days, these are before the
 // time: "2 days, 3:04:05".
 func ParseUptime(text []byte) (all []Uptime, err error) {
-	lines, err := below(text, "Name", "ID", "Uptime")
+	lines, err := tableLines(text, "Name", "ID", "Uptime")
 	for _, line := range lines {
 		words := strings.Fields(line)
 		clock, days := 1, 0
@@ -104,7 +104,7 @@ func ParseUptime(text []byte) (all []Uptime, err error) {
 			return nil, unexpected(line)
 		}
 		u := Uptime{Name: strings.Join(words[:at], " ")}
-		rest, err := onClock(words[len(words)-1])
+		rest, err := parseClock(words[len(words)-1])
 		if err != nil || number(words[at], &u.ID) != nil {
 			return nil, unexpected(line)
 		}
@@ -114,8 +114,8 @@ func ParseUptime(text []byte) (all []Uptime, err error) {
 	return all, err
 }
 
-// onClock parses hours, minutes and seconds.
-func onClock(word string) (time.Duration, error) {
+// parseClock parses hours, minutes and seconds.
+func parseClock(word string) (time.Duration, error) {
 	parts := strings.Split(word, ":")
 	if len(parts) != 3 {
 		return 0, fmt.Errorf("%q is no time", word)
@@ -131,10 +131,10 @@ func onClock(word string) (time.Duration, error) {
 	return all, nil
 }
 
-// Terminal returns the path of the terminal at which Xen's daemon serves the console of a domain.
+// ConsolePath returns the path of the terminal at which Xen's daemon serves the console of a domain.
 // The path is in xenstore, in a node that only Dom0 may write, not the guest.
-func Terminal(ctx context.Context, domain string) (string, error) {
-	id, err := Number(ctx, domain)
+func ConsolePath(ctx context.Context, domain string) (string, error) {
+	id, err := DomainID(ctx, domain)
 	if err != nil {
 		return "", err
 	}

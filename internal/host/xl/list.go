@@ -36,7 +36,7 @@ func (s State) has(i int, letter byte) bool { return len(s) > i && s[i] == lette
 
 // Domains returns all domains of this machine.
 func Domains(ctx context.Context) ([]Domain, error) {
-	text, err := Ask(ctx, "list")
+	text, err := Output(ctx, "list")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func Domains(ctx context.Context) ([]Domain, error) {
 
 // ParseList parses the output of `xl list`. A name may contain spaces, the other columns may not.
 func ParseList(text []byte) (all []Domain, err error) {
-	lines, err := below(text, "Name", "ID", "Mem", "VCPUs", "State", "Time(s)")
+	lines, err := tableLines(text, "Name", "ID", "Mem", "VCPUs", "State", "Time(s)")
 	for _, line := range lines {
 		const columns = 5
 		words := strings.Fields(line)
@@ -56,7 +56,7 @@ func ParseList(text []byte) (all []Domain, err error) {
 		d := Domain{Name: strings.Join(words[:len(words)-columns], " "), State: State(last[3])}
 		numbers := []error{number(last[0], &d.ID), megabytes(last[1], &d.Memory), number(last[2], &d.VCPUs),
 			seconds(last[4], &d.Time)}
-		if errors.Join(numbers...) != nil || !d.State.sound() {
+		if errors.Join(numbers...) != nil || !d.State.isValid() {
 			return nil, unexpected(line)
 		}
 		all = append(all, d)
@@ -64,8 +64,8 @@ func ParseList(text []byte) (all []Domain, err error) {
 	return all, err
 }
 
-// sound reports whether a state is valid.
-func (s State) sound() bool {
+// isValid reports whether a state is valid.
+func (s State) isValid() bool {
 	const letters = 6
 	if len(s) != letters {
 		return false
@@ -90,9 +90,9 @@ type Details struct {
 	NICs   []string // MAC addresses
 }
 
-// Described returns the configuration of the named domains, or of all domains if none is named.
-func Described(ctx context.Context, names ...string) ([]Details, error) {
-	text, err := Ask(ctx, append([]string{"list", "-l"}, names...)...)
+// ReadDetails returns the configuration of the named domains, or of all domains if none is named.
+func ReadDetails(ctx context.Context, names ...string) ([]Details, error) {
+	text, err := Output(ctx, append([]string{"list", "-l"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -146,9 +146,9 @@ func ParseDetails(text []byte) ([]Details, error) {
 	return described, nil
 }
 
-// below returns the lines of a table without its header, which must begin with the given words. It
+// tableLines returns the lines of a table without its header, which must begin with the given words. It
 // skips empty lines.
-func below(text []byte, head ...string) (lines []string, err error) {
+func tableLines(text []byte, head ...string) (lines []string, err error) {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimRight(line, "\r\n "); line != "" {
 			lines = append(lines, line)

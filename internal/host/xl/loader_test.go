@@ -14,7 +14,7 @@ func TestLoader(t *testing.T) {
 	old := Loaders["pv"]
 	defer func() { Loaders["pv"] = old }()
 	Loaders["pv"] = filepath.Join(t.TempDir(), "grub")
-	if _, err := Loader("pv"); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := Loader("pv"); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "grub-xen-host") {
 		t.Errorf("%v", err)
 	}

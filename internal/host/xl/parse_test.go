@@ -100,8 +100,8 @@ func TestParseUptime(t *testing.T) {
 
 func TestParseDevices(t *testing.T) {
 	for _, version := range versions {
-		cards, err := ParseCards(sample(t, "network-list-"+version))
-		same(t, version, cards, err, []Card{{0, Connected, "00:16:3e:01:02:03", "/local/domain/0/backend/vif/3/0"},
+		cards, err := ParseNICs(sample(t, "network-list-"+version))
+		same(t, version, cards, err, []NIC{{0, Connected, "00:16:3e:01:02:03", "/local/domain/0/backend/vif/3/0"},
 			{1, 2, "02:aa:bb:cc:dd:ee", "/local/domain/0/backend/vif/3/1"}})
 		disks, err := ParseDisks(sample(t, "block-list-"+version))
 		same(t, version, disks, err, []Disk{{51712, Connected, "/local/domain/0/backend/vbd/3/51712"},
@@ -114,7 +114,7 @@ func TestParseBad(t *testing.T) {
 	list := func(text []byte) error { _, err := ParseList(text); return err }
 	info := func(text []byte) error { _, err := ParseInfo(text); return err }
 	uptime := func(text []byte) error { _, err := ParseUptime(text); return err }
-	cards := func(text []byte) error { _, err := ParseCards(text); return err }
+	cards := func(text []byte) error { _, err := ParseNICs(text); return err }
 	disks := func(text []byte) error { _, err := ParseDisks(text); return err }
 	details := func(text []byte) error { _, err := ParseDetails(text); return err }
 	const head = "Name ID Mem VCPUs State Time(s)\n"
@@ -150,14 +150,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		domains, err := ParseList(text)
 		for _, d := range domains {
-			if err == nil && (d.Name == "" || !d.State.sound() || d.Memory < 0) {
+			if err == nil && (d.Name == "" || !d.State.isValid() || d.Memory < 0) {
 				t.Errorf("%+v", d)
 			}
 		}
 		_, _ = ParseDetails(text)
 		_, _ = ParseInfo(text)
 		_, _ = ParseUptime(text)
-		_, _ = ParseCards(text)
+		_, _ = ParseNICs(text)
 		_, _ = ParseDisks(text)
 	})
 }

@@ -72,15 +72,15 @@ func ParseSaved(in io.Reader) (*Details, error) {
 	return &all[0], nil
 }
 
-// Monitor returns the path of the QMP socket at which a domain's QEMU listens for libxl.
-func Monitor(ctx context.Context, domain string) (string, error) {
-	id, err := Number(ctx, domain)
+// MonitorSocket returns the path of the QMP socket at which a domain's QEMU listens for libxl.
+func MonitorSocket(ctx context.Context, domain string) (string, error) {
+	id, err := DomainID(ctx, domain)
 	return fmt.Sprintf("/var/run/xen/qmp-libxl-%d", id), err
 }
 
-// Number returns the current ID of a domain.
-func Number(ctx context.Context, domain string) (id int, err error) {
-	text, err := Ask(ctx, "domid", domain)
+// DomainID returns the current ID of a domain.
+func DomainID(ctx context.Context, domain string) (id int, err error) {
+	text, err := Output(ctx, "domid", domain)
 	if err != nil {
 		return 0, err
 	}

@@ -38,15 +38,15 @@ func Program() (string, error) {
 	return path, nil
 }
 
-// Lacks returns why this machine cannot run guests of Xen, or nil if it can.
-func Lacks() error { return lacks("/") }
+// CheckRequirements returns why this machine cannot run guests of Xen, or nil if it can.
+func CheckRequirements() error { return checkRequirements("/") }
 
-// Dom0 returns why this machine has no guests of Xen, running or not, or nil if it may have some.
-func Dom0() error { return dom0("/") }
+// CheckDom0 returns why this machine has no guests of Xen, running or not, or nil if it may have some.
+func CheckDom0() error { return checkDom0("/") }
 
-// lacks is Lacks for another root directory, in a test.
-func lacks(root string) error {
-	if err := dom0(root); err != nil {
+// checkRequirements is Lacks for another root directory, in a test.
+func checkRequirements(root string) error {
+	if err := checkDom0(root); err != nil {
 		return err
 	}
 	if _, err := Program(); err != nil {
@@ -56,7 +56,7 @@ func lacks(root string) error {
 	return err
 }
 
-func dom0(root string) error {
+func checkDom0(root string) error {
 	kind, _ := os.ReadFile(filepath.Join(root, "sys/hypervisor/type"))
 	if strings.TrimSpace(string(kind)) != "xen" {
 		return problem.New(problem.Unable, "this host does not run on Xen").
@@ -89,14 +89,14 @@ func DeviceModel() (string, error) {
 		Try("apt-get install qemu-system-xen")
 }
 
-// Do runs xl with some arguments.
-func Do(ctx context.Context, args ...string) error {
-	_, err := Ask(ctx, args...)
+// Run runs xl with some arguments.
+func Run(ctx context.Context, args ...string) error {
+	_, err := Output(ctx, args...)
 	return err
 }
 
-// Ask runs xl with some arguments and returns what it prints.
-func Ask(ctx context.Context, args ...string) ([]byte, error) {
+// Output runs xl with some arguments and returns what it prints.
+func Output(ctx context.Context, args ...string) ([]byte, error) {
 	program, err := Program()
 	if err != nil {
 		return nil, err
@@ -109,13 +109,13 @@ func Ask(ctx context.Context, args ...string) ([]byte, error) {
 		return said, nil
 	}
 	if run := (*host.RunError)(nil); errors.As(err, &run) {
-		return nil, Failed(args, run.Output, ended(run))
+		return nil, Failed(args, run.Output, exitText(run))
 	}
 	return nil, Failed(args, "", err)
 }
 
-// ended returns how a command has ended, without its output.
-func ended(run *host.RunError) error {
+// exitText returns how a command has ended, without its output.
+func exitText(run *host.RunError) error {
 	if run.Status < 0 && run.Err != nil {
 		return run.Err
 	}
@@ -128,7 +128,7 @@ func Failed(args []string, said string, err error) error {
 	if len(args) > 0 {
 		verb += " " + args[0]
 	}
-	if words := Words(said); words != "" {
+	if words := LastLines(said); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
 	return problem.New(problem.Failed, "%s has failed", verb).Because(err)
@@ -137,21 +137,21 @@ func Failed(args []string, said string, err error) error {
 // maxLines limits how many lines of xl's output a problem contains.
 const maxLines = 4
 
-// Words returns the last lines of an error output, without the source positions that libxl writes.
-func Words(said string) string {
+// LastLines returns the last lines of an error output, without the source positions that libxl writes.
+func LastLines(said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {
 		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, told(line))
+			lines = append(lines, message(line))
 		}
 	}
 	return sanitize.Line(strings.Join(lines[max(0, len(lines)-maxLines):], "; "))
 }
 
-// told returns the message of a line. For "libxl: error:
+// message returns the message of a line. For "libxl: error:
 // libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed", that
 // is the text after the source position.
-func told(line string) string {
+func message(line string) string {
 	for _, severity := range []string{"libxl: error: ", "libxl: warning: "} {
 		if _, rest, ok := strings.Cut(line, severity); ok {
 			if parts := strings.SplitN(rest, ":", 4); len(parts) == 4 && strings.HasSuffix(parts[0], ".c") {
@@ -163,8 +163,8 @@ func told(line string) string {
 	return line
 }
 
-// Absent reports whether an error of xl means that the domain does not exist.
-func Absent(err error) bool {
+// IsNotFound reports whether an error of xl means that the domain does not exist.
+func IsNotFound(err error) bool {
 	if err == nil {
 		return false
 	}

@@ -34,7 +34,7 @@ func TestLacks(t *testing.T) {
 	}
 	lacking := func(want string) {
 		t.Helper()
-		err := lacks(root)
+		err := checkRequirements(root)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Kind != problem.Unable || p.Cure == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
@@ -56,26 +56,26 @@ func TestLacks(t *testing.T) {
 // source positions.
 func TestAsk(t *testing.T) {
 	fake(t, `echo "$@"`)
-	out, err := Ask(t.Context(), "list", "a b")
+	out, err := Output(t.Context(), "list", "a b")
 	if string(out) != "list a b\n" || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
 	fake(t, `echo "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed (rc=-3)" >&2; printf 'cannot \033[2J\n' >&2; exit 3`)
-	err = Do(t.Context(), "create", "x")
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create has failed") ||
+	err = Run(t.Context(), "create", "x")
+	if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create has failed") ||
 		!strings.Contains(err.Error(), "domain 3 device model: spawn failed (rc=-3); cannot") ||
 		strings.Contains(err.Error(), "libxl_dm.c") || strings.Contains(err.Error(), "\033") {
 		t.Errorf("%q", err)
 	}
-	if Absent(err) {
+	if IsNotFound(err) {
 		t.Error("a domain that is there is absent")
 	}
 	fake(t, `echo "x is an invalid domain identifier (rc=-6)" >&2; exit 1`)
-	if err := Do(t.Context(), "destroy", "x"); !Absent(err) {
+	if err := Run(t.Context(), "destroy", "x"); !IsNotFound(err) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if err := Do(t.Context(), "list"); problem.Exit(err) != int(problem.Unable) {
+	if err := Run(t.Context(), "list"); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAsk(t *testing.T) {
 // TestAskTooMuch checks that the output of xl is limited.
 func TestAskTooMuch(t *testing.T) {
 	fake(t, `head -c 20000000 /dev/zero`)
-	if _, err := Ask(t.Context(), "list"); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := Output(t.Context(), "list"); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("%v", err)
 	}
 }
@@ -100,17 +100,17 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 	says(`[ "$*" = /local/domain/7/console/tty ] && echo /dev/pts/3`)
-	if path, err := Terminal(t.Context(), "x"); path != "/dev/pts/3" || err != nil {
+	if path, err := ConsolePath(t.Context(), "x"); path != "/dev/pts/3" || err != nil {
 		t.Errorf("%q, %v", path, err)
 	}
 	for _, script := range []string{"echo /dev/pts/../sda", "echo", "echo /dev/pts/1; echo x", "exit 1"} {
 		says(script)
-		if path, err := Terminal(t.Context(), "x"); err == nil {
+		if path, err := ConsolePath(t.Context(), "x"); err == nil {
 			t.Errorf("%s: %q", script, path)
 		}
 	}
 	fake(t, "echo x")
-	if path, err := Terminal(t.Context(), "x"); err == nil {
+	if path, err := ConsolePath(t.Context(), "x"); err == nil {
 		t.Errorf("a domain without a number: %q", path)
 	}
 }

@@ -36,15 +36,15 @@ type Access struct {
 	Netrc []byte            // credentials of package archives
 }
 
-// bundles are the files in which distributions keep the certificates of all trusted authorities.
-var bundles = []string{
+// caBundles are the files in which distributions keep the certificates of all trusted authorities.
+var caBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
 	"/etc/ssl/cert.pem",
 }
 
-// OfHost returns how this host reaches packages, with the settings of a site's mirror, if any, in
+// FromHost returns how this host reaches packages, with the settings of a site's mirror, if any, in
 // their place.
-func OfHost(m site.Mirror) *Access {
+func FromHost(m site.Mirror) *Access {
 	a := &Access{env: map[string]string{}}
 	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"} {
 		for _, name := range []string{name, strings.ToUpper(name)} {
@@ -55,7 +55,7 @@ func OfHost(m site.Mirror) *Access {
 	}
 	a.addApt()
 	a.addPip()
-	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, bundles...) {
+	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, caBundles...) {
 		if text, err := os.ReadFile(file); file != "" && err == nil {
 			a.Roots = text
 			break
@@ -77,16 +77,16 @@ func OfHost(m site.Mirror) *Access {
 	return a
 }
 
-// taken are the settings of the host's apt that say how to reach archives. All others are only for
+// aptKeys are the settings of the host's apt that say how to reach archives. All others are only for
 // the host.
-var taken = []string{
+var aptKeys = []string{
 	"Acquire::http::", "Acquire::https::", "Acquire::ftp::", "Acquire::Retries", "Acquire::Check-Valid-Until",
 	"Acquire::Check-Date",
 	"Acquire::Max-ValidTime", "Acquire::ForceIPv4", "Acquire::ForceIPv6", "Acquire::AllowInsecureRepositories",
 }
 
-// someArchive returns an archive that the host uses.
-func someArchive() string {
+// anyArchive returns an archive that the host uses.
+func anyArchive() string {
 	if own, err := distro.HostSources("/"); err == nil && len(own) > 0 {
 		return own[0].URI
 	}
@@ -102,14 +102,14 @@ func (a *Access) addApt() {
 	for line := range strings.Lines(string(dump)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(line), ";"), " ")
 		value = strings.Trim(value, `"`)
-		if value == "" || !slices.ContainsFunc(taken, func(p string) bool { return strings.HasPrefix(key, p) }) {
+		if value == "" || !slices.ContainsFunc(aptKeys, func(p string) bool { return strings.HasPrefix(key, p) }) {
 			continue
 		}
 		switch {
 		case strings.HasSuffix(key, "Proxy-Auto-Detect") || strings.HasSuffix(key, "ProxyAutoDetect"):
 			// This is a program of the host. Run it here, because the scratch container does not
 			// have it.
-			out, err := host.Program(context.Background(), value, someArchive()).Output()
+			out, err := host.Program(context.Background(), value, anyArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
 				a.Apt = append(a.Apt, distro.Option("Acquire::http::Proxy", proxy))
 			}
@@ -131,9 +131,9 @@ func (a *Access) addApt() {
 	}
 }
 
-// Lay writes the certificates and credentials to a directory, which apt sees at the path seen. It
+// WriteConfig writes the certificates and credentials to a directory, which apt sees at the path seen. It
 // returns apt's settings for this access.
-func (a *Access) Lay(dir, seen string) ([]string, error) {
+func (a *Access) WriteConfig(dir, seen string) ([]string, error) {
 	settings := slices.Clone(a.Apt)
 	for _, f := range []struct {
 		key, name string

@@ -21,7 +21,7 @@ func TestAccess(t *testing.T) {
 	must(t, os.WriteFile(conf, []byte("[global]\ntrusted-host = a\n  b\n[install]\ntimeout = 7\n"), 0o644))
 	t.Setenv("PIP_CONFIG_FILE", conf)
 	t.Setenv("PIP_DEFAULT_TIMEOUT", "")
-	a := OfHost(site.Mirror{})
+	a := FromHost(site.Mirror{})
 	for key, want := range map[string]string{
 		"http_proxy": "http://host/http_proxy", "PIP_INDEX_URL": "http://host/PIP_INDEX_URL",
 		"PIP_EXTRA_INDEX_URL": "http://host/PIP_EXTRA_INDEX_URL",
@@ -31,7 +31,7 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s is %q", key, a.env[key])
 		}
 	}
-	a = OfHost(site.Mirror{PyPI: "https://m/simple", Proxy: "http://p:3128", CA: []byte("PEM")})
+	a = FromHost(site.Mirror{PyPI: "https://m/simple", Proxy: "http://p:3128", CA: []byte("PEM")})
 	if a.env["PIP_INDEX_URL"] != "https://m/simple" || a.env["PIP_EXTRA_INDEX_URL"] != "" ||
 		a.env["https_proxy"] != "http://p:3128" ||
 		!strings.HasSuffix(string(a.Roots), "PEM") ||
@@ -58,9 +58,9 @@ func localArchive(t *testing.T, files map[string]string) string {
 func TestLocalMirror(t *testing.T) {
 	dir := localArchive(t, map[string]string{
 		"dists/bookworm/Release": "1", "dists/bookworm-security/Release": "2",
-		MirrorKey: "-----BEGIN PGP PUBLIC KEY BLOCK-----",
+		MirrorKeyFile: "-----BEGIN PGP PUBLIC KEY BLOCK-----",
 	})
-	m, err := Settle(site.Mirror{Apt: "file://" + dir})
+	m, err := CompleteMirror(site.Mirror{Apt: "file://" + dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestLocalMirror(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	for _, s := range Copied(found) {
+	for _, s := range WithCopyURLs(found) {
 		if s.URI != "copy://"+dir {
 			t.Errorf("%+v", s)
 		}
@@ -88,26 +88,26 @@ func TestLocalMirror(t *testing.T) {
 func TestBring(t *testing.T) {
 	dir := localArchive(t, map[string]string{"apt/dists/bookworm/Release": "1", "pypi/simple/index.html": ""})
 	declared := site.Mirror{Apt: "file://" + dir + "/apt", PyPI: "file://" + dir + "/pypi/simple"}
-	first, near, err := Bring(declared)
+	first, near, err := ForBuild(declared)
 	if err != nil || len(near) != 2 || first.Security != "" {
 		t.Fatal(first, near, err)
 	}
-	if want := "file://" + InScratch + "/" + near[0].Name; first.Apt != want || near[0].Dir != dir+"/apt" {
+	if want := "file://" + BuildDir + "/" + near[0].Name; first.Apt != want || near[0].Dir != dir+"/apt" {
 		t.Errorf("%s instead of %s: %+v", first.Apt, want, near)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "apt/dists/bookworm/Release"), []byte("2"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if second, _, err := Bring(declared); err != nil || second.Apt == first.Apt || second.PyPI != first.PyPI {
+	if second, _, err := ForBuild(declared); err != nil || second.Apt == first.Apt || second.PyPI != first.PyPI {
 		t.Errorf("%+v after %+v: %v", second, first, err)
 	}
 	for _, m := range []site.Mirror{{Apt: "file:///nowhere/apt"}, {PyPI: "file:///nowhere/simple"}} {
-		if _, _, err := Bring(m); problem.Exit(err) != int(problem.Mistake) {
+		if _, _, err := ForBuild(m); problem.ExitCode(err) != int(problem.Mistake) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
 	elsewhere := site.Mirror{Apt: "http://m/apt", PyPI: "http://m/simple"}
-	if m, near, err := Bring(elsewhere); err != nil || len(near) != 0 || m.Apt != elsewhere.Apt {
+	if m, near, err := ForBuild(elsewhere); err != nil || len(near) != 0 || m.Apt != elsewhere.Apt {
 		t.Error(m, near, err)
 	}
 }

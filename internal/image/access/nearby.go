@@ -15,7 +15,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// InScratch is the directory of a scratch with everything that is only for building. It is not part
+// BuildDir is the directory of a scratch with everything that is only for building. It is not part
 // of the layer.
 //
 //	apt.conf      how to reach packages (APT_CONFIG): proxies, certificates, no questions
@@ -28,14 +28,14 @@ import (
 //	lists/        package lists, shared by all builds from the same sources
 //	pip/          pip's cache (PIP_CACHE_DIR), shared by all builds
 //	mirror-…/     the site's mirrors that are directories of this host
-const InScratch = "/run/orrery-build"
+const BuildDir = "/run/orrery-build"
 
-// NoResolver is the resolv.conf of a scratch.
-const NoResolver = "# Nothing is reached from here but by the proxies of the environment.\n"
+// EmptyResolvConf is the resolv.conf of a scratch.
+const EmptyResolvConf = "# Nothing is reached from here but by the proxies of the environment.\n"
 
-// Hosts returns the hosts(5) file of a scratch. It has the names in this host's file, which may
+// HostsFile returns the hosts(5) file of a scratch. It has the names in this host's file, which may
 // include that of a mirror.
-func Hosts() string {
+func HostsFile() string {
 	text, err := os.ReadFile("/etc/hosts")
 	if err != nil || !bytes.Contains(text, []byte("localhost")) {
 		text = append([]byte("127.0.0.1 localhost\n::1 localhost\n"), text...)
@@ -43,8 +43,8 @@ func Hosts() string {
 	return string(text) + "\n127.0.1.1 build\n"
 }
 
-// MirrorKey is the name of the signing key's file in an archive that is a directory of this host.
-const MirrorKey = "key.asc"
+// MirrorKeyFile is the name of the signing key's file in an archive that is a directory of this host.
+const MirrorKeyFile = "key.asc"
 
 // LocalDir returns the directory of this host that a URL such as file:///srv/mirror/apt names.
 func LocalDir(uri string) (string, bool) {
@@ -55,10 +55,10 @@ func LocalDir(uri string) (string, bool) {
 	return filepath.Clean(u.Path), true
 }
 
-// Copied makes apt copy packages from a directory of this host to the cache, as it does with
+// WithCopyURLs makes apt copy packages from a directory of this host to the cache, as it does with
 // downloaded packages. With a file: URL, apt would only remember where they are, but mmdebstrap
 // unpacks packages from the cache.
-func Copied(from []distro.Source) []distro.Source {
+func WithCopyURLs(from []distro.Source) []distro.Source {
 	var all []distro.Source
 	for _, s := range from {
 		if dir, ok := LocalDir(s.URI); ok {
@@ -72,9 +72,9 @@ func Copied(from []distro.Source) []distro.Source {
 // maxKeyBytes is the maximum size of the key of an archive.
 const maxKeyBytes = 1 << 20
 
-// Settle completes a declared mirror. If the mirror is a directory of this host, the key in it is
+// CompleteMirror completes a declared mirror. If the mirror is a directory of this host, the key in it is
 // used. If it has security updates, they are taken from it as well.
-func Settle(m site.Mirror) (site.Mirror, error) {
+func CompleteMirror(m site.Mirror) (site.Mirror, error) {
 	dir, ok := LocalDir(m.Apt)
 	if !ok {
 		return m, nil
@@ -83,7 +83,7 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 		return m, problem.New(problem.Mistake, "[mirror] apt = %q: no archive is there", m.Apt).At("site.toml").Because(err).
 			Try("orrery mirror pull makes one")
 	}
-	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKey), maxKeyBytes); err == nil && len(m.Key) == 0 {
+	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKeyFile), maxKeyBytes); err == nil && len(m.Key) == 0 {
 		m.Key = key
 	}
 	if pockets, _ := filepath.Glob(filepath.Join(dir, "dists", "*-security")); len(pockets) > 0 && m.Security == "" {
@@ -92,18 +92,18 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 	return m, nil
 }
 
-// A Nearby is a directory of this host that is mounted in a scratch.
-type Nearby struct{ Dir, Name string }
+// A LocalMirror is a directory of this host that is mounted in a scratch.
+type LocalMirror struct{ Dir, Name string }
 
-// Bring returns the mirror with its paths in a scratch, and the directories that must be mounted
+// ForBuild returns the mirror with its paths in a scratch, and the directories that must be mounted
 // for that. Their names depend on their content, so that package lists of one archive are never
 // used for another archive, or for an earlier state of it.
-func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
-	m, err := Settle(m)
+func ForBuild(m site.Mirror) (site.Mirror, []LocalMirror, error) {
+	m, err := CompleteMirror(m)
 	if err != nil {
 		return m, nil, err
 	}
-	var all []Nearby
+	var all []LocalMirror
 	seen := map[string]bool{}
 	place := func(uri *string) error {
 		dir, ok := LocalDir(*uri)
@@ -126,13 +126,13 @@ func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
 			}
 			text = append(text, content...)
 		}
-		n := Nearby{dir, "mirror-" + spec.DigestBytes(text)}
+		n := LocalMirror{dir, "mirror-" + spec.DigestBytes(text)}
 		if !seen[n.Name] {
 			seen[n.Name] = true
 			all = append(all, n)
 		}
 		scheme, _, _ := strings.Cut(*uri, ":")
-		*uri = scheme + "://" + InScratch + "/" + n.Name
+		*uri = scheme + "://" + BuildDir + "/" + n.Name
 		return nil
 	}
 	for _, uri := range []*string{&m.Apt, &m.Security, &m.PyPI} {

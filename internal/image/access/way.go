@@ -17,16 +17,16 @@ import (
 	"orrery/internal/site"
 )
 
-// A Way is the access from a network namespace without links to the places of packages. It consists
+// A BuildProxy is the access from a network namespace without links to the places of packages. It consists
 // of proxies on the namespace's loopback. Each connection uses the host's proxy for the place, and
 // other places are refused.
-type Way struct {
-	relay *egressproxy.Relay
-	ways  []proxied
+type BuildProxy struct {
+	relay *egressproxy.Proxy
+	ways  []proxyListener
 }
 
-// A proxied is the address of a proxy in the namespace, and how the host reaches what is behind it.
-type proxied struct {
+// A proxyListener is the address of a proxy in the namespace, and how the host reaches what is behind it.
+type proxyListener struct {
 	address string
 	up      egressproxy.Upstream
 }
@@ -38,15 +38,15 @@ const (
 	pipProxy = "127.0.0.1:3130"
 )
 
-// Divert changes the host's access to that of a build, which can only use proxies, and returns the
+// Redirect changes the host's access to that of a build, which can only use proxies, and returns the
 // Way for them.
-func (a *Access) Divert(places []string) *Way {
-	w := &Way{relay: egressproxy.New(places)}
+func (a *Access) Redirect(places []string) *BuildProxy {
+	w := &BuildProxy{relay: egressproxy.New(places)}
 	byEnv := envUpstream(a.env)
 	aptProxies, options := aptProxies(a.Apt)
 	w.ways = append(w.ways,
-		proxied{envProxy, byEnv},
-		proxied{aptProxy, func(u *url.URL) (*url.URL, error) { return aptUpstream(aptProxies, u, byEnv) }})
+		proxyListener{envProxy, byEnv},
+		proxyListener{aptProxy, func(u *url.URL) (*url.URL, error) { return aptUpstream(aptProxies, u, byEnv) }})
 	for name := range ProxyVariables {
 		delete(a.env, name)
 	}
@@ -56,14 +56,14 @@ func (a *Access) Divert(places []string) *Way {
 	a.Apt = append(options, distro.Option("Acquire::http::Proxy", "http://"+aptProxy),
 		distro.Option("Acquire::https::Proxy", "http://"+aptProxy))
 	if own := a.env["PIP_PROXY"]; own != "" {
-		w.ways = append(w.ways, proxied{pipProxy, func(*url.URL) (*url.URL, error) { return proxyURL(own) }})
+		w.ways = append(w.ways, proxyListener{pipProxy, func(*url.URL) (*url.URL, error) { return proxyURL(own) }})
 		a.env["PIP_PROXY"] = "http://" + pipProxy
 	}
 	return w
 }
 
 // Open starts the proxies in a network namespace.
-func (w *Way) Open(space *os.File) error {
+func (w *BuildProxy) Open(space *os.File) error {
 	for _, p := range w.ways {
 		if err := w.relay.Listen(space, p.address, p.up); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (w *Way) Open(space *os.File) error {
 }
 
 // Close stops the proxies.
-func (w *Way) Close() {
+func (w *BuildProxy) Close() {
 	if w != nil {
 		w.relay.Close()
 	}
@@ -81,8 +81,8 @@ func (w *Way) Close() {
 
 // Explain adds to an error the places that the build tried to reach and was refused, if there are
 // any.
-func (w *Way) Explain(err error) error {
-	refused := w.relay.Refused()
+func (w *BuildProxy) Explain(err error) error {
+	refused := w.relay.Denied()
 	if err == nil || len(refused) == 0 {
 		return err
 	}
@@ -155,13 +155,13 @@ func proxyURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Places returns the hosts and ports of packages: archives, indexes of Python packages, and what
+// HostPorts returns the hosts and ports of packages: archives, indexes of Python packages, and what
 // the site declares in addition.
-func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
+func (a *Access) HostPorts(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {
-		if u, err := url.Parse(uri); err == nil && egressproxy.Place(u) != "" {
-			all = append(all, egressproxy.Place(u))
+		if u, err := url.Parse(uri); err == nil && egressproxy.HostPort(u) != "" {
+			all = append(all, egressproxy.HostPort(u))
 		}
 	}
 	for _, s := range from {
@@ -188,9 +188,9 @@ func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	return all
 }
 
-// Apart runs a command in a new network namespace in which the Way is open.
-func (w *Way) Apart(args []string, run func(args []string) error) error {
-	space, err := host.NewNetwork()
+// RunInNetNS runs a command in a new network namespace in which the Way is open.
+func (w *BuildProxy) RunInNetNS(args []string, run func(args []string) error) error {
+	space, err := host.NewNetNS()
 	if err != nil {
 		return err
 	}

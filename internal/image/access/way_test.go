@@ -26,7 +26,7 @@ func TestDivert(t *testing.T) {
 	}
 	from := []distro.Source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"},
 		{URI: "copy:///srv/mirror"}}
-	places := a.Places(from, site.Mirror{Hosts: []string{"github.com", "10.1.2.3:8080"}})
+	places := a.HostPorts(from, site.Mirror{Hosts: []string{"github.com", "10.1.2.3:8080"}})
 	want := []string{
 		"deb.debian.org:80", "m.example:443", "127.0.0.1:3141", "pypi.org:443", "files.pythonhosted.org:443",
 		"github.com:80", "github.com:443", "10.1.2.3:8080",
@@ -34,7 +34,7 @@ func TestDivert(t *testing.T) {
 	if !slices.Equal(places, want) {
 		t.Errorf("places are %q", places)
 	}
-	w := a.Divert(places)
+	w := a.Redirect(places)
 	defer w.Close()
 	through := map[string]string{}
 	for _, p := range w.ways {

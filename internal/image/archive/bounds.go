@@ -28,22 +28,22 @@ type bounds struct {
 func newBounds(free int64) *bounds {
 	const most = 1 << 50 // so that nothing overflows
 	free = min(free, most)
-	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20, holed: maxHoled}
+	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20, holed: maxSparseBytes}
 }
 
-// maxHoled limits the total size of files with holes. They use no disk space, but programs that
+// maxSparseBytes limits the total size of files with holes. They use no disk space, but programs that
 // read them read the holes as well.
-const maxHoled = 16 << 40
+const maxSparseBytes = 16 << 40
 
-var errMuch = errors.New("there is more in it than fits on this disk")
+var errTooMuch = errors.New("there is more in it than fits on this disk")
 
 // entry counts an entry of an archive.
 func (b *bounds) entry(name string, size int64) error {
-	if len(name) >= unix.PathMax || strings.Count(path.Clean(name), "/") > tree.Ample.Depth {
-		return problem.New(problem.Mistake, "import: a path in it is too long: %s", tree.Shorten(fmt.Sprintf("%q", name)))
+	if len(name) >= unix.PathMax || strings.Count(path.Clean(name), "/") > tree.DefaultBounds.Depth {
+		return problem.New(problem.Mistake, "import: a path in it is too long: %s", tree.DisplayPath(fmt.Sprintf("%q", name)))
 	}
 	if b.content -= max(size, 0); size < 0 || b.content < 0 {
-		return b.over(errMuch)
+		return b.limitError(errTooMuch)
 	}
 	return b.path(name)
 }
@@ -52,7 +52,7 @@ func (b *bounds) entry(name string, size int64) error {
 func (b *bounds) path(name string) error {
 	b.paths--
 	if b.names -= len(name); b.paths < 0 || b.names < 0 {
-		return b.over(errors.New("there are more than 4 million paths in it, or their names take more than 512 MiB"))
+		return b.limitError(errors.New("there are more than 4 million paths in it, or their names take more than 512 MiB"))
 	}
 	return nil
 }
@@ -60,32 +60,34 @@ func (b *bounds) path(name string) error {
 // hole counts the size of a file with holes.
 func (b *bounds) hole(size int64) error {
 	if size > b.holed {
-		return b.over(fmt.Errorf("its files with holes have more than %d TiB together", int64(maxHoled)>>40))
+		return b.limitError(fmt.Errorf("its files with holes have more than %d TiB together", int64(maxSparseBytes)>>40))
 	}
 	b.holed -= size
 	return nil
 }
 
-func (b *bounds) over(why error) error {
+func (b *bounds) limitError(why error) error {
 	return problem.New(problem.Unable, "import: it is too large").Because(why).Try("import a smaller image, or make room")
 }
 
 // reader limits how much is read of an archive. Its reads fail when ctx has ended.
-func (b *bounds) reader(ctx context.Context, from io.Reader) io.Reader { return &bounded{ctx, from, b} }
+func (b *bounds) reader(ctx context.Context, from io.Reader) io.Reader {
+	return &boundedReader{ctx, from, b}
+}
 
-type bounded struct {
+type boundedReader struct {
 	ctx  context.Context
 	from io.Reader
 	by   *bounds
 }
 
-func (r *bounded) Read(p []byte) (int, error) {
+func (r *boundedReader) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
 	n, err := r.from.Read(p)
 	if r.by.stream -= int64(n); r.by.stream < 0 {
-		return 0, r.by.over(errMuch)
+		return 0, r.by.limitError(errTooMuch)
 	}
 	return n, err
 }

@@ -29,10 +29,10 @@ type extractor struct {
 
 	layered bool            // the archive is one of several; its whiteouts remove paths of earlier archives
 	fresh   map[string]bool // paths of this archive and their parents, which its own whiteouts do not affect
-	times   []stamped       // of directories; set at the end, because creating files changes them
+	times   []dirTime       // of directories; set at the end, because creating files changes them
 }
 
-type stamped struct {
+type dirTime struct {
 	name string
 	time time.Time
 }
@@ -49,22 +49,22 @@ func (x *extractor) close() { x.root.Close() }
 
 // entry extracts an entry.
 func (x *extractor) entry(h *tar.Header, content io.Reader) error {
-	if err := x.lay(h, content); err != nil {
+	if err := x.extract(h, content); err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return nil
 }
 
-func (x *extractor) lay(h *tar.Header, content io.Reader) error {
+func (x *extractor) extract(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
 	if x.layered {
-		if mark, err := x.mark(h.Name); mark || err != nil {
+		if mark, err := x.applyWhiteout(h.Name); mark || err != nil {
 			return err
 		}
 	}
-	name, err := x.place(h.Name)
+	name, err := x.resolvePath(h.Name)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 			Try("export the file system with the owners that the container itself sees")
 	}
 	if x.layered {
-		x.bring(name)
+		x.markPresent(name)
 	}
 	if h.Typeflag == tar.TypeDir {
 		return x.directory(h, name)
@@ -122,10 +122,10 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 	return fmt.Errorf("an entry of an unknown type %q", h.Typeflag)
 }
 
-// place returns the path of an entry in the tree. It follows links among the parent directories as
+// resolvePath returns the path of an entry in the tree. It follows links among the parent directories as
 // a system with that root would (var/run/x is run/x if var/run points to /run). It creates missing
 // directories.
-func (x *extractor) place(name string) (string, error) {
+func (x *extractor) resolvePath(name string) (string, error) {
 	return x.resolve(name, func(dir string, info fs.FileInfo) error {
 		if info != nil { // a later archive may have a directory where there was a file
 			if err := x.root.Remove(dir); err != nil {
@@ -209,8 +209,8 @@ func (x *extractor) directory(h *tar.Header, name string) error {
 		return err
 	}
 	defer f.Close()
-	x.times = append(x.times, stamped{name, h.ModTime})
-	return x.dress(f, h)
+	x.times = append(x.times, dirTime{name, h.ModTime})
+	return x.setMetadata(f, h)
 }
 
 func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
@@ -227,7 +227,7 @@ func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := x.dress(f, h); err != nil {
+	if err := x.setMetadata(f, h); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -236,9 +236,9 @@ func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
 	return x.root.Chtimes(name, h.ModTime, h.ModTime)
 }
 
-// dress sets the owner, mode and attributes of an open file or directory, in this order: a change
+// setMetadata sets the owner, mode and attributes of an open file or directory, in this order: a change
 // of owner drops the set-user-ID bit and capabilities.
-func (x *extractor) dress(f *os.File, h *tar.Header) error {
+func (x *extractor) setMetadata(f *os.File, h *tar.Header) error {
 	if !x.owned {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (x *extractor) dress(f *os.File, h *tar.Header) error {
 	}
 	for key, value := range h.PAXRecords {
 		name, ok := strings.CutPrefix(key, "SCHILY.xattr.")
-		if !ok || !treesync.Imported.Passes(name) {
+		if !ok || !treesync.ImportedAttrs.Includes(name) {
 			continue
 		}
 		if err := unix.Fsetxattr(int(f.Fd()), name, []byte(value), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
@@ -290,7 +290,7 @@ func (x *extractor) finish() error {
 	}
 	defer root.Close()
 	for _, d := range x.times { // in the order of the entries: the last one of a directory counts
-		fd, err := root.OpenDown(splitPath(d.name))
+		fd, err := root.OpenNoFollow(splitPath(d.name))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			continue
 		}

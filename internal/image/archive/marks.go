@@ -13,35 +13,35 @@ import (
 // the layers below. They never affect paths of their own layer, whether these come before the
 // whiteout or after it.
 const (
-	markOne = ".wh."
-	markAll = ".wh..wh..opq"
+	whiteoutPrefix = ".wh."
+	opaqueWhiteout = ".wh..wh..opq"
 )
 
-// next begins another archive on top of the existing tree.
-func (x *extractor) next() {
+// nextLayer begins another archive on top of the existing tree.
+func (x *extractor) nextLayer() {
 	x.layered, x.fresh = true, map[string]bool{}
 }
 
-// bring records that this archive has an entry at a path. The parent directories then belong to
+// markPresent records that this archive has an entry at a path. The parent directories then belong to
 // this archive as well, even if it has no entries for them.
-func (x *extractor) bring(name string) {
+func (x *extractor) markPresent(name string) {
 	for ; name != "." && !x.fresh[name]; name = path.Dir(name) {
 		x.fresh[name] = true
 	}
 }
 
-// mark hides what a whiteout of this name hides, and reports whether the name is one of a whiteout.
+// applyWhiteout hides what a whiteout of this name hides, and reports whether the name is one of a whiteout.
 // A whiteout in a missing directory hides nothing.
-func (x *extractor) mark(name string) (bool, error) {
+func (x *extractor) applyWhiteout(name string) (bool, error) {
 	base := path.Base(path.Clean("/" + name))
-	hidden, ok := strings.CutPrefix(base, markOne)
+	hidden, ok := strings.CutPrefix(base, whiteoutPrefix)
 	switch {
 	case !ok:
 		return false, nil
 	case hidden == "" || hidden == "." || hidden == "..":
 		return true, problem.New(problem.Mistake, "import: a whiteout names nothing").
 			Try("build the image again with a tool that follows the OCI image specification")
-	case strings.HasPrefix(hidden, markOne) && base != markAll:
+	case strings.HasPrefix(hidden, whiteoutPrefix) && base != opaqueWhiteout:
 		return true, nil // metadata of aufs, without a meaning here
 	}
 	at, err := x.find(name)
@@ -52,7 +52,7 @@ func (x *extractor) mark(name string) (bool, error) {
 		return true, err
 	}
 	dir := path.Dir(at)
-	if base == markAll {
+	if base == opaqueWhiteout {
 		return true, x.hideIn(dir)
 	}
 	return true, x.hide(path.Join(dir, hidden))

@@ -24,9 +24,9 @@ import (
 // requires registries to accept 4 MiB.
 const maxJSONBytes = 4 << 20
 
-// imagesIn is a directory with images: an OCI layout, or the unpacked output of `docker save`. It
+// imageReader is a directory with images: an OCI layout, or the unpacked output of `docker save`. It
 // is not trusted, so the digest of every blob is verified.
-type imagesIn struct {
+type imageReader struct {
 	root *tree.Root
 	seen int // number of entries in indexes
 }
@@ -38,10 +38,10 @@ func unpackImages(ctx context.Context, from, dir string, b *bounds) error {
 		return err
 	}
 	defer root.Close()
-	in := &imagesIn{root: root}
-	layers, err := in.layout()
+	in := &imageReader{root: root}
+	layers, err := in.layoutLayers()
 	if errors.Is(err, fs.ErrNotExist) {
-		layers, err = in.saved()
+		layers, err = in.savedLayers()
 	}
 	if err != nil {
 		return err
@@ -49,30 +49,30 @@ func unpackImages(ctx context.Context, from, dir string, b *bounds) error {
 	return in.unpack(ctx, layers, dir, b)
 }
 
-// packed is a layer's file.
-type packed struct {
+// layerFile is a layer's file.
+type layerFile struct {
 	name   string
 	digest string // of the file, or "" if unknown
 	plain  string // of its decompressed content, or "" if unknown
 }
 
-// layout returns the layers of the image in an OCI layout.
-func (in *imagesIn) layout() ([]packed, error) {
+// layoutLayers returns the layers of the image in an OCI layout.
+func (in *imageReader) layoutLayers() ([]layerFile, error) {
 	text, err := in.root.ReadFile("index.json", maxJSONBytes)
 	if err != nil {
 		return nil, err
 	}
-	m, err := in.choose(text, 0)
+	m, err := in.chooseManifest(text, 0)
 	if err != nil {
 		return nil, err
 	}
-	var all []packed
+	var all []layerFile
 	for _, d := range m.Layers {
 		name, err := blobName(d.Digest)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, packed{name: name, digest: d.Digest.Hex})
+		all = append(all, layerFile{name: name, digest: d.Digest.Hex})
 	}
 	return all, nil
 }
@@ -85,19 +85,19 @@ func blobName(d v1.Hash) (string, error) {
 }
 
 // blob reads a blob that an index or manifest names.
-func (in *imagesIn) blob(d v1.Hash) ([]byte, error) {
+func (in *imageReader) blob(d v1.Hash) ([]byte, error) {
 	name, err := blobName(d)
 	if err != nil {
 		return nil, err
 	}
 	text, err := in.root.ReadFile(name, maxJSONBytes)
 	if err == nil && digestOfBytes(text) != d.Hex {
-		err = errOther(name)
+		err = errDigestMismatch(name)
 	}
 	return text, err
 }
 
-func errOther(name string) error {
+func errDigestMismatch(name string) error {
 	return fmt.Errorf("%s is damaged: its digest is another than it should be", name)
 }
 
@@ -106,8 +106,8 @@ func digestOfBytes(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// choose returns the manifest of the image for this machine from an index, which may have others.
-func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
+// chooseManifest returns the manifest of the image for this machine from an index, which may have others.
+func (in *imageReader) chooseManifest(text []byte, depth int) (*v1.Manifest, error) {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
 		}
 		var m *v1.Manifest
 		if d.MediaType.IsIndex() {
-			m, err = in.choose(text, depth+1)
+			m, err = in.chooseManifest(text, depth+1)
 		} else {
 			m, err = v1.ParseManifest(bytes.NewReader(text))
 		}
@@ -164,8 +164,8 @@ func orNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// saved returns the layers of the image in the output of `docker save`.
-func (in *imagesIn) saved() ([]packed, error) {
+// savedLayers returns the layers of the image in the output of `docker save`.
+func (in *imageReader) savedLayers() ([]layerFile, error) {
 	text, err := in.root.ReadFile("manifest.json", maxJSONBytes)
 	if err != nil {
 		return nil, fmt.Errorf("no image: %w", err)
@@ -191,22 +191,22 @@ func (in *imagesIn) saved() ([]packed, error) {
 	if len(config.RootFS.DiffIDs) != len(m.Layers) {
 		return nil, fmt.Errorf("it has %d layers and tells of %d", len(m.Layers), len(config.RootFS.DiffIDs))
 	}
-	var all []packed
+	var all []layerFile
 	for i, name := range m.Layers {
-		all = append(all, packed{name: name, plain: config.RootFS.DiffIDs[i].Hex})
+		all = append(all, layerFile{name: name, plain: config.RootFS.DiffIDs[i].Hex})
 	}
 	return all, nil
 }
 
 // unpack extracts the layers of an image on top of each other.
-func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *bounds) error {
+func (in *imageReader) unpack(ctx context.Context, layers []layerFile, dir string, b *bounds) error {
 	x, err := newExtractor(dir, true, b)
 	if err != nil {
 		return err
 	}
 	defer x.close()
 	for i, l := range layers {
-		x.next()
+		x.nextLayer()
 		if err := in.layer(ctx, l, x, b); err != nil {
 			return fmt.Errorf("layer %d: %w", i+1, err)
 		}
@@ -215,7 +215,7 @@ func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *
 }
 
 // layer extracts a layer and then verifies its digests.
-func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds) error {
+func (in *imageReader) layer(ctx context.Context, l layerFile, x *extractor, b *bounds) error {
 	f, err := in.root.OpenFile(l.name)
 	if err != nil {
 		return err
@@ -242,10 +242,10 @@ func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds
 		return err
 	}
 	if got := sum(file); l.digest != "" && got != l.digest {
-		return errOther(l.digest)
+		return errDigestMismatch(l.digest)
 	}
 	if got := sum(plain); l.plain != "" && got != l.plain {
-		return errOther(l.plain)
+		return errDigestMismatch(l.plain)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func layerOf(t *testing.T, number int, entries ...string) []byte {
 			h.Name, h.Typeflag, h.Linkname, text = other, tar.TypeLink, same, ""
 		case strings.HasSuffix(entry, "/"):
 			h.Name, h.Typeflag, h.Mode, text = entry, tar.TypeDir, 0o755, ""
-		case strings.Contains(entry, markOne):
+		case strings.Contains(entry, whiteoutPrefix):
 			h.Name, text = entry, ""
 		default:
 			h.Name = entry
@@ -185,7 +185,7 @@ func TestLayers(t *testing.T) {
 func TestMarksWithoutName(t *testing.T) {
 	for _, mark := range []string{".wh.", ".wh..", ".wh..."} {
 		tree, err := layered(t, layerOf(t, 1, "opt/a/", "opt/a/x", "opt/b"), layerOf(t, 2, "opt/a/"+mark))
-		if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "opt/a/"+mark) {
+		if problem.ExitCode(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "opt/a/"+mark) {
 			t.Errorf("%s: %v", mark, err)
 		}
 		if got := found(filepath.Join(tree, "opt/a/x")); got != "1" {

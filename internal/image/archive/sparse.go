@@ -39,7 +39,7 @@ func newSparse(h *tar.Header, headers *recorder) (*sparse, error) {
 	case major == "1" && minor == "0":
 		numbers, err = headers.listPAX()
 	case inHeader != "" && (major == "" && minor == "" || major == "0" && (minor == "0" || minor == "1")):
-		numbers, err = decimals(strings.Split(inHeader, ","))
+		numbers, err = parseDecimals(strings.Split(inHeader, ","))
 	case major == "0" && (minor == "0" || minor == "1"): // only a hole
 	default:
 		return nil, nil
@@ -147,7 +147,7 @@ func (r *recorder) last() (head, rest []byte, err error) {
 		default:
 			return head, all, nil
 		}
-		size, err := number(head[124:136])
+		size, err := parseNumber(head[124:136])
 		if err != nil || size < 0 || size > int64(len(all)) {
 			return nil, nil, errSparse
 		}
@@ -169,8 +169,8 @@ func (r *recorder) listGNU() (numbers []int64, err error) {
 			if entry[0] == 0 {
 				break
 			}
-			at, err1 := number(entry[:12])
-			length, err2 := number(entry[12:])
+			at, err1 := parseNumber(entry[:12])
+			length, err2 := parseNumber(entry[12:])
 			if err1 != nil || err2 != nil {
 				return nil, errSparse
 			}
@@ -202,10 +202,10 @@ func (r *recorder) listPAX() ([]int64, error) {
 	if int64(len(lines)) != 2*n+1 {
 		return nil, errSparse
 	}
-	return decimals(lines[:2*n])
+	return parseDecimals(lines[:2*n])
 }
 
-func decimals(texts []string) (numbers []int64, err error) {
+func parseDecimals(texts []string) (numbers []int64, err error) {
 	for _, text := range texts {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -216,8 +216,8 @@ func decimals(texts []string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// number parses a number in a header: octal or, if the first bit is set, binary.
-func number(field []byte) (n int64, err error) {
+// parseNumber parses a number in a header: octal or, if the first bit is set, binary.
+func parseNumber(field []byte) (n int64, err error) {
 	if field[0]&0x80 == 0 {
 		text := strings.Trim(string(field), " \x00")
 		if text == "" {

@@ -128,7 +128,7 @@ func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Rea
 		}
 		holed, err := newSparse(h, headers)
 		if err != nil {
-			return fmt.Errorf("%s: %w", tree.Shorten(h.Name), err)
+			return fmt.Errorf("%s: %w", tree.DisplayPath(h.Name), err)
 		}
 		if holed == nil {
 			if err := b.entry(h.Name, h.Size); err != nil {

@@ -34,9 +34,9 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 		return d.(proxy.ContextDialer).DialContext(ctx, "tcp", place)
 	case "http", "https":
 	default:
-		return nil, fmt.Errorf("%w: %s is no kind of proxy", errProxy, by.Scheme)
+		return nil, fmt.Errorf("%w: %s is no kind of proxy", errUpstreamRefused, by.Scheme)
 	}
-	c, err := direct.DialContext(ctx, "tcp", Place(by))
+	c, err := direct.DialContext(ctx, "tcp", HostPort(by))
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(deadline)
 	}
-	joined, err := ask(c, place, by.User)
+	joined, err := requestConnect(c, place, by.User)
 	if err != nil {
 		_ = c.Close()
 		return nil, err
@@ -54,8 +54,8 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	return joined, c.SetDeadline(time.Time{})
 }
 
-// ask requests a connection to a place from a proxy.
-func ask(c net.Conn, place string, who *url.Userinfo) (net.Conn, error) {
+// requestConnect requests a connection to a place from a proxy.
+func requestConnect(c net.Conn, place string, who *url.Userinfo) (net.Conn, error) {
 	q := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: place}, Host: place, Header: http.Header{}}
 	if who != nil {
 		password, _ := who.Password()
@@ -70,15 +70,15 @@ func ask(c net.Conn, place string, who *url.Userinfo) (net.Conn, error) {
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w: %s", errProxy, answer.Status)
+		return nil, fmt.Errorf("%w: %s", errUpstreamRefused, answer.Status)
 	}
-	return &early{Conn: c, from: from}, nil
+	return &bufferedConn{Conn: c, from: from}, nil
 }
 
-// early is a connection whose first bytes have already been read.
-type early struct {
+// bufferedConn is a connection whose first bytes have already been read.
+type bufferedConn struct {
 	net.Conn
 	from io.Reader
 }
 
-func (e *early) Read(b []byte) (int, error) { return e.from.Read(b) }
+func (e *bufferedConn) Read(b []byte) (int, error) { return e.from.Read(b) }

@@ -27,8 +27,8 @@ import (
 // An Upstream returns the host's proxy for a URL, or nil if there is none.
 type Upstream func(*url.URL) (*url.URL, error)
 
-// A Relay lets processes in a network namespace reach some places.
-type Relay struct {
+// A Proxy lets processes in a network namespace reach some places.
+type Proxy struct {
 	places  map[string]bool // HOST:PORT
 	mutex   sync.Mutex
 	refused []string
@@ -43,16 +43,16 @@ const maxConnections = 128
 const dialTimeout = 30 * time.Second
 
 // New returns a relay to places, given as HOST:PORT. It does not listen yet.
-func New(places []string) *Relay {
-	r := &Relay{places: map[string]bool{}}
+func New(places []string) *Proxy {
+	r := &Proxy{places: map[string]bool{}}
 	for _, p := range places {
 		r.places[strings.ToLower(p)] = true
 	}
 	return r
 }
 
-// Place returns the HOST:PORT of an http or https URL, or "" if the URL has none.
-func Place(u *url.URL) string {
+// HostPort returns the HOST:PORT of an http or https URL, or "" if the URL has none.
+func HostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -64,9 +64,9 @@ func Place(u *url.URL) string {
 }
 
 // Listen makes the relay available as a proxy at an address in a network namespace.
-func (r *Relay) Listen(space *os.File, address string, up Upstream) error {
+func (r *Proxy) Listen(space *os.File, address string, up Upstream) error {
 	var l net.Listener
-	if err := host.InNetwork(space, func() (err error) {
+	if err := host.InNetNS(space, func() (err error) {
 		l, err = net.Listen("tcp", address)
 		return err
 	}); err != nil {
@@ -77,7 +77,7 @@ func (r *Relay) Listen(space *os.File, address string, up Upstream) error {
 }
 
 // serve serves the relay on a listener.
-func (r *Relay) serve(l net.Listener, up Upstream) {
+func (r *Proxy) serve(l net.Listener, up Upstream) {
 	transport := &http.Transport{
 		Proxy: func(q *http.Request) (*url.URL, error) { return up(q.URL) },
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).
@@ -97,7 +97,7 @@ func (r *Relay) serve(l net.Listener, up Upstream) {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if q.Method == http.MethodConnect {
 				r.connect(w, q, up)
-			} else if r.passes(w, Place(q.URL)) {
+			} else if r.allow(w, HostPort(q.URL)) {
 				plain.ServeHTTP(w, q)
 			}
 		}),
@@ -109,7 +109,7 @@ func (r *Relay) serve(l net.Listener, up Upstream) {
 }
 
 // Close stops the relay and all connections through it.
-func (r *Relay) Close() {
+func (r *Proxy) Close() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for _, s := range r.servers {
@@ -117,23 +117,23 @@ func (r *Relay) Close() {
 	}
 }
 
-// Refused returns the places that a client tried to reach and that are not allowed.
-func (r *Relay) Refused() []string {
+// Denied returns the places that a client tried to reach and that are not allowed.
+func (r *Proxy) Denied() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return append([]string(nil), r.refused...)
 }
 
-// maxRefused is the maximum number of refused places that are remembered.
-const maxRefused = 8
+// maxDenied is the maximum number of refused places that are remembered.
+const maxDenied = 8
 
-// passes reports whether a place is allowed. If it is not, it answers with an error.
-func (r *Relay) passes(w http.ResponseWriter, place string) bool {
+// allow reports whether a place is allowed. If it is not, it answers with an error.
+func (r *Proxy) allow(w http.ResponseWriter, place string) bool {
 	if r.places[place] {
 		return true
 	}
 	r.mutex.Lock()
-	if len(place) < 300 && len(r.refused) < maxRefused && place != "" {
+	if len(place) < 300 && len(r.refused) < maxDenied && place != "" {
 		r.refused = append(r.refused, place)
 	}
 	r.mutex.Unlock()
@@ -143,9 +143,9 @@ func (r *Relay) passes(w http.ResponseWriter, place string) bool {
 }
 
 // connect connects a client to a place (RFC 9110, CONNECT).
-func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
-	place := Place(&url.URL{Scheme: "https", Host: q.Host})
-	if !r.passes(w, place) {
+func (r *Proxy) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
+	place := HostPort(&url.URL{Scheme: "https", Host: q.Host})
+	if !r.allow(w, place) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), dialTimeout)
@@ -178,21 +178,21 @@ func splice(here net.Conn, early io.Reader, remote net.Conn) {
 	go func() {
 		defer close(done)
 		_, _ = io.Copy(remote, early)
-		half(remote)
+		closeWriteSide(remote)
 	}()
 	_, _ = io.Copy(here, remote)
-	half(here)
+	closeWriteSide(here)
 	select {
 	case <-done:
 	case <-time.After(time.Minute): // a peer that has received everything may be slow to close
 	}
 }
 
-// half closes the sending direction of a connection.
-func half(c net.Conn) {
+// closeWriteSide closes the sending direction of a connection.
+func closeWriteSide(c net.Conn) {
 	if t, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = t.CloseWrite()
 	}
 }
 
-var errProxy = errors.New("the proxy of the host refused")
+var errUpstreamRefused = errors.New("the proxy of the host refused")

@@ -15,7 +15,7 @@ import (
 func direct(*url.URL) (*url.URL, error) { return nil, nil }
 
 // at starts a relay on this machine's loopback and returns a client for it.
-func at(t *testing.T, up Upstream, places ...string) (*Relay, *http.Client, string) {
+func at(t *testing.T, up Upstream, places ...string) (*Proxy, *http.Client, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +47,7 @@ func place(t *testing.T, s *httptest.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Place(u)
+	return HostPort(u)
 }
 
 func TestOnlyPlaces(t *testing.T) {
@@ -79,8 +79,8 @@ func TestOnlyPlaces(t *testing.T) {
 			t.Errorf("%s gives %q instead of %q", uri, got, want)
 		}
 	}
-	if len(r.Refused()) == 0 || len(r.Refused()) > maxRefused {
-		t.Errorf("refused are %q", r.Refused())
+	if len(r.Denied()) == 0 || len(r.Denied()) > maxDenied {
+		t.Errorf("refused are %q", r.Denied())
 	}
 	// A request that is not a proxy request is refused.
 	if got := get(http.DefaultClient, "http://"+relayed+"/etc"); !strings.Contains(got, "403") {
@@ -130,8 +130,8 @@ func TestPlace(t *testing.T) {
 		"http://[::1]:3141/x": "[::1]:3141", "file:///srv": "", "/x": "",
 	} {
 		u, err := url.Parse(uri)
-		if err != nil || Place(u) != want {
-			t.Errorf("%s is at %q, %v", uri, Place(u), err)
+		if err != nil || HostPort(u) != want {
+			t.Errorf("%s is at %q, %v", uri, HostPort(u), err)
 		}
 	}
 }

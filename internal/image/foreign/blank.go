@@ -8,9 +8,9 @@ import (
 // clusterBits is the cluster size of images that Blank creates: 64 KiB, as qemu-img uses.
 const clusterBits = 16
 
-// Blank writes an empty qcow2 image of the given size. It names no backing file: QEMU gets the
+// CreateEmpty writes an empty qcow2 image of the given size. It names no backing file: QEMU gets the
 // backing file as an open descriptor.
-func Blank(to io.WriterAt, size int64) error {
+func CreateEmpty(to io.WriterAt, size int64) error {
 	const cluster = 1 << clusterBits
 	covers := int64(cluster / 8 * cluster)
 	entries := (size + covers - 1) / covers

@@ -27,25 +27,25 @@ type Disk struct {
 	Size   int64 // bytes that the guest sees
 }
 
-// A Refusal is the error for an image that is not accepted, with a remedy.
-type Refusal struct{ What, Cure string }
+// A InvalidError is the error for an image that is not accepted, with a remedy.
+type InvalidError struct{ What, Cure string }
 
-func (r *Refusal) Error() string { return r.What }
+func (r *InvalidError) Error() string { return r.What }
 
-func refuse(cure, format string, args ...any) *Refusal {
-	return &Refusal{fmt.Sprintf(format, args...), cure}
+func newInvalid(cure, format string, args ...any) *InvalidError {
+	return &InvalidError{fmt.Sprintf(format, args...), cure}
 }
 
 const (
-	convert = "convert it: qemu-img convert -O qcow2 FILE disk.qcow2"
-	again   = "get it once more, and compare its checksum"
+	adviceConvert = "convert it: qemu-img convert -O qcow2 FILE disk.qcow2"
+	adviceRefetch = "get it once more, and compare its checksum"
 )
 
-// others are formats that an image may be in by mistake, by their first bytes.
-var others = []struct{ magic, name, cure string }{
-	{"KDMV", "a VMDK image", convert}, {"# Disk DescriptorFile", "a VMDK image", convert},
-	{"vhdxfile", "a VHDX image", convert}, {"conectix", "a VHD image", convert},
-	{"QED\x00", "a QED image", convert}, {"<<< ", "a VDI image", convert},
+// otherFormats are formats that an image may be in by mistake, by their first bytes.
+var otherFormats = []struct{ magic, name, cure string }{
+	{"KDMV", "a VMDK image", adviceConvert}, {"# Disk DescriptorFile", "a VMDK image", adviceConvert},
+	{"vhdxfile", "a VHDX image", adviceConvert}, {"conectix", "a VHD image", adviceConvert},
+	{"QED\x00", "a QED image", adviceConvert}, {"<<< ", "a VDI image", adviceConvert},
 	{"LUKS\xba\xbe", "encrypted", "decrypt it first"},
 	{"\x1f\x8b", "compressed by gzip", "unpack it: gunzip FILE"},
 	{"\xfd7zXZ\x00", "compressed by xz", "unpack it: unxz FILE"},
@@ -69,23 +69,23 @@ func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 		return nil, err
 	}
 	head = head[:n]
-	for _, o := range others {
+	for _, o := range otherFormats {
 		if bytes.HasPrefix(head, []byte(o.magic)) {
-			return nil, refuse(o.cure, "it is %s", o.name)
+			return nil, newInvalid(o.cure, "it is %s", o.name)
 		}
 	}
 	qcow2 := bytes.HasPrefix(head, []byte(magic))
 	switch {
 	case qcow2 && strings.HasSuffix(name, ".raw"):
-		return nil, refuse("call it .qcow2, if that is what it is", "it is called .raw, and begins as a qcow2 image does")
+		return nil, newInvalid("call it .qcow2, if that is what it is", "it is called .raw, and begins as a qcow2 image does")
 	case qcow2:
 		return inspectQCow2(f, bytesIn, "")
 	case strings.HasSuffix(name, ".qcow2"):
-		return nil, refuse(again, "it is no qcow2 image")
+		return nil, newInvalid(adviceRefetch, "it is no qcow2 image")
 	case bytesIn < 512 || bytesIn%512 != 0:
-		return nil, refuse(again, "it has %d bytes, which is no whole number of sectors", bytesIn)
+		return nil, newInvalid(adviceRefetch, "it has %d bytes, which is no whole number of sectors", bytesIn)
 	case bytesIn > maxSize:
-		return nil, refuse("make it smaller", "it has more than %d TiB", maxSize>>40)
+		return nil, newInvalid("make it smaller", "it has more than %d TiB", maxSize>>40)
 	}
 	return &Disk{Raw, bytesIn}, nil
 }
@@ -146,7 +146,7 @@ func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 		return nil, err
 	}
 	if n < lengthV2 {
-		return nil, refuse(again, "it ends in its header")
+		return nil, newInvalid(adviceRefetch, "it ends in its header")
 	}
 	if err := binary.Read(bytes.NewReader(raw), binary.BigEndian, &h); err != nil {
 		return nil, err
@@ -156,73 +156,73 @@ func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 		h.Incompatible, h.RefcountOrder, h.Length = 0, 4, lengthV2
 	case 3:
 		if n < lengthV3 {
-			return nil, refuse(again, "it ends in its header")
+			return nil, newInvalid(adviceRefetch, "it ends in its header")
 		}
 	default:
-		return nil, refuse(convert, "it is a qcow2 image of version %d", h.Version)
+		return nil, newInvalid(adviceConvert, "it is a qcow2 image of version %d", h.Version)
 	}
-	if err := h.readable(); err != nil {
+	if err := h.checkFeatures(); err != nil {
 		return nil, err
 	}
-	if err := h.over(f, under); err != nil {
+	if err := h.checkBacking(f, under); err != nil {
 		return nil, err
 	}
-	if err := h.whole(bytesIn); err != nil {
+	if err := h.checkTables(bytesIn); err != nil {
 		return nil, err
 	}
-	if err := h.extensions(f, bytesIn, under); err != nil {
+	if err := h.checkExtensions(f, bytesIn, under); err != nil {
 		return nil, err
 	}
 	return &Disk{QCow2, int64(h.Size)}, nil
 }
 
-// over returns a Refusal unless the image has the expected backing file, or none if none is
+// checkBacking returns a Refusal unless the image has the expected backing file, or none if none is
 // expected.
-func (h *header) over(f io.ReaderAt, under string) error {
+func (h *header) checkBacking(f io.ReaderAt, under string) error {
 	named := h.BackingOffset != 0 || h.BackingSize != 0
 	switch {
 	case !named && under == "":
 		return nil
-	case named && under != "" && h.BackingSize == uint32(len(Under)) && h.BackingOffset < 1<<h.ClusterBits:
-		name := make([]byte, len(Under))
-		if _, err := f.ReadAt(name, int64(h.BackingOffset)); err == nil && string(name) == Under {
+	case named && under != "" && h.BackingSize == uint32(len(BackingPath)) && h.BackingOffset < 1<<h.ClusterBits:
+		name := make([]byte, len(BackingPath))
+		if _, err := f.ReadAt(name, int64(h.BackingOffset)); err == nil && string(name) == BackingPath {
 			return nil
 		}
 	case !named:
-		return refuse(again, "it has lost what is under it")
+		return newInvalid(adviceRefetch, "it has lost what is under it")
 	}
-	return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
+	return newInvalid("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
 		"it names a backing file")
 }
 
-// readable returns a Refusal for an image whose data is in another file, or that should not be
+// checkFeatures returns a Refusal for an image whose data is in another file, or that should not be
 // read.
-func (h *header) readable() error {
+func (h *header) checkFeatures() error {
 	switch {
 	case h.Incompatible&external != 0:
-		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
+		return newInvalid("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
 			"it has its data in another file")
 	case h.Crypt != 0:
-		return refuse("decrypt it: qemu-img convert", "it is encrypted")
+		return newInvalid("decrypt it: qemu-img convert", "it is encrypted")
 	case h.Incompatible&corrupt != 0:
-		return refuse("repair it: qemu-img check -r all FILE", "it says of itself that it is damaged")
+		return newInvalid("repair it: qemu-img check -r all FILE", "it says of itself that it is damaged")
 	case h.Incompatible&dirty != 0:
-		return refuse("repair it: qemu-img check -r all FILE", "it was not closed when it was last written")
+		return newInvalid("repair it: qemu-img check -r all FILE", "it was not closed when it was last written")
 	case h.Incompatible&^(compression|extendedL2) != 0:
-		return refuse(convert, "it has features that nobody knew when this was written (%#x)", h.Incompatible)
+		return newInvalid(adviceConvert, "it has features that nobody knew when this was written (%#x)", h.Incompatible)
 	}
 	return nil
 }
 
-// whole returns a Refusal for an image whose tables contradict its header.
-func (h *header) whole(bytesIn int64) error {
-	damaged := refuse(again, "it is damaged: its tables are not where its header says")
+// checkTables returns a Refusal for an image whose tables contradict its header.
+func (h *header) checkTables(bytesIn int64) error {
+	damaged := newInvalid(adviceRefetch, "it is damaged: its tables are not where its header says")
 	if h.ClusterBits < 9 || h.ClusterBits > 21 || h.RefcountOrder > 6 || h.Length < lengthV2 || h.Length%8 != 0 ||
 		uint64(h.Length) > 1<<h.ClusterBits {
-		return refuse(again, "it is damaged: its header says what cannot be")
+		return newInvalid(adviceRefetch, "it is damaged: its header says what cannot be")
 	}
 	if h.Size > maxSize {
-		return refuse("make it smaller", "it has more than %d TiB", maxSize>>40)
+		return newInvalid("make it smaller", "it has more than %d TiB", maxSize>>40)
 	}
 	cluster, in := uint64(1)<<h.ClusterBits, uint64(bytesIn)
 	entry := uint64(8)
@@ -246,8 +246,8 @@ func (h *header) whole(bytesIn int64) error {
 	return nil
 }
 
-// extensions returns a Refusal for an image whose header extensions contradict its features.
-func (h *header) extensions(f io.ReaderAt, bytesIn int64, under string) error {
+// checkExtensions returns a Refusal for an image whose header extensions contradict its features.
+func (h *header) checkExtensions(f io.ReaderAt, bytesIn int64, under string) error {
 	at, end := int64(h.Length), min(int64(1)<<h.ClusterBits, bytesIn)
 	if under != "" {
 		end = min(end, int64(h.BackingOffset)) // the name follows the extensions
@@ -264,28 +264,28 @@ func (h *header) extensions(f io.ReaderAt, bytesIn int64, under string) error {
 			at = end
 			continue
 		case dataFile:
-			return refuse(convert, "it has its data in another file")
+			return newInvalid(adviceConvert, "it has its data in another file")
 		case backingFormat:
-			if under == "" || !says(f, at+8, length, under) {
-				return refuse(convert, "it names a backing file")
+			if under == "" || !contains(f, at+8, length, under) {
+				return newInvalid(adviceConvert, "it names a backing file")
 			}
 			known = true
 		case encryption:
-			return refuse("decrypt it: qemu-img convert", "it is encrypted")
+			return newInvalid("decrypt it: qemu-img convert", "it is encrypted")
 		}
 		if length > end-at-8 {
-			return refuse(again, "it is damaged: its header says what cannot be")
+			return newInvalid(adviceRefetch, "it is damaged: its header says what cannot be")
 		}
 		at += 8 + (length+7)/8*8
 	}
 	if !known {
-		return refuse(again, "it does not say of what format it is what is under it")
+		return newInvalid(adviceRefetch, "it does not say of what format it is what is under it")
 	}
 	return nil
 }
 
-// says reports whether f contains word at an offset.
-func says(f io.ReaderAt, at, length int64, word string) bool {
+// contains reports whether f contains word at an offset.
+func contains(f io.ReaderAt, at, length int64, word string) bool {
 	if length != int64(len(word)) {
 		return false
 	}

@@ -24,7 +24,7 @@ func (i *image) WriteAt(p []byte, at int64) (int, error) {
 func blank(t testing.TB, change func(h *header, all image) image) []byte {
 	t.Helper()
 	var all image
-	if err := Blank(&all, 1<<30); err != nil {
+	if err := CreateEmpty(&all, 1<<30); err != nil {
 		t.Fatal(err)
 	}
 	if change == nil {
@@ -104,7 +104,7 @@ func TestInspect(t *testing.T) {
 		{"a.qcow2", blank(t, nil)[:20], "ends in its header"},
 	} {
 		d, err := Inspect(try.name, bytes.NewReader(try.content), int64(len(try.content)))
-		var refused *Refusal
+		var refused *InvalidError
 		switch {
 		case err == nil && d.Format == try.want:
 			if d.Format == QCow2 && d.Size != 1<<30 || d.Format == Raw && d.Size != 1024 {
@@ -142,7 +142,7 @@ func TestBlank(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if err := Blank(f, size); err != nil {
+		if err := CreateEmpty(f, size); err != nil {
 			t.Fatal(err)
 		}
 		info, err := f.Stat()
@@ -160,7 +160,7 @@ func TestBlank(t *testing.T) {
 func over(t testing.TB, format string, change func(image)) []byte {
 	t.Helper()
 	var all image
-	if err := Over(&all, 1<<30, format); err != nil {
+	if err := CreateOverlay(&all, 1<<30, format); err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
@@ -182,7 +182,7 @@ func TestOver(t *testing.T) {
 		{"of qcow2", over(t, QCow2, nil), QCow2, ""},
 		{"of another format", over(t, Raw, nil), QCow2, "backing file"},
 		{"a file of the host", over(t, Raw, func(i image) { copy(i[1024:], "/dev/sda     ") }), Raw, "backing file"},
-		{"another set", over(t, Raw, func(i image) { i[1024+len(Under)-1] = '1' }), Raw, "backing file"},
+		{"another set", over(t, Raw, func(i image) { i[1024+len(BackingPath)-1] = '1' }), Raw, "backing file"},
 		{"a longer name", over(t, Raw, func(i image) { i[19]++ }), Raw, "backing file"},
 		{"a name elsewhere", over(t, Raw, func(i image) { i[8] = 1 }), Raw, "backing file"},
 		{"nothing under it", blank(t, nil), Raw, "lost"},
@@ -191,8 +191,8 @@ func TestOver(t *testing.T) {
 		{"no image", make([]byte, 1024), Raw, "no qcow2"},
 		{"cut short", over(t, Raw, nil)[:80], Raw, "ends in its header"},
 	} {
-		d, err := InspectOver(bytes.NewReader(try.content), int64(len(try.content)), try.format)
-		var refused *Refusal
+		d, err := InspectOverlay(bytes.NewReader(try.content), int64(len(try.content)), try.format)
+		var refused *InvalidError
 		switch {
 		case try.refused == "" && err == nil && *d == Disk{QCow2, 1 << 30}:
 		case try.refused == "" || !errors.As(err, &refused) || !strings.Contains(refused.What, try.refused) ||

@@ -12,7 +12,7 @@ import (
 func Open(file string) (*os.File, error) {
 	f, err := tree.OpenFile(file)
 	if err != nil {
-		return nil, problem.New(problem.Mistake, "import %s: it cannot be read", file).Because(problem.Reason(err)).
+		return nil, problem.New(problem.Mistake, "import %s: it cannot be read", file).Because(problem.PathErrorCause(err)).
 			Try("correct `import` of the image in site.toml")
 	}
 	info, err := f.Stat()
@@ -23,9 +23,9 @@ func Open(file string) (*os.File, error) {
 		return f, nil
 	}
 	f.Close() //nolint:errcheck // nothing was written
-	var refused *Refusal
+	var refused *InvalidError
 	if errors.As(err, &refused) {
 		return nil, problem.New(problem.Mistake, "import %s: %s", file, refused.What).Try("%s", refused.Cure)
 	}
-	return nil, problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err))
+	return nil, problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.PathErrorCause(err))
 }

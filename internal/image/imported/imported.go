@@ -42,13 +42,13 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return out, nil
 }
 
-// part matches the files of a directory in the OCI layout. All other files are ignored.
-var part = pattern.New(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
+// ociFile matches the files of a directory in the OCI layout. All other files are ignored.
+var ociFile = pattern.New(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
 
-// parts returns the files of a directory in the OCI layout, sorted.
-func parts(ctx context.Context, root *tree.Root) (names []string, err error) {
-	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part().MatchString(e.Path) {
+// ociFiles returns the files of a directory in the OCI layout, sorted.
+func ociFiles(ctx context.Context, root *tree.Root) (names []string, err error) {
+	err = root.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
+		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && ociFile().MatchString(e.Path) {
 			names = append(names, e.Path)
 		}
 		return nil
@@ -65,7 +65,7 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	names, err := parts(ctx, root)
+	names, err := ociFiles(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -79,31 +79,31 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 	return archive.Close()
 }
 
-// Memory is a directory with a cache of digests, or "" for no cache.
-type Memory string
+// DigestCache is a directory with a cache of digests, or "" for no cache.
+type DigestCache string
 
-// Machine returns the Memory of the current user.
-func Machine() Memory {
-	dir, err := host.Cache()
+// UserCache returns the Memory of the current user.
+func UserCache() DigestCache {
+	dir, err := host.CacheDir()
 	if err != nil {
 		return ""
 	}
-	return Memory(filepath.Join(dir, "imports"))
+	return DigestCache(filepath.Join(dir, "imports"))
 }
 
-// calm is how long ago a file must have changed for its digest to be cached. Changes in quick
+// settleTime is how long ago a file must have changed for its digest to be cached. Changes in quick
 // succession can have the same timestamp.
-var calm = 2 * time.Second // variable, so that tests can change it
+var settleTime = 2 * time.Second // variable, so that tests can change it
 
 // Digest returns the digest of a file, or of a directory in the OCI layout.
-func (m Memory) Digest(ctx context.Context, path string) (string, error) {
+func (m DigestCache) Digest(ctx context.Context, path string) (string, error) {
 	before, last, err := state(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	at := filepath.Join(string(m), DigestOf([]byte(path))+".json")
 	if m != "" {
-		if digest := host.Recall(at, before); digest != "" {
+		if digest := host.LoadDigest(at, before); digest != "" {
 			return digest, nil
 		}
 	}
@@ -120,8 +120,8 @@ func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 	case failed != nil:
 		return "", failed
 	}
-	if m != "" && time.Since(last) >= calm {
-		host.Remember(at, before, digest)
+	if m != "" && time.Since(last) >= settleTime {
+		host.StoreDigest(at, before, digest)
 	}
 	return digest, nil
 }
@@ -134,10 +134,10 @@ func digestOf(ctx context.Context, path string) (string, error) {
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	if file, ok := in.(*os.File); ok {
-		return sums.Of(ctx, file, nil)
+		return sums.Digest(ctx, file, nil)
 	}
 	sum := sha256.New()
-	_, err = io.Copy(sum, until(ctx, in))
+	_, err = io.Copy(sum, contextReader(ctx, in))
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
@@ -158,7 +158,7 @@ func DigestOf(b []byte) string {
 func state(ctx context.Context, path string) (text string, last time.Time, err error) {
 	var b strings.Builder
 	note := func(name string, st *unix.Stat_t) {
-		fmt.Fprintf(&b, "%s %s\n", name, host.Stamp(st))
+		fmt.Fprintf(&b, "%s %s\n", name, host.FileVersion(st))
 		if at := time.Unix(st.Ctim.Unix()); at.After(last) {
 			last = at
 		}
@@ -176,7 +176,7 @@ func state(ctx context.Context, path string) (text string, last time.Time, err e
 		return "", last, err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	names, err := parts(ctx, root)
+	names, err := ociFiles(ctx, root)
 	for _, name := range names {
 		info, wrong := root.Stat(name)
 		if wrong != nil {
@@ -187,15 +187,15 @@ func state(ctx context.Context, path string) (text string, last time.Time, err e
 	return DigestOf([]byte(b.String())), last, err
 }
 
-// until returns a reader whose reads fail when ctx has ended.
-func until(ctx context.Context, from io.Reader) io.Reader { return &bounded{ctx, from} }
+// contextReader returns a reader whose reads fail when ctx has ended.
+func contextReader(ctx context.Context, from io.Reader) io.Reader { return &boundedReader{ctx, from} }
 
-type bounded struct {
+type boundedReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
 	}

@@ -24,7 +24,7 @@ func must(t *testing.T, err error) {
 // TestDigest: a file is identified by its content, wherever it is, and is read once.
 func TestDigest(t *testing.T) {
 	settle(t, time.Hour)
-	m, file, other := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar"), filepath.Join(t.TempDir(), "b.tar")
+	m, file, other := DigestCache(t.TempDir()), filepath.Join(t.TempDir(), "a.tar"), filepath.Join(t.TempDir(), "b.tar")
 	must(t, os.WriteFile(file, []byte("one"), 0o600))
 	must(t, os.WriteFile(other, []byte("one"), 0o600))
 	one, err := m.Digest(t.Context(), file)
@@ -51,16 +51,16 @@ func TestDigest(t *testing.T) {
 
 // settle sets how long a file must have been unchanged.
 func settle(t *testing.T, d time.Duration) {
-	old := calm
-	calm = d
-	t.Cleanup(func() { calm = old })
+	old := settleTime
+	settleTime = d
+	t.Cleanup(func() { settleTime = old })
 }
 
 // TestRemembered: the digest of a file that does not change any more is cached. A cached digest of
 // another state, or a damaged one, is not used.
 func TestRemembered(t *testing.T) {
 	settle(t, -time.Hour)
-	m, target := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar")
+	m, target := DigestCache(t.TempDir()), filepath.Join(t.TempDir(), "a.tar")
 	must(t, os.WriteFile(target, []byte("one"), 0o600))
 	digest, err := m.Digest(t.Context(), target)
 	must(t, err)
@@ -97,9 +97,9 @@ func TestDirectory(t *testing.T) {
 		return dir
 	}
 	one, other := made("notes"), made("more")
-	a, err := Memory("").Digest(t.Context(), one)
+	a, err := DigestCache("").Digest(t.Context(), one)
 	must(t, err)
-	b, err := Memory("").Digest(t.Context(), other)
+	b, err := DigestCache("").Digest(t.Context(), other)
 	must(t, err)
 	in, err := Open(t.Context(), one)
 	must(t, err)
@@ -109,7 +109,7 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("%s and %s; what is sent has %s", a, b, DigestOf(text))
 	}
 	must(t, os.WriteFile(other+"/blobs/sha256/00", []byte("BLOB"), 0o600))
-	if b, err = (Memory("").Digest(t.Context(), other)); err != nil || a == b {
+	if b, err = (DigestCache("").Digest(t.Context(), other)); err != nil || a == b {
 		t.Errorf("changed: %s, %v", b, err)
 	}
 }
@@ -126,7 +126,7 @@ func TestTransfer(t *testing.T) {
 	must(t, os.WriteFile(dir+"/root.tar", append(make([]byte, 1<<20), "end"...), 0o644))
 	must(t, os.Symlink("root.tar", dir+"/link.tar"))
 	for _, name := range []string{"oci", "root.tar", "link.tar"} {
-		want, err := Memory("").Digest(t.Context(), dir+"/"+name)
+		want, err := DigestCache("").Digest(t.Context(), dir+"/"+name)
 		must(t, err)
 		to := treesync.Receiver{Dir: filepath.Join(t.TempDir(), "to")}
 		var path, digest string
@@ -135,7 +135,7 @@ func TestTransfer(t *testing.T) {
 				path, digest, err = Receive(t.Context(), to, "x", rw)
 				return err
 			}))
-		if stored, err := Memory("").Digest(t.Context(), path); err != nil || digest != want || stored != want {
+		if stored, err := DigestCache("").Digest(t.Context(), path); err != nil || digest != want || stored != want {
 			t.Errorf("%s: %s has come as %s, and is %s: %v", name, want, digest, stored, err)
 		}
 		files := 0

@@ -33,7 +33,7 @@ func Send(ctx context.Context, path string, rw io.ReadWriter) error {
 	}
 	source := treesync.Source{Name: fileTree, Dir: filepath.Dir(path), File: filepath.Base(path)}
 	if info.IsDir() {
-		source = treesync.Source{Name: directoryTree, Dir: path, Only: part().MatchString}
+		source = treesync.Source{Name: directoryTree, Dir: path, Only: ociFile().MatchString}
 	}
 	_, err = treesync.SendOnce(ctx, rw, source)
 	return err
@@ -54,7 +54,7 @@ func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadW
 		return "", "", io.ErrUnexpectedEOF
 	}
 	if tree.Exists(to.Tree(directoryTree)) {
-		digest, err = packed(ctx, to)
+		digest, err = packReceived(ctx, to)
 		return filepath.Join(to.Dir, archiveFile), digest, err
 	}
 	root, err := tree.Open(to.Tree(fileTree))
@@ -66,7 +66,7 @@ func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadW
 	if err != nil || len(names) == 0 {
 		return "", "", cmp.Or(err, io.ErrUnexpectedEOF)
 	}
-	if err := root.Own(names[0], os.Geteuid(), os.Getegid(), 0o600); err != nil {
+	if err := root.SetOwnerMode(names[0], os.Geteuid(), os.Getegid(), 0o600); err != nil {
 		return "", "", err
 	}
 	f, err := root.OpenFile(names[0])
@@ -77,7 +77,7 @@ func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadW
 	if st, err := f.Stat(); err != nil || st.Size() > maxFileBytes {
 		return "", "", cmp.Or(err, tree.ErrTooLarge)
 	}
-	digest, err = sums.Of(ctx, f, nil)
+	digest, err = sums.Digest(ctx, f, nil)
 	return filepath.Join(to.Tree(fileTree), names[0]), digest, err
 }
 
@@ -87,8 +87,8 @@ const maxFileBytes = 1 << 44
 // archiveFile is the name of the archive of a received directory.
 const archiveFile = "archive"
 
-// packed writes the archive of a received directory and returns its digest.
-func packed(ctx context.Context, to treesync.Receiver) (string, error) {
+// packReceived writes the archive of a received directory and returns its digest.
+func packReceived(ctx context.Context, to treesync.Receiver) (string, error) {
 	root, err := tree.Open(to.Dir)
 	if err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func packed(ctx context.Context, to treesync.Receiver) (string, error) {
 	defer in.Close() //nolint:errcheck // it was only read
 	sum := sha256.New()
 	file := tree.File{Path: archiveFile, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600, Fill: func(f *os.File) error {
-		_, err := io.Copy(io.MultiWriter(f, sum), until(ctx, in))
+		_, err := io.Copy(io.MultiWriter(f, sum), contextReader(ctx, in))
 		return err
 	}}
 	err = root.Put(file, file.Uid, file.Gid)

@@ -109,7 +109,7 @@ func machine(t *testing.T, m *trial) {
 		share = exec.Command(daemon, "--socket-path="+socket, "--shared-dir="+overlay.Target, "--cache=auto",
 			"--sandbox=none", "--xattr", "--posix-acl", "--thread-pool-size=0")
 	}
-	if err := overlay.Spawn(share); err != nil {
+	if err := overlay.StartCommand(share); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { share.Process.Kill(); share.Wait() }) //nolint:errcheck // it has ended with QEMU
@@ -134,7 +134,7 @@ func machine(t *testing.T, m *trial) {
 	}
 	for port := range rpc.Ports {
 		args = append(args, "-chardev", fmt.Sprintf("socket,id=a%d,path=%s,server=on,wait=off", port,
-			filepath.Join(m.dir, rpc.Socket(port))),
+			filepath.Join(m.dir, rpc.SocketName(port))),
 			"-device", fmt.Sprintf("virtserialport,chardev=a%d,name=%s.%d", port, rpc.PortName, port))
 	}
 	run := exec.Command(program, append(args, m.devices...)...)
@@ -144,7 +144,7 @@ func machine(t *testing.T, m *trial) {
 	}
 	run.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	started := make(chan error)
-	host.OnOwnThread(func() { // the signal is sent at the end of the thread
+	host.GoOnLockedThread(func() { // the signal is sent at the end of the thread
 		err := run.Start()
 		started <- err
 		if err == nil {
@@ -196,7 +196,7 @@ func TestBoot(t *testing.T) {
 	machine(t, late)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := rpc.Enter(ctx, late.dir)
+	c, err := rpc.DialAgent(ctx, late.dir)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, late.console.String())
 	}
@@ -235,7 +235,7 @@ func TestBoot(t *testing.T) {
 	t.Logf("it has powered off after %.1f s", time.Since(begun).Seconds())
 
 	machine(t, early)
-	if c, err = rpc.Enter(ctx, early.dir); err != nil {
+	if c, err = rpc.DialAgent(ctx, early.dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.PowerOff(ctx); err != nil {

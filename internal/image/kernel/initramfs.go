@@ -13,14 +13,14 @@ import (
 
 // initramfs returns the archive that the kernel unpacks as its first root. It is not compressed,
 // because the guest would have to decompress it.
-func (s *kept) initramfs(ctx context.Context, guest []byte) ([]byte, error) {
+func (s *kernelTree) initramfs(ctx context.Context, guest []byte) ([]byte, error) {
 	a := &archive{}
 	a.to = cpio.NewWriter(&a.all)
-	for _, dir := range append([]string{boot.ModuleDir}, boot.Empty...) {
+	for _, dir := range append([]string{boot.ModuleDir}, boot.MountPoints...) {
 		a.add(dir, cpio.TypeDir|0o755, nil)
 	}
 	a.add(boot.Init, cpio.TypeReg|0o755, guest)
-	wanted := s.wanted()
+	wanted := s.initramfsModules()
 	for i := range wanted {
 		m := &wanted[i]
 		text, err := s.module(ctx, m.File)

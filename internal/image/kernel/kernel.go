@@ -60,7 +60,7 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 		return nil, err
 	}
 	defer in.Close()
-	s, err := survey(in)
+	s, err := findKernel(in)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 		Kernel:    filepath.Join(dir, "vmlinux"),
 		Initramfs: filepath.Join(dir, initramfsPrefix+spec.DigestBytes(append(program, layout...))), Release: s.release,
 	}
-	for _, m := range s.wanted() {
+	for _, m := range s.initramfsModules() {
 		b.Modules = append(b.Modules, m.Name)
 	}
 	if tree.Exists(b.Kernel) && tree.Exists(b.Initramfs) {
@@ -81,19 +81,19 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 		return b, nil
 	}
 	// machines that start at the same time create the files only once
-	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone,
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Exclusive,
 		"the lock of the kernel of virtual machines")
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
-	if err := once(b.Kernel, func() ([]byte, error) { return s.kernel(ctx) }); err != nil {
+	if err := writeOnce(b.Kernel, func() ([]byte, error) { return s.kernel(ctx) }); err != nil {
 		return nil, err
 	}
-	if err := once(b.Initramfs, func() ([]byte, error) { return s.initramfs(ctx, program) }); err != nil {
+	if err := writeOnce(b.Initramfs, func() ([]byte, error) { return s.initramfs(ctx, program) }); err != nil {
 		return nil, err
 	}
-	return b, tidy(dir, b.Initramfs)
+	return b, removeOldInitramfs(dir, b.Initramfs)
 }
 
 // Limits of what is read. Kernels, modules and programs are smaller than this.
@@ -109,8 +109,8 @@ const layout = "3"
 
 const initramfsPrefix = "initramfs-"
 
-// once creates a file unless it exists.
-func once(path string, content func() ([]byte, error)) error {
+// writeOnce creates a file unless it exists.
+func writeOnce(path string, content func() ([]byte, error)) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -121,9 +121,9 @@ func once(path string, content func() ([]byte, error)) error {
 	return renameio.WriteFile(path, text, 0o644)
 }
 
-// tidy removes initramfs files of other versions of orrery-guest. It keeps recent ones, because
+// removeOldInitramfs removes initramfs files of other versions of orrery-guest. It keeps recent ones, because
 // another version may be running and have just created its own.
-func tidy(dir, keep string) error {
+func removeOldInitramfs(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

@@ -189,13 +189,13 @@ func TestFilesOfBadLayers(t *testing.T) {
 		"bad module":  {map[string]string{"usr/lib/modules/6.1.0-test/kernel/ring.ko": "nothing"}, "ring.ko"},
 	} {
 		store, guest := aLayer(t, c.files)
-		if _, err := Files(t.Context(), store, digest, guest); problem.Exit(err) != int(problem.Failed) ||
+		if _, err := Files(t.Context(), store, digest, guest); problem.ExitCode(err) != int(problem.Failed) ||
 			!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), digest) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	store, guest := aLayer(t, nil)
-	if _, err := Files(t.Context(), store, digest, guest+"-not"); problem.Exit(err) != int(problem.Unable) ||
+	if _, err := Files(t.Context(), store, digest, guest+"-not"); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "make bin/orrery-guest") {
 		t.Error(err)
 	}

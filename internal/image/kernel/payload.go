@@ -40,7 +40,7 @@ func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !startsAtOnce(kernel) {
+	if !supportsPVH(kernel) {
 		return bzImage, nil
 	}
 	return kernel, nil
@@ -55,7 +55,7 @@ func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the kernel would be %d bytes", want)
 	}
 	packed := payload[:end]
-	if bytes.HasPrefix(packed, gzipped) {
+	if bytes.HasPrefix(packed, gzipMagic) {
 		packed = payload
 	}
 	kernel, err := decompress(ctx, packed, maxKernelBytes)
@@ -70,10 +70,10 @@ func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 
 // First bytes of compressed files.
 var (
-	gzipped = []byte{0x1f, 0x8b}
-	xzed    = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
-	zstded  = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	lz4ed   = []byte{0x02, 0x21, 0x4c, 0x18} // the legacy format of lz4, which kernels use
+	gzipMagic = []byte{0x1f, 0x8b}
+	xzMagic   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+	lz4Magic  = []byte{0x02, 0x21, 0x4c, 0x18} // the legacy format of lz4, which kernels use
 )
 
 // decompress unpacks any format in which kernels and modules are compressed.
@@ -81,9 +81,9 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	var from io.Reader
 	var err error
 	switch {
-	case bytes.HasPrefix(packed, gzipped):
+	case bytes.HasPrefix(packed, gzipMagic):
 		from, err = gzip.NewReader(bytes.NewReader(packed))
-	case bytes.HasPrefix(packed, zstded):
+	case bytes.HasPrefix(packed, zstdMagic):
 		z, bad := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
 			zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderMaxWindow(1<<27))
 		if bad != nil {
@@ -91,9 +91,9 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 		}
 		defer z.Close()
 		from = z
-	case bytes.HasPrefix(packed, lz4ed):
+	case bytes.HasPrefix(packed, lz4Magic):
 		from = lz4.NewReader(bytes.NewReader(packed))
-	case bytes.HasPrefix(packed, xzed):
+	case bytes.HasPrefix(packed, xzMagic):
 		// Use the program: a kernel is compressed with a filter (--x86) that no Go library
 		// supports. The kernel is not trusted, so the program has no privileges.
 		if _, err := exec.LookPath("xz"); err != nil {
@@ -116,9 +116,9 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	return text, err
 }
 
-// startsAtOnce reports whether QEMU can start a kernel by the PVH protocol: an ELF file with a note
+// supportsPVH reports whether QEMU can start a kernel by the PVH protocol: an ELF file with a note
 // of Xen that has the entry point.
-func startsAtOnce(kernel []byte) bool {
+func supportsPVH(kernel []byte) bool {
 	f, err := elf.NewFile(bytes.NewReader(kernel))
 	if err != nil {
 		return false
@@ -128,15 +128,15 @@ func startsAtOnce(kernel []byte) bool {
 			continue
 		}
 		notes := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(notes, 0); err == nil && entersByPVH(notes, f.ByteOrder) {
+		if _, err := p.ReadAt(notes, 0); err == nil && hasPVHNote(notes, f.ByteOrder) {
 			return true
 		}
 	}
 	return false
 }
 
-// entersByPVH reports whether notes contains XEN_ELFNOTE_PHYS32_ENTRY.
-func entersByPVH(notes []byte, order binary.ByteOrder) bool {
+// hasPVHNote reports whether notes contains XEN_ELFNOTE_PHYS32_ENTRY.
+func hasPVHNote(notes []byte, order binary.ByteOrder) bool {
 	const entry = 18
 	up := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
 	for len(notes) >= 12 {

@@ -41,7 +41,7 @@ func bzImage(kernel, packed []byte) []byte {
 	image[0x1f1] = 2
 	copy(image[0x202:], "HdrS")
 	binary.LittleEndian.PutUint16(image[0x206:], 0x20f)
-	if !bytes.HasPrefix(packed, gzipped) {
+	if !bytes.HasPrefix(packed, gzipMagic) {
 		packed = binary.LittleEndian.AppendUint32(bytes.Clone(packed), uint32(len(kernel)))
 	}
 	binary.LittleEndian.PutUint32(image[0x248:], 100)
@@ -126,7 +126,7 @@ func FuzzUncompressed(f *testing.F) {
 	f.Add(bzImage(kernel, packers["zstd"](nil, kernel)))
 	f.Add([]byte{})
 	f.Fuzz(func(_ *testing.T, image []byte) {
-		if len(image) < 1<<16 && !bytes.Contains(image, xzed) { // each of these would start a process
+		if len(image) < 1<<16 && !bytes.Contains(image, xzMagic) { // each of these would start a process
 			uncompressed(context.Background(), image) //nolint:errcheck // it must not panic
 		}
 	})

@@ -29,8 +29,8 @@ var (
 	filesystems = []string{"virtiofs", "9p", "overlay", "erofs", "ext4"}
 )
 
-// A kept is a kernel in the tree of its layer.
-type kept struct {
+// A kernelTree is a kernel in the tree of its layer.
+type kernelTree struct {
 	in      *tree.Root
 	dir     string // directory of its modules, usr/lib/modules/RELEASE
 	release string
@@ -38,9 +38,9 @@ type kept struct {
 	aliases map[string][]string // by the name of a module
 }
 
-// survey finds the kernel of a layer and reads what depmod(8) has written about its modules.
-func survey(in *tree.Root) (*kept, error) {
-	s := &kept{in: in}
+// findKernel finds the kernel of a layer and reads what depmod(8) has written about its modules.
+func findKernel(in *tree.Root) (*kernelTree, error) {
+	s := &kernelTree{in: in}
 	for _, dir := range []string{"usr/lib/modules", "lib/modules"} {
 		releases, err := in.Names(dir, 1<<10)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,17 +61,17 @@ func survey(in *tree.Root) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.needs = readNeeds(string(list))
+	s.needs = parseModulesDep(string(list))
 	if list, err = in.ReadFile(path.Join(s.dir, "modules.alias"), maxListBytes); err != nil {
 		return nil, err
 	}
-	s.aliases = readAliases(string(list))
+	s.aliases = parseModulesAlias(string(list))
 	return s, nil
 }
 
-// readNeeds parses modules.dep. It has a line for each module with all its dependencies, the first
+// parseModulesDep parses modules.dep. It has a line for each module with all its dependencies, the first
 // to load at the end.
-func readNeeds(text string) map[string][]string {
+func parseModulesDep(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
 		if file, needs, ok := strings.Cut(line, ":"); ok {
@@ -83,8 +83,8 @@ func readNeeds(text string) map[string][]string {
 	return all
 }
 
-// readAliases parses from modules.alias which devices and file systems the modules support.
-func readAliases(text string) map[string][]string {
+// parseModulesAlias parses from modules.alias which devices and file systems the modules support.
+func parseModulesAlias(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -105,9 +105,9 @@ func nameOf(file string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// wanted returns the modules for the initramfs, each after those that it needs. File is their path
+// initramfsModules returns the modules for the initramfs, each after those that it needs. File is their path
 // in the tree of modules.
-func (s *kept) wanted() []boot.Module {
+func (s *kernelTree) initramfsModules() []boot.Module {
 	byName := map[string]string{}
 	for file := range s.needs {
 		byName[nameOf(file)] = file
@@ -140,7 +140,7 @@ func (s *kept) wanted() []boot.Module {
 }
 
 // module returns the uncompressed content of a module.
-func (s *kept) module(ctx context.Context, file string) ([]byte, error) {
+func (s *kernelTree) module(ctx context.Context, file string) ([]byte, error) {
 	text, err := s.in.ReadFile(path.Join(s.dir, file), maxModuleBytes)
 	if err != nil || bytes.HasPrefix(text, []byte("\x7fELF")) {
 		return text, err
@@ -153,7 +153,7 @@ func (s *kept) module(ctx context.Context, file string) ([]byte, error) {
 }
 
 // kernel returns the kernel.
-func (s *kept) kernel(ctx context.Context) ([]byte, error) {
+func (s *kernelTree) kernel(ctx context.Context) ([]byte, error) {
 	for _, name := range []string{"boot/vmlinuz-" + s.release, path.Join(s.dir, "vmlinuz")} {
 		text, err := s.in.ReadFile(name, maxKernelBytes)
 		if errors.Is(err, fs.ErrNotExist) {

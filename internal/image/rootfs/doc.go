@@ -3,7 +3,7 @@
 // It consists of read-only layers, a private layer on top, directories of the host, and devices. An
 // Overlay is plain data. Spawn mounts it: it moves one thread into a new mount namespace, mounts
 // everything there, and starts the command from it. Within runs a function in such a namespace.
-// MountsOf and OriginsOf list what is mounted where, in this namespace or in that of a process.
+// MountsOf and MountSourcesOf list what is mounted where, in this namespace or in that of a process.
 //
 // # Idmapped mounts
 //

@@ -41,17 +41,17 @@ func (i IDs) Open() (*os.File, error) {
 		{ContainerID: 0, HostID: i.First, Size: i.Size},
 		{ContainerID: i.Size, HostID: 0, Size: 1},
 	}
-	space, err := held("/proc/self/exe", &syscall.SysProcAttr{UidMappings: ids, GidMappings: ids})
+	space, err := newHeldNamespace("/proc/self/exe", &syscall.SysProcAttr{UidMappings: ids, GidMappings: ids})
 	if err != nil {
 		return nil, fmt.Errorf("new user namespace: %w", err)
 	}
 	return space, nil
 }
 
-// held returns a new user namespace. A process that stops before its first instruction (ptrace(2),
+// newHeldNamespace returns a new user namespace. A process that stops before its first instruction (ptrace(2),
 // PTRACE_TRACEME) holds the namespace until it has been opened. Program must be executable in the
 // namespace.
-func held(program string, in *syscall.SysProcAttr) (*os.File, error) {
+func newHeldNamespace(program string, in *syscall.SysProcAttr) (*os.File, error) {
 	in.Cloneflags, in.Ptrace, in.Pdeathsig = unix.CLONE_NEWUSER, true, syscall.SIGKILL
 	p, err := os.StartProcess(program, []string{"orrery: ids"}, &os.ProcAttr{Dir: "/", Sys: in})
 	if err != nil {

@@ -41,7 +41,7 @@ func TestInside(t *testing.T) {
 			o.Inside = []Bind{
 				{at("etc"), "/etc/orrery", true}, {at("data"), "/srv/new/data", false}, {at("in"), "/srv/new/data/in", false},
 			}
-			must(t, o.Within(func() error {
+			must(t, o.WithMounted(func() error {
 				root := at("rootfs")
 				var st unix.Stat_t
 				must(t, unix.Stat(root+"/srv/new", &st))
@@ -82,7 +82,7 @@ func TestInside(t *testing.T) {
 			for _, path := range []string{"/absolute", "/absolute/in", "/absolute/made", "/up/in", "/inside", "/inside/made",
 				"/proc/etc", "/dangling", "/dangling/x", "/file", "/file/x", "/srv/new/data/link/in"} {
 				o.Inside = []Bind{{at("data"), "/srv/new/data", false}, {at("in"), path, false}}
-				err := o.Within(func() error { t.Errorf("%s was mounted", path); return nil })
+				err := o.WithMounted(func() error { t.Errorf("%s was mounted", path); return nil })
 				if err == nil || !strings.Contains(err.Error(), path+" of the node") {
 					t.Errorf("%s: %v", path, err)
 				}

@@ -12,32 +12,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Origin is a directory as mount tables name it: the device of its file system, and the path on
+// An MountSource is a directory as mount tables name it: the device of its file system, and the path on
 // it. It is the same in all mount namespaces, whatever the path of the directory there.
-type Origin struct{ Device, Path string }
+type MountSource struct{ Device, Path string }
 
-// Holds reports whether other is the directory o or below it.
-func (o Origin) Holds(other Origin) bool {
+// Contains reports whether other is the directory o or below it.
+func (o MountSource) Contains(other MountSource) bool {
 	return o.Device == other.Device && (other.Path == o.Path ||
 		strings.HasPrefix(other.Path, strings.TrimSuffix(o.Path, "/")+"/"))
 }
 
-// A Mounted is a line of a mount table (proc_pid_mountinfo(5)).
-type Mounted struct {
+// A MountInfo is a line of a mount table (proc_pid_mountinfo(5)).
+type MountInfo struct {
 	ID, Parent uint64 // unique on the host, across all namespaces
-	Origin     Origin
+	Origin     MountSource
 	At         string
 	ReadOnly   bool
 	Kind       string // type of the file system
 }
 
 // ReadMounts parses a mount table.
-func ReadMounts(table io.Reader) ([]Mounted, error) {
+func ReadMounts(table io.Reader) ([]MountInfo, error) {
 	text, err := io.ReadAll(table)
 	if err != nil {
 		return nil, err
 	}
-	var all []Mounted
+	var all []MountInfo
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) < 6 {
@@ -53,8 +53,8 @@ func ReadMounts(table io.Reader) ([]Mounted, error) {
 		if dash := slices.Index(fields[6:], "-"); dash >= 0 && len(fields) > 6+dash+1 {
 			kind = fields[6+dash+1]
 		}
-		all = append(all, Mounted{
-			ID: id, Parent: parent, Origin: Origin{fields[2], unescape(fields[3])}, At: unescape(fields[4]),
+		all = append(all, MountInfo{
+			ID: id, Parent: parent, Origin: MountSource{fields[2], unescape(fields[3])}, At: unescape(fields[4]),
 			ReadOnly: fields[5] == "ro" || strings.HasPrefix(fields[5], "ro,"), Kind: kind,
 		})
 	}
@@ -62,7 +62,7 @@ func ReadMounts(table io.Reader) ([]Mounted, error) {
 }
 
 // MountsOf returns the mounts that a process sees. Process is a pid, "self" or "thread-self".
-func MountsOf(process string) ([]Mounted, error) {
+func MountsOf(process string) ([]MountInfo, error) {
 	file, err := os.Open(filepath.Join("/proc", process, "mountinfo"))
 	if err != nil {
 		return nil, err
@@ -94,15 +94,15 @@ func MountID(path string) (uint64, error) {
 	return st.Mnt_id, nil
 }
 
-// OriginsOf returns the origins of directories of this host.
-func OriginsOf(dirs ...string) ([]Origin, error) {
+// MountSourcesOf returns the origins of directories of this host.
+func MountSourcesOf(dirs ...string) ([]MountSource, error) {
 	table, err := MountsOf("self")
 	if err != nil {
 		return nil, err
 	}
-	var all []Origin
+	var all []MountSource
 	for _, dir := range dirs {
-		o, err := originOf(dir, table)
+		o, err := mountSourceOf(dir, table)
 		if err != nil {
 			return nil, err
 		}
@@ -111,21 +111,21 @@ func OriginsOf(dirs ...string) ([]Origin, error) {
 	return all, nil
 }
 
-func originOf(dir string, table []Mounted) (Origin, error) {
+func mountSourceOf(dir string, table []MountInfo) (MountSource, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return Origin{}, err
+		return MountSource{}, err
 	}
 	id, err := MountID(real)
 	if err != nil {
-		return Origin{}, err
+		return MountSource{}, err
 	}
 	for _, m := range table {
 		if m.ID != id {
 			continue
 		}
 		inside, err := filepath.Rel(m.At, real)
-		return Origin{m.Origin.Device, filepath.Join(m.Origin.Path, inside)}, err
+		return MountSource{m.Origin.Device, filepath.Join(m.Origin.Path, inside)}, err
 	}
-	return Origin{}, fmt.Errorf("%s is on no mount of this host", dir)
+	return MountSource{}, fmt.Errorf("%s is on no mount of this host", dir)
 }

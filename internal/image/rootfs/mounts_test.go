@@ -17,10 +17,10 @@ func TestReadMounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Mounted{
-		{23, 1, Origin{"254:0", "/"}, "/", false, "ext4"},
-		{70, 44, Origin{"254:0", "/run/a b"}, `/binds/a\b`, true, "ext4"},
-		{71, 70, Origin{"0:31", "/gone//deleted"}, "/x\ty", false, "btrfs"},
+	want := []MountInfo{
+		{23, 1, MountSource{"254:0", "/"}, "/", false, "ext4"},
+		{70, 44, MountSource{"254:0", "/run/a b"}, `/binds/a\b`, true, "ext4"},
+		{71, 70, MountSource{"0:31", "/gone//deleted"}, "/x\ty", false, "btrfs"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
@@ -34,17 +34,17 @@ func TestReadMounts(t *testing.T) {
 
 func TestOriginHolds(t *testing.T) {
 	for _, c := range []struct {
-		outer, inner Origin
+		outer, inner MountSource
 		want         bool
 	}{
-		{Origin{"1:1", "/a"}, Origin{"1:1", "/a"}, true},
-		{Origin{"1:1", "/a"}, Origin{"1:1", "/a/b"}, true},
-		{Origin{"1:1", "/"}, Origin{"1:1", "/a"}, true},
-		{Origin{"1:1", "/a"}, Origin{"1:1", "/ab"}, false},
-		{Origin{"1:1", "/a/b"}, Origin{"1:1", "/a"}, false},
-		{Origin{"1:1", "/a"}, Origin{"1:2", "/a"}, false},
+		{MountSource{"1:1", "/a"}, MountSource{"1:1", "/a"}, true},
+		{MountSource{"1:1", "/a"}, MountSource{"1:1", "/a/b"}, true},
+		{MountSource{"1:1", "/"}, MountSource{"1:1", "/a"}, true},
+		{MountSource{"1:1", "/a"}, MountSource{"1:1", "/ab"}, false},
+		{MountSource{"1:1", "/a/b"}, MountSource{"1:1", "/a"}, false},
+		{MountSource{"1:1", "/a"}, MountSource{"1:2", "/a"}, false},
 	} {
-		if got := c.outer.Holds(c.inner); got != c.want {
+		if got := c.outer.Contains(c.inner); got != c.want {
 			t.Errorf("%v holds %v: %t", c.outer, c.inner, got)
 		}
 	}
@@ -60,14 +60,14 @@ func TestOriginsOf(t *testing.T) {
 	if err := os.Symlink("real", link); err != nil {
 		t.Fatal(err)
 	}
-	all, err := OriginsOf(filepath.Join(dir, "real"), inside, filepath.Join(link, "inside"))
+	all, err := MountSourcesOf(filepath.Join(dir, "real"), inside, filepath.Join(link, "inside"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all[1] != all[2] || all[0] == all[1] || !all[0].Holds(all[1]) {
+	if all[1] != all[2] || all[0] == all[1] || !all[0].Contains(all[1]) {
 		t.Errorf("origins: %+v", all)
 	}
-	if _, err := OriginsOf(filepath.Join(dir, "none")); !os.IsNotExist(err) {
+	if _, err := MountSourcesOf(filepath.Join(dir, "none")); !os.IsNotExist(err) {
 		t.Errorf("of a directory that is not there: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // namespace (user_namespaces(7)). If that were the host's root, each node could exhaust what all
 // other nodes and the host share.
 func (i IDs) namespace() (space *os.File, err error) {
-	err = host.Apart(func() (err error) {
+	err = host.OnLockedThread(func() (err error) {
 		space, err = i.makeNamespace()
 		return err
 	})
@@ -32,7 +32,7 @@ func (i IDs) makeNamespace() (*os.File, error) {
 	if err := actAs(i.First); err != nil {
 		return nil, err
 	}
-	space, err := i.nested()
+	space, err := i.newNestedNamespace()
 	return space, errors.Join(err, actAs(0))
 }
 

@@ -48,8 +48,8 @@ func TestNamespaceLimits(t *testing.T) {
 		out, err := cmd.Output()
 		must(t, err)
 		made, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil || made == 0 || made > spaceLimits[kind] {
-			t.Errorf("root of the container has made %s of the kind %s, and may make %d", out, kind, spaceLimits[kind])
+		if err != nil || made == 0 || made > namespaceLimits[kind] {
+			t.Errorf("root of the container has made %s of the kind %s, and may make %d", out, kind, namespaceLimits[kind])
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spaceLimits are the maximum numbers of namespaces of each kind in a container, including nested
+// namespaceLimits are the maximum numbers of namespaces of each kind in a container, including nested
 // ones. The kernel does not charge all memory of a namespace to the container's memory limit: a
 // network namespace costs the host about 160 KB.
-var spaceLimits = map[string]int{
+var namespaceLimits = map[string]int{
 	"net": 256, "user": 1000, "mnt": 1000, "pid": 1000, "ipc": 1000, "uts": 1000, "cgroup": 1000, "time": 1000,
 }
 
-// nested returns a user namespace that maps all ids to the same ids of the namespace around it. Its
+// newNestedNamespace returns a user namespace that maps all ids to the same ids of the namespace around it. Its
 // owner is the calling thread's effective user. The outer namespace, which no process is in, has
 // the limits on namespaces. Root in the inner one may set its own limits (sysctls
 // user.max_*_namespaces). But the kernel also counts a namespace in all those around it
@@ -25,8 +25,8 @@ var spaceLimits = map[string]int{
 //
 // Only a process in the outer namespace can map ids of the inner one, and a Go program cannot enter
 // a user namespace. So nested forks, and the child does it with raw system calls. The caller must
-// have locked its thread (host.Apart).
-func (i IDs) nested() (*os.File, error) {
+// have locked its thread (host.OnLockedThread).
+func (i IDs) newNestedNamespace() (*os.File, error) {
 	n, ours, err := i.plan()
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ type setting struct {
 // plan returns what the child needs, and the parent's end of the connection.
 func (i IDs) plan() (n *nest, ours *os.File, err error) {
 	n = &nest{}
-	for kind, most := range spaceLimits {
+	for kind, most := range namespaceLimits {
 		s, err := settingOf("/proc/sys/user/max_"+kind+"_namespaces", strconv.Itoa(most))
 		if err != nil {
 			return nil, nil, err

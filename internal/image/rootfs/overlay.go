@@ -46,16 +46,16 @@ type Bind struct {
 	ReadOnly       bool
 }
 
-// Spawn starts a command in a new mount namespace in which the overlay is mounted. The overlay is
+// StartCommand starts a command in a new mount namespace in which the overlay is mounted. The overlay is
 // not visible outside of that namespace. It is unmounted when the last process in there ends,
 // however it ends.
-func (o *Overlay) Spawn(cmd *exec.Cmd) error {
-	return o.Within(cmd.Start)
+func (o *Overlay) StartCommand(cmd *exec.Cmd) error {
+	return o.WithMounted(cmd.Start)
 }
 
-// Within mounts the overlay in a private mount namespace while it runs work.
-func (o *Overlay) Within(work func() error) error {
-	return host.Apart(func() error {
+// WithMounted mounts the overlay in a private mount namespace while it runs work.
+func (o *Overlay) WithMounted(work func() error) error {
+	return host.OnLockedThread(func() error {
 		if err := o.Enter(); err != nil {
 			return err
 		}
@@ -181,17 +181,17 @@ func (o *Overlay) mountAt(b Bind, ids *os.File) error {
 		return err
 	}
 	defer root.Close()
-	dir, err := root.MakeDown(b.Target, o.IDs.First, o.IDs.First)
+	dir, err := root.MkdirAllNoFollow(b.Target, o.IDs.First, o.IDs.First)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	loose, err := Clone(b.Source, b.idmap(ids), b.ReadOnly)
+	loose, err := CloneTree(b.Source, b.idmap(ids), b.ReadOnly)
 	if err != nil {
 		return err
 	}
 	defer loose.Close()
-	return Fasten(loose, int(dir.Fd()))
+	return AttachMount(loose, int(dir.Fd()))
 }
 
 // idmap returns the namespace for the idmap of a bind, or nil if it is not idmapped.
@@ -207,7 +207,7 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	if err := os.MkdirAll(at, 0o711); err != nil {
 		return err
 	}
-	loose, err := Clone(tree, ids, readOnly)
+	loose, err := CloneTree(tree, ids, readOnly)
 	if err != nil {
 		return err
 	}
@@ -218,8 +218,8 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	return nil
 }
 
-// Clone returns a detached mount of a tree. If ids is not nil, it maps the owners.
-func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
+// CloneTree returns a detached mount of a tree. If ids is not nil, it maps the owners.
+func CloneTree(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("open_tree %s: %w", tree, err)
@@ -240,8 +240,8 @@ func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	return loose, nil
 }
 
-// Fasten attaches a detached mount to an open directory.
-func Fasten(loose *os.File, dir int) error {
+// AttachMount attaches a detached mount to an open directory.
+func AttachMount(loose *os.File, dir int) error {
 	err := unix.MoveMount(int(loose.Fd()), "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	return os.NewSyscallError("move_mount", err)
 }

@@ -9,10 +9,10 @@ import (
 	"orrery/internal/host"
 )
 
-// InSpace runs work on a thread in the mount namespace of a process. The thread's root is the
+// InMountNamespace runs work on a thread in the mount namespace of a process. The thread's root is the
 // namespace's original root. Table returns the mounts that the thread sees.
-func InSpace(pid int, work func(table func() ([]Mounted, error)) error) error {
-	return host.Apart(func() error {
+func InMountNamespace(pid int, work func(table func() ([]MountInfo, error)) error) error {
+	return host.OnLockedThread(func() error {
 		proc, err := os.Open("/proc") // the host's /proc: the node's does not have this thread
 		if err != nil {
 			return err
@@ -29,11 +29,11 @@ func InSpace(pid int, work func(table func() ([]Mounted, error)) error) error {
 		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
 			return os.NewSyscallError("setns", err)
 		}
-		return work(func() ([]Mounted, error) { return tableOf(proc) })
+		return work(func() ([]MountInfo, error) { return mountTable(proc) })
 	})
 }
 
-func tableOf(proc *os.File) ([]Mounted, error) {
+func mountTable(proc *os.File) ([]MountInfo, error) {
 	fd, err := unix.Openat(int(proc.Fd()), "thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("open mountinfo", err)

@@ -20,29 +20,29 @@ import (
 	"orrery/internal/tree"
 )
 
-// Piece is the number of bytes in a piece.
-const Piece = 4 << 20
+// PieceSize is the number of bytes in a piece.
+const PieceSize = 4 << 20
 
-// Large is the minimum size of a file whose digest is computed from those of its pieces. It is a
+// MinPiecewise is the minimum size of a file whose digest is computed from those of its pieces. It is a
 // variable, so that tests can change it.
-var Large int64 = 1 << 40
+var MinPiecewise int64 = 1 << 40
 
-// ofPieces begins the hashed text of a large file, so that its digest differs from that of any
+// piecewisePrefix begins the hashed text of a large file, so that its digest differs from that of any
 // other file.
-const ofPieces = "orrery: pieces of 4 MiB\n"
+const piecewisePrefix = "orrery: pieces of 4 MiB\n"
 
-// Of returns the digest of a file. It calls read, unless that is nil, with the number of bytes
+// Digest returns the digest of a file. It calls read, unless that is nil, with the number of bytes
 // hashed since the last call.
-func Of(ctx context.Context, f *os.File, read func(bytes int64)) (string, error) {
+func Digest(ctx context.Context, f *os.File, read func(bytes int64)) (string, error) {
 	st, err := stat(f)
 	if err != nil {
 		return "", err
 	}
-	if st.Size < Large {
+	if st.Size < MinPiecewise {
 		return plain(ctx, f, st, read)
 	}
 	all := sha256.New()
-	io.WriteString(all, ofPieces) //nolint:errcheck // a hash takes all
+	io.WriteString(all, piecewisePrefix) //nolint:errcheck // a hash takes all
 	err = eachPiece(ctx, f, st, read, func(sum []byte) { all.Write(sum) })
 	return hex.EncodeToString(all.Sum(nil)), err
 }
@@ -56,8 +56,8 @@ func Plain(ctx context.Context, f *os.File, read func(bytes int64)) (string, err
 	return plain(ctx, f, st, read)
 }
 
-// Pieces returns the SHA-256 of each piece of a file.
-func Pieces(ctx context.Context, f *os.File) (sums []string, err error) {
+// PieceDigests returns the SHA-256 of each piece of a file.
+func PieceDigests(ctx context.Context, f *os.File) (sums []string, err error) {
 	st, err := stat(f)
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func eachPiece(ctx context.Context, f *os.File, st *unix.Stat_t, read func(int64
 	h := &hasher{ctx: ctx, from: f, hash: sha256.New(), read: read}
 	next := int64(0) // the beginning of the next piece
 	hole := func(end int64) error {
-		for ; next < end; next += Piece {
-			sum, err := h.hole(min(Piece, st.Size-next))
+		for ; next < end; next += PieceSize {
+			sum, err := h.hole(min(PieceSize, st.Size-next))
 			if err != nil {
 				return err
 			}
@@ -111,12 +111,12 @@ func eachPiece(ctx context.Context, f *os.File, st *unix.Stat_t, read func(int64
 		return nil
 	}
 	err := eachData(f, st, func(at, end int64) error {
-		if err := hole(at / Piece * Piece); err != nil {
+		if err := hole(at / PieceSize * PieceSize); err != nil {
 			return err
 		}
-		for ; next < end; next += Piece {
+		for ; next < end; next += PieceSize {
 			h.hash.Reset()
-			if err := h.data(next, min(next+Piece, st.Size)); err != nil {
+			if err := h.data(next, min(next+PieceSize, st.Size)); err != nil {
 				return err
 			}
 			do(h.hash.Sum(nil))
@@ -194,23 +194,23 @@ func (h *hasher) count(bytes int) {
 	}
 }
 
-// zero returns the digest of a whole piece of zeros. It is computed at the first call.
-var zero = sync.OnceValue(func() []byte {
+// zeroPiece returns the digest of a whole piece of zeros. It is computed at the first call.
+var zeroPiece = sync.OnceValue(func() []byte {
 	sum := sha256.New()
-	for range Piece / chunk {
+	for range PieceSize / chunk {
 		sum.Write(zeros[:])
 	}
 	return sum.Sum(nil)
 })
 
-// Zero returns the digest of a whole piece of zeros.
-func Zero() string { return hex.EncodeToString(zero()) }
+// ZeroPiece returns the digest of a whole piece of zeros.
+func ZeroPiece() string { return hex.EncodeToString(zeroPiece()) }
 
 // hole returns the digest of a piece of zeros.
 func (h *hasher) hole(length int64) ([]byte, error) {
-	if length == Piece {
-		h.count(Piece)
-		return zero(), nil
+	if length == PieceSize {
+		h.count(PieceSize)
+		return zeroPiece(), nil
 	}
 	h.hash.Reset()
 	err := h.zeros(length)

@@ -55,15 +55,15 @@ func TestOf(t *testing.T) {
 		text, err := os.ReadFile(f.Name())
 		must(t, err)
 		read := int64(0)
-		digest, err := Of(t.Context(), f, func(n int64) { read += n })
+		digest, err := Digest(t.Context(), f, func(n int64) { read += n })
 		if err != nil || digest != sha(text) || read != int64(len(text)) {
 			t.Errorf("%s: %s of %d bytes, %v", name, digest, read, err)
 		}
 		var want []string
-		for piece := range slices.Chunk(text, Piece) {
+		for piece := range slices.Chunk(text, PieceSize) {
 			want = append(want, sha(piece))
 		}
-		if pieces, err := Pieces(t.Context(), f); err != nil || !slices.Equal(pieces, want) {
+		if pieces, err := PieceDigests(t.Context(), f); err != nil || !slices.Equal(pieces, want) {
 			t.Errorf("%s: pieces %v, not %v, %v", name, pieces, want, err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestLarge(t *testing.T) {
 	const size = 10<<40 + 512
 	begun := time.Now()
 	digest := func(size int64, data map[int64][]byte) string {
-		sum, err := Of(t.Context(), file(t, size, data), nil)
+		sum, err := Digest(t.Context(), file(t, size, data), nil)
 		must(t, err)
 		return sum
 	}
@@ -98,11 +98,11 @@ func TestLarge(t *testing.T) {
 
 // TestEnds: hashing stops when its context ends.
 func TestEnds(t *testing.T) {
-	f := file(t, Large-1, nil)
+	f := file(t, MinPiecewise-1, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for name, sum := range map[string]func(context.Context, *os.File, func(int64)) (string, error){
-		"of": Of, "plain": Plain} {
+		"of": Digest, "plain": Plain} {
 		hashed := int64(0)
 		_, err := sum(ctx, f, func(n int64) {
 			if hashed += n; hashed > 8<<20 {
@@ -113,7 +113,8 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: %v after %d bytes", name, err, hashed)
 		}
 	}
-	if _, err := Pieces(ctx, file(t, 16<<20, map[int64][]byte{0: bytes.Repeat([]byte("x"), 16<<20)})); !errors.Is(err,
+	if _, err := PieceDigests(ctx,
+		file(t, 16<<20, map[int64][]byte{0: bytes.Repeat([]byte("x"), 16<<20)})); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("pieces: %v", err)
 	}
@@ -122,7 +123,7 @@ func TestEnds(t *testing.T) {
 // TestShorter: a file that is truncated while it is read has no digest.
 func TestShorter(t *testing.T) {
 	f := file(t, 4<<20, map[int64][]byte{0: bytes.Repeat([]byte("x"), 4<<20)})
-	if _, err := Of(t.Context(), f, func(int64) { must(t, f.Truncate(100)) }); err == nil {
+	if _, err := Digest(t.Context(), f, func(int64) { must(t, f.Truncate(100)) }); err == nil {
 		t.Error("it has one")
 	}
 }

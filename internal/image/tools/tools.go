@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// Programs is the directory with the programs of this host's packages.
-const Programs = "/usr/bin"
+// ProgramsDir is the directory with the programs of this host's packages.
+const ProgramsDir = "/usr/bin"
 
 // dirs are the directories, without the first slash, with the programs of this host's packages,
 // libraries and the files these read. Programs do not need others, such as /usr/local and /opt.
@@ -24,9 +24,9 @@ var dirs = []string{
 	"usr/libexec", "usr/share", "etc/alternatives",
 }
 
-// Root fills an empty directory with such a root and some files in /etc. It returns the directories
+// PrepareRoot fills an empty directory with such a root and some files in /etc. It returns the directories
 // of this host, without the first slash, that must be mounted there.
-func Root(dir string, etc map[string]string) (mounts []string, err error) {
+func PrepareRoot(dir string, etc map[string]string) (mounts []string, err error) {
 	for _, d := range []string{"dev", "etc", "proc", "root", "tmp", "usr"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return nil, err

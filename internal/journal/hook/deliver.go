@@ -20,31 +20,31 @@ import (
 // Deliver sends all waiting events of a site, one after the other, each within the time limit of
 // its hook. It records the results in the site's journal.
 func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
-	dir := directory(dirs, key)
-	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, "the lock of the site's hooks")
+	dir := queueDir(dirs, key)
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Exclusive, "the lock of the site's hooks")
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
 	for ctx.Err() == nil {
-		waiting, err := letters(dir)
+		waiting, err := queuedFiles(dir)
 		if err != nil || len(waiting) == 0 {
 			return err
 		}
-		l, err := take(waiting[0])
+		l, err := dequeue(waiting[0])
 		if err != nil {
 			return err
 		}
 		began := time.Now()
-		err = tell(ctx, &l.To, &l.What)
-		if err := note(dirs.Journal(key), &l, err, time.Since(began)); err != nil {
+		err = send(ctx, &l.To, &l.What)
+		if err := recordResult(dirs.Journal(key), &l, err, time.Since(began)); err != nil {
 			return err
 		}
 	}
 	return context.Cause(ctx)
 }
 
-func note(path string, l *letter, told error, took time.Duration) error {
+func recordResult(path string, l *queuedEvent, told error, took time.Duration) error {
 	j, err := journal.Open(path)
 	if err != nil {
 		return err
@@ -60,8 +60,8 @@ func note(path string, l *letter, told error, took time.Duration) error {
 	})
 }
 
-// tell sends an event to one hook.
-func tell(ctx context.Context, to *site.Hook, e *Event) error {
+// send sends an event to one hook.
+func send(ctx context.Context, to *site.Hook, e *Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -86,8 +86,8 @@ func run(ctx context.Context, to *site.Hook, text []byte) error {
 	if to.User != "root" {
 		args = append(args, "runuser", "-u", to.User, "--")
 	}
-	return host.Apart(func() error {
-		if err := host.OwnKeyring(); err != nil {
+	return host.OnLockedThread(func() error {
+		if err := host.NewSessionKeyring(); err != nil {
 			return err
 		}
 		return host.Local{Name: "host"}.Run(ctx,

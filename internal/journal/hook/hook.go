@@ -34,36 +34,36 @@ type Event struct {
 	Bytes   int64     `json:"bytes,omitempty"`
 }
 
-// A letter is an event for one hook, with the hook's declaration at the time of the event.
-type letter struct {
+// A queuedEvent is an event for one hook, with the hook's declaration at the time of the event.
+type queuedEvent struct {
 	To   site.Hook `json:"to"`
 	What Event     `json:"what"`
 }
 
-// maxLetters limits the waiting events of a site. If none can be sent, storing more of them does
+// maxQueued limits the waiting events of a site. If none can be sent, storing more of them does
 // not help.
-const maxLetters = 100
+const maxQueued = 100
 
-// maxWhy limits the length of a reason.
-const maxWhy = 4 << 10
+// maxReasonBytes limits the length of a reason.
+const maxReasonBytes = 4 << 10
 
-func directory(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "hooks") }
+func queueDir(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "hooks") }
 
-// Post stores an event for each hook of a site that subscribes to it, and reports whether there is
+// Enqueue stores an event for each hook of a site that subscribes to it, and reports whether there is
 // any. Twins have no hooks.
-func Post(dirs host.Dirs, s *site.Site, e Event) (some bool, err error) {
+func Enqueue(dirs host.Dirs, s *site.Site, e Event) (some bool, err error) {
 	if s.Twin != "" {
 		return false, nil
 	}
 	e.Site = s.Name
 	e.Host, _ = os.Hostname()
 	e.Time = e.Time.UTC().Truncate(time.Second)
-	e.Why = problem.Short(e.Why, maxWhy)
+	e.Why = problem.Truncate(e.Why, maxReasonBytes)
 	for _, h := range s.Hooks {
 		if !slices.Contains(h.On, e.Event) {
 			continue
 		}
-		if err := post(directory(dirs, s.Key()), letter{h, e}); err != nil {
+		if err := enqueue(queueDir(dirs, s.Key()), queuedEvent{h, e}); err != nil {
 			return some, err
 		}
 		some = true
@@ -71,19 +71,19 @@ func Post(dirs host.Dirs, s *site.Site, e Event) (some bool, err error) {
 	return some, nil
 }
 
-func post(dir string, l letter) error {
-	waiting, err := letters(dir)
+func enqueue(dir string, l queuedEvent) error {
+	waiting, err := queuedFiles(dir)
 	if err != nil {
 		return err
 	}
-	if len(waiting) >= maxLetters {
+	if len(waiting) >= maxQueued {
 		return fmt.Errorf("hook %s: %d events wait to be told already", l.To.Name, len(waiting))
 	}
 	return host.WriteJSON(filepath.Join(dir, fmt.Sprintf("%020d-%s.json", time.Now().UnixNano(), l.To.Name)), 0o600, l)
 }
 
-// letters returns the files of the waiting events, the oldest first.
-func letters(dir string) ([]string, error) {
+// queuedFiles returns the files of the waiting events, the oldest first.
+func queuedFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -97,8 +97,8 @@ func letters(dir string) ([]string, error) {
 	return names, nil
 }
 
-// take reads a letter and removes it, so that it is sent at most once.
-func take(path string) (l letter, err error) {
+// dequeue reads a letter and removes it, so that it is sent at most once.
+func dequeue(path string) (l queuedEvent, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return l, err

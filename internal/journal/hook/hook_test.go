@@ -21,7 +21,7 @@ func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir()}
 	s := &site.Site{Name: "karoo", Hooks: hooks}
-	if _, err := Post(dirs, s, e); err != nil {
+	if _, err := Enqueue(dirs, s, e); err != nil {
 		t.Fatal(err)
 	}
 	if err := Deliver(t.Context(), dirs, "karoo"); err != nil {
@@ -36,7 +36,7 @@ func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 		name, _, _ := strings.Cut(strings.TrimPrefix(e.Step, "hook "), ":")
 		all[name] = e.Result
 	}
-	if left, err := letters(directory(dirs, "karoo")); len(left) > 0 || err != nil {
+	if left, err := queuedFiles(queueDir(dirs, "karoo")); len(left) > 0 || err != nil {
 		t.Errorf("left are %v (%v)", left, err)
 	}
 	return all
@@ -149,33 +149,33 @@ func TestWebhook(t *testing.T) {
 func TestPost(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	s := &site.Site{Name: "karoo", Twin: "dev", Hooks: []site.Hook{hookOf("x", "true")}}
-	if some, err := Post(dirs, s, Event{Event: site.BackupDone}); some || err != nil {
+	if some, err := Enqueue(dirs, s, Event{Event: site.BackupDone}); some || err != nil {
 		t.Errorf("a twin tells: %v, %v", some, err)
 	}
 	s.Twin = ""
-	if some, err := Post(dirs, s, Event{Event: "unknown"}); some || err != nil {
+	if some, err := Enqueue(dirs, s, Event{Event: "unknown"}); some || err != nil {
 		t.Errorf("%v, %v", some, err)
 	}
-	for i := range maxLetters + 1 {
-		some, err := Post(dirs, s, Event{Event: site.BackupDone, Why: strings.Repeat("x", 1<<20)})
-		if (err == nil) != (i < maxLetters) || some != (i < maxLetters) {
+	for i := range maxQueued + 1 {
+		some, err := Enqueue(dirs, s, Event{Event: site.BackupDone, Why: strings.Repeat("x", 1<<20)})
+		if (err == nil) != (i < maxQueued) || some != (i < maxQueued) {
 			t.Fatalf("letter %d: %v, %v", i, some, err)
 		}
 	}
-	waiting, err := letters(directory(dirs, "karoo"))
-	if err != nil || len(waiting) != maxLetters {
+	waiting, err := queuedFiles(queueDir(dirs, "karoo"))
+	if err != nil || len(waiting) != maxQueued {
 		t.Fatalf("%d wait (%v)", len(waiting), err)
 	}
-	if info, err := os.Stat(waiting[0]); err != nil || info.Size() > 2*maxWhy || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(waiting[0]); err != nil || info.Size() > 2*maxReasonBytes || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := os.WriteFile(filepath.Join(directory(dirs, "karoo"), "0.json"), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(queueDir(dirs, "karoo"), "0.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Deliver(t.Context(), dirs, "karoo"); err == nil { // the next call continues after it
 		t.Error("a letter is read that is none")
 	}
-	if waiting, _ := letters(directory(dirs, "karoo")); len(waiting) != maxLetters {
+	if waiting, _ := queuedFiles(queueDir(dirs, "karoo")); len(waiting) != maxQueued {
 		t.Errorf("%d wait", len(waiting))
 	}
 }

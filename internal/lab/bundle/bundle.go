@@ -31,8 +31,8 @@ func Digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Head is the content of bundle.json.
-type Head struct {
+// A Manifest is the content of bundle.json.
+type Manifest struct {
 	Format     int    `json:"format"`
 	Orrery     string `json:"orrery"` // version
 	ID         string `json:"id"`     // name of the directory

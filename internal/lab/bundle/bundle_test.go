@@ -19,7 +19,7 @@ import (
 func begin(t *testing.T) (string, *Writer) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "b1")
-	w, err := Create(t.Context(), dir, Head{Experiment: "cost", Who: "ada", State: Running,
+	w, err := Create(t.Context(), dir, Manifest{Experiment: "cost", Who: "ada", State: Running,
 		Began: time.Unix(1000, 0).UTC(), Seed: math.MaxUint64})
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +36,12 @@ func must(t *testing.T, err error) {
 
 func TestWriteAndRead(t *testing.T) {
 	dir, w := begin(t)
-	must(t, w.Experiment([]byte("name = \"cost\"\n")))
-	must(t, w.Facts(map[string]string{"kernel": "6.1"}))
-	must(t, w.Trial(Trial{Round: 1, Setting: "bare", Test: "net", Samples: []test.Sample{{Figure: "tcp", Value: 9.4e9}}}))
-	must(t, w.Second(map[string]int{"at": 1}))
-	must(t, w.Keep("net/bare-1.json", []byte("{}")))
+	must(t, w.WriteExperiment([]byte("name = \"cost\"\n")))
+	must(t, w.WriteFacts(map[string]string{"kernel": "6.1"}))
+	must(t, w.AppendTrial(Trial{Round: 1, Setting: "bare", Test: "net",
+		Samples: []test.Sample{{Figure: "tcp", Value: 9.4e9}}}))
+	must(t, w.AppendSecond(map[string]int{"at": 1}))
+	must(t, w.WriteOutput("net/bare-1.json", []byte("{}")))
 	must(t, w.Close())
 	c, err := Read(dir)
 	must(t, err)
@@ -57,17 +58,17 @@ func TestWriteAndRead(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(dir, "output/net/bare-1.json")); string(text) != "{}" {
 		t.Errorf("kept %q", text)
 	}
-	if _, err := Create(t.Context(), dir, Head{}); err == nil {
+	if _, err := Create(t.Context(), dir, Manifest{}); err == nil {
 		t.Error("a bundle was made over another")
 	}
-	if w.Keep("../x", nil) == nil {
+	if w.WriteOutput("../x", nil) == nil {
 		t.Error("a file was kept outside of the bundle")
 	}
 }
 
 func TestOneWriter(t *testing.T) {
 	dir, w := begin(t)
-	if !Busy(dir) {
+	if !IsLocked(dir) {
 		t.Error("nobody seems to write the bundle")
 	}
 	if c, err := Read(dir); err != nil || c.Head.State != Running {
@@ -86,8 +87,8 @@ func TestOneWriter(t *testing.T) {
 
 func TestNoNumber(t *testing.T) {
 	dir, w := begin(t)
-	must(t, w.Trial(Trial{Samples: []test.Sample{{Figure: "a", Value: math.NaN()}, {Figure: "b", Value: 1}}}))
-	if err := w.Second(math.Inf(1)); err == nil || !strings.Contains(err.Error(), "JSON cannot hold +Inf") {
+	must(t, w.AppendTrial(Trial{Samples: []test.Sample{{Figure: "a", Value: math.NaN()}, {Figure: "b", Value: 1}}}))
+	if err := w.AppendSecond(math.Inf(1)); err == nil || !strings.Contains(err.Error(), "JSON cannot hold +Inf") {
 		t.Errorf("a second without meaning: %v", err)
 	}
 	must(t, w.Close())
@@ -107,7 +108,7 @@ func TestTorn(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		w, err := Create(t.Context(), filepath.Join(dir, "b"), Head{})
+		w, err := Create(t.Context(), filepath.Join(dir, "b"), Manifest{})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestTorn(t *testing.T) {
 			if f, err := os.Stat(path); err == nil {
 				before = f.Size()
 			}
-			if err := w.Trial(Trial{Round: i, Output: strings.Repeat("x", size)}); err != nil {
+			if err := w.AppendTrial(Trial{Round: i, Output: strings.Repeat("x", size)}); err != nil {
 				r.Fatal(err)
 			}
 		}
@@ -132,7 +133,7 @@ func TestTorn(t *testing.T) {
 		if err != nil || len(c.Trials) != n-1 {
 			r.Fatalf("%v, %d trials of %d", err, len(c.Trials), n-1)
 		}
-		if err := errors.Join(w.Trial(Trial{Round: 99}), w.Close()); err != nil {
+		if err := errors.Join(w.AppendTrial(Trial{Round: 99}), w.Close()); err != nil {
 			r.Fatal(err)
 		}
 		if c, err = Read(filepath.Join(dir, "b")); err != nil || len(c.Damaged) > 0 || len(c.Trials) != n ||
@@ -173,7 +174,7 @@ func TestNoBundle(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if text != "" {
-			must(t, os.WriteFile(filepath.Join(dir, HeadFile), []byte(text), 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, ManifestFile), []byte(text), 0o644))
 		}
 		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
@@ -188,13 +189,13 @@ func TestList(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"late", "early"} {
 		w, err := Create(t.Context(), filepath.Join(dir, name),
-			Head{ID: fmt.Sprint(i), State: Done, Began: time.Unix(int64(10-i), 0)})
+			Manifest{ID: fmt.Sprint(i), State: Done, Began: time.Unix(int64(10-i), 0)})
 		must(t, err)
 		must(t, w.Close())
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, "other"), 0o755))
 	must(t, os.MkdirAll(filepath.Join(dir, "newer"), 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "newer", HeadFile), []byte(`{"format": 9}`), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "newer", ManifestFile), []byte(`{"format": 9}`), 0o644))
 	heads, err := List(dir)
 	if len(heads) != 2 || heads[0].ID != "early" || heads[1].ID != "late" {
 		t.Errorf("listed %+v", heads)

@@ -14,14 +14,14 @@ import (
 	"orrery/internal/tree"
 )
 
-// carried lists the files of a bundle that are sent between hosts, in the order of a tree, with
+// packedFiles lists the files of a bundle that are sent between hosts, in the order of a tree, with
 // their maximum sizes. The receiving host creates the report. It has the experiment already, and
 // does not need the site that was created for it.
-var carried = []struct {
+var packedFiles = []struct {
 	name string
 	most int64
 }{
-	{HeadFile, maxHeadBytes},
+	{ManifestFile, maxManifestBytes},
 	{FactsFile, maxFactsBytes},
 	{SecondsFile, maxSeconds.bytes},
 	{TrialsFile, maxTrials.bytes},
@@ -29,13 +29,13 @@ var carried = []struct {
 
 // Pack writes what another host needs of a bundle. No run may be writing the bundle.
 func Pack(dir string, to io.Writer) error {
-	root, err := enter(dir)
+	root, err := openDir(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	out := tar.NewWriter(to)
-	for _, c := range carried {
+	for _, c := range packedFiles {
 		if err := tree.PackFile(out, root, c.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -52,17 +52,17 @@ func Unpack(from io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := tree.Build(dir, func(string) {})
+	b, err := tree.NewBuilder(dir, func(string) {})
 	if err != nil {
 		return err
 	}
 	defer b.Abandon()
-	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o755, Uid: os.Geteuid(), Gid: os.Getegid(),
+	if err := b.Add(&tree.Header{Path: ".", Mode: unix.S_IFDIR | 0o755, Uid: os.Geteuid(), Gid: os.Getegid(),
 		Modified: time.Now()}, nil); err != nil {
 		return err
 	}
 	for ; err == nil; h, err = in.Next() {
-		if err := lay(b, h, in); err != nil {
+		if err := extractFile(b, h, in); err != nil {
 			return err
 		}
 	}
@@ -72,16 +72,16 @@ func Unpack(from io.Reader, dir string) error {
 	return b.Close()
 }
 
-// lay creates one of the files.
-func lay(b *tree.Builder, h *tar.Header, in io.Reader) error {
-	for _, c := range carried {
+// extractFile creates one of the files.
+func extractFile(b *tree.Builder, h *tar.Header, in io.Reader) error {
+	for _, c := range packedFiles {
 		if h.Name != c.name || h.Typeflag != tar.TypeReg {
 			continue
 		}
 		if h.Size > c.most {
 			return fmt.Errorf("%s is %w", c.name, tree.ErrTooLarge)
 		}
-		return b.Add(&tree.Made{Path: c.name, Mode: unix.S_IFREG | 0o644, Uid: os.Geteuid(), Gid: os.Getegid(),
+		return b.Add(&tree.Header{Path: c.name, Mode: unix.S_IFREG | 0o644, Uid: os.Geteuid(), Gid: os.Getegid(),
 			Modified: time.Now()}, func(f *os.File) error {
 			_, err := io.CopyN(f, in, h.Size)
 			return err

@@ -13,10 +13,10 @@ import (
 // TestCarry: the measured data are sent, and nothing else of a bundle.
 func TestCarry(t *testing.T) {
 	dir, w := begin(t)
-	must(t, w.Experiment([]byte("x")))
-	must(t, w.Facts(map[string]string{"kernel": "6.1"}))
-	must(t, w.Trial(Trial{Round: 1}))
-	must(t, w.Keep("a", []byte("{}")))
+	must(t, w.WriteExperiment([]byte("x")))
+	must(t, w.WriteFacts(map[string]string{"kernel": "6.1"}))
+	must(t, w.AppendTrial(Trial{Round: 1}))
+	must(t, w.WriteOutput("a", []byte("{}")))
 	must(t, w.Close())
 	var out bytes.Buffer
 	must(t, Pack(dir, &out))
@@ -45,15 +45,15 @@ func TestHostileCarry(t *testing.T) {
 		"absolute":    {reg("/escaped")},
 		"a report":    {reg("report.html")},
 		"a site":      {reg("site/site.toml")},
-		"twice":       {reg(HeadFile), reg(HeadFile)},
-		"backwards":   {reg(TrialsFile), reg(HeadFile)},
-		"below":       {reg(HeadFile + "/x")},
-		"a link":      {{Name: HeadFile, Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}},
+		"twice":       {reg(ManifestFile), reg(ManifestFile)},
+		"backwards":   {reg(TrialsFile), reg(ManifestFile)},
+		"below":       {reg(ManifestFile + "/x")},
+		"a link":      {{Name: ManifestFile, Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}},
 		"a hard link": {{Name: TrialsFile, Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
 		"a directory": {{Name: TrialsFile, Typeflag: tar.TypeDir}},
 		"a device":    {{Name: FactsFile, Typeflag: tar.TypeChar}},
-		"too large":   {{Name: HeadFile, Typeflag: tar.TypeReg, Size: maxHeadBytes + 1}},
-		"cut short":   {{Name: HeadFile, Typeflag: tar.TypeReg, Size: 100}},
+		"too large":   {{Name: ManifestFile, Typeflag: tar.TypeReg, Size: maxManifestBytes + 1}},
+		"cut short":   {{Name: ManifestFile, Typeflag: tar.TypeReg, Size: 100}},
 	} {
 		dir := t.TempDir()
 		var stream bytes.Buffer

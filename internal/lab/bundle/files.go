@@ -7,7 +7,7 @@ import (
 
 // The names of the files in a bundle.
 const (
-	HeadFile       = "bundle.json"
+	ManifestFile   = "bundle.json"
 	ExperimentFile = "experiment.toml"
 	SiteDir        = "site"
 	FactsFile      = "facts.json"
@@ -17,18 +17,18 @@ const (
 	lockFile       = ".lock"
 )
 
-// Busy reports whether a run is writing the bundle. If the state of a head is Running and the
+// IsLocked reports whether a run is writing the bundle. If the state of a head is Running and the
 // bundle is not busy, the run was killed.
-func Busy(dir string) bool {
-	root, err := enter(dir)
+func IsLocked(dir string) bool {
+	root, err := openDir(dir)
 	if err != nil {
 		return false
 	}
 	defer root.Close()
-	return busy(root)
+	return isLocked(root)
 }
 
-func busy(root *tree.Root) bool {
+func isLocked(root *tree.Root) bool {
 	f, err := root.OpenFile(lockFile)
 	if err != nil {
 		return false

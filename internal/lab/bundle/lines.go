@@ -25,25 +25,25 @@ func openLines(path string) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cutTorn(f); err != nil {
+	if err := truncatePartialLine(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &lines{path: path, file: f}, nil
 }
 
-// longestLine limits how far from the end of the file the last complete line is searched for.
-const longestLine = 32 << 20
+// maxLineBytes limits how far from the end of the file the last complete line is searched for.
+const maxLineBytes = 32 << 20
 
-// cutTorn truncates the file after its last complete line.
-func cutTorn(f *os.File) error {
+// truncatePartialLine truncates the file after its last complete line.
+func truncatePartialLine(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
 	const step = 64 << 10
 	for from := end; from > 0; {
-		if end-from > longestLine {
-			return problem.New(problem.Failed, "the last line has more than %d MiB", longestLine>>20).At(f.Name()).
+		if end-from > maxLineBytes {
+			return problem.New(problem.Failed, "the last line has more than %d MiB", maxLineBytes>>20).At(f.Name()).
 				Try("is it what orrery lab run left?")
 		}
 		n := min(from, step)

@@ -11,17 +11,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// own returns an error if another user can change the directory. To resume a bundle's run means, as
+// checkOwner returns an error if another user can change the directory. To resume a bundle's run means, as
 // root, to append to its files and to create the site in it. A link in place of a file would
 // redirect the writes.
-func own(dir string) error {
-	root, err := enter(dir)
+func checkOwner(dir string) error {
+	root, err := openDir(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	me := uint32(os.Geteuid()) //nolint:gosec // an id of a user
-	return root.Walk(context.Background(), tree.Ample, func(e *tree.Entry) error {
+	return root.Walk(context.Background(), tree.DefaultBounds, func(e *tree.Entry) error {
 		kind, at := e.Stat.Mode&unix.S_IFMT, filepath.Join(dir, e.Path)
 		switch {
 		case kind != unix.S_IFREG && kind != unix.S_IFDIR:

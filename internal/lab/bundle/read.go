@@ -19,7 +19,7 @@ import (
 // Contents are the contents of a bundle, except for the output of tools and the report.
 type Contents struct {
 	Dir        string
-	Head       Head
+	Head       Manifest
 	Experiment []byte // the experiment's file as given, or nil if missing
 	Trials     []Trial
 	Seconds    []json.RawMessage // the lines of probes.jsonl
@@ -33,12 +33,12 @@ type Contents struct {
 // files in the directory, up to a maximum size. It returns an error if the directory is not a
 // bundle. Damage within the bundle is in Contents.Damaged.
 func Read(dir string) (*Contents, error) {
-	root, err := enter(dir)
+	root, err := openDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	h, err := readHead(root)
+	h, err := readManifest(root)
 	if err != nil {
 		return nil, err
 	}
@@ -48,37 +48,37 @@ func Read(dir string) (*Contents, error) {
 		h.ID = sanitize.Line(filepath.Base(path))
 	}
 	c := &Contents{Dir: dir, Head: h, root: root}
-	c.Experiment = c.file(ExperimentFile, maxExperimentBytes)
-	if facts := c.file(FactsFile, maxFactsBytes); facts != nil {
+	c.Experiment = c.readOptional(ExperimentFile, maxExperimentBytes)
+	if facts := c.readOptional(FactsFile, maxFactsBytes); facts != nil {
 		if json.Valid(facts) {
 			c.Facts = facts
 		} else {
-			c.damaged(FactsFile, errors.New("it is not JSON"))
+			c.addDamage(FactsFile, errors.New("it is not JSON"))
 		}
 	}
-	c.each(TrialsFile, maxTrials, func(line []byte) error {
+	c.eachLine(TrialsFile, maxTrials, func(line []byte) error {
 		var t Trial
 		err := jsonlimit.Unmarshal(line, &t)
 		if err == nil {
-			err = t.legal()
+			err = t.validate()
 		}
 		if err == nil {
-			c.Trials = append(c.Trials, t.shown())
+			c.Trials = append(c.Trials, t.sanitized())
 		}
 		return err
 	})
-	c.each(SecondsFile, maxSeconds, func(line []byte) error {
+	c.eachLine(SecondsFile, maxSeconds, func(line []byte) error {
 		if !json.Valid(line) {
 			return errors.New("it is not JSON")
 		}
 		c.Seconds = append(c.Seconds, line)
 		return nil
 	})
-	return c, c.within()
+	return c, c.checkValues()
 }
 
-// enter opens the directory of a bundle. The path is trusted, because the caller's user named it.
-func enter(dir string) (*tree.Root, error) {
+// openDir opens the directory of a bundle. The path is trusted, because the caller's user named it.
+func openDir(dir string) (*tree.Root, error) {
 	path, err := filepath.EvalSymlinks(dir)
 	if err == nil {
 		var root *tree.Root
@@ -95,7 +95,7 @@ func enter(dir string) (*tree.Root, error) {
 
 // ReadFile reads another file of a bundle, such as its report.
 func ReadFile(dir, name string, most int64) ([]byte, error) {
-	root, err := enter(dir)
+	root, err := openDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func ReadFile(dir, name string, most int64) ([]byte, error) {
 
 // List returns the heads of the bundles in a directory, oldest first. If some cannot be read, it
 // returns an error about them together with the others.
-func List(dir string) ([]Head, error) {
+func List(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -113,13 +113,13 @@ func List(dir string) ([]Head, error) {
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the bundles cannot be listed").At(dir).Because(err)
 	}
-	var heads []Head
+	var heads []Manifest
 	var unreadable problem.List
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue // not a bundle
 		}
-		h, err := listed(filepath.Join(dir, e.Name()))
+		h, err := listedManifest(filepath.Join(dir, e.Name()))
 		var p *problem.Problem
 		switch {
 		case errors.As(err, &p):
@@ -129,98 +129,98 @@ func List(dir string) ([]Head, error) {
 			heads = append(heads, h)
 		}
 	}
-	slices.SortStableFunc(heads, func(a, b Head) int { return a.Began.Compare(b.Began) })
+	slices.SortStableFunc(heads, func(a, b Manifest) int { return a.Began.Compare(b.Began) })
 	return heads, unreadable.OrNil()
 }
 
-// listed returns the head of a bundle. Its Format is 0 if the directory is not a bundle.
-func listed(dir string) (Head, error) {
-	root, err := enter(dir)
+// listedManifest returns the head of a bundle. Its Format is 0 if the directory is not a bundle.
+func listedManifest(dir string) (Manifest, error) {
+	root, err := openDir(dir)
 	if err != nil {
-		return Head{}, err
+		return Manifest{}, err
 	}
 	defer root.Close()
-	if _, err := root.Lstat(HeadFile); errors.Is(err, fs.ErrNotExist) {
-		return Head{}, nil
+	if _, err := root.Lstat(ManifestFile); errors.Is(err, fs.ErrNotExist) {
+		return Manifest{}, nil
 	}
-	return readHead(root)
+	return readManifest(root)
 }
 
-// readHead reads bundle.json. A killed run could not record that, so its state becomes Interrupted.
-func readHead(root *tree.Root) (Head, error) {
-	dir, path := root.Name(), filepath.Join(root.Name(), HeadFile)
-	text, err := root.ReadFile(HeadFile, maxHeadBytes)
+// readManifest reads bundle.json. A killed run could not record that, so its state becomes Interrupted.
+func readManifest(root *tree.Root) (Manifest, error) {
+	dir, path := root.Name(), filepath.Join(root.Name(), ManifestFile)
+	text, err := root.ReadFile(ManifestFile, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Head{}, problem.New(problem.Failed, "this is not a bundle: it has no %s", HeadFile).At(dir).
+		return Manifest{}, problem.New(problem.Failed, "this is not a bundle: it has no %s", ManifestFile).At(dir).
 			Try("orrery lab ls lists the bundles")
 	}
 	if err != nil {
-		return Head{}, problem.New(problem.Failed, "the bundle cannot be read").At(path).Because(err)
+		return Manifest{}, problem.New(problem.Failed, "the bundle cannot be read").At(path).Because(err)
 	}
 	var version struct{ Format int }
 	if err := jsonlimit.Unmarshal(text, &version); err != nil {
-		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).
-			Because(plain(err)).
+		return Manifest{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(jsonPosition(path, text, err)).
+			Because(describeJSONError(err)).
 			Try("take it from a copy; the samples in %s are apart from it", TrialsFile)
 	}
 	if version.Format > Format {
-		return Head{}, problem.New(problem.Failed, "the bundle has format %d, and this orrery reads up to %d",
+		return Manifest{}, problem.New(problem.Failed, "the bundle has format %d, and this orrery reads up to %d",
 			version.Format, Format).At(path).
 			Try("use a newer orrery")
 	}
 	if version.Format < 1 {
-		return Head{}, problem.New(problem.Failed, "this is not a bundle: %s has no format", HeadFile).At(dir)
+		return Manifest{}, problem.New(problem.Failed, "this is not a bundle: %s has no format", ManifestFile).At(dir)
 	}
-	var h Head
+	var h Manifest
 	if err := jsonlimit.Unmarshal(text, &h); err != nil {
-		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).
-			Because(plain(err))
+		return Manifest{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(jsonPosition(path, text, err)).
+			Because(describeJSONError(err))
 	}
-	if err := h.legal(); err != nil {
-		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(path).Because(err)
+	if err := h.validate(); err != nil {
+		return Manifest{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(path).Because(err)
 	}
-	if h.State == Running && !busy(root) {
+	if h.State == Running && !isLocked(root) {
 		h.State = Interrupted
 	}
-	return h.shown(), nil
+	return h.sanitized(), nil
 }
 
-// file reads a file that may be missing.
-func (c *Contents) file(name string, most int64) []byte {
+// readOptional reads a file that may be missing.
+func (c *Contents) readOptional(name string, most int64) []byte {
 	text, err := c.root.ReadFile(name, most)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.damaged(name, err)
+		c.addDamage(name, err)
 	}
 	return text
 }
 
-// each passes the complete lines of a file to take, up to a limit. Text after the last newline is
+// eachLine passes the complete lines of a file to take, up to a limit. Text after the last newline is
 // still being written, or its run was killed.
-func (c *Contents) each(name string, most lineBounds, take func(line []byte) error) {
-	text := c.file(name, most.bytes)
+func (c *Contents) eachLine(name string, most lineBounds, take func(line []byte) error) {
+	text := c.readOptional(name, most.bytes)
 	for n := 1; ; n++ {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		if !whole || len(c.Damaged) >= maxDamaged {
 			return
 		}
 		if n > most.lines {
-			c.damaged(fmt.Sprintf("%s:%d", name, n), fmt.Errorf("there are more than %d lines", most.lines))
+			c.addDamage(fmt.Sprintf("%s:%d", name, n), fmt.Errorf("there are more than %d lines", most.lines))
 			return
 		}
 		if err := take(line); err != nil {
-			c.damaged(fmt.Sprintf("%s:%d", name, n), err)
+			c.addDamage(fmt.Sprintf("%s:%d", name, n), err)
 		}
 		text = rest
 	}
 }
 
-func (c *Contents) damaged(where string, err error) {
+func (c *Contents) addDamage(where string, err error) {
 	c.Damaged = append(c.Damaged, problem.New(problem.Failed, "what is recorded here is damaged, and was left out").
-		At(filepath.Join(c.Dir, where)).Because(plain(err)).Try("take it from a copy, or remove the line"))
+		At(filepath.Join(c.Dir, where)).Because(describeJSONError(err)).Try("take it from a copy, or remove the line"))
 }
 
-// plain returns an error that describes invalid JSON in the words of this project.
-func plain(err error) error {
+// describeJSONError returns an error that describes invalid JSON in the words of this project.
+func describeJSONError(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -232,8 +232,8 @@ func plain(err error) error {
 	return errors.New(sanitize.Line(err.Error())) // it may quote the content
 }
 
-// at returns file:line of an error in JSON.
-func at(path string, text []byte, err error) string {
+// jsonPosition returns file:line of an error in JSON.
+func jsonPosition(path string, text []byte, err error) string {
 	offset := int64(-1)
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

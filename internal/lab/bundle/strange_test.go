@@ -19,7 +19,7 @@ func TestSeries(t *testing.T) {
 		{test.Series{Step: 1, Values: make([]float64, maxSteps+1)}, false},
 	} {
 		trial := Trial{Series: []test.Series{c.series}}
-		if err := trial.legal(); (err == nil) != c.legal {
+		if err := trial.validate(); (err == nil) != c.legal {
 			t.Errorf("%g s and %d values: %v", c.series.Step, len(c.series.Values), err)
 		}
 	}
@@ -29,7 +29,7 @@ func TestSeries(t *testing.T) {
 // original's.
 func TestCopied(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "second")
-	w, err := Create(t.Context(), dir, Head{Format: Format, ID: "first", State: Done})
+	w, err := Create(t.Context(), dir, Manifest{Format: Format, ID: "first", State: Done})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type Writer struct {
 }
 
 // Create creates a bundle in a directory that does not exist or is empty.
-func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
+func Create(ctx context.Context, dir string, h Manifest) (*Writer, error) {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
 		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).
@@ -36,7 +36,7 @@ func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be read").At(dir).Because(err)
 	}
 	if err == nil {
-		if err := own(dir); err != nil {
+		if err := checkOwner(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +45,7 @@ func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Save(h); err != nil {
+	if err := w.WriteManifest(h); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
@@ -54,7 +54,7 @@ func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 // Open opens a bundle to resume its run, and returns its contents. It removes a line that a killed
 // run left incomplete.
 func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
-	if err := own(dir); err != nil {
+	if err := checkOwner(dir); err != nil {
 		return nil, nil, err
 	}
 	w, err := open(ctx, dir, who)
@@ -76,7 +76,7 @@ func open(ctx context.Context, dir, who string) (*Writer, error) {
 	command := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
 	lock, err := host.TakeLock(ctx, filepath.Join(dir, lockFile), host.NewHolder(who, command))
 	if err != nil {
-		return nil, writing(dir, err)
+		return nil, wrapPath(dir, err)
 	}
 	w := &Writer{dir: dir, lock: lock}
 	w.trials, err = openLines(filepath.Join(dir, TrialsFile))
@@ -84,7 +84,7 @@ func open(ctx context.Context, dir, who string) (*Writer, error) {
 		w.seconds, err = openLines(filepath.Join(dir, SecondsFile))
 	}
 	if err != nil {
-		err = writing(dir, err)
+		err = wrapPath(dir, err)
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
@@ -93,22 +93,22 @@ func open(ctx context.Context, dir, who string) (*Writer, error) {
 // Dir returns the bundle's directory.
 func (w *Writer) Dir() string { return w.dir }
 
-// Site returns the directory in the bundle for the site of the run.
-func (w *Writer) Site() string { return filepath.Join(w.dir, SiteDir) }
+// SiteDir returns the directory in the bundle for the site of the run.
+func (w *Writer) SiteDir() string { return filepath.Join(w.dir, SiteDir) }
 
-// Save writes bundle.json atomically, after all earlier trials are on the disk. It waits for the
+// WriteManifest writes bundle.json atomically, after all earlier trials are on the disk. It waits for the
 // disk, so it is called between rounds.
-func (w *Writer) Save(h Head) error {
+func (w *Writer) WriteManifest(h Manifest) error {
 	if err := w.trials.sync(); err != nil {
-		return writing(w.trials.path, err)
+		return wrapPath(w.trials.path, err)
 	}
-	path := filepath.Join(w.dir, HeadFile)
-	return writing(path, host.WriteJSON(path, 0o644, h))
+	path := filepath.Join(w.dir, ManifestFile)
+	return wrapPath(path, host.WriteJSON(path, 0o644, h))
 }
 
-// Trial appends a trial. It does not wait for the disk, because the next trial would measure that.
+// AppendTrial appends a trial. It does not wait for the disk, because the next trial would measure that.
 // JSON cannot hold NaN and infinity, so such a sample fails its trial.
-func (w *Writer) Trial(t Trial) error {
+func (w *Writer) AppendTrial(t Trial) error {
 	var kept []test.Sample
 	for _, s := range t.Samples {
 		if !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
@@ -118,35 +118,35 @@ func (w *Writer) Trial(t Trial) error {
 		}
 	}
 	t.Samples = kept
-	return writing(w.trials.path, w.trials.add(t))
+	return wrapPath(w.trials.path, w.trials.add(t))
 }
 
-// Second appends what was observed in a second as one line of JSON.
-func (w *Writer) Second(x any) error { return writing(w.seconds.path, w.seconds.add(x)) }
+// AppendSecond appends what was observed in a second as one line of JSON.
+func (w *Writer) AppendSecond(x any) error { return wrapPath(w.seconds.path, w.seconds.add(x)) }
 
-// Facts writes facts.json.
-func (w *Writer) Facts(x any) error {
+// WriteFacts writes facts.json.
+func (w *Writer) WriteFacts(x any) error {
 	path := filepath.Join(w.dir, FactsFile)
-	return writing(path, host.WriteJSON(path, 0o644, x))
+	return wrapPath(path, host.WriteJSON(path, 0o644, x))
 }
 
-// Experiment writes the experiment's file as given.
-func (w *Writer) Experiment(text []byte) error { return w.put(ExperimentFile, text) }
+// WriteExperiment writes the experiment's file as given.
+func (w *Writer) WriteExperiment(text []byte) error { return w.writeFile(ExperimentFile, text) }
 
-// Keep writes a tool's raw output below output/.
-func (w *Writer) Keep(path string, content []byte) error {
+// WriteOutput writes a tool's raw output below output/.
+func (w *Writer) WriteOutput(path string, content []byte) error {
 	if !filepath.IsLocal(path) {
 		return problem.New(problem.Failed, "%q leads out of the bundle", path).At(w.dir)
 	}
-	return w.put(filepath.Join(OutputDir, path), content)
+	return w.writeFile(filepath.Join(OutputDir, path), content)
 }
 
-func (w *Writer) put(name string, content []byte) error {
+func (w *Writer) writeFile(name string, content []byte) error {
 	path := filepath.Join(w.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return writing(path, err)
+		return wrapPath(path, err)
 	}
-	return writing(path, host.WriteFile(host.File{Path: path, Content: content, Mode: 0o644}))
+	return wrapPath(path, host.WriteFile(host.File{Path: path, Content: content, Mode: 0o644}))
 }
 
 // Close closes the files and releases the lock.
@@ -156,9 +156,9 @@ func (w *Writer) Close() error {
 	return errors.Join(err, w.seconds.close())
 }
 
-// writing adds the path to an error, or returns nil. It does not change a Problem, such as that
+// wrapPath adds the path to an error, or returns nil. It does not change a Problem, such as that
 // about the lock's holder.
-func writing(path string, err error) error {
+func wrapPath(path string, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) {
 		return err

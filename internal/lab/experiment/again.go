@@ -5,14 +5,14 @@ import "slices"
 // noTwin is the value of the key again for no repeated setting.
 const noTwin = "none"
 
-// again adds the twin of a setting, which is the control for containers. The setting is the named
+// addControl adds the twin of a setting, which is the control for containers. The setting is the named
 // one, or the first that can exist twice.
-func (r *reading) again() {
+func (r *reading) addControl() {
 	e, at := r.experiment, r.root.At("again")
 	if r.bad[at] || r.file.Again != nil && *r.file.Again == noTwin {
 		return
 	}
-	i := e.firstTwice()
+	i := e.firstRepeatable()
 	if r.file.Again != nil {
 		named := *r.file.Again
 		i = slices.IndexFunc(e.Settings, func(s Setting) bool { return s.Name == named })
@@ -22,10 +22,11 @@ func (r *reading) again() {
 			for _, s := range e.Settings {
 				names = append(names, s.Name)
 			}
-			r.wrong(at, choose(mistake("again = %q is not a setting", named), named, names))
+			r.addMistake(at, withSuggestion(mistake("again = %q is not a setting", named), named, names))
 			return
-		case !e.Settings[i].twice():
-			r.wrong(at, mistake("setting %q cannot be had twice", named).Try("name another one, or write again = %q", noTwin))
+		case !e.Settings[i].isRepeatable():
+			r.addMistake(at, mistake("setting %q cannot be had twice", named).Try("name another one, or write again = %q",
+				noTwin))
 			return
 		}
 	}
@@ -34,18 +35,18 @@ func (r *reading) again() {
 	}
 	twin := e.addTwin(i)
 	if other := r.file.Settings.Keys[twin.Again+"-again"]; other != nil {
-		r.wrong(other, mistake("setting %q is called as the node of %q is", twin.Again+"-again",
+		r.addMistake(other, mistake("setting %q is called as the node of %q is", twin.Again+"-again",
 			twin.Name).Try("rename it, or write again = %q", noTwin))
 	}
 }
 
-// firstTwice returns the index of the first setting that can exist twice, or -1. It prefers a
+// firstRepeatable returns the index of the first setting that can exist twice, or -1. It prefers a
 // container, which works on every host.
-func (e *Experiment) firstTwice() int {
-	if i := slices.IndexFunc(e.Settings, func(s Setting) bool { return s.twice() && !s.Virtual() }); i >= 0 {
+func (e *Experiment) firstRepeatable() int {
+	if i := slices.IndexFunc(e.Settings, func(s Setting) bool { return s.isRepeatable() && !s.Virtual() }); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(e.Settings, Setting.twice)
+	return slices.IndexFunc(e.Settings, Setting.isRepeatable)
 }
 
 // addTwin inserts the twin after the setting at index i. If i is -1, it does nothing.
@@ -54,7 +55,7 @@ func (e *Experiment) addTwin(i int) (twin Setting) {
 		return twin
 	}
 	twin = e.Settings[i]
-	twin.Again, twin.Name = twin.Name, twin.Name+Again
+	twin.Again, twin.Name = twin.Name, twin.Name+AgainSuffix
 	e.Settings = slices.Insert(e.Settings, i+1, twin)
 	return twin
 }
@@ -62,8 +63,8 @@ func (e *Experiment) addTwin(i int) (twin Setting) {
 // isTwin reports whether the setting repeats another one.
 func (s Setting) isTwin() bool { return s.Again != "" }
 
-// twice reports whether a setting can exist twice at the same time. An interface or a device of the
+// isRepeatable reports whether a setting can exist twice at the same time. An interface or a device of the
 // host can be in only one node.
-func (s Setting) twice() bool {
+func (s Setting) isRepeatable() bool {
 	return s.Missing == "" && s.Disk != Partition && (s.Network != Exclusive || s.Interface == "")
 }

@@ -27,7 +27,7 @@ func TestAgain(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: twin %q, want %q", head, got, want)
 		}
-		if e.Tests[0].In("veth"+Again) != true || e.Tests[0].In("mac"+Again) {
+		if e.Tests[0].RunsIn("veth"+AgainSuffix) != true || e.Tests[0].RunsIn("mac"+AgainSuffix) {
 			t.Errorf("%q: the twin is not in the tests of its setting only", head)
 		}
 	}

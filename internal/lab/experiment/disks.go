@@ -35,14 +35,15 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	case s.Disk == "":
 		for _, key := range []string{"devices", "cache", "aio"} {
 			if where, written := at.Keys[key]; written {
-				r.wrong(where, mistake("%s is of a disk, and the setting has none", key).Try("write disk = %q, or take it out",
+				r.addMistake(where, mistake("%s is of a disk, and the setting has none", key).Try("write disk = %q, or take it out",
 					File))
 			}
 		}
 	case !slices.Contains(Disks, s.Disk):
-		r.wrong(at.At("disk"), choose(mistake("disk %q is not known", s.Disk), s.Disk, Disks))
+		r.addMistake(at.At("disk"), withSuggestion(mistake("disk %q is not known", s.Disk), s.Disk, Disks))
 	case !s.Virtual() && !noEngine:
-		r.wrong(at.At("disk"), mistake("disk = %q is of a virtual machine", s.Disk).Try("write engine = %q, or take it out",
+		r.addMistake(at.At("disk"), mistake("disk = %q is of a virtual machine",
+			s.Disk).Try("write engine = %q, or take it out",
 			site.KVM))
 	default:
 		r.devices(at, s)
@@ -52,9 +53,9 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	}
 }
 
-// Cached returns the reason why the host caches the setting's files in memory, regardless of how
+// CacheReason returns the reason why the host caches the setting's files in memory, regardless of how
 // they are opened, or "" if it does not.
-func (s Setting) Cached() string {
+func (s Setting) CacheReason() string {
 	switch {
 	case !s.Virtual():
 		return ""
@@ -72,7 +73,7 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 	where, written := at.Keys["devices"]
 	switch {
 	case written && s.Disk != Partition:
-		r.wrong(where, mistake("disk = %q has no devices", s.Disk).Try("write disk = %q, or take them out", Partition))
+		r.addMistake(where, mistake("disk = %q has no devices", s.Disk).Try("write disk = %q, or take them out", Partition))
 		return
 	case s.Disk == Partition && len(s.Devices) == 0 && s.Missing == "" && !r.bad[where]:
 		s.Missing = `no partition is named; each node takes one, with all that is on it: devices = ["/dev/vg/lab1"]`
@@ -83,16 +84,16 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 			item = where.Items[i]
 		}
 		if !strings.HasPrefix(device, "/dev/") || strings.Contains(device, "/../") {
-			r.wrong(item, mistake("%q is no device", device).Try("such as /dev/vg/lab1"))
+			r.addMistake(item, mistake("%q is no device", device).Try("such as /dev/vg/lab1"))
 		} else if slices.Contains(s.Devices[:i], device) ||
 			slices.ContainsFunc(r.experiment.Settings, func(o Setting) bool { return slices.Contains(o.Devices, device) }) {
-			r.wrong(item, mistake("%s is named twice", device).Try("give each node a device of its own"))
+			r.addMistake(item, mistake("%s is named twice", device).Try("give each node a device of its own"))
 		}
 	}
 }
 
-// Most returns the maximum number of concurrent nodes of a setting.
-func (s Setting) Most() int {
+// MaxNodes returns the maximum number of concurrent nodes of a setting.
+func (s Setting) MaxNodes() int {
 	switch {
 	case s.Network == Exclusive:
 		return 1
@@ -102,16 +103,16 @@ func (s Setting) Most() int {
 	return maxCopies
 }
 
-// lacks returns the reason why a setting cannot have more concurrent nodes.
-func (s Setting) lacks() string {
+// maxNodesReason returns the reason why a setting cannot have more concurrent nodes.
+func (s Setting) maxNodesReason() string {
 	if s.Network == Exclusive {
 		return "an interface is in one node at a time"
 	}
 	return fmt.Sprintf("each node takes a device of its own, and %d are named", len(s.Devices))
 }
 
-// shown returns the guest's virtual hardware, as far as the rules for sites check it.
-func (s Setting) shown() site.VM {
+// guestVM returns the guest's virtual hardware, as far as the rules for sites check it.
+func (s Setting) guestVM() site.VM {
 	vm := site.VM{CPU: s.CPU}
 	if s.Disk != "" && s.Virtual() {
 		vm.Disk, vm.Size, vm.Cache, vm.AIO = site.RawFile, 1<<30, s.Cache, s.AIO

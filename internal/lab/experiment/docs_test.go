@@ -96,7 +96,7 @@ func TestDefault(t *testing.T) {
 func places(e *Experiment, one *Test) int {
 	n := 2
 	for _, s := range e.Settings {
-		if s.Missing == "" && one.In(s.Name) {
+		if s.Missing == "" && one.RunsIn(s.Name) {
 			n++
 		}
 	}

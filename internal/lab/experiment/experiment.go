@@ -37,10 +37,11 @@ type Experiment struct {
 	Part       []string // tests of the file to which this is restricted, or nil for all
 }
 
-// Decides reports whether there can be enough instances for a verdict, as far as PerInstance
+// CanDecide reports whether there can be enough instances for a verdict, as far as PerInstance
 // determines that.
-func (e *Experiment) Decides() bool {
-	return e.PerInstance <= 0 || e.PerInstance == Once || (e.Most+e.PerInstance-1)/e.PerInstance >= stats.Enough
+func (e *Experiment) CanDecide() bool {
+	return e.PerInstance <= 0 || e.PerInstance == NeverRecreate ||
+		(e.Most+e.PerInstance-1)/e.PerInstance >= stats.MinInstances
 }
 
 // The settings that always exist. Control repeats bare, to show the differences between equal
@@ -50,8 +51,8 @@ const (
 	Control = "bare again"
 )
 
-// Again is the suffix of the name of a setting that repeats another one.
-const Again = " again"
+// AgainSuffix is the suffix of the name of a setting that repeats another one.
+const AgainSuffix = " again"
 
 // DefaultDisturbed is the share of rounds with steal or load above which a figure is not
 // measurable, unless the experiment has another value.
@@ -62,7 +63,7 @@ type Setting struct {
 	Name   string
 	Engine string
 	// Veth, Routed, Macvlan or Exclusive. For a virtual machine, its network card on the bridge:
-	// one of site.CardModels.
+	// one of site.NICModels.
 	Network    string
 	Interface  string // of the host, for Macvlan and Exclusive, or "" for one end of a veth pair
 	Limits     site.Limits
@@ -83,12 +84,12 @@ func (s Setting) Virtual() bool { return site.BootsKernel(s.Engine) }
 
 // Bridged reports whether the setting is on the bridge of the host and the far end.
 func (s Setting) Bridged() bool {
-	return s.Network == Veth || s.Network == site.Vif || slices.Contains(site.CardModels, s.Network)
+	return s.Network == Veth || s.Network == site.Vif || slices.Contains(site.NICModels, s.Network)
 }
 
-// On returns a copy of the experiment for a host with the given engines. A setting that no engine
+// ForHost returns a copy of the experiment for a host with the given engines. A setting that no engine
 // can run is marked as missing, and an emulated one as emulated.
-func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
+func (e *Experiment) ForHost(engines map[string]observe.Capabilities) *Experiment {
 	here := *e
 	here.Settings = slices.Clone(e.Settings)
 	for i := range here.Settings {
@@ -98,7 +99,7 @@ func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
 		case s.Missing != "":
 		case !known:
 			s.Missing = "this host has no engine " + s.Engine
-		case can.Unable != observe.Lack{}:
+		case can.Unable != observe.Missing{}:
 			s.Missing = can.Unable.What + "; the cure: " + can.Unable.Cure
 		}
 		s.Emulated = s.Missing == "" && can.Accel == observe.TCG
@@ -125,8 +126,8 @@ type Test struct {
 	test.Test
 }
 
-// In reports whether the test runs in a setting.
-func (t *Test) In(setting string) bool {
+// RunsIn reports whether the test runs in a setting.
+func (t *Test) RunsIn(setting string) bool {
 	return len(t.Only) == 0 || setting == Bare || setting == Control ||
-		slices.Contains(t.Only, strings.TrimSuffix(setting, Again))
+		slices.Contains(t.Only, strings.TrimSuffix(setting, AgainSuffix))
 }

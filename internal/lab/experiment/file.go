@@ -76,7 +76,7 @@ func (c *copies) Parse(value any) *problem.Problem {
 		n, ok := item.(int64)
 		switch {
 		case !ok:
-			return mistake("%s is not a number of copies", strict.Say(item)).Try("write copies = 8 or copies = [1, 8]")
+			return mistake("%s is not a number of copies", strict.Describe(item)).Try("write copies = 8 or copies = [1, 8]")
 		case n < 1 || n > maxCopies:
 			return mistake("%d copies are not from 1 to %d", n, maxCopies).Try("write copies = 8 or copies = [1, 8]")
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fit checks the rules that involve both settings and tests.
-func (r *reading) fit() {
+// checkCombinations checks the rules that involve both settings and tests.
+func (r *reading) checkCombinations() {
 	e := r.experiment
 	for i := range e.Tests {
 		t := &e.Tests[i]
@@ -17,21 +17,21 @@ func (r *reading) fit() {
 			continue
 		}
 		for _, s := range e.Settings {
-			if s.Missing == "" && many > s.Most() && t.In(s.Name) {
-				r.wrong(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: %s", t.Name, many, s.Name,
-					s.lacks()).
-					Try("write %s in the test", otherThan(e.Settings, s.Name, many)))
+			if s.Missing == "" && many > s.MaxNodes() && t.RunsIn(s.Name) {
+				r.addMistake(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: %s", t.Name, many, s.Name,
+					s.maxNodesReason()).
+					Try("write %s in the test", onlyKey(e.Settings, s.Name, many)))
 			}
-			if other := r.hidden(s.Name, many); t.In(s.Name) && other != "" {
-				r.wrong(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is",
+			if other := r.hiddenSetting(s.Name, many); t.RunsIn(s.Name) && other != "" {
+				r.addMistake(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is",
 					other, many, s.Name).Try("rename it"))
 			}
 		}
 	}
 }
 
-// hidden returns the setting whose name equals the node name of another setting's copy, or "".
-func (r *reading) hidden(setting string, copies int) string {
+// hiddenSetting returns the setting whose name equals the node name of another setting's copy, or "".
+func (r *reading) hiddenSetting(setting string, copies int) string {
 	for _, s := range r.experiment.Settings {
 		for n := 2; n <= copies; n++ {
 			if s.Name == fmt.Sprintf("%s-%d", setting, n) {
@@ -42,11 +42,11 @@ func (r *reading) hidden(setting string, copies int) string {
 	return ""
 }
 
-// otherThan returns the key that restricts a test to the settings that permit several copies.
-func otherThan(settings []Setting, not string, copies int) string {
+// onlyKey returns the key that restricts a test to the settings that permit several copies.
+func onlyKey(settings []Setting, not string, copies int) string {
 	var names []string
 	for _, s := range settings {
-		if s.Name != not && copies <= s.Most() {
+		if s.Name != not && copies <= s.MaxNodes() {
 			names = append(names, fmt.Sprintf("%q", s.Name))
 		}
 	}

@@ -51,7 +51,7 @@ func located(t *testing.T, err error) {
 }
 
 func whole(t *testing.T, e *Experiment) {
-	if len(e.Tests) == 0 || e.Rounds < leastRounds || e.Most < e.Rounds || e.Suite == "" || e.Name == "" {
+	if len(e.Tests) == 0 || e.Rounds < minRounds || e.Most < e.Rounds || e.Suite == "" || e.Name == "" {
 		t.Errorf("%+v", e)
 	}
 	for i := range e.Tests {

@@ -13,60 +13,60 @@ import (
 
 // The default values and the limits of keys.
 const (
-	defaultRounds = 10
-	defaultMost   = 30
-	defaultWidth  = 0.06
-	defaultSuite  = "bookworm"
+	defaultRounds    = 10
+	defaultMaxRounds = 30
+	defaultWidth     = 0.06
+	defaultSuite     = "bookworm"
 
-	leastRounds = 5 // with fewer rounds there is no interval
-	maxRounds   = 1000
-	leastWidth  = 0.001
-	maxWidth    = 2
+	minRounds = 5 // with fewer rounds there is no interval
+	maxRounds = 1000
+	minWidth  = 0.001
+	maxWidth  = 2
 
-	defaultQuiet = 2 * time.Minute
-	maxQuiet     = 24 * time.Hour
+	defaultWaitTimeout = 2 * time.Minute
+	maxWaitTimeout     = 24 * time.Hour
 )
 
-// suite matches the name of a Debian release, as in package site/check.
-var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
+// validSuite matches the name of a Debian release, as in package site/check.
+var validSuite = pattern.New(`^[a-z][a-z0-9-]*$`)
 
 // head fills in everything except settings and tests.
 func (r *reading) head() {
 	e, f := r.experiment, &r.file
 	e.Name = strings.TrimSuffix(filepath.Base(r.path), Suffix)
-	if !name().MatchString(e.Name) {
-		r.wrong(r.root, mistake("experiment name %q, that of the file, is not legal",
+	if !validName().MatchString(e.Name) {
+		r.addMistake(r.root, mistake("experiment name %q, that of the file, is not legal",
 			e.Name).Try(`rename it: lower case letters, digits and "-", at most 32`))
 	}
 	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
-	e.Rounds, e.Width, e.Suite = valueOf(f.Rounds, defaultRounds), valueOf(f.Width, defaultWidth),
-		valueOf(f.Suite, defaultSuite)
+	e.Rounds, e.Width, e.Suite = valueOr(f.Rounds, defaultRounds), valueOr(f.Width, defaultWidth),
+		valueOr(f.Suite, defaultSuite)
 	e.Components, e.Packages = f.Components, f.Packages
-	e.Most = valueOf(f.Most, max(defaultMost, e.Rounds))
-	e.PerInstance = int(valueOf(f.PerInstance, 0))
-	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, waitTimeout(defaultQuiet))),
-		valueOf(f.Disturbed, DefaultDisturbed)
-	r.must("rounds", e.Rounds >= leastRounds && e.Rounds <= maxRounds,
-		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, maxRounds).
+	e.Most = valueOr(f.Most, max(defaultMaxRounds, e.Rounds))
+	e.PerInstance = int(valueOr(f.PerInstance, 0))
+	e.Quiet, e.Disturbed = time.Duration(valueOr(f.Quiet, waitTimeout(defaultWaitTimeout))),
+		valueOr(f.Disturbed, DefaultDisturbed)
+	r.require("rounds", e.Rounds >= minRounds && e.Rounds <= maxRounds,
+		mistake("rounds = %d is not from %d to %d", e.Rounds, minRounds, maxRounds).
 			Try("fewer give no interval; %d are usual", defaultRounds))
-	r.must("most", e.Most >= e.Rounds && e.Most <= maxRounds || r.bad[r.root.At("rounds")],
+	r.require("most", e.Most >= e.Rounds && e.Most <= maxRounds || r.bad[r.root.At("rounds")],
 		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, maxRounds).
 			Try("write most = %d for no more rounds than that", e.Rounds))
-	r.must("rounds_per_instance", e.PerInstance <= maxRounds || e.PerInstance == Once,
+	r.require("rounds_per_instance", e.PerInstance <= maxRounds || e.PerInstance == NeverRecreate,
 		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, maxRounds).Try(`write "auto", or leave it out`))
-	r.must("rounds_per_instance", e.Decides() || r.bad[r.root.At("most")] || r.bad[r.root.At("rounds")],
+	r.require("rounds_per_instance", e.CanDecide() || r.bad[r.root.At("most")] || r.bad[r.root.At("rounds")],
 		mistake("rounds_per_instance = %d: most = %d rounds are fewer than %d instances, and decide nothing", e.PerInstance,
-			e.Most, stats.Enough).
+			e.Most, stats.MinInstances).
 			Try(`write rounds_per_instance = 1, or "none" to try an experiment that need not decide anything`))
-	r.must("disturbed", e.Disturbed > 0 && e.Disturbed <= 1,
+	r.require("disturbed", e.Disturbed > 0 && e.Disturbed <= 1,
 		mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
 			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
-	r.must("width", e.Width >= leastWidth && e.Width <= maxWidth,
-		mistake("width = %v is not from %v to %v", e.Width, leastWidth, maxWidth).
+	r.require("width", e.Width >= minWidth && e.Width <= maxWidth,
+		mistake("width = %v is not from %v to %v", e.Width, minWidth, maxWidth).
 			Try("0.1 is an interval such as 0.95 to 1.05"))
-	r.must("suite", suite().MatchString(e.Suite),
+	r.require("suite", validSuite().MatchString(e.Suite),
 		mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
-	r.must("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, unfit),
+	r.require("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, isSpecial),
 		mistake("dir = %q is not an absolute path", e.Dir).
 			Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
 	if e.Dir != "" {
@@ -74,19 +74,19 @@ func (r *reading) head() {
 	}
 }
 
-// must reports a mistake in the value of a key unless ok, or unless there is a mistake already.
-func (r *reading) must(key string, ok bool, p *problem.Problem) {
+// require reports a mistake in the value of a key unless ok, or unless there is a mistake already.
+func (r *reading) require(key string, ok bool, p *problem.Problem) {
 	if at := r.root.At(key); !ok && !r.bad[at] {
-		r.wrong(at, p)
+		r.addMistake(at, p)
 	}
 }
 
-// unfit reports whether a character of a path has a special meaning for the programs that use the
+// isSpecial reports whether a character of a path has a special meaning for the programs that use the
 // path.
-func unfit(c rune) bool { return c < ' ' || c == 0x7f || strings.ContainsRune(`"'\:,`, c) }
+func isSpecial(c rune) bool { return c < ' ' || c == 0x7f || strings.ContainsRune(`"'\:,`, c) }
 
-// valueOf returns the written value, or the default if there is none.
-func valueOf[T any](written *T, otherwise T) T {
+// valueOr returns the written value, or the default if there is none.
+func valueOr[T any](written *T, otherwise T) T {
 	if written == nil {
 		return otherwise
 	}

@@ -33,11 +33,11 @@ func TestOn(t *testing.T) {
 		{"fast", map[string]observe.Capabilities{site.LXC: {}, site.KVM: {Accel: observe.KVM}}, told{}},
 		{"slow", map[string]observe.Capabilities{site.LXC: {}, site.KVM: {Accel: observe.TCG}}, told{emulated: true}},
 		{"unable", map[string]observe.Capabilities{site.LXC: {},
-			site.KVM: {Accel: observe.TCG, Unable: observe.Lack{What: "no QEMU", Cure: "install it"}}},
+			site.KVM: {Accel: observe.TCG, Unable: observe.Missing{What: "no QEMU", Cure: "install it"}}},
 			told{missing: "no QEMU; the cure: install it"}},
 		{"none", map[string]observe.Capabilities{site.LXC: {}}, told{missing: "this host has no engine kvm"}},
 	} {
-		here := e.On(c.engines)
+		here := e.ForHost(c.engines)
 		var got []told
 		for _, s := range here.Settings {
 			got = append(got, told{s.Missing, s.Emulated})
@@ -97,7 +97,8 @@ func TestCached(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := e.Settings[0]
-		if why := s.Cached(); s.Cache != want.cache || !strings.Contains(why, want.why) || (why == "") != (want.why == "") {
+		if why := s.CacheReason(); s.Cache != want.cache || !strings.Contains(why, want.why) ||
+			(why == "") != (want.why == "") {
 			t.Errorf("%q: cache %q, %q", keys, s.Cache, why)
 		}
 	}

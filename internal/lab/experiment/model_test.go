@@ -79,7 +79,7 @@ func TestModel(t *testing.T) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"disk.toml": "title = 1\n", "Large File.toml": string(defaultText), "huge.toml": strings.Repeat("#", maxFile+1),
+		"disk.toml": "title = 1\n", "Large File.toml": string(defaultText), "huge.toml": strings.Repeat("#", maxFileBytes+1),
 		"notes.md": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -102,7 +102,7 @@ func TestRead(t *testing.T) {
 		"disk.toml":       "DIR/disk.toml:1: title must be a string, not 1 (put it in quotation marks: \"1\")",
 	} {
 		_, err := Read(filepath.Join(dir, path), "")
-		if err == nil || problem.Exit(err) != int(problem.Mistake) {
+		if err == nil || problem.ExitCode(err) != int(problem.Mistake) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}

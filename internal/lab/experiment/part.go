@@ -7,9 +7,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Of returns the part of the experiment with the named tests, in the order of the file, and only
+// WithTests returns the part of the experiment with the named tests, in the order of the file, and only
 // the settings in which they run. Without names it returns the experiment itself.
-func (e *Experiment) Of(names []string) (*Experiment, error) {
+func (e *Experiment) WithTests(names []string) (*Experiment, error) {
 	if len(names) == 0 {
 		return e, nil
 	}
@@ -22,7 +22,7 @@ func (e *Experiment) Of(names []string) (*Experiment, error) {
 			continue
 		}
 		p := problem.New(problem.Usage, "--only %s: the experiment has no such test", name)
-		if near := problem.Nearest(name, known); near != "" {
+		if near := problem.Suggest(name, known); near != "" {
 			return nil, p.Try("did you mean %s?", near)
 		}
 		return nil, p.Try("its tests: %s", strings.Join(known, ", "))
@@ -38,7 +38,7 @@ func (e *Experiment) Of(names []string) (*Experiment, error) {
 	}
 	part.Settings = slices.DeleteFunc(slices.Clone(e.Settings), func(s Setting) bool { return !part.measures(s.Name) })
 	if twin := (Setting).isTwin; slices.ContainsFunc(e.Settings, twin) && !slices.ContainsFunc(part.Settings, twin) {
-		part.addTwin(part.firstTwice())
+		part.addTwin(part.firstRepeatable())
 	}
 	return &part, nil
 }
@@ -46,7 +46,7 @@ func (e *Experiment) Of(names []string) (*Experiment, error) {
 // measures reports whether any test runs in a setting.
 func (e *Experiment) measures(setting string) bool {
 	for i := range e.Tests {
-		if e.Tests[i].In(setting) {
+		if e.Tests[i].RunsIn(setting) {
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		"b,a":   {"a, b", "veth, veth again, mac"},
 		"c":     {"c", "veth, veth again, mac, none"},
 	} {
-		part, err := e.Of(strings.FieldsFunc(names, func(c rune) bool { return c == ',' }))
+		part, err := e.WithTests(strings.FieldsFunc(names, func(c rune) bool { return c == ',' }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +41,11 @@ func TestOf(t *testing.T) {
 		t.Errorf("the experiment itself was changed: %+v", e)
 	}
 	e.Settings = slices.DeleteFunc(e.Settings, Setting.isTwin)
-	if part, err := e.Of([]string{"b"}); err != nil || len(part.Settings) != 1 {
+	if part, err := e.WithTests([]string{"b"}); err != nil || len(part.Settings) != 1 {
 		t.Errorf("a part of an experiment without a twin has one: %+v %v", part.Settings, err)
 	}
 	for name, want := range map[string]string{"aa": "did you mean a?", "disk": "its tests: a, b, c"} {
-		if _, err := e.Of([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := e.WithTests([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; it should say %q", name, err, want)
 		}
 	}

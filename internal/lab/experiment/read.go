@@ -21,8 +21,8 @@ const format = 1
 // Suffix is the file name suffix of experiments.
 const Suffix = ".toml"
 
-// maxFile limits the size of an experiment's file.
-const maxFile = 1 << 20
+// maxFileBytes limits the size of an experiment's file.
+const maxFileBytes = 1 << 20
 
 //go:embed default.toml
 var defaultText []byte
@@ -40,22 +40,23 @@ func Default() *Experiment {
 // Read reads an experiment's file. Its error is a problem.List of all mistakes. processors are
 // those of the measured host, as listed by the kernel, or "" if unknown.
 func Read(path, processors string) (*Experiment, error) {
-	text, err := tree.ReadFile(path, maxFile)
+	text, err := tree.ReadFile(path, maxFileBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problem.List{absent(path)}
+		return nil, problem.List{missingFile(path)}
 	case errors.Is(err, tree.ErrNotRegular):
 		return nil, problem.List{mistake("this is not a file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
 	case errors.Is(err, tree.ErrTooLarge):
-		return nil, problem.List{mistake("the file has more than %d KiB", maxFile>>10).At(path).Try("is it the right file?")}
+		return nil, problem.List{mistake("the file has more than %d KiB",
+			maxFileBytes>>10).At(path).Try("is it the right file?")}
 	case err != nil:
 		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
 	}
 	return Parse(path, text, processors)
 }
 
-// absent returns an error for a missing file, with the names of other experiments nearby.
-func absent(path string) *problem.Problem {
+// missingFile returns an error for a missing file, with the names of other experiments nearby.
+func missingFile(path string) *problem.Problem {
 	p := mistake("there is no such experiment").At(path)
 	dir := filepath.Dir(path)
 	var beside []string
@@ -65,7 +66,7 @@ func absent(path string) *problem.Problem {
 			beside = append(beside, e.Name())
 		}
 	}
-	switch nearest := problem.Nearest(filepath.Base(path), beside); {
+	switch nearest := problem.Suggest(filepath.Base(path), beside); {
 	case nearest != "":
 		return p.Try("did you mean %s?", filepath.Join(dir, nearest))
 	case len(beside) > 0:
@@ -99,42 +100,43 @@ type reading struct {
 func (r *reading) read(text []byte) {
 	root, syntax := strict.Parse(text)
 	if syntax != nil {
-		r.wrong(&strict.Node{Line: syntax.Line}, mistake("this is not TOML: %s", syntax.What))
+		r.addMistake(&strict.Node{Line: syntax.Line}, mistake("this is not TOML: %s", syntax.What))
 		return
 	}
 	r.root = root
-	strict.Table(root, "", r.wrong, &r.file)
+	strict.Table(root, "", r.addMistake, &r.file)
 	if r.file.Format != nil && *r.file.Format != format {
-		r.wrong(root.At("format"), mistake("format %d is not known here", *r.file.Format).Try("this Orrery reads format %d",
+		r.addMistake(root.At("format"), mistake("format %d is not known here",
+			*r.file.Format).Try("this Orrery reads format %d",
 			format))
 		return
 	}
 	r.head()
 	r.settings()
 	r.tests()
-	r.fit()
-	r.again()
+	r.checkCombinations()
+	r.addControl()
 }
 
-// name matches a legal name of an experiment, a setting or a test, which is also used for nodes and
+// validName matches a legal name of an experiment, a setting or a test, which is also used for nodes and
 // directories.
-var name = pattern.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+var validName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// legal checks a name.
-func (r *reading) legal(at *strict.Node, kind, given string) bool {
-	if name().MatchString(given) {
+// checkName checks a name.
+func (r *reading) checkName(at *strict.Node, kind, given string) bool {
+	if validName().MatchString(given) {
 		return true
 	}
 	p := mistake("%s name %q is not legal", kind, given).Try(`lower case letters, digits and "-", at most 32`)
-	if cured := cured(given); cured != given && name().MatchString(cured) {
+	if cured := suggestName(given); cured != given && validName().MatchString(cured) {
 		p.Try("%q would be: lower case letters, digits and \"-\", at most 32", cured)
 	}
-	r.wrong(at, p)
+	r.addMistake(at, p)
 	return false
 }
 
-// cured returns a similar legal name, if possible.
-func cured(given string) string {
+// suggestName returns a similar legal name, if possible.
+func suggestName(given string) string {
 	return strings.Trim(strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
 			return c

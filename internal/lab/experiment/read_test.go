@@ -102,8 +102,8 @@ func TestFiles(t *testing.T) {
 				}
 				return
 			}
-			if problem.Exit(err) != int(problem.Mistake) {
-				t.Fatalf("exit status %d: %v", problem.Exit(err), err)
+			if problem.ExitCode(err) != int(problem.Mistake) {
+				t.Fatalf("exit status %d: %v", problem.ExitCode(err), err)
 			}
 			got, want := err.Error()+"\n", strings.TrimSuffix(path, ".toml")+".want"
 			if *update {

@@ -32,16 +32,16 @@ func (r *reading) settings() {
 	for _, key := range r.tables(r.file.Settings, "setting", "[setting.veth]") {
 		at := r.file.Settings.Keys[key]
 		var t settingTable
-		strict.Table(at, "setting."+key, r.wrong, &t)
-		if strings.HasPrefix(key, Bare) && !name().MatchString(key) || key == Bare {
-			r.wrong(at, mistake("setting %q is there always, and is not declared", key).Try("take it out"))
+		strict.Table(at, "setting."+key, r.addMistake, &t)
+		if strings.HasPrefix(key, Bare) && !validName().MatchString(key) || key == Bare {
+			r.addMistake(at, mistake("setting %q is there always, and is not declared", key).Try("take it out"))
 			continue
 		}
-		if r.legal(at, "setting", key) {
+		if r.checkName(at, "setting", key) {
 			r.experiment.Settings = append(r.experiment.Settings, r.setting(key, at, &t))
 		}
 	}
-	r.limits()
+	r.checkLimits()
 }
 
 // maxTables limits the number of settings, each of which has a network, and of tests.
@@ -53,11 +53,12 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 		return nil
 	}
 	if _, ok := at.Value.(map[string]any); !ok {
-		r.wrong(at, mistake("%s must be tables, not %s", what, strict.Say(at.Value)).Try("write %s", example))
+		r.addMistake(at, mistake("%s must be tables, not %s", what, strict.Describe(at.Value)).Try("write %s", example))
 		return nil
 	}
 	if len(at.Order) > maxTables {
-		r.wrong(at, mistake("%d %ss are more than %d", len(at.Order), what, maxTables).Try("make several experiments of it"))
+		r.addMistake(at, mistake("%d %ss are more than %d", len(at.Order), what,
+			maxTables).Try("make several experiments of it"))
 		return nil
 	}
 	var names []string
@@ -65,8 +66,8 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 		if _, ok := at.Keys[key].Value.(map[string]any); ok {
 			names = append(names, key)
 		} else {
-			r.wrong(at.Keys[key], mistake("%s.%s must be a table, not %s", what, key,
-				strict.Say(at.Keys[key].Value)).Try("write %s", example))
+			r.addMistake(at.Keys[key], mistake("%s.%s must be a table, not %s", what, key,
+				strict.Describe(at.Keys[key].Value)).Try("write %s", example))
 		}
 	}
 	return names
@@ -74,8 +75,8 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 
 func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting {
 	s := Setting{
-		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, ""), CPU: t.CPU,
-		Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
+		Name: key, Engine: valueOr(t.Engine, site.LXC), Network: valueOr(t.Network, ""), CPU: t.CPU,
+		Interface: valueOr(t.Interface, ""), Privileged: t.Privileged,
 		Type: t.Type, Disk: t.Disk, Devices: t.Devices, Cache: t.Cache, AIO: t.AIO,
 		Limits: site.Limits{Cpus: t.Cpus, Pin: t.Pin, Memory: int64(t.Memory), Pids: t.Pids},
 	}
@@ -84,7 +85,7 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 		s.Limits.Swap = &swap
 	}
 	if s.Network == "" && !r.bad[at.At("network")] {
-		s.Network = card(s.Engine)
+		s.Network = defaultNetwork(s.Engine)
 	}
 	if s.Virtual() && s.Limits.Memory == 0 {
 		s.Limits.Memory = site.DefaultVMMemory
@@ -95,7 +96,7 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 	r.xen(at, &s)
 	if t.Missing != nil {
 		if s.Missing = *t.Missing; strings.TrimSpace(s.Missing) == "" && !r.bad[at.At("missing")] {
-			r.wrong(at.At("missing"), mistake("missing does not say why").Try("write the reason, or take it out"))
+			r.addMistake(at.At("missing"), mistake("missing does not say why").Try("write the reason, or take it out"))
 		}
 	}
 	return s
@@ -109,12 +110,12 @@ func (r *reading) engine(at *strict.Node, s *Setting) {
 		s.Missing = "this Orrery has no engine for " + what + " yet"
 	default:
 		all := append(slices.Sorted(maps.Keys(missing)), site.Engines...)
-		r.wrong(at.At("engine"), choose(mistake("engine %q is not known", s.Engine), s.Engine, all))
+		r.addMistake(at.At("engine"), withSuggestion(mistake("engine %q is not known", s.Engine), s.Engine, all))
 	}
 }
 
-// card returns the default network of an engine.
-func card(engine string) string {
+// defaultNetwork returns the default network of an engine.
+func defaultNetwork(engine string) string {
 	switch engine {
 	case site.KVM:
 		return site.Virtio
@@ -130,43 +131,43 @@ var interfaceName = pattern.New(`^[^\s/:"'\\]{1,15}$`)
 func (r *reading) network(at *strict.Node, s *Setting) {
 	here, elsewhere := networks()
 	_, noEngine := missingEngines()[s.Engine]
-	machine := slices.Contains(site.CardModels, s.Network)
+	machine := slices.Contains(site.NICModels, s.Network)
 	switch why, known := elsewhere[s.Network]; {
 	case s.Engine == site.Xen && s.Network == site.Vif:
-	case s.Engine == site.Xen && slices.Contains(append(here, site.CardModels...), s.Network):
-		r.wrong(at.At("network"), mistake("network = %q is not for guests of Xen",
+	case s.Engine == site.Xen && slices.Contains(append(here, site.NICModels...), s.Network):
+		r.addMistake(at.At("network"), mistake("network = %q is not for guests of Xen",
 			s.Network).Try("write network = %q, or take it out", site.Vif))
 	case r.bad[at.At("network")] || noEngine && machine: // the engine is missing
 	case machine && !s.Virtual():
-		r.wrong(at.At("network"), mistake("network = %q is a network card of a virtual machine",
+		r.addMistake(at.At("network"), mistake("network = %q is a network card of a virtual machine",
 			s.Network).Try("write engine = %q, or network = %q", site.KVM, Veth))
 	case s.Virtual() && slices.Contains(here, s.Network):
-		r.wrong(at.At("network"), mistake("network = %q is of containers", s.Network).Try("use %s",
-			strings.Join(site.CardModels, ", ")))
+		r.addMistake(at.At("network"), mistake("network = %q is of containers", s.Network).Try("use %s",
+			strings.Join(site.NICModels, ", ")))
 	case slices.Contains(here, s.Network) || machine:
 	case known:
 		s.Missing = why
 	default:
-		all := slices.Concat(slices.Sorted(maps.Keys(elsewhere)), here, site.CardModels)
-		r.wrong(at.At("network"), choose(mistake("network %q is not known", s.Network), s.Network, all))
+		all := slices.Concat(slices.Sorted(maps.Keys(elsewhere)), here, site.NICModels)
+		r.addMistake(at.At("network"), withSuggestion(mistake("network %q is not known", s.Network), s.Network, all))
 	}
 	where, written := at.Keys["interface"]
 	switch {
 	case !written || r.bad[where]:
 	case !interfaceName().MatchString(s.Interface) || strings.Trim(s.Interface, ".") == "":
-		r.wrong(where, mistake("interface = %q is no name of an interface", s.Interface).
+		r.addMistake(where, mistake("interface = %q is no name of an interface", s.Interface).
 			Try("`ip link` shows them; left out: one end of a veth pair stands in for it"))
 	case s.Virtual():
-		r.wrong(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out"))
+		r.addMistake(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out"))
 	case s.Bridged() || s.Network == Routed:
-		r.wrong(where, mistake("network = %q takes no interface of the host",
+		r.addMistake(where, mistake("network = %q takes no interface of the host",
 			s.Network).Try("take it out, or write network = %q or %q", Macvlan, Exclusive))
 	}
 }
 
-// choose adds the nearest permitted value to a mistake, or all of them.
-func choose(p *problem.Problem, given string, all []string) *problem.Problem {
-	if nearest := problem.Nearest(given, all); nearest != "" {
+// withSuggestion adds the nearest permitted value to a mistake, or all of them.
+func withSuggestion(p *problem.Problem, given string, all []string) *problem.Problem {
+	if nearest := problem.Suggest(given, all); nearest != "" {
 		return p.Try("did you mean %q?", nearest)
 	}
 	return p.Try("known: %s", strings.Join(all, ", "))
@@ -181,13 +182,13 @@ func engineOf(s Setting) string {
 	return site.LXC
 }
 
-// limits checks the future nodes of the settings and their image by the rules for sites.
-func (r *reading) limits() {
+// checkLimits checks the future nodes of the settings and their image by the rules for sites.
+func (r *reading) checkLimits() {
 	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{
 		{Name: "debian", Suite: defaultSuite, Components: r.experiment.Components, Packages: r.experiment.Packages}}}
 	for i, one := range r.experiment.Settings {
 		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one),
-			Privileged: one.Privileged, Limits: one.Limits, VM: one.shown()})
+			Privileged: one.Privileged, Limits: one.Limits, VM: one.guestVM()})
 	}
 	for _, m := range check.Check(s) {
 		at := r.root
@@ -205,21 +206,21 @@ func (r *reading) limits() {
 			at = at.At(key)
 		}
 		if !r.bad[at] {
-			r.wrong(at, mistake("%s", strings.Replace(m.What, "node s-", "setting ", 1)).Try("%s", m.Cure))
+			r.addMistake(at, mistake("%s", strings.Replace(m.What, "node s-", "setting ", 1)).Try("%s", m.Cure))
 		}
 	}
-	r.pins()
+	r.checkPins()
 }
 
-// pins reports processors that the host does not have.
-func (r *reading) pins() {
+// checkPins reports processors that the host does not have.
+func (r *reading) checkPins() {
 	if r.processors == "" {
 		return
 	}
 	for _, s := range r.experiment.Settings {
 		at := r.file.Settings.Keys[s.Name].At("pin")
-		if lacks := site.Beyond(s.Limits.Pin, r.processors); lacks != "" && !r.bad[at] {
-			r.wrong(at, mistake("setting %s is pinned to processors %s, but this host has %s only: it lacks %s", s.Name,
+		if lacks := site.MissingProcessors(s.Limits.Pin, r.processors); lacks != "" && !r.bad[at] {
+			r.addMistake(at, mistake("setting %s is pinned to processors %s, but this host has %s only: it lacks %s", s.Name,
 				s.Limits.Pin, r.processors, lacks).
 				Try("name some of %s", r.processors))
 		}

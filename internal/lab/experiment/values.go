@@ -7,8 +7,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// Once is the number of rounds per instance if nodes are never recreated.
-const Once = 1 << 30
+// NeverRecreate is the number of rounds per instance if nodes are never recreated.
+const NeverRecreate = 1 << 30
 
 // perInstance is a number, or "auto", which is 0, or "none", which is Once.
 type perInstance int
@@ -22,16 +22,16 @@ func (p *perInstance) Parse(value any) *problem.Problem {
 			*p = 0
 			return nil
 		case "none":
-			*p = Once
+			*p = NeverRecreate
 			return nil
 		}
 	case int64:
-		if v >= 1 && v < Once {
+		if v >= 1 && v < NeverRecreate {
 			*p = perInstance(v)
 			return nil
 		}
 	}
-	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Say(value)).
+	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Describe(value)).
 		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth; \"none\": never, and nothing is decided")
 }
 
@@ -45,8 +45,8 @@ func (p *waitTimeout) Parse(value any) *problem.Problem {
 	switch {
 	case text == "none":
 		d = 0
-	case err != nil || d <= 0 || d > maxQuiet:
-		return mistake("%s is neither \"none\" nor a time up to %v", strict.Say(value), maxQuiet).
+	case err != nil || d <= 0 || d > maxWaitTimeout:
+		return mistake("%s is neither \"none\" nor a time up to %v", strict.Describe(value), maxWaitTimeout).
 			Try("such as \"2m\": how long a run waits in all for others to leave the host alone")
 	}
 	*p = waitTimeout(d)

@@ -64,14 +64,14 @@ func (h host) mountOf(path string) *procfs.MountInfo {
 	mounts, _ := h.proc.GetMounts()
 	var best *procfs.MountInfo
 	for _, m := range mounts {
-		if within(path, m.MountPoint) && (best == nil || len(m.MountPoint) >= len(best.MountPoint)) {
+		if isBelow(path, m.MountPoint) && (best == nil || len(m.MountPoint) >= len(best.MountPoint)) {
 			best = m
 		}
 	}
 	return best
 }
 
-func within(path, dir string) bool {
+func isBelow(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
@@ -113,10 +113,10 @@ func TryDirect(dir string) error {
 		return fmt.Errorf("it does not open with O_DIRECT: %w", err)
 	}
 	defer unix.Close(fd)
-	const page = 4096
-	room := make([]byte, 2*page)
-	start := page - int(uintptr(unsafe.Pointer(&room[0]))%page)
-	if _, err := unix.Pwrite(fd, room[start:start+page], 0); err != nil {
+	const pageBytes = 4096
+	room := make([]byte, 2*pageBytes)
+	start := pageBytes - int(uintptr(unsafe.Pointer(&room[0]))%pageBytes)
+	if _, err := unix.Pwrite(fd, room[start:start+pageBytes], 0); err != nil {
 		return fmt.Errorf("it is not written with O_DIRECT: %w", err)
 	}
 	return nil

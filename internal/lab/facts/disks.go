@@ -51,7 +51,7 @@ func (h host) model(device string) string {
 }
 
 func scheduler(text string) string {
-	if s := chosen(text, "[", "]"); s != "" {
+	if s := selectedWord(text, "[", "]"); s != "" {
 		return s
 	}
 	return text // some schedulers have only "none"

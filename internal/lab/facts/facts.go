@@ -110,7 +110,7 @@ func (h host) kernel(f *Facts) {
 	f.Kernel = Kernel{
 		Release: h.read("proc/sys/kernel/osrelease"), Version: h.read("proc/sys/kernel/version"),
 		CommandLine:  h.read("proc/cmdline"),
-		Distribution: h.distribution(), Preemption: chosen(h.read("sys/kernel/debug/sched/preempt"), "(", ")"),
+		Distribution: h.distribution(), Preemption: selectedWord(h.read("sys/kernel/debug/sched/preempt"), "(", ")"),
 		Tainted: h.read("proc/sys/kernel/tainted"),
 	}
 	if h.live {

@@ -76,7 +76,7 @@ func (h host) interfaces(names []string) []Interface {
 		}
 		i := h.interfaceFiles(name, dir)
 		if tool != nil {
-			ask(tool, &i)
+			readEthtool(tool, &i)
 		}
 		all = append(all, i)
 	}
@@ -122,14 +122,14 @@ func (h host) interrupts(device string) int {
 	return 0
 }
 
-// ask adds facts that only ethtool(8) can read. Drivers support only some of the requests.
-func ask(tool *ethtool.Ethtool, i *Interface) {
+// readEthtool adds facts that only ethtool(8) can read. Drivers support only some of the requests.
+func readEthtool(tool *ethtool.Ethtool, i *Interface) {
 	if d, err := tool.DriverInfo(i.Name); err == nil {
 		if d.Driver != "" {
 			i.Driver = d.Driver
 		}
-		i.Version, i.Firmware = known(d.Version), known(d.FwVersion)
-		if bus := known(d.BusInfo); bus != "" {
+		i.Version, i.Firmware = knownOrEmpty(d.Version), knownOrEmpty(d.FwVersion)
+		if bus := knownOrEmpty(d.BusInfo); bus != "" {
 			i.Bus = bus
 		}
 	}
@@ -148,7 +148,7 @@ func ask(tool *ethtool.Ethtool, i *Interface) {
 	slices.Sort(i.Offloads)
 }
 
-func known(s string) string {
+func knownOrEmpty(s string) string {
 	if s == "N/A" {
 		return ""
 	}

@@ -39,7 +39,7 @@ func (h host) memory(f *Facts) {
 			value(m.SwapTotalBytes)
 		f.Memory.SwapUsed = f.Memory.SwapTotal - value(m.SwapFreeBytes)
 	}
-	f.Memory.Transparent = chosen(h.read("sys/kernel/mm/transparent_hugepage/enabled"), "[", "]")
+	f.Memory.Transparent = selectedWord(h.read("sys/kernel/mm/transparent_hugepage/enabled"), "[", "]")
 	for _, dir := range h.find("sys/kernel/mm/hugepages/hugepages-*kB") {
 		kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(dir), "hugepages-"), "kB"), 10, 64)
 		if pages := h.number(dir + "/nr_hugepages"); pages > 0 {

@@ -55,8 +55,8 @@ func (f rootFiles) names(path string) []string {
 	return names
 }
 
-// chosen returns the marked word among alternatives, as in "none [mq-deadline] bfq".
-func chosen(text, open, closed string) string {
+// selectedWord returns the marked word among alternatives, as in "none [mq-deadline] bfq".
+func selectedWord(text, open, closed string) string {
 	_, rest, ok := strings.Cut(text, open)
 	if !ok {
 		return ""

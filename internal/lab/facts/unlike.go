@@ -2,10 +2,10 @@ package facts
 
 import "fmt"
 
-// Unlike returns the differences between a machine and its former facts that forbid mixing figures
+// Differences returns the differences between a machine and its former facts that forbid mixing figures
 // of both: its name, its kernel and its processors. Facts that one of the two does not have are
 // skipped.
-func (f Facts) Unlike(former Facts) (all []string) {
+func (f Facts) Differences(former Facts) (all []string) {
 	count := func(n int) string {
 		if n == 0 {
 			return ""

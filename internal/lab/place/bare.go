@@ -31,15 +31,15 @@ type Bare struct {
 	known sync.Map // found by program
 }
 
-// found is how a program is run, or why it cannot be run.
-type found struct {
+// resolution is how a program is run, or why it cannot be run.
+type resolution struct {
 	words []string
 	err   error
 }
 
 // Run runs a command on the host, where Root shows the layers.
 func (b *Bare) Run(ctx context.Context, c host.Command) error {
-	return b.within(func() error { return host.Exec(ctx, "bare", c.Args, c, nil) })
+	return b.inNamespace(func() error { return host.Exec(ctx, "bare", c.Args, c, nil) })
 }
 
 // Put writes files on the host.
@@ -52,9 +52,9 @@ func (b *Bare) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return host.Local{}.Dial(ctx, network, address)
 }
 
-// within calls work in a mount namespace in which the layers are mounted at Root. Concurrent calls
+// inNamespace calls work in a mount namespace in which the layers are mounted at Root. Concurrent calls
 // have separate upper directories, which are removed afterwards.
-func (b *Bare) within(work func() error) error {
+func (b *Bare) inNamespace(work func() error) error {
 	for _, dir := range []string{b.Root, b.Scratch} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -72,14 +72,14 @@ func (b *Bare) within(work func() error) error {
 			return err
 		}
 	}
-	return overlay.Within(work)
+	return overlay.WithMounted(work)
 }
 
-// Words returns the words that run a program: those of its own dynamic linker with the libraries of
+// Argv returns the words that run a program: those of its own dynamic linker with the libraries of
 // the layer (ld.so(8)), or only its path if it is linked statically. If the layer does not have the
 // program, it returns the program's name, so that running it fails with that name.
-func (b *Bare) Words(program string) []string {
-	f := b.find(program)
+func (b *Bare) Argv(program string) []string {
+	f := b.resolve(program)
 	if f.err != nil {
 		return []string{program}
 	}
@@ -87,18 +87,18 @@ func (b *Bare) Words(program string) []string {
 }
 
 // Check returns an error if a program cannot be run from the layer.
-func (b *Bare) Check(program string) error { return b.find(program).err }
+func (b *Bare) Check(program string) error { return b.resolve(program).err }
 
-func (b *Bare) find(program string) found {
+func (b *Bare) resolve(program string) resolution {
 	if f, ok := b.known.Load(program); ok {
-		return f.(found)
+		return f.(resolution)
 	}
-	var f found
+	var f resolution
 	if path, ok := b.Tools[program]; ok {
 		f.words = []string{path}
 	} else {
-		f.err = b.within(func() (err error) {
-			f.words, err = b.words(program)
+		f.err = b.inNamespace(func() (err error) {
+			f.words, err = b.resolveArgv(program)
 			return err
 		})
 	}
@@ -106,9 +106,9 @@ func (b *Bare) find(program string) found {
 	return f
 }
 
-// words finds how to run a program. The overlay must be mounted.
-func (b *Bare) words(program string) ([]string, error) {
-	file, err := b.lookFor(program)
+// resolveArgv finds how to run a program. The overlay must be mounted.
+func (b *Bare) resolveArgv(program string) ([]string, error) {
+	file, err := b.lookPath(program)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +128,8 @@ func (b *Bare) words(program string) ([]string, error) {
 	return []string{linker, "--library-path", strings.Join(b.libraries(), ":"), "--argv0", program, file}, nil
 }
 
-// lookFor finds a program in the layer. It resolves links relative to the root of the layer.
-func (b *Bare) lookFor(program string) (string, error) {
+// lookPath finds a program in the layer. It resolves links relative to the root of the layer.
+func (b *Bare) lookPath(program string) (string, error) {
 	for dir := range strings.SplitSeq(host.Path, ":") {
 		file, err := securejoin.SecureJoin(b.Root, path.Join(dir, program))
 		if err != nil {

@@ -46,7 +46,7 @@ func layer(t *testing.T, program string) string {
 func TestWords(t *testing.T) {
 	root := layer(t, "/bin/true")
 	b := &Bare{Root: root}
-	words, err := b.words("tool")
+	words, err := b.resolveArgv("tool")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestWords(t *testing.T) {
 		t.Errorf("libraries %s, without %s", words[2], want)
 	}
 	for _, program := range []string{"missing", "script"} {
-		if words, err := b.words(program); err == nil {
+		if words, err := b.resolveArgv(program); err == nil {
 			t.Errorf("%s: %q", program, words)
 		}
 	}
@@ -96,7 +96,7 @@ func TestBeside(t *testing.T) {
 		Scratch: filepath.Join(dir, "scratch")}
 	group := cgroup.InSite("it-bare", "s-bare-0")
 	t.Cleanup(func() { cgroup.Remove(group); cgroup.RemoveEmpty("it-bare") })
-	out, err := Output(t.Context(), Beside{Bare: b, Group: group}, "/bin/cat", "/proc/self/cgroup")
+	out, err := Output(t.Context(), GroupedBare{Bare: b, Group: group}, "/bin/cat", "/proc/self/cgroup")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,17 +111,17 @@ func TestBeside(t *testing.T) {
 	}
 	ours := "/proc/thread-self/ns/net"
 	for _, alone := range []bool{false, true} {
-		out, err := Output(t.Context(), Beside{b, group, alone}, "/bin/sh", "-c",
+		out, err := Output(t.Context(), GroupedBare{b, group, alone}, "/bin/sh", "-c",
 			"readlink /proc/self/ns/net; cat /proc/net/dev")
 		own, _ := os.Readlink(ours)
-		if err != nil || strings.Contains(string(out), own) == alone || alone && len(Links(string(out))) != 1 {
+		if err != nil || strings.Contains(string(out), own) == alone || alone && len(ParseLinks(string(out))) != 1 {
 			t.Errorf("alone %v: %s, and ours is %s (%v)", alone, out, own, err)
 		}
 	}
 	if left := group.Processes(); len(left) > 0 {
 		t.Errorf("left in it: %v", left)
 	}
-	if _, err := Output(t.Context(), Beside{Bare: b, Group: group}, "no-such-program"); err == nil {
+	if _, err := Output(t.Context(), GroupedBare{Bare: b, Group: group}, "no-such-program"); err == nil {
 		t.Error("a program that is not there ran")
 	}
 }

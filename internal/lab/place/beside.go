@@ -11,9 +11,9 @@ import (
 	"orrery/internal/host/cgroup"
 )
 
-// Beside is the bare host with a control group for its commands, next to those of nodes and at the
+// GroupedBare is the bare host with a control group for its commands, next to those of nodes and at the
 // same depth. So its commands have the same share of a busy host, and the same cost of accounting.
-type Beside struct {
+type GroupedBare struct {
 	*Bare
 	Group cgroup.Group
 	// Alone runs each command in a new network namespace that contains only a loopback interface.
@@ -23,16 +23,16 @@ type Beside struct {
 }
 
 // Run runs a command in the group.
-func (b Beside) Run(ctx context.Context, c host.Command) error {
+func (b GroupedBare) Run(ctx context.Context, c host.Command) error {
 	var space *os.File
 	if b.Alone {
 		var err error
-		if space, err = host.NewNetwork(); err != nil {
+		if space, err = host.NewNetNS(); err != nil {
 			return err
 		}
 		defer space.Close()
 	}
-	return b.within(func() error {
+	return b.inNamespace(func() error {
 		if space != nil {
 			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
 				return os.NewSyscallError("setns", err)

@@ -21,21 +21,21 @@ func (p *Place) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the byte counters cannot be read").At(p.Name).Because(err)
 	}
-	return TrafficOf(string(out)), nil
+	return ParseTraffic(string(out)), nil
 }
 
-// TrafficOf parses the text of /proc/net/dev and returns the byte counters.
-func TrafficOf(text string) map[string]Traffic {
+// ParseTraffic parses the text of /proc/net/dev and returns the byte counters.
+func ParseTraffic(text string) map[string]Traffic {
 	all := map[string]Traffic{}
-	for name, n := range Links(text) {
+	for name, n := range ParseLinks(text) {
 		all[name] = Traffic{n[0], n[8]}
 	}
 	return all
 }
 
-// Links parses the text of /proc/net/dev: for each interface eight numbers for received and eight
+// ParseLinks parses the text of /proc/net/dev: for each interface eight numbers for received and eight
 // for sent data. It skips other lines.
-func Links(text string) map[string][16]uint64 {
+func ParseLinks(text string) map[string][16]uint64 {
 	all := map[string][16]uint64{}
 	for line := range strings.Lines(text) {
 		name, rest, ok := strings.Cut(line, ":")

@@ -6,10 +6,10 @@ import (
 	"orrery/internal/host"
 )
 
-// Most limits how much a command of a test may print, in bytes.
-const Most = 64 << 20
+// MaxOutputBytes limits how much a command of a test may print, in bytes.
+const MaxOutputBytes = 64 << 20
 
 // Output runs a command and returns what it printed on standard output.
 func Output(ctx context.Context, r host.Runner, args ...string) ([]byte, error) {
-	return host.Output(ctx, r, host.Command{Args: args}, Most)
+	return host.Output(ctx, r, host.Command{Args: args}, MaxOutputBytes)
 }

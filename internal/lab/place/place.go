@@ -35,8 +35,8 @@ type Place struct {
 	Alone host.Runner
 }
 
-// Apart returns the place in a network namespace without the rules and interfaces of the host.
-func (p *Place) Apart() *Place {
+// Isolated returns the place in a network namespace without the rules and interfaces of the host.
+func (p *Place) Isolated() *Place {
 	if p.Alone == nil {
 		return p
 	}

@@ -26,15 +26,15 @@ func findHierarchy(root string) hierarchy {
 		switch {
 		case string(kind) == "cgroup2" && h.unified == "":
 			h.unified = filepath.Join(root, string(at))
-		case string(kind) == "cgroup" && h.account == "" && has(options, "cpuacct"):
+		case string(kind) == "cgroup" && h.account == "" && containsItem(options, "cpuacct"):
 			h.account = filepath.Join(root, string(at))
 		}
 	}
 	return h
 }
 
-// has reports whether a comma-separated list contains an item.
-func has(list []byte, item string) bool {
+// containsItem reports whether a comma-separated list contains an item.
+func containsItem(list []byte, item string) bool {
 	for len(list) > 0 {
 		end := 0
 		for end < len(list) && list[end] != ',' {
@@ -48,8 +48,8 @@ func has(list []byte, item string) bool {
 	return false
 }
 
-// spent is processor time in nanoseconds.
-type spent struct{ user, system uint64 }
+// cpuTime is processor time in nanoseconds.
+type cpuTime struct{ user, system uint64 }
 
 // A cgroup is a control group whose user and system time is read. Its path is relative to the root
 // of the hierarchies. Version 1 counts the time in cpuacct, version 2 in cpu.stat, even if the
@@ -58,7 +58,7 @@ type cgroup struct {
 	name        string
 	total, user *file // of cpuacct
 	stat        *file // of version 2
-	before      spent
+	before      cpuTime
 	counted     bool // before is valid
 }
 
@@ -76,7 +76,7 @@ func newCgroup(h hierarchy, path string) *cgroup {
 
 // read returns the time spent so far, from the tree that has the cgroup, or from version 1 if both
 // have it.
-func (c *cgroup) read() (now spent, ok bool) {
+func (c *cgroup) read() (now cpuTime, ok bool) {
 	if c.total != nil {
 		if text := c.total.read(); text != nil {
 			total := number(text)
@@ -106,7 +106,7 @@ func (c *cgroup) read() (now spent, ok bool) {
 func (c *cgroup) sample(s *Second) {
 	now, ok := c.read()
 	if ok && c.counted {
-		used := Usage{nanoseconds(grown(now.user, c.before.user)), nanoseconds(grown(now.system, c.before.system))}
+		used := Usage{nanoseconds(increase(now.user, c.before.user)), nanoseconds(increase(now.system, c.before.system))}
 		if used != (Usage{}) {
 			if s.Cgroups == nil {
 				s.Cgroups = map[string]Usage{}

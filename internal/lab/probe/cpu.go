@@ -56,10 +56,10 @@ type ticks [10]uint64
 func (t ticks) since(before ticks) Times {
 	var s [10]float64
 	for i := range t {
-		s[i] = float64(forward(t[i], before[i])) / hertz
+		s[i] = float64(clockIncrease(t[i], before[i])) / hertz
 	}
 	return Times{s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7],
-		(float64(forward(t[8], before[8]) + forward(t[9], before[9]))) / hertz}
+		(float64(clockIncrease(t[8], before[8]) + clockIncrease(t[9], before[9]))) / hertz}
 }
 
 // processors reads /proc/stat.
@@ -95,15 +95,15 @@ func (p *processors) sample(s *Second) {
 			p.forks = p.count(rest, p.forks, &s.Forks)
 		default:
 			if id, ok := after(name, "cpu"); ok {
-				p.one(int(number(id)), rest, s)
+				p.parseProcessor(int(number(id)), rest, s)
 			}
 		}
 	}
-	p.forgetOffline()
+	p.dropOffline()
 }
 
-// one parses the line of a processor. A processor that has just come online has no earlier reading.
-func (p *processors) one(id int, rest []byte, s *Second) {
+// parseProcessor parses the line of a processor. A processor that has just come online has no earlier reading.
+func (p *processors) parseProcessor(id int, rest []byte, s *Second) {
 	var now ticks
 	numbers(rest, now[:])
 	before, known := p.each[id]
@@ -120,12 +120,12 @@ func (p *processors) one(id int, rest []byte, s *Second) {
 func (p *processors) count(rest []byte, before uint64, into *uint64) uint64 {
 	w, _ := word(rest)
 	now := number(w)
-	*into = forward(now, before)
+	*into = clockIncrease(now, before)
 	return now
 }
 
-// forgetOffline drops the counters of offline processors, which stop or restart at 0.
-func (p *processors) forgetOffline() {
+// dropOffline drops the counters of offline processors, which stop or restart at 0.
+func (p *processors) dropOffline() {
 	if len(p.online) == len(p.each) {
 		return
 	}

@@ -30,11 +30,11 @@ func (d *disks) sample(s *Second) {
 		before[8], now[8] = 0, 0 // the number of requests in progress is not a counter
 		if known && now != before {
 			s.Disks = append(s.Disks, Disk{
-				Name: it.name, Reads: grown(now[0], before[0]), ReadBytes: sector * grown(now[2], before[2]),
+				Name: it.name, Reads: increase(now[0], before[0]), ReadBytes: sector * increase(now[2], before[2]),
 				ReadTime: ms(now[3], before[3]),
-				Writes:   grown(now[4], before[4]), WrittenBytes: sector * grown(now[6], before[6]),
+				Writes:   increase(now[4], before[4]), WrittenBytes: sector * increase(now[6], before[6]),
 				WriteTime: ms(now[7], before[7]),
-				Flushes:   grown(now[15], before[15]), FlushTime: ms(now[16], before[16]), Busy: ms(now[9], before[9]),
+				Flushes:   increase(now[15], before[15]), FlushTime: ms(now[16], before[16]), Busy: ms(now[9], before[9]),
 				Queued: ms(now[10], before[10]),
 			})
 		}
@@ -42,4 +42,4 @@ func (d *disks) sample(s *Second) {
 	d.table.end(count)
 }
 
-func ms(now, before uint64) float64 { return float64(grown32(now, before)) / 1000 }
+func ms(now, before uint64) float64 { return float64(increase32(now, before)) / 1000 }

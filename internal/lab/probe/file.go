@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is the minimum amount of data that the kernel returns at once.
-const page = 4096
+// pageBytes is the minimum amount of data that the kernel returns at once.
+const pageBytes = 4096
 
 // A file of the kernel stays open and is read from its beginning each time, into a buffer that is
 // reused. If it does not exist, each reading tries to open it again: a node may start and end while
@@ -28,7 +28,7 @@ func (f *file) read() []byte {
 		f.fd = fd
 	}
 	if f.text == nil {
-		f.text = make([]byte, page)
+		f.text = make([]byte, pageBytes)
 	}
 	// For many of these files, the kernel returns at most a page of whole lines per call and
 	// continues there in the next call. If half of a page stays empty, the end was reached, because
@@ -43,7 +43,7 @@ func (f *file) read() []byte {
 		case err != nil: // such as ENODEV for a removed cgroup
 			f.close()
 			return nil
-		case got == 0 || got < page/2 && len(f.text)-n >= page:
+		case got == 0 || got < pageBytes/2 && len(f.text)-n >= pageBytes:
 			return f.text[:n+got]
 		default:
 			n += got

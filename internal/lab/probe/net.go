@@ -38,8 +38,8 @@ func (n *links) sample(s *Second) {
 
 func traffic(now, before []uint64) Traffic {
 	return Traffic{
-		Bytes: grown(now[0], before[0]), Packets: grown(now[1], before[1]), Errors: grown(now[2], before[2]),
-		Dropped: grown(now[3], before[3]), FIFO: grown(now[4], before[4]),
+		Bytes: increase(now[0], before[0]), Packets: increase(now[1], before[1]), Errors: increase(now[2], before[2]),
+		Dropped: increase(now[3], before[3]), FIFO: increase(now[4], before[4]),
 	}
 }
 
@@ -72,11 +72,11 @@ func (n *softnet) sample(s *Second) {
 		it, known := n.table.find(n.name)
 		if known {
 			before := &it.before
-			s.Softnet.Processed += grown32(now[0], before[0])
-			s.Softnet.Dropped += grown32(now[1], before[1])
-			s.Softnet.Squeezed += grown32(now[2], before[2])
-			s.Softnet.Steered += grown32(now[9], before[9])
-			s.Softnet.Limited += grown32(now[10], before[10])
+			s.Softnet.Processed += increase32(now[0], before[0])
+			s.Softnet.Dropped += increase32(now[1], before[1])
+			s.Softnet.Squeezed += increase32(now[2], before[2])
+			s.Softnet.Steered += increase32(now[9], before[9])
+			s.Softnet.Limited += increase32(now[10], before[10])
 		}
 		it.before = now
 	}

@@ -28,7 +28,7 @@ func newReader(root string, cgroups map[string]string) *reader {
 	heat := findThrottles(root)
 	r.files = append(r.files, heat.files...)
 	// Read the processors first, before the reading itself takes processor time.
-	r.sources = []source{&processors{file: open("proc/stat")}, &own{}}
+	r.sources = []source{&processors{file: open("proc/stat")}, &ownUsage{}}
 	h := findHierarchy(root)
 	for name, path := range cgroups {
 		c := newCgroup(h, path)

@@ -154,21 +154,21 @@ func TestDelta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.Uint32().Draw(t, "before")
 		by := rapid.Uint32Range(0, 1<<31-1).Draw(t, "by")
-		if got := grown32(uint64(before+by), uint64(before)); got != uint64(by) {
+		if got := increase32(uint64(before+by), uint64(before)); got != uint64(by) {
 			t.Fatalf("%d, not %d", got, by)
 		}
 		long := rapid.Uint64Range(0, 1<<63).Draw(t, "long")
-		if got := grown(long+uint64(by), long); got != uint64(by) {
+		if got := increase(long+uint64(by), long); got != uint64(by) {
 			t.Fatalf("%d, not %d", got, by)
 		}
-		if now := rapid.Uint64Range(0, long).Draw(t, "anew"); now < long && grown(now, long) != now {
+		if now := rapid.Uint64Range(0, long).Draw(t, "anew"); now < long && increase(now, long) != now {
 			t.Fatal("what begins anew counts from nothing")
 		}
 	})
-	if got := grown32(5, 1<<40); got != 5 {
+	if got := increase32(5, 1<<40); got != 5 {
 		t.Error(got)
 	}
-	if got := grown32(7, 1000); got != 7 {
+	if got := increase32(7, 1000); got != 7 {
 		t.Errorf("begun anew: %d", got)
 	}
 }

@@ -77,7 +77,7 @@ func (n *snmp) pairs(s *Second, protocol, names, values []byte, known bool) {
 		now := number(value)
 		if before := n.before[string(n.key)]; now != before {
 			if known {
-				*into = grown32(now, before) // 32-bit machines keep the counters in 32 bits
+				*into = increase32(now, before) // 32-bit machines keep the counters in 32 bits
 			}
 			n.before[string(n.key)] = now
 		}

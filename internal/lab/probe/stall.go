@@ -29,7 +29,7 @@ func (p *pressure) sample(into *Stall) {
 			before, stall = &p.full, &into.Full
 		}
 		if known {
-			*stall = float64(grown(now, *before)) / 1e6
+			*stall = float64(increase(now, *before)) / 1e6
 		}
 		*before = now
 	}
@@ -55,14 +55,14 @@ func (w *swap) sample(s *Second) {
 	text := w.file.read()
 	known := w.counted
 	w.counted = len(text) > 0
-	in, out := swapLine(text, "\npswpin "), swapLine(text, "\npswpout ")
+	in, out := swapCounter(text, "\npswpin "), swapCounter(text, "\npswpout ")
 	if known {
-		s.Swap = Swap{grown(in, w.in), grown(out, w.out)}
+		s.Swap = Swap{increase(in, w.in), increase(out, w.out)}
 	}
 	w.in, w.out = in, out
 }
 
-func swapLine(text []byte, name string) uint64 {
+func swapCounter(text []byte, name string) uint64 {
 	at := bytes.Index(text, []byte(name))
 	if at < 0 {
 		return 0
@@ -108,7 +108,7 @@ func (t *throttles) sample(s *Second) {
 		}
 		now := number(text)
 		if t.round > 0 {
-			s.Throttled += forward(now, t.before[i])
+			s.Throttled += clockIncrease(now, t.before[i])
 		}
 		t.before[i] = now
 	}

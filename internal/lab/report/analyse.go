@@ -16,7 +16,7 @@ import (
 
 // Analyse creates the report of a bundle. It reads nothing else.
 func Analyse(c *bundle.Contents) *Report {
-	c = marked(c)
+	c = markEmulated(c)
 	s := collect(c.Trials)
 	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
 	r.Traces, r.Round = trace.Of(c)
@@ -44,34 +44,35 @@ func Analyse(c *bundle.Contents) *Report {
 	})
 	resummarize(r)
 	judge(r)
-	notable(r)
+	labelByRatios(r)
 	r.Suspects = suspects(r, s)
 	return r
 }
 
 // analyse returns the part of a test's analysis that does not need the whole table.
-func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
+func analyse(t bundle.Test, h bundle.Manifest, s samples) *Test {
 	a := &Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source,
 		Failures: failures(t.Name, h.Settings, s)}
 	for _, f := range t.Figures {
 		row := &Figure{Name: f.Name, Unit: f.Unit, Better: f.Better}
 		for _, setting := range h.Settings {
-			trials := s.trials[place{t.Name, setting.Name}]
+			trials := s.trials[cellKey{t.Name, setting.Name}]
 			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
 				continue // the test does not run in this setting, or has not run yet
 			}
-			cell := &Cell{Setting: setting.Name, Emulated: setting.Emulated, Again: again(setting), Missing: setting.Missing,
-				Labels: marks(trials, f.Name), Failed: failed(trials)}
+			cell := &Cell{Setting: setting.Name, Emulated: setting.Emulated, Again: repeatedSetting(setting),
+				Missing: setting.Missing,
+				Labels:  marks(trials, f.Name), Failed: countFailed(trials)}
 			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
-			cell.Values, single = s.of(t, f, setting.Name)
+			cell.Values, single = s.figureValues(t, f, setting.Name)
 			cell.fails = s.failures(t, setting.Name)
 			cell.Summary = summarize(quantity.Floats(cell.Values), s.instances, 1)
 			if a.Copies > 1 {
 				cell.Single = summarize(single, nil, 1)
 			}
 			if cell.Summary == nil && cell.Missing == "" {
-				cell.Missing = why(setting.Name, a.Failures, trials)
+				cell.Missing = emptyReason(setting.Name, a.Failures, trials)
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -81,8 +82,8 @@ func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 	return a
 }
 
-// why returns why a cell is empty although its setting exists.
-func why(setting string, all []Failure, trials []bundle.Trial) string {
+// emptyReason returns why a cell is empty although its setting exists.
+func emptyReason(setting string, all []Failure, trials []bundle.Trial) string {
 	for _, f := range all {
 		if f.Setting == setting {
 			return f.Reason
@@ -97,7 +98,7 @@ func why(setting string, all []Failure, trials []bundle.Trial) string {
 	return "the test did not give this figure"
 }
 
-func failed(trials []bundle.Trial) (n int) {
+func countFailed(trials []bundle.Trial) (n int) {
 	for _, t := range trials {
 		if t.Error != "" {
 			n++
@@ -109,7 +110,7 @@ func failed(trials []bundle.Trial) (n int) {
 // failures groups a test's failed trials by setting and reason.
 func failures(name string, settings []bundle.Setting, s samples) (all []Failure) {
 	for _, setting := range settings {
-		trials := s.trials[place{name, setting.Name}]
+		trials := s.trials[cellKey{name, setting.Name}]
 		first := len(all)
 		for _, t := range trials {
 			if t.Error == "" {
@@ -169,9 +170,9 @@ func logarithms(values []quantity.Number) []float64 {
 	return logs
 }
 
-// again returns the setting that s repeats, or "". Old bundles only repeated bare, without
+// repeatedSetting returns the setting that s repeats, or "". Old bundles only repeated bare, without
 // recording it.
-func again(s bundle.Setting) string {
+func repeatedSetting(s bundle.Setting) string {
 	if s.Name == experiment.Control {
 		return experiment.Bare
 	}
@@ -201,5 +202,5 @@ func (tests Table) Rows() iter.Seq2[*Test, *Figure] {
 	}
 }
 
-// judged reports whether a figure has verdicts.
-func judged(b test.Better) bool { return b == test.More || b == test.Less }
+// isJudged reports whether a figure has verdicts.
+func isJudged(b test.Direction) bool { return b == test.More || b == test.Less }

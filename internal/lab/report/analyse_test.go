@@ -17,7 +17,7 @@ import (
 
 // small returns a bundle with one test of two copies.
 func small(trials ...bundle.Trial) *bundle.Contents {
-	return &bundle.Contents{Head: bundle.Head{
+	return &bundle.Contents{Head: bundle.Manifest{
 		Format: 1, ID: "b", State: bundle.Done,
 		Settings: []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"}},
 		Tests: []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 2, Figures: []test.Figure{
@@ -39,7 +39,7 @@ func TestCopies(t *testing.T) {
 	r := Analyse(small(trial(0, 0, "bare", 1), trial(0, 1, "bare", 1), trial(1, 0, "bare", 10), trial(1, 1, "bare", 30),
 		trial(2, 0, "bare", 99), failed, trial(3, 0, "bare", 5), trial(3, 0, "bare", 20), trial(3, 1, "bare", 40)))
 	score, wall := r.Tests.figure("cpu", "score").cell("bare"), r.Tests.figure("cpu", "wall").cell("bare")
-	if len(score.Values) != 3 || score.Values[0] != 40 || score.Values[1].Is() || score.Values[2] != 60 {
+	if len(score.Values) != 3 || score.Values[0] != 40 || score.Values[1].IsFinite() || score.Values[2] != 60 {
 		t.Errorf("sums %v", score.Values)
 	}
 	if wall.Values[0] != 2 || wall.Values[2] != 3 {
@@ -66,10 +66,10 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	r := Analyse(small(trials...))
-	if got := r.Tests.figure("cpu", "score").cell("bare").suspect(); strings.Join(got, ", ") != "load, sender 1/6" {
+	if got := r.Tests.figure("cpu", "score").cell("bare").labelTexts(); strings.Join(got, ", ") != "load, sender 1/6" {
 		t.Errorf("labels of score: %v", got)
 	}
-	if got := r.Tests.figure("cpu", "wall").cell("bare").suspect(); strings.Join(got, ", ") != "load" {
+	if got := r.Tests.figure("cpu", "wall").cell("bare").labelTexts(); strings.Join(got, ", ") != "load" {
 		t.Errorf("labels of wall: %v", got)
 	}
 	if len(r.Suspects) != 2 || r.Suspects[0].Where != nil || r.Suspects[1].Cells != 1 ||

@@ -20,12 +20,12 @@ func (r *Report) Answer() *grid {
 		row := []string{t.Name + ", " + f.Name, "–"}
 		s := f.Scale()
 		if c := f.cell(experiment.Bare); c != nil && c.Summary != nil {
-			row[1] = s.Value(c.Summary.Median) + r.Suspects.numbered(c)
+			row[1] = s.Value(c.Summary.Median) + r.Suspects.noteNumbers(c)
 		}
 		for _, name := range g.Head[2 : len(g.Head)-1] {
 			row = append(row, f.brief(f.cell(name), s, r.Suspects))
 		}
-		g.add(append(row, aa(f.Control))...)
+		g.add(append(row, formatAABand(f.Control))...)
 	}
 	return g
 }
@@ -40,7 +40,7 @@ func (f *Figure) brief(c *Cell, s quantity.Scale, suspects Suspects) string {
 	case c.Summary == nil:
 		return "none"
 	case c.Ratio == nil:
-		return s.Value(c.Summary.Median) + suspects.numbered(c)
+		return s.Value(c.Summary.Median) + suspects.noteNumbers(c)
 	}
 	shown := changed(c.Ratio, f.Effect(c))
 	text := shown.Change
@@ -50,21 +50,21 @@ func (f *Figure) brief(c *Cell, s quantity.Scale, suspects Suspects) string {
 	case shown.Sign != "":
 		text += " " + shown.Sign
 	}
-	return text + suspects.numbered(c)
+	return text + suspects.noteNumbers(c)
 }
 
-// numbered returns the numbers of a cell's notes.
-func (suspects Suspects) numbered(c *Cell) (text string) {
+// noteNumbers returns the numbers of a cell's notes.
+func (suspects Suspects) noteNumbers(c *Cell) (text string) {
 	for _, n := range suspects.notes(c) {
 		text += fmt.Sprintf(" [%d]", n.Number)
 	}
 	return text
 }
 
-// aa returns the band of bare against bare.
-func aa(b *Band) string {
+// formatAABand returns the band of bare against bare.
+func formatAABand(b *Band) string {
 	if b == nil {
 		return "–"
 	}
-	return ranged(quantity.Between(b.Low, b.High), b.Range)
+	return markRange(quantity.Between(b.Low, b.High), b.Range)
 }

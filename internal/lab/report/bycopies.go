@@ -12,8 +12,8 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// leastCopies is how many different numbers of copies a plot needs. A table is enough for two.
-const leastCopies = 3
+// minCopiesForChart is how many different numbers of copies a plot needs. A table is enough for two.
+const minCopiesForChart = 3
 
 // A copiesChart shows a figure of a test by the number of copies that ran at once, with a chart for
 // each setting, like Rx-OSD's charts of throughput by clients.
@@ -35,12 +35,12 @@ func (tests Table) ByCopies() (all []copiesChart) {
 	}
 	for _, name := range names {
 		group := of[name]
-		if len(group) < leastCopies {
+		if len(group) < minCopiesForChart {
 			continue
 		}
 		slices.SortFunc(group, func(a, b *Test) int { return cmp.Compare(a.Copies, b.Copies) })
 		for _, f := range group[0].Figures {
-			if c := copiesOf(name, f.Name, group); len(c.Charts) > 0 {
+			if c := newCopiesChart(name, f.Name, group); len(c.Charts) > 0 {
 				all = append(all, c)
 			}
 		}
@@ -48,10 +48,10 @@ func (tests Table) ByCopies() (all []copiesChart) {
 	return all
 }
 
-// copiesOf returns the chart of one figure.
-func copiesOf(name, figure string, tests []*Test) copiesChart {
+// newCopiesChart returns the chart of one figure.
+func newCopiesChart(name, figure string, tests []*Test) copiesChart {
 	var order []string
-	lines := map[string][]draw.Spot{}
+	lines := map[string][]draw.Point{}
 	unit, plot := "", draw.XY{Left: float64(tests[0].Copies), Right: float64(tests[0].Copies)}
 	for _, t := range tests {
 		plot.Marks = append(plot.Marks, draw.Mark{X: float64(t.Copies), Text: strconv.Itoa(t.Copies)})
@@ -61,14 +61,14 @@ func copiesOf(name, figure string, tests []*Test) copiesChart {
 			}
 			unit = f.Unit
 			for _, c := range f.Cells {
-				if c.Summary == nil || c.Again != "" || !quantity.Number(c.Summary.Median).Is() {
+				if c.Summary == nil || c.Again != "" || !quantity.Number(c.Summary.Median).IsFinite() {
 					continue
 				}
 				if lines[c.Setting] == nil {
 					order = append(order, c.Setting)
 				}
 				lines[c.Setting] = append(lines[c.Setting],
-					draw.Spot{X: float64(t.Copies), Y: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High})
+					draw.Point{X: float64(t.Copies), Y: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High})
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func copiesOf(name, figure string, tests []*Test) copiesChart {
 	for _, setting := range order {
 		drawn = append(drawn, draw.Line{Name: setting, Spots: lines[setting]})
 	}
-	plot.Marks = draw.Thinned(plot.Marks)
+	plot.Marks = draw.ThinMarks(plot.Marks)
 	all.Charts = plot.Multiples(figure+" by the number of copies at once", figure, unit, drawn, experiment.Bare)
 	return all
 }

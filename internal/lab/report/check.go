@@ -20,8 +20,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Checked is the result of Check.
-type Checked struct {
+// CheckResult is the result of Check.
+type CheckResult struct {
 	Figures     int          // numbers that were recomputed and compared
 	Differences []Difference // empty if the report matches the samples
 	Damaged     problem.List // lines and files of the bundle that cannot be read
@@ -39,7 +39,7 @@ func (d Difference) String() string {
 
 // Check recomputes every figure of report.json and report.csv from trials.jsonl, and also
 // samples.csv and the digest of the experiment.
-func Check(dir string) (*Checked, error) {
+func Check(dir string) (*CheckResult, error) {
 	c, err := bundle.Read(dir)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Check(dir string) (*Checked, error) {
 		return nil, err
 	}
 	r := Analyse(c)
-	checked := &Checked{Damaged: c.Damaged}
+	checked := &CheckResult{Damaged: c.Damaged}
 	checked.experiment(c)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -90,7 +90,7 @@ func readReport(dir string) (map[string]any, error) {
 	return recorded, nil
 }
 
-func (c *Checked) experiment(b *bundle.Contents) {
+func (c *CheckResult) experiment(b *bundle.Contents) {
 	if digest := bundle.Digest(b.Experiment); b.Experiment == nil {
 		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, "the file is not there")
 	} else if !strings.EqualFold(strings.TrimPrefix(b.Head.Digest, "sha256:"), digest) {
@@ -98,14 +98,14 @@ func (c *Checked) experiment(b *bundle.Contents) {
 	}
 }
 
-func (c *Checked) differ(file, row, recorded, recomputed string) {
+func (c *CheckResult) differ(file, row, recorded, recomputed string) {
 	c.Differences = append(c.Differences, Difference{file, sanitize.Line(row), sanitize.Line(recorded),
 		sanitize.Line(recomputed)})
 }
 
 // walk compares two JSON values. An item of a list is named by its own name, so that the path of a
 // row is, for example, net, tcp forward, veth.
-func (c *Checked) walk(file, row string, recorded, recomputed any) {
+func (c *CheckResult) walk(file, row string, recorded, recomputed any) {
 	switch now := recomputed.(type) {
 	case map[string]any:
 		old, ok := recorded.(map[string]any)
@@ -121,7 +121,7 @@ func (c *Checked) walk(file, row string, recorded, recomputed any) {
 	case []any:
 		old, _ := recorded.([]any)
 		for i := range max(len(old), len(now)) {
-			x, y := at(old, i), at(now, i)
+			x, y := elementAt(old, i), elementAt(now, i)
 			c.walk(file, row+", "+itemName(x, y, i), x, y)
 		}
 	case float64:
@@ -136,7 +136,7 @@ func (c *Checked) walk(file, row string, recorded, recomputed any) {
 	}
 }
 
-func at(list []any, i int) any {
+func elementAt(list []any, i int) any {
 	if i < len(list) {
 		return list[i]
 	}
@@ -179,7 +179,7 @@ func clip(text string) string {
 }
 
 // csv compares report.csv cell by cell. It does nothing if the file does not exist.
-func (c *Checked) csv(dir string, r *Report) error {
+func (c *CheckResult) csv(dir string, r *Report) error {
 	text, err := bundle.ReadFile(dir, "report.csv", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -201,14 +201,14 @@ func (c *Checked) csv(dir string, r *Report) error {
 		return nil
 	}
 	for i := range max(len(old), len(now)) {
-		c.walk("report.csv", fmt.Sprintf("line %d", i+1), at(old, i), at(now, i))
+		c.walk("report.csv", fmt.Sprintf("line %d", i+1), elementAt(old, i), elementAt(now, i))
 	}
 	return nil
 }
 
 // samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first
 // difference. It does nothing if the file does not exist.
-func (c *Checked) samples(dir string, r *Report) error {
+func (c *CheckResult) samples(dir string, r *Report) error {
 	text, err := bundle.ReadFile(dir, "samples.csv", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -238,11 +238,11 @@ func records(text []byte) (all []any, err error) {
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	for _, row := range rows {
 		cells := map[string]any{}
-		for i, cell := range row[:min(len(row), len(columnsOfCSV))] {
-			if n, err := strconv.ParseFloat(cell, 64); err == nil && quantity.Number(n).Is() {
-				cells[columnsOfCSV[i]] = n
+		for i, cell := range row[:min(len(row), len(csvColumns))] {
+			if n, err := strconv.ParseFloat(cell, 64); err == nil && quantity.Number(n).IsFinite() {
+				cells[csvColumns[i]] = n
 			} else if cell != "" {
-				cells[columnsOfCSV[i]] = cell
+				cells[csvColumns[i]] = cell
 			}
 		}
 		all = append(all, cells)

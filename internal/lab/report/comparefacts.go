@@ -17,13 +17,13 @@ type FactDifference struct {
 	After  string `json:"after"`
 }
 
-// fleeting lists facts that change all the time, by the last word of their names.
-var fleeting = []string{"taken", "collected", "load", "available", "swap used", "free", "processors clock"}
+// volatileFacts lists facts that change all the time, by the last word of their names.
+var volatileFacts = []string{"taken", "collected", "load", "available", "swap used", "free", "processors clock"}
 
-// ours matches facts about interfaces of Orrery's nodes and networks. Their names are digests
+// ownInterface matches facts about interfaces of Orrery's nodes and networks. Their names are digests
 // (package network/ends). Those of other sites come and go, and the measurements use only those of
 // the lab, which are new in each run.
-var ours = pattern.New(`^interfaces or[bvoxlw][0-9a-f]{6,}( |$)`)
+var ownInterface = pattern.New(`^interfaces or[bvoxlw][0-9a-f]{6,}( |$)`)
 
 // factDifferences lists the facts that differ, in the order of the first, then those that only the
 // second has.
@@ -55,10 +55,10 @@ func values(of []factRow) map[string]string {
 }
 
 func rows(facts json.RawMessage) (kept []factRow) {
-	for _, r := range flatten("", gjson.ParseBytes(facts), deepest) {
-		r.Name = spoken(r.Name)
-		if !ours().MatchString(r.Name) &&
-			!slices.ContainsFunc(fleeting, func(end string) bool {
+	for _, r := range flatten("", gjson.ParseBytes(facts), maxFactDepth) {
+		r.Name = withSpaces(r.Name)
+		if !ownInterface().MatchString(r.Name) &&
+			!slices.ContainsFunc(volatileFacts, func(end string) bool {
 				return r.Name == end ||
 					strings.HasSuffix(r.Name, " "+end)
 			}) {

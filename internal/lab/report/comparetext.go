@@ -29,7 +29,7 @@ func (c *Comparison) scaleFor(like *Compared) quantity.Scale {
 // Short returns the table for a terminal. It omits the costs of both sides, but shows how the cost
 // changed.
 func (c *Comparison) Short() *grid {
-	before, after := c.heads()
+	before, after := c.valueHeadings()
 	g := &grid{Head: []string{"", before, after, "change  ", c.Interval(), "of cost  ", c.Interval()}}
 	for _, row := range c.Table().Rows {
 		g.add(row[0], row[1], row[2], row[3]+" "+row[5], row[4], row[8]+" "+row[10], row[9])
@@ -39,11 +39,11 @@ func (c *Comparison) Short() *grid {
 
 // Table returns the table with all rows and columns.
 func (c *Comparison) Table() *grid {
-	before, after := c.heads()
+	before, after := c.valueHeadings()
 	g := &grid{Head: []string{"", before, after, "change", c.Interval(), "", "cost before", "cost after", "change",
 		c.Interval(), ""}}
 	for _, r := range c.Rows {
-		shown := r.shown(c.scaleFor(r))
+		shown := r.newRow(c.scaleFor(r))
 		g.add(r.Test+", "+r.Figure+", "+r.Setting, shown.Before, shown.After, shown.Value.Change, shown.Value.Range,
 			shown.Value.Sign,
 			shown.CostBefore, shown.CostAfter, shown.Cost.Change, shown.Cost.Range, shown.Cost.Sign)
@@ -64,8 +64,8 @@ func (c *Comparison) Interval() string {
 	return "95 %"
 }
 
-// heads returns the headings of the columns of values.
-func (c *Comparison) heads() (before, after string) {
+// valueHeadings returns the headings of the columns of values.
+func (c *Comparison) valueHeadings() (before, after string) {
 	name := func(ids []string, word string) string {
 		if len(ids) == 1 {
 			return ids[0]
@@ -89,20 +89,21 @@ func (c *Comparison) FactTable() *grid {
 
 // Names returns descriptions of the two sides.
 func (c *Comparison) Names() []string {
-	describe := func(word string, h bundle.Head, ids []string) string {
+	describe := func(word string, h bundle.Manifest, ids []string) string {
 		return fmt.Sprintf("%s: %s, %s, %s, %s", word, strings.Join(ids, " "), h.Title, h.Host,
 			h.Began.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	names := []string{describe("before", c.Before, c.Befores), describe("after", c.After, c.Afters)}
 	if c.Former > 0 {
 		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves",
-			humanize.Count(c.Former, "former run")))
+			humanize.Plural(c.Former, "former run")))
 	}
 	return names
 }
 
-// counted holds the words for effects of several figures that differ from those of one figure.
-var counted = map[Effect]string{Apart: "differ between these two runs", AsFormer: "differ as former runs did"}
+// pluralEffects holds the words for effects of several figures that differ from those of one figure.
+var pluralEffects = map[Effect]string{RunsDiffer: "differ between these two runs",
+	RunsDifferAsUsual: "differ as former runs did"}
 
 // Headline returns how many figures changed.
 func (c *Comparison) Headline() string {
@@ -113,9 +114,10 @@ func (c *Comparison) Headline() string {
 	}
 	tell := func(n map[Effect]int) string {
 		var parts []string
-		for _, e := range []Effect{Worse, Gain, BitWorse, BitBetter, Apart, AsFormer, Alike, Undecided, Disturbed} {
+		for _, e := range []Effect{Worse, Better, SlightlyWorse, SlightlyBetter, RunsDiffer, RunsDifferAsUsual, Same,
+			Undecided, Disturbed} {
 			if n[e] > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", n[e], cmp.Or(counted[e], string(e))))
+				parts = append(parts, fmt.Sprintf("%d %s", n[e], cmp.Or(pluralEffects[e], string(e))))
 			}
 		}
 		if len(parts) == 0 {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/lab/report/cells"
 )
 
-// columnsOfCSV are the columns of report.csv. Values are in the row's unit. Ratios are to bare.
-var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low",
+// csvColumns are the columns of report.csv. Values are in the row's unit. Ratios are to bare.
+var csvColumns = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low",
 	"high", "least", "most", "spread",
 	"single_median", "single_spread", "ratio", "ratio_low", "ratio_high", "percent_of_bare", "p", "p_adjusted",
 	"control_low", "control_high",
@@ -22,7 +22,7 @@ var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better"
 // CSV writes report.csv: a row for each test, figure and setting.
 func (r *Report) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(columnsOfCSV); err != nil {
+	if err := out.Write(csvColumns); err != nil {
 		return err
 	}
 	for t, f := range r.Tests.Rows() {
@@ -53,7 +53,7 @@ func record(t *Test, f *Figure, c *Cell) []string {
 		verdict = string(r.Verdict)
 		spread[0] = strconv.Itoa(r.Instances)
 	}
-	if r := f.shown(c); r != nil {
+	if r := f.shownRatio(c); r != nil {
 		ratio = []string{cells.Exact(r.Value), cells.Exact(r.Low), cells.Exact(r.High), cells.Exact(r.Value * 100),
 			cells.Exact(r.P), cells.Exact(r.Adjusted)}
 		spread[1], spread[2] = cells.Exact(float64(r.Between)), cells.Exact(float64(r.Within))
@@ -69,11 +69,14 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	if c.Emulated {
 		emulation = "emulated"
 	}
-	head := []string{cells.Told(t.Name), cells.Told(t.Kind), strconv.Itoa(t.Copies), cells.Told(f.Name),
-		cells.Told(f.Unit), cells.Told(string(f.Better)), cells.Told(c.Setting)}
-	words := []string{verdict, string(f.Effect(c)), cells.Told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed),
-		cells.Told(c.Missing)}
-	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{cells.Told(c.Again), emulation})
+	head := []string{cells.EscapeFormula(t.Name), cells.EscapeFormula(t.Kind), strconv.Itoa(t.Copies),
+		cells.EscapeFormula(f.Name),
+		cells.EscapeFormula(f.Unit), cells.EscapeFormula(string(f.Better)), cells.EscapeFormula(c.Setting)}
+	words := []string{verdict, string(f.Effect(c)), cells.EscapeFormula(strings.Join(labels, "; ")),
+		strconv.Itoa(c.Failed),
+		cells.EscapeFormula(c.Missing)}
+	return slices.Concat(head, whole, single, ratio, band, words, spread,
+		[]string{cells.EscapeFormula(c.Again), emulation})
 }
 
 // JSON writes report.json.

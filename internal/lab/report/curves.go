@@ -23,20 +23,20 @@ type Point struct {
 	Lost  float64 `json:"lost"` // share of the heaps sent
 }
 
-// Deaths says where packets were lost in a setting, in all rounds that count.
-type Deaths struct {
-	Setting string  `json:"setting"`
-	Places  []Death `json:"places"`
+// Drops says where packets were lost in a setting, in all rounds that count.
+type Drops struct {
+	Setting string      `json:"setting"`
+	Places  []DropCount `json:"places"`
 }
 
-// A Death is one place where packets were lost, such as the socket buffer.
-type Death struct {
+// A DropCount is one place where packets were lost, such as the socket buffer.
+type DropCount struct {
 	Place string `json:"place"`
 	Count uint64 `json:"count"`
 }
 
 // Words returns all places in one line.
-func (d Deaths) Words() string {
+func (d Drops) Words() string {
 	var parts []string
 	for _, p := range d.Places {
 		parts = append(parts, p.Place+" "+d.share(p.Count))
@@ -45,7 +45,7 @@ func (d Deaths) Words() string {
 }
 
 // at returns how many packets were lost in a place.
-func (d Deaths) at(place string) uint64 {
+func (d Drops) at(place string) uint64 {
 	for _, p := range d.Places {
 		if p.Place == place {
 			return p.Count
@@ -55,7 +55,7 @@ func (d Deaths) at(place string) uint64 {
 }
 
 // share returns a number of packets and its share of all lost packets.
-func (d Deaths) share(count uint64) string {
+func (d Drops) share(count uint64) string {
 	total := uint64(0)
 	for _, p := range d.Places {
 		total += p.Count
@@ -63,8 +63,8 @@ func (d Deaths) share(count uint64) string {
 	return fmt.Sprintf("%s (%.0f %%)", quantity.Thousands(count), 100*float64(count)/float64(max(1, total)))
 }
 
-// route returns the places where packets can be lost, in the order of their way.
-func route() [][2]string {
+// dropPlaces returns the places where packets can be lost, in the order of their way.
+func dropPlaces() [][2]string {
 	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"},
 		{"link", "bridge or veth"},
 		{"ip", "IP fragments"}, {"socket", "socket buffer"}, {"application", "application"},
@@ -72,11 +72,11 @@ func route() [][2]string {
 }
 
 // curves collects the curves and losses of a test by setting. Only capture tests have them.
-func curves(name string, settings []bundle.Setting, s samples) (all []Curve, deaths []Deaths) {
+func curves(name string, settings []bundle.Setting, s samples) (all []Curve, deaths []Drops) {
 	for _, setting := range settings {
 		c := Curve{Setting: setting.Name}
 		died := map[string]uint64{}
-		for _, t := range s.trials[place{name, setting.Name}] {
+		for _, t := range s.trials[cellKey{name, setting.Name}] {
 			var d capture.Detail // the details of other tests have no curve
 			if t.Round > 0 && len(t.Detail) > 0 && json.Unmarshal(t.Detail, &d) == nil {
 				c.add(t.Round, d, died)
@@ -85,7 +85,7 @@ func curves(name string, settings []bundle.Setting, s samples) (all []Curve, dea
 		if len(c.Points) > 0 {
 			all = append(all, c)
 		}
-		if lost := (Deaths{Setting: setting.Name}).with(died); len(lost.Places) > 0 {
+		if lost := (Drops{Setting: setting.Name}).withDrops(died); len(lost.Places) > 0 {
 			deaths = append(deaths, lost)
 		}
 	}
@@ -109,11 +109,11 @@ func (c *Curve) add(round int, d capture.Detail, died map[string]uint64) {
 	}
 }
 
-// with adds the places where packets were lost.
-func (d Deaths) with(died map[string]uint64) Deaths {
-	for _, w := range route() {
+// withDrops adds the places where packets were lost.
+func (d Drops) withDrops(died map[string]uint64) Drops {
+	for _, w := range dropPlaces() {
 		if n := died[w[0]]; n > 0 {
-			d.Places = append(d.Places, Death{w[1], n})
+			d.Places = append(d.Places, DropCount{w[1], n})
 		}
 	}
 	return d

@@ -9,17 +9,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// emulated is appended to the name of a setting with emulated processors, in each row, chart and
+// emulatedSuffix is appended to the name of a setting with emulated processors, in each row, chart and
 // export.
-const emulated = " (emulated)"
+const emulatedSuffix = " (emulated)"
 
-// marked returns a copy of the contents in which the names of emulated settings are marked.
-func marked(c *bundle.Contents) *bundle.Contents {
+// markEmulated returns a copy of the contents in which the names of emulated settings are marked.
+func markEmulated(c *bundle.Contents) *bundle.Contents {
 	shown := map[string]string{}
 	for _, s := range c.Head.Settings {
 		said := func(t bundle.Trial) bool { return t.Setting == s.Name && t.Emulated }
 		if s.Emulated || slices.ContainsFunc(c.Trials, said) {
-			shown[s.Name] = s.Name + emulated
+			shown[s.Name] = s.Name + emulatedSuffix
 		}
 	}
 	if len(shown) == 0 {
@@ -46,12 +46,12 @@ func marked(c *bundle.Contents) *bundle.Contents {
 
 // markTraces marks the names of traces from emulated nodes. It does not mark the traffic of links,
 // which the host measured itself.
-func markTraces(h *bundle.Head, traces []trace.Trace) {
+func markTraces(h *bundle.Manifest, traces []trace.Trace) {
 	for _, s := range h.Settings {
 		for _, node := range s.Nodes {
 			for i := range traces {
-				if s.Emulated && traces[i].Name == trace.Took(node) {
-					traces[i].Name += emulated
+				if s.Emulated && traces[i].Name == trace.ProcessorsOf(node) {
+					traces[i].Name += emulatedSuffix
 				}
 			}
 		}
@@ -62,7 +62,7 @@ func markTraces(h *bundle.Head, traces []trace.Trace) {
 func Comparable(before, after *Report) error {
 	for _, a := range before.Bundle.Settings {
 		for _, b := range after.Bundle.Settings {
-			same := strings.TrimSuffix(a.Name, emulated) == strings.TrimSuffix(b.Name, emulated)
+			same := strings.TrimSuffix(a.Name, emulatedSuffix) == strings.TrimSuffix(b.Name, emulatedSuffix)
 			if !same || a.Emulated == b.Emulated || a.Missing != "" || b.Missing != "" {
 				continue
 			}
@@ -72,7 +72,7 @@ func Comparable(before, after *Report) error {
 			}
 			return problem.New(problem.Mistake,
 				"setting %s was measured in software emulation in %s, and not in %s: they are not set side by side",
-				strings.TrimSuffix(a.Name, emulated), slow.Bundle.ID, fast.Bundle.ID).
+				strings.TrimSuffix(a.Name, emulatedSuffix), slow.Bundle.ID, fast.Bundle.ID).
 				Try("compare runs of one kind; `orrery doctor` says whether KVM runs on a host")
 		}
 	}

@@ -69,7 +69,7 @@ func TestComparable(t *testing.T) {
 	}
 	for _, pair := range [][2]*Report{{slow, fast}, {fast, slow}} {
 		err := Comparable(pair[0], pair[1])
-		if problem.Exit(err) != int(problem.Mistake) ||
+		if problem.ExitCode(err) != int(problem.Mistake) ||
 			!strings.Contains(err.Error(), "setting kvm was measured in software emulation") {
 			t.Error(err)
 		}

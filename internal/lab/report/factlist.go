@@ -30,17 +30,17 @@ func facts(text json.RawMessage) (groups []factGroup) {
 
 func factGroups(title string, all gjson.Result, depth int) (groups []factGroup) {
 	const short = 14 // rows that are shown without unfolding
-	plain := factGroup{Name: spoken(title), Open: true}
+	plain := factGroup{Name: withSpaces(title), Open: true}
 	for member, value := range members(all) {
 		name := strings.TrimSpace(title + " " + member)
-		rows := flatten("", value, deepest)
+		rows := flatten("", value, maxFactDepth)
 		switch {
 		case depth > 1 && collection(value):
 			groups = append(groups, factGroups(name, value, depth-1)...)
 		case nested(value) && len(rows) > 1:
-			groups = append(groups, factGroup{Name: spoken(name), Rows: rows, Open: len(rows) <= short})
+			groups = append(groups, factGroup{Name: withSpaces(name), Rows: rows, Open: len(rows) <= short})
 		case len(rows) == 1:
-			plain.Rows = append(plain.Rows, factRow{spoken(strings.TrimSpace(member + " " + rows[0].Name)), rows[0].Value})
+			plain.Rows = append(plain.Rows, factRow{withSpaces(strings.TrimSpace(member + " " + rows[0].Name)), rows[0].Value})
 		}
 	}
 	if len(plain.Rows) > 0 {
@@ -72,9 +72,9 @@ func collection(object gjson.Result) bool {
 	return n >= 3
 }
 
-// deepest limits the depth of nested objects and lists. Facts have a depth of four. Each level
+// maxFactDepth limits the depth of nested objects and lists. Facts have a depth of four. Each level
 // parses all of its contents again.
-const deepest = 8
+const maxFactDepth = 8
 
 // flatten returns a row for each nested value. A list of plain values is one row.
 func flatten(path string, value gjson.Result, depth int) (rows []factRow) {
@@ -130,4 +130,4 @@ func shownFact(value gjson.Result) string {
 	return sanitize.Line(value.Raw)
 }
 
-func spoken(name string) string { return strings.ReplaceAll(name, "_", " ") }
+func withSpaces(name string) string { return strings.ReplaceAll(name, "_", " ") }

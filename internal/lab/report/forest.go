@@ -12,12 +12,12 @@ func rulerOf(t *Test) *draw.Ruler {
 	r := draw.NewRuler()
 	for _, f := range t.Figures {
 		for _, c := range f.Cells {
-			if x := f.shown(c); x != nil {
-				r.Take(x.Value, x.Low, x.High)
+			if x := f.shownRatio(c); x != nil {
+				r.Extend(x.Value, x.Low, x.High)
 			}
 		}
 		if f.Control != nil {
-			r.Take(f.Control.Low, f.Control.High)
+			r.Extend(f.Control.Low, f.Control.High)
 		}
 	}
 	return r

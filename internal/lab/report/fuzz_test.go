@@ -100,7 +100,7 @@ func FuzzBundle(f *testing.F) {
 			panic("no end with " + strconv.Quote(head+trials+seconds+facts+report))
 		}).Stop()
 		dir := t.TempDir()
-		for name, content := range map[string]string{bundle.HeadFile: head, bundle.TrialsFile: trials,
+		for name, content := range map[string]string{bundle.ManifestFile: head, bundle.TrialsFile: trials,
 			bundle.SecondsFile: seconds, bundle.FactsFile: facts,
 			"report.json": report, "report.csv": report} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
@@ -142,7 +142,7 @@ func TestStrangersBundle(t *testing.T) {
 		"a directory":       func(path string) error { return os.Mkdir(path, 0o755) },
 	} {
 		for _, file := range []string{bundle.SecondsFile, bundle.TrialsFile, bundle.FactsFile, bundle.ExperimentFile,
-			bundle.HeadFile, "report.json", "report.csv", ".lock"} {
+			bundle.ManifestFile, "report.json", "report.csv", ".lock"} {
 			t.Run(name+" as "+file, func(t *testing.T) {
 				dir := rewritten(t, twins(6, nil, nil))
 				if c, err := bundle.Read(dir); err != nil || Analyse(c).Write(dir) != nil {
@@ -168,7 +168,7 @@ func TestStrangersBundle(t *testing.T) {
 				if checked, err := Check(dir); err == nil && strings.Contains(fmt.Sprint(checked.Differences), "of the host") {
 					t.Error("what is outside is told as a difference")
 				}
-				_ = bundle.Busy(dir)
+				_ = bundle.IsLocked(dir)
 				_, _ = bundle.List(filepath.Dir(dir))
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("it took %v", took)
@@ -213,7 +213,7 @@ func rewritten(t *testing.T, c *bundle.Contents) string {
 		t.Fatal(err)
 	}
 	for _, x := range c.Trials {
-		if err := w.Trial(x); err != nil {
+		if err := w.AppendTrial(x); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,13 +19,13 @@ func (r *Report) Circumstances() string {
 	h := r.Bundle
 	parts := []string{h.Host, h.Began.UTC().Format("2006-01-02 15:04 UTC")}
 	if took := h.Ended.Sub(h.Began); took > 0 {
-		parts = append(parts, "took "+lasting(took))
+		parts = append(parts, "took "+formatDuration(took))
 	}
 	if len(h.Part) > 0 {
 		parts = append(parts, "only the tests "+strings.Join(h.Part, ", "))
 	}
-	parts = append(parts, humanize.Count(r.Kept, "round")+" kept", humanize.Count(r.instances(), "instance"),
-		humanize.Count(r.Trials, "trial"))
+	parts = append(parts, humanize.Plural(r.Kept, "round")+" kept", humanize.Plural(r.instances(), "instance"),
+		humanize.Plural(r.Trials, "trial"))
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}
@@ -47,8 +47,8 @@ func (s Suspect) Extent() string {
 	return fmt.Sprintf("%d of %d cells", s.Cells, s.Of)
 }
 
-// lasting formats a duration for readers: 42 s, 13 min, 2 h 5 min.
-func lasting(d time.Duration) string {
+// formatDuration formats a duration for readers: 42 s, 13 min, 2 h 5 min.
+func formatDuration(d time.Duration) string {
 	minutes := int(d.Round(time.Minute).Minutes())
 	switch {
 	case d < 2*time.Minute:

@@ -48,7 +48,7 @@ func (p *page) Cell(f *Figure, setting string) answerCell {
 	cell := answerCell{Value: s.Number(c.Summary.Median), Notes: p.Suspects.notes(c)}
 	switch {
 	case setting == experiment.Bare:
-		cell.Range = reach(c.Summary, s)
+		cell.Range = formatInterval(c.Summary, s)
 	case c.Ratio != nil:
 		cell.change = changed(c.Ratio, f.Effect(c))
 	}
@@ -121,18 +121,18 @@ type compareRow struct {
 // page groups the rows by test and figure. They are in that order already.
 func (c *Comparison) page() *comparePage {
 	p := &comparePage{Comparison: c, Style: template.CSS(style)} //nolint:gosec // ours
-	for rows := range runs(c.Rows, func(a, b *Compared) bool { return a.Test == b.Test }) {
+	for rows := range groupConsecutive(c.Rows, func(a, b *Compared) bool { return a.Test == b.Test }) {
 		ruler := draw.NewRuler()
 		for _, r := range rows {
 			if r.Value != nil {
-				ruler.Take(r.Value.Value, r.Value.Low, r.Value.High)
+				ruler.Extend(r.Value.Value, r.Value.Low, r.Value.High)
 			}
 		}
 		g := compareGroup{Name: rows[0].Test, Axis: ruler.Axis()}
-		for rows := range runs(rows, func(a, b *Compared) bool { return a.Figure == b.Figure }) {
-			f := compareFigure{Name: rows[0].Figure, Way: way(rows[0].Better)}
+		for rows := range groupConsecutive(rows, func(a, b *Compared) bool { return a.Figure == b.Figure }) {
+			f := compareFigure{Name: rows[0].Figure, Way: directionText(rows[0].Better)}
 			for _, r := range rows {
-				row := r.shown(c.scaleFor(r))
+				row := r.newRow(c.scaleFor(r))
 				row.Plot = intervalPlot(ruler, r.Value, nil, row.Value.Effect, row.Value.Effect.Class())
 				f.Rows = append(f.Rows, row)
 			}
@@ -143,8 +143,8 @@ func (c *Comparison) page() *comparePage {
 	return p
 }
 
-// shown returns the texts of a row.
-func (c *Compared) shown(s quantity.Scale) compareRow {
+// newRow returns the texts of a row.
+func (c *Compared) newRow(s quantity.Scale) compareRow {
 	row := compareRow{Setting: c.Setting, Before: s.Value(c.Before.Median), After: s.Value(c.After.Median),
 		Value: c.changed(c.Value)}
 	if c.Setting != experiment.Bare {
@@ -154,8 +154,8 @@ func (c *Compared) shown(s quantity.Scale) compareRow {
 	return row
 }
 
-// runs iterates over the stretches of consecutive items that are alike.
-func runs[T any](all []T, alike func(a, b T) bool) iter.Seq[[]T] {
+// groupConsecutive iterates over the stretches of consecutive items that are alike.
+func groupConsecutive[T any](all []T, alike func(a, b T) bool) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {
 			n := 1

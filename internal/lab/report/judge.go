@@ -14,7 +14,7 @@ import (
 
 // A sheet collects rows that are judged together, and where to store the ratio of each.
 type sheet[R any] struct {
-	judge func([]R) []stats.Judged
+	judge func([]R) []stats.Result
 	rows  []R
 	into  []**Ratio
 }
@@ -27,7 +27,7 @@ func (s *sheet[R]) add(row R, into **Ratio) {
 // fill judges all rows and stores their ratios and verdicts.
 func (s *sheet[R]) fill() {
 	for i, j := range s.judge(s.rows) {
-		*s.into[i] = ratio(j)
+		*s.into[i] = newRatio(j)
 	}
 }
 
@@ -37,22 +37,22 @@ func (s *sheet[R]) fill() {
 const (
 	tableFamily = iota
 	controlFamily
-	firstTold
+	firstUnjudgedFamily
 )
 
 // family returns the family of the n-th row.
-func family(better test.Better, otherwise, n int) int {
-	if !judged(better) {
-		return firstTold + n
+func family(better test.Direction, otherwise, n int) int {
+	if !isJudged(better) {
+		return firstUnjudgedFamily + n
 	}
 	return otherwise
 }
 
 // judge computes all ratios of the report.
 func judge(r *Report) {
-	table := sheet[stats.Row]{judge: stats.Judge}
+	table := sheet[stats.Comparison]{judge: stats.Judge}
 	for t, f := range r.Tests.Rows() {
-		r.lay(t, f, &table)
+		r.addRows(t, f, &table)
 	}
 	table.fill()
 	for t, f := range r.Tests.Rows() {
@@ -62,12 +62,12 @@ func judge(r *Report) {
 				continue
 			}
 			block = max(block, c.Ratio.Block)
-			if c.Again != "" && judged(f.Better) && (c.Ratio.Verdict == stats.Differs || c.Ratio.Verdict == stats.Fails) {
+			if c.Again != "" && isJudged(f.Better) && (c.Ratio.Verdict == stats.Differs || c.Ratio.Verdict == stats.Fails) {
 				r.Controls = append(r.Controls, fmt.Sprintf("%s, %s: %s against %s %s (%s)", t.Name, f.Name, c.Setting, c.Again,
 					quantity.Change(c.Ratio.Value),
 					c.Ratio.between()))
 			}
-			if c.Again != "" || !judged(f.Better) {
+			if c.Again != "" || !isJudged(f.Better) {
 				c.Ratio.Verdict = ""
 			}
 		}
@@ -77,71 +77,72 @@ func judge(r *Report) {
 	}
 }
 
-// lay adds the rows of a figure to the sheet.
-func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
+// addRows adds the rows of a figure to the sheet.
+func (r *Report) addRows(t *Test, f *Figure, table *sheet[stats.Comparison]) {
 	pairs := f.pairings()
 	for _, cell := range f.Cells {
-		once := f.once(cell)
+		once := f.baselineCell(cell)
 		if once == nil || once.Summary == nil || cell == once || cell.Summary == nil {
 			continue
 		}
-		row := stats.Row{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worst(f.Better),
-			Setting: cell.reckoned(f.Better), Base: f.base(once),
+		row := stats.Comparison{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worstValue(f.Better),
+			Setting: cell.judgedValues(f.Better), Base: f.baseValues(once),
 			Controls: pairs, Instances: r.Nodes, Disturbed: cell.Disturbed || once.Disturbed,
-			Alike: alike(cell, once, r.Bundle.Disturbed), Family: family(f.Better, tableFamily, len(table.rows))}
+			Alike: equallyLoaded(cell, once, r.Bundle.Disturbed), Family: family(f.Better, tableFamily, len(table.rows))}
 		if cell.Again != "" {
-			row.Base, row.Controls, row.Family = once.reckoned(f.Better), nil, family(f.Better, controlFamily, len(table.rows))
+			row.Base, row.Controls, row.Family = once.judgedValues(f.Better), nil,
+				family(f.Better, controlFamily, len(table.rows))
 		}
 		table.add(row, &cell.Ratio)
 	}
 }
 
-// once returns the cell with which c is compared: that of bare, or of the setting that c repeats.
-func (f *Figure) once(c *Cell) *Cell { return f.cell(cmp.Or(c.Again, experiment.Bare)) }
+// baselineCell returns the cell with which c is compared: that of bare, or of the setting that c repeats.
+func (f *Figure) baselineCell(c *Cell) *Cell { return f.cell(cmp.Or(c.Again, experiment.Bare)) }
 
 // pairings returns the controls of a figure. A control without values is included: nothing was
 // shown to exceed it.
-func (f *Figure) pairings() (all []stats.Pairing) {
+func (f *Figure) pairings() (all []stats.AAControl) {
 	for _, cell := range f.Cells {
-		if once := f.once(cell); cell.Again != "" && once != nil {
-			all = append(all, stats.Pairing{Again: quantity.Floats(cell.Values), Once: quantity.Floats(once.Values)})
+		if once := f.baselineCell(cell); cell.Again != "" && once != nil {
+			all = append(all, stats.AAControl{Again: quantity.Floats(cell.Values), Once: quantity.Floats(once.Values)})
 		}
 	}
 	return all
 }
 
-// worst returns the value that stands for a round in which a test failed.
-func worst(b test.Better) float64 {
+// worstValue returns the value that stands for a round in which a test failed.
+func worstValue(b test.Direction) float64 {
 	if b == test.Less {
 		return math.Inf(1)
 	}
 	return 0
 }
 
-// reckoned returns the values of a cell by round for judging. A failed round has the worst possible
+// judgedValues returns the values of a cell by round for judging. A failed round has the worst possible
 // value: a test that fails in every second round has a cost.
-func (c *Cell) reckoned(b test.Better) []float64 {
+func (c *Cell) judgedValues(b test.Direction) []float64 {
 	values := quantity.Floats(c.Values)
 	for i := range values {
-		if judged(b) && (c.failedIn(i) || values[i] < 0) {
-			values[i] = worst(b)
+		if isJudged(b) && (c.failedIn(i) || values[i] < 0) {
+			values[i] = worstValue(b)
 		}
 	}
 	return values
 }
 
-// base returns the values with which a cell is compared. Bare is measured twice in each round, and
+// baseValues returns the values with which a cell is compared. Bare is measured twice in each round, and
 // the base is the geometric mean of both, because ratios are compared. To find 10 % with only one
 // of both would take a fifth more rounds.
-func (f *Figure) base(once *Cell) []float64 {
-	values := once.reckoned(f.Better)
+func (f *Figure) baseValues(once *Cell) []float64 {
+	values := once.judgedValues(f.Better)
 	twin := f.cell(experiment.Control)
 	if once.Setting != experiment.Bare || twin == nil ||
-		!stats.LightTailed(quantity.Floats(twin.Values), quantity.Floats(once.Values)) {
+		!stats.IsLightTailed(quantity.Floats(twin.Values), quantity.Floats(once.Values)) {
 		return values
 	}
-	for i, other := range twin.reckoned(f.Better) {
-		switch usable, too := usable(values[i]), usable(other); {
+	for i, other := range twin.judgedValues(f.Better) {
+		switch usable, too := isPositiveFinite(values[i]), isPositiveFinite(other); {
 		case usable && too:
 			values[i] = math.Sqrt(values[i]) * math.Sqrt(other)
 		case too:
@@ -151,7 +152,7 @@ func (f *Figure) base(once *Cell) []float64 {
 	return values
 }
 
-func usable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+func isPositiveFinite(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
 // failedIn reports whether a trial failed in a round. Rounds are counted from 0.
 func (c *Cell) failedIn(round int) bool { return round < len(c.fails) && c.fails[round] }
@@ -159,18 +160,18 @@ func (c *Cell) failedIn(round int) bool { return round < len(c.fails) && c.fails
 // disturbed reports whether other processes used the host in too many rounds of a cell. most is the
 // allowed share of rounds, or 0 for the default.
 func disturbed(labels []Mark, most float64) bool {
-	return loaded(labels) > cmp.Or(most, experiment.DefaultDisturbed)
+	return loadedShare(labels) > cmp.Or(most, experiment.DefaultDisturbed)
 }
 
-// alike reports whether the host was used by others in about as many rounds of a as of b. most is
+// equallyLoaded reports whether the host was used by others in about as many rounds of a as of b. most is
 // as in disturbed.
-func alike(a, b *Cell, most float64) bool {
+func equallyLoaded(a, b *Cell, most float64) bool {
 	return a.Disturbed && b.Disturbed &&
-		math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(most, experiment.DefaultDisturbed)
+		math.Abs(loadedShare(a.Labels)-loadedShare(b.Labels)) <= cmp.Or(most, experiment.DefaultDisturbed)
 }
 
-// loaded returns the share of rounds in which other processes used the host.
-func loaded(labels []Mark) (share float64) {
+// loadedShare returns the share of rounds in which other processes used the host.
+func loadedShare(labels []Mark) (share float64) {
 	for _, m := range labels {
 		if (m.Name == suspect.Load || m.Name == suspect.Steal) && m.Of > 0 {
 			share = max(share, float64(m.Count)/float64(m.Of))
@@ -179,8 +180,8 @@ func loaded(labels []Mark) (share float64) {
 	return share
 }
 
-// ratio returns nil if there is no round with both values.
-func ratio(j stats.Judged) *Ratio {
+// newRatio returns nil if there is no round with both values.
+func newRatio(j stats.Result) *Ratio {
 	if j.N == 0 {
 		return nil
 	}

@@ -38,8 +38,8 @@ func marks(trials []bundle.Trial, figure string) (all []Mark) {
 	return all
 }
 
-// whys limits the number of different observations listed for a label.
-const whys = 3
+// maxObservations limits the number of different observations listed for a label.
+const maxObservations = 3
 
 // suspects collects the cells that have each label.
 func suspects(r *Report, s samples) []Suspect {
@@ -60,7 +60,7 @@ func suspects(r *Report, s samples) []Suspect {
 				}
 				l.Cells++
 				if l.Cure != "" { // one of the report's own labels
-					l.saw(m.Why)
+					l.addObservation(m.Why)
 				}
 				where[m.Name] = append(where[m.Name], c.Setting)
 			}
@@ -69,7 +69,7 @@ func suspects(r *Report, s samples) []Suspect {
 			by[name].Where = append(by[name].Where, t.Name+", "+f.Name+": "+strings.Join(settings, ", "))
 		}
 	}
-	sightings(by, r, s)
+	addObservations(by, r, s)
 	var all []Suspect
 	for _, l := range by {
 		l.Of = cells
@@ -82,25 +82,25 @@ func suspects(r *Report, s samples) []Suspect {
 	return all
 }
 
-// saw adds an observation, unless it is known or there are enough.
-func (s *Suspect) saw(why string) {
-	if len(s.Why) < whys && !slices.Contains(s.Why, why) {
+// addObservation adds an observation, unless it is known or there are enough.
+func (s *Suspect) addObservation(why string) {
+	if len(s.Why) < maxObservations && !slices.Contains(s.Why, why) {
 		s.Why = append(s.Why, why)
 	}
 }
 
-// sightings adds observations and cures, in the order of the tests and settings.
-func sightings(by map[string]*Suspect, r *Report, s samples) {
+// addObservations adds observations and cures, in the order of the tests and settings.
+func addObservations(by map[string]*Suspect, r *Report, s samples) {
 	for _, t := range r.Tests {
 		if len(t.Figures) == 0 {
 			continue
 		}
 		for _, c := range t.Figures[0].Cells {
-			for _, trial := range s.trials[place{t.Name, c.Setting}] {
+			for _, trial := range s.trials[cellKey{t.Name, c.Setting}] {
 				for _, l := range trial.Labels {
 					if found := by[l.Name]; found != nil && trial.Round > 0 {
 						found.Cure = cmp.Or(found.Cure, l.Cure)
-						found.saw(l.Why)
+						found.addObservation(l.Why)
 					}
 				}
 			}

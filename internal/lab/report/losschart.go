@@ -7,11 +7,11 @@ import (
 
 // LossCharts returns the loss charts of all settings.
 func (t *Test) LossCharts() (charts []chart) {
-	var bare []draw.Spot
+	var bare []draw.Point
 	fastest := 0.0
 	for _, c := range t.Curves {
 		if c.Setting == experiment.Bare {
-			bare = c.spots()
+			bare = c.plotPoints()
 		}
 		for _, p := range c.Points {
 			fastest = max(fastest, p.Rate)
@@ -25,14 +25,14 @@ func (t *Test) LossCharts() (charts []chart) {
 		if c.Setting == experiment.Bare {
 			behind = nil
 		}
-		charts = append(charts, chart{Name: c.Setting, Plot: draw.Loss(c.Setting, c.spots(), behind, fastest)})
+		charts = append(charts, chart{Name: c.Setting, Plot: draw.Loss(c.Setting, c.plotPoints(), behind, fastest)})
 	}
 	return charts
 }
 
-func (c Curve) spots() (all []draw.Spot) {
+func (c Curve) plotPoints() (all []draw.Point) {
 	for _, p := range c.Points {
-		all = append(all, draw.Spot{X: p.Rate, Y: p.Lost})
+		all = append(all, draw.Point{X: p.Rate, Y: p.Lost})
 	}
 	return all
 }

@@ -24,8 +24,8 @@ var cures = map[string]string{
 	serialLabel:  "more rounds (--rounds), or a host without slow moods: look at the traces below",
 }
 
-// notable labels cells according to their ratios.
-func notable(r *Report) {
+// labelByRatios labels cells according to their ratios.
+func labelByRatios(r *Report) {
 	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil && len(r.Controls) > 0 {
@@ -65,26 +65,26 @@ func (tests Table) spread() (between, within float64, ok bool) {
 	return stats.Summarize(instances, nil, 1).Median, stats.Summarize(rounds, nil, 1).Median, len(instances) > 0
 }
 
-// reliance returns warnings about results that are not reliable in the whole table.
-func (r *Report) reliance() (all []string) {
-	if n := r.instances(); r.Kept > 0 && n < stats.Enough {
-		text := fmt.Sprintf("All rounds were done in %s of the nodes", humanize.Count(n, "instance"))
+// reliabilityWarnings returns warnings about results that are not reliable in the whole table.
+func (r *Report) reliabilityWarnings() (all []string) {
+	if n := r.instances(); r.Kept > 0 && n < stats.MinInstances {
+		text := fmt.Sprintf("All rounds were done in %s of the nodes", humanize.Plural(n, "instance"))
 		if r.Nodes[0] == 0 {
 			text = "It was not recorded that nodes were made anew between rounds, so all rounds count as one instance of them"
 		}
 		all = append(all, text+fmt.Sprintf(
 			". An instance is not a setting: what it costs may be its luck. With fewer than %d nothing is decided.",
-			stats.Enough))
+			stats.MinInstances))
 	}
 	if len(r.Controls) > 0 {
 		all = append(all, "The control differs, so the whole table is suspect. What is the same was measured as different: "+strings.Join(r.Controls,
 			"; ")+".")
 	}
-	return append(all, r.Tests.shut()...)
+	return append(all, r.Tests.unmeasurableWarnings()...)
 }
 
-// shut returns a warning about how much could not be measured.
-func (tests Table) shut() []string {
+// unmeasurableWarnings returns a warning about how much could not be measured.
+func (tests Table) unmeasurableWarnings() []string {
 	not, cells := 0, tests.judgedCells()
 	for _, c := range cells {
 		if c.Ratio.Verdict == stats.Unmeasurable {

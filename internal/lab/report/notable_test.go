@@ -17,7 +17,7 @@ func twins(rounds int, factors map[string]float64, change func(*bundle.Trial)) *
 	c := small()
 	c.Head.Tests[0].Copies = 1
 	c.Head.Settings = []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"},
-		{Name: "veth" + experiment.Again, Again: "veth"}}
+		{Name: "veth" + experiment.AgainSuffix, Again: "veth"}}
 	for round := range rounds + 1 {
 		for i, s := range c.Head.Settings {
 			factor := factors[s.Name]
@@ -48,7 +48,7 @@ func all(t *testing.T, r *Report) string {
 // TestOneInstance: a bundle without recorded instances, like old bundles, counts as one instance.
 // Nothing is decided, and the report explains why.
 func TestOneInstance(t *testing.T) {
-	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
+	slow := map[string]float64{"veth": 1.3, "veth" + experiment.AgainSuffix: 1.3}
 	if got := Analyse(twins(10, slow, nil)).verdict("veth"); got != stats.Differs {
 		t.Errorf("with an instance for each round: %q", got)
 	}
@@ -72,10 +72,10 @@ func TestOneInstance(t *testing.T) {
 func TestTwin(t *testing.T) {
 	r := Analyse(twins(10, nil, nil))
 	if len(r.Controls) > 0 || r.verdict("veth") != stats.Same ||
-		slices.ContainsFunc(r.columns(), func(s bundle.Setting) bool { return s.Name == "veth"+experiment.Again }) {
+		slices.ContainsFunc(r.columns(), func(s bundle.Setting) bool { return s.Name == "veth"+experiment.AgainSuffix }) {
 		t.Errorf("controls %+v, verdict %q, columns %+v", r.Controls, r.verdict("veth"), r.columns())
 	}
-	for _, slow := range []string{"veth" + experiment.Again, experiment.Control} {
+	for _, slow := range []string{"veth" + experiment.AgainSuffix, experiment.Control} {
 		r = Analyse(twins(10, map[string]float64{slow: 1.5}, nil))
 		if len(r.Controls) == 0 || !strings.Contains(r.Controls[0], slow) {
 			t.Errorf("%s is half as slow again, and controls are %q", slow, r.Controls)
@@ -86,13 +86,13 @@ func TestTwin(t *testing.T) {
 			}
 		}
 		for _, c := range r.Tests.figure("cpu", "score").Cells {
-			if !slices.Contains(c.suspect(), controlLabel) {
-				t.Errorf("%s does not bear the label: %q", c.Setting, c.suspect())
+			if !slices.Contains(c.labelTexts(), controlLabel) {
+				t.Errorf("%s does not bear the label: %q", c.Setting, c.labelTexts())
 			}
 		}
 	}
 	// A difference within the container's own A/A band is not significant.
-	r = Analyse(twins(10, map[string]float64{"veth": 1.1, "veth" + experiment.Again: 1.25}, nil))
+	r = Analyse(twins(10, map[string]float64{"veth": 1.1, "veth" + experiment.AgainSuffix: 1.25}, nil))
 	if got := r.verdict("veth"); got != stats.Undecided {
 		t.Errorf("within the band of the container: %q", got)
 	}
@@ -101,7 +101,7 @@ func TestTwin(t *testing.T) {
 // TestDisturbed: if there is steal or load in too many rounds of a setting or of bare, the verdict
 // is "not measurable now", and there is no number.
 func TestDisturbed(t *testing.T) {
-	slow := map[string]float64{"veth": 1.97, "veth" + experiment.Again: 1.97}
+	slow := map[string]float64{"veth": 1.97, "veth" + experiment.AgainSuffix: 1.97}
 	for _, label := range []string{"load", "steal"} {
 		for _, setting := range []string{"veth", experiment.Bare} {
 			for rounds, want := range map[int]stats.Verdict{2: stats.Differs, 3: stats.Unmeasurable} {
@@ -141,7 +141,7 @@ func TestModesAreLabelled(t *testing.T) {
 			x.Samples[0].Value *= 1.3
 		}
 	}))
-	if got := r.Tests.figure("cpu", "score").cell("veth").suspect(); !slices.Contains(got, modesLabel) {
+	if got := r.Tests.figure("cpu", "score").cell("veth").labelTexts(); !slices.Contains(got, modesLabel) {
 		t.Errorf("labels %q", got)
 	}
 }

@@ -33,9 +33,10 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 		return line{Setting: c.Setting, Why: firstLine(c.Missing)}
 	}
 	sum := c.Summary
-	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median), Interval: reach(sum, s),
-		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: f.Effect(c),
-		Bear: strings.Join(c.suspect(), ", ")}
+	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median),
+		Interval: formatInterval(sum, s),
+		Reach:    s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: f.Effect(c),
+		Bear: strings.Join(c.labelTexts(), ", ")}
 	switch x := c.Ratio; {
 	case c.Setting == experiment.Bare:
 		l.Relative = "100"
@@ -43,16 +44,16 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 		l.Relative, l.Change, l.Range, l.Spread, l.Probability = "–", "–", "–", "–", "–"
 	case x != nil:
 		l.Relative, l.Change, l.Range, l.Spread = quantity.Percent(x.Value), quantity.Change(x.Value), x.between(), x.spread()
-		if judged(f.Better) && c.Again == "" {
-			l.Probability = probability(x.Adjusted)
+		if isJudged(f.Better) && c.Again == "" {
+			l.Probability = formatProbability(x.Adjusted)
 		}
 	}
 	return l
 }
 
-// reach returns the interval of a median.
-func reach(sum *stats.Summary, s quantity.Scale) string {
-	return ranged(s.Number(sum.Low)+" to "+s.Number(sum.High), sum.Range)
+// formatInterval returns the interval of a median.
+func formatInterval(sum *stats.Summary, s quantity.Scale) string {
+	return markRange(s.Number(sum.Low)+" to "+s.Number(sum.High), sum.Range)
 }
 
 // Numbers returns the table of a figure, with a row for each setting.
@@ -79,15 +80,15 @@ func unitHead(name string, s quantity.Scale) string {
 
 // spread returns the contributions of instances and of rounds to the spread of a ratio.
 func (x *Ratio) spread() string {
-	if !x.Between.Is() || !x.Within.Is() {
+	if !x.Between.IsFinite() || !x.Within.IsFinite() {
 		return "–"
 	}
 	return quantity.Percent(float64(x.Between)) + ", " + quantity.Percent(float64(x.Within)) + " %"
 }
 
-// suspect returns the labels of a cell, with the number of trials if not all of them have the
+// labelTexts returns the labels of a cell, with the number of trials if not all of them have the
 // label.
-func (c *Cell) suspect() (all []string) {
+func (c *Cell) labelTexts() (all []string) {
 	for _, m := range c.Labels {
 		text := m.Name
 		if m.Count < m.Of {
@@ -98,7 +99,7 @@ func (c *Cell) suspect() (all []string) {
 	return all
 }
 
-func probability(p float64) string {
+func formatProbability(p float64) string {
 	if p < 0.001 {
 		return "< 0.001"
 	}

@@ -9,7 +9,10 @@ import (
 // OverTime returns charts of a test's figures that were measured every second, with a chart per
 // setting.
 func (p *page) OverTime(test string) (all []copiesChart) {
-	for of := range runs(p.over, func(a, b trace.Over) bool { return a.Test == b.Test && a.Figure == b.Figure }) {
+	for of := range groupConsecutive(p.over, func(a, b trace.TimeSeries) bool {
+		return a.Test == b.Test &&
+			a.Figure == b.Figure
+	}) {
 		if of[0].Test == test {
 			all = append(all, copiesChart{of[0].Figure, draw.OverTime(of, experiment.Bare)})
 		}

@@ -8,14 +8,14 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// maxPaper is the maximum number of figures in a table in the style of the papers.
-const maxPaper = 5
+// maxPaperFigures is the maximum number of figures in a table in the style of the papers.
+const maxPaperFigures = 5
 
 // Paper returns the table with a row for each setting and, for each figure, its value and its
 // percentage of bare. This is the form of KAT-7 table 1 (rate, CPU %, relative %, CPU per Gb/s) and
 // of the tables of INFN (loss from bare). It returns nil if the test has too many figures.
 func (t *Test) Paper() *grid {
-	if len(t.Figures) == 0 || len(t.Figures) > maxPaper {
+	if len(t.Figures) == 0 || len(t.Figures) > maxPaperFigures {
 		return nil
 	}
 	g := &grid{Head: []string{"setting"}}
@@ -93,8 +93,8 @@ func (t *Test) DeathTable() *grid {
 		return nil
 	}
 	g := &grid{Head: []string{"setting"}}
-	for _, w := range route() {
-		if slices.ContainsFunc(t.Deaths, func(d Deaths) bool { return d.at(w[1]) > 0 }) {
+	for _, w := range dropPlaces() {
+		if slices.ContainsFunc(t.Deaths, func(d Drops) bool { return d.at(w[1]) > 0 }) {
 			g.Head = append(g.Head, w[1])
 		}
 	}

@@ -38,11 +38,11 @@ func (c *Comparison) Markdown(w io.Writer) error { return render(w, "compare.md.
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer) error { return render(w, "compare.txt.tmpl", c) }
 
-// words are the functions of the templates. Texts that several templates use are in words.tmpl.
-var words = template.FuncMap{
-	"aa": aa, "code": code, "ended": ended, "inc": func(i int) int { return i + 1 },
-	"line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": plainly,
-	"rounds": func(n int) string { return humanize.Count(n, "round") }, "unbroken": unbroken,
+// templateFuncs are the functions of the templates. Texts that several templates use are in words.tmpl.
+var templateFuncs = template.FuncMap{
+	"aa": formatAABand, "code": indentCode, "ended": trimFullStop, "inc": func(i int) int { return i + 1 },
+	"line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": escapeMarkdown,
+	"rounds": func(n int) string { return humanize.Plural(n, "round") }, "unbroken": nonBreaking,
 }
 
 // render executes the whole template before it writes anything.
@@ -50,9 +50,9 @@ func render(w io.Writer, name string, data any) error {
 	var t interface{ Execute(io.Writer, any) error }
 	var err error
 	if strings.HasSuffix(name, ".html.tmpl") {
-		t, err = htmltemplate.New(name).Funcs(words).ParseFS(templates, name, "words.tmpl")
+		t, err = htmltemplate.New(name).Funcs(templateFuncs).ParseFS(templates, name, "words.tmpl")
 	} else {
-		t, err = template.New(name).Funcs(words).ParseFS(templates, name, "words.tmpl")
+		t, err = template.New(name).Funcs(templateFuncs).ParseFS(templates, name, "words.tmpl")
 	}
 	if err != nil {
 		return err
@@ -65,16 +65,16 @@ func render(w io.Writer, name string, data any) error {
 	return err
 }
 
-// ended removes the full stop at the end of a text, where the page adds its own.
-func ended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
+// trimFullStop removes the full stop at the end of a text, where the page adds its own.
+func trimFullStop(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
 
-// code indents a program's output, so that Markdown shows it unchanged.
-func code(text string) string {
+// indentCode indents a program's output, so that Markdown shows it unchanged.
+func indentCode(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// unbroken keeps numbers and their units on one line.
-func unbroken(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
+// nonBreaking keeps numbers and their units on one line.
+func nonBreaking(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -27,10 +27,10 @@ const Format = 1
 
 // A Report is the content of report.json.
 type Report struct {
-	Format int         `json:"format"`
-	Bundle bundle.Head `json:"bundle"`
-	Kept   int         `json:"kept"`      // rounds that count
-	Nodes  []int       `json:"instances"` // instance of the nodes, by kept round
+	Format int             `json:"format"`
+	Bundle bundle.Manifest `json:"bundle"`
+	Kept   int             `json:"kept"`      // rounds that count
+	Nodes  []int           `json:"instances"` // instance of the nodes, by kept round
 	// controls that differ from what they repeat, which makes the whole table unreliable
 	Controls []string        `json:"controls,omitempty"`
 	Trials   int             `json:"trials"`
@@ -42,8 +42,8 @@ type Report struct {
 	Traces   []trace.Trace   `json:"-"` // of the whole run, from probes.jsonl
 	Round    []trace.Trace   `json:"-"` // of one round
 
-	over    []trace.Over   // figures over the time of a trial
-	samples []bundle.Trial // in the order of measurement, round by round
+	over    []trace.TimeSeries // figures over the time of a trial
+	samples []bundle.Trial     // in the order of measurement, round by round
 }
 
 // A Table holds the results of all tests.
@@ -58,14 +58,14 @@ type Test struct {
 	Figures  []*Figure `json:"figures"`
 	Failures []Failure `json:"failures,omitempty"`
 	Curves   []Curve   `json:"curves,omitempty"`
-	Deaths   []Deaths  `json:"deaths,omitempty"`
+	Deaths   []Drops   `json:"deaths,omitempty"`
 }
 
 // A Figure is a row of the table. It has a cell for each setting, with bare first.
 type Figure struct {
-	Name   string      `json:"name"`
-	Unit   string      `json:"unit"`
-	Better test.Better `json:"better"`
+	Name   string         `json:"name"`
+	Unit   string         `json:"unit"`
+	Better test.Direction `json:"better"`
 	// A/A band: of bare against bare, and of a container against itself
 	Control *Band   `json:"control,omitempty"`
 	Cells   []*Cell `json:"cells"`

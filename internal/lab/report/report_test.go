@@ -179,10 +179,10 @@ func TestVerdicts(t *testing.T) {
 		want                  Effect
 	}{
 		{"capture", "lossless rate", "veth", Worse}, {"capture", "host cpu", "veth", Worse},
-		{"capture", "lossless rate", "exclusive", Alike},
-		{"cpu x8", "score", "veth", Alike}, {"micro", "clock resolution", "veth", Told},
-		{"disk", "sequential write", "macvlan", Nothing},
-		{"net", "round trip", experiment.Control, Nothing},
+		{"capture", "lossless rate", "exclusive", Same},
+		{"cpu x8", "score", "veth", Same}, {"micro", "clock resolution", "veth", Unjudged},
+		{"disk", "sequential write", "macvlan", NoEffect},
+		{"net", "round trip", experiment.Control, NoEffect},
 	} {
 		f := r.Tests.figure(c.test, c.figure)
 		if got := f.Effect(f.cell(c.setting)); got != c.want {
@@ -196,7 +196,8 @@ func TestVerdicts(t *testing.T) {
 	if c := r.Tests.figure("net", "round trip").cell("kvm"); c.Missing != "this host has no /dev/kvm" {
 		t.Errorf("the missing setting: %+v", c)
 	}
-	if c := r.Tests.figure("net", "round trip").cell("routed"); c.Failed != 1 || c.Summary.N != 11 || c.Values[3].Is() {
+	if c := r.Tests.figure("net", "round trip").cell("routed"); c.Failed != 1 || c.Summary.N != 11 ||
+		c.Values[3].IsFinite() {
 		t.Errorf("one trial failed: %+v", c)
 	}
 }
@@ -219,9 +220,9 @@ func TestCompare(t *testing.T) {
 	for _, r := range c.Rows {
 		want := stats.Same
 		if r.Test == "net" && r.Setting == "veth" {
-			want = stats.Apart // one run on each side
+			want = stats.RunsDiffer // one run on each side
 		}
-		if r.Test == "net" && (r.Value.Verdict == stats.Apart) != (want == stats.Apart) {
+		if r.Test == "net" && (r.Value.Verdict == stats.RunsDiffer) != (want == stats.RunsDiffer) {
 			t.Errorf("%s, %s, %s: %+v", r.Test, r.Figure, r.Setting, r.Value)
 		}
 	}

@@ -7,19 +7,19 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// harmless matches names that a shell does not interpret.
-var harmless = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// shellSafe matches names that a shell does not interpret.
+var shellSafe = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Reproduce returns the commands that create and check this report.
 func (r *Report) Reproduce() []string {
 	id := r.Bundle.ID
-	if !harmless().MatchString(id) {
+	if !shellSafe().MatchString(id) {
 		id = "BUNDLE" // an untrusted name must not get into a command that the user copies into a shell
 	}
 	only := ""
 	if part := r.Bundle.Part; len(part) > 0 {
 		for _, name := range part {
-			if !harmless().MatchString(name) {
+			if !shellSafe().MatchString(name) {
 				part = []string{"TESTS"}
 			}
 		}

@@ -74,7 +74,7 @@ func TestNoValues(t *testing.T) {
 	if strings.Contains(said, "costs nothing.") || !strings.Contains(said, "without a value in 2") {
 		t.Errorf("said:\n%s", said)
 	}
-	if barren := r.Tests.Barren(); len(barren) != 1 || barren[0].Setting != "dead" ||
+	if barren := r.Tests.WithoutResults(); len(barren) != 1 || barren[0].Setting != "dead" ||
 		barren[0].Reason != "no such program" {
 		t.Errorf("%+v", barren)
 	}
@@ -82,7 +82,7 @@ func TestNoValues(t *testing.T) {
 
 // TestSlight: a significant difference that may be smaller than 5 % has its own effect.
 func TestSlight(t *testing.T) {
-	factors := map[string]float64{"veth": 1.052, "veth" + experiment.Again: 1.052}
+	factors := map[string]float64{"veth": 1.052, "veth" + experiment.AgainSuffix: 1.052}
 	r := Analyse(twins(10, factors, func(x *bundle.Trial) {
 		if strings.HasPrefix(x.Setting, "veth") {
 			for i := range x.Samples {
@@ -108,7 +108,7 @@ func TestSlight(t *testing.T) {
 // TestLoadOfAll: if the host is always used by others, a figure is judged if its A/A band is
 // narrow, and otherwise not measurable.
 func TestLoadOfAll(t *testing.T) {
-	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
+	slow := map[string]float64{"veth": 1.3, "veth" + experiment.AgainSuffix: 1.3}
 	for wide, want := range map[bool]stats.Verdict{false: stats.Differs, true: stats.Unmeasurable} {
 		r := Analyse(twins(10, slow, func(x *bundle.Trial) {
 			x.Labels = []test.Label{{Name: "load", Why: "others", Cure: "stop them"}}
@@ -135,7 +135,7 @@ func TestRangesAreNamed(t *testing.T) {
 		if named := strings.Contains(said, "range "); named != (rounds == 4) {
 			t.Errorf("%d rounds:\n%s", rounds, said)
 		}
-		if rounds < 5 && !r.Wide() {
+		if rounds < 5 && !r.NeedsMoreRounds() {
 			t.Errorf("%d rounds: nothing is decided, and no more rounds are wanted", rounds)
 		}
 	}
@@ -152,11 +152,11 @@ func TestNeeded(t *testing.T) {
 			}
 		}))
 	}
-	if rounds, figures := noisy(0).Needed(0.10); len(figures) > 0 {
+	if rounds, figures := noisy(0).RoundsNeeded(0.10); len(figures) > 0 {
 		t.Errorf("%d rounds for %v", rounds, figures)
 	}
-	some, figures := noisy(0.01).Needed(0.10)
-	more, _ := noisy(0.02).Needed(0.10)
+	some, figures := noisy(0.01).RoundsNeeded(0.10)
+	more, _ := noisy(0.02).RoundsNeeded(0.10)
 	if len(figures) != 2 || some <= 30 || more < 3*some || more > 5*some {
 		t.Errorf("%d rounds for %v, and %d for twice the noise", some, figures, more)
 	}
@@ -174,9 +174,9 @@ func TestConfirmed(t *testing.T) {
 		slower float64
 		want   bool
 	}{{10, 1.08, true}, {20, 1.08, false}, {10, 1.3, false}, {10, 1, false}} {
-		b := twins(c.rounds, map[string]float64{"veth": c.slower, "veth" + experiment.Again: c.slower}, nil)
+		b := twins(c.rounds, map[string]float64{"veth": c.slower, "veth" + experiment.AgainSuffix: c.slower}, nil)
 		b.Head.Width = 0.06
-		if got := Analyse(b).Wide(); got != c.want {
+		if got := Analyse(b).NeedsMoreRounds(); got != c.want {
 			t.Errorf("%g times, %d rounds: more rounds wanted: %v", c.slower, c.rounds, got)
 		}
 	}

@@ -58,7 +58,7 @@ func TestSamples(t *testing.T) {
 // TestPart: a report of a part of an experiment says so, and its command repeats that part. The
 // command contains no name that a shell could interpret.
 func TestPart(t *testing.T) {
-	r := Analyse(&bundle.Contents{Head: bundle.Head{ID: "x", Part: []string{"net", "disk"}}})
+	r := Analyse(&bundle.Contents{Head: bundle.Manifest{ID: "x", Part: []string{"net", "disk"}}})
 	if got := r.Circumstances(); !strings.Contains(got, "only the tests net, disk") {
 		t.Error(got)
 	}

@@ -25,7 +25,7 @@ type simulation struct {
 	cost   map[string]map[string]float64
 	at     time.Time
 	noise  *rand.Rand
-	head   bundle.Head
+	head   bundle.Manifest
 	facts  string
 
 	seconds int                                              // length of the series of a flow, or 0 for no series
@@ -45,7 +45,7 @@ func simulate(seed uint64) *simulation {
 			"macvlan":   {"capture": 0.97, "net": 0.99},
 			"exclusive": {"disk": 1.12},
 		},
-		head: bundle.Head{
+		head: bundle.Manifest{
 			Format: bundle.Format, Orrery: "v0.4.0", ID: "cost-20260314-2105", Experiment: "cost",
 			Title:  "What a container costs on sv1",
 			Source: "KAT-7, table 1", Digest: hex.EncodeToString(digest[:]), Host: "sv1", Who: "ada", Began: began,
@@ -118,8 +118,8 @@ func (s *simulation) write(t testing.TB) string {
 			t.Fatal(err)
 		}
 	}
-	check(w.Experiment([]byte(suiteText)))
-	check(w.Facts(json.RawMessage(s.facts)))
+	check(w.WriteExperiment([]byte(suiteText)))
+	check(w.WriteFacts(json.RawMessage(s.facts)))
 	for round := range s.rounds + 1 {
 		var present []bundle.Setting
 		for _, setting := range s.head.Settings {
@@ -130,19 +130,19 @@ func (s *simulation) write(t testing.TB) string {
 		for slot, i := range stats.Order(len(present), round, s.seed) {
 			for _, test := range s.head.Tests {
 				for c := range test.Copies {
-					check(w.Trial(s.trial(round, slot, present[i].Name, test, c)))
+					check(w.AppendTrial(s.trial(round, slot, present[i].Name, test, c)))
 				}
 				for range 2 {
 					s.at = s.at.Add(time.Second)
-					check(w.Second(s.second(present[i].Name, test.Name)))
+					check(w.AppendSecond(s.second(present[i].Name, test.Name)))
 				}
 			}
 		}
 		s.head.Rounds = round + 1
-		check(w.Save(s.head))
+		check(w.WriteManifest(s.head))
 	}
 	s.head.State, s.head.Ended = bundle.Done, s.at
-	check(w.Save(s.head))
+	check(w.WriteManifest(s.head))
 	check(w.Close())
 	return dir
 }
@@ -160,7 +160,7 @@ func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c in
 		return t
 	}
 	ratio := 1.0
-	setting = strings.TrimSuffix(setting, experiment.Again)
+	setting = strings.TrimSuffix(setting, experiment.AgainSuffix)
 	if r, ok := s.cost[setting][of.Name]; ok {
 		ratio = r
 	}

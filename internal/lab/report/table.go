@@ -51,7 +51,7 @@ func (g *grid) Text() string {
 // Markdown returns the table as Markdown that is also readable as plain text.
 func (g *grid) Markdown() string {
 	var b strings.Builder
-	for n, line := range g.padded(plainly) {
+	for n, line := range g.padded(escapeMarkdown) {
 		b.WriteString("| " + strings.Join(line, " | ") + " |\n")
 		if n > 0 {
 			continue
@@ -76,8 +76,8 @@ var (
 	www    = pattern.New(`(?i)(www)\.`)
 )
 
-// plainly escapes text for Markdown. The result has no markup, no HTML and no links, not even links
+// escapeMarkdown escapes text for Markdown. The result has no markup, no HTML and no links, not even links
 // that Markdown readers create from bare addresses.
-func plainly(text string) string {
+func escapeMarkdown(text string) string {
 	return www().ReplaceAllString(scheme().ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
 }

@@ -12,26 +12,26 @@ import (
 // samples holds the trials of a bundle by test, setting, round and copy. If a round was repeated
 // after an interruption, the last attempt counts.
 type samples struct {
-	trials    map[place][]bundle.Trial // sorted by round and copy
-	kept      int                      // number of the last round
-	instances []int                    // instance of the nodes, by kept round
+	trials    map[cellKey][]bundle.Trial // sorted by round and copy
+	kept      int                        // number of the last round
+	instances []int                      // instance of the nodes, by kept round
 }
 
-type place struct{ test, setting string }
+type cellKey struct{ test, setting string }
 
 func collect(trials []bundle.Trial) samples {
 	type key struct {
-		place
+		cellKey
 		round, copy int
 	}
 	last := map[key]bundle.Trial{}
-	s := samples{trials: map[place][]bundle.Trial{}}
+	s := samples{trials: map[cellKey][]bundle.Trial{}}
 	for _, t := range trials {
-		last[key{place{t.Test, t.Setting}, t.Round, t.Copy}] = t
+		last[key{cellKey{t.Test, t.Setting}, t.Round, t.Copy}] = t
 		s.kept = max(s.kept, t.Round)
 	}
 	for k, t := range last {
-		s.trials[k.place] = append(s.trials[k.place], t)
+		s.trials[k.cellKey] = append(s.trials[k.cellKey], t)
 	}
 	s.instances = make([]int, s.kept)
 	for _, all := range s.trials {
@@ -45,16 +45,17 @@ func collect(trials []bundle.Trial) samples {
 	return s
 }
 
-// of returns the values of a figure in a setting: one for each kept round with its copies combined,
+// figureValues returns the values of a figure in a setting: one for each kept round with its copies combined,
 // and those of single copies. A round in which a copy failed has no value, because the other copies
 // ran on a less busy machine.
-func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []quantity.Number, single []float64) {
+func (s samples) figureValues(t bundle.Test, f test.Figure, setting string) (byRound []quantity.Number,
+	single []float64) {
 	copies := make([][]float64, s.kept)
-	for _, trial := range s.trials[place{t.Name, setting}] {
+	for _, trial := range s.trials[cellKey{t.Name, setting}] {
 		if trial.Round == 0 || trial.Error != "" {
 			continue
 		}
-		if v, ok := sampled(trial, f.Name); ok {
+		if v, ok := sampleValue(trial, f.Name); ok {
 			copies[trial.Round-1] = append(copies[trial.Round-1], v)
 		}
 	}
@@ -62,7 +63,7 @@ func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []qua
 	for i, values := range copies {
 		byRound[i] = quantity.None()
 		if len(values) == max(t.Copies, 1) {
-			byRound[i] = together(values, f.Aggregate)
+			byRound[i] = combineCopies(values, f.Aggregate)
 			single = append(single, values...)
 		}
 	}
@@ -72,7 +73,7 @@ func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []qua
 // failures returns for each kept round whether a trial of a test failed in a setting.
 func (s samples) failures(t bundle.Test, setting string) []bool {
 	all := make([]bool, s.kept)
-	for _, trial := range s.trials[place{t.Name, setting}] {
+	for _, trial := range s.trials[cellKey{t.Name, setting}] {
 		if trial.Round > 0 && trial.Error != "" {
 			all[trial.Round-1] = true
 		}
@@ -80,7 +81,7 @@ func (s samples) failures(t bundle.Test, setting string) []bool {
 	return all
 }
 
-func sampled(t bundle.Trial, figure string) (float64, bool) {
+func sampleValue(t bundle.Trial, figure string) (float64, bool) {
 	for _, s := range t.Samples {
 		if s.Figure == figure {
 			return s.Value, true
@@ -89,7 +90,7 @@ func sampled(t bundle.Trial, figure string) (float64, bool) {
 	return 0, false
 }
 
-func together(values []float64, how test.Aggregate) quantity.Number {
+func combineCopies(values []float64, how test.Aggregate) quantity.Number {
 	sum := 0.0
 	for _, v := range values {
 		sum += v

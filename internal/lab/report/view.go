@@ -15,52 +15,53 @@ type Effect string
 
 // The effects. Told is for figures that are not judged.
 const (
-	Worse     Effect = "worse"
-	Gain      Effect = "better"
-	BitWorse  Effect = "a little worse" // significant, but possibly smaller than the margin that matters
-	BitBetter Effect = "a little better"
-	Failing   Effect = "fails"
-	Apart     Effect = "these two runs differ" // for comparisons of single runs
-	AsFormer  Effect = "as former runs differ"
-	Alike     Effect = "same"
-	Undecided Effect = "undecided"
-	Disturbed Effect = "not measurable now"
-	Told      Effect = "told"
-	Nothing   Effect = ""
+	Worse             Effect = "worse"
+	Better            Effect = "better"
+	SlightlyWorse     Effect = "a little worse" // significant, but possibly smaller than the margin that matters
+	SlightlyBetter    Effect = "a little better"
+	Failing           Effect = "fails"
+	RunsDiffer        Effect = "these two runs differ" // for comparisons of single runs
+	RunsDifferAsUsual Effect = "as former runs differ"
+	Same              Effect = "same"
+	Undecided         Effect = "undecided"
+	Disturbed         Effect = "not measurable now"
+	Unjudged          Effect = "told"
+	NoEffect          Effect = ""
 )
 
 // signs accompany the colours of effects for readers and printers that cannot show colours.
-var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Apart: "≠",
-	AsFormer: "~", Alike: "=", Undecided: "?", Disturbed: "≈"}
+var signs = map[Effect]string{Worse: "▼", Better: "▲", SlightlyWorse: "▽", SlightlyBetter: "△", Failing: "✕",
+	RunsDiffer:        "≠",
+	RunsDifferAsUsual: "~", Same: "=", Undecided: "?", Disturbed: "≈"}
 
 // effectOf returns the effect of a ratio, depending on which direction is better.
-func effectOf(r *Ratio, better test.Better) Effect {
+func effectOf(r *Ratio, better test.Direction) Effect {
 	switch {
 	case r == nil:
-		return Nothing
-	case !judged(better):
-		return Told
+		return NoEffect
+	case !isJudged(better):
+		return Unjudged
 	case r.Verdict == stats.Unmeasurable:
 		return Disturbed
 	case r.Verdict == stats.Same:
-		return Alike
+		return Same
 	case r.Verdict == stats.Fails:
 		return Failing
-	case r.Verdict == stats.Apart:
-		return Apart
-	case r.Verdict == stats.AsFormer:
-		return AsFormer
+	case r.Verdict == stats.RunsDiffer:
+		return RunsDiffer
+	case r.Verdict == stats.RunsDifferAsUsual:
+		return RunsDifferAsUsual
 	case r.Verdict != stats.Differs && r.Verdict != stats.Slight:
 		return Undecided
 	}
 	gain := (r.Value > 1) == (better == test.More)
 	switch {
 	case r.Verdict == stats.Slight && gain:
-		return BitBetter
+		return SlightlyBetter
 	case r.Verdict == stats.Slight:
-		return BitWorse
+		return SlightlyWorse
 	case gain:
-		return Gain
+		return Better
 	}
 	return Worse
 }
@@ -68,14 +69,14 @@ func effectOf(r *Ratio, better test.Better) Effect {
 // Effect returns the effect of a cell of this figure.
 func (f *Figure) Effect(c *Cell) Effect {
 	if c.Again != "" {
-		return Nothing
+		return NoEffect
 	}
 	return effectOf(c.Ratio, f.Better)
 }
 
 // differs reports whether the effect is a real difference.
 func (e Effect) differs() bool {
-	return slices.Contains([]Effect{Worse, Gain, BitWorse, BitBetter, Failing, Apart}, e)
+	return slices.Contains([]Effect{Worse, Better, SlightlyWorse, SlightlyBetter, Failing, RunsDiffer}, e)
 }
 
 // Class returns the effect as a single CSS class. page.css has a colour for each.
@@ -106,11 +107,11 @@ func changed(r *Ratio, e Effect) change {
 	case e == Disturbed:
 		return change{Effect: e, Change: string(e), Sign: signs[e]}
 	}
-	return change{e, quantity.Change(r.Value), ranged(quantity.Interval(r.Low, r.High), r.Range), signs[e]}
+	return change{e, quantity.Change(r.Value), markRange(quantity.Interval(r.Low, r.High), r.Range), signs[e]}
 }
 
-// shown returns the ratio of a cell if it is shown as a number, or nil.
-func (f *Figure) shown(c *Cell) *Ratio {
+// shownRatio returns the ratio of a cell if it is shown as a number, or nil.
+func (f *Figure) shownRatio(c *Cell) *Ratio {
 	if f.Effect(c) == Disturbed {
 		return nil
 	}
@@ -118,11 +119,11 @@ func (f *Figure) shown(c *Cell) *Ratio {
 }
 
 // between returns the 95 % interval, or the range if there are too few instances.
-func (x *Ratio) between() string { return ranged(quantity.Between(x.Low, x.High), x.Range) }
+func (x *Ratio) between() string { return markRange(quantity.Between(x.Low, x.High), x.Range) }
 
-// ranged marks a range as such. A range of one value is shown as a dash, so that it does not look
+// markRange marks a range as such. A range of one value is shown as a dash, so that it does not look
 // certain.
-func ranged(text string, few bool) string {
+func markRange(text string, few bool) string {
 	low, high, _ := strings.Cut(text, " to ")
 	switch {
 	case few && low == strings.TrimSuffix(high, " %"):
@@ -144,8 +145,8 @@ func (f *Figure) Scale() quantity.Scale {
 	return quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 }
 
-// way returns which direction is better, in words.
-func way(b test.Better) string {
+// directionText returns which direction is better, in words.
+func directionText(b test.Direction) string {
 	switch b {
 	case test.More:
 		return "more is better"
@@ -156,7 +157,7 @@ func way(b test.Better) string {
 }
 
 // Way returns which direction is better for the figure, in words.
-func (f *Figure) Way() string { return way(f.Better) }
+func (f *Figure) Way() string { return directionText(f.Better) }
 
 // columns returns the settings that have a cell, in order, with bare first. It omits controls and
 // settings that are not available on this host.
@@ -168,7 +169,7 @@ func (r *Report) columns() (all []bundle.Setting) {
 		}
 	}
 	for _, s := range r.Bundle.Settings {
-		if used[s.Name] && again(s) == "" && s.Missing == "" {
+		if used[s.Name] && repeatedSetting(s) == "" && s.Missing == "" {
 			all = append(all, s)
 		}
 	}

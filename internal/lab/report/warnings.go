@@ -19,16 +19,16 @@ func (r *Report) Warnings() (all []string) {
 	case bundle.Running:
 		all = append(all, "This run is still under way.")
 	}
-	all = append(all, r.reliance()...)
+	all = append(all, r.reliabilityWarnings()...)
 	if text := r.Tests.unsteady(); text != "" {
 		all = append(all, text)
 	}
-	if text := r.outlook(); text != "" {
+	if text := r.moreRoundsNote(); text != "" {
 		all = append(all, text)
 	}
 	if len(r.Damaged) > 0 {
 		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s",
-			humanize.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
+			humanize.Plural(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
 	}
 	return all
 }
@@ -40,7 +40,7 @@ func (tests Table) unsteady() string {
 	var where []string
 	most, of := 0.0, 0
 	for t, f := range tests.Rows() {
-		if f.Control == nil || !judged(f.Better) {
+		if f.Control == nil || !isJudged(f.Better) {
 			continue
 		}
 		of++

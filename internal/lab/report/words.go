@@ -60,7 +60,7 @@ func (r *Report) Answers() (all []Answer) {
 			a.add(t, f)
 		}
 		for _, found := range [][]Finding{a.Worse, a.Better, a.BitWorse, a.BitBetter} {
-			slices.SortStableFunc(found, func(x, y Finding) int { return cmp.Compare(size(y), size(x)) })
+			slices.SortStableFunc(found, func(x, y Finding) int { return cmp.Compare(effectSize(y), effectSize(x)) })
 		}
 		all = append(all, a)
 	}
@@ -69,7 +69,7 @@ func (r *Report) Answers() (all []Answer) {
 
 func (a *Answer) add(t *Test, f *Figure) {
 	c := f.cell(a.Setting)
-	if c == nil || !judged(f.Better) {
+	if c == nil || !isJudged(f.Better) {
 		return
 	}
 	found := Finding{t.Name, f.Name, c.Ratio}
@@ -79,15 +79,15 @@ func (a *Answer) add(t *Test, f *Figure) {
 	switch f.Effect(c) {
 	case Worse:
 		a.Worse = append(a.Worse, found)
-	case Gain:
+	case Better:
 		a.Better = append(a.Better, found)
-	case BitWorse:
+	case SlightlyWorse:
 		a.BitWorse = append(a.BitWorse, found)
-	case BitBetter:
+	case SlightlyBetter:
 		a.BitBetter = append(a.BitBetter, found)
 	case Failing:
 		a.Failing = append(a.Failing, found)
-	case Alike:
+	case Same:
 		a.Same++
 	case Undecided:
 		a.Undecided++
@@ -98,20 +98,20 @@ func (a *Answer) add(t *Test, f *Figure) {
 	}
 }
 
-func size(f Finding) float64 { return math.Abs(math.Log(f.Ratio.Value)) }
+func effectSize(f Finding) float64 { return math.Abs(math.Log(f.Ratio.Value)) }
 
 // Headline returns one sentence about the cost. A setting costs nothing only if all figures say so.
 func (a Answer) Headline() string {
 	compared := a.Same + a.Undecided + len(a.Better) + len(a.BitBetter)
 	var parts []string
 	if len(a.Failing) > 0 {
-		parts = append(parts, "fails more often than bare: "+some(a.Failing, Finding.Failures, "fails", "fail"))
+		parts = append(parts, "fails more often than bare: "+listFindings(a.Failing, Finding.Failures, "fails", "fail"))
 	}
 	if len(a.Worse) > 0 {
-		parts = append(parts, "is worse in: "+some(a.Worse, Finding.String, "is worse", "are worse"))
+		parts = append(parts, "is worse in: "+listFindings(a.Worse, Finding.String, "is worse", "are worse"))
 	}
 	if len(a.BitWorse) > 0 {
-		parts = append(parts, "is a little worse in: "+some(a.BitWorse, Finding.String, "is a little worse",
+		parts = append(parts, "is a little worse in: "+listFindings(a.BitWorse, Finding.String, "is a little worse",
 			"are a little worse"))
 	}
 	switch {
@@ -140,7 +140,7 @@ func (a Answer) Rest() string {
 		}
 		number := strconv.Itoa(n)
 		if len(parts) == 0 {
-			number = humanize.Count(n, "figure")
+			number = humanize.Plural(n, "figure")
 		}
 		parts = append(parts, what+" in "+number)
 	}
@@ -153,20 +153,20 @@ func (a Answer) Rest() string {
 		text = "It is " + strings.Join(parts, ", ") + "."
 	}
 	if len(a.BitBetter) > 0 {
-		text = "It is a little better in: " + some(a.BitBetter, Finding.String, "is a little better",
+		text = "It is a little better in: " + listFindings(a.BitBetter, Finding.String, "is a little better",
 			"are a little better") + ". " + text
 	}
 	if len(a.Better) > 0 {
-		text = "It is better in: " + some(a.Better, Finding.String, "is better", "are better") + ". " + text
+		text = "It is better in: " + listFindings(a.Better, Finding.String, "is better", "are better") + ". " + text
 	}
 	if a.Broken > 0 {
-		text += fmt.Sprintf(" Trials of %s failed.", humanize.Count(a.Broken, "figure"))
+		text += fmt.Sprintf(" Trials of %s failed.", humanize.Plural(a.Broken, "figure"))
 	}
 	return strings.TrimSpace(text)
 }
 
-// some lists the first findings and counts the others.
-func some(all []Finding, tell func(Finding) string, one, many string) string {
+// listFindings lists the first findings and counts the others.
+func listFindings(all []Finding, tell func(Finding) string, one, many string) string {
 	const shown = 4
 	var parts []string
 	for _, f := range all[:min(len(all), shown)] {
@@ -178,7 +178,7 @@ func some(all []Finding, tell func(Finding) string, one, many string) string {
 		if more == 1 {
 			verb = one
 		}
-		return fmt.Sprintf("%s; and %s %s", text, humanize.Count(more, "other figure"), verb)
+		return fmt.Sprintf("%s; and %s %s", text, humanize.Plural(more, "other figure"), verb)
 	}
 	return text
 }

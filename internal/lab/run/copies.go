@@ -19,9 +19,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// copies runs a trial in all copies of a setting at once. If one fails, the others are cancelled:
+// runCopies runs a trial in all copies of a setting at once. If one fails, the others are cancelled:
 // their values would not be those of so many concurrent copies.
-func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bundle.Trial {
+func (r *Run) runCopies(ctx context.Context, round int, u *Unit, name string) []bundle.Trial {
 	near := r.Ground.Near[name]
 	if len(near) < u.Copies {
 		now := time.Now()
@@ -36,14 +36,15 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	defer cancel()
 	gate := newBarrier(u.Copies)
 	all := make([]bundle.Trial, u.Copies)
-	seen := r.Watcher.Look(u, near[:u.Copies])
+	seen := r.Watcher.Watch(u, near[:u.Copies])
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
-			all[i] = r.trial(ctx, &test.Trial{
+			all[i] = r.runTrial(ctx, &test.Trial{
 				Round: round, Near: near[i], Far: r.Ground.Far[name], Copy: i, Of: u.Copies, Barrier: gate.wait,
 				Keep: func(file string, content []byte) error {
-					return r.Book.Keep(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i), file),
+					return r.Book.WriteOutput(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i),
+						file),
 						content)
 				},
 			}, u)
@@ -59,13 +60,13 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	}
 	labels := seen(moved)
 	for i := range all {
-		all[i].Labels = join(all[i].Labels, labels)
+		all[i].Labels = mergeLabels(all[i].Labels, labels)
 	}
 	return all
 }
 
-// join adds labels, except those that the test itself has added.
-func join(labels, more []test.Label) []test.Label {
+// mergeLabels adds labels, except those that the test itself has added.
+func mergeLabels(labels, more []test.Label) []test.Label {
 	for _, l := range more {
 		if !slices.ContainsFunc(labels, func(label test.Label) bool {
 			return label.Name == l.Name && label.Where == l.Where
@@ -76,14 +77,14 @@ func join(labels, more []test.Label) []test.Label {
 	return labels
 }
 
-// trial runs one trial in one place.
-func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
+// runTrial runs one trial in one place.
+func (r *Run) runTrial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
 	trial := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name,
 		Emulated: t.Near.Emulated, Test: u.Title, Copy: t.Copy, Began: time.Now()}
 	result, err := u.Run(ctx, t)
 	trial.Ended = time.Now()
 	if err == nil {
-		err = u.fits(result)
+		err = u.checkFigures(result)
 	}
 	if err == nil && result.Detail != nil {
 		trial.Detail, err = json.Marshal(result.Detail)
@@ -97,8 +98,8 @@ func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
 	return trial
 }
 
-// fits returns an error if the result has a figure that the test did not announce.
-func (u *Unit) fits(result test.Result) error {
+// checkFigures returns an error if the result has a figure that the test did not announce.
+func (u *Unit) checkFigures(result test.Result) error {
 	promised := map[string]bool{}
 	for _, f := range u.Figures() {
 		promised[f.Name] = true
@@ -111,9 +112,9 @@ func (u *Unit) fits(result test.Result) error {
 	return nil
 }
 
-// emulating is the factor on the timeout of a trial with emulated processors. It allows for copies,
+// emulationFactor is the factor on the timeout of a trial with emulated processors. It allows for copies,
 // which share the host's processors.
-const emulating = 10
+const emulationFactor = 10
 
 // timeout returns the timeout of a trial in a place.
 func (u *Unit) timeout(in *place.Place) time.Duration {
@@ -122,7 +123,7 @@ func (u *Unit) timeout(in *place.Place) time.Duration {
 	case u.Limit > 0:
 		return u.Limit
 	case in.Emulated:
-		return emulating * timeout
+		return emulationFactor * timeout
 	}
 	return timeout
 }

@@ -16,58 +16,58 @@ import (
 // informative: with a true 10 % and noise of 4 %, 90 % are found in 30 rounds. With three rounds
 // per instance, only 60 % are found. Otherwise the next instances live pilotRounds, until the
 // contributions of instances and rounds to the spread are known. Then they live as long as Kalibera
-// and Jones compute from the costs of both, but at most maxRounds. There must be at least about
+// and Jones compute from the costs of both, but at most maxRoundsPerInstance. There must be at least about
 // fewest instances, because with few, one disturbed instance makes all intervals wide.
 const (
-	cheap       = 0.5 // maximum cost of creating an instance, in rounds
-	pilots      = 2
-	pilotRounds = 2
-	maxRounds   = 3
-	fewest      = 10
+	maxCheapCost         = 0.5 // maximum cost of creating an instance, in rounds
+	pilotInstances       = 2
+	pilotRounds          = 2
+	maxRoundsPerInstance = 3
+	minInstances         = 10
 )
 
-// lives returns how many rounds the current nodes should live.
-func (r *Run) lives() int {
+// roundsPerInstance returns how many rounds the current nodes should live.
+func (r *Run) roundsPerInstance() int {
 	if n := r.Experiment.PerInstance; n > 0 {
 		return n
 	}
-	cost := r.cost()
+	cost := r.instanceCost()
 	switch rounds := r.Experiment.Rounds; {
-	case rounds < fewest || r.instance == r.first || cost <= cheap:
+	case rounds < minInstances || r.instance == r.first || cost <= maxCheapCost:
 		// the cost of an instance is known after the second was created
 		return 1
-	case r.instance <= r.first+pilots && r.first == 1:
+	case r.instance <= r.first+pilotInstances && r.first == 1:
 		return pilotRounds
 	default:
-		most := float64(min(maxRounds, max(1, rounds/fewest)))
+		most := float64(min(maxRoundsPerInstance, max(1, rounds/minInstances)))
 		return int(math.Round(min(max(r.Worth(r.trials, cost), 1), most)))
 	}
 }
 
-// cost returns the time to create an instance, in rounds.
-func (r *Run) cost() float64 {
+// instanceCost returns the time to create an instance, in rounds.
+func (r *Run) instanceCost() float64 {
 	if r.costs != nil {
 		return r.costs()
 	}
 	return float64(r.perInstance) / float64(max(1, r.perRound))
 }
 
-// ready prepares a round.
-func (r *Run) ready(ctx context.Context) error {
-	if err := r.renew(ctx); err != nil {
+// prepareRound prepares a round.
+func (r *Run) prepareRound(ctx context.Context) error {
+	if err := r.renewInstance(ctx); err != nil {
 		return err
 	}
-	if err := r.settle(ctx); err != nil || r.begun {
+	if err := r.waitUntilIdle(ctx); err != nil || r.begun {
 		return err
 	}
 	r.begun = true
 	return r.Watcher.Begin(ctx)
 }
 
-// renew recreates the nodes if the current ones have lived long enough. The rehearsal and the first
+// renewInstance recreates the nodes if the current ones have lived long enough. The rehearsal and the first
 // round that counts use the same nodes.
-func (r *Run) renew(ctx context.Context) error {
-	if r.lived < r.lives() {
+func (r *Run) renewInstance(ctx context.Context) error {
+	if r.lived < r.roundsPerInstance() {
 		return nil
 	}
 	began := time.Now()
@@ -78,22 +78,22 @@ func (r *Run) renew(ctx context.Context) error {
 	}
 	r.Ground, r.lived = ground, 0
 	r.instance++
-	r.forgive()
+	r.retryGivenUp()
 	err = r.prepare(ctx)
 	r.perInstance = time.Since(began)
 	return err
 }
 
-// A surrender is the instance in which a cell was given up, and how often in a row that happened.
-type surrender struct{ instance, times int }
+// A giveUpRecord is the instance in which a cell was given up, and how often in a row that happened.
+type giveUpRecord struct{ instance, times int }
 
-// forgive lets cells that were given up be tried once more, because what failed in the old nodes
+// retryGivenUp lets cells that were given up be tried once more, because what failed in the old nodes
 // may work in new ones. If a cell fails again, it waits for twice as many instances, so that a cell
 // that never works does not take time in every round.
-func (r *Run) forgive() {
+func (r *Run) retryGivenUp() {
 	for c, n := range r.failed {
-		if last := r.givenUpAt[c]; n >= minRounds && r.instance-last.instance >= 1<<min(last.times-1, 16) {
-			r.failed[c] = minRounds - 1
+		if last := r.givenUpAt[c]; n >= maxConsecutiveFailures && r.instance-last.instance >= 1<<min(last.times-1, 16) {
+			r.failed[c] = maxConsecutiveFailures - 1
 		}
 	}
 }
@@ -117,12 +117,12 @@ func (r *Run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until other processes leave the host idle, or until the waiting time is used up.
+// waitUntilIdle waits until other processes leave the host idle, or until the waiting time is used up.
 // Trials that are disturbed nevertheless have a label.
-func (r *Run) settle(ctx context.Context) error {
+func (r *Run) waitUntilIdle(ctx context.Context) error {
 	for r.waitTimeout > 0 {
 		began := time.Now()
-		why, err := r.Watcher.Restless(ctx)
+		why, err := r.Watcher.BusyReason(ctx)
 		if err != nil || why == "" {
 			return err
 		}

@@ -36,9 +36,9 @@ func TestAnew(t *testing.T) {
 		r, book, watch := runOf(&gauge{}, 1)
 		r.Experiment.PerInstance = per
 		made := 1
-		r.Anew = func(context.Context) (*setting.Ground, error) {
+		r.Anew = func(context.Context) (*setting.Places, error) {
 			made++
-			ground := &setting.Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
+			ground := &setting.Places{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
 			for name := range r.Ground.Near {
 				ground.Near[name] = []*place.Place{{Name: name, Runner: nowhere{}, Dir: "/nowhere"}}
 			}
@@ -103,7 +103,7 @@ func TestForgiven(t *testing.T) {
 		r, book, _ := runOf(g, 1)
 		r.Experiment.PerInstance, r.Experiment.Rounds, r.Experiment.Most = 3, 12, 12
 		anew, made := r.Anew, 1
-		r.Anew = func(ctx context.Context) (*setting.Ground, error) {
+		r.Anew = func(ctx context.Context) (*setting.Places, error) {
 			if made++; made >= c.works {
 				g.fails = ""
 			}
@@ -141,7 +141,7 @@ func TestBudget(t *testing.T) {
 // TestOnce: nodes that are created only once decide nothing, so there are no additional rounds.
 func TestOnce(t *testing.T) {
 	r, book, _ := runOf(&gauge{}, 1)
-	r.Experiment.PerInstance = experiment.Once
+	r.Experiment.PerInstance = experiment.NeverRecreate
 	r.More = func([]bundle.Trial) bool { return true }
 	if err := r.Do(t.Context()); err != nil || book.rounds != 11 {
 		t.Errorf("%d rounds, the rehearsal included: %v", book.rounds, err)
@@ -152,7 +152,7 @@ func TestOnce(t *testing.T) {
 // against the trials nor as the host's own load.
 func TestBusyMoment(t *testing.T) {
 	for busy, want := range map[time.Duration]float64{time.Second: 0, 40 * time.Millisecond: 0.02} {
-		if got := own(probe.CPU{Busy: busy, Total: 2 * time.Second}).Share(); got != want {
+		if got := idleLoad(probe.CPU{Busy: busy, Total: 2 * time.Second}).Share(); got != want {
 			t.Errorf("%v of 2 s were busy: the host's own is %v", busy, got)
 		}
 	}
@@ -162,7 +162,7 @@ func TestBusyMoment(t *testing.T) {
 func TestAnewFails(t *testing.T) {
 	r, book, _ := runOf(&gauge{}, 1)
 	r.Experiment.PerInstance = 2
-	r.Anew = func(context.Context) (*setting.Ground, error) { return nil, errors.New("no room") }
+	r.Anew = func(context.Context) (*setting.Places, error) { return nil, errors.New("no room") }
 	if err := r.Do(t.Context()); err == nil || len(book.trials) != 3*3 {
 		t.Errorf("%v, %d trials", err, len(book.trials))
 	}

@@ -16,14 +16,14 @@ import (
 // A Run is an experiment that is running.
 type Run struct {
 	Experiment *experiment.Experiment
-	Ground     *setting.Ground
+	Ground     *setting.Places
 	Seed       uint64
 	Before     []bundle.Trial // trials of the interrupted run that is resumed
-	Book       Book
+	Book       Recorder
 	Progress   Progress
 	Watcher    Observer
 	// Anew recreates all nodes and returns where to measure then.
-	Anew func(context.Context) (*setting.Ground, error)
+	Anew func(context.Context) (*setting.Places, error)
 	// Worth returns how many rounds an instance of the nodes should have if it costs the given
 	// number of rounds, or 0 if unknown.
 	Worth func(trials []bundle.Trial, cost float64) float64
@@ -39,7 +39,7 @@ type Run struct {
 	failed map[cell]int           // consecutive failed trials
 	former map[cell]bool          // given up by the interrupted run
 
-	givenUpAt map[cell]surrender
+	givenUpAt map[cell]giveUpRecord
 	slot      int
 
 	instance, first       int           // of the nodes: the current one, and the first one of this run
@@ -55,19 +55,19 @@ type Run struct {
 type Observer interface {
 	// Begin is called once before the first round.
 	Begin(context.Context) error
-	// Look starts to watch a trial. The returned function ends that, and returns why the trial is
+	// Watch starts to watch a trial. The returned function ends that, and returns why the trial is
 	// suspect, given the amount of data that it moved.
-	Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label
-	// Restless watches the host briefly between trials and returns what uses it, or "" if it is
+	Watch(u *Unit, near []*place.Place) func(test.Moved) []test.Label
+	// BusyReason watches the host briefly between trials and returns what uses it, or "" if it is
 	// idle.
-	Restless(context.Context) (why string, err error)
+	BusyReason(context.Context) (why string, err error)
 }
 
-// A Book stores the trials.
-type Book interface {
-	Trial(bundle.Trial) error
-	Keep(name string, content []byte) error
-	Round(complete int) error
+// A Recorder stores the trials.
+type Recorder interface {
+	AppendTrial(bundle.Trial) error
+	WriteOutput(name string, content []byte) error
+	RoundDone(complete int) error
 }
 
 // A Progress is notified of the progress of a run.
@@ -123,38 +123,38 @@ func Settings(e *experiment.Experiment) []string {
 func (r *Run) settings(u *Unit) []string {
 	var names []string
 	for _, name := range Settings(r.Experiment) {
-		if u.In(name) {
+		if u.RunsIn(name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// minRounds is the number of consecutive failed trials after which a cell is given up.
-const minRounds = 3
+// maxConsecutiveFailures is the number of consecutive failed trials after which a cell is given up.
+const maxConsecutiveFailures = 3
 
 // Do runs all rounds. Round 0 is a rehearsal. A failed trial is stored as such, and the run
 // continues. It returns an error if the bundle cannot be written, the nodes cannot be recreated,
 // the host cannot be watched, or ctx ends.
 func (r *Run) Do(ctx context.Context) error {
 	r.begin()
-	for round := 0; r.goesOn(round); round++ {
-		if r.whole(round) {
+	for round := 0; r.needsRound(round); round++ {
+		if r.isRoundDone(round) {
 			continue
 		}
-		if err := r.ready(ctx); err != nil {
+		if err := r.prepareRound(ctx); err != nil {
 			return err
 		}
-		r.Progress.Round(round, r.rounds(round))
+		r.Progress.Round(round, r.totalRounds(round))
 		r.slot = 0
 		began := time.Now()
 		for n, u := range r.units {
-			if r.complete(round, u) {
+			if r.isUnitDone(round, u) {
 				continue
 			}
 			names := r.settings(u)
 			for _, i := range stats.Order(len(names), round, r.Seed+uint64(n)) {
-				if err := r.cell(ctx, round, u, names[i]); err != nil {
+				if err := r.runCell(ctx, round, u, names[i]); err != nil {
 					return err
 				}
 			}
@@ -162,7 +162,7 @@ func (r *Run) Do(ctx context.Context) error {
 		if r.perRound = time.Since(began); round > 0 {
 			r.lived++
 		}
-		if err := r.Book.Round(round + 1); err != nil {
+		if err := r.Book.RoundDone(round + 1); err != nil {
 			return err
 		}
 	}
@@ -173,51 +173,51 @@ func (r *Run) begin() {
 	r.units = Units(r.Experiment)
 	r.trials = append(r.trials, r.Before...)
 	r.spent, r.failed, r.former = map[cell]time.Duration{}, map[cell]int{}, map[cell]bool{}
-	r.givenUpAt = map[cell]surrender{}
+	r.givenUpAt = map[cell]giveUpRecord{}
 	for _, t := range r.trials {
-		r.note(t)
+		r.recordTrial(t)
 		r.instance = max(r.instance, t.Instance)
 	}
 	for c, n := range r.failed {
-		r.former[c] = n >= minRounds
-		r.givenUpAt[c] = surrender{r.instance, 1}
+		r.former[c] = n >= maxConsecutiveFailures
+		r.givenUpAt[c] = giveUpRecord{r.instance, 1}
 	}
 	r.instance++ // the nodes of the interrupted run no longer exist
-	r.forgive()
+	r.retryGivenUp()
 	r.first, r.waitTimeout, r.since = r.instance, r.Experiment.Quiet, time.Now()
 }
 
-// goesOn reports whether to run a round: the rehearsal, the required rounds, and more while
+// needsRound reports whether to run a round: the rehearsal, the required rounds, and more while
 // intervals are too wide or there are too few instances for intervals. With nodes that are created
 // only once there are never enough.
-func (r *Run) goesOn(round int) bool {
+func (r *Run) needsRound(round int) bool {
 	switch {
 	case r.Budget > 0 && round > 1 && time.Since(r.since)+r.perRound+r.perInstance > r.Budget:
 		return false
 	case round <= r.Experiment.Rounds:
 		return true
-	case round > r.Experiment.Most || r.Experiment.PerInstance == experiment.Once:
+	case round > r.Experiment.Most || r.Experiment.PerInstance == experiment.NeverRecreate:
 		return false
 	}
 	return r.More(r.trials)
 }
 
-// rounds returns the number of rounds, as far as it is known.
-func (r *Run) rounds(round int) int { return max(r.Experiment.Rounds, round) }
+// totalRounds returns the number of rounds, as far as it is known.
+func (r *Run) totalRounds(round int) int { return max(r.Experiment.Rounds, round) }
 
-// whole reports whether the interrupted run finished a round.
-func (r *Run) whole(round int) bool {
+// isRoundDone reports whether the interrupted run finished a round.
+func (r *Run) isRoundDone(round int) bool {
 	for _, u := range r.units {
-		if !r.complete(round, u) {
+		if !r.isUnitDone(round, u) {
 			return false
 		}
 	}
 	return true
 }
 
-// complete reports whether the interrupted run did all trials of a unit in a round, except those
+// isUnitDone reports whether the interrupted run did all trials of a unit in a round, except those
 // that it had given up.
-func (r *Run) complete(round int, u *Unit) bool {
+func (r *Run) isUnitDone(round int, u *Unit) bool {
 	seen := map[string]bool{}
 	for _, t := range r.Before {
 		if t.Round == round && t.Test == u.Title {
@@ -234,16 +234,16 @@ func (r *Run) complete(round int, u *Unit) bool {
 
 // givenUp reports whether a unit has failed too often in a setting to be tried there again.
 func (r *Run) givenUp(u *Unit, setting string) bool {
-	return r.failed[cell{u.Title, setting}] >= minRounds
+	return r.failed[cell{u.Title, setting}] >= maxConsecutiveFailures
 }
 
-// cell runs one unit in one setting once.
-func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
+// runCell runs one unit in one setting once.
+func (r *Run) runCell(ctx context.Context, round int, u *Unit, name string) error {
 	if r.givenUp(u, name) {
 		return nil
 	}
-	r.Progress.Trial(u.Title, name, r.left(round))
-	for _, t := range r.copies(ctx, round, u, name) {
+	r.Progress.Trial(u.Title, name, r.remainingTime(round))
+	for _, t := range r.runCopies(ctx, round, u, name) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // a trial that was cut short has no meaning
 		}
@@ -251,8 +251,8 @@ func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
 			r.Progress.Failed(u.Title, name, fmt.Errorf("%s", t.Error))
 		}
 		r.trials = append(r.trials, t)
-		r.note(t)
-		if err := r.Book.Trial(t); err != nil {
+		r.recordTrial(t)
+		if err := r.Book.AppendTrial(t); err != nil {
 			return err
 		}
 	}
@@ -260,8 +260,8 @@ func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
 	return nil
 }
 
-// note records how long a trial took and whether it failed.
-func (r *Run) note(t bundle.Trial) {
+// recordTrial records how long a trial took and whether it failed.
+func (r *Run) recordTrial(t bundle.Trial) {
 	if t.Copy > 0 {
 		return
 	}
@@ -271,13 +271,13 @@ func (r *Run) note(t bundle.Trial) {
 	if t.Error == "" {
 		r.failed[c] = 0
 		delete(r.givenUpAt, c)
-	} else if r.failed[c] == minRounds {
-		r.givenUpAt[c] = surrender{r.instance, r.givenUpAt[c].times + 1}
+	} else if r.failed[c] == maxConsecutiveFailures {
+		r.givenUpAt[c] = giveUpRecord{r.instance, r.givenUpAt[c].times + 1}
 	}
 }
 
-// left estimates the remaining time, from the last trial of each cell.
-func (r *Run) left(round int) time.Duration {
+// remainingTime estimates the remaining time, from the last trial of each cell.
+func (r *Run) remainingTime(round int) time.Duration {
 	var whole, rest time.Duration
 	n := 0
 	for _, u := range r.units {

@@ -65,15 +65,15 @@ type notebook struct {
 	after  func(n int) // called with the number of trials
 }
 
-func (b *notebook) Trial(t bundle.Trial) error {
+func (b *notebook) AppendTrial(t bundle.Trial) error {
 	b.trials = append(b.trials, t)
 	if b.after != nil {
 		b.after(len(b.trials))
 	}
 	return nil
 }
-func (b *notebook) Keep(string, []byte) error { return nil }
-func (b *notebook) Round(n int) error         { b.rounds = n; return nil }
+func (b *notebook) WriteOutput(string, []byte) error { return nil }
+func (b *notebook) RoundDone(n int) error            { b.rounds = n; return nil }
 
 // A listener records what it is told.
 type listener struct {
@@ -90,10 +90,10 @@ type closed struct{ restless, begun int }
 
 func (c *closed) Begin(context.Context) error { c.begun++; return nil }
 
-func (*closed) Look(*Unit, []*place.Place) func(test.Moved) []test.Label {
+func (*closed) Watch(*Unit, []*place.Place) func(test.Moved) []test.Label {
 	return func(test.Moved) []test.Label { return nil }
 }
-func (c *closed) Restless(context.Context) (string, error) {
+func (c *closed) BusyReason(context.Context) (string, error) {
 	if c.restless--; c.restless >= 0 {
 		return "others", nil
 	}
@@ -116,7 +116,7 @@ func runOf(g *gauge, copies ...int) (*Run, *notebook, *listener) {
 		Rounds: 10, Most: 12, Settings: []experiment.Setting{{Name: "veth"}, {Name: "kvm", Missing: "no engine"}},
 		Tests: []experiment.Test{{Name: "g", Copies: copies, Test: g}},
 	}
-	ground := &setting.Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
+	ground := &setting.Places{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
 	for _, name := range Settings(e) {
 		for range slices.Max(copies) {
 			ground.Near[name] = append(ground.Near[name], &place.Place{Name: name, Runner: nowhere{}, Dir: "/nowhere"})
@@ -125,7 +125,7 @@ func runOf(g *gauge, copies ...int) (*Run, *notebook, *listener) {
 	book, watch := &notebook{}, &listener{}
 	return &Run{
 		Experiment: e, Ground: ground, Seed: 7, Book: book, Progress: watch,
-		Watcher: &closed{}, Anew: func(context.Context) (*setting.Ground, error) { return ground, nil },
+		Watcher: &closed{}, Anew: func(context.Context) (*setting.Places, error) { return ground, nil },
 		More: func([]bundle.Trial) bool { return false }, Worth: func([]bundle.Trial, float64) float64 { return 0 },
 	}, book, watch
 }
@@ -193,8 +193,9 @@ func TestFailure(t *testing.T) {
 				}
 			}
 		}
-		if failed != minRounds || good != 22*copies || len(watch.failed) == 0 {
-			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, minRounds, 22*copies,
+		if failed != maxConsecutiveFailures || good != 22*copies || len(watch.failed) == 0 {
+			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, maxConsecutiveFailures,
+				22*copies,
 				watch.failed)
 		}
 	}

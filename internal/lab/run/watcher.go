@@ -30,13 +30,13 @@ type Watcher struct {
 // How long the host is watched before the first round and briefly before each round, and how long
 // to wait for nodes that are starting.
 const (
-	idleFor  = 2 * time.Second
-	moment   = 500 * time.Millisecond
-	starting = 10 * time.Second
+	idleDuration  = 2 * time.Second
+	briefDuration = 500 * time.Millisecond
+	startTimeout  = 10 * time.Second
 )
 
 // OpenWatcher starts to watch. It stores every second in the bundle.
-func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts,
+func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Places, f facts.Facts,
 	keep func(any) error) (*Watcher, error) {
 	watcher := &Watcher{facts: f, settings: map[string]experiment.Setting{}}
 	for _, s := range e.Settings {
@@ -64,15 +64,15 @@ func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Groun
 // Begin measures the idle host before the first round, after nodes have come to rest and other
 // processes have been waited for.
 func (w *Watcher) Begin(ctx context.Context) error {
-	seen, err := probe.Baseline(ctx, idleFor)
-	w.baseline = own(seen)
+	seen, err := probe.Baseline(ctx, idleDuration)
+	w.baseline = idleLoad(seen)
 	return err
 }
 
-// own returns the load of the idle host itself. If the host is busy before the first round, that
+// idleLoad returns the load of the idle host itself. If the host is busy before the first round, that
 // says nothing about the rounds, each of which is watched. The load of others then must neither
 // count against all trials, nor be mistaken for the host's own load and subtracted.
-func own(seen probe.CPU) probe.CPU {
+func idleLoad(seen probe.CPU) probe.CPU {
 	if suspect.Busy(seen) {
 		return probe.CPU{}
 	}
@@ -85,30 +85,31 @@ func (w *Watcher) Close() { w.probe.Stop() }
 // Cost returns the cost of watching.
 func (w *Watcher) Cost() probe.Cost { return w.probe.Cost() }
 
-// Look starts to watch a trial of a unit in places of one setting. The returned function ends that
+// Watch starts to watch a trial of a unit in places of one setting. The returned function ends that
 // and returns why the trial is suspect.
-func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label {
+func (w *Watcher) Watch(u *Unit, near []*place.Place) func(test.Moved) []test.Label {
 	w.probe.Cut()
-	w.take()
+	w.takeSeconds()
 	return func(moved test.Moved) []test.Label {
 		w.probe.Cut()
 		links := links(near)
-		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Baseline: w.baseline, Links: links, Moved: moved})
+		during := suspect.During(w.takeSeconds(),
+			suspect.Context{Kind: u.Kind, Baseline: w.baseline, Links: links, Moved: moved})
 		return slices.Concat(suspect.Before(w.facts, w.subject(u, near)), during)
 	}
 }
 
-// Restless watches the host briefly between trials and returns what uses it, or "" if it is idle.
-func (w *Watcher) Restless(ctx context.Context) (string, error) {
-	seconds, err := w.watch(ctx, moment)
-	return suspect.Restless(seconds), err
+// BusyReason watches the host briefly between trials and returns what uses it, or "" if it is idle.
+func (w *Watcher) BusyReason(ctx context.Context) (string, error) {
+	seconds, err := w.watch(ctx, briefDuration)
+	return suspect.BusyReason(seconds), err
 }
 
-// Started waits until newly created nodes have come to rest.
-func (w *Watcher) Started(ctx context.Context) error {
-	for end := time.Now().Add(starting); time.Now().Before(end); {
-		seconds, err := w.watch(ctx, moment)
-		if err != nil || suspect.AtRest(seconds) {
+// WaitUntilIdle waits until newly created nodes have come to rest.
+func (w *Watcher) WaitUntilIdle(ctx context.Context) error {
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); {
+		seconds, err := w.watch(ctx, briefDuration)
+		if err != nil || suspect.NodesIdle(seconds) {
 			return err
 		}
 	}
@@ -117,12 +118,12 @@ func (w *Watcher) Started(ctx context.Context) error {
 
 func (w *Watcher) watch(ctx context.Context, d time.Duration) ([]probe.Second, error) {
 	w.probe.Cut()
-	w.take()
-	if err := host.Pause(ctx, d); err != nil {
+	w.takeSeconds()
+	if err := host.Sleep(ctx, d); err != nil {
 		return nil, err
 	}
 	w.probe.Cut()
-	return w.take(), nil
+	return w.takeSeconds(), nil
 }
 
 // links returns the interfaces of the host that carry the traffic of the places.
@@ -135,7 +136,7 @@ func links(near []*place.Place) []string {
 	return slices.Compact(all)
 }
 
-func (w *Watcher) take() []probe.Second {
+func (w *Watcher) takeSeconds() []probe.Second {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	all := w.seconds
@@ -148,7 +149,7 @@ func (w *Watcher) subject(u *Unit, near []*place.Place) suspect.Subject {
 	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
 	of, made := w.settings[near[0].Name]
 	s.Bridge = !made || of.Bridged() // the bare host uses the bridge too
-	s.Cached = of.Cached()
+	s.Cached = of.CacheReason()
 	s.Aside = made && of.Network != experiment.Routed
 	if of.Limits.Pin != "" {
 		for range near {

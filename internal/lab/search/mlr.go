@@ -30,13 +30,13 @@ import (
 // trial's own error, the context's error, that the sender reaches nothing, or that every load is
 // bad.
 func MLR(ctx context.Context, o Options, trial Trial) (Result, error) {
-	m := mlr{log: log{trial: trial}, Options: o.filled(), loads: map[int]*load{}}
+	m := mlr{trialLog: trialLog{trial: trial}, Options: o.withDefaults(), loads: map[int]*load{}}
 	err := m.search(ctx)
 	return m.result, err
 }
 
 type mlr struct {
-	log
+	trialLog
 	Options
 	loads     map[int]*load // by index in the grid
 	good, bad int           // the highest good load below the lowest bad one; outside the grid if none is decided
@@ -51,9 +51,9 @@ type load struct {
 	beyond       bool // the sender does not reach it
 }
 
-// slight is the share of heaps below which a loss may be independent of the rate. A load that is
+// slightLoss is the share of heaps below which a loss may be independent of the rate. A load that is
 // too high by 1 % loses about 1 % of the heaps.
-const slight = 0.001
+const slightLoss = 0.001
 
 // firstStep is the first step in loads, which is 8 % with a precision of 1 %. It is a power of two
 // because bisection follows.
@@ -71,23 +71,23 @@ func (m *mlr) search(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Options = m.bound(start)
-	at := m.grid(start)
+	m.Options = m.withBounds(start)
+	at := m.indexBelow(start)
 	if blast.Achieved > 0 {
-		m.top = max(at, m.grid(min(blast.Achieved, m.Most)))
+		m.top = max(at, m.indexBelow(min(blast.Achieved, m.Most)))
 	}
-	m.good, m.bad = min(-m.down(m.Least), m.top)-1, m.top+1 // outside the grid
+	m.good, m.bad = min(-m.stepsDown(m.Least), m.top)-1, m.top+1 // outside the grid
 	switch {
 	case blast.Achieved == 0:
-		return m.close(ctx, at, nearStep)
+		return m.narrow(ctx, at, nearStep)
 	case blast.Clean():
-		return m.close(ctx, at, firstStep)
+		return m.narrow(ctx, at, firstStep)
 	}
-	return m.close(ctx, at-firstStep, firstStep)
+	return m.narrow(ctx, at-firstStep, firstStep)
 }
 
-// close narrows the interval between good and bad, starting at a load, until they are neighbours.
-func (m *mlr) close(ctx context.Context, at, step int) error {
+// narrow narrows the interval between good and bad, starting at a load, until they are neighbours.
+func (m *mlr) narrow(ctx context.Context, at, step int) error {
 	none := m.good
 	for m.bad-m.good > 1 {
 		low, high, err := m.bracket(ctx, min(max(at, m.good+1), m.bad-1), step)
@@ -101,7 +101,7 @@ func (m *mlr) close(ctx context.Context, at, step int) error {
 		m.phase = min(m.phase+1, len(minTrials)-1)
 	}
 	if m.good == none {
-		return losesAlways(m.rate(m.bad))
+		return alwaysLosesError(m.rate(m.bad))
 	}
 	m.result.Rate = m.rate(m.good)
 	m.result.Capped = m.bad > m.top
@@ -113,7 +113,7 @@ func (m *mlr) close(ctx context.Context, at, step int) error {
 func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err error) {
 	low, high = m.good, m.bad
 	look := func(at int) (bool, error) {
-		good, err := m.looks(ctx, at, minTrials[m.phase])
+		good, err := m.looksGood(ctx, at, minTrials[m.phase])
 		if good {
 			low = at
 		} else {
@@ -139,7 +139,7 @@ func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err err
 // with what step.
 func (m *mlr) confirm(ctx context.Context, low, high int) (at, step int, err error) {
 	if high < m.bad {
-		good, err := m.looks(ctx, high, math.MaxInt)
+		good, err := m.looksGood(ctx, high, math.MaxInt)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -150,7 +150,7 @@ func (m *mlr) confirm(ctx context.Context, low, high int) (at, step int, err err
 		m.bad = high
 	}
 	if low > m.good {
-		good, err := m.looks(ctx, low, math.MaxInt)
+		good, err := m.looksGood(ctx, low, math.MaxInt)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -163,8 +163,8 @@ func (m *mlr) confirm(ctx context.Context, low, high int) (at, step int, err err
 	return 0, 1, nil
 }
 
-// looks runs trials at a load until the given number is clean or lossy, or the load is decided.
-func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) {
+// looksGood runs trials at a load until the given number is clean or lossy, or the load is decided.
+func (m *mlr) looksGood(ctx context.Context, at, enough int) (good bool, err error) {
 	l := m.loads[at]
 	if l == nil {
 		l = &load{}
@@ -184,19 +184,19 @@ func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) 
 		if at > m.top {
 			return false, nil
 		}
-		outcome, err := m.valid(ctx, m.rate(at))
+		outcome, err := m.runValid(ctx, m.rate(at))
 		switch {
 		case err != nil:
 			return false, err
 		case !outcome.Valid:
 			l.beyond = true
 			// loads above what was sent need no trial
-			m.top = min(m.top, at-1, max(m.grid(outcome.Achieved), m.good+1))
+			m.top = min(m.top, at-1, max(m.indexBelow(outcome.Achieved), m.good+1))
 		case outcome.Clean():
 			l.clean++
 		default:
 			l.lossy++
-			l.slight = float64(outcome.Sent-outcome.Received) < slight*float64(outcome.Sent)
+			l.slight = float64(outcome.Sent-outcome.Received) < slightLoss*float64(outcome.Sent)
 		}
 	}
 }
@@ -207,13 +207,13 @@ func (m *mlr) rate(at int) float64 {
 	return min(m.Most, m.Most*math.Pow(1+m.Precision, float64(at)))
 }
 
-// grid returns the highest index whose load is not above a rate.
-func (m *mlr) grid(rate float64) int { return min(0, int(math.Floor(m.place(rate)+rounding))) }
+// indexBelow returns the highest index whose load is not above a rate.
+func (m *mlr) indexBelow(rate float64) int { return min(0, int(math.Floor(m.position(rate)+rounding))) }
 
-// down returns minus the lowest index whose load is not below a rate.
-func (m *mlr) down(rate float64) int { return max(0, -int(math.Ceil(m.place(rate)-rounding))) }
+// stepsDown returns minus the lowest index whose load is not below a rate.
+func (m *mlr) stepsDown(rate float64) int { return max(0, -int(math.Ceil(m.position(rate)-rounding))) }
 
-func (m *mlr) place(rate float64) float64 { return math.Log(rate/m.Most) / math.Log1p(m.Precision) }
+func (m *mlr) position(rate float64) float64 { return math.Log(rate/m.Most) / math.Log1p(m.Precision) }
 
 // rounding is the tolerance of an index, so that a load is found at its own index.
 const rounding = 1e-6

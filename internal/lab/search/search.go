@@ -51,14 +51,14 @@ type Result struct {
 
 // The limits for repetitions.
 const (
-	tries       = 3 // consecutive invalid trials of a load, after which the sender is considered not to reach it
-	unreachable = 6 // consecutive loads that the sender does not reach, after which the search fails
+	maxInvalidTrials  = 3 // consecutive invalid trials of a load, after which the sender is considered not to reach it
+	maxUnreachedLoads = 6 // consecutive loads that the sender does not reach, after which the search fails
 )
 
-// utmost is the highest rate in bit/s that is tried if there is no other limit.
-const utmost = 1e15
+// maxRate is the highest rate in bit/s that is tried if there is no other limit.
+const maxRate = 1e15
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.Trials <= 0 {
 		o.Trials = 9
 		if o.Lossy == 0 {
@@ -70,8 +70,8 @@ func (o Options) filled() Options {
 		o.Precision = 0.01
 	}
 	o.Precision = min(max(o.Precision, 1e-4), 1)
-	if !(o.Most > 0) || o.Most > utmost {
-		o.Most = utmost
+	if !(o.Most > 0) || o.Most > maxRate {
+		o.Most = maxRate
 	}
 	if !(o.Least > 0) {
 		o.Least = 0
@@ -80,23 +80,23 @@ func (o Options) filled() Options {
 	return o
 }
 
-// bound sets the defaults that depend on the start of the search.
-func (o Options) bound(start float64) Options {
+// withBounds sets the defaults that depend on the start of the search.
+func (o Options) withBounds(start float64) Options {
 	if o.Least == 0 {
 		o.Least = start / 1000
 	}
 	return o
 }
 
-// A log runs trials and records them.
-type log struct {
+// A trialLog runs trials and records them.
+type trialLog struct {
 	trial      Trial
 	result     Result
 	notReached int // consecutive loads
 }
 
-// once runs a trial.
-func (l *log) once(ctx context.Context, rate float64) (Outcome, error) {
+// runTrial runs a trial.
+func (l *trialLog) runTrial(ctx context.Context, rate float64) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
@@ -109,12 +109,12 @@ func (l *log) once(ctx context.Context, rate float64) (Outcome, error) {
 	return outcome, nil
 }
 
-// valid runs a trial and repeats it while it is invalid. If it returns an invalid outcome, the
+// runValid runs a trial and repeats it while it is invalid. If it returns an invalid outcome, the
 // sender does not reach the load.
-func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
+func (l *trialLog) runValid(ctx context.Context, rate float64) (Outcome, error) {
 	fastest := 0.0
-	for range tries {
-		outcome, err := l.once(ctx, rate)
+	for range maxInvalidTrials {
+		outcome, err := l.runTrial(ctx, rate)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -124,8 +124,8 @@ func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 		}
 		fastest = max(fastest, outcome.Achieved)
 	}
-	if l.notReached++; l.notReached >= unreachable || math.IsInf(rate, 1) {
-		return Outcome{}, notReached(rate, fastest, tries)
+	if l.notReached++; l.notReached >= maxUnreachedLoads || math.IsInf(rate, 1) {
+		return Outcome{}, notReachedError(rate, fastest, maxInvalidTrials)
 	}
 	return Outcome{Rate: rate, Achieved: fastest}, nil
 }
@@ -133,11 +133,11 @@ func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 // start returns where to begin: the caller's rate, or the goodput of a full blast. If the sender is
 // faster than the receiver, the goodput is the speed of the receiver. Loads above what was sent
 // need no trial.
-func (l *log) start(ctx context.Context, from float64, o Options) (rate float64, blast Outcome, err error) {
+func (l *trialLog) start(ctx context.Context, from float64, o Options) (rate float64, blast Outcome, err error) {
 	if from > 0 && !math.IsInf(from, 1) {
 		return min(max(from, o.Least), o.Most), Outcome{}, nil
 	}
-	blast, err = l.valid(ctx, math.Inf(1))
+	blast, err = l.runValid(ctx, math.Inf(1))
 	if err != nil {
 		return 0, blast, err
 	}
@@ -149,18 +149,18 @@ func (l *log) start(ctx context.Context, from float64, o Options) (rate float64,
 		rate = blast.Achieved // an overloaded receiver may still receive something at this rate
 	}
 	if blast.Achieved < o.Least {
-		return 0, blast, notReached(o.Least, blast.Achieved, 1)
+		return 0, blast, notReachedError(o.Least, blast.Achieved, 1)
 	}
 	return min(max(rate, o.Least), blast.Achieved, o.Most), blast, nil
 }
 
-func notReached(rate, achieved float64, trials int) error {
+func notReachedError(rate, achieved float64, trials int) error {
 	return problem.New(problem.Failed, "the sender does not reach %s: it sent %s at most, trials: %d", bits(rate),
 		bits(achieved), trials).
 		Try("give it more processor time, larger packets or a lower bound of the rate")
 }
 
-func losesAlways(least float64) error {
+func alwaysLosesError(least float64) error {
 	return problem.New(problem.Failed, "heaps are lost at every rate down to %s", bits(least)).
 		Try("look at where packets died, or set a lower least rate")
 }

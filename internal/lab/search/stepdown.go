@@ -5,8 +5,8 @@ import "context"
 // stepDown is the relative step of the rate.
 const stepDown = 0.01
 
-// row is the number of consecutive trials that must be clean.
-const row = 3
+// cleanTrials is the number of consecutive trials that must be clean.
+const cleanTrials = 3
 
 // StepDown is the search of the KAT-7 measurements of 2013. It lowers the rate by 1 % until three
 // consecutive trials are clean. A lossy trial ends a load at once. It starts at from, or if that is
@@ -15,15 +15,15 @@ const row = 3
 // Loads that the sender does not reach are skipped. If it does not reach six in a row (the constant
 // unreachable), StepDown returns an error.
 func StepDown(ctx context.Context, from float64, o Options, trial Trial) (Result, error) {
-	l := log{trial: trial}
-	o = o.filled()
+	l := trialLog{trial: trial}
+	o = o.withDefaults()
 	rate, _, err := l.start(ctx, from, o)
 	if err != nil {
 		return l.result, err
 	}
-	o = o.bound(rate)
+	o = o.withBounds(rate)
 	for capped := true; rate >= o.Least; rate *= 1 - stepDown {
-		last, err := l.row(ctx, rate)
+		last, err := l.runRow(ctx, rate)
 		if err != nil {
 			return l.result, err
 		}
@@ -39,13 +39,13 @@ func StepDown(ctx context.Context, from float64, o Options, trial Trial) (Result
 			rate *= 1 - stepDown // skip what the sender cannot reach
 		}
 	}
-	return l.result, losesAlways(o.Least)
+	return l.result, alwaysLosesError(o.Least)
 }
 
-// row runs a row of trials and returns the last one, which is clean if all are.
-func (l *log) row(ctx context.Context, rate float64) (last Outcome, err error) {
-	for range row {
-		last, err = l.valid(ctx, rate)
+// runRow runs a row of trials and returns the last one, which is clean if all are.
+func (l *trialLog) runRow(ctx context.Context, rate float64) (last Outcome, err error) {
+	for range cleanTrials {
+		last, err = l.runValid(ctx, rate)
 		if err != nil || !last.Clean() {
 			return last, err
 		}

@@ -12,9 +12,9 @@ import (
 )
 
 // bare returns the host as a place for one copy.
-func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
+func (s *Testbed) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
 	p := &place.Place{
-		Runner: b, Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
+		Runner: b, Name: setting, Address: gateway, Root: b.Root, Programs: b.Argv,
 		Dir: filepath.Join(s.Work, nodeName(setting), fmt.Sprint(copied)),
 	}
 	for _, nic := range far.NICs {
@@ -33,7 +33,7 @@ func bareGroup(site, setting string, copied int) cgroup.Group {
 }
 
 // BareGroups returns the control groups of the bare host's commands.
-func (s *Stand) BareGroups(site string) (all []cgroup.Group) {
+func (s *Testbed) BareGroups(site string) (all []cgroup.Group) {
 	for _, name := range []string{experiment.Bare, experiment.Control} {
 		for i := range s.maxCopies() {
 			all = append(all, bareGroup(site, name, i))

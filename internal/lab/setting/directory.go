@@ -74,7 +74,7 @@ const lan = "lan"
 func Networks(e *experiment.Experiment) int { return 1 + len(e.Settings) }
 
 // Write writes the site directory.
-func (s *Stand) Write(dir string) error {
+func (s *Testbed) Write(dir string) error {
 	text, err := execute("site.toml", siteText, s.plan())
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *Stand) Write(dir string) error {
 }
 
 func execute(name, text string, data any) ([]byte, error) {
-	t, err := template.New(name).Funcs(template.FuncMap{"compile": compile, "list": list}).Parse(text)
+	t, err := template.New(name).Funcs(template.FuncMap{"compile": compileCommand, "list": quotedList}).Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +109,13 @@ func execute(name, text string, data any) ([]byte, error) {
 }
 
 // plan returns the networks and nodes.
-func (s *Stand) plan() *plan {
+func (s *Testbed) plan() *plan {
 	p := &plan{
 		Experiment: s.Experiment.Name, Site: SiteName, Suite: s.Experiment.Suite, Work: s.Work,
 		Components: s.Experiment.Components, Packages: s.Experiment.Packages,
 		Networks: []network{{Name: lan, Prefix: s.Subnets[0]}},
 	}
-	far := node{Name: Far, ID: farID, NICs: []nic{{Network: lan, Address: s.Subnets[0] + ".2"}}}
+	far := node{Name: FarEnd, ID: farID, NICs: []nic{{Network: lan, Address: s.Subnets[0] + ".2"}}}
 	id := firstID
 	for i, one := range s.settings {
 		on := network{Name: lan, Prefix: s.Subnets[0]}
@@ -172,7 +172,7 @@ type disk struct {
 }
 
 // disk returns the disk of a copy.
-func (s *Stand) disk(of experiment.Setting, copied int) disk {
+func (s *Testbed) disk(of experiment.Setting, copied int) disk {
 	d := disk{Size: s.diskSize(), Cache: of.Cache, AIO: of.AIO}
 	switch of.Disk {
 	case "":
@@ -187,13 +187,13 @@ func (s *Stand) disk(of experiment.Setting, copied int) disk {
 	return d
 }
 
-// aside is the space on a disk in addition to the tests' files, in bytes, for other data of the
+// diskHeadroomBytes is the space on a disk in addition to the tests' files, in bytes, for other data of the
 // node and for the file system.
-const aside = 2 << 30
+const diskHeadroomBytes = 2 << 30
 
 // diskSize returns the size of a disk that is large enough for each of the tests once.
-func (s *Stand) diskSize() int64 {
-	size := int64(aside)
+func (s *Testbed) diskSize() int64 {
+	size := int64(diskHeadroomBytes)
 	for _, t := range s.Experiment.Tests {
 		size += t.Needs().Disk
 	}
@@ -208,8 +208,8 @@ func standIn(setting int) vethPair {
 	return vethPair{fmt.Sprintf("wire%d", setting), fmt.Sprintf("orlab%da", setting), fmt.Sprintf("orlab%db", setting)}
 }
 
-// compile returns the shell command that compiles a program of the role.
-func compile(command []string, name string) string {
+// compileCommand returns the shell command that compiles a program of the role.
+func compileCommand(command []string, name string) string {
 	var words []string
 	for _, word := range command {
 		word = strings.ReplaceAll(word, "SOURCE", "./"+name+".c")
@@ -219,7 +219,7 @@ func compile(command []string, name string) string {
 	return strings.Join(words, " ")
 }
 
-func list(words []string) string {
+func quotedList(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = fmt.Sprintf("%q", w)

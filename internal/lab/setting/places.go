@@ -10,15 +10,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Ground holds the places where an experiment measures.
-type Ground struct {
+// A Places holds the places where an experiment measures.
+type Places struct {
 	Near map[string][]*place.Place // by setting, one for each copy
 	Far  map[string]*place.Place   // by setting: the far end, as reached from there
 	Bare *place.Bare
 }
 
-// Here is what the host must provide to find its nodes.
-type Here struct {
+// HostInfo is what the host must provide to find its nodes.
+type HostInfo struct {
 	Engine func(name string) engine.Engine
 	Tree   func(digest string) string // returns the directory of a layer
 	Tools  map[string]string          // files of the host by the name of the tool
@@ -26,10 +26,10 @@ type Here struct {
 }
 
 // Places returns the places of a stand whose site is running.
-func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
-	g := &Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
+func (s *Testbed) Places(up *site.Site, here HostInfo) (*Places, error) {
+	g := &Places{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
 	nodes := map[string]*spec.Node{}
-	maker := spec.NewMaker(up)
+	maker := spec.NewBuilder(up)
 	for i := range up.Nodes {
 		spelt, err := maker.Node(&up.Nodes[i])
 		if err != nil {
@@ -37,18 +37,18 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 		}
 		nodes[spelt.Name] = spelt
 	}
-	far := nodes[Far]
+	far := nodes[FarEnd]
 	g.Bare = &place.Bare{
 		Root: filepath.Join(here.Run, "lab"), Scratch: filepath.Join(s.Work, "layer"), Layers: trees(far, here.Tree),
 		Tools: here.Tools,
 	}
 	network, _ := up.Network(lan)
 	for _, name := range []string{experiment.Bare, experiment.Control} {
-		g.Far[name] = s.node(Far, far, lan, here)
+		g.Far[name] = s.node(FarEnd, far, lan, here)
 		for i := range s.maxCopies() {
 			p := s.bare(g.Bare, name, i, network.Gateway, far)
 			if g.Far[name].Cgroup != "" {
-				beside := place.Beside{Bare: g.Bare, Group: bareGroup(up.Key(), name, i)}
+				beside := place.GroupedBare{Bare: g.Bare, Group: bareGroup(up.Key(), name, i)}
 				p.Runner = beside
 				beside.Alone = true
 				p.Alone = beside
@@ -61,7 +61,7 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 		if !one.Bridged() {
 			on = nodeName(one.Name)
 		}
-		g.Far[one.Name] = s.node(Far, far, on, here)
+		g.Far[one.Name] = s.node(FarEnd, far, on, here)
 		for _, name := range s.Nodes(one) {
 			p := s.node(one.Name, nodes[name], on, here)
 			p.Emulated = one.Emulated
@@ -84,7 +84,7 @@ func trees(n *spec.Node, tree func(string) string) []string {
 	return all
 }
 
-func (s *Stand) maxCopies() int {
+func (s *Testbed) maxCopies() int {
 	most := 1
 	for _, t := range s.Experiment.Tests {
 		for _, n := range t.Copies {
@@ -95,10 +95,10 @@ func (s *Stand) maxCopies() int {
 }
 
 // node returns a node as a place, on the network of the far end.
-func (s *Stand) node(setting string, n *spec.Node, on string, here Here) *place.Place {
+func (s *Testbed) node(setting string, n *spec.Node, on string, here HostInfo) *place.Place {
 	e, ref := here.Engine(n.Engine), engine.RefOf(n)
 	p := &place.Place{Runner: e.Runner(ref), Name: setting, Node: n.Name, Dir: WorkPath + "/data", Root: "/"}
-	if grouped, ok := e.(engine.Grouped); ok {
+	if grouped, ok := e.(engine.CgroupProvider); ok {
 		p.Cgroup = grouped.Cgroup(ref)
 	}
 	for _, nic := range n.NICs {

@@ -18,8 +18,8 @@ import (
 // would disturb each other's measurements.
 const SiteName = "orrery-lab"
 
-// Far is the node at the far end of the traffic.
-const Far = "far"
+// FarEnd is the node at the far end of the traffic.
+const FarEnd = "far"
 
 // The IDs of nodes: that of Far, and the first of all others.
 const (
@@ -27,8 +27,8 @@ const (
 	firstID = 10
 )
 
-// A Stand is what an experiment needs on a host.
-type Stand struct {
+// A Testbed is what an experiment needs on a host.
+type Testbed struct {
 	Experiment *experiment.Experiment
 	Work       string   // directory of the host on the measured disk
 	Subnets    []string // first three numbers of the addresses of each network, such as "198.18.0"
@@ -38,8 +38,8 @@ type Stand struct {
 
 // New returns the stand of an experiment. prefixes are free /24 networks; Networks returns how many
 // are needed.
-func New(e *experiment.Experiment, work string, prefixes []string) *Stand {
-	s := &Stand{Experiment: e, Work: work, Subnets: prefixes, Needs: needs(e)}
+func New(e *experiment.Experiment, work string, prefixes []string) *Testbed {
+	s := &Testbed{Experiment: e, Work: work, Subnets: prefixes, Needs: needs(e)}
 	for _, one := range e.Settings {
 		if one.Missing == "" {
 			s.settings = append(s.settings, one)
@@ -79,7 +79,7 @@ func sortedSet(words []string) []string {
 }
 
 // Nodes returns the names of the nodes of a setting, one for each copy.
-func (s *Stand) Nodes(of experiment.Setting) []string {
+func (s *Testbed) Nodes(of experiment.Setting) []string {
 	names := []string{nodeName(of.Name)}
 	for i := 2; i <= s.copies(of); i++ {
 		names = append(names, fmt.Sprintf("%s-%d", nodeName(of.Name), i))
@@ -88,14 +88,14 @@ func (s *Stand) Nodes(of experiment.Setting) []string {
 }
 
 // copies returns how many concurrent nodes a setting needs, at most as many as it can have.
-func (s *Stand) copies(of experiment.Setting) int {
+func (s *Testbed) copies(of experiment.Setting) int {
 	most := 1
 	for _, t := range s.Experiment.Tests {
-		if t.In(of.Name) {
+		if t.RunsIn(of.Name) {
 			most = max(most, slices.Max(t.Copies))
 		}
 	}
-	return min(most, of.Most())
+	return min(most, of.MaxNodes())
 }
 
 // nodeName makes a host name from the name of a setting.
@@ -109,8 +109,8 @@ func nodeName(setting string) string {
 	return "s-" + strings.Trim(name, "-")
 }
 
-// About describes a setting in one line.
-func About(of experiment.Setting) string {
+// Describe describes a setting in one line.
+func Describe(of experiment.Setting) string {
 	words := []string{"container"}
 	switch {
 	case of.Virtual():

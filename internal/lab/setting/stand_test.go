@@ -38,13 +38,14 @@ func TestMachines(t *testing.T) {
 		t.Errorf("the image is %+v", i)
 	}
 	want := map[string]site.Node{
-		Far:      {Engine: site.LXC, Limits: site.Limits{Pids: site.DefaultPids}},
+		FarEnd:   {Engine: site.LXC, Limits: site.Limits{Pids: site.DefaultPids}},
 		"s-veth": {Engine: site.LXC, Limits: site.Limits{Pids: 100}},
 		"s-virtio": {Engine: site.KVM, Limits: site.Limits{Memory: site.DefaultVMMemory, Cpus: 2},
 			VM: site.VM{Model: site.Virtio}},
 		"s-e1000": {Engine: site.KVM, Limits: site.Limits{Memory: 1 << 30}, VM: site.VM{Model: site.E1000, CPU: "qemu64"}},
 		"s-file": {Engine: site.KVM, Limits: site.Limits{Memory: 1 << 30}, VM: site.VM{
-			Model: site.Virtio, Disk: site.RawFile, Size: aside, Manner: site.Manner{Cache: "none", AIO: "native"},
+			Model: site.Virtio, Disk: site.RawFile, Size: diskHeadroomBytes,
+			DiskSettings: site.DiskSettings{Cache: "none", AIO: "native"},
 		}},
 		"s-part": {Engine: site.KVM, Limits: site.Limits{Memory: 1 << 30},
 			VM: site.VM{Model: site.Virtio, Disk: "/dev/vg/a"}},
@@ -52,7 +53,7 @@ func TestMachines(t *testing.T) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		w, known := want[n.Name]
-		if delete(want, n.Name); !known || n.Engine != w.Engine || n.Limits != w.Limits && n.Name != Far ||
+		if delete(want, n.Name); !known || n.Engine != w.Engine || n.Limits != w.Limits && n.Name != FarEnd ||
 			!reflect.DeepEqual(n.VM, w.VM) || len(n.NICs) != 1 || n.NICs[0].Network != lan {
 			t.Errorf("%+v, not %+v", n, w)
 		}
@@ -65,7 +66,7 @@ func TestMachines(t *testing.T) {
 		"virtual machine, processors qemu64, e1000 on a bridge, 1024 MiB",
 		"virtual machine, disk in a raw file, cache none, aio native, virtio on a bridge, 1024 MiB",
 		"virtual machine, disk on a partition, virtio on a bridge, 1024 MiB"} {
-		if got := About(e.Settings[i]); got != about {
+		if got := Describe(e.Settings[i]); got != about {
 			t.Errorf("%s is told as %q", e.Settings[i].Name, got)
 		}
 	}

@@ -13,8 +13,8 @@ type Heap struct {
 	bits     uint
 }
 
-// inFlight is the maximum number of incomplete heaps of a stream, as in spead2.
-const inFlight = 4
+// maxIncompleteHeaps is the maximum number of incomplete heaps of a stream, as in spead2.
+const maxIncompleteHeaps = 4
 
 // An assembly builds heaps from packets. It reuses the memory of heaps.
 type assembly struct {
@@ -50,9 +50,9 @@ func newAssembly(whole func(*Heap)) *assembly {
 // prepare allocates and touches the memory for the maximum number of incomplete heaps. To touch a
 // page for the first time while packets arrive costs as much as several packets.
 func (a *assembly) prepare(size int) {
-	for range inFlight {
+	for range maxIncompleteHeaps {
 		h := &partial{}
-		h.room(min(size, maxSize))
+		h.grow(min(size, maxHeapBytes))
 		touch(h.Payload)
 		a.free = append(a.free, h)
 	}
@@ -68,7 +68,7 @@ func touch(b []byte) {
 // add adds a packet.
 func (a *assembly) add(p *Packet) {
 	h := a.find(p)
-	if h == nil || !h.take(p) {
+	if h == nil || !h.copyPayload(p) {
 		a.Twice++
 		return
 	}
@@ -88,7 +88,7 @@ func (a *assembly) find(p *Packet) *partial {
 	if slices.Contains(a.done[:], p.Heap) {
 		return nil
 	}
-	if len(a.begun) == inFlight {
+	if len(a.begun) == maxIncompleteHeaps {
 		a.giveUp(a.begun[0])
 	}
 	h := &partial{}
@@ -103,11 +103,11 @@ func (a *assembly) find(p *Packet) *partial {
 func (h *partial) begin(p *Packet) {
 	h.ID, h.bits, h.size, h.have, h.packets = p.Heap, p.bits, p.Size, 0, 0
 	h.spans, h.pointers = h.spans[:0], h.pointers[:0]
-	h.room(max(p.Size, len(p.Payload)+p.Offset))
+	h.grow(max(p.Size, len(p.Payload)+p.Offset))
 }
 
-// room extends the payload to at least n bytes.
-func (h *partial) room(n int) {
+// grow extends the payload to at least n bytes.
+func (h *partial) grow(n int) {
 	if n > cap(h.Payload) {
 		grown := make([]byte, n)
 		copy(grown, h.Payload)
@@ -116,8 +116,8 @@ func (h *partial) room(n int) {
 	h.Payload = h.Payload[:n]
 }
 
-// take copies the payload of a packet. It reports whether the payload is new.
-func (h *partial) take(p *Packet) bool {
+// copyPayload copies the payload of a packet. It reports whether the payload is new.
+func (h *partial) copyPayload(p *Packet) bool {
 	end := p.Offset + len(p.Payload)
 	if p.Size >= 0 {
 		h.size = p.Size
@@ -126,7 +126,7 @@ func (h *partial) take(p *Packet) bool {
 		return false // two packets have different sizes
 	}
 	if end > len(h.Payload) {
-		h.room(end)
+		h.grow(end)
 	}
 	if len(p.Payload) > 0 && !h.cover(span{p.Offset, end}) {
 		return false

@@ -15,17 +15,17 @@ type batch struct {
 }
 
 const (
-	whole        = 1 << 16 // bytes of a message that the kernel has coalesced
-	inBatch      = 16      // messages
-	controlBytes = 64      // per message: space for UDP_GRO
+	coalescedBytes   = 1 << 16 // bytes of a message that the kernel has coalesced
+	messagesPerBatch = 16      // messages
+	controlBytes     = 64      // per message: space for UDP_GRO
 )
 
 func newBatch(together bool, packet int) *batch {
 	size := packet + 1 // so that a longer packet is detected
 	if together {
-		size = whole
+		size = coalescedBytes
 	}
-	b := &batch{messages: make([]message, inBatch), parts: make([]unix.Iovec, inBatch)}
+	b := &batch{messages: make([]message, messagesPerBatch), parts: make([]unix.Iovec, messagesPerBatch)}
 	for i := range b.messages {
 		data, control := make([]byte, size), make([]byte, controlBytes)
 		touch(data)
@@ -38,16 +38,16 @@ func newBatch(together bool, packet int) *batch {
 	return b
 }
 
-// ready resets the messages for the next call: the kernel overwrites the length of the control
+// reset resets the messages for the next call: the kernel overwrites the length of the control
 // data.
-func (b *batch) ready() {
+func (b *batch) reset() {
 	for i := range b.messages {
 		b.messages[i].head.SetControllen(controlBytes)
 	}
 }
 
 func (b *batch) receive(fd int) (int, error) {
-	b.ready()
+	b.reset()
 	return receiveSome(fd, b.messages)
 }
 

@@ -95,15 +95,15 @@ func TestFaults(t *testing.T) {
 		want   error
 	}{
 		"good":            {good, nil},
-		"empty":           {nil, TooShort},
-		"no pointers":     {good[:8], TooShort},
-		"cut":             {good[:len(good)-1], TooShort},
-		"magic":           {with(func(b []byte) { b[0] = 0x54 }), NotSPEAD},
-		"version":         {with(func(b []byte) { b[1] = 3 }), NotSPEAD},
-		"SPEAD-32":        {with(func(b []byte) { b[2], b[3] = 1, 3 }), BadFlavour},
-		"no offset":       {with(func(b []byte) { b[overhead-15] = 0x33 }), Incomplete},
-		"beyond the heap": {with(func(b []byte) { b[8+2*8+6] = 1 }), Outside},
-		"huge":            {with(func(b []byte) { b[8+8+2] = 1 }), Outside},
+		"empty":           {nil, ErrTooShort},
+		"no pointers":     {good[:8], ErrTooShort},
+		"cut":             {good[:len(good)-1], ErrTooShort},
+		"magic":           {with(func(b []byte) { b[0] = 0x54 }), ErrNotSPEAD},
+		"version":         {with(func(b []byte) { b[1] = 3 }), ErrNotSPEAD},
+		"SPEAD-32":        {with(func(b []byte) { b[2], b[3] = 1, 3 }), ErrBadFlavour},
+		"no offset":       {with(func(b []byte) { b[overhead-15] = 0x33 }), ErrIncomplete},
+		"beyond the heap": {with(func(b []byte) { b[8+2*8+6] = 1 }), ErrOutsideHeap},
+		"huge":            {with(func(b []byte) { b[8+8+2] = 1 }), ErrOutsideHeap},
 	} {
 		var p Packet
 		if err := p.Decode(c.packet); !errors.Is(err, c.want) {
@@ -119,7 +119,7 @@ func FuzzDecode(f *testing.F) {
 		Item{ID: idData, Data: make([]byte, 100)}), 200) {
 		f.Add(p)
 	}
-	f.Add(encode(4, []Item{{ID: idControl, Immediate: true, Value: stop}}, 256)[0])
+	f.Add(encode(4, []Item{{ID: idControl, Immediate: true, Value: stopControl}}, 256)[0])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p Packet
 		if p.Decode(b) != nil {
@@ -158,7 +158,7 @@ func TestPieces(t *testing.T) {
 					t.Fatalf("packet %d of %d has %d bytes, a full one %d", i, len(p.packets), n, full)
 				}
 			}
-			if p.begin != at || p.end-p.begin != size || size > maxPacketBytes || len(p.packets) > segments {
+			if p.begin != at || p.end-p.begin != size || size > maxPacketBytes || len(p.packets) > maxSegments {
 				t.Fatalf("piece %d to %d of %d packets after %d", p.begin, p.end, len(p.packets), at)
 			}
 			at, whole = p.end, whole+p.heaps
@@ -181,7 +181,7 @@ func TestManyHeaps(t *testing.T) {
 		}
 		a.add(&p)
 	}
-	if len(a.begun) != inFlight || a.Partial != 100-inFlight || len(a.free) > inFlight {
+	if len(a.begun) != maxIncompleteHeaps || a.Partial != 100-maxIncompleteHeaps || len(a.free) > maxIncompleteHeaps {
 		t.Errorf("%d begun, %d given up, %d free", len(a.begun), a.Partial, len(a.free))
 	}
 	for _, b := range encode(1000, data, 128) {

@@ -13,39 +13,39 @@ type Packet struct {
 	bits    uint // number of bits of an address in items
 }
 
-// A Fault is the reason why a packet is invalid.
-type Fault string
+// A DecodeError is the reason why a packet is invalid.
+type DecodeError string
 
 // Error returns the reason.
-func (f Fault) Error() string { return string(f) }
+func (f DecodeError) Error() string { return string(f) }
 
 // The faults of packets.
 const (
-	TooShort   Fault = "the packet is shorter than what it says is in it"
-	NotSPEAD   Fault = "the packet does not begin as one of SPEAD version 4 does"
-	BadFlavour Fault = "the packet is not of SPEAD-64"
-	Incomplete Fault = "the packet lacks heap id, offset or length"
-	Outside    Fault = "the payload is not within the heap"
+	ErrTooShort    DecodeError = "the packet is shorter than what it says is in it"
+	ErrNotSPEAD    DecodeError = "the packet does not begin as one of SPEAD version 4 does"
+	ErrBadFlavour  DecodeError = "the packet is not of SPEAD-64"
+	ErrIncomplete  DecodeError = "the packet lacks heap id, offset or length"
+	ErrOutsideHeap DecodeError = "the payload is not within the heap"
 )
 
 // Decode decodes a packet of any flavour SPEAD-64-*. It allocates no memory. If it fails, the
 // content of p is undefined.
 func (p *Packet) Decode(b []byte) error {
 	if len(b) < headerBytes {
-		return TooShort
+		return ErrTooShort
 	}
 	first := binary.BigEndian.Uint64(b)
 	if first>>48 != magic<<8|version {
-		return NotSPEAD
+		return ErrNotSPEAD
 	}
 	ids, addresses := first>>40&0xff, first>>32&0xff
 	if ids == 0 || addresses == 0 || ids+addresses != pointerBytes {
-		return BadFlavour
+		return ErrBadFlavour
 	}
 	count := int(first & 0xffff)
 	at := headerBytes + count*pointerBytes
 	if len(b) < at {
-		return TooShort
+		return ErrTooShort
 	}
 	bits := uint(addresses) * 8
 	values := uint64(1)<<bits - 1
@@ -70,19 +70,19 @@ func (p *Packet) Decode(b []byte) error {
 			length = value
 			continue
 		case 1<<(63-bits) | idControl:
-			p.Stop = p.Stop || value == stop
+			p.Stop = p.Stop || value == stopControl
 		}
 		own = min(own, i)
 	}
 	if heap == absent || offset == absent || length == absent {
-		return Incomplete
+		return ErrIncomplete
 	}
 	if length > uint64(len(b)-at) {
-		return TooShort
+		return ErrTooShort
 	}
 	end := offset + length
-	if offset > maxSize || end > maxSize || size != absent && (size > maxSize || end > size) {
-		return Outside
+	if offset > maxHeapBytes || end > maxHeapBytes || size != absent && (size > maxHeapBytes || end > size) {
+		return ErrOutsideHeap
 	}
 	p.Heap, p.Size, p.Offset, p.bits = heap, int(size), int(offset), bits
 	if size == absent {

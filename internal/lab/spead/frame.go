@@ -23,8 +23,8 @@ type frame struct {
 	all    []piece
 }
 
-// atLeast is the minimum size of a frame in bytes: enough for a few full messages.
-const atLeast = 4 * whole
+// minFrameBytes is the minimum size of a frame in bytes: enough for a few full messages.
+const minFrameBytes = 4 * coalescedBytes
 
 // newFrame creates a frame with as many heaps as fit. Extra items come before the data.
 func newFrame(heapBytes, packetBytes int, extra []Item) *frame {
@@ -42,7 +42,7 @@ func newFrame(heapBytes, packetBytes int, extra []Item) *frame {
 		f.memory = append(f.memory, p...)
 	}
 	f.time = f.find(immediate(idTime, 0))
-	f.heaps = max(1, (atLeast+size-1)/size)
+	f.heaps = max(1, (minFrameBytes+size-1)/size)
 	if len(extra) > 0 {
 		f.heaps = 1
 	}
@@ -96,10 +96,10 @@ type piece struct {
 // have the full size, so that the kernel can segment it.
 func (f *frame) pieces(heaps, full int) []piece {
 	if heaps < f.heaps {
-		return f.divide(heaps, full, maxPacketBytes, segments)
+		return f.divide(heaps, full, maxPacketBytes, maxSegments)
 	}
 	if f.all == nil {
-		f.all = f.divide(heaps, full, maxPacketBytes, segments)
+		f.all = f.divide(heaps, full, maxPacketBytes, maxSegments)
 	}
 	return f.all
 }

@@ -80,7 +80,7 @@ func TestTheyReceive(t *testing.T) {
 			if err != nil || sent.Heaps != 20 {
 				t.Fatal(sent, err)
 			}
-			s.End(Tries)
+			s.End(EndAttempts)
 			lines.Scan()
 			if got, want := lines.Text(), "20 heaps are right"; got != want {
 				t.Errorf("spead2 says %q, want %q", got, want)
@@ -211,7 +211,7 @@ func TestTheirPrograms(t *testing.T) {
 	if _, err := s.Send(context.Background(), 50, time.Minute, 5e8); err != nil {
 		t.Fatal(err)
 	}
-	s.End(Tries)
+	s.End(EndAttempts)
 	_ = theirs.Wait()
 	if !regexp.MustCompile(`(?m)^Received 50 heaps$`).MatchString(out.String()) {
 		t.Error(out.String())

@@ -42,8 +42,8 @@ func (p *pace) due() time.Time {
 	return p.soonest
 }
 
-// note records that a piece was sent at the given time.
-func (p *pace) note(bytes int, from time.Time) {
+// recordSent records that a piece was sent at the given time.
+func (p *pace) recordSent(bytes int, from time.Time) {
 	p.sent += bytes
 	if earliest := from.Add(-slack); earliest.After(p.soonest) {
 		p.soonest = earliest
@@ -62,9 +62,9 @@ func (p *pace) burst(piece int) int {
 // end returns the scheduled end of what was sent.
 func (p *pace) end() time.Time { return p.began.Add(time.Duration(float64(p.sent) * p.perByte * 1e9)) }
 
-// exact makes the sleep of this thread as exact as the kernel can (prctl(2), PR_SET_TIMERSLACK). It
+// setTimerSlack makes the sleep of this thread as exact as the kernel can (prctl(2), PR_SET_TIMERSLACK). It
 // does not raise the thread's priority, because that would delay a receiver on the same processor.
-func exact() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+func setTimerSlack() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
 // sleepUntil sleeps in the kernel, because the Go runtime's sleep is only accurate to a
 // millisecond.

@@ -29,7 +29,7 @@ func TestPace(t *testing.T) {
 			if i == 100 {
 				now = now.Add(stall)
 			}
-			p.note(piece, now)
+			p.recordSent(piece, now)
 			sent = append(sent, one{now, piece})
 		}
 		took := p.end()

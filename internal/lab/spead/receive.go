@@ -44,11 +44,11 @@ type Received struct {
 // A Receiver has bound sockets. The kernel queues packets for it as soon as it exists.
 type Receiver struct {
 	options ReceiveOptions
-	ends    []*end
+	ends    []*receiveSocket
 }
 
-// An end is one socket and its heaps.
-type end struct {
+// An receiveSocket is one socket and its heaps.
+type receiveSocket struct {
 	fd      int
 	batch   *batch
 	heaps   *assembly
@@ -62,16 +62,16 @@ type end struct {
 // readTimeout is how long a read waits for a packet before it checks whether to stop.
 const readTimeout = 20 * time.Millisecond
 
-// longestEnd limits how long packets are still received after the session should end, if there is
+// maxDrainTime limits how long packets are still received after the session should end, if there is
 // no pause.
-const longestEnd = time.Second
+const maxDrainTime = time.Second
 
 // Listen creates and binds the sockets.
 func Listen(o ReceiveOptions) (*Receiver, error) {
 	r := &Receiver{options: o}
 	for i := range max(o.Sockets, 1) {
 		at := netip.AddrPortFrom(o.At.Addr(), o.At.Port()+uint16(i))
-		e, err := newEnd(at, o)
+		e, err := newReceiveSocket(at, o)
 		if err != nil {
 			r.Close()
 			return nil, problem.New(problem.Failed, "cannot receive SPEAD at UDP %v", at).Because(err).
@@ -82,13 +82,13 @@ func Listen(o ReceiveOptions) (*Receiver, error) {
 	return r, nil
 }
 
-func newEnd(at netip.AddrPort, o ReceiveOptions) (*end, error) {
+func newReceiveSocket(at netip.AddrPort, o ReceiveOptions) (*receiveSocket, error) {
 	fd, err := open(at.Addr())
 	if err != nil {
 		return nil, err
 	}
-	e := &end{fd: fd}
-	e.got.Buffer, err = buffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, o.Buffer)
+	e := &receiveSocket{fd: fd}
+	e.got.Buffer, err = setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, o.Buffer)
 	e.got.GRO = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil // since Linux 5.0
 	if err == nil {
 		err = unix.Bind(fd, sockaddr(at))
@@ -148,7 +148,7 @@ func (r *Receiver) Reset() error {
 	return nil
 }
 
-func (e *end) receive(ctx context.Context, quiet, silence time.Duration) error {
+func (e *receiveSocket) receive(ctx context.Context, quiet, silence time.Duration) error {
 	runtime.LockOSThread() // keeps the processor's caches warm, and the kernel schedules a single thread
 	defer runtime.UnlockOSThread()
 	last := time.Now()
@@ -164,15 +164,15 @@ func (e *end) receive(ctx context.Context, quiet, silence time.Duration) error {
 				e.first = now
 			}
 			last, e.latest = now, now
-			e.take(n)
+			e.decodeMessages(n)
 			if ctx.Err() == nil {
 				ending = now
-			} else if now.Sub(ending) > longestEnd {
+			} else if now.Sub(ending) > maxDrainTime {
 				return nil
 			}
 			continue
 		}
-		if await(e.fd, readTimeout) {
+		if waitReadable(e.fd, readTimeout) {
 			continue
 		}
 		now = time.Now()
@@ -187,8 +187,8 @@ func (e *end) receive(ctx context.Context, quiet, silence time.Duration) error {
 	return nil
 }
 
-// take decodes the packets of n messages.
-func (e *end) take(n int) {
+// decodeMessages decodes the packets of n messages.
+func (e *receiveSocket) decodeMessages(n int) {
 	e.got.Calls++
 	var p Packet
 	for data := range e.batch.packets(n) {
@@ -209,12 +209,12 @@ func (e *end) take(n int) {
 }
 
 // result ends the session of a socket.
-func (e *end) result() Received {
+func (e *receiveSocket) result() Received {
 	e.heaps.flush()
 	r := e.got
 	r.Heaps, r.Partial, r.Bytes, r.InWhole, r.Twice = e.heaps.Heaps, e.heaps.Partial, e.heaps.Bytes, e.heaps.Packets,
 		e.heaps.Twice
-	if now, err := dropped(e.fd); err == nil {
+	if now, err := socketDrops(e.fd); err == nil {
 		r.Dropped = now - e.drops
 	}
 	if e.stopped {
@@ -223,7 +223,7 @@ func (e *end) result() Received {
 	return r
 }
 
-func (e *end) reset(whole func(*Heap)) error {
+func (e *receiveSocket) reset(whole func(*Heap)) error {
 	free := e.heaps.free
 	e.heaps = newAssembly(whole)
 	e.heaps.free = free
@@ -232,7 +232,7 @@ func (e *end) reset(whole func(*Heap)) error {
 	for {
 		n, err := e.batch.receive(e.fd)
 		if err != nil || n == 0 {
-			e.drops, _ = dropped(e.fd)
+			e.drops, _ = socketDrops(e.fd)
 			return err
 		}
 	}

@@ -57,9 +57,9 @@ type stream struct {
 	memory      vector
 }
 
-// segments is how many packets the kernel accepts in one message (UDP_MAX_SEGMENTS; 128 since Linux
+// maxSegments is how many packets the kernel accepts in one message (UDP_MAX_SEGMENTS; 128 since Linux
 // 6.9).
-const segments = 64
+const maxSegments = 64
 
 // maxPacketBytes is the size that the kernel accepts in one message: 64 KiB minus the headers of
 // IPv6 and UDP.
@@ -71,7 +71,7 @@ func (o SendOptions) Check() error {
 	case o.Packet < 128 || o.Packet > maxPacketBytes:
 		return problem.New(problem.Usage, "a packet of %d bytes", o.Packet).
 			Try("from 128 to %d bytes, such as 1472", maxPacketBytes)
-	case o.Heap < 1 || o.Heap > maxSize-4096:
+	case o.Heap < 1 || o.Heap > maxHeapBytes-4096:
 		return problem.New(problem.Usage, "a heap of %d bytes", o.Heap).Try("from 1 byte to 255 MiB")
 	}
 	return nil
@@ -104,7 +104,7 @@ func newStream(to netip.AddrPort, o SendOptions) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = buffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.Buffer); err == nil {
+	if _, err = setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.Buffer); err == nil {
 		err = unix.Connect(fd, sockaddr(to))
 	}
 	if err != nil {
@@ -172,9 +172,9 @@ func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rat
 	return all, err
 }
 
-// Tries is how often to send the heap that ends a stream if the receiver has no other way to learn
+// EndAttempts is how often to send the heap that ends a stream if the receiver has no other way to learn
 // of the end: each may be lost.
-const Tries = 3
+const EndAttempts = 3
 
 // End sends the heap that ends each stream, the given number of times. Then the streams can start
 // again.
@@ -182,7 +182,7 @@ func (s *Sender) End(attempts int) {
 	for try := range attempts {
 		time.Sleep(time.Duration(try) * 3 * time.Millisecond)
 		for _, one := range s.streams {
-			packet := encode(one.next, []Item{{ID: idControl, Immediate: true, Value: stop}}, 256)[0]
+			packet := encode(one.next, []Item{{ID: idControl, Immediate: true, Value: stopControl}}, 256)[0]
 			_, _ = unix.Write(one.fd, packet) // ignore the error: the receiver may be gone
 			one.described = false
 		}
@@ -191,7 +191,7 @@ func (s *Sender) End(attempts int) {
 
 func (s *stream) send(ctx context.Context, heaps, full int, pace *pace, until time.Time) (Sent, error) {
 	runtime.LockOSThread() // never unlocked: the thread with its timer slack must end with the goroutine
-	exact()
+	setTimerSlack()
 	now := sleepUntil(pace.began)
 	var sent Sent
 	var err error
@@ -210,7 +210,7 @@ func (s *stream) send(ctx context.Context, heaps, full int, pace *pace, until ti
 			if err = s.piece(f, p, &sent); err != nil {
 				break
 			}
-			pace.note(p.end-p.begin, now)
+			pace.recordSent(p.end-p.begin, now)
 			sent.Heaps += uint64(p.heaps)
 			if ctx.Err() != nil || p.heaps > 0 && now.After(until) {
 				break
@@ -218,7 +218,7 @@ func (s *stream) send(ctx context.Context, heaps, full int, pace *pace, until ti
 		}
 	}
 	sent.Seconds = sleepUntil(pace.end()).Sub(pace.began).Seconds()
-	sent.Burst, sent.GSO = pace.burst(min(whole/full, segments)*full), s.gso
+	sent.Burst, sent.GSO = pace.burst(min(coalescedBytes/full, maxSegments)*full), s.gso
 	if err != nil {
 		err = problem.New(problem.Failed, "sending SPEAD failed").Because(err)
 	}
@@ -272,7 +272,7 @@ type vector struct {
 // fill creates the messages of contiguous packets: one for all if the kernel segments it.
 func (v *vector) fill(memory []byte, packets []int, together bool) []message {
 	if v.messages == nil {
-		v.messages, v.parts = make([]message, segments), make([]unix.Iovec, segments)
+		v.messages, v.parts = make([]message, maxSegments), make([]unix.Iovec, maxSegments)
 	}
 	if together {
 		packets = []int{len(memory)}

@@ -64,7 +64,7 @@ func TestLoopback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.End(Tries)
+			s.End(EndAttempts)
 			g := <-got
 			if sent.Heaps != 30 || g.Heaps != 30 || g.Packets != sent.Packets || g.Data != sent.Bytes ||
 				g.InWhole != sent.Packets || g.Stopped != c.sockets {

@@ -172,10 +172,10 @@ func Answer(w io.Writer, value any) error {
 	return err
 }
 
-// Once sends the given number of heaps or, if that is 0, what the order requests. Then it ends the
+// SendOnce sends the given number of heaps or, if that is 0, what the order requests. Then it ends the
 // streams.
-func (s *Sender) Once(ctx context.Context, heaps int, o Order) (sent Sent, err error) {
-	defer s.End(Tries)
+func (s *Sender) SendOnce(ctx context.Context, heaps int, o Order) (sent Sent, err error) {
+	defer s.End(EndAttempts)
 	if heaps > 0 {
 		return s.Send(ctx, heaps, math.MaxInt64/4, o.Rate)
 	}

@@ -25,10 +25,10 @@ func sockaddr(to netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 }
 
-// buffer requests a receive or send buffer for the given number of data bytes, beyond the limits of
+// setBuffer requests a receive or send buffer for the given number of data bytes, beyond the limits of
 // the host if this process may. It returns the obtained size. The kernel doubles the requested size
 // for its own bookkeeping (socket(7)).
-func buffer(fd, force, plain, bytes int) (int, error) {
+func setBuffer(fd, force, plain, bytes int) (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes); err != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, bytes); err != nil {
 			return 0, err
@@ -38,9 +38,9 @@ func buffer(fd, force, plain, bytes int) (int, error) {
 	return got / 2, err
 }
 
-// dropped returns how often the buffer of a socket was full (SO_MEMINFO, since Linux 4.12).
+// socketDrops returns how often the buffer of a socket was full (SO_MEMINFO, since Linux 4.12).
 // Coalesced packets count as one.
-func dropped(fd int) (uint64, error) {
+func socketDrops(fd int) (uint64, error) {
 	var info [9]uint32 // SK_MEMINFO_*; the last is SK_MEMINFO_DROPS
 	size := uint32(unsafe.Sizeof(info))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
@@ -95,9 +95,9 @@ func receiveSome(fd int, messages []message) (int, error) {
 	return 0, errno
 }
 
-// await waits until there is a message or the time has passed. It reports whether there may be a
+// waitReadable waits until there is a message or the time has passed. It reports whether there may be a
 // message.
-func await(fd int, most time.Duration) bool {
+func waitReadable(fd int, most time.Duration) bool {
 	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(most.Milliseconds()))
 	return n > 0
 }

@@ -51,12 +51,12 @@ const (
 	idType        = 0x15 // as in the header of a .npy file
 )
 
-// stop is the value of the control item in the last heap of a stream.
-const stop = 2
+// stopControl is the value of the control item in the last heap of a stream.
+const stopControl = 2
 
-// maxSize is the maximum accepted size of a heap in bytes. A packet with a larger size is damaged,
+// maxHeapBytes is the maximum accepted size of a heap in bytes. A packet with a larger size is damaged,
 // or would exhaust the memory.
-const maxSize = 256 << 20
+const maxHeapBytes = 256 << 20
 
 func immediate(id int, value uint64) uint64 {
 	return immediateBit | uint64(id)<<addressBits | value&mask

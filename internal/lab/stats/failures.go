@@ -23,10 +23,10 @@ func (f Failures) Any() bool { return f.Setting+f.Base > 0 }
 
 // more reports whether the setting fails more often than bare, and not by chance.
 func (f Failures) more() bool {
-	return min(f.Of, f.BaseOf) >= Enough && f.Adjusted < level && f.Setting*f.BaseOf > f.Base*f.Of
+	return min(f.Of, f.BaseOf) >= MinInstances && f.Adjusted < level && f.Setting*f.BaseOf > f.Base*f.Of
 }
 
-func (row Row) failures(block int) Failures {
+func (row Comparison) failures(block int) Failures {
 	failed := func(x []float64) (failed, of int, key string) {
 		bad := make([]float64, len(x))
 		for i, v := range x {
@@ -37,7 +37,7 @@ func (row Row) failures(block int) Failures {
 				bad[i] = 1
 			}
 		}
-		for _, rounds := range gather(bad, row.Instances).blocks(block) {
+		for _, rounds := range groupByInstance(bad, row.Instances).blocks(block) {
 			of++
 			if mean(rounds) >= 0.5 {
 				failed++
@@ -57,10 +57,10 @@ func (row Row) failures(block int) Failures {
 	return f
 }
 
-// blame corrects p of failures for the number of different failures. A figure that never fails
+// adjustFailures corrects p of failures for the number of different failures. A figure that never fails
 // cannot be falsely reported as failing. Figures of one test that fail in the same instances are
 // one failure.
-func blame(rows []Row, judged []Judged) {
+func adjustFailures(rows []Comparison, judged []Result) {
 	var p []float64
 	at := map[string]int{}
 	for i := range judged {

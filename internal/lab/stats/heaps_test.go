@@ -29,11 +29,11 @@ func TestHeapsDecideNothing(t *testing.T) {
 	}
 	// On average there is no difference, but three of four values are on one side.
 	bare := steady(1.217)
-	rows := []Row{{Setting: side(5), Base: bare}, {Setting: side(15), Base: steady(1.068)},
+	rows := []Comparison{{Setting: side(5), Base: bare}, {Setting: side(15), Base: steady(1.068)},
 		{Setting: steady(1.068), Base: side(15)}}
 	for i, row := range rows {
-		alone := resample(gather(logRatios(row.Setting, row.Base), nil).units()).p()
-		j := Judge([]Row{row})[0]
+		alone := resample(groupByInstance(logRatios(row.Setting, row.Base), nil).resamplingUnits()).p()
+		j := Judge([]Comparison{row})[0]
 		if !j.Modes {
 			t.Errorf("row %d: the two heaps are not noticed", i)
 		}
@@ -42,7 +42,7 @@ func TestHeapsDecideNothing(t *testing.T) {
 		}
 	}
 	pair := pairOf(side(13), side(7))
-	if j := JudgePairs([]Pair{pair})[0]; !j.Modes || j.P < 0.05 || j.Verdict == Apart {
+	if j := JudgePairs([]Pair{pair})[0]; !j.Modes || j.P < 0.05 || j.Verdict == RunsDiffer {
 		t.Errorf("two runs: %+v", j)
 	}
 	for what, p := range map[string]Pair{"before": pairOf(side(13), bare), "after": pairOf(bare, side(13))} {
@@ -56,7 +56,7 @@ func TestHeapsDecideNothing(t *testing.T) {
 	for i := range clear {
 		clear[i] = 1.3 * bare[19-i]
 	}
-	if j := Judge([]Row{{Setting: clear, Base: bare}})[0]; j.Modes || j.Verdict != Differs {
+	if j := Judge([]Comparison{{Setting: clear, Base: bare}})[0]; j.Modes || j.Verdict != Differs {
 		t.Errorf("a clear difference: %+v", j)
 	}
 }
@@ -77,7 +77,7 @@ func TestHeapsNeedValues(t *testing.T) {
 		"two of eleven": {[]float64{0, 0.01, 0.02, 0.03, 0, 0.01, 0.02, 0.03, 0.02, 1, 1.01}, false},
 		"two of ten":    {[]float64{0, 0.01, 0.02, 0.03, 0, 0.01, 0.02, 0.03, 1, 1.01}, true},
 	} {
-		if got := modes(c.x); got != c.want {
+		if got := isBimodal(c.x); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}

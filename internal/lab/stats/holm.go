@@ -25,7 +25,7 @@ func holm(p []float64) []float64 {
 }
 
 // adjust corrects p of the decidable rows within their families.
-func adjust(judged []Judged, family func(i int) int) {
+func adjust(judged []Result, family func(i int) int) {
 	tested := map[int][]int{}
 	for i := range judged {
 		if judged[i].decidable() {

@@ -123,7 +123,7 @@ func TestComponents(t *testing.T) {
 
 // TestRounds: instances that are expensive and differ little get many rounds.
 func TestRounds(t *testing.T) {
-	row := Row{Base: repeat(1, 600)}
+	row := Comparison{Base: repeat(1, 600)}
 	g := rand.New(rand.NewPCG(3, 3))
 	luck := 0.0
 	for round := range 600 {
@@ -133,10 +133,11 @@ func TestRounds(t *testing.T) {
 		row.Setting = append(row.Setting, math.Exp(luck+0.04*g.NormFloat64()))
 		row.Instances = append(row.Instances, round/3)
 	}
-	if got := Rounds([]Components{Judge([]Row{row})[0].Spread}, 4); math.Abs(got-4) > 1.2 { // sqrt(4) × 4 % / 2 %
+	if got := RoundsPerInstance([]Components{Judge([]Comparison{row})[0].Spread}, 4); math.Abs(got-4) > 1.2 {
+		// sqrt(4) × 4 % / 2 %
 		t.Errorf("%.1f rounds, not about 4", got)
 	}
-	if got := Rounds([]Components{{}}, 4); got != 0 {
+	if got := RoundsPerInstance([]Components{{}}, 4); got != 0 {
 		t.Errorf("%.1f rounds, of rows that tell nothing", got)
 	}
 }
@@ -152,7 +153,7 @@ func TestSerial(t *testing.T) {
 	}{{0, 0, 10}, {0.7, 60, 100}, {0.95, 70, 100}} {
 		noticed, wrong := 0, 0
 		for range tables {
-			rows := make([]Row, 12)
+			rows := make([]Comparison, 12)
 			for i := range rows {
 				x := 0.03 * g.NormFloat64()
 				for range 20 {
@@ -193,7 +194,7 @@ func TestModes(t *testing.T) {
 			g := rand.New(rand.NewPCG(11, uint64(n))) // a generator for each shape, because maps have no order
 			seen := 0
 			for range samples {
-				if modes(draw(g, n, shape)) {
+				if isBimodal(draw(g, n, shape)) {
 					seen++
 				}
 			}
@@ -207,14 +208,14 @@ func TestModes(t *testing.T) {
 		shape := heaps(0.5, 0.1, 0.005)
 		for range samples {
 			x, y := draw(g, n, shape), draw(g, n, shape)
-			if modes(x) {
+			if isBimodal(x) {
 				seen++
 			}
 			p := pairOf(exps(x), exps(y))
 			if JudgePairs([]Pair{p})[0].P < 0.05 {
 				low++
 			}
-			if (apart{resample(x), resample(y)}).p() < 0.05 {
+			if (medianDifference{resample(x), resample(y)}).p() < 0.05 {
 				before++
 			}
 		}
@@ -244,7 +245,7 @@ func TestKinds(t *testing.T) {
 	const rounds, correlation = 30, 0.9
 	wrong, found, quiet, covered, called := 0, 0, 0, 0, 0
 	for range tables {
-		rows := make([]Row, 20)
+		rows := make([]Comparison, 20)
 		for i := range rows {
 			row := &rows[i]
 			if row.Kind, row.Figure = "micro", string(rune('a'+i)); i < 3 {
@@ -261,7 +262,7 @@ func TestKinds(t *testing.T) {
 			}
 		}
 		judged := Judge(rows)
-		if slices.ContainsFunc(judged, func(j Judged) bool { return j.Verdict == Differs || j.Verdict == Slight }) {
+		if slices.ContainsFunc(judged, func(j Result) bool { return j.Verdict == Differs || j.Verdict == Slight }) {
 			wrong++
 		}
 		if judged[0].Block > 1 {
@@ -318,10 +319,10 @@ func TestLightTailed(t *testing.T) {
 			x, y = append(x, lognormal(g, 0.04)), append(y, lognormal(g, 0.04))
 			u, v = append(u, burst()), append(v, burst())
 		}
-		if LightTailed(x, y) {
+		if IsLightTailed(x, y) {
 			light++
 		}
-		if !LightTailed(u, v) {
+		if !IsLightTailed(u, v) {
 			heavy++
 		}
 	}

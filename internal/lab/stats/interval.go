@@ -23,7 +23,7 @@ const level = 0.05
 // at 10 values. BCa has nothing to correct: the median is too high as often as too low, and its
 // acceleration, from the jackknife, is meaningless for a median. TestCoverage repeats a part of
 // this.
-func (r resampled) interval() (low, high float64) {
+func (r medianDistribution) interval() (low, high float64) {
 	if r.n < 2 {
 		return r.median, r.median
 	}
@@ -46,7 +46,7 @@ func (r resampled) interval() (low, high float64) {
 // samples of 5 to 30 values with a median of zero (normal, heavy-tailed, contaminated, bimodal,
 // differences of uniform), p was below 0.05, 0.05/12 and 0.05/60 no more often than it should be.
 // TestFalseAlarms repeats a part of this.
-func (r resampled) p() float64 {
+func (r medianDistribution) p() float64 {
 	if r.median == 0 || r.n < 2 {
 		return 1
 	}
@@ -57,16 +57,16 @@ func (r resampled) p() float64 {
 
 // deviation returns the standard deviation of the medians of resamples, which is the standard error
 // of the median.
-func (r resampled) deviation() float64 {
+func (r medianDistribution) deviation() float64 {
 	return math.Sqrt(stat.MomentAbout(2, r.medians, stat.Mean(r.medians, r.weights), r.weights))
 }
 
-// ofMeans returns p of the mean instead of the median, by Student's t for values with a mean of
+// pOfMean returns p of the mean instead of the median, by Student's t for values with a mean of
 // zero. If values are bimodal, the median jumps from one mode to the other, and the bootstrap
 // underestimates how far. The mean does not jump. In a simulation of 2000 pairs of runs of 6 to 30
 // values from the same two modes, p of the medians was below 0.05 in up to 13 %, and that of the
 // means in no more than 6 %. Means alone are not enough, because one outlier moves them.
-func ofMeans(x []float64) float64 {
+func pOfMean(x []float64) float64 {
 	n := float64(len(x))
 	m, v := stat.MeanVariance(x, nil)
 	if n < 2 || m == 0 {
@@ -78,8 +78,8 @@ func ofMeans(x []float64) float64 {
 	return 2 * distuv.StudentsT{Sigma: 1, Nu: n - 1}.Survival(math.Abs(m)/math.Sqrt(v/n))
 }
 
-// ofTwoMeans is like ofMeans, for the difference of two samples (Welch, Biometrika 34, 1947).
-func ofTwoMeans(x, y []float64) float64 {
+// pOfMeanDifference is like pOfMean, for the difference of two samples (Welch, Biometrika 34, 1947).
+func pOfMeanDifference(x, y []float64) float64 {
 	mx, vx := stat.MeanVariance(x, nil)
 	my, vy := stat.MeanVariance(y, nil)
 	nx, ny := float64(len(x)), float64(len(y))

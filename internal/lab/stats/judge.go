@@ -18,31 +18,31 @@ import (
 // Margin is the difference that matters: ratios within 1 ± Margin count as equal.
 const Margin = 0.05
 
-// Enough is the minimum number of instances with values of the setting and of bare for any verdict
+// MinInstances is the minimum number of instances with values of the setting and of bare for any verdict
 // but Undecided.
-const Enough = 5
+const MinInstances = 5
 
-// A Row holds the values of one figure in one setting by kept round. All slices have the same order
+// A Comparison holds the values of one figure in one setting by kept round. All slices have the same order
 // and length. A value that is NaN or negative has no ratio, and its round does not count for the
 // row.
-type Row struct {
+type Comparison struct {
 	Kind, Figure string // kind of the test and name of the figure, by which autocorrelation is tested
 	Family       int    // rows of one family share the correction of p for their number
 	Setting      []float64
-	Base         []float64 // values of bare
-	Worst        float64   // value of a failed round: 0 for a rate, infinity for a time
-	Controls     []Pairing // A/A controls, or none if there is no band to exceed
-	Instances    []int     // instance of the nodes by round, or none if each round had its own instance
-	Disturbed    bool      // other processes used the host in too many rounds
-	Alike        bool      // bare was disturbed as much as the setting, so that the A/A controls show the effect
+	Base         []float64   // values of bare
+	Worst        float64     // value of a failed round: 0 for a rate, infinity for a time
+	Controls     []AAControl // A/A controls, or none if there is no band to exceed
+	Instances    []int       // instance of the nodes by round, or none if each round had its own instance
+	Disturbed    bool        // other processes used the host in too many rounds
+	Alike        bool        // bare was disturbed as much as the setting, so that the A/A controls show the effect
 }
 
-// A Pairing holds the values of two equal settings by kept round.
-type Pairing struct{ Again, Once []float64 }
+// A AAControl holds the values of two equal settings by kept round.
+type AAControl struct{ Again, Once []float64 }
 
-// Judged is the result of a row. Ratios are setting to base. With fewer than Enough instances, P
+// Result is the result of a row. Ratios are setting to base. With fewer than Enough instances, P
 // and Adjusted are 1. Without any round, ratios are 0.
-type Judged struct {
+type Result struct {
 	N           int // number of rounds that count
 	Instances   int // number of instances in these rounds
 	Ratio       float64
@@ -79,9 +79,9 @@ const (
 
 // Judge judges a whole table. Holm's correction and the test for autocorrelation need all of its
 // rows.
-func Judge(rows []Row) []Judged {
+func Judge(rows []Comparison) []Result {
 	blocks := blocksOf(rows)
-	judged := make([]Judged, len(rows))
+	judged := make([]Result, len(rows))
 	bands := map[[2]string]band{} // rows of one figure have the same band
 	for i, row := range rows {
 		of := [2]string{row.Kind, row.Figure}
@@ -98,10 +98,10 @@ func Judge(rows []Row) []Judged {
 		judged[i] = row.compare(blocks[i], b)
 	}
 	adjust(judged, func(i int) int { return rows[i].Family })
-	blame(rows, judged)
+	adjustFailures(rows, judged)
 	for i, row := range rows {
 		j := &judged[i]
-		if j.Verdict = j.verdict(); row.Disturbed && (!row.Alike || !j.calm()) {
+		if j.Verdict = j.verdict(); row.Disturbed && (!row.Alike || !j.isCalm()) {
 			j.Verdict = Unmeasurable
 		}
 	}
@@ -109,7 +109,7 @@ func Judge(rows []Row) []Judged {
 }
 
 // blocksOf tests the ratios of all rows and of their controls for autocorrelation.
-func blocksOf(rows []Row) []Serial {
+func blocksOf(rows []Comparison) []Serial {
 	all := make([]Series, len(rows))
 	seen := map[[2]string]bool{}
 	for i, row := range rows {
@@ -127,18 +127,18 @@ func blocksOf(rows []Row) []Serial {
 }
 
 // compare computes everything that concerns only this row.
-func (row Row) compare(serial Serial, controls band) Judged {
-	s := gather(logRatios(row.Setting, row.Base), row.Instances)
-	j := Judged{P: 1, Adjusted: 1, N: s.values(), Instances: len(s), Block: serial.Block, Suspected: serial.Suspected}
+func (row Comparison) compare(serial Serial, controls band) Result {
+	s := groupByInstance(logRatios(row.Setting, row.Base), row.Instances)
+	j := Result{P: 1, Adjusted: 1, N: s.values(), Instances: len(s), Block: serial.Block, Suspected: serial.Suspected}
 	j.ControlLow, j.ControlHigh, j.controlled = controls.low, controls.high, controls.controlled
 	j.Failures = row.failures(serial.Block)
 	if j.N == 0 {
 		return j
 	}
 	j.Spread = s.components()
-	j.Modes = row.modes()
+	j.Modes = row.isBimodal()
 	s = s.blocks(serial.Block)
-	units := s.units()
+	units := s.resamplingUnits()
 	if j.Range = !j.decidable(); j.Range {
 		j.Ratio, j.Low, j.High = ratio(median(units)), ratio(units[0]), ratio(units[len(units)-1])
 		return j
@@ -149,12 +149,12 @@ func (row Row) compare(serial Serial, controls band) Judged {
 	switch {
 	case math.IsInf(r.median, 0): // Failures describes this
 	case math.IsInf(units[0], 0) || math.IsInf(units[len(units)-1], 0):
-		j.P = resample(tamed(units)).p()
+		j.P = resample(clampInfinite(units)).p()
 	default:
 		j.P = r.p()
 	}
 	if j.Modes {
-		j.P = max(j.P, ofMeans(s.finite().medians()))
+		j.P = max(j.P, pOfMean(s.finite().medians()))
 	}
 	return j
 }
@@ -162,8 +162,8 @@ func (row Row) compare(serial Serial, controls band) Judged {
 // interval returns the median of a nonempty sample and its 95 % interval. With fewer than Enough
 // instances, it returns the range instead and sets ranged.
 func (s sample) interval() (middle, low, high float64, ranged bool) {
-	units := s.units()
-	if len(s) < Enough {
+	units := s.resamplingUnits()
+	if len(s) < MinInstances {
 		return median(units), units[0], units[len(units)-1], true
 	}
 	r := resample(units)
@@ -171,15 +171,15 @@ func (s sample) interval() (middle, low, high float64, ranged bool) {
 	return r.median, low, high, false
 }
 
-// modes reports whether the values themselves, not the ratios, are bimodal.
-func (row Row) modes() bool {
+// isBimodal reports whether the values themselves, not the ratios, are bimodal.
+func (row Comparison) isBimodal() bool {
 	var setting, base []float64
 	for i := range min(len(row.Setting), len(row.Base)) {
 		if a, b := math.Log(row.Setting[i]), math.Log(row.Base[i]); finite(a) && finite(b) {
 			setting, base = append(setting, a), append(base, b)
 		}
 	}
-	return modes(setting) || modes(base)
+	return isBimodal(setting) || isBimodal(base)
 }
 
 // A band is the A/A band of a figure. It is controlled if all controls have enough instances to be
@@ -191,11 +191,11 @@ type band struct {
 
 // bandOf returns a band that covers the 95 % intervals of the ratios of the controls, or their
 // ranges if there are too few instances. Its bounds are 0 if there are no controls.
-func bandOf(controls []Pairing, instances []int, block int) band {
+func bandOf(controls []AAControl, instances []int, block int) band {
 	b := band{controlled: true}
 	for _, c := range controls {
-		s := gather(logRatios(c.Again, c.Once), instances)
-		b.controlled = b.controlled && len(s)/max(1, block) >= Enough
+		s := groupByInstance(logRatios(c.Again, c.Once), instances)
+		b.controlled = b.controlled && len(s)/max(1, block) >= MinInstances
 		if len(s) == 0 {
 			continue
 		}
@@ -210,21 +210,21 @@ func bandOf(controls []Pairing, instances []int, block int) band {
 
 // Band returns the interval that covers the 95 % intervals of the ratios of the controls, or 0 if
 // there are none. With too few instances for an interval it covers the ranges and sets ranged.
-func Band(controls []Pairing, instances []int, block int) (low, high float64, ranged bool) {
+func Band(controls []AAControl, instances []int, block int) (low, high float64, ranged bool) {
 	b := bandOf(controls, instances, block)
 	return b.low, b.high, !b.controlled
 }
 
 // decidable reports whether there are enough instances, or enough blocks of them.
-func (j Judged) decidable() bool { return j.Instances/max(1, j.Block) >= Enough }
+func (j Result) decidable() bool { return j.Instances/max(1, j.Block) >= MinInstances }
 
-// calm reports whether a row can be judged although other processes used the host: the whole A/A
+// isCalm reports whether a row can be judged although other processes used the host: the whole A/A
 // band is within the margin.
-func (j Judged) calm() bool {
+func (j Result) isCalm() bool {
 	return j.controlled && j.ControlLow >= 1-Margin && j.ControlHigh <= 1+Margin
 }
 
-func (j Judged) verdict() Verdict {
+func (j Result) verdict() Verdict {
 	outside := j.High < 1-Margin || j.Low > 1+Margin
 	beyond := j.ControlLow == 0 || j.High < j.ControlLow || j.Low > j.ControlHigh
 	sure := beyond && j.controlled && j.Adjusted < level && (j.High < 1 || j.Low > 1)
@@ -243,10 +243,10 @@ func (j Judged) verdict() Verdict {
 	return Undecided
 }
 
-// Rounds returns how many rounds an instance should have if creating it costs as much as the given
+// RoundsPerInstance returns how many rounds an instance should have if creating it costs as much as the given
 // number of rounds (Kalibera and Jones, section 7). It is the square root of the ratio of the costs
 // times the ratio of the variances, for the median row, or 0 if no row has variances.
-func Rounds(rows []Components, cost float64) float64 {
+func RoundsPerInstance(rows []Components, cost float64) float64 {
 	var best []float64
 	for _, c := range rows {
 		if c.Known && c.Rounds > 0 {

@@ -12,7 +12,7 @@ import (
 	"orrery/test/need"
 )
 
-func differs(j Judged) bool { return j.Verdict == Differs }
+func differs(j Result) bool { return j.Verdict == Differs }
 
 // TestIdenticalTables: if all settings are equal, at most one in twenty tables says of any row that
 // it differs.
@@ -90,15 +90,15 @@ func TestDrift(t *testing.T) {
 }
 
 // rowOf returns a row with bare again as its only control, or without a control if again is nil.
-func rowOf(setting, base, again []float64) Row {
-	row := Row{Setting: setting, Base: base}
+func rowOf(setting, base, again []float64) Comparison {
+	row := Comparison{Setting: setting, Base: base}
 	if again != nil {
-		row.Controls = []Pairing{{again, base}}
+		row.Controls = []AAControl{{again, base}}
 	}
 	return row
 }
 
-func judged0(all []Judged) (j Judged) {
+func judged0(all []Result) (j Result) {
 	if len(all) > 0 {
 		j = all[0]
 	}
@@ -111,7 +111,7 @@ func TestVerdicts(t *testing.T) {
 	steady := repeat(100, 10)
 	nan := math.NaN()
 	for name, c := range map[string]struct {
-		row  Row
+		row  Comparison
 		want Verdict
 		n    int
 	}{
@@ -134,9 +134,9 @@ func TestVerdicts(t *testing.T) {
 			Undecided, 10},
 		"bare fails": {rowOf(steady, []float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady), Undecided,
 			10},
-		"nothing": {Row{}, Undecided, 0},
+		"nothing": {Comparison{}, Undecided, 0},
 	} {
-		j := Judge([]Row{c.row})[0]
+		j := Judge([]Comparison{c.row})[0]
 		if j.Verdict != c.want || j.N != c.n {
 			t.Errorf("%s: %+v", name, j)
 		}
@@ -152,11 +152,12 @@ func TestAnything(t *testing.T) {
 	values := rapid.SliceOfN(value, 0, 24)
 	instances := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 24)
 	rapid.Check(t, func(r *rapid.T) {
-		var rows, turned []Row
+		var rows, turned []Comparison
 		for range rapid.IntRange(0, 4).Draw(r, "rows") {
 			row := rowOf(values.Draw(r, "setting"), values.Draw(r, "base"), values.Draw(r, "control"))
 			row.Instances = instances.Draw(r, "instances")
-			rows, turned = append(rows, row), append(turned, Row{Setting: row.Base, Base: row.Setting, Instances: row.Instances})
+			rows, turned = append(rows, row),
+				append(turned, Comparison{Setting: row.Base, Base: row.Setting, Instances: row.Instances})
 		}
 		judged, inverse := Judge(rows), Judge(turned)
 		for i, j := range judged {
@@ -166,7 +167,7 @@ func TestAnything(t *testing.T) {
 				}
 			}
 			if j.Low > j.Ratio || j.Ratio > j.High || j.P > 1 || j.Adjusted < j.P || j.Adjusted > 1 || j.Verdict == "" ||
-				j.Instances < Enough && j.Verdict != Undecided {
+				j.Instances < MinInstances && j.Verdict != Undecided {
 				r.Fatalf("%+v", j)
 			}
 			if k := inverse[i]; k.N != j.N || math.Abs(k.P-j.P) > 1e-6 || j.Ratio > 1e-300 && k.Ratio > 1e-300 &&
@@ -176,7 +177,7 @@ func TestAnything(t *testing.T) {
 				}
 			}
 		}
-		Rounds([]Components{judged0(judged).Spread}, value.Draw(r, "cost"))
+		RoundsPerInstance([]Components{judged0(judged).Spread}, value.Draw(r, "cost"))
 		s := Summarize(values.Draw(r, "values"), instances.Draw(r, "instances of values"), 1)
 		if !finite(s.Spread) || s.Least > s.Low || s.Low > s.Median || s.Median > s.High || s.High > s.Most {
 			r.Fatalf("%+v", s)

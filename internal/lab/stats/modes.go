@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// modes reports whether values are bimodal with nothing in between. This happens if a condition
+// isBimodal reports whether values are bimodal with nothing in between. This happens if a condition
 // changes between two states: a buffer that is aligned or not, a flow that hashes to one queue or
 // another.
 //
@@ -16,10 +16,10 @@ import (
 // compared with that of values without modes. The worst of these is the uniform distribution
 // (Hartigan and Hartigan, "The dip test of unimodality", Annals of Statistics 13, 1985). In one of
 // a hundred of its samples, the share is below maxWithin.
-func modes(x []float64) bool {
+func isBimodal(x []float64) bool {
 	x = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return !finite(v) })))
 	least := max(2, (len(x)+4)/5)
-	if len(x) < leastForModes {
+	if len(x) < minForModes {
 		return false
 	}
 	all := squares(x)
@@ -33,8 +33,8 @@ func modes(x []float64) bool {
 	return within/all < maxWithin(len(x))
 }
 
-// leastForModes is the minimum number of values for a decision.
-const leastForModes = 8
+// minForModes is the minimum number of values for a decision.
+const minForModes = 8
 
 // squares returns the sum of squared distances from the mean.
 func squares(x []float64) float64 {
@@ -45,22 +45,22 @@ func squares(x []float64) float64 {
 	return sum
 }
 
-// modePoints holds the bound for numbers of values, from simulations of 100 000 samples each up to
+// bimodalBounds holds the bound for numbers of values, from simulations of 100 000 samples each up to
 // 30, and of 10 000 beyond.
-var modePoints = []struct {
+var bimodalBounds = []struct {
 	n      int
 	within float64
 }{{8, 0.0379}, {10, 0.0576}, {12, 0.0712}, {15, 0.0889}, {20, 0.1102}, {30, 0.1347}, {50, 0.1560}, {100, 0.1848},
 	{300, 0.2127}}
 
 func maxWithin(n int) float64 {
-	i := sort.Search(len(modePoints), func(i int) bool { return modePoints[i].n >= n })
+	i := sort.Search(len(bimodalBounds), func(i int) bool { return bimodalBounds[i].n >= n })
 	switch {
-	case i == len(modePoints):
-		return modePoints[i-1].within
-	case i == 0 || modePoints[i].n == n:
-		return modePoints[i].within
+	case i == len(bimodalBounds):
+		return bimodalBounds[i-1].within
+	case i == 0 || bimodalBounds[i].n == n:
+		return bimodalBounds[i].within
 	}
-	a, b := modePoints[i-1], modePoints[i]
+	a, b := bimodalBounds[i-1], bimodalBounds[i]
 	return a.within + (b.within-a.within)*float64(n-a.n)/float64(b.n-a.n)
 }

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A resampled is the bootstrap distribution of the median: that of samples drawn from values with
+// A medianDistribution is the bootstrap distribution of the median: that of samples drawn from values with
 // replacement.
 //
 // It is computed exactly and not drawn. The median of a resample of n values is one of the n values
@@ -15,7 +15,7 @@ import (
 // Annals of Statistics 7, 1979; Maritz and Jarrett, JASA 73, 1978). This is the limit for more and
 // more drawn resamples, without the noise of drawing: everyone gets the same interval from the same
 // values. The small tails that determine an interval of few rounds are exact.
-type resampled struct {
+type medianDistribution struct {
 	n       int // number of values
 	median  float64
 	medians []float64 // of resamples, ascending
@@ -27,20 +27,20 @@ const negligible = 1e-15
 
 // resample returns the distribution for at least one value, in ascending order. The first and the
 // last may be infinite.
-func resample(x []float64) resampled {
-	r := resampled{n: len(x), median: median(x)}
+func resample(x []float64) medianDistribution {
+	r := medianDistribution{n: len(x), median: median(x)}
 	if r.n%2 == 1 {
-		r.odd(x)
+		r.addOddMedians(x)
 	} else {
-		r.even(x)
+		r.addEvenMedians(x)
 	}
 	stat.SortWeighted(r.medians, r.weights)
 	return r
 }
 
-// odd adds the medians for an odd n. The i-th value is the median if the middle one of n sorted
+// addOddMedians adds the medians for an odd n. The i-th value is the median if the middle one of n sorted
 // draws is it.
-func (r *resampled) odd(x []float64) {
+func (r *medianDistribution) addOddMedians(x []float64) {
 	below := 0.0
 	for i, v := range x {
 		upto := r.atLeast((r.n+1)/2, i+1)
@@ -49,9 +49,9 @@ func (r *resampled) odd(x []float64) {
 	}
 }
 
-// even adds the medians for an even n. The mean of the i-th and the j-th value is the median if the
+// addEvenMedians adds the medians for an even n. The mean of the i-th and the j-th value is the median if the
 // sorted draws n/2 and n/2+1 are these values.
-func (r *resampled) even(x []float64) {
+func (r *medianDistribution) addEvenMedians(x []float64) {
 	half := r.n / 2
 	// The logarithm of the probability that the highest of n/2 draws is the i-th value. The
 	// probability that the lowest is the i-th from the end is the same.
@@ -76,7 +76,7 @@ func (r *resampled) even(x []float64) {
 			if p < negligible {
 				break // the next ones are even smaller
 			}
-			r.add(between(v, x[j]), p)
+			r.add(midpoint(v, x[j]), p)
 			both -= p
 		}
 		r.add(v, both)
@@ -84,16 +84,16 @@ func (r *resampled) even(x []float64) {
 }
 
 // atLeast returns the probability that k or more of n draws are among the first i values.
-func (r *resampled) atLeast(k, i int) float64 {
+func (r *medianDistribution) atLeast(k, i int) float64 {
 	if i == r.n {
 		return 1
 	}
 	return distuv.Binomial{N: float64(r.n), P: r.share(i)}.Survival(float64(k - 1))
 }
 
-func (r *resampled) share(i int) float64 { return float64(i) / float64(r.n) }
+func (r *medianDistribution) share(i int) float64 { return float64(i) / float64(r.n) }
 
-func (r *resampled) add(median, weight float64) {
+func (r *medianDistribution) add(median, weight float64) {
 	if weight >= negligible {
 		r.medians = append(r.medians, median)
 		r.weights = append(r.weights, weight)
@@ -106,22 +106,22 @@ func median(x []float64) float64 {
 	if n%2 == 1 {
 		return x[n/2]
 	}
-	return between(x[n/2-1], x[n/2])
+	return midpoint(x[n/2-1], x[n/2])
 }
 
-// between returns the mean of two values, the lower first. It adds halves, because the sum of two
+// midpoint returns the mean of two values, the lower first. It adds halves, because the sum of two
 // large values may be infinite. Half of the smallest number is zero, hence the bounds. If one value
 // is -Inf and the other +Inf, which means that both places fail equally often, it returns 0.
-func between(low, high float64) float64 {
+func midpoint(low, high float64) float64 {
 	if math.IsInf(low, -1) && math.IsInf(high, 1) {
 		return 0
 	}
 	return min(max(low/2+high/2, low), high)
 }
 
-// tamed replaces infinite values by the lowest or the highest finite value, so that there is a
+// clampInfinite replaces infinite values by the lowest or the highest finite value, so that there is a
 // spread. It returns none if no value is finite.
-func tamed(ascending []float64) []float64 {
+func clampInfinite(ascending []float64) []float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range ascending {
 		if finite(v) {

@@ -7,20 +7,20 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Apart is the verdict for two single runs that differ. It says nothing about what changed between
+// RunsDiffer is the verdict for two single runs that differ. It says nothing about what changed between
 // them.
-const Apart Verdict = "these two runs differ"
+const RunsDiffer Verdict = "these two runs differ"
 
-// AsFormer is the verdict for two single runs that differ by no more than former runs, between
+// RunsDifferAsUsual is the verdict for two single runs that differ by no more than former runs, between
 // which nothing had changed.
-const AsFormer Verdict = "these two runs differ as former ones did"
+const RunsDifferAsUsual Verdict = "these two runs differ as former ones did"
 
 // levels returns the figures of runs: the logarithms of their medians. Runs without a value are
 // omitted.
 func levels(runs []Run) (all []float64) {
 	for _, run := range runs {
 		if s := run.sample(); len(s) > 0 {
-			all = append(all, median(s.units()))
+			all = append(all, median(s.resamplingUnits()))
 		}
 	}
 	return all
@@ -31,8 +31,8 @@ func levels(runs []Run) (all []float64) {
 // runs of the same experiment contribute to the estimate of the spread. The A/A bands of single
 // runs are not used: the widest of many is as wide as the luck of a run, which is part of the
 // spread of runs.
-func (pair Pair) compareRuns() Judged {
-	j := Judged{P: 1, Adjusted: 1, Block: 1}
+func (pair Pair) compareRuns() Result {
+	j := Result{P: 1, Adjusted: 1, Block: 1}
 	before, after := levels(pair.Before), levels(pair.After)
 	j.N = min(len(before), len(after))
 	if j.N == 0 {
@@ -46,7 +46,7 @@ func (pair Pair) compareRuns() Judged {
 	middle := stat.Mean(after, nil) - stat.Mean(before, nil)
 	j.Ratio = ratio(middle)
 	se, freedom := spread(before, after, former)
-	if j.Range = len(before)+len(after)+len(former) < Enough; j.Range {
+	if j.Range = len(before)+len(after)+len(former) < MinInstances; j.Range {
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, x := range before {
 			for _, y := range after {
@@ -57,7 +57,7 @@ func (pair Pair) compareRuns() Judged {
 		j.Instances = 0 // too few for a decision
 		return j
 	}
-	j.Instances = max(j.Instances, Enough)
+	j.Instances = max(j.Instances, MinInstances)
 	t := distuv.StudentsT{Sigma: 1, Nu: freedom}
 	reach := t.Quantile(1-level/2) * se
 	j.Low, j.High = ratio(middle-reach), ratio(middle+reach)
@@ -74,7 +74,7 @@ func (pair Pair) compareRuns() Judged {
 // own spread (Welch, Biometrika 34, 1947). Otherwise the spread is assumed to be the same for all.
 func spread(before, after, former []float64) (se, freedom float64) {
 	n, m := float64(len(before)), float64(len(after))
-	if len(former) < Enough && n > 1 && m > 1 {
+	if len(former) < MinInstances && n > 1 && m > 1 {
 		a, b := stat.Variance(before, nil)/n, stat.Variance(after, nil)/m
 		if a+b == 0 {
 			return 0, n + m - 2
@@ -94,16 +94,16 @@ func spread(before, after, former []float64) (se, freedom float64) {
 	return math.Sqrt(squares / freedom * (1/n + 1/m)), freedom
 }
 
-// apart returns the verdict for two single runs that differ: AsFormer if former runs differ as
+// differVerdict returns the verdict for two single runs that differ: RunsDifferAsUsual if former runs differ as
 // much, else Apart.
-func (pair Pair) apart(j Judged) Verdict {
+func (pair Pair) differVerdict(j Result) Verdict {
 	former := levels(pair.Former)
-	if len(former) < Enough {
-		return Apart
+	if len(former) < MinInstances {
+		return RunsDiffer
 	}
 	se, freedom := spread(levels(pair.Before), levels(pair.After), former)
 	if math.Abs(math.Log(j.Ratio)) <= (distuv.StudentsT{Sigma: 1, Nu: freedom}).Quantile(1-level/2)*se {
-		return AsFormer
+		return RunsDifferAsUsual
 	}
-	return Apart
+	return RunsDiffer
 }

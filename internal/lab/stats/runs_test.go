@@ -47,7 +47,7 @@ func TestRuns(t *testing.T) {
 					found++
 				case i > 0:
 					falsely = falsely || j.Verdict == Differs || j.Verdict == Slight
-					if j.Verdict == Apart {
+					if j.Verdict == RunsDiffer {
 						apart++
 					}
 					if all++; j.Low <= 1 && 1 <= j.High {

@@ -20,10 +20,10 @@ import (
 // This held whether instances contributed nothing or four times as much as rounds.
 type sample [][]float64
 
-// gather groups values by the instances of their rounds. NaN does not count. Without instances,
+// groupByInstance groups values by the instances of their rounds. NaN does not count. Without instances,
 // each round is an instance. Infinite values count: they are the worst possible value, for rounds
 // in which a place failed.
-func gather(x []float64, instances []int) sample {
+func groupByInstance(x []float64, instances []int) sample {
 	var s sample
 	at := map[int]int{}
 	for round, v := range x {
@@ -81,10 +81,10 @@ func (s sample) medians() []float64 {
 	return all
 }
 
-// units returns what is resampled, in ascending order: the medians of instances. A single instance
+// resamplingUnits returns what is resampled, in ascending order: the medians of instances. A single instance
 // says nothing about other instances. For it, units returns its rounds, which describe only this
 // instance.
-func (s sample) units() []float64 {
+func (s sample) resamplingUnits() []float64 {
 	if len(s) == 1 {
 		return slices.Sorted(slices.Values(s[0]))
 	}

@@ -40,7 +40,7 @@ type Serial struct {
 // changed once in one setting. Therefore a kind is tested by the mean over its rows and by the
 // greatest of them.
 func Blocks(all []Series) []Serial {
-	kinds := kindsOf(all)
+	kinds := groupByKind(all)
 	p := make([]float64, len(kinds))
 	for i, k := range kinds {
 		k.test()
@@ -57,8 +57,8 @@ func Blocks(all []Series) []Serial {
 	return serials
 }
 
-// A kindred holds the series of a kind.
-type kindred struct {
+// A kindSeries holds the series of a kind.
+type kindSeries struct {
 	figures []figureSeries
 	p       float64 // of the kind
 	meanP   float64 // of the mean over its rows
@@ -74,12 +74,12 @@ type figureSeries struct {
 	p      float64 // probability that the highest of all rows is as high by chance
 }
 
-func kindsOf(all []Series) (kinds []*kindred) {
-	at := map[string]*kindred{}
+func groupByKind(all []Series) (kinds []*kindSeries) {
+	at := map[string]*kindSeries{}
 	for i, s := range all {
 		k := at[s.Kind]
 		if k == nil {
-			k = &kindred{p: 1, meanP: 1}
+			k = &kindSeries{p: 1, meanP: 1}
 			at[s.Kind], kinds = k, append(kinds, k)
 		}
 		f := slices.IndexFunc(k.figures, func(f figureSeries) bool { return f.name == s.Figure })
@@ -87,8 +87,8 @@ func kindsOf(all []Series) (kinds []*kindred) {
 			f = len(k.figures)
 			k.figures = append(k.figures, figureSeries{name: s.Figure, p: 1})
 		}
-		medians := series(gather(s.Values, s.Instances).finite().medians())
-		if len(medians) < Enough {
+		medians := series(groupByInstance(s.Values, s.Instances).finite().medians())
+		if len(medians) < MinInstances {
 			medians = nil // too few to tell
 		}
 		k.figures[f].rows, k.figures[f].places = append(k.figures[f].rows, medians), append(k.figures[f].places, i)
@@ -100,7 +100,7 @@ func kindsOf(all []Series) (kinds []*kindred) {
 // test is a permutation test over all rows of the kind together, because one row has too few
 // values. It counts the other orders of the instances, the same for all rows, in which the
 // autocorrelation is as high. It ends early if that is frequent.
-func (k *kindred) test() {
+func (k *kindSeries) test() {
 	if k.length == 0 {
 		return
 	}
@@ -137,7 +137,7 @@ func (k *kindred) test() {
 // statistic returns the mean and the highest autocorrelation of the rows in another order of
 // instances. With keep, which is for the order of measurement, it stores the highest of each
 // figure.
-func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
+func (k *kindSeries) statistic(order []int, keep bool) (mean, greatest float64) {
 	n := 0
 	greatest = math.Inf(-1)
 	into := make(series, 0, k.length)
@@ -148,7 +148,7 @@ func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 				continue
 			}
 			if order != nil {
-				s = s.in(order, into[:0])
+				s = s.reordered(order, into[:0])
 			}
 			r := s.autocorrelation()
 			mean += r
@@ -164,17 +164,17 @@ func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 }
 
 // judge sets the blocks of a kind: of all figures, or only of those that are correlated.
-func (k *kindred) judge(correlated bool, correction float64, serials []Serial) {
+func (k *kindSeries) judge(correlated bool, correction float64, serials []Serial) {
 	suspected := !correlated && k.p <= suspectLevel
 	whole := correlated && 2*k.meanP*correction <= serialLevel
 	block := 1
 	if whole {
-		block = blockOf(correlation(k.figures))
+		block = blockLength(correlation(k.figures))
 	}
 	for _, f := range k.figures {
 		own := Serial{Block: block, Suspected: suspected}
 		if correlated && 2*f.p*correction <= serialLevel {
-			own.Block = max(block, blockOf(correlation([]figureSeries{f})))
+			own.Block = max(block, blockLength(correlation([]figureSeries{f})))
 		}
 		for _, i := range f.places {
 			serials[i] = own
@@ -233,8 +233,8 @@ func (s series) autocorrelation() float64 {
 	return product / square
 }
 
-// in returns the values in another order, which may be that of a longer series.
-func (s series) in(order []int, into series) series {
+// reordered returns the values in another order, which may be that of a longer series.
+func (s series) reordered(order []int, into series) series {
 	for _, i := range order {
 		if i < len(s) {
 			into = append(into, s[i])
@@ -243,11 +243,11 @@ func (s series) in(order []int, into series) series {
 	return into
 }
 
-// blockOf returns how many neighbours are resampled as one (Carlstein, Annals of Statistics 14,
+// blockLength returns how many neighbours are resampled as one (Carlstein, Annals of Statistics 14,
 // 1986). By the variance of the mean, (1+r)/(1-r) values are worth one. Blocks three times as long
 // are nine tenths independent of one another. With blocks of only that length, intervals cover 88 %
 // at r = 0.5.
-func blockOf(correlation float64) int {
+func blockLength(correlation float64) int {
 	const lengths = 3
 	r := max(0, correlation)
 	return max(2, int(math.Ceil(lengths*(1+r)/(1-r))))

@@ -24,7 +24,7 @@ type Summary struct {
 // Summarize summarizes values in any unit, by round. instances are those of the rounds, as in a
 // Row. block is the number of consecutive instances that count as one.
 func Summarize(x []float64, instances []int, block int) Summary {
-	by := gather(x, instances).finite()
+	by := groupByInstance(x, instances).finite()
 	if len(by) == 0 {
 		return Summary{}
 	}

@@ -120,12 +120,12 @@ type table struct {
 	per    int  // rounds per instance, or 0 for all
 	untold bool // instances are not recorded, as in old bundles
 	lives  [4][6]func() float64
-	rows   []Row
+	rows   []Comparison
 }
 
 func newTable(n noise, seed uint64, slower float64) *table {
 	return &table{noise: n, random: rand.New(rand.NewPCG(seed, 4)), seed: seed, slower: slower, mood: none, per: 1,
-		rows: make([]Row, 12)}
+		rows: make([]Comparison, 12)}
 }
 
 // measure adds a round. It drops round 0, as the lab does.
@@ -154,11 +154,11 @@ func (t *table) measure(round int) {
 				value *= t.slower
 			}
 			if row.Controls == nil {
-				row.Controls = make([]Pairing, 2)
+				row.Controls = make([]AAControl, 2)
 			}
 			row.Base, row.Setting = append(row.Base, values[0]), append(row.Setting, value)
-			row.Controls[0] = Pairing{append(row.Controls[0].Again, values[1]), row.Base}
-			row.Controls[1] = Pairing{append(row.Controls[1].Again, values[5]), append(row.Controls[1].Once, values[2])}
+			row.Controls[0] = AAControl{append(row.Controls[0].Again, values[1]), row.Base}
+			row.Controls[1] = AAControl{append(row.Controls[1].Again, values[5]), append(row.Controls[1].Once, values[2])}
 			if !t.untold {
 				row.Instances = append(row.Instances, instance)
 			}
@@ -167,13 +167,13 @@ func (t *table) measure(round int) {
 }
 
 // judged measures ten rounds, then two more while an interval is wider than 6 %, up to a limit.
-func (t *table) judged(most int) []Judged {
+func (t *table) judged(most int) []Result {
 	for round := 1; round <= 10; round++ {
 		t.measure(round)
 	}
 	judged := Judge(t.rows)
 	for round := 11; round < most &&
-		slices.ContainsFunc(judged, func(j Judged) bool { return j.High-j.Low > 0.06 }); round += 2 {
+		slices.ContainsFunc(judged, func(j Result) bool { return j.High-j.Low > 0.06 }); round += 2 {
 		t.measure(round)
 		t.measure(round + 1)
 		judged = Judge(t.rows)

@@ -35,11 +35,11 @@ type Pair struct {
 // A run, like an instance, is only one sample of a setting: the layout of memory since the last
 // boot or the heat of the day affect all of its rounds. Therefore, if there are several runs, runs
 // are compared. With one run on each side, the result says only how these two differ.
-func JudgePairs(pairs []Pair) []Judged {
+func JudgePairs(pairs []Pair) []Result {
 	blocks := blocksOfPairs(pairs)
-	judged := make([]Judged, len(pairs))
+	judged := make([]Result, len(pairs))
 	for i, pair := range pairs {
-		if pair.single() {
+		if pair.isSingle() {
 			judged[i] = pair.compare(blocks[i])
 		} else {
 			judged[i] = pair.compareRuns()
@@ -51,15 +51,15 @@ func JudgePairs(pairs []Pair) []Judged {
 		j.controlled = true
 		if j.Verdict = j.verdict(); pair.Disturbed {
 			j.Verdict = Unmeasurable
-		} else if pair.single() && (j.Verdict == Differs || j.Verdict == Slight) {
-			j.Verdict = pair.apart(*j)
+		} else if pair.isSingle() && (j.Verdict == Differs || j.Verdict == Slight) {
+			j.Verdict = pair.differVerdict(*j)
 		}
 	}
 	return judged
 }
 
-// single reports whether there is only one run on each side.
-func (pair Pair) single() bool { return len(pair.Before) == 1 && len(pair.After) == 1 }
+// isSingle reports whether there is only one run on each side.
+func (pair Pair) isSingle() bool { return len(pair.Before) == 1 && len(pair.After) == 1 }
 
 // blocksOfPairs tests single runs for autocorrelation, and returns the longer block of each pair.
 // Pairs of several runs need none, because whole runs are compared.
@@ -67,7 +67,7 @@ func blocksOfPairs(pairs []Pair) []Serial {
 	var all []Series
 	var of []int
 	for i, pair := range pairs {
-		if pair.single() {
+		if pair.isSingle() {
 			for _, run := range []Run{pair.Before[0], pair.After[0]} {
 				all, of = append(all, Series{pair.Kind, pair.Figure, logs(run.Values), run.Instances}), append(of, i)
 			}
@@ -82,30 +82,30 @@ func blocksOfPairs(pairs []Pair) []Serial {
 }
 
 // compare compares two single runs.
-func (pair Pair) compare(serial Serial) Judged {
-	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: serial.Block}
+func (pair Pair) compare(serial Serial) Result {
+	j := Result{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: serial.Block}
 	before, after := pair.Before[0].sample(), pair.After[0].sample()
 	j.N, j.Instances = min(before.values(), after.values()), min(len(before), len(after))
 	if j.N == 0 {
 		return j
 	}
-	j.Modes = modes(slices.Concat(before...)) || modes(slices.Concat(after...))
+	j.Modes = isBimodal(slices.Concat(before...)) || isBimodal(slices.Concat(after...))
 	before, after = before.blocks(j.Block), after.blocks(j.Block)
 	if !j.decidable() {
-		x, y := before.units(), after.units()
+		x, y := before.resamplingUnits(), after.resamplingUnits()
 		j.Ratio, j.Low, j.High, j.Range = ratio(median(y)-median(x)), ratio(y[0]-x[len(x)-1]), ratio(y[len(y)-1]-x[0]), true
 		return j
 	}
-	g := apart{resample(before.units()), resample(after.units())}
+	g := medianDifference{resample(before.resamplingUnits()), resample(after.resamplingUnits())}
 	low, high := g.interval()
 	j.Ratio, j.Low, j.High = ratio(g.after.median-g.before.median), ratio(low), ratio(high)
 	if j.P = g.p(); j.Modes {
-		j.P = max(j.P, ofTwoMeans(before.medians(), after.medians()))
+		j.P = max(j.P, pOfMeanDifference(before.medians(), after.medians()))
 	}
 	return j
 }
 
-func (run Run) sample() sample { return gather(logs(run.Values), run.Instances) }
+func (run Run) sample() sample { return groupByInstance(logs(run.Values), run.Instances) }
 
 // logs returns the logarithms of values, or NaN where there is none.
 func logs(x []float64) []float64 {
@@ -119,12 +119,12 @@ func logs(x []float64) []float64 {
 	return all
 }
 
-// apart is the distribution of the difference of two medians, each resampled separately.
-type apart struct{ before, after resampled }
+// medianDifference is the distribution of the difference of two medians, each resampled separately.
+type medianDifference struct{ before, after medianDistribution }
 
 // interval expands the percentiles as resampled.interval does, with the degrees of freedom of both
 // (Welch, Biometrika 34, 1947).
-func (g apart) interval() (low, high float64) {
+func (g medianDifference) interval() (low, high float64) {
 	middle := g.after.median - g.before.median
 	if g.before.n < 2 || g.after.n < 2 {
 		return middle, middle
@@ -140,7 +140,7 @@ func (g apart) interval() (low, high float64) {
 }
 
 // p is like that of resampled, with half of the degrees of freedom to be on the safe side.
-func (g apart) p() float64 {
+func (g medianDifference) p() float64 {
 	difference := g.after.median - g.before.median
 	if difference == 0 {
 		return 1
@@ -153,7 +153,7 @@ func (g apart) p() float64 {
 }
 
 // error returns the standard error of the difference and its degrees of freedom.
-func (g apart) error() (se, freedom float64) {
+func (g medianDifference) error() (se, freedom float64) {
 	a, b := g.before.variance(), g.after.variance()
 	na, nb := float64(g.before.n-1), float64(g.after.n-1)
 	if a+b == 0 {
@@ -163,7 +163,7 @@ func (g apart) error() (se, freedom float64) {
 }
 
 // variance returns the variance of the median, corrected for the small number of values.
-func (r resampled) variance() float64 {
+func (r medianDistribution) variance() float64 {
 	d := r.deviation()
 	return d * d * float64(r.n) / float64(r.n-1)
 }
@@ -171,7 +171,7 @@ func (r resampled) variance() float64 {
 // quantile returns where the distribution of the difference reaches p. To enumerate the differences
 // of all pairs of medians would take up to n⁴/4 steps. The probability of a difference up to x
 // takes only one pass over the medians of one side.
-func (g apart) quantile(p float64) float64 {
+func (g medianDifference) quantile(p float64) float64 {
 	sums := make([]float64, len(g.after.weights)+1)
 	for i, w := range g.after.weights {
 		sums[i+1] = sums[i] + w

@@ -28,7 +28,7 @@ func TestPairsCoverage(t *testing.T) {
 			for i := range after {
 				after[i] = 100 * math.Exp(0.03*noise.NormFloat64())
 			}
-			if JudgePairs([]Pair{pairOf(before, after)})[0].Verdict == Apart {
+			if JudgePairs([]Pair{pairOf(before, after)})[0].Verdict == RunsDiffer {
 				wrong++
 			}
 		}
@@ -54,7 +54,7 @@ func TestPairsFound(t *testing.T) {
 		}
 		p := pairOf(before, after)
 		p.ControlLow, p.ControlHigh = 0.98, 1.02
-		if j := JudgePairs([]Pair{p})[0]; j.Verdict == Apart && j.Ratio < 1 {
+		if j := JudgePairs([]Pair{p})[0]; j.Verdict == RunsDiffer && j.Ratio < 1 {
 			found++
 		}
 	}
@@ -88,7 +88,7 @@ func TestPairsNone(t *testing.T) {
 	if j := JudgePairs([]Pair{pairOf(same, same)})[0]; j.Verdict != Same || j.Ratio != 1 {
 		t.Errorf("equal constants: %+v", j)
 	}
-	if j := JudgePairs([]Pair{pairOf(same, []float64{3, 3, 3, 3, 3})})[0]; j.Verdict != Apart {
+	if j := JudgePairs([]Pair{pairOf(same, []float64{3, 3, 3, 3, 3})})[0]; j.Verdict != RunsDiffer {
 		t.Errorf("other constants: %+v", j)
 	}
 }

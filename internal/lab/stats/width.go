@@ -14,21 +14,21 @@ func WidthFor(difference float64) float64 {
 	return max(0, 2*(math.Log1p(difference)-math.Log1p(Margin))*reach/(reach+power))
 }
 
-// MaxNeeded is more rounds than anyone will wait for.
-const MaxNeeded = 1000
+// MaxRounds is more rounds than anyone will wait for.
+const MaxRounds = 1000
 
-// Needed returns about how many rounds narrow the interval of a row to a width, based on the number
+// RoundsNeeded returns about how many rounds narrow the interval of a row to a width, based on the number
 // kept so far. The width is inversely proportional to the square root of the number of rounds. If
-// there is only a range, it returns how many rounds it takes for an interval. Beyond MaxNeeded it
-// returns MaxNeeded+1.
-func Needed(j Judged, kept int, width float64) int {
+// there is only a range, it returns how many rounds it takes for an interval. Beyond MaxRounds it
+// returns MaxRounds+1.
+func RoundsNeeded(j Result, kept int, width float64) int {
 	if j.Instances == 0 {
 		return 0
 	}
-	least := float64(kept) / float64(j.Instances) * float64(Enough*max(1, j.Block))
+	least := float64(kept) / float64(j.Instances) * float64(MinInstances*max(1, j.Block))
 	if j.Range {
 		return int(math.Ceil(least))
 	}
 	times := (math.Log(j.High) - math.Log(j.Low)) / width
-	return int(math.Ceil(min(max(least, float64(kept)*times*times), MaxNeeded+1)))
+	return int(math.Ceil(min(max(least, float64(kept)*times*times), MaxRounds+1)))
 }

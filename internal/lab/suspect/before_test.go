@@ -196,7 +196,7 @@ func TestHost(t *testing.T) {
 	} {
 		var bad []string
 		for _, found := range Host(c.facts) {
-			if found.Name == "" || found.Value == "" || found.OK != (found.Fix == "") || found.Level != doctor.Wanted {
+			if found.Name == "" || found.Value == "" || found.OK != (found.Fix == "") || found.Level != doctor.Recommended {
 				t.Errorf("%s: %+v", name, found)
 			}
 			if !found.OK {

@@ -36,10 +36,11 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 	case d.Direct:
 		return "passed by with O_DIRECT", ""
 	case s.File > 0 && s.File < 2*f.Memory.Total:
-		return fmt.Sprintf("the file of %s fits, at least half, into %s of memory", gib(s.File), gib(f.Memory.Total)),
-			fmt.Sprintf("measure with a file of %s, or where there is O_DIRECT", gib(2*f.Memory.Total))
+		return fmt.Sprintf("the file of %s fits, at least half, into %s of memory", formatGiB(s.File),
+				formatGiB(f.Memory.Total)),
+			fmt.Sprintf("measure with a file of %s, or where there is O_DIRECT", formatGiB(2*f.Memory.Total))
 	}
-	return fmt.Sprintf("%s of memory may hold what is read", gib(f.Memory.Total)), ""
+	return fmt.Sprintf("%s of memory may hold what is read", formatGiB(f.Memory.Total)), ""
 }
 
 const cureCached = `give the setting a disk whose files the host does not keep in memory: disk = "file", cache = "none"`
@@ -53,7 +54,7 @@ func fromMemory(t trial, c Context) (test.Label, bool) {
 		verb        string
 		test, disks int64
 	}{{"read", c.Moved.Read, t.disks.Read}, {"wrote", c.Moved.Written, t.disks.Written}} {
-		if way.test >= diskLeast && float64(way.disks) < diskShare*float64(way.test) {
+		if way.test >= minDiskBytes && float64(way.disks) < minDiskShare*float64(way.test) {
 			parts = append(parts, fmt.Sprintf("the test %s %.0f MB, and all disks of the host %.0f MB", way.verb,
 				float64(way.test)/1e6, float64(way.disks)/1e6))
 		}
@@ -72,9 +73,9 @@ func swap(f facts.Facts, _ Subject) (seen, cure string) {
 	case m.SwapTotal == 0:
 		return "none", ""
 	case m.SwapUsed*100 <= m.Total:
-		return gib(m.SwapUsed) + " in use", ""
+		return formatGiB(m.SwapUsed) + " in use", ""
 	default:
-		return fmt.Sprintf("%s of swap in use: memory was short", gib(m.SwapUsed)),
+		return fmt.Sprintf("%s of swap in use: memory was short", formatGiB(m.SwapUsed)),
 			"swapoff -a && swapon -a, with enough memory free"
 	}
 }
@@ -82,15 +83,15 @@ func swap(f facts.Facts, _ Subject) (seen, cure string) {
 // load reports whether the host was idle. A tenth of a processor, on average over the last minute,
 // is usual for daemons.
 func load(f facts.Facts) doctor.Fact {
-	fact := doctor.Fact{Name: "load", OK: true, Level: doctor.Wanted, Value: untold}
+	fact := doctor.Fact{Name: "load", OK: true, Level: doctor.Recommended, Value: unknownFact}
 	if len(f.Load) == 0 {
 		return fact
 	}
 	fact.Value = fmt.Sprintf("%.2f over the last minute, on %d processors", f.Load[0], f.Processors.Threads)
-	if f.Load[0] > idleShare*float64(max(f.Processors.Threads, 1))+0.1 {
+	if f.Load[0] > maxIdleShare*float64(max(f.Processors.Threads, 1))+0.1 {
 		fact.OK, fact.Fix = false, "stop what else runs (ps -eo pcpu,pid,args --sort=-pcpu | head), and wait a minute"
 	}
 	return fact
 }
 
-func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
+func formatGiB(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

@@ -10,15 +10,15 @@ import (
 
 // The shares above which a label is given.
 const (
-	idleShare  = 0.05 // of the host, before the first round
-	stealShare = 0.01 // of all processor time
-	otherShare = 0.05 // of the host
-	otherCores = 0.5  // in processors: on a large host 5 % are several
-	stallShare = 0.05 // of the time
-	pathShare  = 0.9  // of the bytes that the test moved
-	pathLeast  = 1 << 20
-	diskShare  = 0.9 // of the bytes that the test read or wrote
-	diskLeast  = 16 << 20
+	maxIdleShare  = 0.05 // of the host, before the first round
+	maxStealShare = 0.01 // of all processor time
+	otherShare    = 0.05 // of the host
+	otherCores    = 0.5  // in processors: on a large host 5 % are several
+	stallShare    = 0.05 // of the time
+	minPathShare  = 0.9  // of the bytes that the test moved
+	minPathBytes  = 1 << 20
+	minDiskShare  = 0.9 // of the bytes that the test read or wrote
+	minDiskBytes  = 16 << 20
 )
 
 // A Context holds what matters about a trial to interpret the probes.
@@ -31,20 +31,20 @@ type Context struct {
 }
 
 // Busy reports whether the host was not idle when it was measured before the first round.
-func Busy(base probe.CPU) bool { return base.Share() > idleShare }
+func Busy(base probe.CPU) bool { return base.Share() > maxIdleShare }
 
 const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
 
 // During returns the labels of one trial. The seconds are those from probe.Cut at its beginning to
 // probe.Cut after its end, when its programs had been waited for.
 func During(seconds []probe.Second, c Context) []test.Label {
-	s := sum(seconds)
+	s := sumSeconds(seconds)
 	if s.took <= 0 {
 		return nil
 	}
 	var labels []test.Label
 	for _, look := range []func(trial, Context) (label test.Label, bad bool){
-		stolen, others, swapped, hot, stalled, elsewhere, fromMemory} {
+		stolen, others, swapped, hot, stalled, wrongPath, fromMemory} {
 		if l, bad := look(s, c); bad {
 			labels = append(labels, l)
 		}
@@ -64,7 +64,7 @@ type trial struct {
 	disks test.Moved
 }
 
-func sum(seconds []probe.Second) trial {
+func sumSeconds(seconds []probe.Second) trial {
 	t := trial{links: map[string]uint64{}}
 	for _, s := range seconds {
 		t.took += s.Took
@@ -91,7 +91,7 @@ func stolen(t trial, _ Context) (test.Label, bool) {
 	return test.Label{
 		Name: Steal, Why: fmt.Sprintf("the hypervisor took %.1f %% of the processor time for others", 100*share),
 		Cure: "pin this virtual machine to processors of its own, or run when its neighbours are quiet",
-	}, share > stealShare
+	}, share > maxStealShare
 }
 
 func swapped(t trial, _ Context) (test.Label, bool) {

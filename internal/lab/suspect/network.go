@@ -13,29 +13,29 @@ import (
 // If a receiver does not run for hold seconds, which a scheduler may cause, it loses what does not
 // fit into its socket buffer.
 const (
-	hold        = 0.01
-	assumedRate = 1e9 // bit/s
+	bufferSeconds = 0.01
+	assumedRate   = 1e9 // bit/s
 )
 
 // rmem checks that the socket buffer can hold the traffic of hold seconds.
 func rmem(f facts.Facts, s Subject) (seen, cure string) {
 	most, err := strconv.ParseFloat(f.Sysctls["net.core.rmem_max"], 64)
 	if err != nil {
-		return untold, ""
+		return unknownFact, ""
 	}
 	rate := s.Rate
 	if rate == 0 {
 		rate = assumedRate
 	}
 	seen = fmt.Sprintf("net.core.rmem_max of %.0f bytes holds %.2g ms at %.3g Gb/s", most, 1000*8*most/rate, rate/1e9)
-	if want := rate / 8 * hold; most < want {
-		return seen, fmt.Sprintf("sysctl -w net.core.rmem_max=%d", ceil(want))
+	if want := rate / 8 * bufferSeconds; most < want {
+		return seen, fmt.Sprintf("sysctl -w net.core.rmem_max=%d", roundUpToPowerOf2(want))
 	}
 	return seen, ""
 }
 
-// ceil returns the smallest power of two, of at least one MiB, that is not below a size.
-func ceil(size float64) int64 {
+// roundUpToPowerOf2 returns the smallest power of two, of at least one MiB, that is not below a size.
+func roundUpToPowerOf2(size float64) int64 {
 	n := int64(1 << 20)
 	for float64(n) < size {
 		n *= 2
@@ -134,7 +134,7 @@ func netfilter(f facts.Facts, s Subject) (seen, cure string) {
 	var parts []string
 	if n.Chains > 0 {
 		parts = append(parts, fmt.Sprintf("%d chains of %s with %s of nftables", n.Chains,
-			humanize.Count(len(n.Tables), "table"), humanize.Count(n.Rules, "rule")))
+			humanize.Plural(len(n.Tables), "table"), humanize.Plural(n.Rules, "rule")))
 	}
 	if len(n.Legacy) > 0 {
 		parts = append(parts, "iptables ("+strings.Join(n.Legacy, ", ")+")")

@@ -35,9 +35,9 @@ func others(t trial, c Context) (test.Label, bool) {
 // kernelIsOurs reports whether the system time of such tests is attributed to the calling tasks.
 func kernelIsOurs(kind string) bool { return kind == cpu || kind == micro }
 
-// elsewhere reports traffic over another interface than intended: none of the intended links
+// wrongPath reports traffic over another interface than intended: none of the intended links
 // carried as much as the test moved, and another one carried more than they did.
-func elsewhere(t trial, c Context) (test.Label, bool) {
+func wrongPath(t trial, c Context) (test.Label, bool) {
 	if len(c.Links) == 0 || c.Kind != network && c.Kind != capture && c.Kind != mpi {
 		return test.Label{}, false
 	}
@@ -55,9 +55,9 @@ func elsewhere(t trial, c Context) (test.Label, bool) {
 			other, most = name, n
 		}
 	}
-	short := c.Bytes == 0 || float64(bytes) < pathShare*float64(c.Bytes)
+	short := c.Bytes == 0 || float64(bytes) < minPathShare*float64(c.Bytes)
 	return test.Label{
 		Name: Path, Why: fmt.Sprintf("%d bytes went through %s, but %d through %s", bytes, best, most, other),
 		Cure: fmt.Sprintf("look at the routes: the traffic should go through %s, not %s (ip route get ADDRESS)", best, other),
-	}, short && most > bytes && most > pathLeast
+	}, short && most > bytes && most > minPathBytes
 }

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/lab/facts"
 )
 
-// untold is the value of a fact that the host does not provide.
-const untold = "this host does not tell"
+// unknownFact is the value of a fact that the host does not provide.
+const unknownFact = "this host does not tell"
 
 func virtual(f facts.Facts, _ Subject) (seen, cure string) {
 	v := f.Virtual
@@ -32,12 +32,12 @@ func governor(f facts.Facts, _ Subject) (seen, cure string) {
 	for _, s := range f.Processors.Scaling {
 		all = append(all, fmt.Sprintf("%s (%s)", s.Governor, s.Driver))
 		if s.Governor != "performance" {
-			slow = append(slow, fmt.Sprintf("%s (%s) on processors %s", s.Governor, s.Driver, list(s.Processors)))
+			slow = append(slow, fmt.Sprintf("%s (%s) on processors %s", s.Governor, s.Driver, formatList(s.Processors)))
 		}
 	}
 	switch {
 	case len(all) == 0:
-		return untold, ""
+		return unknownFact, ""
 	case len(slow) == 0:
 		slices.Sort(all)
 		return strings.Join(slices.Compact(all), ", "), ""
@@ -51,7 +51,7 @@ func governor(f facts.Facts, _ Subject) (seen, cure string) {
 func turbo(f facts.Facts, _ Subject) (seen, cure string) {
 	switch t := f.Processors.Turbo; t {
 	case "":
-		return untold, ""
+		return unknownFact, ""
 	case facts.TurboOnIntel:
 		return "the clock goes above its nominal rate while few cores are busy",
 			"echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
@@ -70,12 +70,12 @@ func smt(f facts.Facts, s Subject) (seen, cure string) {
 	if len(p.Siblings) == 0 {
 		return "each core runs one thread", ""
 	}
-	const off = "echo off > /sys/devices/system/cpu/smt/control"
+	const disableSMT = "echo off > /sys/devices/system/cpu/smt/control"
 	if n := len(pinned(s.Pins)); n > 0 && n < p.Threads {
 		for _, core := range p.Siblings {
-			if on := both(pinned(s.Pins), core); len(on) > 1 {
-				return fmt.Sprintf("processors %s, to which tasks are pinned, are threads of one core", list(on)),
-					"pin them to threads of different cores (lscpu --extended), or " + off
+			if on := intersection(pinned(s.Pins), core); len(on) > 1 {
+				return fmt.Sprintf("processors %s, to which tasks are pinned, are threads of one core", formatList(on)),
+					"pin them to threads of different cores (lscpu --extended), or " + disableSMT
 			}
 		}
 		return "what is pinned shares no core", ""
@@ -87,9 +87,10 @@ func smt(f facts.Facts, s Subject) (seen, cure string) {
 	switch {
 	case s.Kind == "":
 		return fmt.Sprintf("cores run %d threads: tests with more tasks than the %d cores share them", len(p.Siblings[0]),
-			p.Cores), off
+			p.Cores), disableSMT
 	case tasks > p.Cores:
-		return fmt.Sprintf("%d tasks on %d cores of %d threads: some share a core", tasks, p.Cores, len(p.Siblings[0])), off
+		return fmt.Sprintf("%d tasks on %d cores of %d threads: some share a core", tasks, p.Cores, len(p.Siblings[0])),
+			disableSMT
 	}
 	return "there is a core for each task", ""
 }
@@ -101,8 +102,8 @@ func pinned(pins [][]int) []int {
 	return slices.Compact(all)
 }
 
-// both returns the elements that are in both lists.
-func both(one, other []int) []int {
+// intersection returns the elements that are in both lists.
+func intersection(one, other []int) []int {
 	return slices.DeleteFunc(slices.Clone(one), func(n int) bool { return !slices.Contains(other, n) })
 }
 
@@ -113,7 +114,7 @@ func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
 	c := f.Clock
 	switch {
 	case c.Source == "":
-		return untold, ""
+		return unknownFact, ""
 	case slices.Contains(good, c.Source):
 		return c.Source, ""
 	}
@@ -127,8 +128,8 @@ func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
 		"or give the virtual machine one"
 }
 
-// list formats numbers as the kernel does.
-func list(n []int) string {
+// formatList formats numbers as the kernel does.
+func formatList(n []int) string {
 	n = slices.Clone(n)
 	slices.Sort(n)
 	n = slices.Compact(n)

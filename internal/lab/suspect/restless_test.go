@@ -24,11 +24,11 @@ func TestRestless(t *testing.T) {
 		"the hypervisor":     {second(probe.Times{Steal: 0.2}, 0, 0), "the hypervisor took 5.0 %"},
 		"nothing was seen":   {nil, ""},
 	} {
-		if got := Restless(c.seconds); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+		if got := BusyReason(c.seconds); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	if AtRest(second(probe.Times{User: 1}, 0.5, 0)) || !AtRest(second(probe.Times{User: 1}, 0.01, 0)) {
+	if NodesIdle(second(probe.Times{User: 1}, 0.5, 0)) || !NodesIdle(second(probe.Times{User: 1}, 0.01, 0)) {
 		t.Error("nodes that start are told from nodes at rest wrongly")
 	}
 }

@@ -68,8 +68,8 @@ type Subject struct {
 
 func (s Subject) copies() int { return max(s.Copies, 1) }
 
-// A view is one possible problem.
-type view struct {
+// A check is one possible problem.
+type check struct {
 	name  string
 	kinds []string // kinds of tests to which it matters, or none for all
 	where string   // affected figures
@@ -79,8 +79,8 @@ type view struct {
 	host string
 }
 
-func views() []view {
-	return []view{
+func checks() []check {
+	return []check{
 		{name: Virtual, see: virtual, host: "machine"},
 		{name: Governor, see: governor, host: "governor"},
 		{name: Turbo, kinds: []string{cpu, micro, mpi, network, capture}, see: turbo, host: "turbo"},
@@ -99,12 +99,12 @@ func views() []view {
 	}
 }
 
-func (v view) concerns(kind string) bool { return len(v.kinds) == 0 || slices.Contains(v.kinds, kind) }
+func (v check) concerns(kind string) bool { return len(v.kinds) == 0 || slices.Contains(v.kinds, kind) }
 
 // Before returns the labels that a test in a place has regardless of its trials.
 func Before(f facts.Facts, s Subject) []test.Label {
 	var labels []test.Label
-	for _, v := range views() {
+	for _, v := range checks() {
 		if !v.concerns(s.Kind) {
 			continue
 		}
@@ -119,12 +119,12 @@ func Before(f facts.Facts, s Subject) []test.Label {
 // required, but a problem will become a label.
 func Host(f facts.Facts) doctor.Facts {
 	var all doctor.Facts
-	for _, v := range views() {
+	for _, v := range checks() {
 		if v.host == "" {
 			continue
 		}
 		seen, cure := v.see(f, Subject{})
-		all = append(all, doctor.Fact{Name: v.host, OK: cure == "", Level: doctor.Wanted, Value: seen, Fix: cure})
+		all = append(all, doctor.Fact{Name: v.host, OK: cure == "", Level: doctor.Recommended, Value: seen, Fix: cure})
 	}
 	return append(all, load(f))
 }

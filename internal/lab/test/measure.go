@@ -28,7 +28,7 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	go func() {
 		var err error
 		out, err = host.Output(ctx, t.Near, host.Command{Args: command, Stdin: gate, Stderr: &signal{ready: ready}},
-			place.Most)
+			place.MaxOutputBytes)
 		_ = gate.Close() // so that a writer does not block
 		done <- err
 	}()

@@ -9,12 +9,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// Wrong reports a mistake in the options of a test. The message begins with the option's key.
-type Wrong = func(cure, format string, args ...any)
+// MistakeFunc reports a mistake in the options of a test. The message begins with the option's key.
+type MistakeFunc = func(cure, format string, args ...any)
 
 // Read calls decode to overwrite the default options with those of an experiment's file, then check
 // to report all mistakes in them.
-func Read(decode func(options any) error, options any, check func(Wrong)) error {
+func Read(decode func(options any) error, options any, check func(MistakeFunc)) error {
 	if err := decode(options); err != nil {
 		return err
 	}
@@ -25,8 +25,8 @@ func Read(decode func(options any) error, options any, check func(Wrong)) error 
 	return all.OrNil()
 }
 
-// Twice reports words that are listed more than once.
-func Twice[T comparable](key string, words []T, wrong Wrong) {
+// CheckDuplicates reports words that are listed more than once.
+func CheckDuplicates[T comparable](key string, words []T, wrong MistakeFunc) {
 	for i, w := range words {
 		if slices.Contains(words[:i], w) {
 			wrong("leave one of them out", "%s: %v is there twice", key, w)
@@ -39,7 +39,7 @@ type Rate float64
 
 // UnmarshalText parses a rate.
 func (r *Rate) UnmarshalText(text []byte) error {
-	n, factor, err := scaled(string(text), []unit{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}})
+	n, factor, err := parseScaled(string(text), []unit{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}})
 	if err != nil || !(n >= 0 && n*factor < 1e15) {
 		return problem.New(problem.Mistake, "%q is not a rate", text).
 			Try(`write "100Mbit/s", "10Gbit/s" or a number of bit/s; 0: no bound`)
@@ -59,7 +59,7 @@ var (
 
 // UnmarshalText parses a size.
 func (b *Bytes) UnmarshalText(text []byte) error {
-	n, factor, err := scaled(string(text), slices.Concat(longUnits, shortUnits))
+	n, factor, err := parseScaled(string(text), slices.Concat(longUnits, shortUnits))
 	if err != nil || n != math.Trunc(n) || n < 1 || n*factor > 1<<60 {
 		return problem.New(problem.Mistake, "%q is not a size", text).
 			Try(`write "4KiB", "256MiB", "2GiB" or a number of bytes`)
@@ -83,8 +83,8 @@ type unit struct {
 	size float64
 }
 
-// scaled parses a number followed by one of the units or by none.
-func scaled(text string, units []unit) (n, factor float64, err error) {
+// parseScaled parses a number followed by one of the units or by none.
+func parseScaled(text string, units []unit) (n, factor float64, err error) {
 	number, factor := strings.TrimSpace(text), 1.0
 	for _, u := range units {
 		if rest, ok := strings.CutSuffix(number, u.name); ok {

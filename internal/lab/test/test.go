@@ -53,19 +53,19 @@ type Program struct {
 type Figure struct {
 	Name   string // unique within the test, such as "tcp forward 1 stream"
 	Unit   string // SI unit of the samples: "bit/s", "s", "B/s", "1/s", "1" (a ratio)
-	Better Better
+	Better Direction
 	// Aggregate is how the values of concurrent copies are combined.
 	Aggregate Aggregate
 }
 
-// Better is the direction in which a figure is better.
-type Better string
+// Direction is the direction in which a figure is better.
+type Direction string
 
 // The directions.
 const (
-	More    Better = "more"
-	Less    Better = "less"
-	Neither Better = "neither" // shown, not judged
+	More    Direction = "more"
+	Less    Direction = "less"
+	Neither Direction = "neither" // shown, not judged
 )
 
 // Aggregate is how the values of copies are combined.

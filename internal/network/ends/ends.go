@@ -27,11 +27,11 @@ func BridgeOf(link string) string {
 	return filepath.Base(master)
 }
 
-// Whereabouts returns the bridge of the host's end of a link to a node, or "" if the link does not
+// BridgeOfNIC returns the bridge of the host's end of a link to a node, or "" if the link does not
 // exist. For a routed network, whose links are on no bridge, it returns the recorded one. The
 // actual bridge may differ from the record, since an interrupted switch may have moved the link
 // before recording it, or the link may have been removed by hand.
-func Whereabouts(nic spec.NIC, kind string) string {
+func BridgeOfNIC(nic spec.NIC, kind string) string {
 	on := BridgeOf(nic.HostEnd)
 	if !site.KindOf(kind).Routed || on != "" || !Exists(nic.HostEnd) {
 		return on

@@ -13,11 +13,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// laid are the settings, below /proc/sys/net, of the host's end of a link on a routed network. The
+// routedSettings are the settings, below /proc/sys/net, of the host's end of a link on a routed network. The
 // host answers without delay for the gateway and, by proxy ARP (proxy_arp of ip-sysctl), for every
 // other address of the subnet. From the link it accepts only packets from the node's address
 // (rp_filter), so rules that match links also match addresses.
-var laid = []struct {
+var routedSettings = []struct {
 	file, value string
 	mayLack     bool // a kernel without IPv6
 }{
@@ -27,12 +27,12 @@ var laid = []struct {
 	{"ipv6/conf/%s/disable_ipv6", "1", true},
 }
 
-const ofNet = "/proc/sys/net"
+const sysctlNet = "/proc/sys/net"
 
-// Lay sets up the host's end of a link on a routed network.
-func Lay(nic spec.NIC) error {
-	for _, s := range laid {
-		err := os.WriteFile(filepath.Join(ofNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)
+// SetUpRouted sets up the host's end of a link on a routed network.
+func SetUpRouted(nic spec.NIC) error {
+	for _, s := range routedSettings {
+		err := os.WriteFile(filepath.Join(sysctlNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)
 		if err != nil && (!s.mayLack || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}

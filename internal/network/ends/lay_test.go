@@ -12,7 +12,7 @@ import (
 // on an interface.
 func TestNoTap(t *testing.T) {
 	for _, kind := range []string{site.Macvlan, site.Exclusive} {
-		if _, err := OpenTap(spec.NIC{Name: "eth0", HostEnd: "orv1"}, kind, 1); problem.Exit(err) != int(problem.Unable) {
+		if _, err := OpenTap(spec.NIC{Name: "eth0", HostEnd: "orv1"}, kind, 1); problem.ExitCode(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -22,7 +22,7 @@ func TestNoTap(t *testing.T) {
 func TestWhereabouts(t *testing.T) {
 	nic := spec.NIC{HostEnd: "orvnotthere", Bridge: "orb1"}
 	for _, kind := range []string{site.Bridge, site.Routed} {
-		if at := Whereabouts(nic, kind); at != "" {
+		if at := BridgeOfNIC(nic, kind); at != "" {
 			t.Errorf("%s: at %q", kind, at)
 		}
 	}

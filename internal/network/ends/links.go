@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Own reports whether an interface of the host is Orrery's, for one of its networks. Package site
+// IsOwn reports whether an interface of the host is Orrery's, for one of its networks. Package site
 // defines the names.
-func Own(name string) bool {
+func IsOwn(name string) bool {
 	if len(name) < 10 {
 		return false
 	}
@@ -22,12 +22,12 @@ func Own(name string) bool {
 	return false
 }
 
-// Missing reports whether an error means that there is no such link.
-func Missing(err error) bool { return errors.As(err, &netlink.LinkNotFoundError{}) }
+// IsNotFound reports whether an error means that there is no such link.
+func IsNotFound(err error) bool { return errors.As(err, &netlink.LinkNotFoundError{}) }
 
-// Whole calls list until it returns a consistent list. The kernel reports if something changed
+// ListConsistent calls list until it returns a consistent list. The kernel reports if something changed
 // while it listed.
-func Whole[T any](list func() ([]T, error)) ([]T, error) {
+func ListConsistent[T any](list func() ([]T, error)) ([]T, error) {
 	for try := 1; ; try++ {
 		all, err := list()
 		if !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -54,15 +54,15 @@ func Remove(name string) error {
 	if err == nil {
 		err = netlink.LinkDel(link)
 	}
-	if err != nil && !Missing(err) && !Gone(err) {
+	if err != nil && !IsNotFound(err) && !IsGone(err) {
 		return err
 	}
 	return nil
 }
 
-// Gone reports whether an error means that a link was removed while it was changed. This happens
+// IsGone reports whether an error means that a link was removed while it was changed. This happens
 // when the node's end is removed.
-func Gone(err error) bool { return errors.Is(err, unix.ENODEV) }
+func IsGone(err error) bool { return errors.Is(err, unix.ENODEV) }
 
 // IsUp reports whether a link is up.
 func IsUp(link netlink.Link) bool { return link.Attrs().Flags&net.FlagUp != 0 }

@@ -15,7 +15,7 @@ import (
 // it on its network. It opens the device once for each queue by which a virtual machine sends and
 // receives in parallel. The device outlives the process that has it open, until network.RemoveLinks
 // removes it. Only root may open it again, and the machine receives it open. The caller must guard
-// its port before (network.Guard).
+// its port before (network.AddAntiSpoof).
 func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
 	if !site.KindOf(kind).HasHostEnds() {
 		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s",
@@ -50,21 +50,21 @@ func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error)
 	if err := netlink.LinkSetHardwareAddr(link, MAC(nic.HostEnd)); err != nil {
 		return nil, err
 	}
-	return tap.Fds, place(link, nic, kind)
+	return tap.Fds, attach(link, nic, kind)
 }
 
-// Adopt makes an existing link, whose other end a virtual machine has, the host's end of a node's
+// Claim makes an existing link, whose other end a virtual machine has, the host's end of a node's
 // interface. It renames the link and puts it on its network. The caller must guard its port before
-// (network.Guard).
-func Adopt(name string, nic spec.NIC, kind string) error {
-	err := adopt(name, nic, kind)
+// (network.AddAntiSpoof).
+func Claim(name string, nic spec.NIC, kind string) error {
+	err := claim(name, nic, kind)
 	if err != nil {
 		return problem.New(problem.Failed, "link %s cannot be made that of the interface %s", name, nic.Name).Because(err)
 	}
 	return nil
 }
 
-func adopt(name string, nic spec.NIC, kind string) error {
+func claim(name string, nic spec.NIC, kind string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return err
@@ -77,11 +77,11 @@ func adopt(name string, nic spec.NIC, kind string) error {
 			return err
 		}
 	}
-	return place(link, nic, kind)
+	return attach(link, nic, kind)
 }
 
-// place puts the host's end of a link on its network and sets it up.
-func place(link netlink.Link, nic spec.NIC, kind string) error {
+// attach puts the host's end of a link on its network and sets it up.
+func attach(link netlink.Link, nic spec.NIC, kind string) error {
 	if err := DisableIPv6(nic.HostEnd); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func place(link netlink.Link, nic spec.NIC, kind string) error {
 		return err
 	}
 	if site.KindOf(kind).Routed {
-		return Lay(nic)
+		return SetUpRouted(nic)
 	}
 	bridge, err := netlink.LinkByName(nic.Bridge)
 	if err != nil {

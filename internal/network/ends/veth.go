@@ -23,20 +23,20 @@ func MakePair(nic spec.NIC, kind, inner string, space *os.File) error {
 	if err != nil {
 		return err
 	}
-	return place(link, nic, kind)
+	return attach(link, nic, kind)
 }
 
-// TakeBack moves an exclusive interface from a network namespace to the host's, if it is still
+// ReclaimExclusive moves an exclusive interface from a network namespace to the host's, if it is still
 // there. A virtual interface would otherwise be removed with the namespace.
-func TakeBack(nic spec.NIC, space *os.File) error {
+func ReclaimExclusive(nic spec.NIC, space *os.File) error {
 	here, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return err
 	}
 	defer here.Close()
-	return host.InNetwork(space, func() error {
+	return host.InNetNS(space, func() error {
 		link, err := netlink.LinkByName(nic.Parent)
-		if Missing(err) {
+		if IsNotFound(err) {
 			return nil
 		}
 		if err != nil {

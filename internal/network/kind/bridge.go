@@ -24,8 +24,8 @@ func (bridge) Check(n spec.Network) error {
 	return nil
 }
 
-func (bridge) Refuse(n spec.Network, marked []spec.Network) error {
-	if p := clash.Kind(&n, marked); p != nil {
+func (bridge) CheckHost(n spec.Network, marked []spec.Network) error {
+	if p := clash.KindConflict(&n, marked); p != nil {
 		return p
 	}
 	return nil

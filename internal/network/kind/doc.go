@@ -20,6 +20,6 @@
 // returns the interface under another name after node and monitor were killed. A node can lose a
 // link, for example when the node with the other end of its veth pair was killed. /proc/PID/net/dev
 // shows this, and the node is restarted. For a veth pair, the plan checks that running nodes have
-// their ends (plan.PassedThrough). If a network changes to another type of link, the plan removes
+// their ends (plan.IsPassedThrough). If a network changes to another type of link, the plan removes
 // and recreates it, and stops its nodes in between. Undo does the same in reverse.
 package kind

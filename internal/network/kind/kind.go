@@ -18,8 +18,8 @@ type Kind interface {
 	HasNodes() bool
 	// Check returns an error if no network can be made from the spec, before anything is changed.
 	Check(n spec.Network) error
-	// Refuse returns an error if this host cannot have the network in addition to the marked ones.
-	Refuse(n spec.Network, marked []spec.Network) error
+	// CheckHost returns an error if this host cannot have the network in addition to the marked ones.
+	CheckHost(n spec.Network, marked []spec.Network) error
 	// LinkType returns netlink's name for the type of the network's link.
 	LinkType() string
 	// NewLink returns the link of a network, not yet added.
@@ -40,7 +40,7 @@ type Kind interface {
 	Attach(nic spec.NIC, inner string, space *os.File) error
 }
 
-// Kinds maps the names of site.Kinds and veth pairs to their kinds.
+// Kinds maps the names of site.NetworkKinds and veth pairs to their kinds.
 var Kinds = map[string]Kind{
 	site.Bridge:    bridge{},
 	site.Routed:    routed{},
@@ -78,7 +78,7 @@ func IsLinkType(name string) bool {
 // otherwise empty network namespace, from which the engine moves it into the container. The host's
 // end, if the kind has one, is put on its network. An interface of the host that the node takes is
 // moved into the namespace itself and keeps its name. The caller must guard the port before
-// (network.Guard).
+// (network.AddAntiSpoof).
 func Attach(nic spec.NIC, name, inner string, space *os.File) error {
 	err := Of(name).Attach(nic, inner, space)
 	if err != nil {

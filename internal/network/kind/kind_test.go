@@ -12,10 +12,10 @@ import (
 // TestKindsMatch: each kind of a site file has an implementation here, which requires of a network
 // what the site's description says.
 func TestKindsMatch(t *testing.T) {
-	if len(Kinds) != len(site.Kinds)+1 {
-		t.Errorf("%d kinds are made; a site file names %d, and there are veth pairs", len(Kinds), len(site.Kinds))
+	if len(Kinds) != len(site.NetworkKinds)+1 {
+		t.Errorf("%d kinds are made; a site file names %d, and there are veth pairs", len(Kinds), len(site.NetworkKinds))
 	}
-	for _, k := range append(site.Kinds, site.NetworkKind{Name: spec.VethPair}) {
+	for _, k := range append(site.NetworkKinds, site.NetworkKind{Name: spec.VethPair}) {
 		makes, ok := Kinds[k.Name]
 		if !ok {
 			t.Errorf("%s: it is in no list here", k.Name)

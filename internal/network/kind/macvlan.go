@@ -24,25 +24,25 @@ func (macvlan) Check(n spec.Network) error {
 	return nil
 }
 
-func (m macvlan) Refuse(n spec.Network, marked []spec.Network) error {
-	if err := m.bridge.Refuse(n, marked); err != nil {
+func (m macvlan) CheckHost(n spec.Network, marked []spec.Network) error {
+	if err := m.bridge.CheckHost(n, marked); err != nil {
 		return err
 	}
 	parent, err := netlink.LinkByName(n.Parent)
-	if ends.Missing(err) {
-		return clash.Parent(&n)
+	if ends.IsNotFound(err) {
+		return clash.ParentMissing(&n)
 	}
 	if err != nil {
 		return problem.New(problem.Failed, "network %s: look at interface %s", n.Name, n.Parent).Because(err)
 	}
-	return refuseParent(n, parent)
+	return checkParent(n, parent)
 }
 
-// refuseParent returns an error if an interface cannot carry the macvlans of a network.
-func refuseParent(n spec.Network, parent netlink.Link) error {
+// checkParent returns an error if an interface cannot carry the macvlans of a network.
+func checkParent(n spec.Network, parent netlink.Link) error {
 	attrs := parent.Attrs()
 	switch {
-	case ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || parent.Type() == "macvlan":
+	case ends.IsOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || parent.Type() == "macvlan":
 		return problem.New(problem.Unable, "network %s: no macvlan can be on interface %s", n.Name, n.Parent).
 			Try("choose a network card, a bond or a VLAN")
 	case attrs.MasterIndex != 0:
@@ -77,13 +77,13 @@ func (macvlan) IsOn(link netlink.Link, n spec.Network) bool {
 
 // Make sets the network's interface up if it is an end of a veth pair, since those are Orrery's.
 func (macvlan) Make(n spec.Network) error {
-	if err := raiseParent(n); err != nil {
+	if err := setUpParent(n); err != nil {
 		return problem.New(problem.Failed, "network %s: set its interface up", n.Name).Because(err)
 	}
 	return nil
 }
 
-func raiseParent(n spec.Network) error {
+func setUpParent(n spec.Network) error {
 	parent, err := netlink.LinkByName(n.Parent)
 	if err != nil {
 		return err

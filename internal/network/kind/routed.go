@@ -23,10 +23,10 @@ func (routed) Check(n spec.Network) error {
 
 // Users counts the host's ends of the network's links, which are on no bridge.
 func (routed) Users(n spec.Network, _ int) (int, error) {
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	users := 0
 	for _, link := range links {
-		if name := link.Attrs().Name; site.IsRouted(name) && strings.HasPrefix(name, site.RoutedPrefix(n.Site, n.Name)) {
+		if name := link.Attrs().Name; site.IsRoutedLink(name) && strings.HasPrefix(name, site.RoutedPrefix(n.Site, n.Name)) {
 			users++
 		}
 	}

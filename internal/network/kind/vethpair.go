@@ -21,7 +21,7 @@ type vethPair struct{ bridge }
 func (vethPair) HasNodes() bool { return false }
 
 func (vethPair) Check(n spec.Network) error {
-	if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || ends.Own(n.Ends[0]) || ends.Own(n.Ends[1]) {
+	if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || ends.IsOwn(n.Ends[0]) || ends.IsOwn(n.Ends[1]) {
 		return problem.New(problem.Unable, "network %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
 	}
 	return nil
@@ -46,7 +46,7 @@ func IsVethEnd(link netlink.Link) bool {
 // RemoveVethPair removes a veth pair by one of its ends, if it exists and is Orrery's.
 func RemoveVethPair(name string) error {
 	link, err := netlink.LinkByName(name)
-	if ends.Missing(err) || err == nil && !IsVethEnd(link) {
+	if ends.IsNotFound(err) || err == nil && !IsVethEnd(link) {
 		return nil
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func makeVethPair(n spec.Network) error {
 		_, err := netlink.LinkByName(name) // Refuse has checked that an existing one is Orrery's
 		if err == nil {
 			here++
-		} else if !ends.Missing(err) {
+		} else if !ends.IsNotFound(err) {
 			return err
 		}
 	}
@@ -82,20 +82,20 @@ func makeVethPair(n spec.Network) error {
 	}
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
-		if ends.Missing(err) && here == 1 {
+		if ends.IsNotFound(err) && here == 1 {
 			continue // the other end is in a node
 		}
 		if err != nil {
 			return err
 		}
-		if err := raiseEnd(n, link); err != nil {
+		if err := setUpEnd(n, link); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func raiseEnd(n spec.Network, link netlink.Link) error {
+func setUpEnd(n spec.Network, link netlink.Link) error {
 	if err := ends.DisableIPv6(link.Attrs().Name); err != nil {
 		return err
 	}
@@ -128,11 +128,11 @@ func (vethPair) Remove(n spec.Network) error {
 	return nil
 }
 
-// Refuse returns an error if the name of an end of a veth pair is taken on this host.
-func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
+// CheckHost returns an error if the name of an end of a veth pair is taken on this host.
+func (vethPair) CheckHost(n spec.Network, _ []spec.Network) error {
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
-		if ends.Missing(err) {
+		if ends.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -145,7 +145,7 @@ func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
 			return problem.New(problem.Unable, "network %s: %s is an end of another veth pair (%s)", n.Name, name, alias).
 				Try("give the end another name")
 		}
-		return clash.End(&n, name)
+		return clash.EndTaken(&n, name)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
 // have taken them.
 func (vethPair) Observe(n *observe.Network, _ netlink.Link) {
 	if drift := driftOf(n.Network); drift != "" {
-		n.Drifted(drift)
+		n.AddDrift(drift)
 	}
 }
 

@@ -21,15 +21,15 @@ import (
 // the interface. It identifies the interface after a node was killed, when the kernel has returned
 // the interface to the host under the name that it had in the node.
 const (
-	Taken       = "orrery passthrough "
-	FormerTaken = "orrery lent " // of a node started by a former version
+	AliasPrefix       = "orrery passthrough "
+	FormerAliasPrefix = "orrery lent " // of a node started by a former version
 )
 
 // maxAlias is how long an alias can be: IFALIASZ of linux/if.h, minus the final 0.
 const maxAlias = 255
 
-// A mark records an interface's state before a node took it.
-type mark struct {
+// A savedState records an interface's state before a node took it.
+type savedState struct {
 	node  string // SITE/ID
 	name  string
 	state string // up or down
@@ -37,28 +37,29 @@ type mark struct {
 	alias string
 }
 
-func markOf(link netlink.Link, node string) mark {
+func savedStateOf(link netlink.Link, node string) savedState {
 	state := "down"
 	if link.Attrs().Flags&net.FlagUp != 0 {
 		state = "up"
 	}
-	return mark{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(),
+	return savedState{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(),
 		alias: Alias(link)}
 }
 
-// text returns the alias for the mark. It has a seal because root in the node can give its
+// aliasText returns the alias for the mark. It has a seal because root in the node can give its
 // interface any alias. Such an alias must not pass for that of another interface or another node.
-func (p mark) text(link netlink.Link) (string, error) {
+func (p savedState) aliasText(link netlink.Link) (string, error) {
 	key, err := sealKey()
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(Taken + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key), p.alias},
+	return strings.TrimSpace(AliasPrefix + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key),
+		p.alias},
 		" ")), nil
 }
 
 // seal binds the mark to the network card, by its permanent hardware address.
-func (p mark) seal(link netlink.Link, key []byte) string {
+func (p savedState) seal(link netlink.Link, key []byte) string {
 	m := hmac.New(sha256.New, key)
 	for _, part := range []string{p.node, p.name, p.state, p.mac, p.alias, link.Attrs().PermHWAddr.String()} {
 		m.Write([]byte(part + "\x00"))
@@ -66,14 +67,14 @@ func (p mark) seal(link netlink.Link, key []byte) string {
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
-// readMark returns the mark in the alias of an interface, if its seal is valid.
-func readMark(link netlink.Link) (mark, bool) {
-	rest, ok := cutTaken(link)
+// readSavedState returns the mark in the alias of an interface, if its seal is valid.
+func readSavedState(link netlink.Link) (savedState, bool) {
+	rest, ok := cutAliasPrefix(link)
 	words := strings.SplitN(rest, " ", 6)
 	if !ok || len(words) < 5 {
-		return mark{}, false
+		return savedState{}, false
 	}
-	p := mark{node: words[0], name: words[1], state: words[2], mac: words[3]}
+	p := savedState{node: words[0], name: words[1], state: words[2], mac: words[3]}
 	if len(words) > 5 {
 		p.alias = words[5]
 	}
@@ -83,21 +84,21 @@ func readMark(link netlink.Link) (mark, bool) {
 
 // Alias returns the alias that an interface has when no node has taken it.
 func Alias(link netlink.Link) string {
-	if p, ok := readMark(link); ok {
+	if p, ok := readSavedState(link); ok {
 		return p.alias
 	}
-	if _, ok := cutTaken(link); ok {
+	if _, ok := cutAliasPrefix(link); ok {
 		return ""
 	}
 	return link.Attrs().Alias
 }
 
-// cutTaken returns the alias without the prefix that marks a taken interface.
-func cutTaken(link netlink.Link) (rest string, ok bool) {
-	if rest, ok = strings.CutPrefix(link.Attrs().Alias, FormerTaken); ok {
+// cutAliasPrefix returns the alias without the prefix that marks a taken interface.
+func cutAliasPrefix(link netlink.Link) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(link.Attrs().Alias, FormerAliasPrefix); ok {
 		return rest, true
 	}
-	return strings.CutPrefix(link.Attrs().Alias, Taken)
+	return strings.CutPrefix(link.Attrs().Alias, AliasPrefix)
 }
 
 // sealPath is lost when the host boots, and so is every passthrough. Its name comes from a former

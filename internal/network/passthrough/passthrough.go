@@ -13,24 +13,24 @@ import (
 	"orrery/internal/problem"
 )
 
-// Take prepares an interface of the host for a node, given as SITE/ID, to take. It refuses an
+// Prepare prepares an interface of the host for a node, given as SITE/ID, to take. It refuses an
 // interface that the host itself needs, since this would cut the host off.
-func Take(name, node string) error {
-	if err := Reclaim(name, node); err != nil {
+func Prepare(name, node string) error {
+	if err := Restore(name, node); err != nil {
 		return err
 	}
 	link, err := netlink.LinkByName(name)
-	if ends.Missing(err) {
+	if ends.IsNotFound(err) {
 		return problem.New(problem.Unable, "the host has no interface %s for node %s to take", name, node).
 			Try("ip link lists those that it has; another node may have taken it, and orrery up makes the ends of veth pairs anew")
 	}
 	if err != nil {
 		return err
 	}
-	if err := refuse(link, node); err != nil {
+	if err := checkUnused(link, node); err != nil {
 		return err
 	}
-	alias, err := markOf(link, node).text(link)
+	alias, err := savedStateOf(link, node).aliasText(link)
 	if err != nil {
 		return err
 	}
@@ -41,30 +41,30 @@ func Take(name, node string) error {
 	return netlink.LinkSetAlias(link, alias)
 }
 
-// Reclaim restores the name and all settings of an interface that a node took, if it is on the
+// Restore restores the name and all settings of an interface that a node took, if it is on the
 // host.
-func Reclaim(name, node string) error {
-	if err := reclaim(name, node); err != nil {
+func Restore(name, node string) error {
+	if err := restore(name, node); err != nil {
 		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
 	}
 	return nil
 }
 
-func reclaim(name, node string) error {
-	links, err := ends.Whole(netlink.LinkList)
+func restore(name, node string) error {
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return err
 	}
 	for _, link := range links {
-		if p, ok := readMark(link); ok && p.node == node && p.name == name {
-			return p.end(link)
+		if p, ok := readSavedState(link); ok && p.node == node && p.name == name {
+			return p.apply(link)
 		}
 	}
 	return nil
 }
 
-// end restores the former settings of an interface that is on the host.
-func (p mark) end(link netlink.Link) error {
+// apply restores the former settings of an interface that is on the host.
+func (p savedState) apply(link netlink.Link) error {
 	attrs := link.Attrs()
 	if attrs.Name != p.name || attrs.HardwareAddr.String() != p.mac {
 		if err := netlink.LinkSetDown(link); err != nil {
@@ -89,20 +89,22 @@ func (p mark) end(link netlink.Link) error {
 	return netlink.LinkSetAlias(link, p.alias)
 }
 
-// refuse returns an error if a node cannot take an interface, because the host uses it.
-func refuse(link netlink.Link, node string) error {
+// checkUnused returns an error if a node cannot take an interface, because the host uses it.
+func checkUnused(link netlink.Link, node string) error {
 	attrs := link.Attrs()
 	used := func(how string, args ...any) *problem.Problem {
 		return problem.New(problem.Unable, "node "+node+" cannot take interface "+attrs.Name+": "+how, args...)
 	}
-	if ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || link.Type() == "bridge" || link.Type() == "bond" {
+	if ends.IsOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || link.Type() == "bridge" || link.Type() == "bond" {
 		return used("it is not a network card").Try("choose one that the host does not need")
 	}
 	if attrs.MasterIndex != 0 {
 		return used("it is part of %s", ends.NameOf(attrs.MasterIndex)).
 			Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)
 	}
-	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(link, netlink.FAMILY_ALL)
+	})
 	if err != nil {
 		return err
 	}
@@ -112,13 +114,13 @@ func refuse(link netlink.Link, node string) error {
 				Try("choose an interface that the host does not need, or take its address away")
 		}
 	}
-	if route, err := routeBy(link); err != nil || route != "" {
+	if route, err := routeThrough(link); err != nil || route != "" {
 		if err != nil {
 			return err
 		}
 		return used("the host's route to %s leads through it", route).Try("choose an interface that the host does not need")
 	}
-	links, err := ends.Whole(netlink.LinkList)
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
 		return err
 	}
@@ -130,11 +132,11 @@ func refuse(link netlink.Link, node string) error {
 	return nil
 }
 
-// routeBy returns the destination of a route through a link, or "" if there is none.
-func routeBy(link netlink.Link) (string, error) {
+// routeThrough returns the destination of a route through a link, or "" if there is none.
+func routeThrough(link netlink.Link) (string, error) {
 	by := netlink.Route{LinkIndex: link.Attrs().Index, Type: unix.RTN_UNICAST}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := ends.Whole(func() ([]netlink.Route, error) {
+		routes, err := ends.ListConsistent(func() ([]netlink.Route, error) {
 			return netlink.RouteListFiltered(family, &by, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 		})
 		if err != nil {

@@ -11,24 +11,24 @@ import (
 // maxReads is how often the table is read to get a version that did not change during the read.
 const maxReads = 50
 
-// unchanging calls read until no program changed nftables during the call. Otherwise a result that
+// readConsistent calls read until no program changed nftables during the call. Otherwise a result that
 // takes several requests to the kernel could mix several states: a set with a port, and another
 // from before the port.
-func unchanging(read func() (*Table, error)) (*Table, error) {
+func readConsistent(read func() (*Table, error)) (*Table, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, tableError(err)
 	}
 	defer func() { _ = c.Close() }()
 	before, err := generation(c)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, tableError(err)
 	}
 	for try := 1; ; try++ {
 		t, err := read()
 		after, failed := generation(c)
 		if failed != nil {
-			return nil, unusable(failed)
+			return nil, tableError(failed)
 		}
 		if before == after || try == maxReads {
 			return t, err

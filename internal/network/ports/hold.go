@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold adds ports with their identities to the table, and checks that the free ports are not in it.
+// AddPorts adds ports with their identities to the table, and checks that the free ports are not in it.
 // It reads only the elements of these ports, so its cost does not depend on the number of ports on
 // the host. It returns false without a change if this is not sufficient: the table is incomplete,
 // or has other identities for one of the ports.
-func Hold(some map[string]Identity, free []string) (bool, error) {
-	c, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(enlarge))
+func AddPorts(some map[string]Identity, free []string) (bool, error) {
+	c, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(setSendBuffer))
 	if err != nil {
-		return false, unusable(err)
+		return false, tableError(err)
 	}
 	defer func() { _ = c.CloseLasting() }()
 	if !slices.Equal(comments(c), allComments()) {
 		return false, nil
 	}
-	if ok, err := agrees(some, free); !ok || err != nil {
+	if ok, err := hasNoConflicts(some, free); !ok || err != nil {
 		return false, err
 	}
 	g := &Table{Held: some}
 	keys := g.keys()
 	for _, s := range sets {
-		if err := change(s.kernelSet(), keys[s.name], nil, c.SetAddElements); err != nil {
+		if err := applyDiff(s.kernelSet(), keys[s.name], nil, c.SetAddElements); err != nil {
 			return false, err
 		}
 	}
@@ -38,34 +38,34 @@ func Hold(some map[string]Identity, free []string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, unusable(err)
+		return false, tableError(err)
 	}
 	return true, nil
 }
 
-// agrees reports whether the table has no conflicting entries for these ports.
-func agrees(some map[string]Identity, free []string) (bool, error) {
+// hasNoConflicts reports whether the table has no conflicting entries for these ports.
+func hasNoConflicts(some map[string]Identity, free []string) (bool, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
-		return false, unusable(err)
+		return false, tableError(err)
 	}
 	defer func() { _ = c.Close() }()
 	for port, as := range some {
-		if comment, ok, err := heldAs(c, port); err != nil || ok && comment != as.comment(port) {
+		if comment, ok, err := heldComment(c, port); err != nil || ok && comment != as.comment(port) {
 			return false, err
 		}
 	}
 	for _, port := range free {
-		if _, ok, err := heldAs(c, port); err != nil || ok {
+		if _, ok, err := heldComment(c, port); err != nil || ok {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// heldAs returns the comment of a port's element in the set held, or false if the port is not held
+// heldComment returns the comment of a port's element in the set held, or false if the port is not held
 // (NFT_MSG_GETSETELEM, include/uapi/linux/netfilter/nf_tables.h).
-func heldAs(c *netlink.Conn, port string) (comment string, ok bool, err error) {
+func heldComment(c *netlink.Conn, port string) (comment string, ok bool, err error) {
 	e := netlink.NewAttributeEncoder()
 	e.String(unix.NFTA_SET_ELEM_LIST_TABLE, table.Name)
 	e.String(unix.NFTA_SET_ELEM_LIST_SET, held.name)
@@ -91,7 +91,7 @@ func heldAs(c *netlink.Conn, port string) (comment string, ok bool, err error) {
 		return "", false, nil
 	}
 	if err != nil {
-		return "", false, unusable(err)
+		return "", false, tableError(err)
 	}
 	for _, a := range answers {
 		comment, err = commentIn(a.Data)

@@ -56,23 +56,23 @@ var (
 )
 
 const (
-	others  = "others"
-	routers = "routers"
-	arp     = "arp"
-	six     = "six"
-	icmp    = "icmp"
+	othersChain  = "others"
+	routersChain = "routers"
+	arpChain     = "arp"
+	ipv6Chain    = "six"
+	icmpChain    = "icmp"
 )
 
-// nowhere is the unspecified address of IPv6.
-var nowhere = make([]byte, 16)
+// unspecifiedIPv6 is the unspecified address of IPv6.
+var unspecifiedIPv6 = make([]byte, 16)
 
 // chains are the rules of each chain, in order. The first chain sees every frame on every bridge,
 // so each rule before "IPv4 of its own" adds cost to all traffic between nodes.
 var chains = []chain{
 	{prerouting, []rule{
-		{"other hosts", when(begins(port, vxlan.Prefix)), accept},
-		{"not IPv4", when(isNot16(protocol, typeIPv4)), goTo + others},
-		{"neither TCP nor UDP", when(isNot(ipInner, tcp, udp)), jump + routers},
+		{"other hosts", when(hasPrefix(port, vxlan.Prefix)), accept},
+		{"not IPv4", when(isNot16(protocol, typeIPv4)), goTo + othersChain},
+		{"neither TCP nor UDP", when(isNot(ipInner, tcp, udp)), jump + routersChain},
 		{"DHCP server", when(is(ipInner, udp), is16(fromPort, 67), is16(ipOffset, 0), in(held, port)), drop},
 		{"IPv4 of its own", when(in(own, port, from, ipFrom)), accept},
 		{"not held", when(notIn(held, port)), accept},
@@ -81,20 +81,20 @@ var chains = []chain{
 			is(ipInner, udp), is16(fromPort, 68), is16(toPort, 67)), accept},
 		{"IPv4 of another", nil, drop},
 	}},
-	{routers, []rule{
+	{routersChain, []rule{
 		{"IGMP of a router", when(is(ipInner, igmp), isNot(innerType, 0x12, 0x16, 0x17, 0x22), is16(ipOffset, 0),
 			in(held, port)), drop},
 		{"PIM", when(is(ipInner, pim), in(held, port)), drop},
 	}},
-	{others, []rule{
+	{othersChain, []rule{
 		{"not held", when(notIn(held, port)), accept},
 		{"MAC of another", when(notIn(macs, port, from)), drop},
-		{"ARP", when(is16(protocol, typeARP)), goTo + arp},
-		{"IPv6", when(is16(protocol, typeIPv6)), goTo + six},
+		{"ARP", when(is16(protocol, typeARP)), goTo + arpChain},
+		{"IPv6", when(is16(protocol, typeIPv6)), goTo + ipv6Chain},
 		{"protocol that the network allows", when(in(protocols, port, protocol)), accept},
 		{"another protocol", nil, drop}, // BPDU, LLDP, RARP, EAPOL, VLAN tags, all of IEEE 802.2
 	}},
-	{arp, []rule{
+	{arpChain, []rule{
 		{"not of Ethernet and IPv4", when(isNotAll(arpLayout, 0, 1, 8, 0, 6, 4)), drop},
 		{"neither asks nor answers", when(isNot16(arpAsks, 1, 2)), drop},
 		{"ARP with the MAC of another", when(notIn(macs, port, arpMAC)), drop},
@@ -103,25 +103,25 @@ var chains = []chain{
 			in(addresses, port, arpTarget)), accept},
 		{"ARP with the IPv4 of another", nil, drop},
 	}},
-	{six, []rule{
+	{ipv6Chain, []rule{
 		{"TCP of its own", when(is(ip6Inner, tcp), in(own6, port, ip6From)), accept},
 		{"later fragment", when(isNot16(ip6Offset, 0), in(own6, port, ip6From)), accept}, // the first one decides
-		{"ICMPv6", when(is(ip6Inner, icmpv6)), goTo + icmp},
+		{"ICMPv6", when(is(ip6Inner, icmpv6)), goTo + icmpChain},
 		{"UDP but of a DHCPv6 server", when(is(ip6Inner, udp), isNot16(fromPort, 547),
 			in(own6, port, ip6From)), accept},
 		{"others of its own", when(isNot(ip6Inner, udp, pim), in(own6, port, ip6From)), accept},
 		{"IPv6 of another", nil, drop},
 	}},
-	{icmp, []rule{
+	{icmpChain, []rule{
 		{"tells who it is", when(is(innerType, 136), in(own6, port, ip6From), in(own6, port, ndTarget)), accept},
 		{"asks who another is", when(is(innerType, 135), in(own6, port, ip6From)), accept},
-		{"looks whether its address is taken", when(is(innerType, 135), is(ip6From, nowhere...),
+		{"looks whether its address is taken", when(is(innerType, 135), is(ip6From, unspecifiedIPv6...),
 			in(own6, port, ndTarget)), accept},
 		// Errors, pings, group membership and router solicitations are allowed. Messages of routers
 		// (advertisements, redirects, queries) and anything that a later standard adds are not.
 		{"word of a router", when(isNot(innerType, 1, 2, 3, 4, 128, 129, 131, 132, 133, 143)), drop},
 		{"ICMPv6 of its own", when(in(own6, port, ip6From)), accept},
-		{"before it has an address", when(is(ip6From, nowhere...),
+		{"before it has an address", when(is(ip6From, unspecifiedIPv6...),
 			isNot(innerType, 1, 2, 3, 4, 128, 129, 132)), accept},
 		{"ICMPv6 of another", nil, drop},
 	}},

@@ -97,8 +97,8 @@ func isNotAll(f field, value ...byte) condition {
 	return condition{fields: []field{f}, values: [][]byte{value}, not: true}
 }
 
-// begins matches if a name begins with a word.
-func begins(f field, word string) condition { return is(f, []byte(word)...) }
+// hasPrefix matches if a name begins with a word.
+func hasPrefix(f field, word string) condition { return is(f, []byte(word)...) }
 
 func in(s set, fields ...field) condition { return condition{fields: fields, set: s.name} }
 

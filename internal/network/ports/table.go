@@ -58,18 +58,18 @@ func (s set) kernelSet() *nftables.Set {
 }
 
 // Open reads the table, which need not exist.
-func Open() (*Table, error) { return unchanging(readOnce) }
+func Open() (*Table, error) { return readConsistent(readOnce) }
 
 func readOnce() (*Table, error) {
 	c, err := nftables.New(nftables.AsLasting()) // one socket for all requests
 	if err != nil {
-		return nil, unusable(err)
+		return nil, tableError(err)
 	}
 	defer func() { _ = c.CloseLasting() }()
 	g := &Table{Held: map[string]Identity{}, was: map[string]elements{}}
 	tables, err := c.ListTablesOfFamily(nftables.TableFamilyBridge)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, tableError(err)
 	}
 	if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == table.Name }) {
 		return g, nil
@@ -182,9 +182,9 @@ func (g *Table) Commit() error {
 	if len(g.Held) == 0 && !g.Existing {
 		return nil
 	}
-	c, err := nftables.New(nftables.WithSockOptions(enlarge))
+	c, err := nftables.New(nftables.WithSockOptions(setSendBuffer))
 	if err != nil {
-		return unusable(err)
+		return tableError(err)
 	}
 	keys := g.keys()
 	if len(g.Held) == 0 || !g.Whole {
@@ -199,23 +199,23 @@ func (g *Table) Commit() error {
 	}
 	if len(g.Held) > 0 {
 		for _, s := range sets {
-			if err := change(s.kernelSet(), g.was[s.name], keys[s.name], c.SetDeleteElements); err != nil {
+			if err := applyDiff(s.kernelSet(), g.was[s.name], keys[s.name], c.SetDeleteElements); err != nil {
 				return err
 			}
-			if err := change(s.kernelSet(), keys[s.name], g.was[s.name], c.SetAddElements); err != nil {
+			if err := applyDiff(s.kernelSet(), keys[s.name], g.was[s.name], c.SetAddElements); err != nil {
 				return err
 			}
 		}
 	}
 	if err := c.Flush(); err != nil {
-		return unusable(err)
+		return tableError(err)
 	}
 	return nil
 }
 
-// enlarge sets a send buffer for a transaction with all ports of a host, which the kernel takes in
+// setSendBuffer sets a send buffer for a transaction with all ports of a host, which the kernel takes in
 // one message.
-func enlarge(c *netlink.Conn) error { return c.SetWriteBuffer(16 << 20) }
+func setSendBuffer(c *netlink.Conn) error { return c.SetWriteBuffer(16 << 20) }
 
 // create makes the table with empty sets.
 func create(c *nftables.Conn) error {
@@ -239,9 +239,9 @@ func create(c *nftables.Conn) error {
 	return nil
 }
 
-// change calls what with the elements of `in` that notIn lacks or has with another comment, as many
+// applyDiff calls what with the elements of `in` that notIn lacks or has with another comment, as many
 // at a time as fit into one message.
-func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nftables.SetElement) error) error {
+func applyDiff(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nftables.SetElement) error) error {
 	var some []nftables.SetElement
 	for key, comment := range in {
 		if other, ok := notIn[key]; !ok || other != comment {
@@ -267,7 +267,7 @@ func portKey(port string, with ...string) string {
 	return string(key)
 }
 
-func unusable(err error) error {
+func tableError(err error) error {
 	if errors.Is(err, unix.ENFILE) {
 		return problem.New(problem.Unable,
 			"the ports of bridges cannot be guarded: this host has too many (at most %d, and %d IPv6 addresses)", maxElements,

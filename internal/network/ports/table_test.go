@@ -53,7 +53,7 @@ func TestFormerTable(t *testing.T) {
 	without := elements{portKey("orv3"): "", portKey("orv4"): ""}
 	c := &nftables.Conn{}
 	for _, what := range []func(*nftables.Set, []nftables.SetElement) error{c.SetDeleteElements, c.SetAddElements} {
-		if err := change(held.kernelSet(), without, nil, what); err != nil {
+		if err := applyDiff(held.kernelSet(), without, nil, what); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestHold(t *testing.T) {
 	}
 	holds := func(what string, want bool, some map[string]Identity, free ...string) {
 		t.Helper()
-		if ok, err := Hold(some, free); err != nil || ok != want {
+		if ok, err := AddPorts(some, free); err != nil || ok != want {
 			t.Errorf("%s: %t, %v", what, ok, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("beside 400 ports it allocates %v times, beside 10 %v times", beside400, beside10)
 	}
 
-	c.FlushChain(&nftables.Chain{Name: arp, Table: table})
+	c.FlushChain(&nftables.Chain{Name: arpChain, Table: table})
 	if err := c.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,21 +12,21 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A table is the forwarding table of a device: the host of each node, and the hosts to which
+// A fdb is the forwarding table of a device: the host of each node, and the hosts to which
 // broadcast frames are flooded.
-type table struct {
+type fdb struct {
 	nodes map[string]netip.Addr // by hardware address
 	flood map[netip.Addr]bool
 }
 
-// toAll is the hardware address under which the kernel stores the destinations of broadcast frames
+// floodMAC is the hardware address under which the kernel stores the destinations of broadcast frames
 // and of frames for unknown addresses.
-var toAll = net.HardwareAddr{0, 0, 0, 0, 0, 0}
+var floodMAC = net.HardwareAddr{0, 0, 0, 0, 0, 0}
 
-// newTable returns the table that a device must have.
-func newTable(v spec.VXLAN) (table, error) {
-	t := table{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
-	peers, err := v.ReadPeers()
+// newFDB returns the table that a device must have.
+func newFDB(v spec.VXLAN) (fdb, error) {
+	t := fdb{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
+	peers, err := v.ParsePeers()
 	for _, p := range peers {
 		t.flood[p.Address] = true
 		for _, mac := range p.MACs {
@@ -38,7 +38,7 @@ func newTable(v spec.VXLAN) (table, error) {
 
 // peers returns the hosts of a table with their nodes. A host that has nodes but receives no
 // broadcasts is returned with the additional node "unflooded", so that the difference shows.
-func (t table) peers() []spec.Peer {
+func (t fdb) peers() []spec.Peer {
 	at := map[netip.Addr][]string{}
 	for host := range t.flood {
 		at[host] = nil
@@ -56,24 +56,24 @@ func (t table) peers() []spec.Peer {
 	return all
 }
 
-// tables reads the tables of all devices, by their indexes.
-func tables() (map[int]table, error) {
-	entries, err := list()
+// readFDBs reads the tables of all devices, by their indexes.
+func readFDBs() (map[int]fdb, error) {
+	entries, err := listFDB()
 	if err != nil {
 		return nil, err
 	}
-	all := map[int]table{}
+	all := map[int]fdb{}
 	for _, e := range entries {
 		if e.Flags&unix.NTF_SELF == 0 || e.IP == nil {
 			continue
 		}
 		t, ok := all[e.LinkIndex]
 		if !ok {
-			t = table{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
+			t = fdb{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
 		}
 		at, _ := netip.AddrFromSlice(e.IP)
 		switch at = at.Unmap(); {
-		case slices.Equal(e.HardwareAddr, toAll):
+		case slices.Equal(e.HardwareAddr, floodMAC):
 			t.flood[at] = true
 		default:
 			t.nodes[e.HardwareAddr.String()] = at
@@ -83,7 +83,7 @@ func tables() (map[int]table, error) {
 	return all, nil
 }
 
-func list() ([]netlink.Neigh, error) {
+func listFDB() ([]netlink.Neigh, error) {
 	for try := 1; ; try++ {
 		all, err := netlink.NeighList(0, unix.AF_BRIDGE)
 		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == 50 {
@@ -92,14 +92,14 @@ func list() ([]netlink.Neigh, error) {
 	}
 }
 
-// setTable updates the table of a device. It changes only the entries that differ, so that traffic
+// setFDB updates the table of a device. It changes only the entries that differ, so that traffic
 // continues.
-func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
-	shall, err := newTable(v)
+func setFDB(link *netlink.Vxlan, v spec.VXLAN) error {
+	shall, err := newFDB(v)
 	if err != nil {
 		return err
 	}
-	all, err := tables()
+	all, err := readFDBs()
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 	}
 	for at := range shall.flood {
 		if !existing.flood[at] {
-			if err := netlink.NeighAppend(entry(toAll, at)); err != nil {
+			if err := netlink.NeighAppend(entry(floodMAC, at)); err != nil {
 				return err
 			}
 		}
@@ -132,7 +132,7 @@ func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 	}
 	for at := range existing.flood {
 		if !shall.flood[at] {
-			if err := netlink.NeighDel(entry(toAll, at)); err != nil && !errors.Is(err, unix.ENOENT) {
+			if err := netlink.NeighDel(entry(floodMAC, at)); err != nil && !errors.Is(err, unix.ENOENT) {
 				return err
 			}
 		}

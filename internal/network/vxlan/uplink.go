@@ -20,8 +20,8 @@ import (
 // that the bridge does not use it as its own. Its MTU is that of the bridge, since the bridge's MTU
 // would otherwise shrink.
 
-// plug returns the name of the link's end that is a port of the host's bridge.
-func plug(n spec.Network) string { return "orl" + Name(n)[3:] }
+// uplinkPort returns the name of the link's end that is a port of the host's bridge.
+func uplinkPort(n spec.Network) string { return "orl" + Name(n)[3:] }
 
 func checkUplink(n spec.Network) error {
 	u := n.Uplink
@@ -36,8 +36,8 @@ func checkUplink(n spec.Network) error {
 	return nil
 }
 
-// refuseUplink returns an error if a network cannot be joined with the link of the host.
-func refuseUplink(n spec.Network) error {
+// checkUplinkConflicts returns an error if a network cannot be joined with the link of the host.
+func checkUplinkConflicts(n spec.Network) error {
 	u := n.Uplink
 	if u == (spec.Uplink{}) {
 		return nil
@@ -84,8 +84,8 @@ func refuseUplink(n spec.Network) error {
 	return nil
 }
 
-// uplink returns the device that joins a network with a link of the host.
-func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
+// newUplink returns the device that joins a network with a link of the host.
+func newUplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
 	if n.Uplink.Bridge == "" {
 		parent, err := netlink.LinkByName(n.Uplink.Interface)
 		if err != nil {
@@ -98,15 +98,15 @@ func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	high := ends.MAC(plug(n))
+	high := ends.MAC(uplinkPort(n))
 	high[0] = 0xfe
-	return &netlink.Veth{LinkAttrs: attrs, PeerName: plug(n), PeerHardwareAddr: high,
+	return &netlink.Veth{LinkAttrs: attrs, PeerName: uplinkPort(n), PeerHardwareAddr: high,
 		PeerMTU: uint32(bridge.Attrs().MTU)}, nil
 }
 
-// plugIn makes the other end of the link a port of the host's bridge. This is the last step, so no
+// attachUplink makes the other end of the link a port of the host's bridge. This is the last step, so no
 // traffic passes before.
-func plugIn(n spec.Network) error {
+func attachUplink(n spec.Network) error {
 	if n.Uplink.Bridge == "" {
 		return nil
 	}
@@ -114,11 +114,11 @@ func plugIn(n spec.Network) error {
 	if err != nil {
 		return err
 	}
-	end, err := netlink.LinkByName(plug(n))
+	end, err := netlink.LinkByName(uplinkPort(n))
 	if err != nil {
 		return err
 	}
-	if err := ends.DisableIPv6(plug(n)); err != nil {
+	if err := ends.DisableIPv6(uplinkPort(n)); err != nil {
 		return err
 	}
 	if end.Attrs().MTU != bridge.Attrs().MTU {
@@ -135,7 +135,7 @@ func plugIn(n spec.Network) error {
 	for range 200 {
 		// The kernel notices only some time later that both ends are up, and then the forwarding
 		// delay of the bridge would begin.
-		if end, err = netlink.LinkByName(plug(n)); err != nil || end.Attrs().OperState == netlink.OperUp {
+		if end, err = netlink.LinkByName(uplinkPort(n)); err != nil || end.Attrs().OperState == netlink.OperUp {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -146,14 +146,14 @@ func plugIn(n spec.Network) error {
 	if err := netlink.LinkSetMaster(end, bridge); err != nil {
 		return err
 	}
-	forwardAtOnce(end)
+	disableForwardDelay(end)
 	return nil
 }
 
-// forwardAtOnce makes a port of the host's bridge forward without the bridge's delay. Behind the
+// disableForwardDelay makes a port of the host's bridge forward without the bridge's delay. Behind the
 // port is a single bridge without another path, so there is no loop. If the spanning tree protocol
 // runs, it decides.
-func forwardAtOnce(port netlink.Link) {
+func disableForwardDelay(port netlink.Link) {
 	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_BRIDGE)
 	message.Index = int32(port.Attrs().Index)
@@ -164,12 +164,12 @@ func forwardAtOnce(port netlink.Link) {
 	_, _ = request.Execute(unix.NETLINK_ROUTE, 0)
 }
 
-// pluggedIn reports whether the other end of the link is a port of the host's bridge and up.
-func pluggedIn(n spec.Network) bool {
+// isUplinkAttached reports whether the other end of the link is a port of the host's bridge and up.
+func isUplinkAttached(n spec.Network) bool {
 	if n.Uplink.Bridge == "" {
 		return true
 	}
-	end, err := netlink.LinkByName(plug(n))
+	end, err := netlink.LinkByName(uplinkPort(n))
 	return err == nil && end.Attrs().MasterIndex != 0 && end.Attrs().Flags&net.FlagUp != 0
 }
 
@@ -196,10 +196,10 @@ func uplinkOf(link netlink.Link) spec.Uplink {
 	return spec.Uplink{}
 }
 
-// unplug removes the other end of a link from the host's bridge before the link is removed, so that
+// detachUplink removes the other end of a link from the host's bridge before the link is removed, so that
 // no more packets arrive.
-func unplug(n spec.Network) error {
-	end, err := find(plug(n))
+func detachUplink(n spec.Network) error {
+	end, err := findLink(uplinkPort(n))
 	if err != nil || end == nil || end.Type() != "veth" {
 		return err
 	}

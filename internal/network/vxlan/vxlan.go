@@ -38,7 +38,7 @@ func Check(n spec.Network) error {
 		return nil
 	}
 	local, err := netip.ParseAddr(v.Local)
-	peers, err2 := v.ReadPeers()
+	peers, err2 := v.ParsePeers()
 	wrong := errors.Join(err, err2)
 	if v.ID < 1 || v.ID >= 1<<24 {
 		wrong = errors.Join(wrong, fmt.Errorf("%d is not the number of a VXLAN", v.ID))
@@ -68,10 +68,10 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	if n.VXLAN == (spec.VXLAN{}) && n.Uplink == (spec.Uplink{}) {
 		return Remove(n)
 	}
-	if err := refuseUplink(n); err != nil {
+	if err := checkUplinkConflicts(n); err != nil {
 		return err
 	}
-	if err := buildWall(n); err != nil {
+	if err := installFilter(n); err != nil {
 		return err
 	}
 	if err := wireguard.Make(n); err != nil {
@@ -82,7 +82,7 @@ func Make(n spec.Network, bridge netlink.Link) error {
 		return err
 	}
 	if l, ok := link.(*netlink.Vxlan); ok {
-		if err := setTable(l, n.VXLAN); err != nil {
+		if err := setFDB(l, n.VXLAN); err != nil {
 			return fmt.Errorf("table of %s: %w", Name(n), err)
 		}
 	}
@@ -102,14 +102,14 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	return plugIn(n)
+	return attachUplink(n)
 }
 
 // Remove removes the connection of a network's bridge to other hosts, if there is one.
 func Remove(n spec.Network) error {
-	link, err := find(Name(n))
-	if err == nil && link != nil && ours(link, n) {
-		if err = unplug(n); err == nil {
+	link, err := findLink(Name(n))
+	if err == nil && link != nil && isOurs(link, n) {
+		if err = detachUplink(n); err == nil {
 			err = netlink.LinkDel(link)
 		}
 	}
@@ -119,35 +119,35 @@ func Remove(n spec.Network) error {
 	if err := wireguard.Remove(n); err != nil {
 		return err
 	}
-	return removeWall(n)
+	return removeFilter(n)
 }
 
 // open returns the device of a network, marked, and makes it if it does not exist.
 func open(n spec.Network) (netlink.Link, error) {
-	link, err := find(Name(n))
+	link, err := findLink(Name(n))
 	if err != nil {
 		return nil, err
 	}
-	if link != nil && !ours(link, n) {
+	if link != nil && !isOurs(link, n) {
 		return nil, problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name,
 			Name(n)).
 			Try("rename it or remove it: ip link delete %s", Name(n))
 	}
-	if link != nil && !fits(link, n) {
+	if link != nil && !matchesSpec(link, n) {
 		if err := netlink.LinkDel(link); err != nil {
 			return nil, err
 		}
 		link = nil
 	}
 	if link == nil {
-		shall, err := device(n)
+		shall, err := newDevice(n)
 		if err != nil {
 			return nil, err
 		}
 		if err := netlink.LinkAdd(shall); err != nil {
-			return nil, refused(n, err)
+			return nil, deviceError(n, err)
 		}
-		if link, err = find(Name(n)); err != nil || link == nil {
+		if link, err = findLink(Name(n)); err != nil || link == nil {
 			return nil, errors.Join(err, fmt.Errorf("%s has gone", Name(n)))
 		}
 	}
@@ -157,19 +157,19 @@ func open(n spec.Network) (netlink.Link, error) {
 	return link, err
 }
 
-func device(n spec.Network) (netlink.Link, error) {
+func newDevice(n spec.Network) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = Name(n), ends.MAC(Name(n)), n.MTU
 	if n.Uplink != (spec.Uplink{}) {
-		return uplink(n, attrs)
+		return newUplink(n, attrs)
 	}
 	return &netlink.Vxlan{LinkAttrs: attrs, VxlanId: n.VXLAN.ID, SrcAddr: net.ParseIP(n.VXLAN.Local), Port: Port,
 		UDPCSum: true}, nil
 }
 
-// fits reports whether a device can be kept, so that only its table of hosts and nodes must be
+// matchesSpec reports whether a device can be kept, so that only its table of hosts and nodes must be
 // updated.
-func fits(link netlink.Link, n spec.Network) bool {
+func matchesSpec(link netlink.Link, n spec.Network) bool {
 	if n.Uplink != (spec.Uplink{}) {
 		return uplinkOf(link) == n.Uplink
 	}
@@ -187,16 +187,16 @@ func addressOf(l *netlink.Vxlan) string {
 // mark returns the alias of a device, which describes what it was made for.
 func mark(n spec.Network) string { return "orrery vxlan " + n.Site + " " + n.Name }
 
-// ours reports whether Orrery made a device for a network. It checks the mark or, if the maker was
+// isOurs reports whether Orrery made a device for a network. It checks the mark or, if the maker was
 // killed before setting it, the hardware address.
-func ours(link netlink.Link, n spec.Network) bool {
+func isOurs(link netlink.Link, n spec.Network) bool {
 	attrs := link.Attrs()
 	return slices.Contains([]string{"vxlan", "vlan", "veth"}, link.Type()) &&
 		(attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
 }
 
-// refused explains an error of the kernel when it makes a device.
-func refused(n spec.Network, err error) error {
+// deviceError explains an error of the kernel when it makes a device.
+func deviceError(n spec.Network, err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) && n.Uplink.VLAN != 0:
 		return problem.New(problem.Unable, "network %s: the kernel of this host has no VLANs", n.Name).Because(err).
@@ -220,8 +220,8 @@ func refused(n spec.Network, err error) error {
 	return err
 }
 
-// find returns a link, or nil.
-func find(name string) (netlink.Link, error) {
+// findLink returns a link, or nil.
+func findLink(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, nil
@@ -231,86 +231,86 @@ func find(name string) (netlink.Link, error) {
 
 // Observe returns how networks are joined with other hosts, from the links of the host, and what of
 // it differs from what Make made.
-func Observe(links []netlink.Link) (*Seen, error) {
-	s, err := Joints(links)
+func Observe(links []netlink.Link) (*State, error) {
+	s, err := ReadState(links)
 	if err == nil {
-		s.walls, err = walls()
+		s.walls, err = readFilters()
 	}
 	return s, err
 }
 
-// Joints is like Observe, but does not read the walls.
-func Joints(links []netlink.Link) (s *Seen, err error) {
-	s = &Seen{links: map[string]netlink.Link{}}
+// ReadState is like Observe, but does not read the walls.
+func ReadState(links []netlink.Link) (s *State, err error) {
+	s = &State{links: map[string]netlink.Link{}}
 	for _, link := range links {
 		s.links[link.Attrs().Name] = link
 		s.some = s.some || link.Type() == "vxlan"
 	}
 	if s.some {
-		s.tables, err = tables()
+		s.tables, err = readFDBs()
 	}
 	return s, err
 }
 
-// Seen is how the networks of a host are joined with other hosts.
-type Seen struct {
+// State is how the networks of a host are joined with other hosts.
+type State struct {
 	some   bool
 	links  map[string]netlink.Link
-	tables map[int]table
+	tables map[int]fdb
 	walls  map[string][]string
 }
 
-// Joined returns a network with its current connection to other hosts, or without one if there is
+// WithOverlay returns a network with its current connection to other hosts, or without one if there is
 // none.
-func (s *Seen) Joined(n spec.Network) spec.Network {
-	n, _, _ = s.joined(n)
+func (s *State) WithOverlay(n spec.Network) spec.Network {
+	n, _, _ = s.withOverlay(n)
 	return n
 }
 
-// joined also returns the device, or nil if there is none, and whether its encryption is as Make
+// withOverlay also returns the device, or nil if there is none, and whether its encryption is as Make
 // left it.
-func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whole bool) {
+func (s *State) withOverlay(n spec.Network) (_ spec.Network, device netlink.Link, whole bool) {
 	n.VXLAN, n.Uplink = spec.VXLAN{}, spec.Uplink{}
 	link := s.links[Name(n)]
-	if link == nil || !ours(link, n) {
+	if link == nil || !isOurs(link, n) {
 		return n, nil, true
 	}
 	if l, ok := link.(*netlink.Vxlan); ok {
-		n.VXLAN = spec.VXLAN{ID: l.VxlanId, Local: addressOf(l), Peers: spec.NewPeers(s.tables[l.Index].peers())}
+		n.VXLAN = spec.VXLAN{ID: l.VxlanId, Local: addressOf(l), Peers: spec.FormatPeers(s.tables[l.Index].peers())}
 	} else {
 		n.Uplink = uplinkOf(link)
 	}
 	key, hosts, whole := wireguard.Read(n, s.links)
 	if n.VXLAN.Key = key; key != "" {
-		peers, _ := n.VXLAN.ReadPeers() // they were formatted just above
+		peers, _ := n.VXLAN.ParsePeers() // they were formatted just above
 		for i, p := range peers {
 			host := hosts[p.Address]
 			peers[i].Endpoint, peers[i].Key = host.Endpoint, host.Key
 			delete(hosts, p.Address)
 		}
-		n.VXLAN.Peers = spec.NewPeers(peers)
+		n.VXLAN.Peers = spec.FormatPeers(peers)
 		whole = whole && len(hosts) == 0
 	}
 	return n, link, whole
 }
 
-// Of returns a network with its current connection to other hosts, and the drift of that.
-func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
-	n, link, whole := s.joined(n)
+// WithDrift returns a network with its current connection to other hosts, and the drift of that.
+func (s *State) WithDrift(n spec.Network) (spec.Network, []observe.NetworkDrift) {
+	n, link, whole := s.withOverlay(n)
 	if link == nil {
 		if len(s.walls[tableName(n)]) > 0 {
-			return n, []observe.NetworkDrift{observe.WallsChanged}
+			return n, []observe.NetworkDrift{observe.FiltersChanged}
 		}
 		return n, nil
 	}
 	var drift []observe.NetworkDrift
 	bridge, attrs := s.links[n.Bridge], link.Attrs()
-	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil ||
-		attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) || !whole {
-		drift = append(drift, observe.JointChanged)
+	if !matchesSpec(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil ||
+		attrs.MasterIndex != bridge.Attrs().Index || !isUplinkAttached(n) || !whole {
+		drift = append(drift, observe.InterconnectChanged)
 	}
-	if !s.stands(n) {
-		drift = append(drift, observe.WallsChanged)
+	if !s.hasFilter(n) {
+		drift = append(drift, observe.FiltersChanged)
 	}
 	return n, drift
 }

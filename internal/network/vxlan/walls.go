@@ -48,11 +48,11 @@ const (
 var hooks = map[string]*nftables.ChainHook{input: nftables.ChainHookInput, forward: nftables.ChainHookForward,
 	output: nftables.ChainHookOutput}
 
-// wall returns the rules at the port of the bridge, with their chains. For a VXLAN, the rules that
+// filterRules returns the rules at the port of the bridge, with their chains. For a VXLAN, the rules that
 // keep the gateway's ARP on its host match the packets between hosts instead, which must meet rules
 // in any case. A chain here would see all traffic between nodes, and would cost each frame as much
 // as any other chain.
-func wall(n spec.Network) []rule {
+func filterRules(n spec.Network) []rule {
 	device := make([]byte, unix.IFNAMSIZ)
 	copy(device, Name(n))
 	in, out := meta(expr.MetaKeyIIFNAME, equal(device)), meta(expr.MetaKeyOIFNAME, equal(device))
@@ -60,7 +60,7 @@ func wall(n spec.Network) []rule {
 		return rule{chain, why, slices.Concat(match...), expr.VerdictDrop}
 	}
 	all := []rule{drop(input, "nodes of another host", in), drop(output, "this host", out)}
-	all = append(all, plugRules(n)...)
+	all = append(all, uplinkRules(n)...)
 	if n.Uplink != (spec.Uplink{}) && !n.Spoof {
 		// A switch may close its port for frames that are addressed to bridges, whatever they are.
 		// Orrery's own bridges forward such frames.
@@ -78,21 +78,21 @@ func wall(n spec.Network) []rule {
 	protocol := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}
 	sender, target, gatewayMatch := address(14), address(24), equal(gateway.Addr().AsSlice())
 	return append(all, rule{forward, "not ARP",
-		slices.Concat(protocol, unlike([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff})), expr.VerdictAccept},
+		slices.Concat(protocol, notEqual([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff})), expr.VerdictAccept},
 		drop(forward, "asks for the gateway", out, target, gatewayMatch),
 		drop(forward, "answers as the gateway", out, sender, gatewayMatch),
 		drop(forward, "gateway of another host", in, sender, gatewayMatch))
 }
 
-// plugRules are for packets to the host itself from the port of a network on a bridge of the host,
+// uplinkRules are for packets to the host itself from the port of a network on a bridge of the host,
 // where the host may have addresses. The bridge does not tell the host by which port a packet came.
 // So IPv4 packets get a mark, which the site's table checks (network.wireRules).
-func plugRules(n spec.Network) []rule {
+func uplinkRules(n spec.Network) []rule {
 	if n.Uplink.Bridge == "" {
 		return nil
 	}
 	port := make([]byte, unix.IFNAMSIZ)
-	copy(port, plug(n))
+	copy(port, uplinkPort(n))
 	in := meta(expr.MetaKeyIIFNAME, equal(port))
 	of := func(protocol uint16) []expr.Any {
 		return append([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}},
@@ -136,7 +136,7 @@ func equal(data []byte) []expr.Any {
 	return []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data}}
 }
 
-func unlike(data []byte) []expr.Any {
+func notEqual(data []byte) []expr.Any {
 	return []expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: data}}
 }
 
@@ -147,18 +147,18 @@ func (r rule) comment(n spec.Network) string {
 	return fmt.Sprintf("%s: %s %s (%s)", n.Name, r.chain, r.why, digest)
 }
 
-// buildWall replaces the wall of a network, in one transaction.
-func buildWall(n spec.Network) error {
+// installFilter replaces the wall of a network, in one transaction.
+func installFilter(n spec.Network) error {
 	c, err := nftables.New()
 	if err != nil {
-		return unusable(err)
+		return nftablesError(err)
 	}
-	forget(c, n)
+	deleteTables(c, n)
 	t := c.AddTable(tableOf(n))
 	// The priority is before Orrery's other rules, which then need not see packets dropped here.
 	early, open := nftables.ChainPriority(-20), nftables.ChainPolicyAccept
 	chains := map[string]*nftables.Chain{}
-	for _, r := range wall(n) {
+	for _, r := range filterRules(n) {
 		if chains[r.chain] == nil {
 			chains[r.chain] = c.AddChain(&nftables.Chain{Name: r.chain, Table: t, Type: nftables.ChainTypeFilter,
 				Hooknum: hooks[r.chain], Priority: &early, Policy: &open})
@@ -173,14 +173,14 @@ func buildWall(n spec.Network) error {
 		})
 	}
 	if err := c.Flush(); err != nil {
-		return unusable(err)
+		return nftablesError(err)
 	}
 	return nil
 }
 
-// forget deletes the tables of a network. Former versions also had a table that is now part of the
+// deleteTables deletes the tables of a network. Former versions also had a table that is now part of the
 // site's.
-func forget(c *nftables.Conn, n spec.Network) {
+func deleteTables(c *nftables.Conn, n spec.Network) {
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyBridge, nftables.TableFamilyINet} {
 		t := &nftables.Table{Name: tableName(n), Family: family}
 		c.AddTable(t) // so that there is one to delete
@@ -188,28 +188,28 @@ func forget(c *nftables.Conn, n spec.Network) {
 	}
 }
 
-// removeWall removes the wall of a network.
-func removeWall(n spec.Network) error {
+// removeFilter removes the wall of a network.
+func removeFilter(n spec.Network) error {
 	c, err := nftables.New()
 	if err != nil {
-		return unusable(err)
+		return nftablesError(err)
 	}
-	forget(c, n)
+	deleteTables(c, n)
 	switch err := c.Flush(); {
 	case err == nil, errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT):
 		// If nftables cannot be used, there is no wall.
 		return nil
 	default:
-		return unusable(err)
+		return nftablesError(err)
 	}
 }
 
-// walls returns the comments of the rules of all existing walls, by the names of the tables. Tables
+// readFilters returns the comments of the rules of all existing walls, by the names of the tables. Tables
 // of former versions are included, and count as a difference.
-func walls() (map[string][]string, error) {
+func readFilters() (map[string][]string, error) {
 	c, err := nftables.New()
 	if err != nil {
-		return nil, unusable(err)
+		return nil, nftablesError(err)
 	}
 	all := map[string][]string{}
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyBridge, nftables.TableFamilyINet} {
@@ -226,7 +226,7 @@ func walls() (map[string][]string, error) {
 		}
 		chains, err := c.ListChainsOfTableFamily(family)
 		if err != nil {
-			return nil, unusable(err)
+			return nil, nftablesError(err)
 		}
 		for _, chain := range chains {
 			if !strings.HasPrefix(chain.Table.Name, TablePrefix) || chain.Hooknum == nil {
@@ -248,10 +248,10 @@ func walls() (map[string][]string, error) {
 // familyName is the first element of the comments of a table, before those of its rules.
 var familyName = map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet", nftables.TableFamilyBridge: "bridge"}
 
-// stands reports whether the wall of a network is as it was built.
-func (s *Seen) stands(n spec.Network) bool {
+// hasFilter reports whether the wall of a network is as it was built.
+func (s *State) hasFilter(n spec.Network) bool {
 	shall := []string{familyName[nftables.TableFamilyBridge]}
-	for _, r := range wall(n) {
+	for _, r := range filterRules(n) {
 		shall = append(shall, r.comment(n))
 	}
 	existing := slices.Clone(s.walls[tableName(n)])
@@ -260,7 +260,7 @@ func (s *Seen) stands(n spec.Network) bool {
 	return slices.Equal(shall, existing)
 }
 
-func unusable(err error) error {
+func nftablesError(err error) error {
 	return problem.New(problem.Unable, "nftables cannot keep hosts apart").Because(err).
 		Try("modprobe nf_tables nf_tables_bridge")
 }

@@ -32,8 +32,8 @@ func Name(n spec.Network) string { return "orw" + site.VXLANName(n.Site, n.Name)
 // Port returns the UDP port on which hosts receive a network's packets.
 func Port(n spec.Network) int { return 20000 + n.VXLAN.ID%10000 }
 
-// inVXLAN is the size of the headers that a VXLAN puts before each frame, with IPv6.
-const inVXLAN = 14 + 8 + 8 + 40
+// overheadVXLAN is the size of the headers that a VXLAN puts before each frame, with IPv6.
+const overheadVXLAN = 14 + 8 + 8 + 40
 
 // Supported returns an Unable problem if the kernel has no WireGuard. It loads the module if
 // possible.
@@ -51,8 +51,8 @@ func Supported() error {
 	return nil
 }
 
-// Prime makes the device of a network, if it does not exist, and sets the host's private key.
-func Prime(n spec.Network, private string) error {
+// SetPrivateKey makes the device of a network, if it does not exist, and sets the host's private key.
+func SetPrivateKey(n spec.Network, private string) error {
 	key, err := wgtypes.ParseKey(private)
 	if err != nil {
 		return problem.New(problem.Failed, "network %s: the key of this host cannot be read", n.Name).Because(err)
@@ -60,11 +60,11 @@ func Prime(n spec.Network, private string) error {
 	if key.PublicKey().String() != n.VXLAN.Key {
 		return problem.New(problem.Surprise, "network %s: this host has another key than it had", n.Name).Try("plan again")
 	}
-	link, err := find(Name(n))
+	link, err := findLink(Name(n))
 	if err != nil {
 		return err
 	}
-	if link != nil && !ours(link, n) {
+	if link != nil && !isOurs(link, n) {
 		return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name,
 			Name(n)).Try("rename it or remove it: ip link delete %s", Name(n))
 	}
@@ -73,7 +73,7 @@ func Prime(n spec.Network, private string) error {
 			return err
 		}
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU = Name(n), n.MTU+inVXLAN
+		attrs.Name, attrs.MTU = Name(n), n.MTU+overheadVXLAN
 		if err := netlink.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs}); err != nil {
 			return fmt.Errorf("make %s: %w", Name(n), err)
 		}
@@ -103,17 +103,17 @@ func Make(n spec.Network) error {
 	if n.VXLAN.Key == "" {
 		return Remove(n)
 	}
-	link, err := find(Name(n))
+	link, err := findLink(Name(n))
 	if err != nil {
 		return err
 	}
-	if link == nil || !ours(link, n) {
+	if link == nil || !isOurs(link, n) {
 		return problem.New(problem.Failed, "network %s: its %s has gone", n.Name, Name(n)).Try("orrery up once more")
 	}
 	if err := setPeers(n); err != nil {
-		return refused(n, err)
+		return deviceError(n, err)
 	}
-	if mtu := n.MTU + inVXLAN; link.Attrs().MTU != mtu {
+	if mtu := n.MTU + overheadVXLAN; link.Attrs().MTU != mtu {
 		if err := netlink.LinkSetMTU(link, mtu); err != nil {
 			return err
 		}
@@ -126,10 +126,10 @@ func Make(n spec.Network) error {
 	if err := setAddress(link, n.VXLAN.Local); err != nil {
 		return err
 	}
-	return refused(n, netlink.LinkSetUp(link))
+	return deviceError(n, netlink.LinkSetUp(link))
 }
 
-func refused(n spec.Network, err error) error {
+func deviceError(n spec.Network, err error) error {
 	if errors.Is(err, unix.EADDRINUSE) {
 		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port(n)).
 			Because(err).Try("ss -ulnp 'sport = %d' tells what; or give the network another name", Port(n))
@@ -166,7 +166,7 @@ func setPeers(n spec.Network) error {
 		}
 	}
 	for _, s := range shall {
-		if !slices.ContainsFunc(device.Peers, func(p wgtypes.Peer) bool { return same(p, s) }) {
+		if !slices.ContainsFunc(device.Peers, func(p wgtypes.Peer) bool { return samePeer(p, s) }) {
 			config.Peers = append(config.Peers, s)
 		}
 	}
@@ -174,7 +174,7 @@ func setPeers(n spec.Network) error {
 }
 
 func peersOf(n spec.Network) ([]wgtypes.PeerConfig, error) {
-	peers, err := n.VXLAN.ReadPeers()
+	peers, err := n.VXLAN.ParsePeers()
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func peersOf(n spec.Network) ([]wgtypes.PeerConfig, error) {
 	return all, nil
 }
 
-func same(p wgtypes.Peer, s wgtypes.PeerConfig) bool {
+func samePeer(p wgtypes.Peer, s wgtypes.PeerConfig) bool {
 	return p.PublicKey == s.PublicKey && p.Endpoint != nil && p.Endpoint.IP.Equal(s.Endpoint.IP) &&
 		p.Endpoint.Port == s.Endpoint.Port && len(p.AllowedIPs) == 1 && p.AllowedIPs[0].String() == s.AllowedIPs[0].String()
 }
@@ -221,8 +221,8 @@ func setAddress(link netlink.Link, only string) error {
 
 // Remove removes the device of a network, if there is one.
 func Remove(n spec.Network) error {
-	link, err := find(Name(n))
-	if err == nil && link != nil && ours(link, n) {
+	link, err := findLink(Name(n))
+	if err == nil && link != nil && isOurs(link, n) {
 		err = netlink.LinkDel(link)
 	}
 	if errors.Is(err, unix.ENODEV) {
@@ -236,7 +236,7 @@ func Remove(n spec.Network) error {
 // as Make left it.
 func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[netip.Addr]spec.Peer, whole bool) {
 	link, ok := links[Name(n)]
-	if !ok || !ours(link, n) {
+	if !ok || !isOurs(link, n) {
 		return "", nil, true
 	}
 	c, err := wgctrl.New()
@@ -249,7 +249,7 @@ func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[
 		return "", nil, false
 	}
 	peers = map[netip.Addr]spec.Peer{}
-	whole = device.ListenPort == Port(n) && link.Attrs().MTU == n.MTU+inVXLAN && link.Attrs().Flags&net.FlagUp != 0
+	whole = device.ListenPort == Port(n) && link.Attrs().MTU == n.MTU+overheadVXLAN && link.Attrs().Flags&net.FlagUp != 0
 	for _, p := range device.Peers {
 		if len(p.AllowedIPs) != 1 || p.Endpoint == nil {
 			whole = false
@@ -266,14 +266,14 @@ func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[
 // mark returns the alias of a device, which describes what it was made for.
 func mark(n spec.Network) string { return "orrery wireguard " + n.Site + " " + n.Name }
 
-// ours reports whether Orrery made a device for a network. A device without an alias counts, since
+// isOurs reports whether Orrery made a device for a network. A device without an alias counts, since
 // its maker may have been killed before it set the mark.
-func ours(link netlink.Link, n spec.Network) bool {
+func isOurs(link netlink.Link, n spec.Network) bool {
 	return link.Type() == "wireguard" && (link.Attrs().Alias == mark(n) || link.Attrs().Alias == "")
 }
 
-// find returns a link, or nil.
-func find(name string) (netlink.Link, error) {
+// findLink returns a link, or nil.
+func findLink(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, nil

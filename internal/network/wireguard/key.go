@@ -11,13 +11,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// Key returns the private key of this host from a file. If the file does not exist, Key makes a
+// LoadOrCreateKey returns the private key of this host from a file. If the file does not exist, Key makes a
 // random key and writes it.
-func Key(path string, write func(text []byte) error) (private string, err error) {
+func LoadOrCreateKey(path string, write func(text []byte) error) (private string, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil && len(text) > 0 { // a power cut may leave an empty file, whose key was never on disk
 		private := strings.TrimSpace(string(text))
-		if _, err := Public(private); err != nil {
+		if _, err := PublicKey(private); err != nil {
 			return "", problem.New(problem.Failed, "the key with which this host encrypts networks cannot be read").At(path).
 				Because(err).
 				Try("remove it: the host gets another one, of which the next up tells the others")
@@ -27,20 +27,20 @@ func Key(path string, write func(text []byte) error) (private string, err error)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	if private, err = NewKey(); err != nil {
+	if private, err = GenerateKey(); err != nil {
 		return "", err
 	}
 	return private, write([]byte(private + "\n"))
 }
 
-// NewKey returns a new private key.
-func NewKey() (string, error) {
+// GenerateKey returns a new private key.
+func GenerateKey() (string, error) {
 	key, err := wgtypes.GeneratePrivateKey()
 	return key.String(), err
 }
 
-// Public returns the public key of a private one.
-func Public(private string) (string, error) {
+// PublicKey returns the public key of a private one.
+func PublicKey(private string) (string, error) {
 	key, err := wgtypes.ParseKey(private)
 	if err != nil {
 		return "", err

@@ -16,21 +16,22 @@ import (
 
 func encrypted(t *testing.T) (spec.Network, string) {
 	t.Helper()
-	private, err := NewKey()
+	private, err := GenerateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := Public(private)
+	public, err := PublicKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := netip.MustParseAddr("10.8.1.2")
-	other, _ := NewKey()
-	theirs, _ := Public(other)
+	other, _ := GenerateKey()
+	theirs, _ := PublicKey(other)
 	n := spec.Network{Site: "toykat", Name: "lan", MTU: 1350,
-		VXLAN: spec.VXLAN{ID: 4711, Local: site.Inner("toykat", "lan", netip.MustParseAddr("10.8.1.1")).String(),
+		VXLAN: spec.VXLAN{ID: 4711, Local: site.InnerAddress("toykat", "lan", netip.MustParseAddr("10.8.1.1")).String(),
 			Key: public}}
-	n.VXLAN.Peers = spec.NewPeers([]spec.Peer{{Address: site.Inner("toykat", "lan", at), Endpoint: at, Key: theirs,
+	n.VXLAN.Peers = spec.FormatPeers([]spec.Peer{{Address: site.InnerAddress("toykat", "lan", at), Endpoint: at,
+		Key:  theirs,
 		MACs: []string{"02:00:00:00:00:02"}}})
 	return n, private
 }
@@ -49,11 +50,11 @@ func TestPeers(t *testing.T) {
 	}
 	peer := wgtypes.Peer{PublicKey: p.PublicKey, Endpoint: &net.UDPAddr{IP: net.ParseIP("10.8.1.2").To4(), Port: 24711},
 		AllowedIPs: p.AllowedIPs}
-	if !same(peer, p) {
+	if !samePeer(peer, p) {
 		t.Error("a peer is not known again")
 	}
 	peer.Endpoint = nil
-	if same(peer, p) {
+	if samePeer(peer, p) {
 		t.Error("a peer without an address is taken for one")
 	}
 	n.VXLAN.Peers = "fd00::2 02:00:00:00:00:02"
@@ -70,18 +71,18 @@ func TestPeers(t *testing.T) {
 // is not Orrery's is not taken.
 func TestOtherKey(t *testing.T) {
 	n, private := encrypted(t)
-	other, _ := NewKey()
-	if err := Prime(n, other); err == nil || !strings.Contains(err.Error(), "another key") {
+	other, _ := GenerateKey()
+	if err := SetPrivateKey(n, other); err == nil || !strings.Contains(err.Error(), "another key") {
 		t.Errorf("of another key: %v", err)
 	}
-	if err := Prime(n, "x"+private[1:20]); err == nil || strings.Contains(err.Error(), private[1:20]) {
+	if err := SetPrivateKey(n, "x"+private[1:20]); err == nil || strings.Contains(err.Error(), private[1:20]) {
 		t.Errorf("of half a key: %v", err)
 	}
-	if public, err := Public(private); err != nil || public == private {
+	if public, err := PublicKey(private); err != nil || public == private {
 		t.Errorf("the public key is %s (%v)", public, err)
 	}
 	theirs := &netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: Name(n), Alias: "theirs"}}
-	if ours(theirs, n) || len(Name(n)) > 15 {
+	if isOurs(theirs, n) || len(Name(n)) > 15 {
 		t.Error("a device of others is taken for Orrery's")
 	}
 	if key, _, whole := Read(n, map[string]netlink.Link{Name(n): theirs}); key != "" || !whole {

@@ -20,20 +20,20 @@ func Plan(s *site.Site, hosts []observe.Host) *plan.Plan {
 	p := &plan.Plan{Site: s.Key()}
 	for i := range hosts {
 		if !hosts[i].Unknown {
-			onHost(p, s.Key(), &hosts[i])
+			planHost(p, s.Key(), &hosts[i])
 		}
 	}
 	return p
 }
 
-func onHost(p *plan.Plan, key string, h *observe.Host) {
+func planHost(p *plan.Plan, key string, h *observe.Host) {
 	add := func(s plan.Step) int {
 		s.N, s.Host, s.Reason = len(p.Steps), h.Name, "reboot"
 		p.Steps = append(p.Steps, &s)
 		return s.N
 	}
 	var ground []int
-	for _, n := range ordered(h.Networks) {
+	for _, n := range sortNetworks(h.Networks) {
 		if n.Site == key {
 			ground = append(ground, add(plan.Step{Kind: plan.MakeNetwork, Subject: n.Name, Network: &n.Network,
 				Needs: slices.Clone(ground)}))
@@ -60,8 +60,8 @@ func Starts(n *observe.Node) bool {
 	return !n.Staged && n.Autostart && n.Configured && n.State != observe.Broken
 }
 
-// ordered returns networks with the veth pairs first, since other networks may use them.
-func ordered(all []observe.Network) []observe.Network {
+// sortNetworks returns networks with the veth pairs first, since other networks may use them.
+func sortNetworks(all []observe.Network) []observe.Network {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b observe.Network) int { return rank(&a) - rank(&b) })
 	return all
@@ -74,13 +74,13 @@ func rank(n *observe.Network) int {
 	return 1
 }
 
-// prepared is the number of the step that sets the kernel settings, which no plan contains.
-const prepared = -1
+// prepareStep is the number of the step that sets the kernel settings, which no plan contains.
+const prepareStep = -1
 
-// Now returns the steps of a host that are still correct and possible, in their order. A node
+// ValidSteps returns the steps of a host that are still correct and possible, in their order. A node
 // starts only if it has not changed. others are the names of nodes that may have changed in an
 // interrupted run.
-func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []string) {
+func ValidSteps(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []string) {
 	nodes := map[int]*observe.Node{}
 	for i := range h.Nodes {
 		nodes[h.Nodes[i].ID] = &h.Nodes[i]
@@ -90,8 +90,8 @@ func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []strin
 	for _, s := range steps {
 		forward = forward || s.Kind == plan.MakeNetwork && s.Network.NAT
 	}
-	if lacks := kernel.Lacking(h.Settings, forward); len(lacks) > 0 && len(steps) > 0 {
-		todo = append(todo, &plan.Step{N: prepared, Kind: plan.PrepareHost, Host: steps[0].Host, Subject: steps[0].Host,
+	if lacks := kernel.Missing(h.Settings, forward); len(lacks) > 0 && len(steps) > 0 {
+		todo = append(todo, &plan.Step{N: prepareStep, Kind: plan.PrepareHost, Host: steps[0].Host, Subject: steps[0].Host,
 			Reason: "reboot", Settings: lacks})
 	}
 	for _, s := range steps {
@@ -108,7 +108,7 @@ func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []strin
 			if i >= 0 {
 				one.WasNetwork = &h.Networks[i].Network
 			}
-			one.Needs = append(slices.Clone(s.Needs), prepared)
+			one.Needs = append(slices.Clone(s.Needs), prepareStep)
 			todo = append(todo, &one)
 		case plan.WriteNames:
 			if h.Names != s.Names {
@@ -125,7 +125,7 @@ func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []strin
 			if n.State == observe.Stopped {
 				starting[n.ID] = true
 				one := *s
-				one.Needs = append(slices.Clone(s.Needs), prepared)
+				one.Needs = append(slices.Clone(s.Needs), prepareStep)
 				todo = append(todo, &one)
 			}
 		case plan.CheckNode:
@@ -139,5 +139,5 @@ func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []strin
 			others = append(others, n.Name)
 		}
 	}
-	return pack.Alone(todo), others
+	return pack.Subplan(todo), others
 }

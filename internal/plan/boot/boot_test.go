@@ -53,7 +53,7 @@ func TestNow(t *testing.T) {
 		n.State = observe.Stopped
 		after.Nodes = append(after.Nodes, n)
 	}
-	todo, others := Now(p.Steps, &after)
+	todo, others := ValidSteps(p.Steps, &after)
 	if got := words(todo); got != "prepare sv1, network wire, network lan, names sv1, start one, check one, start two" ||
 		strings.Join(others, " ") != "new" {
 		t.Errorf("after a reboot, it is %s, without %v", got, others)
@@ -76,16 +76,17 @@ func TestNow(t *testing.T) {
 	after.Networks = []observe.Network{lan, wire}
 	after.Networks[0].Drift = []observe.NetworkDrift{observe.LinkMissing}
 	after.Names, after.Settings = "n", nil
-	todo, others = Now(p.Steps, &after)
+	todo, others = ValidSteps(p.Steps, &after)
 	if got := words(todo); got != "network lan, start two" || strings.Join(others, " ") != "one new" ||
 		todo[0].WasNetwork == nil {
 		t.Errorf("it is %s, without %v", got, others)
 	}
 	after.Nodes = after.Nodes[1:] // it was given to another host
-	if todo, others = Now(p.Steps, &after); strings.Contains(words(todo), "one") || strings.Join(others, " ") != "new" {
+	if todo, others = ValidSteps(p.Steps, &after); strings.Contains(words(todo), "one") ||
+		strings.Join(others, " ") != "new" {
 		t.Errorf("it is %s, without %v", words(todo), others)
 	}
-	if todo, others = Now(p.Steps, &h); len(todo) > 0 || len(others) > 0 {
+	if todo, others = ValidSteps(p.Steps, &h); len(todo) > 0 || len(others) > 0 {
 		t.Errorf("of what runs, %s, %v", words(todo), others)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Planned returns why a plan must not make a network on a host, or nil. ofSite are the networks
+// CheckPlanned returns why a plan must not make a network on a host, or nil. ofSite are the networks
 // that the plan wants.
-func Planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
-	p := planned(h, n, ofSite)
+func CheckPlanned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
+	p := checkPlanned(h, n, ofSite)
 	if p == nil {
 		return nil
 	}
@@ -24,68 +24,68 @@ func Planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.P
 	return p.At("site.toml")
 }
 
-func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
+func checkPlanned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
 	present := func(name string) bool { return slices.Contains(h.Around.Interfaces, name) }
 	if present(n.Bridge) {
-		return Named(n)
+		return NameTaken(n)
 	}
 	if n.Kind == spec.VethPair {
 		for _, end := range n.Ends {
-			if present(end) && !wasMade(h, end) {
-				return End(n, end)
+			if present(end) && !isVethPairEnd(h, end) {
+				return EndTaken(n, end)
 			}
 		}
 		return nil
 	}
-	if p := Kind(n, h.Around.Networks); p != nil {
+	if p := KindConflict(n, h.Around.Networks); p != nil {
 		return p
 	}
 	if site.KindOf(n.Kind).OnInterface && !present(n.Parent) && len(h.Around.Interfaces) > 0 &&
-		len(h.Around.Interfaces) < observe.MaxAround &&
-		!comes(h, n.Parent, ofSite) {
-		return Parent(n)
+		len(h.Around.Interfaces) < observe.MaxHostNetworking &&
+		!willExist(h, n.Parent, ofSite) {
+		return ParentMissing(n)
 	}
-	return Subnet(n, &h.Around)
+	return SubnetOverlap(n, &h.Around)
 }
 
-// comes reports whether a missing interface may exist once the network is made. It is, or will be,
+// willExist reports whether a missing interface may exist once the network is made. It is, or will be,
 // an end of a veth pair of the site, or a node has taken it and may be about to return it.
-func comes(h *observe.Host, name string, ofSite []spec.Network) bool {
-	joins := func(n spec.Network) bool { return n.Joins(name) }
-	return slices.ContainsFunc(ofSite, joins) || wasMade(h, name) ||
+func willExist(h *observe.Host, name string, ofSite []spec.Network) bool {
+	joins := func(n spec.Network) bool { return n.HasEnd(name) }
+	return slices.ContainsFunc(ofSite, joins) || isVethPairEnd(h, name) ||
 		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool {
-			return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Parent == name && n.Takes(nic) })
+			return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Parent == name && n.TakesInterface(nic) })
 		})
 }
 
-// wasMade reports whether a veth pair of the site on the host has an interface as an end. A node
+// isVethPairEnd reports whether a veth pair of the site on the host has an interface as an end. A node
 // may have renamed or changed an end that it had. The code that makes the network checks that and
 // can restore the end.
-func wasMade(h *observe.Host, end string) bool {
-	return slices.ContainsFunc(h.Networks, func(n observe.Network) bool { return n.Joins(end) })
+func isVethPairEnd(h *observe.Host, end string) bool {
+	return slices.ContainsFunc(h.Networks, func(n observe.Network) bool { return n.HasEnd(end) })
 }
 
-// Named returns the problem that the name of a network's bridge is taken.
-func Named(n *spec.Network) *problem.Problem {
+// NameTaken returns the problem that the name of a network's bridge is taken.
+func NameTaken(n *spec.Network) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, n.Bridge).
 		Try("rename it or remove it: ip link delete %s", n.Bridge)
 }
 
-// End returns the problem that the name of an end of a veth pair is taken.
-func End(n *spec.Network, end string) *problem.Problem {
+// EndTaken returns the problem that the name of an end of a veth pair is taken.
+func EndTaken(n *spec.Network, end string) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, end).
 		Try("give the end another name; ip link lists those that are taken")
 }
 
-// Parent returns the problem that the interface of a macvlan network is missing.
-func Parent(n *spec.Network) *problem.Problem {
+// ParentMissing returns the problem that the interface of a macvlan network is missing.
+func ParentMissing(n *spec.Network) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, n.Parent).
 		Try("ip link lists those that it has")
 }
 
-// Kind returns why a network cannot exist beside other networks of the host, whatever its subnet,
+// KindConflict returns why a network cannot exist beside other networks of the host, whatever its subnet,
 // or nil.
-func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
+func KindConflict(n *spec.Network, others []spec.Network) *problem.Problem {
 	for i := range others {
 		o := &others[i]
 		if o.Bridge == n.Bridge {
@@ -104,11 +104,11 @@ func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 	return nil
 }
 
-// Subnet returns the problem that a network's subnet overlaps one of the host, or nil.
+// SubnetOverlap returns the problem that a network's subnet overlaps one of the host, or nil.
 //
 // If the host has no address on the network, it has no route either. Such a network may have any
 // addresses, even those of production, as the networks of a twin or a quarantine do.
-func Subnet(n *spec.Network, around *observe.Around) *problem.Problem {
+func SubnetOverlap(n *spec.Network, around *observe.HostNetworking) *problem.Problem {
 	subnet, err := netip.ParsePrefix(n.Subnet)
 	if err != nil || n.HostAddress() == "" {
 		return nil // package check has checked the subnet

@@ -18,9 +18,9 @@ func node(name string, id int) observe.Node {
 // if it has the node, or if the node was given away and has arrived completely. Otherwise it is the
 // old host. If the owner cannot be determined, the node waits.
 func TestSettle(t *testing.T) {
-	given := observe.Given{Node: node("db", 1), To: "sv2", Sum: "s"}
-	came := func(sum string, whole bool) observe.Arrival {
-		return observe.Arrival{Name: "db", ID: 1, From: "sv1", Sum: sum, Whole: whole}
+	given := observe.OutgoingMove{Node: node("db", 1), To: "sv2", Sum: "s"}
+	came := func(sum string, whole bool) observe.IncomingMove {
+		return observe.IncomingMove{Name: "db", ID: 1, From: "sv1", Sum: sum, Whole: whole}
 	}
 	const receive, leave, reclaim, drop = "receive", "leave", "reclaim", "drop"
 	for what, c := range map[string]struct {
@@ -33,54 +33,55 @@ func TestSettle(t *testing.T) {
 		after  string // hosts that have the node afterwards
 	}{
 		"no move": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}}, after: "sv1"},
-		"all has come": {a: observe.Host{Given: []observe.Given{given}},
-			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, want: receive, after: "sv2"},
-		"it is there already": {a: observe.Host{Given: []observe.Given{given}},
+		"all has come": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, want: receive, after: "sv2"},
+		"it is there already": {a: observe.Host{Given: []observe.OutgoingMove{given}},
 			b: observe.Host{Nodes: []observe.Node{node("db", 1)}}, want: leave, after: "sv2"},
-		"it is there by another id": {a: observe.Host{Given: []observe.Given{given}},
+		"it is there by another id": {a: observe.Host{Given: []observe.OutgoingMove{given}},
 			b: observe.Host{Nodes: []observe.Node{node("db", 2)}}, want: leave, after: "sv2"},
-		"another node is there": {a: observe.Host{Given: []observe.Given{given}},
+		"another node is there": {a: observe.Host{Given: []observe.OutgoingMove{given}},
 			b: observe.Host{Nodes: []observe.Node{node("web", 2)}}, want: reclaim, after: "sv1"},
-		"a part has come": {a: observe.Host{Given: []observe.Given{given}},
-			b: observe.Host{Arrivals: []observe.Arrival{came("s", false)}}, want: reclaim + " after drop", after: "sv1"},
-		"something else has come": {a: observe.Host{Given: []observe.Given{given}},
-			b: observe.Host{Arrivals: []observe.Arrival{came("other", true)}}, want: reclaim + " after drop", after: "sv1"},
-		"nothing has come": {a: observe.Host{Given: []observe.Given{given}}, want: reclaim, after: "sv1"},
-		"it does not fit": {a: observe.Host{Given: []observe.Given{given}},
-			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, unfit: true, want: reclaim + " after drop",
+		"a part has come": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", false)}}, want: reclaim + " after drop", after: "sv1"},
+		"something else has come": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+			b: observe.Host{Arrivals: []observe.IncomingMove{came("other", true)}}, want: reclaim + " after drop", after: "sv1"},
+		"nothing has come": {a: observe.Host{Given: []observe.OutgoingMove{given}}, want: reclaim, after: "sv1"},
+		"it does not fit": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, unfit: true, want: reclaim + " after drop",
 			after: "sv1"},
-		"to a host that is out": {a: observe.Host{Given: []observe.Given{given}}, out: true, want: reclaim,
+		"to a host that is out": {a: observe.Host{Given: []observe.OutgoingMove{given}}, out: true, want: reclaim,
 			after: "sv1"},
-		"to a host that is silent": {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Unknown: true},
+		"to a host that is silent": {a: observe.Host{Given: []observe.OutgoingMove{given}}, b: observe.Host{Unknown: true},
 			stuck: "host sv1 has given it to host sv2, of which nothing is known"},
-		"of other nodes": {a: observe.Host{Given: []observe.Given{given}},
-			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, others: true},
+		"of other nodes": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, others: true},
 		"it was not given": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}},
-			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, want: drop + " after drop", after: "sv1"},
-		"it was not given and is gone": {b: observe.Host{Arrivals: []observe.Arrival{came("", false)}},
+			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, want: drop + " after drop", after: "sv1"},
+		"it was not given and is gone": {b: observe.Host{Arrivals: []observe.IncomingMove{came("", false)}},
 			want: drop + " after drop"},
-		"nobody knows that it was": {b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}},
+		"nobody knows that it was": {b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}},
 			stuck: "does not know that it has given it; orrery down db removes that"},
 		"the first host is silent": {a: observe.Host{Unknown: true},
-			b:     observe.Host{Arrivals: []observe.Arrival{came("s", true)}},
+			b:     observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}},
 			stuck: "was on its way from host sv1, and of a host nothing is known"},
 		"it has become the node": {b: observe.Host{Nodes: []observe.Node{node("db", 1)},
-			Arrivals: []observe.Arrival{came("s", true)}}, after: "sv2"},
+			Arrivals: []observe.IncomingMove{came("s", true)}}, after: "sv2"},
 	} {
 		c.a.Name, c.b.Name = "sv1", "sv2"
 		hosts := []observe.Host{c.a, c.b}[:2]
 		if c.out {
 			hosts = hosts[:1]
 		}
-		e := Settle(hosts, func(string) bool { return !c.others },
-			func(to *observe.Host, g *observe.Given) bool { return to.Name == "sv2" && g.ID == 1 && !c.unfit })
+		e := Resolve(hosts, func(string) bool { return !c.others },
+			func(to *observe.Host, g *observe.OutgoingMove) bool { return to.Name == "sv2" && g.ID == 1 && !c.unfit })
 		var ends, stuck, after []string
 		for _, h := range e.All {
-			text := map[End]string{Receive: receive, Leave: leave, Reclaim: reclaim, Drop: drop}[h.End]
+			text := map[Resolution]string{Receive: receive, CleanUp: leave, Reclaim: reclaim, Discard: drop}[h.Resolution]
 			if h.Drops {
 				text += " after drop"
 			}
-			if h.Node != "db" || h.ID != 1 || h.From != "sv1" || h.To != "sv2" && !c.out || (h.Given == nil) != (h.End == Drop) {
+			if h.Node != "db" || h.ID != 1 || h.From != "sv1" || h.To != "sv2" && !c.out ||
+				(h.Given == nil) != (h.Resolution == Discard) {
 				t.Errorf("%s: %+v", what, h)
 			}
 			ends = append(ends, text)
@@ -111,13 +112,13 @@ func TestSettle(t *testing.T) {
 // TestSettleAll: interrupted moves of unselected nodes stay as they are.
 func TestSettleAll(t *testing.T) {
 	hosts := []observe.Host{
-		{Name: "sv1", Given: []observe.Given{{Node: node("db", 1), To: "sv2", Sum: "s"},
+		{Name: "sv1", Given: []observe.OutgoingMove{{Node: node("db", 1), To: "sv2", Sum: "s"},
 			{Node: node("web", 2), To: "sv2", Sum: "w"}}},
-		{Name: "sv2", Arrivals: []observe.Arrival{{Name: "db", ID: 1, From: "sv1", Sum: "s", Whole: true},
+		{Name: "sv2", Arrivals: []observe.IncomingMove{{Name: "db", ID: 1, From: "sv1", Sum: "s", Whole: true},
 			{Name: "web", ID: 2, From: "sv1", Sum: "w", Whole: true}}},
 	}
-	e := Settle(hosts, func(name string) bool { return name == "db" },
-		func(*observe.Host, *observe.Given) bool { return true })
+	e := Resolve(hosts, func(name string) bool { return name == "db" },
+		func(*observe.Host, *observe.OutgoingMove) bool { return true })
 	if len(e.All) != 1 || e.All[0].Node != "db" || len(e.Stuck) > 0 {
 		t.Errorf("%+v", e)
 	}

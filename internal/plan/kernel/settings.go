@@ -27,9 +27,9 @@ var Settings = map[string]string{
 	forwarding:                          "1",
 }
 
-// enough reports whether a setting is at least the wanted value. A setting that the kernel does not
+// isSufficient reports whether a setting is at least the wanted value. A setting that the kernel does not
 // have is not needed.
-func enough(current, wants string) bool {
+func isSufficient(current, wants string) bool {
 	if current == "" {
 		return true
 	}
@@ -41,15 +41,15 @@ func enough(current, wants string) bool {
 	return h >= w
 }
 
-// Lacking returns the kernel settings that must be set on a host first, with the desired values.
+// Missing returns the kernel settings that must be set on a host first, with the desired values.
 // Forwarding is included only if forward is true.
-func Lacking(settings map[string]string, forward bool) spec.Parts {
-	lacks := spec.Parts{}
+func Missing(settings map[string]string, forward bool) spec.PartDigests {
+	lacks := spec.PartDigests{}
 	for _, key := range slices.Sorted(maps.Keys(Settings)) {
 		if key == forwarding && !forward {
 			continue
 		}
-		if !enough(settings[key], Settings[key]) {
+		if !isSufficient(settings[key], Settings[key]) {
 			lacks[key] = Settings[key]
 		}
 	}

@@ -24,9 +24,9 @@ type Orphan struct {
 	As   string `json:"as,omitempty"`
 }
 
-// Unexpected reports whether the orphan was not set aside by volume adopt, which uses names that no
+// IsUnclaimed reports whether the orphan was not set aside by volume adopt, which uses names that no
 // node can have.
-func (o Orphan) Unexpected() bool { return !strings.Contains(o.Node, ".") }
+func (o Orphan) IsUnclaimed() bool { return !strings.Contains(o.Node, ".") }
 
 // String describes the orphan and what the user can do about it.
 func (o Orphan) String() string {
@@ -63,7 +63,7 @@ func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 		}
 		o := Orphan{Host: h.Name, Volume: v.Name, Node: v.Node, Path: v.Path}
 		if o.Node != "" {
-			o.Heir, o.As = heir(s, h, declared, existing, o)
+			o.Heir, o.As = likelyOwner(s, h, declared, existing, o)
 		}
 		orphans = append(orphans, o)
 	}
@@ -104,10 +104,11 @@ func volumesOn(h *observe.Host) []observe.Volume {
 	return all
 }
 
-// heir returns the node and volume that probably should have the data of an orphan. That is the
+// likelyOwner returns the node and volume that probably should have the data of an orphan. That is the
 // node with the id of the former node, or else a node that has no data yet for the same volume.
 // Otherwise it is the same node under another volume's name.
-func heir(s *site.Site, h *observe.Host, uses map[use]bool, existing []observe.Volume, o Orphan) (node, as string) {
+func likelyOwner(s *site.Site, h *observe.Host, uses map[use]bool, existing []observe.Volume, o Orphan) (node,
+	as string) {
 	if former, ok := h.Node(o.Node); ok {
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; n.FullID() == former.ID && n.Name != o.Node && uses[use{o.Volume, n.Name}] {
@@ -130,7 +131,7 @@ func heir(s *site.Site, h *observe.Host, uses map[use]bool, existing []observe.V
 	if len(nodes) == 1 {
 		return nodes[0], o.Volume
 	}
-	if near := problem.Nearest(o.Node, nodes); near != "" {
+	if near := problem.Suggest(o.Node, nodes); near != "" {
 		return near, o.Volume
 	}
 	for u := range uses {

@@ -29,29 +29,29 @@ type span struct {
 
 // The headers that a VXLAN puts before each frame: Ethernet, VXLAN and UDP, and IPv4 or IPv6.
 const (
-	overIPv4 = 14 + 8 + 8 + 20
-	overIPv6 = 14 + 8 + 8 + 40
+	overheadIPv4 = 14 + 8 + 8 + 20
+	overheadIPv6 = 14 + 8 + 8 + 40
 
 	// What WireGuard adds before and after that: its own data, and the headers of UDP and IPv6.
-	encrypted = 32 + 8 + 40
+	overheadWireGuard = 32 + 8 + 40
 )
 
-// LeastMTU is the smallest MTU of a network: what every host must be able to receive (RFC 791).
+// MinMTU is the smallest MTU of a network: what every host must be able to receive (RFC 791).
 // maxMTU is the largest possible packet size, since some interfaces report an MTU above it.
 const (
-	LeastMTU = 576
-	maxMTU   = 65535
+	MinMTU = 576
+	maxMTU = 65535
 )
 
 // Spanning returns the networks of a site whose nodes are on several hosts, with these hosts.
 // Networks on an interface of the host are left out, since the wire joins them.
 func Spanning(s *site.Site, homes map[string]string) map[string][]string {
-	return spread(s, s.Key(), homes)
+	return spanningUnder(s, s.Key(), homes)
 }
 
-// spread is like Spanning, for networks recorded under a key. A network in quarantine is on
+// spanningUnder is like Spanning, for networks recorded under a key. A network in quarantine is on
 // bridges, even if it is on an interface of the host when it is live.
-func spread(s *site.Site, key string, homes map[string]string) map[string][]string {
+func spanningUnder(s *site.Site, key string, homes map[string]string) map[string][]string {
 	apart := s.Stage != 0 || key != s.Key()
 	on := map[string]map[string]bool{}
 	for i := range s.Nodes {
@@ -76,11 +76,11 @@ func spread(s *site.Site, key string, homes map[string]string) map[string][]stri
 	return spanning
 }
 
-// Joints are the spans of a site's networks that are on several hosts, by network.
-type Joints map[string]*span
+// Spans are the spans of a site's networks that are on several hosts, by network.
+type Spans map[string]*span
 
-// A joiner determines the Joints of a site.
-type joiner struct {
+// A spanPlanner determines the Joints of a site.
+type spanPlanner struct {
 	site  *site.Site
 	key   string // key under which hosts record the networks
 	homes map[string]string
@@ -93,8 +93,8 @@ type joiner struct {
 // site's, or those of its quarantine, as key says. Every host that has a network is told of all
 // nodes on it, whether they run or not, so its configuration changes only if the site does. Join
 // also returns warnings for the user.
-func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, []string, error) {
-	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
+func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Spans, []string, error) {
+	j := spanPlanner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
 	for i := range hosts {
 		j.hosts[hosts[i].Name] = &hosts[i]
 	}
@@ -104,25 +104,25 @@ func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]strin
 
 // JoinLive is like Join for the live networks of a site, with its nodes where they are or would be
 // placed.
-func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
-	placed, err := place.Place(s, hosts)
+func JoinLive(s *site.Site, hosts []observe.Host) (Spans, error) {
+	placed, err := place.Assign(s, hosts)
 	if err != nil {
 		return nil, err
 	}
-	joints, _, err := Join(placed, s.Key(), hosts, placed.Homes())
+	joints, _, err := Join(placed, s.Key(), hosts, placed.HostByNode())
 	return joints, err
 }
 
 // On returns a network as a host has it, with its VXLAN.
-func (all Joints) On(host string, n spec.Network) spec.Network {
+func (all Spans) On(host string, n spec.Network) spec.Network {
 	if s := all[n.Name]; s != nil {
 		n.VXLAN = s.on(host)
 	}
 	return n
 }
 
-// MTUs returns the MTUs of the networks, for a spec.Maker.
-func (all Joints) MTUs() map[string]int {
+// MTUs returns the MTUs of the networks, for a spec.Builder.
+func (all Spans) MTUs() map[string]int {
 	mtus := map[string]int{}
 	for name, s := range all {
 		mtus[name] = s.mtu
@@ -130,9 +130,9 @@ func (all Joints) MTUs() map[string]int {
 	return mtus
 }
 
-// A Way is the path between two hosts that have networks in common. Its packets have the size that
+// A Path is the path between two hosts that have networks in common. Its packets have the size that
 // the network with the largest packets sends.
-type Way struct {
+type Path struct {
 	Network   string     // network with the largest packets
 	From, To  string     // hosts
 	At, There netip.Addr // their addresses
@@ -140,40 +140,40 @@ type Way struct {
 	Over      int        // bytes of these that are encapsulation
 }
 
-// Ways returns the paths between hosts, each one once. If a network has many hosts, each host has
+// Paths returns the paths between hosts, each one once. If a network has many hosts, each host has
 // paths to some of the others only.
-func (all Joints) Ways() []Way {
-	found := map[[2]string]Way{}
+func (all Spans) Paths() []Path {
+	found := map[[2]string]Path{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := all[name]
 		hosts := slices.Sorted(maps.Keys(s.peers))
 		for i, from := range hosts {
 			for j := i + 1; j < len(hosts); j++ {
-				if apart := min(j-i, len(hosts)-(j-i)); apart > maxWays {
+				if apart := min(j-i, len(hosts)-(j-i)); apart > maxPaths {
 					continue
 				}
-				w := Way{name, from, hosts[j], at(s.peers[from]), at(s.peers[hosts[j]]), s.mtu + s.over, s.over}
+				w := Path{name, from, hosts[j], endpointOf(s.peers[from]), endpointOf(s.peers[hosts[j]]), s.mtu + s.over, s.over}
 				if best := found[[2]string{from, hosts[j]}]; best.Size < w.Size {
 					found[[2]string{from, hosts[j]}] = w
 				}
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Way) int {
+	return slices.SortedFunc(maps.Values(found), func(a, b Path) int {
 		return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To))
 	})
 }
 
-// at returns the address at which a host is reached.
-func at(p spec.Peer) netip.Addr { return cmp.Or(p.Endpoint, p.Address) }
+// endpointOf returns the address at which a host is reached.
+func endpointOf(p spec.Peer) netip.Addr { return cmp.Or(p.Endpoint, p.Address) }
 
-// maxWays is the number of hosts before and after it, in the order of names, to which a host has
+// maxPaths is the number of hosts before and after it, in the order of names, to which a host has
 // paths.
-const maxWays = 16
+const maxPaths = 16
 
-func (j *joiner) join() (Joints, error) {
-	joints, numbers := Joints{}, map[int]string{}
-	all := spread(j.site, j.key, j.homes)
+func (j *spanPlanner) join() (Spans, error) {
+	joints, numbers := Spans{}, map[int]string{}
+	all := spanningUnder(j.site, j.key, j.homes)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		n, _ := j.site.Network(name)
 		if site.KindOf(n.Kind).Routed {
@@ -200,10 +200,10 @@ func (j *joiner) join() (Joints, error) {
 	return joints, nil
 }
 
-func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
+func (j *spanPlanner) spanOf(n *site.Network, hosts []string) (*span, error) {
 	if n.Wired() { // once live, it uses the wire and the wire's MTU
 		same := *n
-		same.MTU = cmp.Or(n.MTU, spec.UsualMTU)
+		same.MTU = cmp.Or(n.MTU, spec.DefaultMTU)
 		n = &same
 	}
 	s := &span{id: site.VNI(j.key, n.Name), peers: map[string]spec.Peer{}}
@@ -223,7 +223,7 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		}
 		if over != 0 && over != overheadAt(at) {
 			return nil, problem.New(problem.Mistake,
-				"network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, those(hosts)).
+				"network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, hostList(hosts)).
 				At("site.toml").Try("say underlay = with them, of one kind")
 		}
 		over = overheadAt(at)
@@ -234,25 +234,25 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		}
 	}
 	if n.Encrypt { // the inner packets are always IPv6
-		over = overIPv6 + encrypted
+		over = overheadIPv6 + overheadWireGuard
 	}
 	switch fits := least - over; {
-	case least > 0 && fits < LeastMTU:
+	case least > 0 && fits < MinMTU:
 		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another",
-			n.Name, those(hosts), least).
+			n.Name, hostList(hosts), least).
 			Try("give their interfaces a larger MTU: ip link set … mtu 1500")
 	case least > 0 && n.MTU > fits:
 		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name,
-			n.MTU, those(hosts), fits).At("site.toml").
+			n.MTU, hostList(hosts), fits).At("site.toml").
 			Try("mtu = %d, or leave it out; or give the interfaces of the hosts a larger one", fits)
 	case n.MTU > 0:
 		s.mtu = n.MTU
 	case least == 0:
-		s.mtu = j.mtuWas(n.Name, spec.UsualMTU-over)
+		s.mtu = j.recordedMTU(n.Name, spec.DefaultMTU-over)
 	case !known: // the previous MTU may be right again, but a larger one may not
-		s.mtu = j.mtuWas(n.Name, min(fits, spec.UsualMTU-over))
+		s.mtu = j.recordedMTU(n.Name, min(fits, spec.DefaultMTU-over))
 	default:
-		s.mtu = min(fits, spec.UsualMTU)
+		s.mtu = min(fits, spec.DefaultMTU)
 	}
 	s.over = over
 	j.addNodes(s, n.Name)
@@ -261,13 +261,13 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 
 func overheadAt(at netip.Addr) int {
 	if at.Is4() {
-		return overIPv4
+		return overheadIPv4
 	}
-	return overIPv6
+	return overheadIPv6
 }
 
 // addNodes records which nodes are on which host.
-func (j *joiner) addNodes(s *span, network string) {
+func (j *spanPlanner) addNodes(s *span, network string) {
 	for i := range j.site.Nodes {
 		n := &j.site.Nodes[i]
 		if p, ok := s.peers[j.homes[n.Name]]; ok && slices.Contains(n.Networks(), network) {
@@ -278,15 +278,15 @@ func (j *joiner) addNodes(s *span, network string) {
 }
 
 // peer returns a host as the other hosts on a network see it. They reach it at an address.
-func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
+func (j *spanPlanner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
 	if !n.Encrypt {
 		return spec.Peer{Address: at}, nil
 	}
-	p := spec.Peer{Address: site.Inner(j.key, n.Name, at), Endpoint: at}
+	p := spec.Peer{Address: site.InnerAddress(j.key, n.Name, at), Endpoint: at}
 	if o := j.hosts[name]; o != nil && !o.Unknown {
 		p.Key = o.Key
 	} else if o != nil {
-		p.Key = j.keyWas(at)
+		p.Key = j.recordedKey(at)
 	}
 	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 ||
 		base64.StdEncoding.EncodeToString(text) != p.Key {
@@ -305,23 +305,23 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 	return p, nil
 }
 
-// keyWas returns the recorded key of a host that does not answer, or "" if there is none or the
+// recordedKey returns the recorded key of a host that does not answer, or "" if there is none or the
 // other hosts' records differ.
-func (j *joiner) keyWas(at netip.Addr) string {
+func (j *spanPlanner) recordedKey(at netip.Addr) string {
 	found := map[string]bool{}
 	for p := range j.peers {
 		if p.Endpoint == at && p.Key != "" {
 			found[p.Key] = true
 		}
 	}
-	return only(found)
+	return onlyElement(found)
 }
 
 // peers yields the peers that any host has recorded for its networks.
-func (j *joiner) peers(yield func(spec.Peer) bool) {
+func (j *spanPlanner) peers(yield func(spec.Peer) bool) {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			peers, _ := h.Networks[i].VXLAN.ReadPeers() // an unreadable record is ignored
+			peers, _ := h.Networks[i].VXLAN.ParsePeers() // an unreadable record is ignored
 			for _, p := range peers {
 				if !yield(p) {
 					return
@@ -344,15 +344,15 @@ func (s *span) on(host string) spec.VXLAN {
 			others = append(others, p)
 		}
 	}
-	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others), Key: here.Key}
+	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.FormatPeers(others), Key: here.Key}
 }
 
-// mtuWas returns the smallest MTU that the network has on a host where it is joined already, or
+// recordedMTU returns the smallest MTU that the network has on a host where it is joined already, or
 // fits if that is smaller or the network is joined nowhere.
-func (j *joiner) mtuWas(name string, fits int) int {
+func (j *spanPlanner) recordedMTU(name string, fits int) int {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) && n.MTU >= LeastMTU {
+			if n := &h.Networks[i]; n.Site == j.key && n.Name == name && n.VXLAN != (spec.VXLAN{}) && n.MTU >= MinMTU {
 				fits = min(fits, n.MTU)
 			}
 		}
@@ -362,22 +362,22 @@ func (j *joiner) mtuWas(name string, fits int) int {
 
 // underlay returns the address at which other hosts reach a host, and the MTU of its interface, or
 // 0 if unknown.
-func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
+func (j *spanPlanner) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
 	h, _ := j.site.Host(name)
 	if h == nil {
 		h = &site.Host{Name: name}
 	}
 	addrs := addresses(j.hosts[name])
-	at = h.Reached()
+	at = h.UnderlayAddress()
 	if o := j.hosts[name]; !at.IsValid() && (o == nil || o.Unknown) {
-		at = j.underlayWas(name)
+		at = j.recordedUnderlay(name)
 	} else if !at.IsValid() {
-		at = j.beside(addrs, name, hosts)
+		at = j.addrOnSharedSubnet(addrs, name, hosts)
 	}
 	if !at.IsValid() {
 		return at, 0, problem.New(problem.Mistake,
 			"network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others",
-			n.Name, those(hosts), name).
+			n.Name, hostList(hosts), name).
 			At("site.toml").Try("say it: underlay = \"10.8.1.1\" in [host.%s]", name)
 	}
 	if o := j.hosts[name]; o != nil && o.Unknown {
@@ -390,19 +390,20 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 	}
 	if o := j.hosts[name]; o != nil && slices.ContainsFunc(o.Networks, func(existing observe.Network) bool {
 		return existing.Site == j.key && existing.Name == n.Name &&
-			(existing.VXLAN.Local == at.String() || existing.VXLAN.Local == site.Inner(j.key, n.Name, at).String())
+			(existing.VXLAN.Local == at.String() || existing.VXLAN.Local == site.InnerAddress(j.key, n.Name, at).String())
 	}) {
 		return at, 0, nil // the host had the address before, and may have lost it while a wire is cut
 	}
 	return at, 0, problem.New(problem.Mistake,
-		"network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, those(hosts), name,
+		"network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, hostList(hosts),
+		name,
 		at).
 		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
-// underlayWas returns the address at which others reach a host that does not answer, from their
+// recordedUnderlay returns the address at which others reach a host that does not answer, from their
 // records of its nodes. It returns the zero Addr if there is none or the records differ.
-func (j *joiner) underlayWas(name string) netip.Addr {
+func (j *spanPlanner) recordedUnderlay(name string) netip.Addr {
 	theirs := map[string]bool{}
 	for i := range j.site.Nodes {
 		if n := &j.site.Nodes[i]; j.homes[n.Name] == name {
@@ -414,14 +415,14 @@ func (j *joiner) underlayWas(name string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for p := range j.peers {
 		if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
-			found[at(p)] = true
+			found[endpointOf(p)] = true
 		}
 	}
-	return only(found)
+	return onlyElement(found)
 }
 
-// only returns the only element of a set, or the zero value.
-func only[K comparable](found map[K]bool) (alone K) {
+// onlyElement returns the only element of a set, or the zero value.
+func onlyElement[K comparable](found map[K]bool) (alone K) {
 	if len(found) == 1 {
 		for alone = range found {
 		}
@@ -429,23 +430,23 @@ func only[K comparable](found map[K]bool) (alone K) {
 	return alone
 }
 
-// beside returns the only address of a host on a subnet that contains the declared address of
+// addrOnSharedSubnet returns the only address of a host on a subnet that contains the declared address of
 // another host. It returns the zero Addr if there is none or more than one.
-func (j *joiner) beside(addrs []address, name string, hosts []string) netip.Addr {
+func (j *spanPlanner) addrOnSharedSubnet(addrs []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for _, other := range hosts {
 		h, ok := j.site.Host(other)
 		if !ok || other == name {
 			continue
 		}
-		at := h.Reached()
+		at := h.UnderlayAddress()
 		for _, a := range addrs {
 			if at.IsValid() && a.prefix.Contains(at) && a.prefix.Addr() != at {
 				found[a.prefix.Addr()] = true
 			}
 		}
 	}
-	return only(found)
+	return onlyElement(found)
 }
 
 // An address is an address that a host reports.
@@ -470,8 +471,8 @@ func addresses(h *observe.Host) []address {
 // maxHosts is how many hosts a message names.
 const maxHosts = 4
 
-// those returns the names of a network's hosts for a message.
-func those(hosts []string) string {
+// hostList returns the names of a network's hosts for a message.
+func hostList(hosts []string) string {
 	if len(hosts) > maxHosts {
 		return humanize.List(hosts, maxHosts)
 	}

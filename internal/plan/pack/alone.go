@@ -2,9 +2,9 @@ package pack
 
 import "orrery/internal/plan"
 
-// Alone returns some steps of a plan as a plan of their own, renumbered, in their order. It assumes
+// Subplan returns some steps of a plan as a plan of their own, renumbered, in their order. It assumes
 // that all other steps that they need are done.
-func Alone(some []*plan.Step) []*plan.Step {
+func Subplan(some []*plan.Step) []*plan.Step {
 	numbers := map[int]int{}
 	all := make([]*plan.Step, len(some))
 	for i, s := range some {

@@ -28,9 +28,9 @@ type Packer struct {
 	homes   map[string]string         // see Place
 	seen    map[string]string         // see Saw
 	sites   map[*site.Site]*site.Site // sites with their nodes placed
-	makers  map[*site.Site]*spec.Maker
-	tellers map[*site.Site]*inventory.Teller
-	duties  map[*site.Node]*spec.Duties
+	makers  map[*site.Site]*spec.Builder
+	tellers map[*site.Site]*inventory.Builder
+	duties  map[*site.Node]*spec.RoleActions
 }
 
 // New returns a Packer for a site and for the site as each release declares it, by number.
@@ -44,11 +44,11 @@ func (p *Packer) Site() *site.Site { return p.site }
 // Releases returns, by number, the site as each release declares it that is or may become live.
 func (p *Packer) Releases() map[int]*site.Site { return p.releases }
 
-// Use replaces the site.
-func (p *Packer) Use(s *site.Site) { p.site = s }
+// SetSite replaces the site.
+func (p *Packer) SetSite(s *site.Site) { p.site = s }
 
-// Add adds the site as a release declares it.
-func (p *Packer) Add(release int, s *site.Site) {
+// AddRelease adds the site as a release declares it.
+func (p *Packer) AddRelease(release int, s *site.Site) {
 	if p.releases == nil {
 		p.releases = map[int]*site.Site{}
 	}
@@ -58,42 +58,42 @@ func (p *Packer) Add(release int, s *site.Site) {
 // SiteOf returns the site as a release declares it.
 func (p *Packer) SiteOf(release int) *site.Site {
 	if s, ok := p.releases[release]; ok && p.site.Stage != release {
-		return p.placed(s)
+		return p.withHosts(s)
 	}
-	return p.placed(p.site)
+	return p.withHosts(p.site)
 }
 
-// Place sets the hosts of nodes for which the site declares none. If homes is nil, the hosts are
+// SetHomes sets the hosts of nodes for which the site declares none. If homes is nil, the hosts are
 // unknown and the nodes may be anywhere. It must be called before steps are packed.
-func (p *Packer) Place(homes map[string]string) {
+func (p *Packer) SetHomes(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.homes = homes
-	p.forget()
+	p.clearCaches()
 }
 
-// Saw sets the hosts on which nodes were observed. They are used until Place is called with homes.
-func (p *Packer) Saw(homes map[string]string) {
+// SetObservedHomes sets the hosts on which nodes were observed. They are used until Place is called with homes.
+func (p *Packer) SetObservedHomes(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !maps.Equal(p.seen, homes) {
 		p.seen = homes
-		p.forget()
+		p.clearCaches()
 	}
 }
 
-// forget clears the caches, which depend on where nodes are placed.
-func (p *Packer) forget() { p.sites, p.makers, p.tellers, p.duties = nil, nil, nil, nil }
+// clearCaches clears the caches, which depend on where nodes are placed.
+func (p *Packer) clearCaches() { p.sites, p.makers, p.tellers, p.duties = nil, nil, nil, nil }
 
-// Afresh returns a copy of the Packer with empty caches.
-func (p *Packer) Afresh() *Packer {
+// WithoutCaches returns a copy of the Packer with empty caches.
+func (p *Packer) WithoutCaches() *Packer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &Packer{site: p.site, releases: p.releases, homes: p.homes, seen: p.seen}
 }
 
-// placed returns a site with its nodes on their hosts.
-func (p *Packer) placed(s *site.Site) *site.Site {
+// withHosts returns a site with its nodes on their hosts.
+func (p *Packer) withHosts(s *site.Site) *site.Site {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	homes := p.homes
@@ -104,13 +104,13 @@ func (p *Packer) placed(s *site.Site) *site.Site {
 		p.sites = map[*site.Site]*site.Site{}
 	}
 	if p.sites[s] == nil {
-		p.sites[s] = s.Placed(homes)
+		p.sites[s] = s.WithHosts(homes)
 	}
 	return p.sites[s]
 }
 
-// Live returns the site with every node as its live release declares it.
-func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
+// LiveSite returns the site with every node as its live release declares it.
+func (p *Packer) LiveSite(r observe.Releases) (*site.Site, error) {
 	if p.site.Stage != 0 {
 		return p.site, nil
 	}
@@ -127,14 +127,14 @@ func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step
 		if err != nil {
 			return nil, err
 		}
-		packed.Tell = p.tellAll(now, s.Host)
+		packed.Tell = p.allNames(now, s.Host)
 	case plan.StartNode:
 		err := p.packNode(&packed, live)
-		if undeclared(err) { // it starts as it is
+		if isUndeclared(err) { // it starts as it is
 			err = nil
 		}
 		return &packed, err
-	case plan.ConfigureNode, plan.MendNode, plan.CheckNode, plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes,
+	case plan.ConfigureNode, plan.RepairNode, plan.CheckNode, plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes,
 		plan.ActivateNode:
 		return &packed, p.packNode(&packed, live)
 	}
@@ -144,7 +144,7 @@ func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step
 // packNode adds what the roles of a node do. For steps that write the names anew, it adds these
 // too.
 func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
-	of, n, err := p.declared(s.Node)
+	of, n, err := p.declarationOf(s.Node)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 		return err
 	}
 	if s.Node.Staged {
-		s.Tell = p.tell(of, s.Host, n)
+		s.Tell = p.namesFor(of, s.Host, n)
 		return nil
 	}
 	now, err := live()
@@ -162,15 +162,15 @@ func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	if as, ok := now.Node(n.Name); ok && as.Release == n.Release {
 		of, n = now, as
 	}
-	s.Tell = p.tell(of, s.Host, n)
+	s.Tell = p.namesFor(of, s.Host, n)
 	return nil
 }
 
-// Wanted returns the desired form of an existing node and what its roles do on it, or nil and nil
+// Desired returns the desired form of an existing node and what its roles do on it, or nil and nil
 // if the node is not declared any more.
-func (p *Packer) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
-	of, n, err := p.declared(current)
-	if undeclared(err) {
+func (p *Packer) Desired(current *spec.Node) (*spec.Node, *spec.RoleActions, error) {
+	of, n, err := p.declarationOf(current)
+	if isUndeclared(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -201,76 +201,76 @@ func (p *Packer) SecretText(ctx context.Context, t spec.SecretText,
 }
 
 // DutiesOf returns what the roles of a node do on it, as its release declares them.
-func (p *Packer) DutiesOf(n *site.Node) (*spec.Duties, error) {
+func (p *Packer) DutiesOf(n *site.Node) (*spec.RoleActions, error) {
 	return p.dutiesOf(p.SiteOf(n.Release), n)
 }
 
-func (p *Packer) dutiesOf(s *site.Site, n *site.Node) (*spec.Duties, error) {
+func (p *Packer) dutiesOf(s *site.Site, n *site.Node) (*spec.RoleActions, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d, ok := p.duties[n]; ok {
 		return d, nil
 	}
-	d, err := p.maker(s).Duties(n)
+	d, err := p.maker(s).RoleActions(n)
 	if err != nil {
 		return nil, err
 	}
 	if p.duties == nil {
-		p.duties = map[*site.Node]*spec.Duties{}
+		p.duties = map[*site.Node]*spec.RoleActions{}
 	}
 	p.duties[n] = d
 	return d, nil
 }
 
 // maker returns the maker of a site. The caller must hold the lock while it uses the maker.
-func (p *Packer) maker(s *site.Site) *spec.Maker {
+func (p *Packer) maker(s *site.Site) *spec.Builder {
 	if p.makers == nil {
-		p.makers = map[*site.Site]*spec.Maker{}
+		p.makers = map[*site.Site]*spec.Builder{}
 	}
 	if p.makers[s] == nil {
-		p.makers[s] = spec.NewMaker(s)
+		p.makers[s] = spec.NewBuilder(s)
 	}
 	return p.makers[s]
 }
 
-// tellAll returns the names for all nodes of a site on a host.
-func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
+// allNames returns the names for all nodes of a site on a host.
+func (p *Packer) allNames(s *site.Site, host string) *inventory.PeerInfo {
 	var here []*site.Node
 	for i := range s.Nodes {
-		if home := p.home(&s.Nodes[i]); home == "" || home == host {
+		if home := p.homeOf(&s.Nodes[i]); home == "" || home == host {
 			here = append(here, &s.Nodes[i])
 		}
 	}
-	return p.tell(s, host, here...)
+	return p.namesFor(s, host, here...)
 }
 
-// home returns the host of a node, or "" if unknown.
-func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.homes[n.Name]) }
+// homeOf returns the host of a node, or "" if unknown.
+func (p *Packer) homeOf(n *site.Node) string { return cmp.Or(n.Host, p.homes[n.Name]) }
 
-// tell returns the names for nodes of a host. Each host has the SSH host keys of its own nodes and
+// namesFor returns the names for nodes of a host. Each host has the SSH host keys of its own nodes and
 // must not make keys for nodes of other hosts.
-func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory.Names {
-	placed := p.placed(s)
+func (p *Packer) namesFor(s *site.Site, host string, nodes ...*site.Node) *inventory.PeerInfo {
+	placed := p.withHosts(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tellers == nil {
-		p.tellers = map[*site.Site]*inventory.Teller{}
+		p.tellers = map[*site.Site]*inventory.Builder{}
 	}
 	if p.tellers[s] == nil {
-		p.tellers[s] = inventory.NewTeller(placed)
+		p.tellers[s] = inventory.NewBuilder(placed)
 	}
-	names := p.tellers[s].Tell(nodes...)
+	names := p.tellers[s].Build(nodes...)
 	if p.homes != nil && len(s.Hosts) > 1 {
 		names.Peers = slices.DeleteFunc(slices.Clone(names.Peers), func(peer inventory.Peer) bool {
 			n, ok := s.Node(peer.Node)
-			return !ok || p.home(n) != host
+			return !ok || p.homeOf(n) != host
 		})
 	}
 	return names
 }
 
-// declared returns the declaration of an existing node, and the site that contains it.
-func (p *Packer) declared(n *spec.Node) (*site.Site, *site.Node, error) {
+// declarationOf returns the declaration of an existing node, and the site that contains it.
+func (p *Packer) declarationOf(n *spec.Node) (*site.Site, *site.Node, error) {
 	s := p.SiteOf(n.Release)
 	if declared, ok := s.Node(n.Name); ok && declared.Release == n.Release {
 		return s, declared, nil
@@ -283,7 +283,7 @@ type undeclaredError struct{ node string }
 
 func (e *undeclaredError) Error() string { return "node " + e.node + " is not declared" }
 
-func undeclared(err error) bool {
+func isUndeclared(err error) bool {
 	_, ok := err.(*undeclaredError) //nolint:errorlint // it is never wrapped
 	return ok
 }

@@ -39,7 +39,7 @@ func declared(number int) *site.Site {
 func spelt(t *testing.T, s *site.Site, name string) *spec.Node {
 	t.Helper()
 	n, _ := s.Node(name)
-	made, err := spec.NewMaker(s).Node(n)
+	made, err := spec.NewBuilder(s).Node(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func asLive(s *site.Site) func() (*site.Site, error) {
 func TestWanted(t *testing.T) {
 	s := declared(0)
 	p := pack.New(s, nil)
-	p.Add(700, declared(700))
+	p.AddRelease(700, declared(700))
 	for what, c := range map[string]struct {
 		has  *spec.Node
 		want int // id of the wanted node, or 0 if nothing is wanted
@@ -67,7 +67,7 @@ func TestWanted(t *testing.T) {
 		"not declared":                   {&spec.Node{Name: "old"}, 0},
 		"not declared by a release":      {&spec.Node{Name: "old", Release: 700}, 0},
 	} {
-		n, d, err := p.Wanted(c.has)
+		n, d, err := p.Desired(c.has)
 		if err != nil || (n == nil) != (c.want == 0) || (d == nil) != (n == nil) || n != nil &&
 			(n.ID != c.want || d.Node != "web" || d.Release != c.has.Release) {
 			t.Errorf("%s: %+v, %+v, %v", what, n, d, err)
@@ -75,7 +75,7 @@ func TestWanted(t *testing.T) {
 	}
 	broken := declared(0)
 	broken.Roles[0].Files[0].Content = []byte("{{.Nothing}}")
-	if n, _, err := pack.New(broken, nil).Wanted(spelt(t, s, "web")); err == nil {
+	if n, _, err := pack.New(broken, nil).Desired(spelt(t, s, "web")); err == nil {
 		t.Errorf("with a template that is wrong it is %+v", n)
 	}
 }
@@ -84,13 +84,13 @@ func TestWanted(t *testing.T) {
 func TestPack(t *testing.T) {
 	s, of := declared(0), declared(700)
 	p := pack.New(s, nil)
-	p.Add(700, of)
-	p.Place(map[string]string{"db": "sv1", "web": "sv2", "anywhere": "sv2"})
+	p.AddRelease(700, of)
+	p.SetHomes(map[string]string{"db": "sv1", "web": "sv2", "anywhere": "sv2"})
 	lost := errors.New("a host is silent")
 	old := &spec.Node{Name: "old", ID: 99}
 	staged := declared(700)
 	staged.Stage = 700
-	told := func(n *inventory.Names) (ids []int) {
+	told := func(n *inventory.PeerInfo) (ids []int) {
 		for _, one := range n.Told {
 			ids = append(ids, one.ID)
 		}
@@ -164,22 +164,22 @@ func TestPlaces(t *testing.T) {
 	if host := at(); host != "" {
 		t.Errorf("before anything was seen, it is on %q", host)
 	}
-	p.Saw(map[string]string{"anywhere": "sv1"})
+	p.SetObservedHomes(map[string]string{"anywhere": "sv1"})
 	if host := at(); host != "sv1" {
 		t.Errorf("it was seen on sv1, and is on %q", host)
 	}
-	p.Saw(map[string]string{"anywhere": "sv2"})
+	p.SetObservedHomes(map[string]string{"anywhere": "sv2"})
 	if host := at(); host != "sv2" {
 		t.Errorf("it was seen on sv2 then, and is on %q", host)
 	}
-	p.Place(map[string]string{"anywhere": "sv1"})
+	p.SetHomes(map[string]string{"anywhere": "sv1"})
 	if host := at(); host != "sv1" {
 		t.Errorf("it is placed on sv1, and is on %q", host)
 	}
-	if n, _ := p.Afresh().SiteOf(0).Node("anywhere"); n.Host != "sv1" {
+	if n, _ := p.WithoutCaches().SiteOf(0).Node("anywhere"); n.Host != "sv1" {
 		t.Errorf("afresh it is on %q", n.Host)
 	}
-	p.Place(nil)
+	p.SetHomes(nil)
 	if host := at(); host != "sv2" {
 		t.Errorf("no plan places it, and it is on %q", host)
 	}
@@ -189,8 +189,8 @@ func TestPlaces(t *testing.T) {
 // live release.
 func TestLivePacked(t *testing.T) {
 	p := pack.New(declared(0), nil)
-	p.Add(700, declared(700))
-	now, err := p.Live(observe.Releases{Active: map[string]int{"web": 700}})
+	p.AddRelease(700, declared(700))
+	now, err := p.LiveSite(observe.Releases{Active: map[string]int{"web": 700}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,16 +199,16 @@ func TestLivePacked(t *testing.T) {
 			t.Errorf("node %s is of release %d", name, n.Release)
 		}
 	}
-	if _, err := p.Live(observe.Releases{Active: map[string]int{"web": 701}}); err == nil {
+	if _, err := p.LiveSite(observe.Releases{Active: map[string]int{"web": 701}}); err == nil {
 		t.Error("a release that nobody knows is live")
 	}
 	staged := declared(700)
 	staged.Stage = 700
-	p.Use(staged)
+	p.SetSite(staged)
 	if p.Site() != staged {
 		t.Error("another site is used")
 	}
-	if now, err := p.Live(observe.Releases{Active: map[string]int{"web": 701}}); err != nil || now != staged {
+	if now, err := p.LiveSite(observe.Releases{Active: map[string]int{"web": 701}}); err != nil || now != staged {
 		t.Errorf("in quarantine: %+v, %v", now, err)
 	}
 }

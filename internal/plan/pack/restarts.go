@@ -7,10 +7,10 @@ type instance struct {
 	id   int
 }
 
-// NoteRestarts marks each step that stops a node which the plan starts again on the same host. The
+// MarkRestarts marks each step that stops a node which the plan starts again on the same host. The
 // host then checks before the stop that it can start the node. Plans that undo another plan are not
 // marked, since they continue in any case.
-func NoteRestarts(p *plan.Plan) {
+func MarkRestarts(p *plan.Plan) {
 	starts := map[instance]bool{}
 	for _, s := range p.Steps {
 		if s.Kind == plan.StartNode {

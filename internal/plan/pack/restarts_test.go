@@ -22,7 +22,7 @@ func TestNoteRestarts(t *testing.T) {
 	for n, s := range p.Steps {
 		s.N = n
 	}
-	pack.NoteRestarts(p)
+	pack.MarkRestarts(p)
 	for n, want := range []bool{true, true, false, false, false, false} {
 		if p.Steps[n].Restarts != want {
 			t.Errorf("step %d: %v", n, !want)

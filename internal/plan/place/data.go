@@ -7,10 +7,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Data returns the host of each node that may exist nowhere but has volumes on exactly one host:
+// HostsByData returns the host of each node that may exist nowhere but has volumes on exactly one host:
 // nodes that were taken down, and nodes of a twin that are yet to be made. If the volumes are on
 // several hosts, it is unknown which one the node should be on. Drained hosts are left out.
-func Data(s *site.Site, hosts []observe.Host) map[string]string {
+func HostsByData(s *site.Site, hosts []observe.Host) map[string]string {
 	own, shared := map[string][]string{}, map[string][]string{}
 	for i := range hosts {
 		for _, v := range hosts[i].Volumes {
@@ -23,7 +23,7 @@ func Data(s *site.Site, hosts []observe.Host) map[string]string {
 			}
 		}
 	}
-	for name, volumes := range Sharers(s) {
+	for name, volumes := range SharedVolumes(s) {
 		for _, v := range volumes {
 			for _, on := range shared[v] {
 				if !slices.Contains(own[name], on) {

@@ -11,16 +11,16 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// equipped returns an error if a host lacks the hardware that a virtual machine needs. Package
+// checkHardware returns an error if a host lacks the hardware that a virtual machine needs. Package
 // check cannot know this.
-func equipped(key string, n *site.Node, h *observe.Host) error {
+func checkHardware(key string, n *site.Node, h *observe.Host) error {
 	if h.Engines == nil { // the host was not asked
 		return nil
 	}
 	for _, lacks := range []func() error{
-		func() error { return modelled(n, h) },
-		func() error { return beside(n, h) },
-		func() error { return free(key, n, h) },
+		func() error { return checkCPUModel(n, h) },
+		func() error { return checkNUMA(n, h) },
+		func() error { return checkPCIFunctions(key, n, h) },
 	} {
 		if err := lacks(); err != nil {
 			return err
@@ -32,8 +32,8 @@ func equipped(key string, n *site.Node, h *observe.Host) error {
 // hostModel is QEMU's name for the host's own processors, which only KVM can give to guests.
 const hostModel = "host"
 
-// modelled returns an error if the engine cannot provide a machine's processor model.
-func modelled(n *site.Node, h *observe.Host) error {
+// checkCPUModel returns an error if the engine cannot provide a machine's processor model.
+func checkCPUModel(n *site.Node, h *observe.Host) error {
 	models, model := h.Engines[n.Engine].Models, n.VM.CPU
 	if model == hostModel && h.Engines[n.Engine].Accel == observe.TCG {
 		const what = "node %s wants the processors of host %s itself, and that runs its virtual machines in software emulation"
@@ -45,12 +45,12 @@ func modelled(n *site.Node, h *observe.Host) error {
 	}
 	return problem.New(problem.Unable, "node %s wants processors of the model %q, which QEMU of host %s does not have",
 		n.Name, model, h.Name).At("site.toml").
-		Try("%s", problem.NearestOr(model, models, "`qemu-system-x86_64 -cpu help` lists them"))
+		Try("%s", problem.SuggestOr(model, models, "`qemu-system-x86_64 -cpu help` lists them"))
 }
 
-// beside returns an error if the host lacks the NUMA node that a machine must be on, or if that
+// checkNUMA returns an error if the host lacks the NUMA node that a machine must be on, or if that
 // node lacks the processors to which the machine is pinned.
-func beside(n *site.Node, h *observe.Host) error {
+func checkNUMA(n *site.Node, h *observe.Host) error {
 	if n.VM.Numa == nil || len(h.Numa) == 0 {
 		return nil
 	}
@@ -64,7 +64,7 @@ func beside(n *site.Node, h *observe.Host) error {
 			h.Name, humanize.List(ids, 8)).At("site.toml").
 			Try("name one that it has, or leave numa out")
 	}
-	if far := site.Beyond(n.Limits.Pin, h.Numa[i].Online); far != "" {
+	if far := site.MissingProcessors(n.Limits.Pin, h.Numa[i].Online); far != "" {
 		return problem.New(problem.Mistake, "node %s is pinned to processors %s, of which %s are not on NUMA node %d",
 			n.Name, n.Limits.Pin, far, *n.VM.Numa).At("site.toml").
 			Try("that has %s", h.Numa[i].Online)
@@ -72,12 +72,12 @@ func beside(n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// free returns an error if a PCI function of a node does not exist, is used by another node, or
+// checkPCIFunctions returns an error if a PCI function of a node does not exist, is used by another node, or
 // shares an IOMMU group with a device of the host.
-func free(key string, n *site.Node, h *observe.Host) error {
+func checkPCIFunctions(key string, n *site.Node, h *observe.Host) error {
 	holder := fmt.Sprintf("%s/%d", key, n.FullID())
 	for _, address := range n.VM.PCI {
-		i := slices.IndexFunc(h.Functions, func(f observe.Function) bool { return f.Address == address })
+		i := slices.IndexFunc(h.Functions, func(f observe.PCIFunction) bool { return f.Address == address })
 		if i < 0 {
 			return problem.New(problem.Unable, "node %s: host %s has no PCI function %s", n.Name, h.Name, address).
 				At("site.toml").Try("lspci -D lists them")
@@ -96,7 +96,7 @@ func free(key string, n *site.Node, h *observe.Host) error {
 				address, h.Name).
 				Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 		}
-		if with := companions(h, f, n.VM.PCI); len(with) > 0 {
+		if with := iommuGroupPeers(h, f, n.VM.PCI); len(with) > 0 {
 			return problem.New(problem.Unable,
 				"node %s: PCI function %s of host %s is in one IOMMU group with %s, which the host uses", n.Name, address, h.Name,
 				strings.Join(with, ", ")).
@@ -106,9 +106,9 @@ func free(key string, n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// companions returns the functions in another function's IOMMU group that a driver of the host uses
+// iommuGroupPeers returns the functions in another function's IOMMU group that a driver of the host uses
 // and that the node does not get.
-func companions(h *observe.Host, of observe.Function, got []string) (all []string) {
+func iommuGroupPeers(h *observe.Host, of observe.PCIFunction, got []string) (all []string) {
 	for _, f := range h.Functions {
 		if f.Group != of.Group || f.Bridge || f.Driver == "" || f.Driver == "vfio-pci" && f.Holder == of.Holder ||
 			slices.Contains(got, f.Address) {
@@ -119,19 +119,19 @@ func companions(h *observe.Host, of observe.Function, got []string) (all []strin
 	return all
 }
 
-// paged returns an error if a host has too few free hugepages for its machines. It checks the NUMA
+// checkHugepages returns an error if a host has too few free hugepages for its machines. It checks the NUMA
 // nodes before the whole host.
-func paged(h *observe.Host, nodes []*site.Node) error {
+func checkHugepages(h *observe.Host, nodes []*site.Node) error {
 	for _, m := range h.Numa {
 		for _, pages := range m.Hugepages {
 			p := pool{Hugepages: pages, numa: &m.ID, of: fmt.Sprintf("NUMA node %d of host %s", m.ID, h.Name)}
-			if err := p.holds(h, nodes); err != nil {
+			if err := p.checkFit(h, nodes); err != nil {
 				return err
 			}
 		}
 	}
 	for _, pages := range h.Hugepages {
-		if err := (pool{Hugepages: pages, of: "host " + h.Name}).holds(h, nodes); err != nil {
+		if err := (pool{Hugepages: pages, of: "host " + h.Name}).checkFit(h, nodes); err != nil {
 			return err
 		}
 	}
@@ -145,22 +145,22 @@ type pool struct {
 	of   string
 }
 
-// serves reports whether a machine's memory must be in these pages.
-func (p pool) serves(v *site.VM) bool {
+// isFor reports whether a machine's memory must be in these pages.
+func (p pool) isFor(v *site.VM) bool {
 	return p.Size > 0 && v.Hugepages == p.Size && (p.numa == nil || v.Numa != nil && *v.Numa == *p.numa)
 }
 
-// holds returns an error if the pages are not enough for machines. The pages that running machines
+// checkFit returns an error if the pages are not enough for machines. The pages that running machines
 // use already count as available to them.
-func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
+func (p pool) checkFit(h *observe.Host, nodes []*site.Node) error {
 	free, wants, short := p.Free, int64(0), ""
 	for _, n := range nodes {
-		if current, ok := h.Node(n.Name); ok && current.Runs() && p.serves(&current.VM) {
+		if current, ok := h.Node(n.Name); ok && current.Runs() && p.isFor(&current.VM) {
 			free += current.Limits.Memory / p.Size
 		}
 	}
 	for _, n := range nodes {
-		if n.Virtual() && p.serves(&n.VM) {
+		if n.Virtual() && p.isFor(&n.VM) {
 			wants += n.Limits.Memory / p.Size
 			if wants > free && short == "" {
 				short = n.Name

@@ -10,24 +10,24 @@ import (
 	"orrery/internal/site"
 )
 
-// Able returns an error if a node's engine cannot run it on a host. Package check cannot know this.
-func Able(h *observe.Host, node, engine string) error {
+// CheckEngine returns an error if a node's engine cannot run it on a host. Package check cannot know this.
+func CheckEngine(h *observe.Host, node, engine string) error {
 	can, known := h.Engines[engine]
 	switch {
 	case h.Engines == nil: // the host was not asked
 	case !known:
 		return problem.New(problem.Unable, "node %s wants the engine %q, which host %s does not have", node, engine, h.Name).
 			Try("write another engine, or put the node on another host")
-	case can.Unable != observe.Lack{}:
+	case can.Unable != observe.Missing{}:
 		return problem.New(problem.Unable, "node %s cannot run on host %s: %s", node, h.Name, can.Unable.What).
 			Try("%s", can.Unable.Cure)
 	}
 	return nil
 }
 
-// roomy returns an error if a virtual machine has more memory than its host. A machine gets all of
+// checkMemory returns an error if a virtual machine has more memory than its host. A machine gets all of
 // its memory.
-func roomy(n *site.Node, h *observe.Host) error {
+func checkMemory(n *site.Node, h *observe.Host) error {
 	if n.Virtual() && h.Engines[n.Engine].Pool == nil && h.Memory > 0 && n.Limits.Memory > h.Memory {
 		return problem.New(problem.Mistake, "node %s is a virtual machine with %d MiB of memory, but host %s has %d MiB",
 			n.Name, n.Limits.Memory>>20, h.Name, h.Memory>>20).
@@ -36,9 +36,9 @@ func roomy(n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// pooled returns an error if an engine's memory pool, as Xen has one, is too small for all nodes of
+// checkMemoryPools returns an error if an engine's memory pool, as Xen has one, is too small for all nodes of
 // the engine. The memory of running nodes counts as available to them.
-func pooled(h *observe.Host, nodes []*site.Node) error {
+func checkMemoryPools(h *observe.Host, nodes []*site.Node) error {
 	for _, engine := range slices.Sorted(maps.Keys(h.Engines)) {
 		pool := h.Engines[engine].Pool
 		if pool == nil {
@@ -67,13 +67,13 @@ func pooled(h *observe.Host, nodes []*site.Node) error {
 	return nil
 }
 
-// Fits returns an error if a host lacks a resource that a node needs. Package check cannot know
+// CheckFit returns an error if a host lacks a resource that a node needs. Package check cannot know
 // this.
-func Fits(key string, n *site.Node, h *observe.Host) error {
-	return cmp.Or(Able(h, n.Name, n.Engine), roomy(n, h), pinned(n, h), equipped(key, n, h))
+func CheckFit(key string, n *site.Node, h *observe.Host) error {
+	return cmp.Or(CheckEngine(h, n.Name, n.Engine), checkMemory(n, h), checkPinning(n, h), checkHardware(key, n, h))
 }
 
-// FitTogether returns an error if a host has too little of what nodes share.
-func FitTogether(nodes []*site.Node, h *observe.Host) error {
-	return cmp.Or(paged(h, nodes), pooled(h, nodes))
+// CheckFitTogether returns an error if a host has too little of what nodes share.
+func CheckFitTogether(nodes []*site.Node, h *observe.Host) error {
+	return cmp.Or(checkHugepages(h, nodes), checkMemoryPools(h, nodes))
 }

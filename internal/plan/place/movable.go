@@ -9,10 +9,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Bound returns what ties a node to its host so that it cannot move to another, or "" if nothing
+// MoveObstacle returns what ties a node to its host so that it cannot move to another, or "" if nothing
 // does.
-func Bound(s *site.Site, n *site.Node) (why, cure string) {
-	if why, cure = tied(n, false); why != "" {
+func MoveObstacle(s *site.Site, n *site.Node) (why, cure string) {
+	if why, cure = tieReason(n, false); why != "" {
 		return why, cure
 	}
 	for _, nic := range n.NICs {
@@ -37,24 +37,25 @@ func Bound(s *site.Site, n *site.Node) (why, cure string) {
 	return "", ""
 }
 
-// Come returns an error if nodes move to a host without room for them, unless the site fixes them
+// CheckMoves returns an error if nodes move to a host without room for them, unless the site fixes them
 // to that host. In the site, the nodes are already placed on their new hosts.
-func Come(s *site.Site, hosts []observe.Host, names []string, fixed func(node string) bool) error {
-	room := newRooms(s, hosts)
+func CheckMoves(s *site.Site, hosts []observe.Host, names []string, fixed func(node string) bool) error {
+	room := newCapacities(s, hosts)
 	var come []*site.Node
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; slices.Contains(names, n.Name) {
 			come = append(come, n)
 		} else {
-			room.take(n, n.Host)
+			room.assign(n, n.Host)
 		}
 	}
 	for _, n := range come {
-		if !room.byName[n.Host].holds(n) && !fixed(n.Name) {
-			return problem.New(problem.Unable, "node %s cannot move to host %s: that has no %s free", n.Name, n.Host, needs(n)).
+		if !room.byName[n.Host].hasRoomFor(n) && !fixed(n.Name) {
+			return problem.New(problem.Unable, "node %s cannot move to host %s: that has no %s free", n.Name, n.Host,
+				describeNeeds(n)).
 				Try("move others away first, lower limits, or write host = %q with it to overcommit that host", n.Host)
 		}
-		room.take(n, n.Host)
+		room.assign(n, n.Host)
 	}
 	return nil
 }

@@ -84,11 +84,11 @@ func TestMovesProperties(t *testing.T) {
 			t.Fatalf("the fullest host was taken to %g, and is to %g", initial, final)
 		}
 		worst := func(hosts []observe.Host) (most int) {
-			placed, err := place.Place(s, hosts)
+			placed, err := place.Assign(s, hosts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range place.Crowds(placed, hosts) {
+			for _, c := range place.SpreadViolations(placed, hosts) {
 				most = max(most, c.Nodes-c.Few)
 			}
 			return most
@@ -96,7 +96,7 @@ func TestMovesProperties(t *testing.T) {
 		if initial, final := worst(hosts), worst(after); final > initial {
 			t.Fatalf("the worst crowd was %d, and is %d", initial, final)
 		}
-		left, err := place.Leave(s, hosts, hosts[0].Name)
+		left, err := place.ProposeDrain(s, hosts, hosts[0].Name)
 		if err != nil || len(left.Moves)+len(left.Stuck) != len(hosts[0].Nodes) {
 			t.Fatalf("of %d nodes leave %+v (%v)", len(hosts[0].Nodes), left, err)
 		}
@@ -109,8 +109,9 @@ func TestMovesProperties(t *testing.T) {
 func TestRebalanceTwoGroups(t *testing.T) {
 	hosts := machines(64, 64)
 	s := over(hosts, 6, site.Limits{Cpus: 1, Memory: gib})
-	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node1", "node2", "node3"}},
-		{Name: "db", Spread: site.OverHosts, Nodes: []string{"node0", "node4", "node5"}}}
+	s.Groups = []site.Group{{Name: "web", Spread: site.SpreadOverHosts,
+		Nodes: []string{"node0", "node1", "node2", "node3"}},
+		{Name: "db", Spread: site.SpreadOverHosts, Nodes: []string{"node0", "node4", "node5"}}}
 	all := *s
 	all.Nodes = slices.Clone(s.Nodes)
 	for i := range all.Nodes {
@@ -131,7 +132,7 @@ func TestRebalanceTwoGroups(t *testing.T) {
 func TestRebalance(t *testing.T) {
 	hosts, limits := machines(8, 8, 8), site.Limits{Cpus: 1, Memory: gib}
 	s := over(hosts, 7, limits)
-	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node1"}}}
+	s.Groups = []site.Group{{Name: "web", Spread: site.SpreadOverHosts, Nodes: []string{"node0", "node1"}}}
 	all := *s
 	all.Nodes = slices.Clone(s.Nodes)
 	for i := range all.Nodes {
@@ -152,7 +153,7 @@ func TestRebalance(t *testing.T) {
 		t.Errorf("and then %+v (%v)", got, err)
 	}
 	hosts[2].Unknown = true
-	if _, err := place.Rebalance(s, hosts); problem.Exit(err) != int(problem.Unable) {
+	if _, err := place.Rebalance(s, hosts); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("with a host of which nothing is known: %v", err)
 	}
 
@@ -172,7 +173,7 @@ func TestLeave(t *testing.T) {
 		{Node: spec.Node{Name: "node2", ID: 3, Release: 7, Staged: true}}}
 	s.Nodes[1].Host, s.Nodes[2].Host = "sv1", "sv2"
 	hosts[0].Drained = &observe.Drain{}
-	got, err := place.Leave(s, hosts, "sv1")
+	got, err := place.ProposeDrain(s, hosts, "sv1")
 	if err != nil || len(got.Moves) != 0 || len(got.Stuck) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -185,12 +186,12 @@ func TestLeave(t *testing.T) {
 		}
 	}
 	s.Nodes[3].Limits.Cpus = 1
-	if got, err = place.Leave(s, hosts, "sv1"); err != nil || len(got.Moves) != 1 ||
+	if got, err = place.ProposeDrain(s, hosts, "sv1"); err != nil || len(got.Moves) != 1 ||
 		got.Moves[0] != (place.Move{Node: "node0", From: "sv1", To: "sv2", Why: "host sv1 is drained"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	hosts[0].Unknown = true
-	if _, err := place.Leave(s, hosts, "sv1"); problem.Exit(err) != int(problem.Unable) {
+	if _, err := place.ProposeDrain(s, hosts, "sv1"); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("of a host of which nothing is known: %v", err)
 	}
 }

@@ -31,15 +31,15 @@ func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs
 	}
 	if len(o.Has) == 0 {
 		for name := range needs {
-			o.builder = o.For(hosts[name])
+			o.builder = o.BuilderFor(hosts[name])
 		}
 	}
 	return o
 }
 
-// For returns the host that builds the layer for host h: h itself, unless another host that needs
+// BuilderFor returns the host that builds the layer for host h: h itself, unless another host that needs
 // the layer is known to be better.
-func (o *Origin) For(h *observe.Host) *observe.Host {
+func (o *Origin) BuilderFor(h *observe.Host) *observe.Host {
 	if o.builder == nil || o.prefers(h, o.builder) {
 		return h
 	}

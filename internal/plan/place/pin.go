@@ -6,13 +6,13 @@ import (
 	"orrery/internal/site"
 )
 
-// pinned returns an error if a node is pinned to processors that its host lacks. Package check
+// checkPinning returns an error if a node is pinned to processors that its host lacks. Package check
 // cannot know this.
-func pinned(n *site.Node, h *observe.Host) error {
+func checkPinning(n *site.Node, h *observe.Host) error {
 	if h.Online == "" {
 		return nil
 	}
-	if lacks := site.Beyond(n.Limits.Pin, h.Online); lacks != "" {
+	if lacks := site.MissingProcessors(n.Limits.Pin, h.Online); lacks != "" {
 		return problem.New(problem.Mistake, "node %s is pinned to processors %s, but host %s has %s only: it lacks %s",
 			n.Name, n.Limits.Pin, h.Name, h.Online, lacks).
 			At("site.toml").Try("name those that it has, or leave pin out and bound the node by cpus")

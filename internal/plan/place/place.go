@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Place returns a copy of the site in which every node has a host. It chooses the declared host, or
+// Assign returns a copy of the site in which every node has a host. It chooses the declared host, or
 // else the one that the node is already on, or else the one that has its volumes. Other nodes get
 // the host with the fewest nodes from which they must be apart. Among such hosts, Place chooses the
 // one with the largest free share of processors and memory. If a host is unknown, a node that is on
@@ -19,11 +19,11 @@ import (
 //
 // Nodes are placed in the order of their ids, after the nodes named in first. Placing a subset
 // first keeps all other placements stable.
-func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, error) {
+func Assign(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, error) {
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
-	room := newRooms(s, hosts)
-	locations, unknown := observe.Whereabouts(hosts, s.Stage), anyUnknown(hosts)
+	room := newCapacities(s, hosts)
+	locations, unknown := observe.HostsByNode(hosts, s.Stage), firstUnknown(hosts)
 	for i := range hosts {
 		for _, g := range hosts[i].Given { // it has no other place until the move is finished
 			if to := g.To; !g.Staged && len(locations[g.Name]) == 0 &&
@@ -40,7 +40,7 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 		}
 	}
 	if unknown == "" {
-		for name, host := range Data(s, hosts) {
+		for name, host := range HostsByData(s, hosts) {
 			if len(locations[name]) == 0 {
 				locations[name] = []string{host}
 			}
@@ -52,7 +52,7 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 		if n.Host == "" {
 			on := append(locations[n.Name], unknown)
 			if len(on) > 2 {
-				return nil, observe.OnTwo(n.Name, on[0], on[1])
+				return nil, observe.DuplicateError(n.Name, on[0], on[1])
 			}
 			n.Host = on[0]
 		}
@@ -66,7 +66,7 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 		if _, ok := room.byName[n.Host]; !ok {
 			return nil, problem.New(problem.Mistake, "node %s is on host %q, which was not observed", n.Name, n.Host)
 		}
-		room.take(n, n.Host)
+		room.assign(n, n.Host)
 	}
 	early := map[string]int{}
 	for _, name := range first {
@@ -76,21 +76,21 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 		return cmp.Or(cmp.Compare(early[a.Name], early[b.Name]), cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
 	})
 	for _, n := range homeless {
-		host, ok := room.best(n)
+		host, ok := room.bestHost(n)
 		if !ok {
-			why, _ := room.why(n)
+			why, _ := room.refusal(n)
 			return nil, problem.New(problem.Mistake, "node %s has no host: %s", n.Name,
 				strings.Replace(why, "no other host", "none", 1)).
 				Try("declare another [host.…], lower its limits, or say host = … to overcommit one")
 		}
 		n.Host = host
-		room.take(n, host)
+		room.assign(n, host)
 	}
 	return &placed, nil
 }
 
-// anyUnknown returns the first unknown host by name, or "" if there is none.
-func anyUnknown(hosts []observe.Host) (name string) {
+// firstUnknown returns the first unknown host by name, or "" if there is none.
+func firstUnknown(hosts []observe.Host) (name string) {
 	for i := range hosts {
 		if hosts[i].Unknown && (name == "" || hosts[i].Name < name) {
 			name = hosts[i].Name
@@ -99,13 +99,13 @@ func anyUnknown(hosts []observe.Host) (name string) {
 	return name
 }
 
-// Crowds returns the groups of a placed site that must be spread over hosts but are not.
-func Crowds(placed *site.Site, hosts []observe.Host) []Crowd {
-	room := newRooms(placed, hosts)
+// SpreadViolations returns the groups of a placed site that must be spread over hosts but are not.
+func SpreadViolations(placed *site.Site, hosts []observe.Host) []SpreadViolation {
+	room := newCapacities(placed, hosts)
 	for i := range placed.Nodes {
 		if n := &placed.Nodes[i]; room.byName[n.Host] != nil {
-			room.take(n, n.Host)
+			room.assign(n, n.Host)
 		}
 	}
-	return room.crowded()
+	return room.spreadViolations()
 }

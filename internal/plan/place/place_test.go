@@ -37,7 +37,7 @@ func crowd(n int, limits site.Limits) *site.Site {
 // homes returns the number of nodes on each host.
 func homes(t *testing.T, s *site.Site, seen []observe.Host) map[string]int {
 	t.Helper()
-	placed, err := place.Place(s, seen)
+	placed, err := place.Assign(s, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +68,13 @@ func TestPlaceOnTwo(t *testing.T) {
 	for i := range seen {
 		seen[i].Nodes = []observe.Node{{Node: spec.Node{Name: "node0"}, State: observe.Running}}
 	}
-	if _, err := place.Place(s, seen); !problem.Is(err, problem.Surprise) ||
+	if _, err := place.Assign(s, seen); !problem.Is(err, problem.Surprise) ||
 		!strings.Contains(err.Error(), "node0 is on host sv1 and on host sv2") {
 		t.Errorf("two hosts say that they have it: %v", err)
 	}
 	for _, home := range []string{"sv1", "sv2"} {
 		s.Nodes[0].Host = home
-		placed, err := place.Place(s, seen)
+		placed, err := place.Assign(s, seen)
 		if err != nil || placed.Nodes[0].Host != home {
 			t.Errorf("of a node that belongs to %s: %v", home, err)
 		}
@@ -86,7 +86,7 @@ func TestPlaceKeepsWhatIsThere(t *testing.T) {
 	s.Nodes[2].Host = "sv1"
 	seen := machines(2, 16)
 	seen[0].Nodes = []observe.Node{{Node: spec.Node{Name: "node0", ID: 1}}}
-	placed, err := place.Place(s, seen)
+	placed, err := place.Assign(s, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +109,14 @@ func TestPlaceHeedsWhatIsDeclaredOfHosts(t *testing.T) {
 }
 
 func TestPlaceWithoutRoom(t *testing.T) {
-	_, err := place.Place(crowd(9, site.Limits{Memory: 8 * gib}), machines(8, 8))
-	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "node8") ||
+	_, err := place.Assign(crowd(9, site.Limits{Memory: 8 * gib}), machines(8, 8))
+	if problem.ExitCode(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "node8") ||
 		!strings.Contains(err.Error(), "8192 MiB") {
 		t.Errorf("the ninth node of 8 GiB on two hosts of 32 GiB: %v", err)
 	}
 	over := crowd(2, site.Limits{Cpus: 6})
 	over.Nodes[0].Host, over.Nodes[1].Host = "sv1", "sv1"
-	if _, err := place.Place(over, machines(8, 8)); err != nil {
+	if _, err := place.Assign(over, machines(8, 8)); err != nil {
 		t.Errorf("who names the host may overcommit it: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestPlaceWithoutRoom(t *testing.T) {
 func TestPlaceOnUnknownHost(t *testing.T) {
 	s := crowd(1, site.Limits{})
 	s.Nodes[0].Host = "sv9"
-	if _, err := place.Place(s, machines(8)); err == nil || !strings.Contains(err.Error(), `"sv9"`) {
+	if _, err := place.Assign(s, machines(8)); err == nil || !strings.Contains(err.Error(), `"sv9"`) {
 		t.Errorf("a node on a host that nobody looked at: %v", err)
 	}
 }
@@ -143,7 +143,8 @@ func drawn(t *rapid.T) (*site.Site, []observe.Host) {
 		s.Hosts = append(s.Hosts, site.Host{Name: h.Name,
 			Oversubscribe: rapid.SampledFrom([]float64{0, 1, 1.5, 4}).Draw(t, "oversubscribe")})
 	}
-	groups := []site.Group{{Name: "web", Spread: site.OverHosts}, {Name: "db", Spread: site.OverHosts}, {Name: "any"}}
+	groups := []site.Group{{Name: "web", Spread: site.SpreadOverHosts}, {Name: "db", Spread: site.SpreadOverHosts},
+		{Name: "any"}}
 	for i := range rapid.IntRange(0, 20).Draw(t, "nodes") {
 		n := site.Node{Name: fmt.Sprint("node", i), ID: 1 + i, Limits: site.Limits{
 			Cpus: rapid.SampledFrom([]float64{0, 0.1, 0.3, 1, 2}).
@@ -204,9 +205,9 @@ func TestPlaceStable(t *testing.T) {
 				first = append(first, s.Nodes[i].Name)
 			}
 		}
-		placed, err := place.Place(s, hosts, first...)
+		placed, err := place.Assign(s, hosts, first...)
 		other, seen := shuffled(t, s, hosts)
-		again, err2 := place.Place(other, seen, rapid.Permutation(first).Draw(t, "first")...)
+		again, err2 := place.Assign(other, seen, rapid.Permutation(first).Draw(t, "first")...)
 		if (err == nil) != (err2 == nil) {
 			t.Fatalf("in another order: %v, %v", err, err2)
 		}
@@ -217,13 +218,13 @@ func TestPlaceStable(t *testing.T) {
 		if got := homesOf(again); !maps.Equal(homes, got) {
 			t.Fatalf("in another order: %v, %v", homes, got)
 		}
-		if placed, err = place.Place(s, settled(placed, hosts,
+		if placed, err = place.Assign(s, settled(placed, hosts,
 			func(name string) bool { return slices.Contains(first, name) }), first...); err != nil ||
 			!maps.Equal(homes, homesOf(placed)) {
 			t.Fatalf("with some of them there: %v, %v (%v)", homes, homesOf(placed), err)
 		}
 		occupied := settled(placed, hosts, func(string) bool { return true })
-		if placed, err = place.Place(other, occupied); err != nil || !maps.Equal(homes, homesOf(placed)) {
+		if placed, err = place.Assign(other, occupied); err != nil || !maps.Equal(homes, homesOf(placed)) {
 			t.Fatalf("with all of them there: %v, %v (%v)", homes, homesOf(placed), err)
 		}
 		for i := range s.Nodes {
@@ -241,9 +242,9 @@ func TestPlaceStable(t *testing.T) {
 // host has more free.
 func TestPlaceSpreadsGroups(t *testing.T) {
 	s := crowd(6, site.Limits{Cpus: 1})
-	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node2", "node4"}}}
+	s.Groups = []site.Group{{Name: "web", Spread: site.SpreadOverHosts, Nodes: []string{"node0", "node2", "node4"}}}
 	seen := machines(2, 64, 2)
-	placed, err := place.Place(s, seen)
+	placed, err := place.Assign(s, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,13 +252,13 @@ func TestPlaceSpreadsGroups(t *testing.T) {
 		at["node4"] == "sv2" {
 		t.Errorf("they are at %v", at)
 	}
-	if all := place.Crowds(placed, seen); len(all) != 0 {
+	if all := place.SpreadViolations(placed, seen); len(all) != 0 {
 		t.Errorf("crowded are %v", all)
 	}
 	for i := range s.Nodes {
 		s.Nodes[i].Host = "sv2"
 	}
-	if all := place.Crowds(s, seen); len(all) != 1 ||
+	if all := place.SpreadViolations(s, seen); len(all) != 1 ||
 		all[0].String() != "group web is to be spread over hosts, and has 3 nodes on sv2 and 0 on sv1" {
 		t.Errorf("crowded are %v", all)
 	}
@@ -272,7 +273,7 @@ func TestPlaceOversubscribed(t *testing.T) {
 	}
 	seen := machines(8)
 	seen[0].Memory = 15 * gib
-	if _, err := place.Place(s, seen); err == nil || !strings.Contains(err.Error(), "node15") {
+	if _, err := place.Assign(s, seen); err == nil || !strings.Contains(err.Error(), "node15") {
 		t.Errorf("16 nodes of 1 GiB on a host of 15: %v", err)
 	}
 }
@@ -296,7 +297,7 @@ func TestPlaceByDisk(t *testing.T) {
 		t.Errorf("one is there: %v", got)
 	}
 	seen[1].Disk.Free, seen[0].Disk.Free = gib, gib
-	if _, err := place.Place(s, seen); err == nil || !strings.Contains(err.Error(), "30720 MiB of disk") {
+	if _, err := place.Assign(s, seen); err == nil || !strings.Contains(err.Error(), "30720 MiB of disk") {
 		t.Errorf("where 1 GiB is free: %v", err)
 	}
 }
@@ -309,8 +310,8 @@ func TestPlaceByEngine(t *testing.T) {
 		s.Nodes[i].Engine, s.Nodes[i].NICs = "kvm", []site.NIC{{Network: "capture", Interface: "enp3s0"}}
 	}
 	seen := machines(64, 2, 2)
-	seen[0].Engines = map[string]observe.Capabilities{"kvm": {Unable: observe.Lack{What: "QEMU"}}}
-	_, err := place.Place(s, seen)
+	seen[0].Engines = map[string]observe.Capabilities{"kvm": {Unable: observe.Missing{What: "QEMU"}}}
+	_, err := place.Assign(s, seen)
 	if err == nil || !strings.Contains(err.Error(), "node node2 has no host: none takes nodes, and has the engine kvm") {
 		t.Errorf("three nodes for two hosts: %v", err)
 	}
@@ -359,20 +360,20 @@ func TestPlaceOnTheWay(t *testing.T) {
 		"to a host that is gone":     {func(seen []observe.Host) { given(seen, "sv9", false) }, "sv1"},
 		"it is somewhere, and given": {func(seen []observe.Host) { given(seen, "sv2", false); there(seen, 2) }, "sv3"},
 		"a restore waits": {func(seen []observe.Host) {
-			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}}
+			seen[2].Restoring = &observe.RestoreProgress{Nodes: []string{"node0"}}
 		}, "sv3"},
 		"a restore of another": {func(seen []observe.Host) {
-			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node9"}}
+			seen[2].Restoring = &observe.RestoreProgress{Nodes: []string{"node9"}}
 		}, "sv1"},
 		"it is somewhere, and waits": {func(seen []observe.Host) {
-			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}}
+			seen[2].Restoring = &observe.RestoreProgress{Nodes: []string{"node0"}}
 			there(seen, 1)
 		}, "sv2"},
 	} {
 		s, seen := crowd(1, site.Limits{Cpus: 1, Memory: gib}), machines(8, 4, 4)
 		s.Hosts = append(s.Hosts, site.Host{Name: "sv3"})
 		c.change(seen)
-		if placed, err := place.Place(s, seen); err != nil || placed.Nodes[0].Host != c.want {
+		if placed, err := place.Assign(s, seen); err != nil || placed.Nodes[0].Host != c.want {
 			t.Errorf("%s: it is placed on %v, not on %s (%v)", what, placed, c.want, err)
 		}
 	}
@@ -380,7 +381,7 @@ func TestPlaceOnTheWay(t *testing.T) {
 
 // given makes the first host have given the first node away.
 func given(seen []observe.Host, to string, staged bool) {
-	seen[0].Given = []observe.Given{{Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to}}
+	seen[0].Given = []observe.OutgoingMove{{Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to}}
 }
 
 func there(seen []observe.Host, i int) {
@@ -391,16 +392,16 @@ func there(seen []observe.Host, i int) {
 func TestNoPlace(t *testing.T) {
 	s, seen := crowd(1, site.Limits{Cpus: 99}), machines(8, 8)
 	for what, of := range map[string]func() error{
-		"place":     func() error { _, err := place.Place(s, seen); return err },
-		"leave":     func() error { _, err := place.Leave(s, seen, "sv1"); return err },
+		"place":     func() error { _, err := place.Assign(s, seen); return err },
+		"leave":     func() error { _, err := place.ProposeDrain(s, seen, "sv1"); return err },
 		"rebalance": func() error { _, err := place.Rebalance(s, seen); return err },
-		"survive":   func() error { _, err := place.Survive(s, seen, 1); return err },
+		"survive":   func() error { _, err := place.SimulateLoss(s, seen, 1); return err },
 	} {
 		if err := of(); err == nil || !strings.Contains(err.Error(), "99 cpus") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := place.Leave(s, seen, "sv9"); problem.Exit(err) != int(problem.Unable) {
+	if _, err := place.ProposeDrain(s, seen, "sv9"); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("of a host that is not there: %v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site"
 )
 
-// A room is the free resources of a host. All amounts are integers, so that the result does not
+// A capacity is the free resources of a host. All amounts are integers, so that the result does not
 // depend on the order in which nodes are added.
-type room struct {
+type capacity struct {
 	host   *observe.Host
 	cpus   amount // in millionths of a processor
 	memory amount
@@ -28,39 +28,39 @@ type room struct {
 // An amount is the total and the free amount of a resource.
 type amount struct{ all, free int64 }
 
-// share returns the free share after some has been taken.
-func (a amount) share(taken int64) float64 {
+// freeShare returns the free share after some has been taken.
+func (a amount) freeShare(taken int64) float64 {
 	if a.all <= 0 {
 		return 0
 	}
 	return float64(a.free-taken) / float64(a.all)
 }
 
-// boundlessShare is the share of a host that a node without limits counts for when the next node is
+// unlimitedShare is the share of a host that a node without limits counts for when the next node is
 // placed. Without it, all such nodes would go to the same host.
-const boundlessShare = 0.01
+const unlimitedShare = 0.01
 
-// free returns the free share of the host's scarcest resource, after some has been taken.
-func (h *room) free(cpus, memory int64) float64 {
-	return min(h.cpus.share(cpus), h.memory.share(memory)) - boundlessShare*float64(h.boundless)
+// freeShare returns the free share of the host's scarcest resource, after some has been taken.
+func (h *capacity) freeShare(cpus, memory int64) float64 {
+	return min(h.cpus.freeShare(cpus), h.memory.freeShare(memory)) - unlimitedShare*float64(h.boundless)
 }
 
-// rooms are the rooms of all hosts of a site.
-type rooms struct {
-	open   []*room // hosts that accept nodes, by name
-	byName map[string]*room
+// capacities are the rooms of all hosts of a site.
+type capacities struct {
+	open   []*capacity // hosts that accept nodes, by name
+	byName map[string]*capacity
 	spread map[string][]string // node -> groups to be spread over hosts
 	shared map[string][]string // node -> host-local volumes that it shares with others
 }
 
-func newRooms(s *site.Site, hosts []observe.Host) *rooms {
-	r := &rooms{byName: map[string]*room{}, spread: map[string][]string{}, shared: Sharers(s)}
+func newCapacities(s *site.Site, hosts []observe.Host) *capacities {
+	r := &capacities{byName: map[string]*capacity{}, spread: map[string][]string{}, shared: SharedVolumes(s)}
 	for i := range hosts {
 		r.add(s, &hosts[i])
 	}
-	slices.SortFunc(r.open, func(a, b *room) int { return strings.Compare(a.host.Name, b.host.Name) })
+	slices.SortFunc(r.open, func(a, b *capacity) int { return strings.Compare(a.host.Name, b.host.Name) })
 	for _, g := range s.Groups {
-		if g.Spread != site.OverHosts {
+		if g.Spread != site.SpreadOverHosts {
 			continue
 		}
 		for _, name := range g.Nodes {
@@ -70,8 +70,8 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 	return r
 }
 
-func (r *rooms) add(s *site.Site, o *observe.Host) {
-	to := &room{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}, shares: map[string]int{}}
+func (r *capacities) add(s *site.Site, o *observe.Host) {
+	to := &capacity{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}, shares: map[string]int{}}
 	r.byName[o.Name] = to
 	if o.Unknown { // no node is placed there unless it is declared for the host
 		return
@@ -91,14 +91,14 @@ func (r *rooms) add(s *site.Site, o *observe.Host) {
 
 func millionths(cpus float64) int64 { return int64(math.Round(cpus * 1e6)) }
 
-// take puts a node on a host. If the node already exists on the host, its disk space is not counted
+// assign puts a node on a host. If the node already exists on the host, its disk space is not counted
 // again.
-func (r *rooms) take(n *site.Node, host string) { r.change(n, r.byName[host], 1) }
+func (r *capacities) assign(n *site.Node, host string) { r.change(n, r.byName[host], 1) }
 
-func (r *rooms) change(n *site.Node, h *room, by int) {
+func (r *capacities) change(n *site.Node, h *capacity, by int) {
 	h.cpus.free -= int64(by) * millionths(n.Limits.Cpus)
 	h.memory.free -= int64(by) * n.Limits.Memory
-	if boundless(n) {
+	if isUnlimited(n) {
 		h.boundless += by
 	}
 	for _, nic := range n.NICs {
@@ -113,15 +113,15 @@ func (r *rooms) change(n *site.Node, h *room, by int) {
 		h.shares[v] += by
 	}
 	if _, ok := h.host.Node(n.Name); h.disk >= 0 && !ok {
-		h.disk -= int64(by) * Disk(n)
+		h.disk -= int64(by) * DiskBytes(n)
 	}
 }
 
-func boundless(n *site.Node) bool { return n.Limits.Cpus == 0 && n.Limits.Memory == 0 }
+func isUnlimited(n *site.Node) bool { return n.Limits.Cpus == 0 && n.Limits.Memory == 0 }
 
-// Disk returns how many bytes of a host's disk a node may need: the sizes of its disks that are
+// DiskBytes returns how many bytes of a host's disk a node may need: the sizes of its disks that are
 // files.
-func Disk(n *site.Node) (bytes int64) {
+func DiskBytes(n *site.Node) (bytes int64) {
 	for _, d := range n.VM.Drives() {
 		if !d.IsDevice() {
 			bytes += d.Size
@@ -130,15 +130,15 @@ func Disk(n *site.Node) (bytes int64) {
 	return bytes
 }
 
-// able reports whether a host can run a node. It must have the node's engine and the volumes that
+// canRun reports whether a host can run a node. It must have the node's engine and the volumes that
 // it shares with others, and the interfaces that the node takes must be free.
-func (r *rooms) able(n *site.Node, h *room) bool {
-	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) && !r.parted(n, h) &&
+func (r *capacities) canRun(n *site.Node, h *capacity) bool {
+	return h.host.Engines[n.Engine].Unable == (observe.Missing{}) && !r.separatesSharers(n, h) &&
 		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
 }
 
-// parted reports whether a host would separate a node from others with which it shares a volume.
-func (r *rooms) parted(n *site.Node, h *room) bool {
+// separatesSharers reports whether a host would separate a node from others with which it shares a volume.
+func (r *capacities) separatesSharers(n *site.Node, h *capacity) bool {
 	return slices.ContainsFunc(r.shared[n.Name], func(v string) bool {
 		if h.shares[v] > 0 {
 			return false
@@ -152,8 +152,8 @@ func (r *rooms) parted(n *site.Node, h *room) bool {
 	})
 }
 
-// Sharers returns, by node, the host-local volumes that it shares with other nodes of the site.
-func Sharers(s *site.Site) map[string][]string {
+// SharedVolumes returns, by node, the host-local volumes that it shares with other nodes of the site.
+func SharedVolumes(s *site.Site) map[string][]string {
 	local := map[string]bool{}
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Shared && !v.From().Everywhere {
@@ -177,34 +177,34 @@ func Sharers(s *site.Site) map[string][]string {
 	return all
 }
 
-// holds reports whether a host has room for a node. A node without limits fits anywhere.
-func (h *room) holds(n *site.Node) bool {
-	disk := Disk(n)
+// hasRoomFor reports whether a host has room for a node. A node without limits fits anywhere.
+func (h *capacity) hasRoomFor(n *site.Node) bool {
+	disk := DiskBytes(n)
 	return (n.Limits.Cpus == 0 || h.cpus.free >= millionths(n.Limits.Cpus)) &&
 		(n.Limits.Memory == 0 || h.memory.free >= n.Limits.Memory) &&
 		(disk == 0 || h.disk < 0 || h.disk >= disk)
 }
 
-// company returns the number of nodes of groups that are on a host.
-func (h *room) company(spread []string) (all int) {
+// countInGroups returns the number of nodes of groups that are on a host.
+func (h *capacity) countInGroups(spread []string) (all int) {
 	for _, g := range spread {
 		all += h.groups[g]
 	}
 	return all
 }
 
-// best returns the host that should take a node. It chooses the host with the fewest nodes from
+// bestHost returns the host that should take a node. It chooses the host with the fewest nodes from
 // which the node must be apart, and among such hosts the one with the most left of its scarcest
 // resource. Most hosts are no better than the best so far, so best skips the costly checks for
 // them: sites have thousands of nodes and hundreds of hosts.
-func (r *rooms) best(n *site.Node) (string, bool) {
-	var best *room
+func (r *capacities) bestHost(n *site.Node) (string, bool) {
+	var best *capacity
 	fewest, most := 0, 0.0
 	cpus, spread := millionths(n.Limits.Cpus), r.spread[n.Name]
 	for _, h := range r.open {
-		company, free := h.company(spread), h.free(cpus, n.Limits.Memory)
+		company, free := h.countInGroups(spread), h.freeShare(cpus, n.Limits.Memory)
 		better := best == nil || company < fewest || company == fewest && free > most
-		if better && r.able(n, h) && h.holds(n) {
+		if better && r.canRun(n, h) && h.hasRoomFor(n) {
 			best, fewest, most = h, company, free
 		}
 	}
@@ -214,11 +214,11 @@ func (r *rooms) best(n *site.Node) (string, bool) {
 	return best.host.Name, true
 }
 
-// why returns why no host can take a node.
-func (r *rooms) why(n *site.Node) (why, cure string) {
+// refusal returns why no host can take a node.
+func (r *capacities) refusal(n *site.Node) (refusal, cure string) {
 	var candidates []string
 	for _, h := range r.open {
-		if r.able(n, h) {
+		if r.canRun(n, h) {
 			candidates = append(candidates, h.host.Name)
 		}
 	}
@@ -226,21 +226,21 @@ func (r *rooms) why(n *site.Node) (why, cure string) {
 		return fmt.Sprintf("no other host takes nodes, and has the engine %s, an interface that it could take and what it shares with others",
 			n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
 	}
-	return fmt.Sprintf("none of %s has %s free", strings.Join(candidates, ", "), needs(n)),
+	return fmt.Sprintf("none of %s has %s free", strings.Join(candidates, ", "), describeNeeds(n)),
 		"lower limits, or declare another [host.…]"
 }
 
-// needs describes the resources that a node needs.
-func needs(n *site.Node) string {
+// describeNeeds describes the resources that a node needs.
+func describeNeeds(n *site.Node) string {
 	text := fmt.Sprintf("%.3g cpus and %d MiB", n.Limits.Cpus, n.Limits.Memory>>20)
-	if disk := Disk(n); disk > 0 {
+	if disk := DiskBytes(n); disk > 0 {
 		text = fmt.Sprintf("%.3g cpus, %d MiB of memory and %d MiB of disk", n.Limits.Cpus, n.Limits.Memory>>20, disk>>20)
 	}
 	return text
 }
 
-// A Crowd is a group with more nodes on one host than on another that could take some of them.
-type Crowd struct {
+// A SpreadViolation is a group with more nodes on one host than on another that could take some of them.
+type SpreadViolation struct {
 	Group string `json:"group"`
 	Host  string `json:"host"`
 	Nodes int    `json:"nodes"`
@@ -248,15 +248,15 @@ type Crowd struct {
 	Few   int    `json:"few"`
 }
 
-func (c Crowd) String() string {
+func (c SpreadViolation) String() string {
 	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes,
 		c.Host, c.Few, c.Least)
 }
 
-// crowded returns the groups that must be spread over hosts but are not, by name.
-func (r *rooms) crowded() (all []Crowd) {
+// spreadViolations returns the groups that must be spread over hosts but are not, by name.
+func (r *capacities) spreadViolations() (all []SpreadViolation) {
 	for _, g := range r.groups() {
-		c := Crowd{Group: g, Few: math.MaxInt}
+		c := SpreadViolation{Group: g, Few: math.MaxInt}
 		for _, h := range r.open {
 			n := h.groups[g]
 			if n > c.Nodes {

@@ -11,35 +11,35 @@ import (
 	"orrery/internal/site"
 )
 
-// A Loss is the simultaneous loss of some hosts, and its effects.
-type Loss struct {
-	Hosts   []string   `json:"hosts"`
-	Moved   []Refuge   `json:"moved"`   // nodes that find room on other hosts
-	Lost    []Homeless `json:"lost"`    // nodes that do not
-	Crowded []Crowd    `json:"crowded"` // groups that must be spread over hosts and no longer are
+// A HostLoss is the simultaneous loss of some hosts, and its effects.
+type HostLoss struct {
+	Hosts   []string          `json:"hosts"`
+	Moved   []Relocation      `json:"moved"`   // nodes that find room on other hosts
+	Lost    []Unschedulable   `json:"lost"`    // nodes that do not
+	Crowded []SpreadViolation `json:"crowded"` // groups that must be spread over hosts and no longer are
 }
 
-// A Refuge is the host on which a node finds room.
-type Refuge struct {
+// A Relocation is the host on which a node finds room.
+type Relocation struct {
 	Node string `json:"node"`
 	Host string `json:"host"`
 }
 
-// A Homeless node finds no room. Why and Cure explain it.
-type Homeless struct {
+// A Unschedulable node finds no room. Why and Cure explain it.
+type Unschedulable struct {
 	Node string `json:"node"`
 	Why  string `json:"why"`
 	Cure string `json:"cure"`
 }
 
-// Well reports whether the whole site is as declared after the loss.
-func (l *Loss) Well() bool { return len(l.Lost) == 0 && len(l.Crowded) == 0 }
+// IsHarmless reports whether the whole site is as declared after the loss.
+func (l *HostLoss) IsHarmless() bool { return len(l.Lost) == 0 && len(l.Crowded) == 0 }
 
-// Survive returns, for each way of losing a number of hosts at once, which nodes find room on the
+// SimulateLoss returns, for each way of losing a number of hosts at once, which nodes find room on the
 // other hosts. It places them as Place would: by processors, memory, disk, engines, the host
 // interfaces that they take, and the nodes from which they must be apart. The site must be the one
 // that is live. An unknown host proves nothing, so Survive returns an error if there is one.
-func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
+func SimulateLoss(s *site.Site, hosts []observe.Host, lost int) ([]HostLoss, error) {
 	if len(hosts) < 2 {
 		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").
 			Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
@@ -48,30 +48,30 @@ func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 		return nil, problem.New(problem.Usage, "of %d hosts, %d cannot be lost", len(hosts), lost).
 			Try("name a number from 1 to %d", len(hosts)-1)
 	}
-	without := choices(len(hosts), lost)
+	without := combinations(len(hosts), lost)
 	if without == nil {
-		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", maxChoices, lost,
+		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", maxCombinations, lost,
 			len(hosts)).Try("prove a smaller number")
 	}
-	if name := anyUnknown(hosts); name != "" {
+	if name := firstUnknown(hosts); name != "" {
 		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", name).
 			Try("see that it answers: orrery host check")
 	}
-	placed, err := Place(s, hosts)
+	placed, err := Assign(s, hosts)
 	if err != nil {
 		return nil, err
 	}
-	var all []Loss
+	var all []HostLoss
 	for _, choice := range without {
-		all = append(all, lose(s, placed, hosts, choice))
+		all = append(all, simulateLoss(s, placed, hosts, choice))
 	}
 	return all, nil
 }
 
-// lose places the nodes of lost hosts on the other hosts, the largest first, so that more of them
+// simulateLoss places the nodes of lost hosts on the other hosts, the largest first, so that more of them
 // find room.
-func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
-	l := Loss{Moved: []Refuge{}, Lost: []Homeless{}, Crowded: []Crowd{}}
+func simulateLoss(s, placed *site.Site, hosts []observe.Host, without []int) HostLoss {
+	l := HostLoss{Moved: []Relocation{}, Lost: []Unschedulable{}, Crowded: []SpreadViolation{}}
 	var left []observe.Host
 	for i := range hosts {
 		if slices.Contains(without, i) {
@@ -80,7 +80,7 @@ func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
 			left = append(left, hosts[i])
 		}
 	}
-	room := newRooms(placed, left)
+	room := newCapacities(placed, left)
 	var homeless []*site.Node
 	fixed := map[string]bool{}
 	for i := range placed.Nodes {
@@ -89,36 +89,36 @@ func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
 			homeless = append(homeless, n)
 			fixed[n.Name] = s.Nodes[i].Host != ""
 		} else {
-			room.take(n, n.Host)
+			room.assign(n, n.Host)
 		}
 	}
-	slices.SortStableFunc(homeless, larger)
+	slices.SortStableFunc(homeless, compareSize)
 	for _, n := range homeless {
-		if why, cure := tied(n, fixed[n.Name]); why != "" {
-			l.Lost = append(l.Lost, Homeless{n.Name, why, cure})
+		if why, cure := tieReason(n, fixed[n.Name]); why != "" {
+			l.Lost = append(l.Lost, Unschedulable{n.Name, why, cure})
 			continue
 		}
-		host, ok := room.best(n)
+		host, ok := room.bestHost(n)
 		if !ok {
-			why, cure := room.why(n)
-			l.Lost = append(l.Lost, Homeless{n.Name, why + " then", cure})
+			why, cure := room.refusal(n)
+			l.Lost = append(l.Lost, Unschedulable{n.Name, why + " then", cure})
 			continue
 		}
-		room.take(n, host)
-		l.Moved = append(l.Moved, Refuge{n.Name, host})
+		room.assign(n, host)
+		l.Moved = append(l.Moved, Relocation{n.Name, host})
 	}
-	l.Crowded = append(l.Crowded, room.crowded()...)
+	l.Crowded = append(l.Crowded, room.spreadViolations()...)
 	return l
 }
 
-// larger compares nodes so that those that need more of a host come first.
-func larger(a, b *site.Node) int {
+// compareSize compares nodes so that those that need more of a host come first.
+func compareSize(a, b *site.Node) int {
 	return cmp.Or(cmp.Compare(b.Limits.Memory, a.Limits.Memory), cmp.Compare(b.Limits.Cpus, a.Limits.Cpus),
 		cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
 }
 
-// tied returns what ties a node to its host, or "" if nothing does.
-func tied(n *site.Node, fixed bool) (why, cure string) {
+// tieReason returns what ties a node to its host, or "" if nothing does.
+func tieReason(n *site.Node, fixed bool) (why, cure string) {
 	switch {
 	case fixed:
 		return "it is on that host alone", fmt.Sprintf("take host = %q out, and it goes where there is room", n.Host)
@@ -133,15 +133,15 @@ func tied(n *site.Node, fixed bool) (why, cure string) {
 	return "", ""
 }
 
-const maxChoices = 5000
+const maxCombinations = 5000
 
-// choices returns each way of taking k of n items, in order, or nil if there are too many.
-func choices(n, k int) (all [][]int) {
+// combinations returns each way of taking k of n items, in order, or nil if there are too many.
+func combinations(n, k int) (all [][]int) {
 	var take func(from int, have []int) bool
 	take = func(from int, have []int) bool {
 		if len(have) == k {
 			all = append(all, slices.Clone(have))
-			return len(all) <= maxChoices
+			return len(all) <= maxCombinations
 		}
 		for i := from; i < n; i++ {
 			if !take(i+1, append(have, i)) {

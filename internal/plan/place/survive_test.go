@@ -21,9 +21,9 @@ func over(hosts []observe.Host, nodes int, limits site.Limits) *site.Site {
 	return s
 }
 
-func survived(t *testing.T, s *site.Site, hosts []observe.Host, lost int) []place.Loss {
+func survived(t *testing.T, s *site.Site, hosts []observe.Host, lost int) []place.HostLoss {
 	t.Helper()
-	all, err := place.Survive(s, hosts, lost)
+	all, err := place.SimulateLoss(s, hosts, lost)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestSurviveTied(t *testing.T) {
 		"PCI functions":      func(n *site.Node, _ *observe.Host) { n.VM.PCI = []string{"0000:01:00.0"} },
 		"a device of":        func(n *site.Node, _ *observe.Host) { n.VM.Disks = []site.Drive{{Disk: "/dev/vg/lv"}} },
 		"has the engine kvm": func(n *site.Node, other *observe.Host) {
-			n.Engine, other.Engines = "kvm", map[string]observe.Capabilities{"kvm": {Unable: observe.Lack{What: "QEMU"}}}
+			n.Engine, other.Engines = "kvm", map[string]observe.Capabilities{"kvm": {Unable: observe.Missing{What: "QEMU"}}}
 		},
 		"an interface that it could take": func(n *site.Node, _ *observe.Host) {
 			n.NICs = []site.NIC{{Network: "capture", Interface: "enp3s0"}}
@@ -92,7 +92,8 @@ func TestSurviveTied(t *testing.T) {
 func TestSurviveCrowded(t *testing.T) {
 	hosts := machines(8, 8, 4)
 	s := over(hosts, 6, site.Limits{Cpus: 1})
-	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node1", "node2", "node3"}}}
+	s.Groups = []site.Group{{Name: "web", Spread: site.SpreadOverHosts,
+		Nodes: []string{"node0", "node1", "node2", "node3"}}}
 	for i, host := range []string{"sv1", "sv1", "sv2", "sv3", "sv2", "sv3"} {
 		s.Nodes[i].Host = host
 	}
@@ -101,13 +102,13 @@ func TestSurviveCrowded(t *testing.T) {
 		s.Nodes[i].Host = ""
 	}
 	for _, l := range survived(t, s, hosts, 1) {
-		if !l.Well() {
+		if !l.IsHarmless() {
 			t.Errorf("without %v: %+v", l.Hosts, l)
 		}
 	}
 	hosts[2].Cpus = 2 // it is full
 	l := survived(t, s, hosts, 1)[0]
-	if len(l.Lost) > 0 || len(l.Crowded) != 1 || l.Crowded[0].Group != "web" || l.Crowded[0].Nodes != 3 || l.Well() {
+	if len(l.Lost) > 0 || len(l.Crowded) != 1 || l.Crowded[0].Group != "web" || l.Crowded[0].Nodes != 3 || l.IsHarmless() {
 		t.Errorf("without %v: %+v", l.Hosts, l)
 	}
 	hosts[1].Drained = &observe.Drain{}
@@ -126,7 +127,8 @@ func TestSurviveWhat(t *testing.T) {
 		kind  problem.Kind
 	}{{few, 0, problem.Usage}, {few, 2, problem.Usage}, {few[:1], 1, problem.Usage}, {many, 3, problem.Usage},
 		{dark, 1, problem.Unable}} {
-		if _, err := place.Survive(over(c.hosts, 1, site.Limits{}), c.hosts, c.lost); problem.Exit(err) != int(c.kind) {
+		if _, err := place.SimulateLoss(over(c.hosts, 1, site.Limits{}), c.hosts,
+			c.lost); problem.ExitCode(err) != int(c.kind) {
 			t.Errorf("%d of %d: %v", c.lost, len(c.hosts), err)
 		}
 	}
@@ -139,7 +141,7 @@ func BenchmarkSurvive(b *testing.B) {
 	}
 	s := over(hosts, 6000, site.Limits{Cpus: 1, Memory: gib})
 	for b.Loop() {
-		if _, err := place.Survive(s, hosts, 1); err != nil {
+		if _, err := place.SimulateLoss(s, hosts, 1); err != nil {
 			b.Fatal(err)
 		}
 	}

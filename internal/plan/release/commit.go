@@ -13,7 +13,7 @@ import (
 )
 
 // commit plans that all hosts record what is live. Each host records this for the whole site.
-func (d *draft) commit(hosts []observe.Host, parts []*part) error {
+func (d *switchPlanner) commit(hosts []observe.Host, parts []*hostPart) error {
 	var needs []int
 	for _, m := range d.order {
 		needs = append(needs, m.done...)
@@ -55,7 +55,7 @@ func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 }
 
 // record returns a host's record after the switch.
-func (d *draft) record(h *observe.Host) observe.Releases {
+func (d *switchPlanner) record(h *observe.Host) observe.Releases {
 	record := h.Releases
 	record.Active, record.Former = maps.Clone(record.Active), maps.Clone(record.Former)
 	if record.Active == nil {
@@ -75,7 +75,7 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 		case d.goal.Recover && record.Former[m.name] == m.to.Release: // the switch had come further
 			delete(record.Former, m.name)
 		case d.goal.Recover: // the switch failed, and rollback returns to the same as before
-		case known && previous != m.to.Release && m.there(previous):
+		case known && previous != m.to.Release && m.hasRelease(previous):
 			record.Former[m.name] = previous
 		case known && previous != m.to.Release: // it ended when the site was taken down, so no rollback to it
 			delete(record.Former, m.name)
@@ -103,12 +103,12 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 
 // names plans to update what nodes know of one another after the switch, since a release may give
 // them other roles.
-func (d *draft) names(h *observe.Host, then []observe.Host, committed []int) error {
+func (d *switchPlanner) names(h *observe.Host, then []observe.Host, committed []int) error {
 	placed, err := plan.PlacedAsLive(d.site, then, d.goal.Releases)
 	if err != nil {
 		return err
 	}
-	digest := spec.Names(placed)
+	digest := spec.NamesDigest(placed)
 	if h.Names == "" || h.Names == digest {
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestBackAndForth(t *testing.T) {
 		for range rapid.IntRange(2, 6).Draw(t, "turns") {
 			to := w.anywhere(all)
 			back := map[string]int(nil)
-			if former, err := release.Former(w.observe()[0].Releases, []string{w.site.Nodes[0].Name}); err == nil &&
+			if former, err := release.PreviousReleases(w.observe()[0].Releases, []string{w.site.Nodes[0].Name}); err == nil &&
 				rapid.Bool().Draw(t, "rollback") {
 				back = w.anywhere(all)
 				for name := range back {
@@ -133,7 +133,7 @@ func TestStageSparesTheWayBack(t *testing.T) {
 		if err != nil || !p.Empty() {
 			t.Fatalf("%v\n%s", err, text(p))
 		}
-		if spared := release.Spared(staged, w.observe(), plan.Goal{}); len(spared) != len(w.site.Nodes) {
+		if spared := release.RollbackNodes(staged, w.observe(), plan.Goal{}); len(spared) != len(w.site.Nodes) {
 			t.Fatalf("spared are %q", spared)
 		}
 		e, other := edited(t, w.site)
@@ -148,7 +148,7 @@ func TestStageSparesTheWayBack(t *testing.T) {
 		first := w.site.Nodes[0].Name
 		for _, n := range w.observe()[0].Nodes { // a killed stage, for example, has left it incomplete
 			if n.Name == first && n.Release == 701 {
-				if err := w.host.Mark(context.Background(), engine.RefOf(&n.Node), engine.Mark{Config: n.Config}); err != nil {
+				if err := w.host.Mark(context.Background(), engine.RefOf(&n.Node), engine.Progress{Config: n.Config}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -164,7 +164,7 @@ func TestStageSparesTheWayBack(t *testing.T) {
 			all[name] = 700
 		}
 		w.must(w.turn(release.Goal{To: all}))
-		w.record(release.GiveUp(w.observe()[0].Releases, 701, plan.Goal{}))
+		w.record(release.AbandonRollback(w.observe()[0].Releases, 701, plan.Goal{}))
 		if err := w.stageOf(e, 701, nil, false); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func TestHistory(t *testing.T) {
 		w, at := stagedTwice(t)
 		for range rapid.IntRange(1, 6).Draw(t, "turns") {
 			goal := release.Goal{To: w.anywhere(at)}
-			if former, err := release.Former(w.observe()[0].Releases, slices.Collect(maps.Keys(at))); err == nil &&
+			if former, err := release.PreviousReleases(w.observe()[0].Releases, slices.Collect(maps.Keys(at))); err == nil &&
 				rapid.Bool().Draw(t, "rollback") {
 				goal = release.Goal{To: former, Back: true}
 			}
@@ -75,7 +75,7 @@ func (w *world) anywhere(at map[string]int) map[string]int {
 func (w *world) wantOneLive() {
 	w.t.Helper()
 	for _, n := range w.observe()[0].Nodes {
-		if n.Staged && (n.Active && n.State == observe.Running || n.Holds()) {
+		if n.Staged && (n.Active && n.State == observe.Running || n.HoldsExclusive()) {
 			w.t.Fatalf("node %s of release %d (%s) is not live, and is on record as active: %t, with volumes %+v", n.Name,
 				n.Release, n.State, n.Active, n.Mounts)
 		}
@@ -97,7 +97,7 @@ func TestCutShort(t *testing.T) {
 		for _, n := range w.observe()[0].Nodes {
 			if n.Release == 0 {
 				n.Config.Active = nil
-				if err := w.host.Mark(t.Context(), engine.RefOf(&n.Node), engine.Mark{Config: n.Config}); err != nil {
+				if err := w.host.Mark(t.Context(), engine.RefOf(&n.Node), engine.Progress{Config: n.Config}); err != nil {
 					t.Fatal(err)
 				}
 				all[n.Name] = 0

@@ -15,15 +15,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// from returns the site from which nodes of a release are made in quarantine. declared is the
+// quarantineSite returns the site from which nodes of a release are made in quarantine. declared is the
 // release as the site directory declares it now. kept is the site from which it was staged before,
 // or nil if it was not staged or that site cannot be read.
 //
 // A release has one copy of the site directory, and its live nodes are made from that copy. The
 // copy stays while nodes of the release are live or may be again. During that time, more nodes can
 // be staged only if both directories make the same nodes of the release.
-func from(declared, kept *site.Site, hosts []observe.Host) (*site.Site, error) {
-	bound := bound(hosts, declared.Stage)
+func quarantineSite(declared, kept *site.Site, hosts []observe.Host) (*site.Site, error) {
+	bound := boundNodes(hosts, declared.Stage)
 	if len(bound) == 0 {
 		return declared, nil
 	}
@@ -36,15 +36,15 @@ func from(declared, kept *site.Site, hosts []observe.Host) (*site.Site, error) {
 	}
 	p := problem.New(problem.Mistake, "release %d is that of %s, and %s", declared.Stage, bound[0], what).
 		Try("declare the change as another release and stage that")
-	if returned(hosts, declared.Stage) {
+	if isRollbackTarget(hosts, declared.Stage) {
 		p.Try("or, with --give-up-rollback, stage it over what rollback returns to")
 	}
 	return nil, p
 }
 
-// bound returns the nodes, sorted, for which a release is live or may be again without being
+// boundNodes returns the nodes, sorted, for which a release is live or may be again without being
 // staged.
-func bound(hosts []observe.Host, release int) []string {
+func boundNodes(hosts []observe.Host, release int) []string {
 	all := map[string]bool{}
 	for i := range hosts {
 		for _, group := range bindings(&hosts[i].Releases) {
@@ -71,13 +71,13 @@ func bindings(r *observe.Releases) []map[string]int {
 	return groups
 }
 
-// returned reports whether a release is bound only because rollback returns to it.
-func returned(hosts []observe.Host, release int) bool {
+// isRollbackTarget reports whether a release is bound only because rollback returns to it.
+func isRollbackTarget(hosts []observe.Host, release int) bool {
 	given := slices.Clone(hosts)
 	for i := range given {
-		given[i].Releases = GiveUp(given[i].Releases, release, plan.Goal{})
+		given[i].Releases = AbandonRollback(given[i].Releases, release, plan.Goal{})
 	}
-	return len(bound(given, release)) == 0
+	return len(boundNodes(given, release)) == 0
 }
 
 // Difference describes how the nodes differ that two site directories make of a release, in
@@ -95,8 +95,8 @@ func Difference(former, current *site.Site) (string, error) {
 }
 
 func difference(former, current *site.Site) (string, error) {
-	before, after := spec.NewMaker(former), spec.NewMaker(current)
-	nodes := former.ByName()
+	before, after := spec.NewBuilder(former), spec.NewBuilder(current)
+	nodes := former.NodesByName()
 	for i := range current.Nodes {
 		name := current.Nodes[i].Name
 		old := nodes[name]
@@ -104,7 +104,7 @@ func difference(former, current *site.Site) (string, error) {
 		if old == nil {
 			return fmt.Sprintf("node %s was not there", name), nil
 		}
-		what, err := change(before, after, old, &current.Nodes[i])
+		what, err := describeChange(before, after, old, &current.Nodes[i])
 		if err != nil {
 			return "", err
 		}
@@ -118,14 +118,15 @@ func difference(former, current *site.Site) (string, error) {
 	return "", nil
 }
 
-// same compares by the digests that would be recorded.
-func same(a, b any) bool { return spec.Digest(a) == spec.Digest(b) }
+// sameDigest compares by the digests that would be recorded.
+func sameDigest(a, b any) bool { return spec.Digest(a) == spec.Digest(b) }
 
-// parts describes which parts of a node differ, or returns "" if no part does.
-func parts(old, wanted *spec.Node) string {
+// changedParts describes which parts of a node differ, or returns "" if no part does.
+func changedParts(old, wanted *spec.Node) string {
 	var words []string
-	for _, text := range []string{spec.Differences(old.Parts, wanted.Parts),
-		spec.Differences(old.Config.Parts, wanted.Config.Parts), spec.Differences(old.Config.Active, wanted.Config.Active)} {
+	for _, text := range []string{spec.DescribeChanges(old.Parts, wanted.Parts),
+		spec.DescribeChanges(old.Config.Parts, wanted.Config.Parts),
+		spec.DescribeChanges(old.Config.Active, wanted.Config.Active)} {
 		if text != "" {
 			words = append(words, text)
 		}
@@ -136,33 +137,33 @@ func parts(old, wanted *spec.Node) string {
 // makers make the nodes of releases in quarantine, placed as stage places them.
 type makers struct {
 	spans *spans
-	by    map[int]*spec.Maker // release
+	by    map[int]*spec.Builder // release
 }
 
-// outdated describes how an instance differs from what its release declares, or returns "" if it
+// outdatedReason describes how an instance differs from what its release declares, or returns "" if it
 // does not. The release may have been staged again from another site directory, in a run that ended
 // before it reached this node.
-func (all makers) outdated(m *member) string {
+func (all makers) outdatedReason(m *member) string {
 	maker := all.of(m.site, m.to.Release)
 	declared, _ := maker.Site.Node(m.name)
 	node, err := maker.Node(declared)
 	if err != nil {
 		return "" // it was made before templates could have this mistake
 	}
-	live := stand.Live(*node)
-	return stand.Outdated(&m.live, &live)
+	live := stand.AsLive(*node)
+	return stand.UpdateReason(&m.live, &live)
 }
 
 // of returns the maker of a release.
-func (all makers) of(s *site.Site, release int) *spec.Maker {
+func (all makers) of(s *site.Site, release int) *spec.Builder {
 	if all.by[release] == nil {
 		staged := *s
 		staged.Stage = release
-		placed, err := place.Place(&staged, all.spans.hosts)
+		placed, err := place.Assign(&staged, all.spans.hosts)
 		if err != nil { // nodes that were never staged have no host
-			placed = staged.Placed(observe.Homes(all.spans.hosts, release))
+			placed = staged.WithHosts(observe.HostByNode(all.spans.hosts, release))
 		}
-		all.by[release] = spec.NewMaker(placed)
+		all.by[release] = spec.NewBuilder(placed)
 		all.by[release].MTUs = all.spans.live.MTUs()
 	}
 	return all.by[release]

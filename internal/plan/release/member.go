@@ -13,12 +13,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// gone reports whether no instance of a node exists that is live or partly live. The user has
+// isGone reports whether no instance of a node exists that is live or partly live. The user has
 // destroyed it in the meantime.
-func gone(hosts []observe.Host, name string) bool {
+func isGone(hosts []observe.Host, name string) bool {
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
-			if n := &hosts[i].Nodes[j]; n.Name == name && standing(n) {
+			if n := &hosts[i].Nodes[j]; n.Name == name && isPartlyLive(n) {
 				return false
 			}
 		}
@@ -26,15 +26,15 @@ func gone(hosts []observe.Host, name string) bool {
 	return true
 }
 
-// standing reports whether an instance is live or partly live.
-func standing(n *observe.Node) bool {
-	retired := stand.Retired(n.Node)
-	return active(n) || n.Holds() || elsewhere(n, &retired)
+// isPartlyLive reports whether an instance is live or partly live.
+func isPartlyLive(n *observe.Node) bool {
+	retired := stand.AsRetired(n.Node)
+	return isActive(n) || n.HoldsExclusive() || isMisplaced(n, &retired)
 }
 
-// active reports whether an instance does live-only work. A stopped instance does none, and before
+// isActive reports whether an instance does live-only work. A stopped instance does none, and before
 // it starts in quarantine this work is turned off.
-func active(n *observe.Node) bool { return n.Runs() && n.Active }
+func isActive(n *observe.Node) bool { return n.Runs() && n.Active }
 
 // A member is a node of the set that is switched.
 type member struct {
@@ -55,15 +55,15 @@ type member struct {
 	done               []int // steps after which it is healthy where it is live
 }
 
-// find adds the members on a host to the draft.
-func (d *draft) find(h *observe.Host) error {
+// findMembers adds the members on a host to the draft.
+func (d *switchPlanner) findMembers(h *observe.Host) error {
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		release, concerned := d.goal.To[n.Name]
 		if !concerned || n.Release != release || n.State == observe.Broken {
 			continue
 		}
-		m := &member{name: n.Name, host: h, to: n, live: stand.Live(n.Node), wake: -1, ready: -1, start: -1}
+		m := &member{name: n.Name, host: h, to: n, live: stand.AsLive(n.Node), wake: -1, ready: -1, start: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
 			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).
 				Try("stage it again")
@@ -77,7 +77,7 @@ func (d *draft) find(h *observe.Host) error {
 			if other.Name != n.Name || other.Release == release {
 				continue
 			}
-			if standing(other) {
+			if isPartlyLive(other) {
 				m.olds = append(m.olds, other)
 			}
 		}
@@ -86,20 +86,20 @@ func (d *draft) find(h *observe.Host) error {
 	return nil
 }
 
-// waits determines which members wait for which others, and sorts the members accordingly.
-func (d *draft) waits(hosts []observe.Host) error {
+// orderMembers determines which members wait for which others, and sorts the members accordingly.
+func (d *switchPlanner) orderMembers(hosts []observe.Host) error {
 	staying := map[string][]*site.Site{}
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
 			n := &hosts[i].Nodes[j]
-			if s := d.goal.Releases[n.Release]; s != nil && d.changed(n.Name) == nil && standing(n) {
+			if s := d.goal.Releases[n.Release]; s != nil && d.changedMember(n.Name) == nil && isPartlyLive(n) {
 				staying[n.Name] = append(staying[n.Name], s)
 			}
 		}
 	}
 	for _, m := range d.members {
-		f := &finder{draft: d, staying: staying, seen: map[*site.Node]bool{}}
-		if err := f.through(m.site, m.node); err != nil {
+		f := &dependencyFinder{switchPlanner: d, staying: staying, seen: map[*site.Node]bool{}}
+		if err := f.follow(m.site, m.node); err != nil {
 			return err
 		}
 		m.peers = f.found
@@ -122,26 +122,26 @@ func (d *draft) waits(hosts []observe.Host) error {
 	return nil
 }
 
-// changed returns the member of a name if it must change, or nil.
-func (d *draft) changed(name string) *member {
-	if m := d.members[name]; m != nil && d.goal.changing(m) {
+// changedMember returns the member of a name if it must change, or nil.
+func (d *switchPlanner) changedMember(name string) *member {
+	if m := d.members[name]; m != nil && d.goal.mustChange(m) {
 		return m
 	}
 	return nil
 }
 
-// A finder finds the members for which one member waits. It also looks through nodes that do not
+// A dependencyFinder finds the members for which one member waits. It also looks through nodes that do not
 // change, since they work only as well as the nodes that they need.
-type finder struct {
-	*draft
+type dependencyFinder struct {
+	*switchPlanner
 	// node that does not change -> the sites of its live instances
 	staying map[string][]*site.Site
 	seen    map[*site.Node]bool
 	found   []*member
 }
 
-// through adds the members among the nodes that a node of a site needs.
-func (f *finder) through(s *site.Site, n *site.Node) error {
+// follow adds the members among the nodes that a node of a site needs.
+func (f *dependencyFinder) follow(s *site.Site, n *site.Node) error {
 	if f.seen[n] {
 		return nil
 	}
@@ -151,18 +151,18 @@ func (f *finder) through(s *site.Site, n *site.Node) error {
 		return err
 	}
 	for _, peer := range peers {
-		if m := f.changed(peer.Name); m != nil {
+		if m := f.changedMember(peer.Name); m != nil {
 			if !slices.Contains(f.found, m) {
 				f.found = append(f.found, m)
 			}
 			continue
 		}
-		if err := f.through(s, peer); err != nil { // as it is in quarantine
+		if err := f.follow(s, peer); err != nil { // as it is in quarantine
 			return err
 		}
 		for _, declared := range f.staying[peer.Name] {
 			if as, ok := declared.Node(peer.Name); ok {
-				if err := f.through(declared, as); err != nil {
+				if err := f.follow(declared, as); err != nil {
 					return err
 				}
 			}
@@ -171,62 +171,64 @@ func (f *finder) through(s *site.Site, n *site.Node) error {
 	return nil
 }
 
-// staged reports whether the member's instance is completely in quarantine.
-func (m *member) staged() bool { return m.to.Staged && !active(m.to) && !m.to.Holds() }
+// isStaged reports whether the member's instance is completely in quarantine.
+func (m *member) isStaged() bool { return m.to.Staged && !isActive(m.to) && !m.to.HoldsExclusive() }
 
 // changes reports whether the member must change.
 func (m *member) changes() bool {
-	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
+	return len(m.olds) > 0 || isMisplaced(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
 
-// changing reports whether a member must change, even if its instance must only be configured
+// mustChange reports whether a member must change, even if its instance must only be configured
 // again.
-func (g Goal) changing(m *member) bool { return m.changes() || g.cutShort(m) }
+func (g Goal) mustChange(m *member) bool { return m.changes() || g.wasInterrupted(m) }
 
-// cutShort reports whether a switch was killed while it stopped or started services of the member's
+// wasInterrupted reports whether a switch was killed while it stopped or started services of the member's
 // instance. The instance must then be configured again.
-func (g Goal) cutShort(m *member) bool {
+func (g Goal) wasInterrupted(m *member) bool {
 	if g.Recover { // up starts and configures what does not run
 		return m.to.Runs() && !m.to.Configured
 	}
-	return m.served() && !m.to.Configured
+	return m.hasServed() && !m.to.Configured
 }
 
-// there reports whether the member's host has an instance of a release.
-func (m *member) there(release int) bool {
+// hasRelease reports whether the member's host has an instance of a release.
+func (m *member) hasRelease(release int) bool {
 	return slices.ContainsFunc(m.host.Nodes, func(n observe.Node) bool { return n.Name == m.name && n.Release == release })
 }
 
-// former reports whether the member's instance was live before.
-func (m *member) former() bool {
+// wasLive reports whether the member's instance was live before.
+func (m *member) wasLive() bool {
 	release, known := m.host.Releases.Former[m.name]
 	return known && release == m.to.Release
 }
 
-// served reports whether the member's instance was live before. Such an instance has proven itself,
+// hasServed reports whether the member's instance was live before. Such an instance has proven itself,
 // and it may lack volumes that other nodes have now, so it is not proven in quarantine. An instance
 // without a release is in quarantine only because it was live before.
-func (m *member) served() bool { return m.former() || bereft(&m.to.Node) || m.to.Release == 0 }
+func (m *member) hasServed() bool {
+	return m.wasLive() || lacksVolumes(&m.to.Node) || m.to.Release == 0
+}
 
 // runs reports whether the member's instance runs, or will.
 func (m *member) runs() bool { return m.to.Runs() || m.wake >= 0 }
 
-// fit returns an error if an instance cannot be made live now. A stopped instance, as after a boot
+// checkReady returns an error if an instance cannot be made live now. A stopped instance, as after a boot
 // of the host, is started first.
-func (d *draft) fit(m *member) error {
+func (d *switchPlanner) checkReady(m *member) error {
 	if d.goal.Recover || !m.to.Staged {
 		return nil
 	}
 	what := ""
 	switch {
-	case !m.to.Configured && !d.goal.cutShort(m):
+	case !m.to.Configured && !d.goal.wasInterrupted(m):
 		what = "is not configured"
-	case !sound(m.to):
+	case !isUsable(m.to):
 		what = fmt.Sprintf("is %s", m.to.State)
-	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.served():
+	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.hasServed():
 		what = "is not proven"
-	case m.to.Release != 0 && !m.former() && d.makers.outdated(m) != "":
-		what = "was not staged anew when others were: " + d.makers.outdated(m)
+	case m.to.Release != 0 && !m.wasLive() && d.makers.outdatedReason(m) != "":
+		what = "was not staged anew when others were: " + d.makers.outdatedReason(m)
 	default:
 		return nil
 	}
@@ -246,27 +248,27 @@ func (m *member) steps() []int {
 	return all
 }
 
-// doesOnlyLive reports whether the roles of an instance do something on live nodes only.
-func (g Goal) doesOnlyLive(n *observe.Node) bool {
+// doesLiveOnlyWork reports whether the roles of an instance do something on live nodes only.
+func (g Goal) doesLiveOnlyWork(n *observe.Node) bool {
 	s := g.Releases[n.Release]
 	if s == nil {
 		return false
 	}
 	node, ok := s.Node(n.Name)
-	return ok && liveOnly(s, node)
+	return ok && hasLiveOnlyWork(s, node)
 }
 
 // moves returns where the links of a member's instances move.
 func (m *member) moves() []plan.Move {
 	var all []plan.Move
 	for _, old := range m.olds {
-		current, retired := mounting(old.Node, stand.Retired(old.Node)), stand.Retired(old.Node)
-		if old.Runs() && elsewhere(old, &retired) {
+		current, retired := withVolumesOf(old.Node, stand.AsRetired(old.Node)), stand.AsRetired(old.Node)
+		if old.Runs() && isMisplaced(old, &retired) {
 			all = append(all, plan.Move{Was: &current, Is: &retired})
 		}
 	}
-	current, desired := mounting(m.to.Node, m.live), m.live
-	if m.runs() && elsewhere(m.to, &desired) {
+	current, desired := withVolumesOf(m.to.Node, m.live), m.live
+	if m.runs() && isMisplaced(m.to, &desired) {
 		all = append(all, plan.Move{Was: &current, Is: &desired})
 	}
 	return all

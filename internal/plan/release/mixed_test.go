@@ -37,7 +37,7 @@ func TestMixedSet(t *testing.T) {
 		machine := node(site.KVM, c.mounts...)
 		machine.VM.Disk = c.disk
 		set := []*member{{to: node(site.LXC, volume)}, {to: machine, olds: []*observe.Node{node(site.LXC)}}}
-		if why := immovable(h, set); !strings.Contains(why, c.standing) || (why == "") != (c.standing == "") {
+		if why := restartReason(h, set); !strings.Contains(why, c.standing) || (why == "") != (c.standing == "") {
 			t.Errorf("%s: %q", c.name, why)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A wiring is the networks of one host to which links are moved.
-type wiring struct {
+// A hostNetworks is the networks of one host to which links are moved.
+type hostNetworks struct {
 	*plan.Plan
 	spans *spans
 	host  *observe.Host
@@ -19,7 +19,7 @@ type wiring struct {
 }
 
 // networks plans the networks that a set needs.
-func (w *wiring) networks(set []*member) error {
+func (w *hostNetworks) networks(set []*member) error {
 	live, apart := map[string]bool{}, map[int]map[string]bool{} // network names: live, and by release
 	use := func(n spec.Node) {
 		names := live
@@ -39,15 +39,15 @@ func (w *wiring) networks(set []*member) error {
 			use(m.to.Node)
 		}
 		for _, old := range m.olds {
-			use(stand.Retired(old.Node))
+			use(stand.AsRetired(old.Node))
 		}
 	}
 	stands := func(on *spec.Network) bool {
 		return slices.ContainsFunc(set, func(m *member) bool {
-			return slices.ContainsFunc(m.live.NICs, func(nic spec.NIC) bool { return on.Joins(nic.Parent) })
+			return slices.ContainsFunc(m.live.NICs, func(nic spec.NIC) bool { return on.HasEnd(nic.Parent) })
 		})
 	}
-	maker := spec.NewMaker(w.spans.site)
+	maker := spec.NewBuilder(w.spans.site)
 	maker.MTUs = w.spans.live.MTUs()
 	for _, n := range maker.Networks() { // veth pairs come first
 		if live[n.Name] || stands(&n) {
@@ -67,7 +67,7 @@ func (w *wiring) networks(set []*member) error {
 }
 
 // network adds the step that makes a network, unless the network is as desired.
-func (w *wiring) network(wanted spec.Network) {
+func (w *hostNetworks) network(wanted spec.Network) {
 	h := w.host
 	s := plan.Step{
 		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted,
@@ -77,7 +77,7 @@ func (w *wiring) network(wanted spec.Network) {
 		return n.Site == wanted.Site && n.Name == wanted.Name
 	})
 	switch {
-	case i >= 0 && plan.PassedThrough(h, &h.Networks[i], &wanted):
+	case i >= 0 && plan.IsPassedThrough(h, &h.Networks[i], &wanted):
 		return
 	case i >= 0 && len(h.Networks[i].Drift) == 0:
 		old := &h.Networks[i].Network
@@ -92,7 +92,7 @@ func (w *wiring) network(wanted spec.Network) {
 		s.WasNetwork, s.Undo = &wanted, "" // another program has damaged it, and undo leaves it repaired
 	}
 	for _, step := range w.steps {
-		if w.Steps[step].Network.Joins(wanted.Parent) {
+		if w.Steps[step].Network.HasEnd(wanted.Parent) {
 			s.Needs = append(s.Needs, step)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"orrery/internal/plan"
 )
 
-// prove plans health checks of instances in quarantine, before anything is disturbed. An instance
+// planProofs plans health checks of instances in quarantine, before anything is disturbed. An instance
 // that was started there is configured first. Each instance is checked after those that it needs.
-func (d *draft) prove() {
+func (d *switchPlanner) planProofs() {
 	if d.goal.Recover {
 		return
 	}
@@ -18,14 +18,14 @@ func (d *draft) prove() {
 		}
 		slices.Sort(m.answers)
 		m.answers = slices.Compact(m.answers)
-		if woken := m.wake >= 0; m.staged() && (woken || m.to.Runs()) {
-			d.proof(m, woken)
+		if woken := m.wake >= 0; m.isStaged() && (woken || m.to.Runs()) {
+			d.planProof(m, woken)
 		}
 	}
 }
 
-// proof plans the health check of an instance that runs in quarantine, or will.
-func (d *draft) proof(m *member, woken bool) {
+// planProof plans the health check of an instance that runs in quarantine, or will.
+func (d *switchPlanner) planProof(m *member, woken bool) {
 	s := plan.Step{
 		Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine",
 		Node: &m.to.Node, Was: &m.to.Node, Needs: m.answers,
@@ -33,7 +33,7 @@ func (d *draft) proof(m *member, woken bool) {
 	if woken {
 		s.Needs = append(slices.Clone(s.Needs), m.wake)
 		m.answers = s.Needs
-		if d.goal.cutShort(m) { // it is configured when it is live
+		if d.goal.wasInterrupted(m) { // it is configured when it is live
 			return
 		}
 		s.Kind, s.Reason = plan.ConfigureNode, "boot"
@@ -41,7 +41,7 @@ func (d *draft) proof(m *member, woken bool) {
 		s.Reason, s.Needs = "healthy in quarantine", m.answers
 		d.proofs = append(d.proofs, m.answers...)
 	}
-	if m.proves() && m.to.Config.Health != "" {
+	if m.isProvenInQuarantine() && m.to.Config.Health != "" {
 		s.Kind = plan.CheckNode
 		m.answers = []int{add(d.Plan, s)}
 		d.proofs = append(d.proofs, m.answers...)

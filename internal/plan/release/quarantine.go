@@ -9,22 +9,23 @@ import (
 // quarantines are what proofs depend on, by release.
 type quarantines map[int]*quarantine
 
-// postpone finds the members that cannot be healthy in quarantine, because a node that they need,
+// postponeProofs finds the members that cannot be healthy in quarantine, because a node that they need,
 // directly or indirectly, does not answer there. That node was live and has released its volumes,
 // or it is live, or it does not run. Such members are proven when they are live.
-func (d *draft) postpone() error {
+func (d *switchPlanner) postponeProofs() error {
 	d.quarantines = quarantines{}
 	if d.goal.Recover {
 		return nil
 	}
 	for _, m := range d.order {
-		if m.served() {
+		if m.hasServed() {
 			continue
 		}
 		q := d.quarantines[m.to.Release]
 		if q == nil {
 			q = &quarantine{
-				site: m.site, peers: &d.peers, silent: silent(d.spans.hosts, m.to.Release, d.members), known: map[string]bool{},
+				site: m.site, peers: &d.peers, silent: silentNodes(d.spans.hosts, m.to.Release, d.members),
+				known: map[string]bool{},
 				asked: map[string]bool{},
 			}
 			d.quarantines[m.to.Release] = q
@@ -32,7 +33,7 @@ func (d *draft) postpone() error {
 		var err error
 		m.postponed, err = q.needsSilent(m.node)
 		if err == nil && !m.postponed {
-			err = q.ask(m.node)
+			err = q.addRequired(m.node)
 		}
 		if err != nil {
 			return err
@@ -41,13 +42,13 @@ func (d *draft) postpone() error {
 	return nil
 }
 
-// proves reports whether the member's instance is proven in quarantine, and not only when it is
+// isProvenInQuarantine reports whether the member's instance is proven in quarantine, and not only when it is
 // live.
-func (m *member) proves() bool { return !m.served() && !m.postponed }
+func (m *member) isProvenInQuarantine() bool { return !m.hasServed() && !m.postponed }
 
-// asked reports whether a proof depends on the member's instance, so that it must answer in
+// mustAnswer reports whether a proof depends on the member's instance, so that it must answer in
 // quarantine.
-func (all quarantines) asked(m *member) bool {
+func (all quarantines) mustAnswer(m *member) bool {
 	q := all[m.to.Release]
 	return q != nil && q.asked[m.name]
 }
@@ -61,13 +62,13 @@ type quarantine struct {
 	asked  map[string]bool // nodes on which proofs depend
 }
 
-// silent returns the nodes of a release whose instances do not answer. Nodes that were never staged
+// silentNodes returns the nodes of a release whose instances do not answer. Nodes that were never staged
 // are not included: everything was proven without them.
-func silent(hosts []observe.Host, release int, members map[string]*member) map[string]bool {
+func silentNodes(hosts []observe.Host, release int, members map[string]*member) map[string]bool {
 	all := map[string]bool{}
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
-			if n := &hosts[i].Nodes[j]; n.Release == release && !answers(n, members[n.Name]) {
+			if n := &hosts[i].Nodes[j]; n.Release == release && !willAnswer(n, members[n.Name]) {
 				all[n.Name] = true
 			}
 		}
@@ -75,10 +76,10 @@ func silent(hosts []observe.Host, release int, members map[string]*member) map[s
 	return all
 }
 
-// answers reports whether an instance runs in quarantine with all the volumes that it had when it
+// willAnswer reports whether an instance runs in quarantine with all the volumes that it had when it
 // was staged, or will be started there.
-func answers(n *observe.Node, m *member) bool {
-	if !n.Staged || active(n) || n.Holds() || bereft(&n.Node) {
+func willAnswer(n *observe.Node, m *member) bool {
+	if !n.Staged || isActive(n) || n.HoldsExclusive() || lacksVolumes(&n.Node) {
 		return false
 	}
 	return n.Runs() || m != nil && m.to == n
@@ -106,8 +107,8 @@ func (q *quarantine) needsSilent(n *site.Node) (bool, error) {
 	return needs, nil
 }
 
-// ask records the nodes that a node needs, directly or indirectly, since its proof depends on them.
-func (q *quarantine) ask(n *site.Node) error {
+// addRequired records the nodes that a node needs, directly or indirectly, since its proof depends on them.
+func (q *quarantine) addRequired(n *site.Node) error {
 	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func (q *quarantine) ask(n *site.Node) error {
 			continue
 		}
 		q.asked[peer.Name] = true
-		if err := q.ask(peer); err != nil {
+		if err := q.addRequired(peer); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
 		for _, n := range declared.Nodes {
-			if live, known := hosts[i].Releases.Active[n.Name]; known && live == declared.Stage && concerns(goal, n.Name) {
+			if live, known := hosts[i].Releases.Active[n.Name]; known && live == declared.Stage && selects(goal, n.Name) {
 				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it",
 					declared.Stage,
 					n.Name).
@@ -25,31 +25,31 @@ func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*pl
 			}
 		}
 	}
-	of, err := from(declared, kept, hosts)
+	of, err := quarantineSite(declared, kept, hosts)
 	if err != nil {
 		return nil, nil, err
 	}
-	spared := Spared(declared, hosts, goal)
+	spared := RollbackNodes(declared, hosts, goal)
 	goal.Nodes = withStaged(hosts, goal.Nodes, declared.Stage)
 	if len(spared) > 0 {
-		goal.Nodes = without(of, goal, spared)
+		goal.Nodes = goalWithout(of, goal, spared)
 	}
 	p, err := plan.Up(of, hosts, goal)
 	return p, of, err
 }
 
-func concerns(goal plan.Goal, node string) bool { return goal.Nodes == nil || goal.Nodes[node] }
+func selects(goal plan.Goal, node string) bool { return goal.Nodes == nil || goal.Nodes[node] }
 
-// Spared returns the nodes of a release, sorted, that exist for a rollback in the state in which
+// RollbackNodes returns the nodes of a release, sorted, that exist for a rollback in the state in which
 // they were live. If they were staged again, rollback might have nothing to return to.
-func Spared(staged *site.Site, hosts []observe.Host, goal plan.Goal) []string {
+func RollbackNodes(staged *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	var all []string
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
 			n := &hosts[i].Nodes[j]
 			former, known := hosts[i].Releases.Former[n.Name]
 			_, declared := staged.Node(n.Name)
-			if known && former == staged.Stage && n.Release == former && declared && concerns(goal, n.Name) && intact(n) {
+			if known && former == staged.Stage && n.Release == former && declared && selects(goal, n.Name) && isIntact(n) {
 				all = append(all, n.Name)
 			}
 		}
@@ -58,29 +58,29 @@ func Spared(staged *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	return all
 }
 
-// intact reports whether an instance in quarantine is complete, so that a switch can use it as it
+// isIntact reports whether an instance in quarantine is complete, so that a switch can use it as it
 // is.
-func intact(n *observe.Node) bool {
-	return n.Staged && n.Configured && sound(n)
+func isIntact(n *observe.Node) bool {
+	return n.Staged && n.Configured && isUsable(n)
 }
 
-// sound reports whether an instance is neither half made nor frozen.
-func sound(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Stopped }
+// isUsable reports whether an instance is neither half made nor frozen.
+func isUsable(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Stopped }
 
-// without returns the nodes of a goal except some.
-func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
+// goalWithout returns the nodes of a goal except some.
+func goalWithout(s *site.Site, goal plan.Goal, some []string) map[string]bool {
 	left := map[string]bool{}
 	for _, n := range s.Nodes {
-		left[n.Name] = concerns(goal, n.Name) && !slices.Contains(some, n.Name)
+		left[n.Name] = selects(goal, n.Name) && !slices.Contains(some, n.Name)
 	}
 	return left
 }
 
-// GiveUp returns the records of releases after rollback to one of them is given up for the selected
+// AbandonRollback returns the records of releases after rollback to one of them is given up for the selected
 // nodes.
-func GiveUp(r observe.Releases, number int, goal plan.Goal) observe.Releases {
+func AbandonRollback(r observe.Releases, number int, goal plan.Goal) observe.Releases {
 	r.Former = maps.Clone(r.Former)
-	maps.DeleteFunc(r.Former, func(name string, former int) bool { return former == number && concerns(goal, name) })
+	maps.DeleteFunc(r.Former, func(name string, former int) bool { return former == number && selects(goal, name) })
 	return r
 }
 
@@ -101,8 +101,8 @@ func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[st
 	return all
 }
 
-// Former returns for each node the release that was live before the current one.
-func Former(r observe.Releases, nodes []string) (map[string]int, error) {
+// PreviousReleases returns for each node the release that was live before the current one.
+func PreviousReleases(r observe.Releases, nodes []string) (map[string]int, error) {
 	to := map[string]int{}
 	for _, name := range nodes {
 		former, known := r.Former[name]
@@ -115,9 +115,9 @@ func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	return to, nil
 }
 
-// Kept returns the releases that must not be removed: those that are live, those to which rollback
+// Retained returns the releases that must not be removed: those that are live, those to which rollback
 // or the end of a trial returns, and the last confirmed one.
-func Kept(r observe.Releases) map[int]bool {
+func Retained(r observe.Releases) map[int]bool {
 	kept := map[int]bool{}
 	for _, group := range bindings(&r) {
 		for release := range maps.Values(group) {
@@ -136,7 +136,7 @@ func Prune(s *site.Site, hosts []observe.Host, newest int) *plan.Plan {
 	p := &plan.Plan{Site: s.Name}
 	for i := range hosts {
 		h := &hosts[i]
-		kept := Kept(h.Releases)
+		kept := Retained(h.Releases)
 		numbers := slices.Clone(h.Releases.Staged)
 		for j := range h.Nodes {
 			if n := &h.Nodes[j]; n.Staged {

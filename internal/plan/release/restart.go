@@ -11,15 +11,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// immovable returns why the set must be stopped and started, or "" if it need not be.
-func immovable(h *observe.Host, set []*member) string {
+// restartReason returns why the set must be stopped and started, or "" if it need not be.
+func restartReason(h *observe.Host, set []*member) string {
 	networks := map[string]string{}
 	for _, m := range set {
 		for _, n := range append([]*observe.Node{m.to}, m.olds...) {
 			if !h.Engines[n.Engine].MoveNIC {
 				return "engine " + n.Engine + " cannot move the links of running nodes"
 			}
-			if why := fixed(h, n); why != "" && len(n.Mounts) > 0 {
+			if why := fixedVolumesReason(h, n); why != "" && len(n.Mounts) > 0 {
 				return why
 			}
 			for _, nic := range n.NICs {
@@ -36,8 +36,8 @@ func immovable(h *observe.Host, set []*member) string {
 	return ""
 }
 
-// fixed returns why the volumes of a node cannot be changed while it runs, or "" if they can.
-func fixed(h *observe.Host, n *observe.Node) string {
+// fixedVolumesReason returns why the volumes of a node cannot be changed while it runs, or "" if they can.
+func fixedVolumesReason(h *observe.Host, n *observe.Node) string {
 	switch {
 	case !h.Engines[n.Engine].Remount:
 		return "engine " + n.Engine + " cannot change the volumes of running nodes"
@@ -47,25 +47,25 @@ func fixed(h *observe.Host, n *observe.Node) string {
 	return ""
 }
 
-// halts plans to stop nodes whose links cannot be moved while they run.
-func (d *draft) halts(p *part) {
+// planStops plans to stop nodes whose links cannot be moved while they run.
+func (d *switchPlanner) planStops(p *hostPart) {
 	p.why += ": stopped and started"
 	var still []int
 	for _, m := range slices.Backward(p.changing) {
 		for _, old := range m.olds {
-			retired := stand.Retired(old.Node)
+			retired := stand.AsRetired(old.Node)
 			if old.Runs() {
-				still = append(still, d.halt(m, old, &retired, p.why))
+				still = append(still, d.stopAndPlace(m, old, &retired, p.why))
 			}
 		}
 		live := m.live
-		still = append(still, d.halt(m, m.to, &live, p.why))
+		still = append(still, d.stopAndPlace(m, m.to, &live, p.why))
 	}
 	p.ground = slices.Concat(p.networks, still)
 }
 
-// starts plans that the stopped nodes start again.
-func (d *draft) starts(p *part, ground, moved []int) {
+// planStarts plans that the stopped nodes start again.
+func (d *switchPlanner) planStarts(p *hostPart, ground, moved []int) {
 	for _, m := range p.changing {
 		live := m.live
 		m.start = add(d.Plan, plan.Step{
@@ -75,8 +75,8 @@ func (d *draft) starts(p *part, ground, moved []int) {
 	}
 }
 
-// halt plans that an instance is stopped and put in its place. It returns the last step.
-func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
+// stopAndPlace plans that an instance is stopped and put in its place. It returns the last step.
+func (d *switchPlanner) stopAndPlace(m *member, n *observe.Node, shall *spec.Node, why string) int {
 	needs := slices.Concat(d.proofs, m.retire)
 	if n.Runs() || n == m.to && m.wake >= 0 {
 		needs = []int{add(d.Plan, plan.Step{

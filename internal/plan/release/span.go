@@ -13,25 +13,25 @@ type spans struct {
 	of    map[int]*site.Site // by release
 	hosts []observe.Host
 	set   map[string]*member
-	live  overlay.Joints
-	apart map[int]overlay.Joints // by release
+	live  overlay.Spans
+	apart map[int]overlay.Spans // by release
 }
 
-// span determines the live networks that are on several hosts. A switch moves no node to another
+// newSpans determines the live networks that are on several hosts. A switch moves no node to another
 // host, so they are the same before and after it, except for nodes that were not live before.
-func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[string]*member) (*spans, error) {
-	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]overlay.Joints{}}
+func newSpans(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[string]*member) (*spans, error) {
+	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]overlay.Spans{}}
 	if len(hosts) < 2 {
 		return all, nil
 	}
 	var err error
-	all.live, err = all.join(s, s.Key(), standing)
+	all.live, err = all.join(s, s.Key(), isPartlyLive)
 	return all, err
 }
 
 // quarantine returns the spanning networks of a release's quarantine. They are as stage would make
 // them: with all nodes of the release, and with their own VXLAN ids.
-func (all *spans) quarantine(release int) (overlay.Joints, error) {
+func (all *spans) quarantine(release int) (overlay.Spans, error) {
 	if joints, known := all.apart[release]; known || len(all.hosts) < 2 {
 		return joints, nil
 	}
@@ -48,8 +48,8 @@ func (all *spans) quarantine(release int) (overlay.Joints, error) {
 // join joins the networks of a site, with each node on its host. That is the host of the set's
 // member, or else of an instance that counts, or else of any instance. Only a node without
 // instances is assumed to be where up would place it.
-func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (overlay.Joints, error) {
-	placed, err := place.Place(s, all.hosts)
+func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (overlay.Spans, error) {
+	placed, err := place.Assign(s, all.hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bo
 	for i := range placed.Nodes {
 		homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
 	}
-	for _, which := range []func(n *observe.Node) bool{func(*observe.Node) bool { return true }, standing, counts} {
+	for _, which := range []func(n *observe.Node) bool{func(*observe.Node) bool { return true }, isPartlyLive, counts} {
 		for i := range all.hosts {
 			h := &all.hosts[i]
 			for j := range h.Nodes {

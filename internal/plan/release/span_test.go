@@ -30,7 +30,7 @@ func TestSpan(t *testing.T) {
 		for _, release := range []int{0, 700} { // 0 is live
 			of := *s
 			of.Stage = release
-			maker := spec.NewMaker(&of)
+			maker := spec.NewBuilder(&of)
 			maker.MTUs = map[string]int{"lan": 1450}
 			n := s.Nodes[i]
 			n.Release = release
@@ -79,7 +79,7 @@ func TestSpan(t *testing.T) {
 	if again := made(); len(again) != 0 {
 		t.Errorf("made again are %v", again)
 	}
-	hosts[0].Networks[0].Drift = []observe.NetworkDrift{observe.WallsChanged}
+	hosts[0].Networks[0].Drift = []observe.NetworkDrift{observe.FiltersChanged}
 	hosts[1].Networks[0].VXLAN.Peers = "10.8.1.9"
 	for where, n := range made() {
 		if n != all[where] {
@@ -141,7 +141,7 @@ func TestSpanOfSet(t *testing.T) {
 			made := of
 			releases[release] = &made
 			of.Stage = release
-			maker := spec.NewMaker(&of)
+			maker := spec.NewBuilder(&of)
 			maker.MTUs = map[string]int{"lan": 1450}
 			n, err := maker.Node(&of.Nodes[node])
 			if err != nil {

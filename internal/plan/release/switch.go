@@ -33,68 +33,68 @@ type Goal struct {
 // instances are proven in quarantine before anything is disturbed, and all links move in one step.
 // If a step fails, wayback.Undo plans the way back.
 func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
-	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}}
+	d := &switchPlanner{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}}
 	for i := range hosts {
-		if err := d.find(&hosts[i]); err != nil {
+		if err := d.findMembers(&hosts[i]); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.To)) {
-		if d.members[name] == nil && (!g.Recover || !gone(hosts, name)) {
+		if d.members[name] == nil && (!g.Recover || !isGone(hosts, name)) {
 			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name,
 				site.ReleaseName(g.To[name])).
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
 	}
-	if err := stay(d.members, hosts); err != nil {
+	if err := checkSameHost(d.members, hosts); err != nil {
 		return nil, err
 	}
 	var err error
-	if d.spans, err = span(s, g.Releases, hosts, d.members); err != nil {
+	if d.spans, err = newSpans(s, g.Releases, hosts, d.members); err != nil {
 		return nil, err
 	}
-	d.makers = makers{d.spans, map[int]*spec.Maker{}}
-	if err := d.waits(hosts); err != nil {
+	d.makers = makers{d.spans, map[int]*spec.Builder{}}
+	if err := d.orderMembers(hosts); err != nil {
 		return nil, err
 	}
-	if err := d.postpone(); err != nil {
+	if err := d.postponeProofs(); err != nil {
 		return nil, err
 	}
-	if err := d.all(hosts); err != nil {
+	if err := d.planAll(hosts); err != nil {
 		return nil, err
 	}
-	return d.Plan, d.refuse(hosts)
+	return d.Plan, d.checkNetworks(hosts)
 }
 
-// refuse returns an error if a network of the plan cannot be made. It does not refuse a way back or
+// checkNetworks returns an error if a network of the plan cannot be made. It does not refuse a way back or
 // the end of an interrupted switch, which do what they can.
-func (d *draft) refuse(hosts []observe.Host) error {
+func (d *switchPlanner) checkNetworks(hosts []observe.Host) error {
 	if d.goal.Back || d.goal.Recover {
 		return nil
 	}
-	networks := spec.NewMaker(d.site).Networks()
+	networks := spec.NewBuilder(d.site).Networks()
 	var refused problem.List
 	for _, s := range d.Steps {
 		at := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == s.Host })
 		if s.Kind != plan.MakeNetwork || at < 0 {
 			continue
 		}
-		if p := clash.Planned(&hosts[at], s.Network, networks); p != nil {
+		if p := clash.CheckPlanned(&hosts[at], s.Network, networks); p != nil {
 			refused = append(refused, p)
 		}
 	}
 	return refused.OrNil()
 }
 
-// stay returns an error if a node of the set would be live on another host than before, since its
+// checkSameHost returns an error if a node of the set would be live on another host than before, since its
 // volumes and links are on that host.
-func stay(set map[string]*member, hosts []observe.Host) error {
+func checkSameHost(set map[string]*member, hosts []observe.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for j := range h.Nodes {
 			n := &h.Nodes[j]
 			m := set[n.Name]
-			if m == nil || m.host == h || !standing(n) {
+			if m == nil || m.host == h || !isPartlyLive(n) {
 				continue
 			}
 			return problem.New(problem.Unable,
@@ -107,7 +107,7 @@ func stay(set map[string]*member, hosts []observe.Host) error {
 	return nil
 }
 
-type draft struct {
+type switchPlanner struct {
 	*plan.Plan
 	site    *site.Site
 	goal    Goal
@@ -121,8 +121,8 @@ type draft struct {
 	quarantines quarantines
 }
 
-// A part is what is done on one host.
-type part struct {
+// A hostPart is what is done on one host.
+type hostPart struct {
 	host     *observe.Host
 	set      []*member // members on the host
 	changing []*member // members that must change
@@ -132,77 +132,77 @@ type part struct {
 	moves    []plan.Move
 }
 
-// all plans the steps on all hosts. Each phase is planned on all hosts before the next: proofs,
+// planAll plans the steps on all hosts. Each phase is planned on all hosts before the next: proofs,
 // then what disturbs, then the links, and then the records.
-func (d *draft) all(hosts []observe.Host) error {
-	var parts []*part
+func (d *switchPlanner) planAll(hosts []observe.Host) error {
+	var parts []*hostPart
 	for i := range hosts {
 		h := &hosts[i]
-		p := &part{host: h}
+		p := &hostPart{host: h}
 		for _, m := range d.order {
 			if m.host == h {
 				p.set = append(p.set, m)
 			}
 		}
-		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.goal.changing(m) })
+		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.goal.mustChange(m) })
 		for _, m := range p.changing {
-			if err := d.fit(m); err != nil {
+			if err := d.checkReady(m); err != nil {
 				return err
 			}
 		}
-		p.why = immovable(h, p.changing)
+		p.why = restartReason(h, p.changing)
 		parts = append(parts, p)
 	}
 	for _, p := range parts {
-		if err := d.ready(p); err != nil {
+		if err := d.prepareHost(p); err != nil {
 			return err
 		}
 	}
-	d.prove()
+	d.planProofs()
 	for _, m := range slices.Backward(d.order) { // members that wait for others are retired first
-		if d.goal.changing(m) {
+		if d.goal.mustChange(m) {
 			d.retire(m)
 		}
 	}
 	var ground []int
 	for _, p := range parts {
-		d.disturb(p)
+		d.releaseLive(p)
 		ground = append(ground, p.ground...)
 	}
-	d.move(parts, ground)
+	d.moveLinks(parts, ground)
 	return d.commit(hosts, parts)
 }
 
-// ready plans the steps that disturb no node.
-func (d *draft) ready(p *part) error {
+// prepareHost plans the steps that disturb no node.
+func (d *switchPlanner) prepareHost(p *hostPart) error {
 	if len(p.set) == 0 {
 		return nil
 	}
-	w := wiring{Plan: d.Plan, spans: d.spans, host: p.host}
+	w := hostNetworks{Plan: d.Plan, spans: d.spans, host: p.host}
 	if err := w.networks(p.changing); err != nil {
 		return err
 	}
 	p.networks = w.steps
 	for _, m := range p.changing {
-		if p.why == "" || m.proves() || d.quarantines.asked(m) {
-			d.wake(m, p.networks)
+		if p.why == "" || m.isProvenInQuarantine() || d.quarantines.mustAnswer(m) {
+			d.startStaged(m, p.networks)
 		}
 	}
 	return nil
 }
 
-// disturb plans that live instances release what they hold.
-func (d *draft) disturb(p *part) {
+// releaseLive plans that live instances release what they hold.
+func (d *switchPlanner) releaseLive(p *hostPart) {
 	if p.why == "" {
-		d.warm(p)
+		d.prepareRunning(p)
 	} else {
-		d.halts(p)
+		d.planStops(p)
 	}
 }
 
-// move plans that the links of all hosts move, and that the new live instances start their
+// moveLinks plans that the links of all hosts move, and that the new live instances start their
 // live-only work.
-func (d *draft) move(parts []*part, ground []int) {
+func (d *switchPlanner) moveLinks(parts []*hostPart, ground []int) {
 	moved := slices.Clone(d.proofs)
 	for _, p := range parts {
 		if len(p.moves) > 0 {
@@ -216,7 +216,7 @@ func (d *draft) move(parts []*part, ground []int) {
 	after := map[*member][]int{} // the members that run then
 	for _, p := range parts {
 		if p.why != "" {
-			d.starts(p, ground, moved)
+			d.planStarts(p, ground, moved)
 		}
 		for _, m := range p.changing {
 			switch {

@@ -64,7 +64,7 @@ func TestSwitchReaches(t *testing.T) {
 			w.reboot()
 			w.want(merged(live, to))
 		}
-		back, err := release.Former(r, slices.Collect(maps.Keys(to)))
+		back, err := release.PreviousReleases(r, slices.Collect(maps.Keys(to)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestPrune(t *testing.T) {
 			w.must(w.turn(release.Goal{To: to}))
 			live = merged(live, to)
 		}
-		kept := release.Kept(w.observe()[0].Releases)
+		kept := release.Retained(w.observe()[0].Releases)
 		newest := rapid.IntRange(0, 2).Draw(t, "newest")
 		p := release.Prune(w.site, w.observe(), newest)
 		for _, s := range p.Steps {

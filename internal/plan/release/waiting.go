@@ -18,10 +18,10 @@ import (
 // maxEdits is how many different edits of one release a warning names.
 const maxEdits = 6
 
-// Waiting returns warnings about edits of the site directory that do not reach nodes of live
+// PendingEdits returns warnings about edits of the site directory that do not reach nodes of live
 // releases. Such nodes are made from the copy that was taken when the release was staged. declared
 // returns a release as the site directory declares it now. homes maps nodes to hosts.
-func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[string]string,
+func PendingEdits(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[string]string,
 	declared func(number int) (*site.Site, error)) []string {
 	live, err := stand.Released(s, hosts, goal.Releases)
 	if s.Stage != 0 || err != nil {
@@ -30,13 +30,13 @@ func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[strin
 	all := map[int]*edits{}
 	for i := range live.Nodes {
 		n := &live.Nodes[i]
-		if n.Release == s.Nodes[i].Release || !concerns(goal, n.Name) {
+		if n.Release == s.Nodes[i].Release || !selects(goal, n.Name) {
 			continue
 		}
 		if _, known := all[n.Release]; !known {
 			all[n.Release] = newEdits(goal.Releases[n.Release], homes, func() (*site.Site, error) { return declared(n.Release) })
 		}
-		all[n.Release].look(n.Name)
+		all[n.Release].compare(n.Name)
 	}
 	var warnings []string
 	for _, release := range slices.Sorted(maps.Keys(all)) {
@@ -51,7 +51,7 @@ func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[strin
 // edits are the changes that the site directory makes to a live release. A nil edits means that the
 // site directory does not declare the release, so there is nothing to compare.
 type edits struct {
-	before, after *spec.Maker
+	before, after *spec.Builder
 	was, is       map[string]*site.Node
 	words         []string            // descriptions of edits, in the order in which they were found
 	nodes         map[string][]string // description -> nodes
@@ -62,14 +62,15 @@ func newEdits(old *site.Site, homes map[string]string, declared func() (*site.Si
 	if err != nil {
 		return nil
 	}
-	old, current = old.Placed(homes), current.Placed(homes)
-	return &edits{before: spec.NewMaker(old), after: spec.NewMaker(current), was: old.ByName(), is: current.ByName(),
+	old, current = old.WithHosts(homes), current.WithHosts(homes)
+	return &edits{before: spec.NewBuilder(old), after: spec.NewBuilder(current), was: old.NodesByName(),
+		is:    current.NodesByName(),
 		nodes: map[string][]string{}}
 }
 
-// look compares a node if both versions have it. A node that is not in the release is made as the
+// compare compares a node if both versions have it. A node that is not in the release is made as the
 // site directory declares it.
-func (e *edits) look(name string) {
+func (e *edits) compare(name string) {
 	if e == nil {
 		return
 	}
@@ -77,7 +78,7 @@ func (e *edits) look(name string) {
 	if old == nil || current == nil {
 		return
 	}
-	what, err := change(e.before, e.after, old, current)
+	what, err := describeChange(e.before, e.after, old, current)
 	if err != nil {
 		what = err.Error() // the edit is invalid, which does not block work that does not need it
 	}
@@ -104,22 +105,22 @@ func (e *edits) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// change describes how a node differs between two makers, or returns "" if it does not.
-func change(before, after *spec.Maker, old, current *site.Node) (string, error) {
+// describeChange describes how a node differs between two makers, or returns "" if it does not.
+func describeChange(before, after *spec.Builder, old, current *site.Node) (string, error) {
 	b, err := before.Node(old)
 	if err != nil {
 		return "", err
 	}
 	a, err := after.Node(current)
-	if err != nil || same(b, a) {
+	if err != nil || sameDigest(b, a) {
 		return "", err
 	}
-	return cmp.Or(parts(b, a), stand.Outdated(b, a), "it is made otherwise"), nil
+	return cmp.Or(changedParts(b, a), stand.UpdateReason(b, a), "it is made otherwise"), nil
 }
 
-// Returning warns of the releases that come up with a site of which no node exists, because they
+// ReturningReleases warns of the releases that come up with a site of which no node exists, because they
 // were live when the site was taken down.
-func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
+func ReturningReleases(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	if s.Stage != 0 || slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Unknown || len(h.Nodes) > 0 }) {
 		return nil
 	}
@@ -129,7 +130,7 @@ func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	}
 	at := map[int]bool{}
 	for i := range live.Nodes {
-		if n := &live.Nodes[i]; n.Release != s.Nodes[i].Release && concerns(goal, n.Name) {
+		if n := &live.Nodes[i]; n.Release != s.Nodes[i].Release && selects(goal, n.Name) {
 			at[n.Release] = true
 		}
 	}
@@ -150,7 +151,7 @@ func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
 	}
 	live := map[int]bool{}
 	for i := range hosts {
-		for _, release := range hosts[i].Releases.Resting() {
+		for _, release := range hosts[i].Releases.RestartTargets() {
 			live[release] = true
 		}
 	}

@@ -81,7 +81,7 @@ func TestWaiting(t *testing.T) {
 		s := threeNodes(0)
 		s.Stage = c.stage
 		goal := plan.Goal{Nodes: c.only, Releases: map[int]*site.Site{700: threeNodes(700), 701: threeNodes(701)}}
-		got := release.Waiting(s, live(c.live), goal, map[string]string{"db": host, "web1": host, "web2": host},
+		got := release.PendingEdits(s, live(c.live), goal, map[string]string{"db": host, "web1": host, "web2": host},
 			func(number int) (*site.Site, error) {
 				if c.lost {
 					return nil, errors.New("there is no such release")
@@ -122,7 +122,8 @@ func TestWaitingMany(t *testing.T) {
 	for _, n := range many(0, false).Nodes {
 		at[n.Name] = 700
 	}
-	got := release.Waiting(many(0, false), live(at), plan.Goal{Releases: map[int]*site.Site{700: many(700, false)}}, nil,
+	got := release.PendingEdits(many(0, false), live(at), plan.Goal{Releases: map[int]*site.Site{700: many(700, false)}},
+		nil,
 		func(number int) (*site.Site, error) {
 			return many(number, true), nil
 		})
@@ -154,7 +155,7 @@ func TestReturning(t *testing.T) {
 	} {
 		s := threeNodes(0)
 		s.Stage = c.stage
-		got := release.Returning(s, c.hosts, plan.Goal{Nodes: c.only,
+		got := release.ReturningReleases(s, c.hosts, plan.Goal{Nodes: c.only,
 			Releases: map[int]*site.Site{700: threeNodes(700), 701: threeNodes(701)}})
 		for i := range got {
 			got[i], _, _ = strings.Cut(got[i], " comes up again")

@@ -9,19 +9,19 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// warm plans the steps before the links move, if no node is stopped.
-func (d *draft) warm(p *part) {
+// prepareRunning plans the steps before the links move, if no node is stopped.
+func (d *switchPlanner) prepareRunning(p *hostPart) {
 	p.ground = slices.Concat(p.networks, d.proofs)
 	for _, m := range p.changing {
-		d.take(m)
+		d.takeVolumes(m)
 		p.ground = append(p.ground, m.steps()...)
 		p.moves = append(p.moves, m.moves()...)
 	}
 }
 
-// wake plans to start a stopped instance in quarantine, before anything is disturbed.
-func (d *draft) wake(m *member, networks []int) {
-	if d.goal.Recover || m.to.Runs() || !m.staged() {
+// startStaged plans to start a stopped instance in quarantine, before anything is disturbed.
+func (d *switchPlanner) startStaged(m *member, networks []int) {
+	if d.goal.Recover || m.to.Runs() || !m.isStaged() {
 		return
 	}
 	m.wake = add(d.Plan, plan.Step{
@@ -33,10 +33,10 @@ func (d *draft) wake(m *member, networks []int) {
 }
 
 // retire plans that live instances stop what must not run twice and release their volumes.
-func (d *draft) retire(m *member) {
+func (d *switchPlanner) retire(m *member) {
 	for _, old := range m.olds {
 		if !old.Runs() {
-			cold := stand.Retired(old.Node)
+			cold := stand.AsRetired(old.Node)
 			m.retire = append(m.retire, add(d.Plan, plan.Step{
 				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name,
 				Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
@@ -44,12 +44,12 @@ func (d *draft) retire(m *member) {
 			}))
 			continue
 		}
-		if !active(old) && !old.Holds() && !d.goal.doesOnlyLive(old) {
+		if !isActive(old) && !old.HoldsExclusive() && !d.goal.doesLiveOnlyWork(old) {
 			continue
 		}
 		retired := old.Node
-		if fixed(m.host, old) == "" { // otherwise it releases its volumes while it is stopped
-			retired = mounting(old.Node, stand.Retired(old.Node))
+		if fixedVolumesReason(m.host, old) == "" { // otherwise it releases its volumes while it is stopped
+			retired = withVolumesOf(old.Node, stand.AsRetired(old.Node))
 		}
 		needs := slices.Clone(d.proofs)
 		for _, other := range d.order {
@@ -65,8 +65,8 @@ func (d *draft) retire(m *member) {
 	}
 }
 
-// take plans that an instance uses its volumes instead of their copies.
-func (d *draft) take(m *member) {
+// takeVolumes plans that an instance uses its volumes instead of their copies.
+func (d *switchPlanner) takeVolumes(m *member) {
 	needs := slices.Clone(d.proofs)
 	for _, other := range d.order { // all of the set may share a volume
 		needs = append(needs, other.retire...)
@@ -82,14 +82,14 @@ func (d *draft) take(m *member) {
 	case slices.Equal(m.to.Mounts, m.live.Mounts):
 		return
 	default:
-		with := mounting(m.to.Node, m.live)
+		with := withVolumesOf(m.to.Node, m.live)
 		s.Kind, s.Node, s.Undo = plan.TakeVolumes, &with, "give them back for copies"
 	}
 	m.ready = add(d.Plan, s)
 }
 
 // activate plans that an instance starts its live-only work and is healthy afterwards.
-func (d *draft) activate(m *member, moved []int) {
+func (d *switchPlanner) activate(m *member, moved []int) {
 	live := m.live
 	needs := slices.Clone(moved)
 	for _, peer := range m.peers {
@@ -97,13 +97,13 @@ func (d *draft) activate(m *member, moved []int) {
 	}
 	slices.Sort(needs)
 	needs = slices.Compact(needs)
-	if d.goal.cutShort(m) {
-		live.Config.Active = spec.Active(m.site.RolesOf(m.node)) // which it may never have done
+	if d.goal.wasInterrupted(m) {
+		live.Config.Active = spec.ActiveParts(m.site.RolesOf(m.node)) // which it may never have done
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
 		})}
-	} else if live.Exclusive() || liveOnly(m.site, m.node) {
+	} else if live.Exclusive() || hasLiveOnlyWork(m.site, m.node) {
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name,
 			Reason: "release " + site.ReleaseName(live.Release) + " is live",

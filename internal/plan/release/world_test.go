@@ -39,7 +39,8 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	h := memory.New(need.Scratch(), "rapid", host, 64, 256<<30)
-	h.Also(site.KVM, observe.Capabilities{MoveNIC: true, Remount: rapid.Bool().Draw(t, "machines remount"), Keep: true})
+	h.AddEngine(site.KVM, observe.Capabilities{MoveNIC: true, Remount: rapid.Bool().Draw(t, "machines remount"),
+		Keep: true})
 	h.Interfaces = []string{"enp2", "enp3", "enp4"}
 	w := &world{t: t, site: drawSite(t), host: h}
 	h.Releases = map[int]*site.Site{}
@@ -97,11 +98,11 @@ func drawSite(t *rapid.T) *site.Site {
 		r := site.Role{Name: name, Dir: "roles/" + name, Pip: []string{"p"}}
 		if yes("volume") {
 			r.Volumes = append(r.Volumes, site.VolumeUse{Name: name, Path: "/srv/" + name, Owner: "root:root", Exclusive: true,
-				Quarantine: site.Snapshot})
+				Quarantine: site.CopySnapshot})
 		}
 		if yes("shared volume") {
 			r.Volumes = append(r.Volumes, site.VolumeUse{Name: "shared", Path: "/all/" + name, Owner: "root:root",
-				Exclusive: yes("for one release"), Quarantine: site.Empty})
+				Exclusive: yes("for one release"), Quarantine: site.CopyEmpty})
 		}
 		if yes("health") {
 			r.Health = []site.HealthCheck{{TCP: 1 + i}}
@@ -153,7 +154,7 @@ func (silent) Waits(*plan.Step, string)  {}
 func (silent) End(*plan.Step, error)     {}
 
 func (w *world) run(p *plan.Plan) *apply.Result {
-	w.host.Stand(w.site)
+	w.host.SetSite(w.site)
 	return apply.Run(context.Background(), p, map[string]apply.Worker{host: w.host}, silent{},
 		1+rapid.IntRange(0, 3).Draw(w.t, "parallel"))
 }
@@ -295,9 +296,9 @@ func (w *world) want(releases map[string]int) {
 		return !can.MoveNIC || !can.Remount || n.VM.Disk != ""
 	})
 	for _, n := range observed.Nodes {
-		shall := stand.Retired(n.Node)
+		shall := stand.AsRetired(n.Node)
 		if n.Release == releases[n.Name] {
-			shall = stand.Live(n.Node)
+			shall = stand.AsLive(n.Node)
 		}
 		switch {
 		case n.State != observe.Running && (!shall.Staged || moves && !w.cold && w.site.Networks[1].Kind == ""):

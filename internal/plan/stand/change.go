@@ -10,10 +10,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Outdated returns why Up would change a running, configured node, or "" if the node is as
+// UpdateReason returns why Up would change a running, configured node, or "" if the node is as
 // declared. It ignores the bridges of links and whether the node is live.
-func Outdated(old, wanted *spec.Node) string {
-	if why := cmp.Or(LayerChange(old, wanted), ShapeChange(old, wanted, spec.Linked)); why != "" {
+func UpdateReason(old, wanted *spec.Node) string {
+	if why := cmp.Or(LayerChange(old, wanted), ShapeChange(old, wanted, spec.WithoutBridges)); why != "" {
 		return why
 	}
 	switch {
@@ -24,7 +24,7 @@ func Outdated(old, wanted *spec.Node) string {
 	case old.Config.Health != wanted.Config.Health:
 		return "health checks changed"
 	}
-	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), spec.Differences(old.Config.Parts, wanted.Config.Parts))
+	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), spec.DescribeChanges(old.Config.Parts, wanted.Config.Parts))
 }
 
 // LayerChange returns why a node needs a new private layer, or "" if it does not.
@@ -41,7 +41,7 @@ func LayerChange(old, wanted *spec.Node) string {
 	case old.Layer == wanted.Layer:
 		return ""
 	}
-	if why := spec.Differences(old.Parts, wanted.Parts); why != "" {
+	if why := spec.DescribeChanges(old.Parts, wanted.Parts); why != "" {
 		return "role layer changed: " + why
 	}
 	return "role layer changed"
@@ -53,11 +53,11 @@ func DiskChange(old, wanted *spec.Node) error {
 	if LayerChange(old, wanted) != "" {
 		return nil // its disks are recreated
 	}
-	d, oldSize, found := old.VM.Smaller(wanted.VM)
+	d, oldSize, found := old.VM.ShrunkDisk(wanted.VM)
 	if !found {
 		return nil
 	}
-	what, cure := d.NoSmaller(wanted.Name, oldSize)
+	what, cure := d.ShrinkError(wanted.Name, oldSize)
 	return problem.New(problem.Mistake, "%s", what).At("site.toml").Try("%s", cure)
 }
 
@@ -85,14 +85,14 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 
 // LimitsChange returns which limits of a node differ, or "" if none do.
 func LimitsChange(old, wanted site.Limits) string {
-	if site.SamePin(old.Pin, wanted.Pin) {
+	if site.SameProcessors(old.Pin, wanted.Pin) {
 		old.Pin = wanted.Pin
 	}
-	return spec.Differences(limitParts(old), limitParts(wanted))
+	return spec.DescribeChanges(limitParts(old), limitParts(wanted))
 }
 
-func limitParts(l site.Limits) spec.Parts {
-	p := spec.Parts{
+func limitParts(l site.Limits) spec.PartDigests {
+	p := spec.PartDigests{
 		"cpus": fmt.Sprint(l.Cpus), "pin": l.Pin, "memory": fmt.Sprint(l.Memory), "pids": fmt.Sprint(l.Pids), "swap": "",
 	}
 	if l.Swap != nil {

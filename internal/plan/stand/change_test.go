@@ -28,10 +28,10 @@ func TestChanges(t *testing.T) {
 		"disk":            {func(n *spec.Node) { n.VM.Disk = site.RawFile }, layer, "private disk changed"},
 		"use of an image": {func(n *spec.Node) { n.Disk.Guest = site.NoGuest }, layer, "use of the disk image changed"},
 		"kernel":          {func(n *spec.Node) { n.Kernel = "other" }, layer, "kernel changed"},
-		"layer": {func(n *spec.Node) { n.Layer, n.Parts = "other", spec.Parts{"apt": "jq"} }, layer,
+		"layer": {func(n *spec.Node) { n.Layer, n.Parts = "other", spec.PartDigests{"apt": "jq"} }, layer,
 			"role layer changed: apt changed"},
 		"unknown of it": {func(n *spec.Node) { n.Layer = "other" }, layer, "role layer changed"},
-		"parts alone":   {func(n *spec.Node) { n.Parts = spec.Parts{"apt": "jq"} }, "", ""},
+		"parts alone":   {func(n *spec.Node) { n.Parts = spec.PartDigests{"apt": "jq"} }, "", ""},
 		"privileges":    {func(n *spec.Node) { n.Privileged = true }, shape, "privileges changed"},
 		"system calls": {func(n *spec.Node) { n.Syscalls = []string{site.IOUring} }, shape,
 			"system calls that it may use changed"},
@@ -48,19 +48,19 @@ func TestChanges(t *testing.T) {
 		"autostart":    {func(n *spec.Node) { n.Autostart = true }, other, "autostart changed"},
 		"services":     {func(n *spec.Node) { n.Config.Services = []string{"b"} }, other, "services changed"},
 		"health":       {func(n *spec.Node) { n.Config.Health = "other" }, other, "health checks changed"},
-		"a file":       {func(n *spec.Node) { n.Config.Parts = spec.Parts{"file /a": "2"} }, other, "file /a changed"},
+		"a file":       {func(n *spec.Node) { n.Config.Parts = spec.PartDigests{"file /a": "2"} }, other, "file /a changed"},
 	} {
 		old := spec.Node{
-			Name: "web", Base: "base", Layer: "layer", Parts: spec.Parts{"apt": "vim"}, MachineID: "id",
+			Name: "web", Base: "base", Layer: "layer", Parts: spec.PartDigests{"apt": "vim"}, MachineID: "id",
 			Limits: site.Limits{Pin: "0-1"}, VM: site.VM{Disk: site.QCow2},
 			NICs: []spec.NIC{{Network: "lan", Bridge: "br"}}, Mounts: []spec.Mount{{Volume: "data", Path: "/srv"}},
-			Config: spec.Config{Services: []string{"a"}, Health: "h", Parts: spec.Parts{"file /a": "1"}},
+			Config: spec.Config{Services: []string{"a"}, Health: "h", Parts: spec.PartDigests{"file /a": "1"}},
 		}
 		changed := old
 		changed.NICs = slices.Clone(old.NICs)
 		c.change(&changed)
 		got := map[string]string{
-			layer: stand.LayerChange(&old, &changed), shape: stand.ShapeChange(&old, &changed, spec.Linked),
+			layer: stand.LayerChange(&old, &changed), shape: stand.ShapeChange(&old, &changed, spec.WithoutBridges),
 			limits: stand.LimitsChange(old.Limits, changed.Limits),
 		}
 		for kind, why := range got {
@@ -72,7 +72,7 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%s: the change of its %s is %q, not %q", what, kind, why, want)
 			}
 		}
-		if why := stand.Outdated(&old, &changed); why != c.why {
+		if why := stand.UpdateReason(&old, &changed); why != c.why {
 			t.Errorf("%s: it is outdated because of %q, not %q", what, why, c.why)
 		}
 	}
@@ -110,7 +110,7 @@ func TestSpell(t *testing.T) {
 			Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
 			Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}},
 			Roles: []site.Role{{Name: "db",
-				Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Exclusive: true, Quarantine: site.Snapshot}}}},
+				Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Exclusive: true, Quarantine: site.CopySnapshot}}}},
 			Nodes: []site.Node{{
 				Name: "db", ID: 11, Release: 700, Image: "debian", Engine: "fake", Roles: []string{"db"},
 				NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.11")}},
@@ -120,13 +120,13 @@ func TestSpell(t *testing.T) {
 	made := func(stage int) spec.Node {
 		s := declared()
 		s.Stage = stage
-		n, err := spec.NewMaker(s).Node(&s.Nodes[0])
+		n, err := spec.NewBuilder(s).Node(&s.Nodes[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		return *n
 	}
-	staged, retired := made(700), stand.Retired(made(0))
+	staged, retired := made(700), stand.AsRetired(made(0))
 	for what, c := range map[string]struct {
 		has    spec.Node
 		change func(node *spec.Node, of *site.Site)
@@ -164,7 +164,7 @@ func TestSpell(t *testing.T) {
 		} else {
 			c.change(&current, of)
 		}
-		e, why, err := stand.Spell(&current, of, nil)
+		e, why, err := stand.AsDeclared(&current, of, nil)
 		if err != nil || why != c.why {
 			t.Errorf("%s: %q, not %q (%v)", what, why, c.why, err)
 			continue

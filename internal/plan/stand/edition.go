@@ -7,19 +7,19 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Edition is a node in quarantine as its release declares it, not as its host reports it.
-type Edition struct {
+// An DeclaredNode is a node in quarantine as its release declares it, not as its host reports it.
+type DeclaredNode struct {
 	Node   *spec.Node
 	Layers []*spec.Layer // each after the layers below it
 	Of     *site.Node
 	Site   *site.Site // as the release declares it
 }
 
-// Spell returns a node in quarantine as the site of its release declares it. The mtus are the MTUs
+// AsDeclared returns a node in quarantine as the site of its release declares it. The mtus are the MTUs
 // of the live networks, or nil if they do not matter. The node has copies of its volumes if it was
 // never live, and otherwise lacks the volumes that only one node can have. Spell returns in why how
 // the declaration differs from the existing node, or "" if it does not.
-func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, why string, err error) {
+func AsDeclared(current *spec.Node, of *site.Site, mtus map[string]int) (e *DeclaredNode, why string, err error) {
 	if of == nil {
 		return nil, "what it was staged from is not known", nil
 	}
@@ -27,18 +27,18 @@ func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, 
 	if !ok || n.Release != current.Release {
 		return nil, "it is not declared any more", nil
 	}
-	live := spec.NewMaker(of)
+	live := spec.NewBuilder(of)
 	live.MTUs = mtus
 	wanted, err := live.Node(n)
 	if err != nil {
 		return nil, "", err
 	}
-	e = &Edition{Layers: live.Layers(n), Of: n, Site: of}
-	forms := []spec.Node{Retired(*wanted)}
+	e = &DeclaredNode{Layers: live.Layers(n), Of: n, Site: of}
+	forms := []spec.Node{AsRetired(*wanted)}
 	if n.Release != 0 {
 		apart := *of
 		apart.Stage = n.Release
-		staged := spec.NewMaker(&apart)
+		staged := spec.NewBuilder(&apart)
 		staged.MTUs = mtus
 		form, err := staged.Node(n)
 		if err != nil {
@@ -47,7 +47,7 @@ func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, 
 		forms = append(forms, *form)
 	}
 	for i := range forms {
-		if slices.Equal(forms[i].Mounts, once(current.Mounts)) {
+		if slices.Equal(forms[i].Mounts, withoutDuplicates(current.Mounts)) {
 			e.Node = &forms[i]
 		}
 	}
@@ -57,13 +57,13 @@ func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, 
 	case current.Engine != wanted.Engine:
 		return nil, "its engine changed", nil
 	}
-	normalized := Live(*current)
+	normalized := AsLive(*current)
 	for i := range normalized.NICs { // the networks of a quarantine may have another MTU
 		if i < len(wanted.NICs) {
 			normalized.NICs[i].MTU = wanted.NICs[i].MTU
 		}
 	}
-	if why := Outdated(&normalized, wanted); why != "" {
+	if why := UpdateReason(&normalized, wanted); why != "" {
 		return nil, why, nil
 	}
 	if e.Node == nil {

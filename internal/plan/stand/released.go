@@ -37,7 +37,7 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 				Try("orrery stage %s under another number, and switch to that", n.Name)}
 		}
 		if nodes[release] == nil {
-			nodes[release] = of.ByName()
+			nodes[release] = of.NodesByName()
 		}
 		if made := nodes[release][n.Name]; made != nil {
 			host := n.Host

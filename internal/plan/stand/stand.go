@@ -8,29 +8,29 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Live returns a node as it is when it is live: on the site's networks, with its volumes.
-func Live(n spec.Node) spec.Node {
+// AsLive returns a node as it is when it is live: on the site's networks, with its volumes.
+func AsLive(n spec.Node) spec.Node {
 	n.Staged = false
 	n.NICs = slices.Clone(n.NICs)
 	for i := range n.NICs {
 		n.NICs[i].Bridge = site.BridgeName(n.Site, n.NICs[i].Network)
 	}
-	n.Mounts = once(n.Mounts)
+	n.Mounts = withoutDuplicates(n.Mounts)
 	for i := range n.Mounts {
 		n.Mounts[i].Copy, n.Mounts[i].Release = "", 0
 	}
 	return n
 }
 
-// Retired returns a node as it is when it is no longer live: in quarantine, without the volumes
+// AsRetired returns a node as it is when it is no longer live: in quarantine, without the volumes
 // that only one node can have.
-func Retired(n spec.Node) spec.Node {
+func AsRetired(n spec.Node) spec.Node {
 	n.Staged = true
 	n.NICs = slices.Clone(n.NICs)
 	for i := range n.NICs {
 		n.NICs[i].Bridge = site.BridgeName(site.Quarantine(n.Site, n.Release), n.NICs[i].Network)
 	}
-	n.Mounts = once(n.Mounts)
+	n.Mounts = withoutDuplicates(n.Mounts)
 	for i := range n.Mounts {
 		if m := &n.Mounts[i]; m.Exclusive && m.Copy == "" {
 			m.Copy, m.Release = spec.NoCopy, n.Release
@@ -39,9 +39,9 @@ func Retired(n spec.Node) spec.Node {
 	return n
 }
 
-// once returns volumes with duplicates removed. A run that was killed while it exchanged volumes
+// withoutDuplicates returns volumes with duplicates removed. A run that was killed while it exchanged volumes
 // has recorded the node's old volumes and, after them, the new ones. The later entry is kept.
-func once(mounts []spec.Mount) []spec.Mount {
+func withoutDuplicates(mounts []spec.Mount) []spec.Mount {
 	var all []spec.Mount
 	for i, m := range mounts {
 		again := func(later spec.Mount) bool { return later.Volume == m.Volume && later.Path == m.Path }

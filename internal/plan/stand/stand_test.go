@@ -26,13 +26,13 @@ func TestVolumesOnce(t *testing.T) {
 		"half retired": {data, shared, none}, "half taken": {copied, shared, data}, "half taken after": {none, shared, data},
 	} {
 		n := spec.Node{Release: 701, Mounts: mounts}
-		if got := stand.Live(n).Mounts; !slices.Equal(got, live) {
+		if got := stand.AsLive(n).Mounts; !slices.Equal(got, live) {
 			t.Errorf("%s, live: %+v", name, got)
 		}
-		if got := stand.Retired(n).Mounts; name != "staged" && !slices.Equal(got, retired) {
+		if got := stand.AsRetired(n).Mounts; name != "staged" && !slices.Equal(got, retired) {
 			t.Errorf("%s, retired: %+v", name, got)
 		}
-		if got := len(stand.Retired(n).Mounts); got != 2 {
+		if got := len(stand.AsRetired(n).Mounts); got != 2 {
 			t.Errorf("%s, retired: %d volumes", name, got)
 		}
 	}

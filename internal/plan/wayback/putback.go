@@ -6,11 +6,11 @@ import (
 	"orrery/internal/plan"
 )
 
-// PutBack plans, after a run in batches failed, how nodes of the failed batch are restored. These
+// Restore plans, after a run in batches failed, how nodes of the failed batch are restored. These
 // are the nodes that were disturbed and did not finish their steps. What they were is kept until
 // the whole run has succeeded. left names the nodes that cannot be restored, because nothing of
 // them is kept or their networks have changed.
-func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []string) {
+func Restore(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []string) {
 	ended := map[int]bool{}
 	for _, s := range done {
 		ended[s.N] = true
@@ -31,7 +31,7 @@ func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []s
 			whole[s.Subject], kept[s.Subject] = true, true
 		}
 		whole[s.Subject] = whole[s.Subject] && ended[s.N]
-		kept[s.Subject] = kept[s.Subject] && keeps(s)
+		kept[s.Subject] = kept[s.Subject] && isRestorable(s)
 	}
 	steps := slices.DeleteFunc(tried, func(s *plan.Step) bool {
 		return s.Batch == 0 || whole[s.Subject] || !kept[s.Subject]
@@ -45,9 +45,9 @@ func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []s
 	return Undo(p, steps), left
 }
 
-// keeps reports whether the node's state before a step can be restored while everything else stays
+// isRestorable reports whether the node's state before a step can be restored while everything else stays
 // as the plan has made it.
-func keeps(s *plan.Step) bool {
+func isRestorable(s *plan.Step) bool {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode,
 		plan.ConfigureNode, plan.CheckNode:

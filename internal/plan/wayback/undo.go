@@ -70,18 +70,18 @@ func inverseOf(s *plan.Step) (plan.Step, bool) {
 		}
 		return plan.Step{Kind: plan.MoveLinks, Moves: back}, true
 	case plan.CopyNode, plan.ReceiveNode:
-		return plan.Step{Kind: plan.DropNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
-	case plan.GiveNode:
+		return plan.Step{Kind: plan.DiscardNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
+	case plan.HandOverNode:
 		return plan.Step{Kind: plan.ReclaimNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
 	case plan.ConfigureNode:
 		return plan.Step{Kind: plan.RevertNode, Node: s.Was, Was: s.Node}, s.Was != nil
 	}
-	kind, known := opposite[s.Kind]
+	kind, known := inverseKinds[s.Kind]
 	return plan.Step{Kind: kind, Node: s.Was, Was: s.Node}, known
 }
 
-// opposite maps each kind of step to the kind that restores the node.
-var opposite = map[plan.Kind]plan.Kind{
+// inverseKinds maps each kind of step to the kind that restores the node.
+var inverseKinds = map[plan.Kind]plan.Kind{
 	plan.CreateNode: plan.DestroyNode, plan.ReplaceNode: plan.RestoreNode, plan.ReshapeNode: plan.ReshapeNode,
 	plan.LimitNode:  plan.LimitNode,
 	plan.RetireNode: plan.ActivateNode, plan.ActivateNode: plan.RetireNode, plan.TakeVolumes: plan.ReturnVolumes,

@@ -51,13 +51,15 @@ func TestUndo(t *testing.T) {
 		"a retirement":     {plan.Step{Kind: plan.RetireNode, Node: changed, Was: old}, plan.ActivateNode, nil},
 		"an activation":    {plan.Step{Kind: plan.ActivateNode, Node: changed, Was: old}, plan.RetireNode, nil},
 		"volumes":          {plan.Step{Kind: plan.TakeVolumes, Node: changed, Was: old}, plan.ReturnVolumes, nil},
-		"a copy": {plan.Step{Kind: plan.CopyNode, Node: changed, Was: old, Peer: "sv2"}, plan.DropNode,
+		"a copy": {plan.Step{Kind: plan.CopyNode, Node: changed, Was: old, Peer: "sv2"}, plan.DiscardNode,
 			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Was == old }},
-		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"}, plan.DropNode,
+		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"},
+			plan.DiscardNode,
 			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Node == changed }},
-		"a node that went": {plan.Step{Kind: plan.GiveNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"}, plan.ReclaimNode,
+		"a node that went": {plan.Step{Kind: plan.HandOverNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"},
+			plan.ReclaimNode,
 			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Was == old }},
-		"what was kept": {plan.Step{Kind: plan.LeaveNode, Was: old, Peer: "sv2"}, "", nil},
+		"what was kept": {plan.Step{Kind: plan.CleanUpNode, Was: old, Peer: "sv2"}, "", nil},
 		"an end":        {plan.Step{Kind: plan.DestroyNode, Was: old}, "", nil},
 	} {
 		c.step.Host, c.step.Subject = "sv1", "db"
@@ -145,7 +147,7 @@ func TestPutBack(t *testing.T) {
 	add(plan.StopNode, "later", nil, 2)
 	free := add(plan.StopNode, "free", nil, 0) // in no batch
 	done := append(append(whole, half...), other, ended, free)
-	back, left := wayback.PutBack(&p, done, []*plan.Step{fails})
+	back, left := wayback.Restore(&p, done, []*plan.Step{fails})
 	if names := back.Nodes(); !slices.Equal(names, []string{"half"}) || len(back.Steps) != 3 {
 		t.Errorf("put back are %v: %v", names, back.Steps)
 	}

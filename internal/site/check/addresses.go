@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// ill returns what is wrong with an address on a network, or "".
-func ill(n *site.Network, a netip.Addr) string {
+// invalidAddress returns what is wrong with an address on a network, or "".
+func invalidAddress(n *site.Network, a netip.Addr) string {
 	switch {
 	case !n.Subnet.Contains(a):
 		return fmt.Sprintf("is not in the subnet %s", n.Subnet)
@@ -51,11 +51,11 @@ func checkAddresses(ix *index, found *findings) {
 				s, known := segments[nic.Network]
 				switch {
 				case pass == 1 && !known:
-					found.unknown(atNode(n, "net", nic.Network), "network", nic.Network,
+					found.reportUnknown(atNode(n, "net", nic.Network), "network", nic.Network,
 						names(ix.Networks, func(n *site.Network) string { return n.Name }))
 				case pass == 1 && seen[nic.Network]:
-					found.wrong(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
-				case !known || site.Room(s.Subnet) == 0 || n.ID < minID:
+					found.report(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
+				case !known || site.SubnetCapacity(s.Subnet) == 0 || n.ID < minID:
 				case pass == 0 && s.taken[nic.Address] == nil:
 					s.taken[nic.Address] = n
 				case pass == 1:
@@ -68,23 +68,23 @@ func checkAddresses(ix *index, found *findings) {
 }
 
 func checkAddress(found *findings, n *site.Node, nic site.NIC, s *segment) {
-	wrong := ill(s.Network, nic.Address)
+	wrong := invalidAddress(s.Network, nic.Address)
 	if wrong == "" && s.taken[nic.Address] == n && nic.Address != s.Gateway {
 		return // return early without formatting text, because nearly all addresses are correct
 	}
 	key := atNode(n, "net", nic.Network)
 	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)
 	if other := s.taken[nic.Address]; other != n && nic.Address.IsValid() {
-		found.clash(key, atNode(other, "net", nic.Network), s.free(),
+		found.reportConflict(key, atNode(other, "net", nic.Network), s.free(),
 			"%s on network %s is already that of node %s", what, nic.Network, other.Name)
 		return
 	}
 	switch {
 	case !nic.Address.IsValid():
-		found.wrong(key, s.free(), "node %s finds no address on network %s, %s", n.Name, nic.Network, s.Subnet)
+		found.report(key, s.free(), "node %s finds no address on network %s, %s", n.Name, nic.Network, s.Subnet)
 	case nic.Address == s.Gateway:
-		found.wrong(key, s.free(), "%s is the gateway of network %s", what, nic.Network)
+		found.report(key, s.free(), "%s is the gateway of network %s", what, nic.Network)
 	case wrong != "":
-		found.wrong(key, s.free(), "%s %s", what, wrong)
+		found.report(key, s.free(), "%s %s", what, wrong)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// A Mistake is one error in a site.
-type Mistake struct {
+// A Issue is one error in a site.
+type Issue struct {
 	// Key is the subject: "node", NAME, "cpus"; "role", NAME, "file", "2", "path"; or
 	// "requirements", FILE, LINE.
 	Key   []string
@@ -41,7 +41,7 @@ var checks = []check{
 }
 
 // Check returns every mistake in a site. Its running time is proportional to the size of the site.
-func Check(s *site.Site) []Mistake {
+func Check(s *site.Site) []Issue {
 	ix, found := newIndex(s), newFindings()
 	for _, check := range checks {
 		check(ix, found)
@@ -82,7 +82,7 @@ func names[T any](list []T, name func(*T) string) []string {
 	return all
 }
 
-func set(names []string) map[string]bool {
+func toSet(names []string) map[string]bool {
 	set := make(map[string]bool, len(names))
 	for _, name := range names {
 		set[name] = true
@@ -90,8 +90,8 @@ func set(names []string) map[string]bool {
 	return set
 }
 
-// count returns how many of its arguments are true.
-func count(all ...bool) (n int) {
+// countTrue returns how many of its arguments are true.
+func countTrue(all ...bool) (n int) {
 	for _, one := range all {
 		if one {
 			n++
@@ -111,7 +111,7 @@ func sentence(words []string) string {
 		default:
 			text += ", "
 		}
-		text += problem.Short(word, 200)
+		text += problem.Truncate(word, 200)
 	}
 	return text
 }

@@ -9,25 +9,25 @@ import (
 	"orrery/internal/site"
 )
 
-// kernels are directories of the kernel. Files there do not persist.
-var kernels = []string{"/proc", "/sys", "/dev"}
+// kernelDirs are directories of the kernel. Files there do not persist.
+var kernelDirs = []string{"/proc", "/sys", "/dev"}
 
-// ours are the files that Orrery itself installs on every node.
-var ours = []string{"/etc/orrery", "/etc/hosts", "/etc/hostname", "/etc/machine-id", "/opt/orrery/venv"}
+// orreryPaths are the files that Orrery itself installs on every node.
+var orreryPaths = []string{"/etc/orrery", "/etc/hosts", "/etc/hostname", "/etc/machine-id", "/opt/orrery/venv"}
 
 // checkTarget checks the path on a node where something is installed.
 func checkTarget(found *findings, key []string, kind, p string) {
 	inside := func(dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 	switch {
 	case p == "":
-		found.wrong(key, `write path = "/…"`, "the %s has no path", kind)
+		found.report(key, `write path = "/…"`, "the %s has no path", kind)
 	case !path.IsAbs(p) || path.Clean(p) != p || p == "/" || strings.ContainsAny(p, "\x00\n"):
-		found.wrong(key, fmt.Sprintf("write path = %q", path.Join("/", "etc", path.Base(p))),
+		found.report(key, fmt.Sprintf("write path = %q", path.Join("/", "etc", path.Base(p))),
 			"path %q is no plain absolute path", p)
-	case slices.ContainsFunc(kernels, inside):
-		found.wrong(key, "put it elsewhere", "path %q is the kernel's", p)
-	case slices.ContainsFunc(ours, inside):
-		found.wrong(key, "put it elsewhere", "path %q is Orrery's own", p)
+	case slices.ContainsFunc(kernelDirs, inside):
+		found.report(key, "put it elsewhere", "path %q is the kernel's", p)
+	case slices.ContainsFunc(orreryPaths, inside):
+		found.report(key, "put it elsewhere", "path %q is Orrery's own", p)
 	}
 }
 
@@ -41,7 +41,7 @@ func checkRoleFiles(found *findings, r *site.Role) {
 func checkRoleChanges(found *findings, r *site.Role) {
 	for k, p := range r.Changes {
 		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
-			found.wrong(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`,
+			found.report(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`,
 				"%q in changes is no plain absolute path", p)
 		}
 	}

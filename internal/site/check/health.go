@@ -11,21 +11,21 @@ import (
 func checkRoleHealth(ix *index, found *findings, r *site.Role) {
 	for k, h := range r.Health {
 		key := at("role", r.Name, "health", k)
-		switch kinds := count(h.TCP != 0, h.HTTP != "", len(h.Command) > 0); {
+		switch kinds := countTrue(h.TCP != 0, h.HTTP != "", len(h.Command) > 0); {
 		case kinds != 1:
-			found.wrong(key, "give one of them", "the health check has %d of http, tcp and command", kinds)
+			found.report(key, "give one of them", "the health check has %d of http, tcp and command", kinds)
 		case h.TCP < 0 || h.TCP > 65535:
-			found.wrong(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
+			found.report(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
 		case h.HTTP != "" && !isHTTP(h.HTTP):
-			found.wrong(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
+			found.report(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
 		case h.HTTP != "" && !isLookedUp(ix, h.HTTP):
-			found.wrong(append(key, "http"), "write localhost, an address, or the name of the node that has the role",
+			found.report(append(key, "http"), "write localhost, an address, or the name of the node that has the role",
 				"the health check %q needs a name looked up", h.HTTP)
 		case len(h.Command) > 0 && h.Command[0] == "":
-			found.wrong(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
+			found.report(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
 		}
 		if h.Timeout > h.Within {
-			found.wrong(append(key, "timeout"), "the node must become healthy within more than one try",
+			found.report(append(key, "timeout"), "the node must become healthy within more than one try",
 				"timeout %s is longer than within %s", h.Timeout, h.Within)
 		}
 	}

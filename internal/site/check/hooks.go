@@ -16,40 +16,40 @@ const maxHook = 5 * time.Minute
 
 func checkHooks(ix *index, found *findings) {
 	for h := range each(ix.Hooks) {
-		if !Label(h.Name) {
-			found.wrong(at("hook", h.Name), cureOfLabel(h.Name), "hook name %q is not legal", h.Name)
+		if !ValidLabel(h.Name) {
+			found.report(at("hook", h.Name), labelCure(h.Name), "hook name %q is not legal", h.Name)
 		}
 		if len(h.On) == 0 {
-			found.wrong(at("hook", h.Name, "on"), `such as ["`+site.SwitchFailed+`"]`, "hook %s is told of nothing", h.Name)
+			found.report(at("hook", h.Name, "on"), `such as ["`+site.SwitchFailed+`"]`, "hook %s is told of nothing", h.Name)
 		}
 		for k, event := range h.On {
 			checkEvent(found, at("hook", h.Name, "on", strconv.Itoa(k)), event)
 		}
 		switch {
 		case len(h.Command) == 0 && h.URL == "" || len(h.Command) > 0 && h.URL != "":
-			found.wrong(at("hook", h.Name), `command = ["/path/of/a/program"] or url = "https://…"`,
+			found.report(at("hook", h.Name), `command = ["/path/of/a/program"] or url = "https://…"`,
 				"hook %s must have either a command or a url", h.Name)
 		case h.URL != "":
 			if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
 				u.User != nil {
-				found.wrong(at("hook", h.Name, "url"), `such as "https://chat.example/hook"`,
+				found.report(at("hook", h.Name, "url"), `such as "https://chat.example/hook"`,
 					"the url of hook %s is none of a server", h.Name)
 			}
 		case !strings.HasPrefix(h.Command[0], "/"):
-			found.wrong(at("hook", h.Name, "command"), "give the full path of a program of the host",
+			found.report(at("hook", h.Name, "command"), "give the full path of a program of the host",
 				"command %q does not begin with /", h.Command[0])
 		}
 		if !account().MatchString(h.User) {
-			found.wrong(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not legal", h.User)
+			found.report(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not legal", h.User)
 		}
 		if h.Timeout <= 0 || h.Timeout > maxHook {
-			found.wrong(at("hook", h.Name, "timeout"), "more than 0, at most 5m", "timeout %s is out of range", h.Timeout)
+			found.report(at("hook", h.Name, "timeout"), "more than 0, at most 5m", "timeout %s is out of range", h.Timeout)
 		}
 	}
 }
 
 func checkEvent(found *findings, key []string, name string) {
 	if !slices.Contains(site.Events, name) {
-		found.wrong(key, problem.NearestOr(name, site.Events, strings.Join(site.Events, ", ")), "there is no event %q", name)
+		found.report(key, problem.SuggestOr(name, site.Events, strings.Join(site.Events, ", ")), "there is no event %q", name)
 	}
 }

@@ -18,26 +18,26 @@ func checkHosts(ix *index, found *findings) {
 		key := at("host", h.Name)
 		checkLabel(found, key, "host", h.Name)
 		if !sshAddress().MatchString(h.Address) {
-			found.wrong(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`, "address %q is none of a host", h.Address)
+			found.report(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`, "address %q is none of a host", h.Address)
 		}
 		if other, taken := first[h.Address]; taken {
-			found.clash(at("host", h.Name, "address"), at("host", other, "address"), "declare a machine once",
+			found.reportConflict(at("host", h.Name, "address"), at("host", other, "address"), "declare a machine once",
 				`address "%s" is already that of host %s`, h.Address, other)
 		} else {
 			first[h.Address] = h.Name
 		}
 		checkUnderlay(found, h, first)
-		if !sane(h.Cpus) {
-			found.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked",
+		if !validCPUs(h.Cpus) {
+			found.report(at("host", h.Name, "cpus"), "leave it out: the host is asked",
 				"cpus = %v is not a number of processors", h.Cpus)
 		}
-		if h.Oversubscribe != 0 && (!sane(h.Oversubscribe) || h.Oversubscribe < 1 || h.Oversubscribe > 100) {
-			found.wrong(at("host", h.Name, "oversubscribe"),
+		if h.Oversubscribe != 0 && (!validCPUs(h.Oversubscribe) || h.Oversubscribe < 1 || h.Oversubscribe > 100) {
+			found.report(at("host", h.Name, "oversubscribe"),
 				"from 1 to 100: 2 gives nodes its processors twice; for fewer processors, say cpus",
 				"oversubscribe = %v is no such factor", h.Oversubscribe)
 		}
 		if h.Memory != 0 && h.Memory < minMemory {
-			found.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked",
+			found.report(at("host", h.Name, "memory"), "leave it out: the host is asked",
 				"memory = %d bytes is less than a node needs", h.Memory)
 		}
 	}
@@ -50,16 +50,17 @@ func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 	}
 	key := at("host", h.Name, "underlay")
 	if !h.Underlay.IsGlobalUnicast() || h.Underlay.Zone() != "" || h.Underlay.Is4In6() {
-		found.wrong(key, `such as "10.8.1.1": one by which the other hosts reach it`, "underlay %s is no address of a host",
+		found.report(key, `such as "10.8.1.1": one by which the other hosts reach it`, "underlay %s is no address of a host",
 			h.Underlay)
 	}
 	text := "underlay " + h.Underlay.String()
 	if other, taken := first[text]; taken {
-		found.clash(key, at("host", other, "underlay"), "each host has its own", "%s is already that of host %s", text, other)
+		found.reportConflict(key, at("host", other, "underlay"), "each host has its own", "%s is already that of host %s",
+			text, other)
 		return
 	}
 	first[text] = h.Name
 }
 
-// sane reports whether cpus is a possible number of processors.
-func sane(cpus float64) bool { return cpus >= 0 && !math.IsInf(cpus, 0) }
+// validCPUs reports whether cpus is a possible number of processors.
+func validCPUs(cpus float64) bool { return cpus >= 0 && !math.IsInf(cpus, 0) }

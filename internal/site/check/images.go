@@ -19,17 +19,17 @@ func checkImages(ix *index, found *findings) {
 		checkLabel(found, key, "image", i.Name)
 		switch {
 		case i.Suite == "" && i.Import == "":
-			found.wrong(key, `write suite = "bookworm"`, "image %s has neither suite nor import", i.Name)
+			found.report(key, `write suite = "bookworm"`, "image %s has neither suite nor import", i.Name)
 		case i.Suite != "" && i.Import != "":
-			found.wrong(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
+			found.report(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
 		case i.Suite != "" && !suite().MatchString(i.Suite):
-			found.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
+			found.report(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
 		}
 		checkDistribution(found, &i)
 		checkDiskImage(found, &i)
 		for k, name := range i.Components {
 			if !component().MatchString(name) {
-				found.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
+				found.report(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
 			}
 		}
 		for k, name := range i.Packages {
@@ -44,19 +44,19 @@ func checkDistribution(found *findings, i *site.Image) {
 	if i.Distribution == "" {
 		return
 	}
-	d := distro.Named(i.Distribution)
+	d := distro.ByName(i.Distribution)
 	if d == nil {
 		known := names(distro.All, func(d **distro.Distribution) string { return (*d).Name })
-		found.wrong(at("image", i.Name, "distribution"), "use "+sentence(known),
+		found.report(at("image", i.Name, "distribution"), "use "+sentence(known),
 			"distribution %q is not known", i.Distribution)
-	} else if i.Suite != "" && !d.Has(i.Suite) {
+	} else if i.Suite != "" && !d.HasSuite(i.Suite) {
 		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
-		found.wrong(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)
+		found.report(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)
 	}
 }
 
 func checkImageName(ix *index, found *findings, key []string, name string) {
 	if _, ok := ix.Image(name); !ok {
-		found.unknown(key, "image", name, names(ix.Images, func(i *site.Image) string { return i.Name }))
+		found.reportUnknown(key, "image", name, names(ix.Images, func(i *site.Image) string { return i.Name }))
 	}
 }

@@ -14,7 +14,7 @@ func checkDiskImage(found *findings, i *site.Image) {
 		for _, of := range []struct{ key, value string }{{"firmware", i.Firmware}, {"guest", i.Guest}, {"login", i.Login},
 			{"bus", i.Bus}} {
 			if of.value != "" {
-				found.wrong(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`,
+				found.report(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`,
 					"image %s is no disk, and says %s = %q", i.Name, of.key, of.value)
 			}
 		}
@@ -25,18 +25,19 @@ func checkDiskImage(found *findings, i *site.Image) {
 		known      []string
 	}{{"firmware", i.Firmware, site.Firmwares}, {"guest", i.Guest, site.Guests}, {"bus", i.Bus, site.Buses}} {
 		if of.value != "" && !slices.Contains(of.known, of.value) {
-			found.wrong(key(of.key), "use "+sentence(of.known), "%s = %q is nothing that a disk can have", of.key, of.value)
+			found.report(key(of.key), "use "+sentence(of.known), "%s = %q is nothing that a disk can have", of.key, of.value)
 		}
 	}
 	if i.Login != "" && !account().MatchString(i.Login) {
-		found.wrong(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
+		found.report(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
 	}
 	if i.Login != "" && i.Guest == site.NoGuest {
-		found.wrong(key("login"), `take it out, or take guest = "none" out`,
+		found.report(key("login"), `take it out, or take guest = "none" out`,
 			"image %s has nobody to log in to, and says login = %q", i.Name, i.Login)
 	}
 	if len(i.Packages) > 0 {
-		found.wrong(key("packages"), "let a role have them: apt = […]", "image %s is a disk, which is taken as it is", i.Name)
+		found.report(key("packages"), "let a role have them: apt = […]", "image %s is a disk, which is taken as it is",
+			i.Name)
 	}
 }
 
@@ -47,7 +48,7 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 		return
 	}
 	if !n.Virtual() {
-		found.wrong(atNode(n, "image"), `write engine = "kvm", or another image`,
+		found.report(atNode(n, "image"), `write engine = "kvm", or another image`,
 			"node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
 	}
@@ -55,22 +56,22 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 		checkImportedOnXen(found, n, i)
 	}
 	if len(n.VM.Drives()) > 0 {
-		found.wrong(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others",
+		found.report(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others",
 			n.Name, i.Name)
 	}
 	roles := ix.rolesOf(n.Roles)
 	if i.Guest == site.NoGuest && len(roles) > 0 {
-		found.wrong(atNode(n, "roles"), "take them out",
+		found.report(atNode(n, "roles"), "take them out",
 			`node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
 		return
 	}
 	for _, r := range roles {
 		switch {
 		case len(r.Volumes) > 0:
-			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk",
+			found.report(atNode(n, "roles"), "give the role to a node whose image is no disk",
 				"node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
-			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk",
+			found.report(atNode(n, "roles"), "give the role to a node whose image is no disk",
 				"node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
 		}
 	}
@@ -90,7 +91,7 @@ func checkImportedOnXen(found *findings, n *site.Node, i *site.Image) {
 		{i.Bus != "", "take it out", "whose disk is on Xen's own bus"},
 	} {
 		if of.wrong {
-			found.wrong(atNode(n, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
+			found.report(atNode(n, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
 		}
 	}
 }

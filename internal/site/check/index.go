@@ -40,7 +40,7 @@ func (ix *index) rolesOf(declared []string) []*site.Role {
 	key := strings.Join(declared, "\x00")
 	roles, done := ix.closures[key]
 	if !done {
-		roles = site.Closure(declared, func(name string) (*site.Role, bool) {
+		roles = site.TransitiveRoles(declared, func(name string) (*site.Role, bool) {
 			return ix.roleByName[name], ix.roleByName[name] != nil
 		})
 		ix.closures[key] = roles

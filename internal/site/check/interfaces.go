@@ -7,9 +7,9 @@ import (
 	"orrery/internal/site"
 )
 
-// illInterface returns what is wrong with the name of a host interface, or "". A name has at most
+// invalidInterface returns what is wrong with the name of a host interface, or "". A name has at most
 // 15 characters (netdevice(7)).
-func illInterface(name string) string {
+func invalidInterface(name string) string {
 	switch {
 	case name == "":
 		return "has no name"
@@ -22,7 +22,7 @@ func illInterface(name string) string {
 		return "is no name of an interface"
 	}
 	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw"} {
-		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRouted(name)) {
+		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRoutedLink(name)) {
 			return "is a name that Orrery gives itself"
 		}
 	}
@@ -35,15 +35,16 @@ func checkVethPairs(ix *index, found *findings) {
 		checkLabel(found, key, "vethpair", veth.Name)
 		checkMTU(found, at("vethpair", veth.Name, "mtu"), veth.MTU)
 		for i, end := range veth.Ends {
-			switch what := illInterface(end); {
+			switch what := invalidInterface(end); {
 			case end == "" && i == 1 && veth.Ends[0] == "":
 			case end == "":
-				found.wrong(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends",
+				found.report(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends",
 					veth.Name)
 			case what != "":
-				found.wrong(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name, what)
+				found.report(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name,
+					what)
 			case i == 1 && veth.Ends[0] == end:
-				found.wrong(at("vethpair", veth.Name, "ends", i), "give each its own name",
+				found.report(at("vethpair", veth.Name, "ends", i), "give each its own name",
 					"both ends of veth pair %s are called %q", veth.Name, end)
 			}
 		}
@@ -67,7 +68,8 @@ func checkInterfaces(ix *index, found *findings) {
 		}
 		for _, other := range taken[name] {
 			if other.host == t.host || other.host == "" || t.host == "" {
-				found.clash(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name, t.who,
+				found.reportConflict(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name,
+					t.who,
 					other.who)
 				return
 			}
@@ -87,16 +89,16 @@ func checkInterfaces(ix *index, found *findings) {
 			switch {
 			case !known:
 			case !kind.TakesInterfaces && nic.Interface != "":
-				found.wrong(key, "take it out, or make the network exclusive",
+				found.report(key, "take it out, or make the network exclusive",
 					"node %s takes interface %q on network %s, which is not exclusive",
 					n.Name, nic.Interface, nic.Network)
 			case !kind.TakesInterfaces:
 			case nic.Interface == "":
-				found.wrong(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
+				found.report(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
 					"node %s takes no interface on %s network %s", n.Name, kind.Name, nic.Network)
 			default:
-				if what := illInterface(nic.Interface); what != "" {
-					found.wrong(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
+				if what := invalidInterface(nic.Interface); what != "" {
+					found.report(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
 				}
 				take(nic.Interface, "", use{"node " + n.Name, n.Host, key})
 			}
@@ -110,7 +112,7 @@ func checkVethEnds(ix *index, found *findings) {
 	for _, veth := range ix.VethPairs {
 		for i, end := range veth.Ends {
 			if other, taken := ends[end]; taken && end != "" && other != veth.Name {
-				found.clash(at("vethpair", veth.Name, "ends", i), at("vethpair", other, "ends"), "give each its own",
+				found.reportConflict(at("vethpair", veth.Name, "ends", i), at("vethpair", other, "ends"), "give each its own",
 					"end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other)
 			}
 			ends[end] = veth.Name

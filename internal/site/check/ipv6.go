@@ -4,8 +4,8 @@ import (
 	"net/netip"
 )
 
-// maxSixes is the maximum number of IPv6 addresses that a node may declare on a network.
-const maxSixes = 8
+// maxIPv6Addresses is the maximum number of IPv6 addresses that a node may declare on a network.
+const maxIPv6Addresses = 8
 
 // checkIPv6 checks the IPv6 addresses that nodes declare. No two nodes of a network may have the
 // same address.
@@ -20,23 +20,24 @@ func checkIPv6(ix *index, found *findings) {
 			}
 			key := atNode(n, "ipv6", nic.Network)
 			if !kind.Bridged {
-				found.wrong(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
+				found.report(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
 					kind.Name, nic.Network, n.Name)
 				continue
 			}
-			if len(nic.IPv6) > maxSixes {
-				found.wrong(key, "spoof = true on the network allows all",
-					"node %s has %d addresses of IPv6 on network %s; %d are possible", n.Name, len(nic.IPv6), nic.Network, maxSixes)
+			if len(nic.IPv6) > maxIPv6Addresses {
+				found.report(key, "spoof = true on the network allows all",
+					"node %s has %d addresses of IPv6 on network %s; %d are possible", n.Name, len(nic.IPv6), nic.Network,
+					maxIPv6Addresses)
 			}
 			for _, a := range nic.IPv6 {
 				if !unicast6(a) {
-					found.wrong(key, `such as "2001:db8::11" or "fe80::5054:ff:fe12:3456"`,
+					found.report(key, `such as "2001:db8::11" or "fe80::5054:ff:fe12:3456"`,
 						"%s is not an IPv6 address of one node", a)
 					continue
 				}
 				h := holder{nic.Network, a.String()}
 				if other, ok := taken[h]; ok {
-					found.clash(key, at("node", other, "ipv6", nic.Network), "give each its own",
+					found.reportConflict(key, at("node", other, "ipv6", nic.Network), "give each its own",
 						"address %s of node %s on network %s is already that of node %s", a, n.Name, nic.Network, other)
 				}
 				taken[h] = n.Name

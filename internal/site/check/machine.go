@@ -10,7 +10,7 @@ import (
 // Limits of a virtual machine.
 const (
 	maxVCPUs = 255 // more need an interrupt controller that not every guest supports
-	maxCards = 8   // each is passed to the guest on its kernel command line, which has 2 KiB
+	maxNICs  = 8   // each is passed to the guest on its kernel command line, which has 2 KiB
 )
 
 // cpuModel matches the name of a processor model in QEMU: "max", "host", "qemu64",
@@ -23,21 +23,21 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 	checkSyscalls(found, n)
 	if !n.Virtual() {
 		if !n.VM.IsZero() {
-			found.wrong(atNode(n, "vm"), `write engine = "kvm", or take it out`,
+			found.report(atNode(n, "vm"), `write engine = "kvm", or take it out`,
 				"node %s is no virtual machine, and says what it shows to its guest", n.Name)
 		}
 		return
 	}
 	if n.VM.CPU != "" && !cpuModel().MatchString(n.VM.CPU) {
-		found.wrong(atNode(n, "vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them",
+		found.report(atNode(n, "vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them",
 			"cpu = %q is no model of a processor", n.VM.CPU)
 	}
-	if n.VM.Model != "" && !slices.Contains(site.CardModels, n.VM.Model) {
-		found.wrong(atNode(n, "vm", "model"), "use "+sentence(site.CardModels),
+	if n.VM.Model != "" && !slices.Contains(site.NICModels, n.VM.Model) {
+		found.report(atNode(n, "vm", "model"), "use "+sentence(site.NICModels),
 			"model = %q is no network card that a virtual machine can have", n.VM.Model)
 	}
 	if n.Privileged {
-		found.wrong(atNode(n, "privileged"), "take it out",
+		found.report(atNode(n, "privileged"), "take it out",
 			"node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
 	}
 	checkMachineLimits(found, n)
@@ -49,16 +49,16 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 // checkSyscalls checks the system calls that a container requests.
 func checkSyscalls(found *findings, n *site.Node) {
 	if n.Virtual() && len(n.Syscalls) > 0 {
-		found.wrong(atNode(n, "syscalls"), "take it out",
+		found.report(atNode(n, "syscalls"), "take it out",
 			"node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
 		return
 	}
 	for i, name := range n.Syscalls {
 		if !slices.Contains(site.NodeSyscalls, name) {
-			found.wrong(atNode(n, "syscalls"), "use "+sentence(site.NodeSyscalls),
+			found.report(atNode(n, "syscalls"), "use "+sentence(site.NodeSyscalls),
 				"syscalls has %q, which no node has to ask for", name)
 		} else if i > 0 && n.Syscalls[i-1] == name {
-			found.wrong(atNode(n, "syscalls"), "say it once", "syscalls has %q twice", name)
+			found.report(atNode(n, "syscalls"), "say it once", "syscalls has %q twice", name)
 		}
 	}
 }
@@ -69,21 +69,21 @@ func checkMachineLimits(found *findings, n *site.Node) {
 	const inside = "take it out: the guest's own kernel sees to it"
 	l := &n.Limits
 	if l.Swap != nil && *l.Swap >= 0 {
-		found.wrong(atNode(n, "swap"), inside, "node %s is a virtual machine and has no limit of swap", n.Name)
+		found.report(atNode(n, "swap"), inside, "node %s is a virtual machine and has no limit of swap", n.Name)
 	}
 	if l.Pids != 0 {
-		found.wrong(atNode(n, "pids"), inside, "node %s is a virtual machine and has no limit of processes", n.Name)
+		found.report(atNode(n, "pids"), inside, "node %s is a virtual machine and has no limit of processes", n.Name)
 	}
 	switch {
 	case l.Memory == 0:
-		found.wrong(atNode(n, "memory"), `such as "512MiB"`,
+		found.report(atNode(n, "memory"), `such as "512MiB"`,
 			"node %s is a virtual machine, whose memory is never without limit", n.Name)
 	case l.Memory >= minMemory && l.Memory < site.MinVMMemory:
-		found.wrong(atNode(n, "memory"), "at least 128MiB",
+		found.report(atNode(n, "memory"), "at least 128MiB",
 			"memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
 	}
-	if sane(l.Cpus) && l.Cpus > maxVCPUs {
-		found.wrong(atNode(n, "cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
+	if validCPUs(l.Cpus) && l.Cpus > maxVCPUs {
+		found.report(atNode(n, "cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
 	}
 }
 
@@ -92,12 +92,12 @@ func checkMachineLimits(found *findings, n *site.Node) {
 func checkMachineLinks(ix *index, found *findings, n *site.Node) {
 	for _, nic := range n.NICs {
 		if kind := ix.kindByName[nic.Network]; kind.Wired() {
-			found.wrong(atNode(n, "net", nic.Network), `put it on a bridge or a routed network, or write engine = "lxc"`,
+			found.report(atNode(n, "net", nic.Network), `put it on a bridge or a routed network, or write engine = "lxc"`,
 				"node %s is a virtual machine and cannot be on %s network %s", n.Name, kind.Name, nic.Network)
 		}
 	}
-	if len(n.NICs) > maxCards {
-		found.wrong(atNode(n, "net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible",
-			n.Name, len(n.NICs), maxCards)
+	if len(n.NICs) > maxNICs {
+		found.report(atNode(n, "net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible",
+			n.Name, len(n.NICs), maxNICs)
 	}
 }

@@ -20,12 +20,12 @@ func checkMirror(ix *index, found *findings) {
 		u, err := url.Parse(part.value)
 		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") ||
 			strings.ContainsAny(part.value, " \t\n\"'")) {
-			found.wrong(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
+			found.report(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
 			continue
 		}
 		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") &&
 			(u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
-			found.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes",
+			found.report(at("mirror", part.key), "write file:///srv/mirror, with three slashes",
 				"%s = %q is not a directory of this host", part.key, part.value)
 		}
 	}
@@ -38,7 +38,7 @@ var reachable = pattern.New(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0
 func checkReachable(ix *index, found *findings) {
 	for i, h := range ix.Mirror.Hosts {
 		if !reachable().MatchString(h) {
-			found.wrong(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`,
+			found.report(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`,
 				"hosts names %q, which is no machine", h)
 		}
 	}

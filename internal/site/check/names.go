@@ -9,21 +9,21 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// word matches names that are also file names, such as those of secrets.
-var word = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+// fileNamePattern matches names that are also file names, such as those of secrets.
+var fileNamePattern = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
 // reserved are names that resolvers, selectors or site files would interpret differently.
 var reserved = []string{"all", "and", "auto", "ip6-localhost", "ip6-loopback", "localhost", "not", "or"}
 
 func checkLabel(found *findings, key []string, kind, name string) bool {
-	if Label(name) {
+	if ValidLabel(name) {
 		return true
 	}
-	found.wrong(key, cureOfLabel(name), "%s name %q is no legal host name", kind, name)
+	found.report(key, labelCure(name), "%s name %q is no legal host name", kind, name)
 	return false
 }
 
-func cureOfLabel(name string) string {
+func labelCure(name string) string {
 	if len(name) > 63 {
 		return "at most 63 characters"
 	}
@@ -33,7 +33,7 @@ func cureOfLabel(name string) string {
 		}
 		return '-'
 	}, strings.ToLower(name)), "-")
-	if Label(legal) {
+	if ValidLabel(legal) {
 		return fmt.Sprintf("%q would be: lower case letters, digits and \"-\"", legal)
 	}
 	return `lower case letters, digits and "-"`
@@ -41,22 +41,22 @@ func cureOfLabel(name string) string {
 
 func checkSiteName(ix *index, found *findings) {
 	if ix.Name == "" {
-		found.wrong(at("site", "name"), `write name = "…" in [site]`, "the site has no name")
+		found.report(at("site", "name"), `write name = "…" in [site]`, "the site has no name")
 		return
 	}
 	checkLabel(found, at("site", "name"), "site", ix.Name)
-	if id := ix.ID; id != "" && !Label(id) {
-		found.wrong(at("site", "id"), cureOfLabel(id), "id %q has other characters than names of hosts have", id)
+	if id := ix.ID; id != "" && !ValidLabel(id) {
+		found.report(at("site", "id"), labelCure(id), "id %q has other characters than names of hosts have", id)
 	}
 }
 
 func checkGroups(ix *index, found *findings) {
 	for _, g := range ix.Groups {
-		if !word().MatchString(g.Name) {
-			found.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
+		if !fileNamePattern().MatchString(g.Name) {
+			found.report(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
 		}
-		if g.Spread != "" && g.Spread != site.OverHosts {
-			found.wrong(at("group", g.Name, "spread"), `write spread = "host"`,
+		if g.Spread != "" && g.Spread != site.SpreadOverHosts {
+			found.report(at("group", g.Name, "spread"), `write spread = "host"`,
 				"spread = %q is nothing over which nodes are spread", g.Spread)
 		}
 	}
@@ -69,12 +69,12 @@ func checkNodeNames(ix *index, found *findings) {
 		key := at("node", name)
 		switch {
 		case seen[name]:
-			found.wrong(key, "choose another name", "two nodes are called %q", name)
+			found.report(key, "choose another name", "two nodes are called %q", name)
 		case !checkLabel(found, key, "node", name):
 		case slices.Contains(reserved, name):
-			found.wrong(key, "choose another name", "a node cannot be called %q: the word means something else", name)
+			found.report(key, "choose another name", "a node cannot be called %q: the word means something else", name)
 		case strings.Trim(name, "0123456789") == "":
-			found.wrong(key, fmt.Sprintf("put a letter in it: \"n%s\"", name),
+			found.report(key, fmt.Sprintf("put a letter in it: \"n%s\"", name),
 				"node name %q is a number: it would be read as an address", name)
 		}
 		seen[name] = true
@@ -110,23 +110,23 @@ func checkIDs(ix *index, found *findings) {
 		switch other := first[n.ID]; {
 		case n.ID == 0:
 			vacant := free(minID)
-			found.add(Mistake{
+			found.add(Issue{
 				Key: key, What: fmt.Sprintf("node %s has no id", n.Name), Cure: fmt.Sprintf("id = %d is free", vacant),
 				Written: fmt.Sprintf("id 0 of node %s is out of range: ids are %d to %d", n.Name, minID, maxID),
 			})
 		case n.ID < minID || n.ID > maxID:
-			found.wrong(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
+			found.report(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
 		case other != n:
-			found.clash(key, atNode(other, "id"), fmt.Sprintf("%d is free", free(n.ID)),
+			found.reportConflict(key, atNode(other, "id"), fmt.Sprintf("%d is free", free(n.ID)),
 				"id %d of node %s is already the id of node %s", n.ID, n.Name, other.Name)
 		}
 	}
 }
 
-// Label reports whether a name is a legal name for a site or node: a host name of one label (RFC
+// ValidLabel reports whether a name is a legal name for a site or node: a host name of one label (RFC
 // 1123). Capital letters are not allowed, because host names are case-insensitive. Label uses no
 // regular expression, because every command calls it and would have to compile the expression.
-func Label(name string) bool {
+func ValidLabel(name string) bool {
 	if len(name) < 1 || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
 		return false
 	}
@@ -135,6 +135,6 @@ func Label(name string) bool {
 	}) < 0
 }
 
-// Word reports whether a name is a legal name for a file or directory, such as that of a secret or
+// ValidFileName reports whether a name is a legal name for a file or directory, such as that of a secret or
 // volume.
-func Word(name string) bool { return word().MatchString(name) }
+func ValidFileName(name string) bool { return fileNamePattern().MatchString(name) }

@@ -12,8 +12,8 @@ import (
 func TestLabel(t *testing.T) {
 	legal := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	agree := func(t interface{ Errorf(string, ...any) }, name string) {
-		if Label(name) != legal.MatchString(name) {
-			t.Errorf("%q is a label: %t", name, Label(name))
+		if ValidLabel(name) != legal.MatchString(name) {
+			t.Errorf("%q is a label: %t", name, ValidLabel(name))
 		}
 	}
 	for _, name := range []string{"", "-", "a", "9", "a-", "-a", "a-b", "a--b", "A", "a.b", "a_b", "ä", "a\n", "a\x00",

@@ -19,60 +19,61 @@ func checkNetworks(ix *index, found *findings) {
 		checkLabel(found, at("network", n.Name), "network", n.Name)
 		checkKind(ix, found, &n)
 		checkMTU(found, at("network", n.Name, "mtu"), n.MTU)
-		checkOpenings(found, &n)
+		checkPortRanges(found, &n)
 		checkProtocols(found, &n)
 		if n.Encrypt && (n.Wired() || site.KindOf(n.Kind).Routed) {
-			found.wrong(at("network", n.Name, "encrypt"), "take it out",
+			found.report(at("network", n.Name, "encrypt"), "take it out",
 				"network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
 		}
 		if n.Metadata && !n.NAT {
-			found.wrong(at("network", n.Name, "metadata"), "give it nat, or take it out",
+			found.report(at("network", n.Name, "metadata"), "give it nat, or take it out",
 				"network %s has no nat by which it could reach link-local addresses of the host", n.Name)
 		}
 		if n.NAT && !n.Gateway.IsValid() && !site.KindOf(n.Kind).WithoutHost {
-			found.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
+			found.report(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}
 		key := at("network", n.Name, "subnet")
 		switch {
 		case !n.Subnet.IsValid():
-			found.wrong(key, `write subnet = "10.8.67.0/24"`, "network %s has no subnet", n.Name)
+			found.report(key, `write subnet = "10.8.67.0/24"`, "network %s has no subnet", n.Name)
 		case !n.Subnet.Addr().Is4():
-			found.wrong(key, `such as "10.8.67.0/24"`, "subnet %s is not IPv4", n.Subnet)
-		case site.Room(n.Subnet) == 0:
-			found.wrong(key, "/1 to /30", "subnet %s has no room for nodes", n.Subnet)
+			found.report(key, `such as "10.8.67.0/24"`, "subnet %s is not IPv4", n.Subnet)
+		case site.SubnetCapacity(n.Subnet) == 0:
+			found.report(key, "/1 to /30", "subnet %s has no room for nodes", n.Subnet)
 		case n.Gateway.IsValid():
-			if wrong := ill(&n, n.Gateway); wrong != "" {
-				found.wrong(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s",
+			if wrong := invalidAddress(&n, n.Gateway); wrong != "" {
+				found.report(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s",
 					n.Gateway, wrong)
 			}
 		}
 	}
 }
 
-// maxOpenings is the maximum number of ports and port ranges of the host that a network may open.
+// maxPortRanges is the maximum number of ports and port ranges of the host that a network may open.
 // They are stored in the mark of the network's link, which has little space.
-const maxOpenings = 6
+const maxPortRanges = 6
 
-// checkOpenings checks the ports of the host that a network opens.
-func checkOpenings(found *findings, n *site.Network) {
+// checkPortRanges checks the ports of the host that a network opens.
+func checkPortRanges(found *findings, n *site.Network) {
 	key := func(i ...any) []string { return at(append([]any{"network", n.Name, "host"}, i...)...) }
 	for i, word := range n.Host {
-		if _, err := site.ParseOpenings([]string{word}); err != nil {
-			found.wrong(key(i), `such as "tcp/22", "udp/6000-6007", "dns" or "all"`, "%s", err)
+		if _, err := site.ParsePortRanges([]string{word}); err != nil {
+			found.report(key(i), `such as "tcp/22", "udp/6000-6007", "dns" or "all"`, "%s", err)
 		}
 	}
-	all, err := site.ParseOpenings(n.Host)
+	all, err := site.ParsePortRanges(n.Host)
 	switch {
 	case err != nil:
-	case len(all) > maxOpenings:
-		found.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name,
-			len(all), maxOpenings)
+	case len(all) > maxPortRanges:
+		found.report(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name,
+			len(all), maxPortRanges)
 	case len(all) > 0 && n.Bridge != "": // the host has addresses on its own bridge
 	case len(all) > 0 && (!n.Gateway.IsValid() || site.KindOf(n.Kind).WithoutHost):
-		found.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
+		found.report(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it",
+			n.Name)
 	}
 	if n.Spoof && !site.KindOf(n.Kind).Bridged {
-		found.wrong(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others",
+		found.report(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others",
 			n.Kind, n.Name)
 	}
 }
@@ -87,29 +88,29 @@ func checkProtocols(found *findings, n *site.Network) {
 	all, err := site.ParseProtocols(n.Protocols)
 	switch {
 	case err != nil:
-		found.wrong(key, `"ptp" or an EtherType such as "0x88a4"; spoof = true allows all`, "%s", err)
+		found.report(key, `"ptp" or an EtherType such as "0x88a4"; spoof = true allows all`, "%s", err)
 	case len(all) > maxProtocols:
-		found.wrong(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all),
+		found.report(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all),
 			maxProtocols)
 	case len(all) > 0 && !site.KindOf(n.Kind).Bridged:
-		found.wrong(key, "take it out", "%s network %s has no ports at which protocols are told apart", n.Kind, n.Name)
+		found.report(key, "take it out", "%s network %s has no ports at which protocols are told apart", n.Kind, n.Name)
 	}
 }
 
 func checkMTU(found *findings, key []string, mtu int) {
 	if mtu != 0 && (mtu < minMTU || mtu > maxMTU) {
-		found.wrong(key, fmt.Sprintf("%d to %d; 1500 is usual", minMTU, maxMTU), "mtu %d is out of range", mtu)
+		found.report(key, fmt.Sprintf("%d to %d; 1500 is usual", minMTU, maxMTU), "mtu %d is out of range", mtu)
 	}
 }
 
 func checkOverlaps(ix *index, found *findings) {
-	narrow := func(n *site.Network) bool { return site.Room(n.Subnet) == 0 }
+	narrow := func(n *site.Network) bool { return site.SubnetCapacity(n.Subnet) == 0 }
 	sorted := slices.DeleteFunc(slices.Collect(each(ix.Networks)), narrow)
 	slices.SortStableFunc(sorted, func(a, b *site.Network) int { return a.Subnet.Addr().Compare(b.Subnet.Addr()) })
 	var widest *site.Network // of the previous networks, the one that ends last
 	for _, n := range sorted {
 		if widest != nil && widest.Subnet.Overlaps(n.Subnet) {
-			found.clash(at("network", n.Name, "subnet"), at("network", widest.Name, "subnet"), "give each its own",
+			found.reportConflict(at("network", n.Name, "subnet"), at("network", widest.Name, "subnet"), "give each its own",
 				"subnet %s overlaps %s of network %s", n.Subnet, widest.Subnet, widest.Name)
 		}
 		if widest == nil || site.Broadcast(widest.Subnet).Less(site.Broadcast(n.Subnet)) {

@@ -17,23 +17,23 @@ const (
 // checkNodes checks each node separately, except for its name, id and addresses.
 func checkNodes(ix *index, found *findings) {
 	taken := holders{}
-	images := set(names(ix.Images, func(i *site.Image) string { return i.Name }))
-	hosts := set(names(ix.Hosts, func(h *site.Host) string { return h.Name }))
+	images := toSet(names(ix.Images, func(i *site.Image) string { return i.Name }))
+	hosts := toSet(names(ix.Hosts, func(h *site.Host) string { return h.Name }))
 	for n := range each(ix.Nodes) {
 		switch {
 		case n.Image == "" && len(ix.Images) == 0:
-			found.wrong(atNode(n, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
+			found.report(atNode(n, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
 		case n.Image == "":
-			found.wrong(atNode(n, "image"), "say image = … for the node or in [defaults]",
+			found.report(atNode(n, "image"), "say image = … for the node or in [defaults]",
 				"node %s has none of the site's %d images", n.Name, len(images))
 		case !images[n.Image]:
 			checkImageName(ix, found, atNode(n, "image"), n.Image)
 		}
 		if n.Host != "" && !hosts[n.Host] {
-			found.unknown(atNode(n, "host"), "host", n.Host, names(ix.Hosts, func(h *site.Host) string { return h.Name }))
+			found.reportUnknown(atNode(n, "host"), "host", n.Host, names(ix.Hosts, func(h *site.Host) string { return h.Name }))
 		}
 		if !slices.Contains(site.Engines, n.Engine) {
-			found.unknown(atNode(n, "engine"), "engine", n.Engine, site.Engines)
+			found.reportUnknown(atNode(n, "engine"), "engine", n.Engine, site.Engines)
 		}
 		for k, role := range n.Roles {
 			if ix.roleByName[role] == nil {
@@ -50,25 +50,25 @@ func checkLimits(found *findings, n *site.Node) {
 	l := &n.Limits
 	if l.Swap != nil && l.Memory == 0 {
 		// Control groups of version 1 limit memory and swap together.
-		found.wrong(atNode(n, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
+		found.report(atNode(n, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
 	}
-	if !sane(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
-		found.wrong(atNode(n, "cpus"), "more than 0; 0 means no limit", "cpus = %v is not a number of processors", l.Cpus)
+	if !validCPUs(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
+		found.report(atNode(n, "cpus"), "more than 0; 0 means no limit", "cpus = %v is not a number of processors", l.Cpus)
 	}
 	if l.Memory != 0 && l.Memory < minMemory {
-		found.wrong(atNode(n, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)
+		found.report(atNode(n, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)
 	}
 	if l.Swap != nil && *l.Swap < 0 {
-		found.wrong(atNode(n, "swap"), "0 or more", "swap = %d is less than nothing", *l.Swap)
+		found.report(atNode(n, "swap"), "0 or more", "swap = %d is less than nothing", *l.Swap)
 	}
 	if l.Pids != 0 && l.Pids < minPids {
-		found.wrong(atNode(n, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
+		found.report(atNode(n, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
 	}
 	if l.Pids > site.MaxPids {
-		found.wrong(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids),
+		found.report(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids),
 			"pids = %d is more than the kernel can count", l.Pids)
 	}
-	if _, err := site.Processors(l.Pin); err != nil {
-		found.wrong(atNode(n, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)
+	if _, err := site.NormalizeProcessors(l.Pin); err != nil {
+		found.report(atNode(n, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)
 	}
 }

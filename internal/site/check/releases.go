@@ -16,7 +16,7 @@ func checkReleases(ix *index, found *findings) {
 	for _, r := range ix.Releases {
 		key := at("release", r.Number)
 		if r.Number < 1 || r.Number > maxRelease {
-			found.wrong(key, "1 to 9999", "release number %d is out of range", r.Number)
+			found.report(key, "1 to 9999", "release number %d is out of range", r.Number)
 		}
 		if r.Image != "" {
 			checkImageName(ix, found, at("release", r.Number, "image"), r.Image)
@@ -37,11 +37,11 @@ func checkSubstitutes(ix *index, found *findings, r site.Release) {
 		case ix.roleByName[other] == nil:
 			addUnknownRole(ix, found, key, other)
 		case other == old:
-			found.wrong(key, "take it out", "role %s is replaced by itself", old)
+			found.report(key, "take it out", "role %s is replaced by itself", old)
 		case chained && next == old:
-			found.wrong(key, "take one of them out", "roles %s and %s replace one another", old, other)
+			found.report(key, "take one of them out", "roles %s and %s replace one another", old, other)
 		case chained:
-			found.wrong(key, fmt.Sprintf("write %q here or take that out", next),
+			found.report(key, fmt.Sprintf("write %q here or take that out", next),
 				"role %s is replaced by %s, which is itself replaced by %s", old, other, next)
 		}
 	}
@@ -104,7 +104,7 @@ func addSameNumber(found *findings, n *site.Node, release int, other *site.Node,
 	if release != 0 {
 		of = fmt.Sprintf(" of release %d", release)
 	}
-	found.clash(atNode(n, "id"), at("release", others),
+	found.reportConflict(atNode(n, "id"), at("release", others),
 		"choose an id of at most three digits, or releases of as many digits as one another",
 		"node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name,
 		others)

@@ -49,9 +49,9 @@ func checkPins(found *findings, r site.Requirements) {
 		name := pins.Normal(l.Pin.Name)
 		switch {
 		case first[name] != 0 && l.Pin.Always():
-			found.wrong(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
+			found.report(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
 		case hashed && !l.Hashed:
-			found.wrong(key, "add --hash=sha256:… or take all hashes out",
+			found.report(key, "add --hash=sha256:… or take all hashes out",
 				"%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
 		}
 		if !l.Pin.Never() {
@@ -73,7 +73,7 @@ func checkOption(found *findings, key []string, word, text string) {
 	case "-e", "--editable":
 		cure = "build a wheel and put it in the index"
 	}
-	found.wrong(key, cure, "%q cannot stand in a requirements file here", text)
+	found.report(key, cure, "%q cannot stand in a requirements file here", text)
 }
 
 func addUnpinned(found *findings, key []string, l pins.Line) {
@@ -93,10 +93,10 @@ func addUnpinned(found *findings, key []string, l pins.Line) {
 		cure = "write a space before the #, or it begins no comment"
 	}
 	if l.Wrong != "" {
-		found.wrong(key, cure, "%q has %s that pip cannot read", text, l.Wrong)
+		found.report(key, cure, "%q has %s that pip cannot read", text, l.Wrong)
 		return
 	}
-	found.wrong(key, cure, "%q is not pinned to one version", text)
+	found.report(key, cure, "%q is not pinned to one version", text)
 }
 
 // checkPips checks that a node's requirements pin the packages that pip installs for its roles.
@@ -134,7 +134,7 @@ func checkPips(ix *index, found *findings) {
 	for r := range each(ix.Roles) {
 		for k, name := range r.Pip {
 			if !pins.Package().MatchString(name) {
-				found.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file",
+				found.report(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file",
 					"%q is no name of a Python package", name)
 			}
 		}
@@ -145,15 +145,15 @@ func checkPip(found *findings, key []string, name, file string, pinned map[strin
 	bare := pins.Package().FindStringSubmatch(name)[1]
 	pin := pinned[pins.Normal(bare)]
 	if pin != nil && pin.Never() {
-		found.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
+		found.report(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
 			"Python package %q is in %s for other systems only: %s", name, file, pin.Marker)
 	}
 	if pin != nil {
 		return
 	}
 	cure := fmt.Sprintf("add %s==VERSION to it", bare)
-	if nearest := problem.Nearest(pins.Normal(bare), slices.Sorted(maps.Keys(pinned))); nearest != "" {
+	if nearest := problem.Suggest(pins.Normal(bare), slices.Sorted(maps.Keys(pinned))); nearest != "" {
 		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
-	found.wrong(key, cure, "Python package %q is not in %s", name, file)
+	found.report(key, cure, "Python package %q is not in %s", name, file)
 }

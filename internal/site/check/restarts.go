@@ -12,12 +12,12 @@ import (
 // of roles, and only rendered files can change on a running node.
 func checkRestarts(ix *index, found *findings) {
 	services := site.ServicesOf(slices.Collect(each(ix.Roles)))
-	known := set(services)
+	known := toSet(services)
 	for r := range each(ix.Roles) {
 		for k, f := range r.Files {
 			key := at("role", r.Name, "file", k, "restarts")
 			if f.Restarts != nil && !f.Rendered() {
-				found.wrong(key, "take it out, or make the file a template",
+				found.report(key, "take it out, or make the file a template",
 					"restarts is of no use for %s, which is in the layer: a change of it recreates the node", f.Path)
 				continue
 			}
@@ -27,7 +27,7 @@ func checkRestarts(ix *index, found *findings) {
 					if nearest := found.nearest("service", s, services); nearest != "" {
 						cure = fmt.Sprintf("did you mean %q?", nearest)
 					}
-					found.wrong(append(key, strconv.Itoa(n)), cure, "%s restarts %q, and no role has that service", f.Path, s)
+					found.report(append(key, strconv.Itoa(n)), cure, "%s restarts %q, and no role has that service", f.Path, s)
 				}
 			}
 		}

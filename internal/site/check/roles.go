@@ -18,7 +18,7 @@ func addUnknownRole(ix *index, found *findings, key []string, name string) {
 	if nearest := found.nearest("role", name, known); nearest != "" {
 		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
-	found.wrong(key, cure, "there is no role %q", name)
+	found.report(key, cure, "there is no role %q", name)
 }
 
 // checkRoles checks each role separately.
@@ -47,19 +47,19 @@ var (
 
 func checkDebianPackage(found *findings, key []string, name string) {
 	if !debianPackage().MatchString(name) {
-		found.wrong(key, "lower case letters, digits, +, - and .", "%q is no name of a Debian package", name)
+		found.report(key, "lower case letters, digits, +, - and .", "%q is no name of a Debian package", name)
 	}
 }
 
 func checkOwner(found *findings, key []string, owner string) {
 	if !ownership().MatchString(owner) {
-		found.wrong(key, `such as "root:root"`, "owner %q is not user:group", owner)
+		found.report(key, `such as "root:root"`, "owner %q is not user:group", owner)
 	}
 }
 
 func checkRoleWords(found *findings, r *site.Role) {
-	if !Label(r.Name) {
-		found.wrong(at("role", r.Name), cureOfLabel(r.Name), "role name %q is not legal", r.Name)
+	if !ValidLabel(r.Name) {
+		found.report(at("role", r.Name), labelCure(r.Name), "role name %q is not legal", r.Name)
 	}
 	for k, name := range r.Apt {
 		checkDebianPackage(found, at("role", r.Name, "apt", k), name)
@@ -71,11 +71,11 @@ func checkRoleWords(found *findings, r *site.Role) {
 		value, key := r.Env[name], at("role", r.Name, "env", name)
 		switch {
 		case !variable().MatchString(name):
-			found.wrong(key, "letters, digits and _", "%q is no name of a variable", name)
+			found.report(key, "letters, digits and _", "%q is no name of a variable", name)
 		case strings.HasPrefix(name, "ORRERY_"):
-			found.wrong(key, "choose another name", "variable %q: names with ORRERY_ are Orrery's own", name)
+			found.report(key, "choose another name", "variable %q: names with ORRERY_ are Orrery's own", name)
 		case strings.ContainsAny(value, "\n\x00"):
-			found.wrong(key, "a file can have more lines", "variable %q has more than one line", name)
+			found.report(key, "a file can have more lines", "variable %q has more than one line", name)
 		}
 	}
 }
@@ -84,11 +84,11 @@ func checkUnit(found *findings, r *site.Role, name string) {
 	key := at("role", r.Name, "unit", name)
 	switch {
 	case name == "":
-		found.wrong(key, `write name = "….service"`, "the service has no name")
+		found.report(key, `write name = "….service"`, "the service has no name")
 	case !unit().MatchString(name):
-		found.wrong(key, fmt.Sprintf("%q?", name+".service"), "%q is no name of a systemd unit", name)
+		found.report(key, fmt.Sprintf("%q?", name+".service"), "%q is no name of a systemd unit", name)
 	case slices.Contains(r.Services, name) && slices.Contains(r.Active, name):
-		found.wrong(key, "name it once", "%s is both to run wherever the node does and only where it is live", name)
+		found.report(key, "name it once", "%s is both to run wherever the node does and only where it is live", name)
 	}
 }
 
@@ -112,7 +112,7 @@ func checkRoleCycles(ix *index, found *findings) {
 			case needed == nil:
 			case state[name] == open:
 				cycle := append(slices.Clone(path[slices.Index(path, name):]), name)
-				found.wrong(at("role", r.Name, "needs", "roles", k), "take one of these needs out", "roles need one another: %s",
+				found.report(at("role", r.Name, "needs", "roles", k), "take one of these needs out", "roles need one another: %s",
 					strings.Join(cycle, " → "))
 			case state[name] == fresh:
 				visit(needed, path)
@@ -130,16 +130,16 @@ func checkRoleCycles(ix *index, found *findings) {
 func checkRoleSteps(found *findings, r *site.Role) {
 	for k, s := range r.Steps {
 		if !slices.Contains([]string{site.Build, site.Boot, site.Started, site.Active}, s.When) {
-			found.wrong(at("role", r.Name, "step", k, "when"),
+			found.report(at("role", r.Name, "step", k, "when"),
 				`write when = "build" for what goes into the layer, when = "boot" for what is done on the node, `+
 					`when = "started" for what needs its services, or when = "active" for what only a live node does`,
 				"when = %q does not say when the step is done", s.When)
 		}
 		if !account().MatchString(s.User) {
-			found.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
+			found.report(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
 		}
 		if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {
-			found.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`,
+			found.report(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`,
 				"interpreter %q is not an absolute path", s.Interpreter[0])
 		}
 	}

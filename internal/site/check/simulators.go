@@ -18,7 +18,7 @@ func checkSimulators(ix *index, found *findings) {
 		}
 		key := at("role", r.Name, "simulated_by")
 		if r.SimulatedBy == r.Name {
-			found.wrong(key, "write a role that does the same without the rest of the world", "role %s is simulated by itself",
+			found.report(key, "write a role that does the same without the rest of the world", "role %s is simulated by itself",
 				r.Name)
 			continue
 		}
@@ -36,7 +36,7 @@ func checkSimulator(ix *index, found *findings, key []string, what, name string)
 	case r == nil:
 		addUnknownRole(ix, found, key, name)
 	case r.SimulatedBy != "" && r.SimulatedBy != name:
-		found.wrong(key, "name the one that a twin shall have",
+		found.report(key, "name the one that a twin shall have",
 			"%s is simulated by role %s, which is itself simulated by %s", what, name, r.SimulatedBy)
 	}
 }
@@ -48,7 +48,7 @@ func checkOnlyInTwins(ix *index, found *findings, simulators map[string]bool) {
 	for n := range each(ix.Nodes) {
 		for k, name := range n.Roles {
 			if simulators[name] {
-				found.wrong(atNode(n, "roles", k), cure, "node %s of a production site has the simulator %s", n.Name, name)
+				found.report(atNode(n, "roles", k), cure, "node %s of a production site has the simulator %s", n.Name, name)
 			}
 		}
 		for _, r := range ix.rolesOf(n.Roles) {
@@ -63,7 +63,7 @@ func checkNeedsNoSimulator(found *findings, r *site.Role, simulators map[string]
 	}
 	for k, name := range r.NeedsRoles {
 		if simulators[name] {
-			found.wrong(at("role", r.Name, "needs", "roles", k), cure,
+			found.report(at("role", r.Name, "needs", "roles", k), cure,
 				"role %s needs the simulator %s and is used on a production site", r.Name, name)
 		}
 	}

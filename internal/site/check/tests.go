@@ -13,31 +13,32 @@ const maxTest = 24 * time.Hour
 func checkTests(ix *index, found *findings) {
 	nodes := map[string]bool{}
 	if len(ix.Tests) > 0 {
-		nodes = set(names(ix.Nodes, func(n *site.Node) string { return n.Name }))
+		nodes = toSet(names(ix.Nodes, func(n *site.Node) string { return n.Name }))
 	}
 	for _, t := range ix.Tests {
-		if !word().MatchString(t.Name) {
-			found.wrong(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not legal", t.Name)
+		if !fileNamePattern().MatchString(t.Name) {
+			found.report(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not legal", t.Name)
 		}
 		switch {
 		case t.Node == "":
-			found.wrong(at("test", t.Name, "node"), "say on which node it is run", "test %s has no node", t.Name)
+			found.report(at("test", t.Name, "node"), "say on which node it is run", "test %s has no node", t.Name)
 		case !nodes[t.Node]:
-			found.unknown(at("test", t.Name, "node"), "node", t.Node,
+			found.reportUnknown(at("test", t.Name, "node"), "node", t.Node,
 				names(ix.Nodes, func(n *site.Node) string { return n.Name }))
 		}
 		switch {
 		case len(t.Command) == 0:
-			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`,
+			found.report(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`,
 				"test %s has no command", t.Name)
 		case t.Command[0] == "":
-			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "the command has no name")
+			found.report(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`,
+				"the command has no name")
 		}
 		if !account().MatchString(t.User) {
-			found.wrong(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
+			found.report(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
 		}
 		if t.Timeout <= 0 || t.Timeout > maxTest {
-			found.wrong(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()),
+			found.report(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()),
 				"timeout %s is out of range", t.Timeout)
 		}
 	}

@@ -16,7 +16,7 @@ func checkRolesTogether(ix *index, found *findings) {
 	for n := range each(ix.Nodes) {
 		if key := strings.Join(n.Roles, "\x00"); !done[key] {
 			done[key] = true
-			checkMeeting(found, ix.rolesOf(n.Roles), n.Name, told)
+			checkRoleConflicts(found, ix.rolesOf(n.Roles), n.Name, told)
 		}
 	}
 }
@@ -28,7 +28,7 @@ type claim struct {
 	value string // two claims with the same value do not conflict
 }
 
-func checkMeeting(found *findings, roles []*site.Role, node string, told map[string]bool) {
+func checkRoleConflicts(found *findings, roles []*site.Role, node string, told map[string]bool) {
 	claims := map[string]claim{}
 	put := func(what string, mine claim) {
 		first, taken := claims[what]
@@ -46,7 +46,7 @@ func checkMeeting(found *findings, roles []*site.Role, node string, told map[str
 			text = fmt.Sprintf("%s is %s here, but role %s on the same node %s has %s", what, mine.value, first.role, node,
 				first.value)
 		}
-		found.clash(mine.key, first.key, "let one role have it and the other need that role", "%s", text)
+		found.reportConflict(mine.key, first.key, "let one role have it and the other need that role", "%s", text)
 	}
 	for _, r := range roles {
 		for k, f := range r.Files {

@@ -23,7 +23,7 @@ func checkVariants(ix *index, found *findings) {
 	if ix.Twin != "" || !anySimulated(ix) {
 		return
 	}
-	if made, err := twin.Of(ix.Site, twin.Options{Name: "check"}); err == nil {
+	if made, err := twin.New(ix.Site, twin.Options{Name: "check"}); err == nil {
 		checkVariant(found, made, "in twins", true)
 	}
 }
@@ -55,7 +55,7 @@ func checkVariant(found *findings, made *site.Site, what string, otherRoles bool
 	}
 }
 
-func (m Mistake) text() string { return strings.Join(m.Key, "\x00") + "\x00" + m.What }
+func (m Issue) text() string { return strings.Join(m.Key, "\x00") + "\x00" + m.What }
 
 // written returns the key of a role as it is written in files. A role that replaces another is
 // written under its own name.

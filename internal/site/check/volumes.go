@@ -25,21 +25,21 @@ func checkVolumes(ix *index, found *findings) {
 		key := at("volume", v.Name)
 		if !used[v.Name] {
 			// A misspelt name would silently store the data in the default place.
-			found.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"),
+			found.report(key, problem.SuggestOr(v.Name, known, "take it out, or declare it in a role"),
 				"no role has a volume %q", v.Name)
 		}
 		checkMirrored(found, v)
 		from, address := site.SourceOf(v.Remote, v.Path)
 		switch {
 		case v.Path != "" && address != "":
-			found.wrong(at("volume", v.Name, from.Key), "take one of them out",
+			found.report(at("volume", v.Name, from.Key), "take one of them out",
 				"volume %s has both path and %s", v.Name, from.Key)
 		case address != "" && !from.Valid(address):
-			found.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key,
+			found.report(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key,
 				address, from.What)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
-				found.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`,
+				found.report(at("volume", v.Name, "path"), `such as "/srv/pgdata"`,
 					"path = %q is not an absolute path of a directory", v.Path)
 			}
 		}
@@ -58,19 +58,19 @@ func checkMirrored(found *findings, v site.Volume) {
 	switch {
 	case v.Mirror == "":
 	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
-		found.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`,
+		found.report(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`,
 			"mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
 	case v.Path != "" && target[1] == v.Mirror && overlap(v.Path, v.Mirror):
-		found.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere",
+		found.report(at("volume", v.Name, "mirror"), "choose a directory elsewhere",
 			"mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
 	}
 	switch {
 	case v.Every == 0:
 	case v.Mirror == "":
-		found.wrong(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"",
+		found.report(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"",
 			"every has no mirror that is to be made")
 	case v.Every < minEvery:
-		found.wrong(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
+		found.report(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
 	}
 }
 
@@ -82,19 +82,20 @@ func overlap(a, b string) bool {
 
 func checkRoleVolumes(found *findings, r *site.Role) {
 	for k, v := range r.Volumes {
-		if !word().MatchString(v.Name) {
-			found.wrong(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`,
+		if !fileNamePattern().MatchString(v.Name) {
+			found.report(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`,
 				"volume name %q is no legal name of a directory", v.Name)
 		}
 		checkTarget(found, at("role", r.Name, "volume", k, "path"), "volume", v.Path)
 		checkOwner(found, at("role", r.Name, "volume", k, "owner"), v.Owner)
 		switch {
 		case v.Quarantine == "":
-		case v.Quarantine != site.Empty && v.Quarantine != site.Snapshot:
-			found.wrong(at("role", r.Name, "volume", k, "quarantine"), `write "snapshot" for a copy of what is on it or "empty"`,
+		case v.Quarantine != site.CopyEmpty && v.Quarantine != site.CopySnapshot:
+			found.report(at("role", r.Name, "volume", k, "quarantine"),
+				`write "snapshot" for a copy of what is on it or "empty"`,
 				"quarantine = %q does not say what the volume begins with there", v.Quarantine)
 		case !v.Exclusive:
-			found.wrong(at("role", r.Name, "volume", k, "quarantine"), "take it out, or write exclusive = true",
+			found.report(at("role", r.Name, "volume", k, "quarantine"), "take it out, or write exclusive = true",
 				"quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", v.Quarantine)
 		}
 	}

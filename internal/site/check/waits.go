@@ -52,10 +52,10 @@ func checkWaits(ix *index, found *findings) {
 	for v := range all {
 		all[v] = v
 	}
-	cycles.Each(len(all), all, func(v int) []int { return g.edges[v] }, func(vertices []int) {
+	cycles.StronglyConnected(len(all), all, func(v int) []int { return g.edges[v] }, func(vertices []int) {
 		if len(vertices) > 1 {
 			slices.Reverse(vertices)
-			addKnot(ix, found, g, vertices)
+			addCycle(ix, found, g, vertices)
 		}
 	})
 }
@@ -66,7 +66,7 @@ func awaited(ix *index, found *findings, view *selector.View, key []string, role
 		err = view.Check(q)
 	}
 	if err != nil {
-		m := Mistake{Key: key, What: err.Error()}
+		m := Issue{Key: key, What: err.Error()}
 		if p, ok := err.(*problem.Problem); ok {
 			m.What, m.Cure = p.What, p.Cure
 		}
@@ -76,7 +76,7 @@ func awaited(ix *index, found *findings, view *selector.View, key []string, role
 	return view.Select(q)
 }
 
-func addKnot(ix *index, found *findings, g *waitGraph, knot []int) {
+func addCycle(ix *index, found *findings, g *waitGraph, knot []int) {
 	var nodes []int
 	within := map[int]bool{}
 	for _, v := range knot {
@@ -99,7 +99,7 @@ func addKnot(ix *index, found *findings, g *waitGraph, knot []int) {
 			first = g.roles[v-g.nodes]
 		}
 	}
-	found.wrong(at("role", first.Name, "needs", "healthy"), `take one of the selectors out or narrow it with "and not …"`,
+	found.report(at("role", first.Name, "needs", "healthy"), `take one of the selectors out or narrow it with "and not …"`,
 		"nodes wait for one another to be healthy: %s", fmt.Sprint(strings.Join(words, " → ")))
 }
 

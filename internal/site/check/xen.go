@@ -10,44 +10,44 @@ import (
 func checkXen(found *findings, n *site.Node) {
 	if n.Engine != site.Xen {
 		if n.Xen != (site.XenGuest{}) {
-			found.wrong(atNode(n, "xen"), `write engine = "xen", or take it out`,
+			found.report(atNode(n, "xen"), `write engine = "xen", or take it out`,
 				"node %s is no guest of Xen, and says of which type it is", n.Name)
 		}
 		return
 	}
 	if n.Xen.Type != "" && !slices.Contains(site.XenTypes, n.Xen.Type) {
-		found.wrong(atNode(n, "xen", "type"), "use "+sentence(site.XenTypes), "type = %q is no type of a guest of Xen",
+		found.report(atNode(n, "xen", "type"), "use "+sentence(site.XenTypes), "type = %q is no type of a guest of Xen",
 			n.Xen.Type)
 	}
 	other := n.VM.Fixed()
 	other.Disk = ""
 	if !other.IsZero() {
-		found.wrong(atNode(n, "vm"), "take all out but vm.disks",
+		found.report(atNode(n, "vm"), "take all out but vm.disks",
 			"node %s is a guest of Xen, whose processors and devices are Xen's own", n.Name)
 	}
 	if n.VM.Disk != "" {
-		found.wrong(atNode(n, "vm", "disk"),
+		found.report(atNode(n, "vm", "disk"),
 			`write engine = "kvm"; or give it vm.disks, and let a role mount one where much is written`,
 			"node %s is a guest of Xen, and keeps what it writes in files of its host", n.Name)
 	}
-	checkMannerOnXen(found, n, n.VM.Manner, func(name string) []string { return atNode(n, "vm", name) })
+	checkDiskSettingsOnXen(found, n, n.VM.DiskSettings, func(name string) []string { return atNode(n, "vm", name) })
 	for i := range n.VM.Disks {
-		checkMannerOnXen(found, n, n.VM.Disks[i].Manner, func(name string) []string {
+		checkDiskSettingsOnXen(found, n, n.VM.Disks[i].DiskSettings, func(name string) []string {
 			return atNode(n, "vm", "disks", i, name)
 		})
 	}
 }
 
-// checkMannerOnXen checks that a Xen guest has no settings for the use of its disks, because Xen's
+// checkDiskSettingsOnXen checks that a Xen guest has no settings for the use of its disks, because Xen's
 // toolstack does not support them.
-func checkMannerOnXen(found *findings, n *site.Node, m site.Manner, at func(string) []string) {
+func checkDiskSettingsOnXen(found *findings, n *site.Node, m site.DiskSettings, at func(string) []string) {
 	for _, of := range []struct {
 		key  string
 		said bool
 	}{{"cache", m.Cache != ""}, {"aio", m.AIO != ""}, {"read", m.Read != 0}, {"write", m.Write != 0},
 		{"iops", m.IOPS != 0}} {
 		if of.said {
-			found.wrong(at(of.key), `take it out, or write engine = "kvm"`,
+			found.report(at(of.key), `take it out, or write engine = "kvm"`,
 				"node %s is a guest of Xen, whose disks have no %s", n.Name, of.key)
 		}
 	}

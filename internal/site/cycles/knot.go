@@ -3,11 +3,11 @@ package cycles
 
 import "slices"
 
-// Each calls each for every knot (strongly connected component) that is reachable from some
+// StronglyConnected calls each for every knot (strongly connected component) that is reachable from some
 // vertices of a graph. Vertices have the numbers from 0 to vertices-1, and leads returns the
 // successors of one. Most knots are a single vertex. A knot comes after all knots that it leads to.
 // Its first vertex is the one that was reached first (Tarjan's algorithm).
-func Each(vertices int, from []int, leads func(vertex int) []int, each func(knot []int)) {
+func StronglyConnected(vertices int, from []int, leads func(vertex int) []int, each func(knot []int)) {
 	number, lowest := make([]int, vertices), make([]int, vertices) // 0 means not yet reached
 	closed := make([]bool, vertices)
 	var open []int

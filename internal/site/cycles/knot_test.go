@@ -35,7 +35,7 @@ func TestEach(t *testing.T) {
 		from := rapid.SliceOfN(vertex, 1, 3).Draw(t, "from")
 		place := map[int]int{}
 		count := 0
-		Each(n, from, func(v int) []int { return edges[v] }, func(knot []int) {
+		StronglyConnected(n, from, func(v int) []int { return edges[v] }, func(knot []int) {
 			for _, v := range knot {
 				if _, again := place[v]; again {
 					t.Fatalf("%d is in two knots", v)
@@ -66,7 +66,7 @@ func TestEach(t *testing.T) {
 func TestDeep(t *testing.T) {
 	const n = 300_000
 	count := 0
-	Each(n, []int{0}, func(v int) []int { return []int{min(v+1, n-1)} }, func([]int) { count++ })
+	StronglyConnected(n, []int{0}, func(v int) []int { return []int{min(v+1, n-1)} }, func([]int) { count++ })
 	if count != n {
 		t.Error(count)
 	}

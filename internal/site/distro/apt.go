@@ -70,7 +70,7 @@ var apt = &Packages{
 		return strings.ReplaceAll(p["package"]+"_"+p["version"]+"_"+p["architecture"]+".deb", ":", "%3a")
 	},
 	Unpack: func(files []string) []string {
-		return slices.Concat([]string{"bash", "-euo", "pipefail", "-c", unpack, "bash"}, files)
+		return slices.Concat([]string{"bash", "-euo", "pipefail", "-c", unpackScript, "bash"}, files)
 	},
 	Unpacked: unpacked,
 	In: func(s *Scratch) (files map[string]string, environ []string) {
@@ -83,7 +83,7 @@ var apt = &Packages{
 			files["sources.list"] = s.Sources
 			settings = append(settings, Option("Dir::Etc::sourcelist", s.Room+"/sources.list"))
 		}
-		files["apt.conf"] = always + strings.Join(settings, "\n") + "\n"
+		files["apt.conf"] = aptConfig + strings.Join(settings, "\n") + "\n"
 		return files, []string{"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true",
 			"APT_CONFIG=" + s.Room + "/apt.conf"}
 	},
@@ -99,7 +99,7 @@ var apt = &Packages{
 	Fittings: []File{
 		{Path: "/etc/apt/apt.conf.d/90orrery",
 			Text: "APT::Install-Recommends \"0\";\nAPT::Install-Suggests \"0\";\nAcquire::Languages \"none\";\n"},
-		{Path: "/etc/dpkg/dpkg.cfg.d/90orrery", Text: strings.Join(excludes, "\n") + "\n"},
+		{Path: "/etc/dpkg/dpkg.cfg.d/90orrery", Text: strings.Join(dpkgExcludes, "\n") + "\n"},
 	},
 	Volatile: []string{"var/lib/apt/lists", "var/cache/apt"},
 	// Logs, and dpkg's backups of its files.
@@ -115,9 +115,9 @@ var partOfKernel = pattern.New("^linux-(image|binary|modules)-")
 // one file per package, in the form of dpkg's status file. Image scanners know this directory.
 const notInstalled = "var/lib/dpkg/status.d"
 
-// unpack extracts packages. It uses tar, which follows symbolic links to directories such as /lib.
+// unpackScript extracts packages. It uses tar, which follows symbolic links to directories such as /lib.
 // Command dpkg-deb --extract would replace these links.
-const unpack = `mkdir -p /` + notInstalled + `
+const unpackScript = `mkdir -p /` + notInstalled + `
 for f; do
 	name=$(dpkg-deb -f "$f" Package)
 	dpkg-deb -f "$f" > /` + notInstalled + `/$name
@@ -170,8 +170,8 @@ func Relations(field string) [][]string {
 	return all
 }
 
-// always is apt's configuration in every scratch container.
-const always = `APT::Sandbox::User "root";
+// aptConfig is apt's configuration in every scratch container.
+const aptConfig = `APT::Sandbox::User "root";
 APT::Install-Recommends "0";
 APT::Keep-Downloaded-Packages "1";
 Acquire::Languages "none";
@@ -179,9 +179,9 @@ DPkg::Use-Pty "0";
 DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
 `
 
-// excludes are files that nobody reads on a node. They are more than a tenth of a small system.
+// dpkgExcludes are files that nobody reads on a node. They are more than a tenth of a small system.
 // Licences are kept.
-var excludes = []string{
+var dpkgExcludes = []string{
 	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
 	"path-exclude=/usr/share/man/*", "path-exclude=/usr/share/info/*", "path-exclude=/usr/share/lintian/*",
 	"path-exclude=/usr/share/locale/*", "path-include=/usr/share/locale/locale.alias",
@@ -199,7 +199,7 @@ func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 	for _, o := range b.Access {
 		args = append(args, "--aptopt="+o)
 	}
-	for _, e := range excludes {
+	for _, e := range dpkgExcludes {
 		args = append(args, "--dpkgopt="+e)
 	}
 	args = append(args,
@@ -207,17 +207,17 @@ func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 		fmt.Sprintf(`--setup-hook=/bin/sh -eu '%[1]s/gather' "$1" '%[1]s/archives' %[2]s`, b.Room,
 			strings.Join(b.Packages, " ")),
 		b.Suite, b.Tree, b.Room+"/sources.list")
-	return map[string]string{"gather": gather, "sources.list": b.Sources}, args
+	return map[string]string{"gather": gatherScript, "sources.list": b.Sources}, args
 }
 
-// gather provides the packages of a base before any of their programs runs. It takes them from the
+// gatherScript provides the packages of a base before any of their programs runs. It takes them from the
 // directory that all builds share and downloads the rest from the archives.
 //
 // Other builds may have written anything to the shared directory, and apt accepts a file with the
 // right size without further checks. Therefore gather verifies the files against the signed lists.
 // It unmounts the directory before programs of the packages run. mmdebstrap downloads later what
-// gather could not provide.
-const gather = `tree=$1 shared=$2
+// gatherScript could not provide.
+const gatherScript = `tree=$1 shared=$2
 shift 2
 export APT_CONFIG="${MMDEBSTRAP_APT_CONFIG:-$APT_CONFIG}"
 mkdir -p "$tree/var/cache/apt/archives/partial" "$tree/var/cache/apt/shared"

@@ -39,34 +39,34 @@ type Distribution struct {
 // All lists the supported distributions. The first is the default.
 var All = []*Distribution{Debian, Ubuntu}
 
-// Named returns the distribution called name, or nil.
-func Named(name string) *Distribution {
+// ByName returns the distribution called name, or nil.
+func ByName(name string) *Distribution {
 	if i := slices.IndexFunc(All, func(d *Distribution) bool { return d.Name == name }); i >= 0 {
 		return All[i]
 	}
 	return nil
 }
 
-// Of returns the distribution of an image: the one that it names or, if it names none, the one with
+// ForImage returns the distribution of an image: the one that it names or, if it names none, the one with
 // its suite.
-func Of(i site.Image) *Distribution {
-	if d := Named(i.Distribution); d != nil {
+func ForImage(i site.Image) *Distribution {
+	if d := ByName(i.Distribution); d != nil {
 		return d
 	}
 	for _, d := range All {
-		if d.Has(i.Suite) {
+		if d.HasSuite(i.Suite) {
 			return d
 		}
 	}
 	return All[0]
 }
 
-// Or returns the distribution with a recorded name. Records of earlier versions have none and get
+// OrDefault returns the distribution with a recorded name. Records of earlier versions have none and get
 // the default.
-func Or(name string) *Distribution { return Of(site.Image{Distribution: name}) }
+func OrDefault(name string) *Distribution { return ForImage(site.Image{Distribution: name}) }
 
-// Has reports whether a suite is one of the distribution's, or a pocket of one.
-func (d *Distribution) Has(suite string) bool {
+// HasSuite reports whether a suite is one of the distribution's, or a pocket of one.
+func (d *Distribution) HasSuite(suite string) bool {
 	base, _, _ := strings.Cut(suite, "-")
 	return slices.Contains(d.Suites, base) || slices.Contains(d.Moving, base)
 }
@@ -190,10 +190,10 @@ type Services struct {
 	// LastSaid returns a command that prints the last output lines of a service.
 	LastSaid func(service string) []string
 	// Conditions parses the states of services. A service in the desired state has no Fault.
-	Conditions func(said string) []Condition
+	Conditions func(said string) []UnitState
 	// Launches parses the same output for how services were started. It skips services without this
 	// information.
-	Launches func(said string) []Launch
+	Launches func(said string) []StartInfo
 	// Disable removes a service from those that start at boot, in a node that is not running.
 	Disable func(system *tree.Root, service string) error
 	// StartsWith returns the file that makes a service start at boot.
@@ -202,24 +202,24 @@ type Services struct {
 	Fittings []File // in every base
 }
 
-// A Condition is the state of a service that should be running and enabled.
-type Condition struct {
-	Fault Fault
+// A UnitState is the state of a service that should be running and enabled.
+type UnitState struct {
+	Fault UnitProblem
 	Found string // description
 }
 
-// A Launch describes how a service was started.
-type Launch struct {
+// A StartInfo describes how a service was started.
+type StartInfo struct {
 	Unproven bool // it counts as started before it has shown that it works
 	Restarts int  // how often it was restarted because it exited
 }
 
-// A Fault is what is wrong with a service.
-type Fault string
+// A UnitProblem is what is wrong with a service.
+type UnitProblem string
 
 // The faults. A service without a fault is running, is about to start, or has finished its work.
 const (
-	Missing  Fault = "missing"
-	Halted   Fault = "halted"
-	Disabled Fault = "disabled"
+	Missing    UnitProblem = "missing"
+	NotRunning UnitProblem = "halted"
+	Disabled   UnitProblem = "disabled"
 )

@@ -23,7 +23,7 @@ func TestOf(t *testing.T) {
 		{site.Image{Distribution: "ubuntu", Import: "/x.tar"}, Ubuntu},
 		{site.Image{Import: "/x.tar"}, Debian},
 	} {
-		if got := Of(c.image); got != c.want {
+		if got := ForImage(c.image); got != c.want {
 			t.Errorf("%+v is of %s instead of %s", c.image, got.Name, c.want.Name)
 		}
 	}

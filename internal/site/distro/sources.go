@@ -35,8 +35,8 @@ func (s Source) line() string {
 	return fmt.Sprintf("deb %s%s %s %s", signed, s.URI, s.Suite, strings.Join(s.Components, " "))
 }
 
-// ListOf returns sources in the form of sources.list, one per line.
-func ListOf(sources []Source) string {
+// FormatSources returns sources in the form of sources.list, one per line.
+func FormatSources(sources []Source) string {
 	var b strings.Builder
 	for _, s := range sources {
 		b.WriteString(s.line() + "\n")
@@ -71,14 +71,14 @@ func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, er
 // image's suite instead of the host's release. Mirrors of the site replace those archives. Argument
 // root is "/" except in tests.
 func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
-	d, suite := Of(img), img.Suite
+	d, suite := ForImage(img), img.Suite
 	own, err := HostSources(root)
 	if err != nil {
 		return nil, err
 	}
 	release := OsRelease(root)["VERSION_CODENAME"]
 	var found []Source
-	if Of(site.Image{Suite: release}) == d {
+	if ForImage(site.Image{Suite: release}) == d {
 		for _, s := range own {
 			base, pocket := splitSuite(s.Suite)
 			// The component "main" distinguishes the distribution's archives from others with the

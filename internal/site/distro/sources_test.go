@@ -114,7 +114,7 @@ func TestKeysOfSources(t *testing.T) {
 
 func TestNoSourcesForSuite(t *testing.T) {
 	_, err := Sources(hostRoot(t, "", map[string]string{}), site.Image{Suite: "bookworm"}, site.Mirror{})
-	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "[mirror] apt") {
+	if problem.ExitCode(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "[mirror] apt") {
 		t.Errorf("got %v", err)
 	}
 }

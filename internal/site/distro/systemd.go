@@ -44,17 +44,17 @@ var systemd = &Services{
 		return []string{"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", "--unit=" + service}
 	},
 
-	Conditions: func(said string) []Condition {
-		var all []Condition
-		for _, u := range parse(said) {
-			all = append(all, u.condition())
+	Conditions: func(said string) []UnitState {
+		var all []UnitState
+		for _, u := range parseUnits(said) {
+			all = append(all, u.unitState())
 		}
 		return all
 	},
-	Launches: func(said string) []Launch {
-		var all []Launch
-		for _, u := range parse(said) {
-			all = append(all, u.launch())
+	Launches: func(said string) []StartInfo {
+		var all []StartInfo
+		for _, u := range parseUnits(said) {
+			all = append(all, u.startInfo())
 		}
 		return all
 	},
@@ -109,10 +109,10 @@ var masked = []string{
 // sixth of the boot time, and few nodes ever need them.
 var onDemand = []string{"dbus.service", "systemd-logind.service"}
 
-// noGenerators are programs that systemd runs at the start of every boot to detect features that a
+// maskedGenerators are programs that systemd runs at the start of every boot to detect features that a
 // node never has. Such features are encrypted, verified or unnamed disks, a suspended image, or a
 // kernel command line of its own. The programs are a fifth of the work of a boot.
-var noGenerators = []string{
+var maskedGenerators = []string{
 	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
 	"system-update",
 	"ssh", "tpm2", "veritysetup",
@@ -149,7 +149,7 @@ ReadKMsg=no
 	for _, unit := range onDemand {
 		absent(unitsDir + "/multi-user.target.wants/" + unit)
 	}
-	for _, name := range noGenerators {
+	for _, name := range maskedGenerators {
 		absent("/etc/systemd/system-generators/systemd-" + name + "-generator")
 	}
 	return all
@@ -162,15 +162,15 @@ var properties = []string{
 	"NRestarts",
 }
 
-// A state has the properties of a unit.
-type state map[string]string
+// A unitProperties has the properties of a unit.
+type unitProperties map[string]string
 
-// parse parses the output of systemctl show: a block of lines for each unit, separated by empty
+// parseUnits parses the output of systemctl show: a block of lines for each unit, separated by empty
 // lines.
-func parse(text string) []state {
-	var all []state
+func parseUnits(text string) []unitProperties {
+	var all []unitProperties
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		s := state{}
+		s := unitProperties{}
 		for line := range strings.Lines(block) {
 			if key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok && slices.Contains(properties, key) {
 				s[key] = value
@@ -183,51 +183,51 @@ func parse(text string) []state {
 	return all
 }
 
-// results are the possible values of property Result of a failed unit (systemd.exec(5)). Other text
+// failureResults are the possible values of property Result of a failed unit (systemd.exec(5)). Other text
 // from a node is not repeated.
-var results = []string{
+var failureResults = []string{
 	"exit-code", "signal", "core-dump", "watchdog", "start-limit-hit", "timeout", "oom-kill", "resources", "protocol",
 	"exec-condition", "condition",
 }
 
-// condition returns how a unit differs from its desired state.
-func (s state) condition() Condition {
+// unitState returns how a unit differs from its desired state.
+func (s unitProperties) unitState() UnitState {
 	because := ""
-	if slices.Contains(results, s["Result"]) {
+	if slices.Contains(failureResults, s["Result"]) {
 		because = " (" + s["Result"] + ")"
 	}
 	switch {
 	case strings.HasPrefix(s["UnitFileState"], "masked") || s["LoadState"] == "masked":
-		return Condition{Halted, "masked"}
+		return UnitState{NotRunning, "masked"}
 	case s["LoadState"] == "not-found":
-		return Condition{Missing, "unknown to systemd"}
+		return UnitState{Missing, "unknown to systemd"}
 	case s["LoadState"] != "loaded":
-		return Condition{Halted, "not readable by systemd"}
+		return UnitState{NotRunning, "not readable by systemd"}
 	case s["ActiveState"] == "failed":
-		return Condition{Halted, "failed" + because}
+		return UnitState{NotRunning, "failed" + because}
 	case s["ActiveState"] == "activating" && s["SubState"] == "auto-restart":
-		return Condition{Halted, "failing again and again" + because}
+		return UnitState{NotRunning, "failing again and again" + because}
 	case s["ActiveState"] == "inactive" && !s.done() && !s.awaited() || s["ActiveState"] == "deactivating":
-		return Condition{Halted, "stopped"}
+		return UnitState{NotRunning, "stopped"}
 	case s["UnitFileState"] == "disabled":
-		return Condition{Disabled, "disabled"}
+		return UnitState{Disabled, "disabled"}
 	}
-	return Condition{}
+	return UnitState{}
 }
 
-// launch returns how a unit was started (systemd.service(5), Type= and NRestarts). A simple service
+// startInfo returns how a unit was started (systemd.service(5), Type= and NRestarts). A simple service
 // counts as started after the fork, one of type exec after its program was executed.
-func (s state) launch() Launch {
+func (s unitProperties) startInfo() StartInfo {
 	restarts, _ := strconv.Atoi(s["NRestarts"]) // only services have this property
-	return Launch{slices.Contains([]string{"simple", "exec", "idle"}, s["Type"]), restarts}
+	return StartInfo{slices.Contains([]string{"simple", "exec", "idle"}, s["Type"]), restarts}
 }
 
 // awaited reports whether a unit that is not running will start soon as part of the boot.
-func (s state) awaited() bool { return s["Job"] != "" && s["Job"] != "0" }
+func (s unitProperties) awaited() bool { return s["Job"] != "" && s["Job"] != "0" }
 
 // done reports whether a unit that is not running has finished its work. This is a one-shot service
 // that succeeded, or a unit whose conditions do not hold.
-func (s state) done() bool {
+func (s unitProperties) done() bool {
 	once := s["Type"] == "oneshot" && s["Result"] == "success" && s["RemainAfterExit"] != "yes"
 	tried := s["ConditionTimestampMonotonic"] != "" && s["ConditionTimestampMonotonic"] != "0"
 	return tried && (once || s["ConditionResult"] == "no")
@@ -250,7 +250,7 @@ func disable(system *tree.Root, unit string) error {
 		return err
 	}
 	for _, dir := range pullers {
-		if !pulls(dir) {
+		if !isDependencyDir(dir) {
 			continue
 		}
 		link := path.Join(unitsDir, dir, unit)
@@ -264,6 +264,6 @@ func disable(system *tree.Root, unit string) error {
 	return nil
 }
 
-func pulls(dir string) bool {
+func isDependencyDir(dir string) bool {
 	return strings.HasSuffix(dir, ".wants") || strings.HasSuffix(dir, ".requires") || strings.HasSuffix(dir, ".upholds")
 }

@@ -59,14 +59,14 @@ text { fill: #e6edf3 }
 // marks show health by shape in addition to colour: a tick, an exclamation mark, a cross, a bar, an
 // empty ring. They are 10 by 10.
 var marks = map[Health]string{
-	Good:     "M1 5l3 4 5-8",
-	Doubtful: "M5 1v5M5 9v0",
-	Bad:      "M1 1l8 8M9 1l-8 8",
-	Off:      "M1 5h8",
-	Absent:   "M5 1a4 4 0 1 0 .01 0",
+	Good:    "M1 5l3 4 5-8",
+	Warning: "M5 1v5M5 9v0",
+	Bad:     "M1 1l8 8M9 1l-8 8",
+	Off:     "M1 5h8",
+	Absent:  "M5 1a4 4 0 1 0 .01 0",
 }
 
-var classes = map[Health]string{Declared: "declared", Good: "good", Doubtful: "doubtful", Bad: "bad", Off: "off",
+var classes = map[Health]string{Declared: "declared", Good: "good", Warning: "doubtful", Bad: "bad", Off: "off",
 	Absent: "absent"}
 
 // A drawing writes a layout as SVG.
@@ -80,8 +80,8 @@ func (d *drawing) put(format string, args ...any) { fmt.Fprintf(d, format+"\n", 
 func (d *drawing) begin(l *layout) {
 	d.put(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title about">`,
 		l.width, l.height)
-	d.put(`<title id="title">%s</title>`, shown("Site "+d.picture.title()))
-	d.put(`<desc id="about">%s</desc>`, shown(d.picture.description(l)))
+	d.put(`<title id="title">%s</title>`, escapeLine("Site "+d.picture.title()))
+	d.put(`<desc id="about">%s</desc>`, escapeLine(d.picture.description(l)))
 	d.put(`<style>%s</style>`, style)
 	d.put(`<rect class="paper" width="%d" height="%d"/>`, l.width, l.height)
 }
@@ -90,14 +90,14 @@ func (d *drawing) end() { d.put(`</svg>`) }
 
 func (d *drawing) heading(l *layout) {
 	room := float64(l.width - 2*margin)
-	d.put(`<text class="title" x="%d" y="26">%s</text>`, margin, fit(d.picture.title(), 18*1.06, room))
-	d.put(`<text class="small" x="%d" y="44">%s</text>`, margin, fit(d.picture.summary(), 11, room))
+	d.put(`<text class="title" x="%d" y="26">%s</text>`, margin, truncateLine(d.picture.title(), 18*1.06, room))
+	d.put(`<text class="small" x="%d" y="44">%s</text>`, margin, truncateLine(d.picture.summary(), 11, room))
 	for _, n := range l.networks {
 		x := margin + len(l.networks)*lineGap + margin/2
 		d.put(`<path class="net ink n%d" d="M%d %dH%d"/>`, n.colour%netColours, n.x, n.y, x)
 		about := network(n.network)
 		d.put(`<text class="label" x="%d" y="%d"><tspan font-weight="600">%s</tspan> %s</text>`, x+6, n.y+4,
-			fit(n.network.Name, 12*1.06, room/2), fit(about, 12, room-wide(n.network.Name, 12*1.06)-40))
+			truncateLine(n.network.Name, 12*1.06, room/2), truncateLine(about, 12, room-textWidth(n.network.Name, 12*1.06)-40))
 	}
 }
 
@@ -127,7 +127,7 @@ func network(n *site.Network) string {
 func (d *drawing) host(h *hostBox) {
 	d.put(`<rect class="host" x="%d" y="%d" width="%d" height="%d" rx="8"/>`, h.x, h.y, h.w, h.h)
 	d.put(`<text class="label" x="%d" y="%d">%s</text>`, h.x+padding, h.y+20,
-		fit(h.title+": "+humanize.Count(h.nodes, "node"), 12, float64(h.w-2*padding)))
+		truncateLine(h.title+": "+humanize.Plural(h.nodes, "node"), 12, float64(h.w-2*padding)))
 }
 
 // network draws the trunk and branches of a network. Lines meet where there is a dot, and otherwise
@@ -136,7 +136,7 @@ func (d *drawing) network(n *line) {
 	if len(n.branches) == 0 {
 		return
 	}
-	d.put(`<g class="n%d"><title>%s</title>`, n.colour%netColours, shown("network "+n.network.Name))
+	d.put(`<g class="n%d"><title>%s</title>`, n.colour%netColours, escapeLine("network "+n.network.Name))
 	d.put(`<path class="net ink" d="M%d %dV%d"/>`, n.x, n.y, n.branches[len(n.branches)-1].y)
 	for _, b := range n.branches {
 		d.put(`<path class="net ink" d="M%d %dH%d"/>`, n.x, b.y, b.stubs[len(b.stubs)-1].x)
@@ -149,30 +149,30 @@ func (d *drawing) network(n *line) {
 
 // card draws a node. The card is an inner svg element, which clips everything to its frame.
 func (d *drawing) card(c *card) {
-	n, seen := c.node, d.picture.look(c.node)
+	n, seen := c.node, d.picture.nodeState(c.node)
 	d.put(`<svg class="%s" x="%d" y="%d" width="%d" height="%d"><title>%s</title>`, classes[seen.Health], c.x, c.y, c.w,
-		c.h, lines(d.picture.about(n)))
+		c.h, escapeText(d.picture.tooltip(n)))
 	d.put(`<rect class="card" x="1" y="1" width="%d" height="%d" rx="5"/>`, c.w-2, c.h-2)
 	if c.role >= 0 {
 		d.put(`<rect class="dot r%d" x="5" y="8" width="4" height="%d" rx="2"/>`, c.role%roleColours, c.h-16)
 	}
 	id := fmt.Sprint(n.FullID())
 	room := float64(c.w - 16 - 10)
-	d.put(`<text class="name" x="16" y="20">%s</text>`, fit(n.Name, 13*1.06, room-wide(id, 11)-6))
+	d.put(`<text class="name" x="16" y="20">%s</text>`, truncateLine(n.Name, 13*1.06, room-textWidth(id, 11)-6))
 	d.put(`<text class="small" x="%d" y="20" text-anchor="end">%s</text>`, c.w-10, id)
-	d.put(`<text class="small" x="16" y="37">%s</text>`, fit(strings.Join(n.Roles, ", "), 11, room))
+	d.put(`<text class="small" x="16" y="37">%s</text>`, truncateLine(strings.Join(n.Roles, ", "), 11, room))
 	d.state(c, seen, room)
 	d.put(`</svg>`)
 }
 
 // state draws the last line of a card: the node's state, or its address if no state is known.
-func (d *drawing) state(c *card, seen Look, room float64) {
+func (d *drawing) state(c *card, seen NodeState, room float64) {
 	where := ""
 	if nics := c.node.NICs; len(nics) > 0 {
 		where = address(nics[0])
 	}
 	if seen.Health == Declared {
-		d.put(`<text class="small" x="16" y="54">%s</text>`, fit(where, 11, room))
+		d.put(`<text class="small" x="16" y="54">%s</text>`, truncateLine(where, 11, room))
 		return
 	}
 	d.put(`<path class="mark" transform="translate(16 45)" d="%s"/>`, marks[seen.Health])
@@ -181,20 +181,20 @@ func (d *drawing) state(c *card, seen Look, room float64) {
 		word += fmt.Sprintf(" +%d", len(seen.Beside))
 	}
 	room -= 15
-	aside := wide(where, 11)
-	if wide(word, 11)+aside+6 > room { // the state is more important than the address
+	aside := textWidth(where, 11)
+	if textWidth(word, 11)+aside+6 > room { // the state is more important than the address
 		where, aside = "", 0
 	}
-	d.put(`<text class="small word" x="31" y="54">%s</text>`, fit(word, 11, room-aside))
+	d.put(`<text class="small word" x="31" y="54">%s</text>`, truncateLine(word, 11, room-aside))
 	if where != "" {
-		d.put(`<text class="small" x="%d" y="54" text-anchor="end">%s</text>`, c.w-10, shown(where))
+		d.put(`<text class="small" x="%d" y="54" text-anchor="end">%s</text>`, c.w-10, escapeLine(where))
 	}
 }
 
-// legendWide is the width of one role in the legend.
-const legendWide = cardWide + cardGap
+// legendItemWidth is the width of one role in the legend.
+const legendItemWidth = cardWidth + cardGap
 
-func perLine(l *layout) int { return max(1, (l.width-2*margin)/legendWide) }
+func perLine(l *layout) int { return max(1, (l.width-2*margin)/legendItemWidth) }
 
 func legendHeight(l *layout) int {
 	if len(l.roles) == 0 {
@@ -207,10 +207,10 @@ func legendHeight(l *layout) int {
 // first role.
 func (d *drawing) legend(l *layout) {
 	for i, role := range l.roles {
-		x, y := margin+i%perLine(l)*legendWide, l.legend+i/perLine(l)*labelRow
+		x, y := margin+i%perLine(l)*legendItemWidth, l.legend+i/perLine(l)*labelRow
 		count := len(slices.DeleteFunc(slices.Clone(l.cards), func(c *card) bool { return c.role != i }))
 		d.put(`<rect class="dot r%d" x="%d" y="%d" width="10" height="10" rx="2"/>`, i%roleColours, x, y)
 		d.put(`<text class="small" x="%d" y="%d">%s</text>`, x+16, y+9,
-			fit(fmt.Sprintf("%s, %s", role, humanize.Count(count, "node")), 11, legendWide-24))
+			truncateLine(fmt.Sprintf("%s, %s", role, humanize.Plural(count, "node")), 11, legendItemWidth-24))
 	}
 }

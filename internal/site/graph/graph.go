@@ -27,14 +27,14 @@ type Health int
 const (
 	Declared Health = iota // state not queried
 	Good                   // as declared: healthy, or running without a health check
-	Doubtful               // running, but drifted or without a known result of its health checks
+	Warning                // running, but drifted or without a known result of its health checks
 	Bad                    // unhealthy, broken, or stopped although it should run
 	Off                    // stopped, as declared
 	Absent                 // does not exist
 )
 
-// A Look is the observed state of a node.
-type Look struct {
+// A NodeState is the observed state of a node.
+type NodeState struct {
 	Health Health
 	Word   string   // state in a word or two: "healthy", "stopped"
 	Detail string   // what is wrong, or ""
@@ -44,10 +44,10 @@ type Look struct {
 // A Picture is the input of Draw.
 type Picture struct {
 	Site   *site.Site
-	Nodes  []*site.Node    // of the site, in drawing order
-	Host   string          // host of nodes that are not placed, or "" to draw them as not placed
-	Seen   map[string]Look // by node, or nil to draw only what is declared
-	Silent []string        // hosts that did not answer
+	Nodes  []*site.Node         // of the site, in drawing order
+	Host   string               // host of nodes that are not placed, or "" to draw them as not placed
+	Seen   map[string]NodeState // by node, or nil to draw only what is declared
+	Silent []string             // hosts that did not answer
 }
 
 // Draw returns the picture as SVG.
@@ -71,15 +71,15 @@ func Draw(p Picture) []byte {
 	return b.Bytes()
 }
 
-// look returns the observed state of a node.
-func (p *Picture) look(n *site.Node) Look {
+// nodeState returns the observed state of a node.
+func (p *Picture) nodeState(n *site.Node) NodeState {
 	if p.Seen == nil {
-		return Look{}
+		return NodeState{}
 	}
 	if seen, ok := p.Seen[n.Name]; ok {
 		return seen
 	}
-	return Look{Health: Absent, Word: "absent"}
+	return NodeState{Health: Absent, Word: "absent"}
 }
 
 // title returns the name of the site, with its twin or release.
@@ -95,14 +95,14 @@ func (p *Picture) title() string {
 
 // summary returns a one-line summary of the picture.
 func (p *Picture) summary() string {
-	text := humanize.Count(len(p.Nodes), "node")
+	text := humanize.Plural(len(p.Nodes), "node")
 	if p.Seen == nil {
 		return text + ", as declared"
 	}
 	counts := map[string]int{}
 	var words []string
 	for _, n := range p.Nodes {
-		word := p.look(n).Word
+		word := p.nodeState(n).Word
 		if counts[word]++; !slices.Contains(words, word) {
 			words = append(words, word)
 		}
@@ -117,21 +117,21 @@ func (p *Picture) summary() string {
 func (p *Picture) description(l *layout) string {
 	text := p.summary() + "."
 	for _, h := range l.hosts {
-		text += fmt.Sprintf(" %s: %s.", h.title, humanize.Count(h.nodes, "node"))
+		text += fmt.Sprintf(" %s: %s.", h.title, humanize.Plural(h.nodes, "node"))
 	}
 	for _, n := range l.networks {
-		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, humanize.Count(n.nodes, "node"))
+		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, humanize.Plural(n.nodes, "node"))
 	}
 	for _, n := range p.Nodes {
-		if seen := p.look(n); seen.Health != Declared && seen.Health != Good && seen.Health != Off {
+		if seen := p.nodeState(n); seen.Health != Declared && seen.Health != Good && seen.Health != Off {
 			text += fmt.Sprintf(" %s is %s.", n.Name, seen.Word)
 		}
 	}
 	return text
 }
 
-// about returns everything that is known about a node, one item per line.
-func (p *Picture) about(n *site.Node) string {
+// tooltip returns everything that is known about a node, one item per line.
+func (p *Picture) tooltip(n *site.Node) string {
 	lines := []string{fmt.Sprintf("%s, %d", n.Name, n.FullID())}
 	if len(n.Roles) > 0 {
 		lines = append(lines, "roles: "+strings.Join(n.Roles, ", "))
@@ -139,7 +139,7 @@ func (p *Picture) about(n *site.Node) string {
 	for _, nic := range n.NICs {
 		lines = append(lines, nic.Network+": "+address(nic))
 	}
-	seen := p.look(n)
+	seen := p.nodeState(n)
 	for _, more := range append([]string{seen.Word, seen.Detail}, seen.Beside...) {
 		if more != "" {
 			lines = append(lines, more)

@@ -54,8 +54,8 @@ func picture(s *site.Site) Picture {
 }
 
 // all contains every state of a node.
-var all = []Look{
-	{Health: Good, Word: "healthy"}, {Health: Doubtful, Word: "drifted", Detail: "file /etc/x is gone"},
+var all = []NodeState{
+	{Health: Good, Word: "healthy"}, {Health: Warning, Word: "drifted", Detail: "file /etc/x is gone"},
 	{Health: Bad, Word: "unhealthy", Detail: "no answer"},
 	{Health: Off, Word: "stopped"}, {Health: Absent, Word: "absent"},
 	{Health: Good, Word: "running", Beside: []string{"release 701 in quarantine, running"}},
@@ -67,7 +67,7 @@ func TestGolden(t *testing.T) {
 	three := picture(fleet(3, 0, 1))
 	three.Host = "local"
 	seen := picture(fleet(12, 2, 2))
-	seen.Seen = map[string]Look{}
+	seen.Seen = map[string]NodeState{}
 	for i, n := range seen.Nodes {
 		seen.Seen[n.Name] = all[i%len(all)]
 	}
@@ -203,7 +203,7 @@ func drawHostile(t *testing.T, text string) {
 	n.Name, n.Roles, n.Host, n.NICs[0].Network = text, []string{text, text}, text, text
 	p := picture(s)
 	wellFormed(t, Draw(p))
-	p.Seen = map[string]Look{text: {Health: Bad, Word: text, Detail: text, Beside: []string{text}}}
+	p.Seen = map[string]NodeState{text: {Health: Bad, Word: text, Detail: text, Beside: []string{text}}}
 	svg := Draw(p)
 	wellFormed(t, svg)
 	for _, r := range string(svg) {

@@ -9,17 +9,17 @@ import (
 
 // Sizes, in pixels.
 const (
-	margin    = 20
-	lineGap   = 9 // between two parallel networks
-	labelRow  = 20
-	headRow   = 56 // title and summary
-	hostHead  = 30
-	padding   = 14 // inside the box of a host
-	cardWide  = 176
-	cardHigh  = 66
-	cardGap   = 14
-	leastCols = 3
-	maxCols   = 16
+	margin     = 20
+	lineGap    = 9 // between two parallel networks
+	labelRow   = 20
+	headRow    = 56 // title and summary
+	hostHead   = 30
+	padding    = 14 // inside the box of a host
+	cardWidth  = 176
+	cardHeight = 66
+	cardGap    = 14
+	minCols    = 3
+	maxCols    = 16
 )
 
 // A box is a rectangle in the picture.
@@ -85,11 +85,11 @@ func (p *Picture) layout() *layout {
 	y += margin / 2
 	left := margin + len(l.networks)*lineGap + margin/2
 	groups := p.byHost()
-	columns := leastCols
+	columns := minCols
 	for _, g := range groups {
 		columns = max(columns, columnsFor(len(g.nodes)))
 	}
-	inside := columns*cardWide + (columns-1)*cardGap
+	inside := columns*cardWidth + (columns-1)*cardGap
 	l.width = left + inside + 2*padding + margin
 	for _, g := range groups {
 		h := &hostBox{title: g.title, nodes: len(g.nodes), box: box{left, y, inside + 2*padding, 0}}
@@ -120,10 +120,10 @@ func (l *layout) row(nodes []*site.Node, x, y int) int {
 	below := map[string]*branch{}
 	var used []*line
 	for _, n := range l.networks {
-		joined := slices.ContainsFunc(nodes, func(of *site.Node) bool { return joins(of, n.network.Name) })
+		joined := slices.ContainsFunc(nodes, func(of *site.Node) bool { return isOnNetwork(of, n.network.Name) })
 		if joined {
 			used = append(used, n)
-			below[n.network.Name] = &branch{y: y + cardHigh + lineGap*len(used)}
+			below[n.network.Name] = &branch{y: y + cardHeight + lineGap*len(used)}
 		}
 	}
 	for _, n := range nodes {
@@ -131,27 +131,27 @@ func (l *layout) row(nodes []*site.Node, x, y int) int {
 		if len(n.Roles) > 0 {
 			role = slices.Index(l.roles, n.Roles[0])
 		}
-		l.cards = append(l.cards, &card{box: box{x, y, cardWide, cardHigh}, node: n, role: role})
+		l.cards = append(l.cards, &card{box: box{x, y, cardWidth, cardHeight}, node: n, role: role})
 		var on []*line
 		for _, each := range used {
-			if joins(n, each.network.Name) {
+			if isOnNetwork(n, each.network.Name) {
 				on = append(on, each)
 			}
 		}
 		for i, each := range on { // distribute the stubs over the width of the card
 			b := below[each.network.Name]
-			b.stubs = append(b.stubs, stub{x: x + cardWide*(i+1)/(len(on)+1), top: y + cardHigh})
+			b.stubs = append(b.stubs, stub{x: x + cardWidth*(i+1)/(len(on)+1), top: y + cardHeight})
 			each.nodes++
 		}
-		x += cardWide + cardGap
+		x += cardWidth + cardGap
 	}
 	for _, each := range used {
 		each.branches = append(each.branches, *below[each.network.Name])
 	}
-	return y + cardHigh + lineGap*len(used) + padding
+	return y + cardHeight + lineGap*len(used) + padding
 }
 
-func joins(n *site.Node, network string) bool {
+func isOnNetwork(n *site.Node, network string) bool {
 	return slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Network == network })
 }
 

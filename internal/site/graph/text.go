@@ -8,24 +8,24 @@ import (
 
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 
-// shown returns text that is safe in the SVG file. Invisible characters are spelt out, and markup
+// escapeLine returns text that is safe in the SVG file. Invisible characters are spelt out, and markup
 // is escaped.
-func shown(text string) string { return markup.Replace(sanitize.Line(text)) }
+func escapeLine(text string) string { return markup.Replace(sanitize.Line(text)) }
 
-// lines is the variant of shown for text with several lines.
-func lines(text string) string { return markup.Replace(sanitize.Text(text)) }
+// escapeText is the variant of shown for text with several lines.
+func escapeText(text string) string { return markup.Replace(sanitize.Text(text)) }
 
-// wide estimates the width of a line of text in a sans-serif font of some size. It rather
+// textWidth estimates the width of a line of text in a sans-serif font of some size. It rather
 // overestimates, because font metrics are not available.
-func wide(text string, size float64) float64 {
+func textWidth(text string, size float64) float64 {
 	var em float64
 	for _, r := range text {
-		em += advance(r)
+		em += runeWidth(r)
 	}
 	return em * size
 }
 
-func advance(r rune) float64 {
+func runeWidth(r rune) float64 {
 	switch {
 	case strings.ContainsRune(" .,:;|!'ijltfrI()[]/", r):
 		return 0.42
@@ -39,15 +39,15 @@ func advance(r rune) float64 {
 	return 1.05
 }
 
-// fit returns the line, escaped and truncated to a width.
-func fit(text string, size, width float64) string {
+// truncateLine returns the line, escaped and truncated to a width.
+func truncateLine(text string, size, width float64) string {
 	text = sanitize.Line(text)
-	if wide(text, size) <= width {
+	if textWidth(text, size) <= width {
 		return markup.Replace(text)
 	}
-	end, room := 0, width-wide("…", size)
+	end, room := 0, width-textWidth("…", size)
 	for i, r := range text {
-		if room -= advance(r) * size; room < 0 {
+		if room -= runeWidth(r) * size; room < 0 {
 			break
 		}
 		end = i + len(string(r))

@@ -37,7 +37,7 @@ func Inventory(s *site.Site) any {
 		for _, group := range e.Groups {
 			add(groupName("", group), e.Name)
 		}
-		for _, role := range foundBy(s, &s.Nodes[i], e.Roles) {
+		for _, role := range lookupRoles(s, &s.Nodes[i], e.Roles) {
 			add(groupName("role_", role), e.Name)
 		}
 		if e.Host != "" {

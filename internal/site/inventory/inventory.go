@@ -54,7 +54,7 @@ func JSON(s *site.Site) []byte {
 		all.Groups[s.Groups[i].Name] = orEmpty(s.Groups[i].Nodes)
 	}
 	for i := range all.Nodes {
-		for _, role := range foundBy(s, &s.Nodes[i], all.Nodes[i].Roles) {
+		for _, role := range lookupRoles(s, &s.Nodes[i], all.Nodes[i].Roles) {
 			all.Roles[role] = append(all.Roles[role], all.Nodes[i].Name)
 		}
 	}

@@ -81,7 +81,7 @@ func toy(t *testing.T) *site.Site {
 	s.Roles = append(s.Roles, site.Role{Name: "receptor-sim"})
 	s.Releases = []site.Release{{Number: 701}}
 	s.Nodes[1].SimulatedBy = "receptor-sim"
-	made, err := twin.Of(s, twin.Options{Name: "toy", Release: 701, Collapse: true})
+	made, err := twin.New(s, twin.Options{Name: "toy", Release: 701, Collapse: true})
 	if err != nil {
 		t.Fatal(err)
 	}

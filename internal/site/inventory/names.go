@@ -7,14 +7,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Names has the data about all nodes of a site that the nodes of a host get in /etc/orrery. The
+// PeerInfo has the data about all nodes of a site that the nodes of a host get in /etc/orrery. The
 // host adds the SSH host keys.
-type Names struct {
+type PeerInfo struct {
 	Peers []Peer `json:"peers"` // all nodes of the site
 	// Hosts are hosts(5) files, by the networks of the nodes that read them.
 	Hosts     map[string][]byte `json:"hosts"`
 	Inventory []byte            `json:"inventory"` // inventory.json
-	Told      []Told            `json:"told"`      // the nodes that get the data
+	Told      []Recipient       `json:"told"`      // the nodes that get the data
 }
 
 // A Peer is a node with all names by which others know it.
@@ -23,40 +23,40 @@ type Peer struct {
 	Known []string `json:"known"`
 }
 
-// Told is a node that gets data about its peers.
-type Told struct {
+// Recipient is a node that gets data about its peers.
+type Recipient struct {
 	Site  string `json:"site"` // the key
 	ID    int    `json:"id"`
 	Hosts string `json:"hosts"` // key in Names.Hosts
 }
 
-// A Teller creates the Names of a site. It computes the common part once, because computing it for
+// A Builder creates the Names of a site. It computes the common part once, because computing it for
 // each node would take quadratic time.
-type Teller struct {
+type Builder struct {
 	site  *site.Site
-	names Names
+	names PeerInfo
 }
 
-// NewTeller returns the Teller of a site.
-func NewTeller(s *site.Site) *Teller {
-	t := &Teller{site: s, names: Names{Hosts: map[string][]byte{}, Inventory: JSON(s)}}
+// NewBuilder returns the Teller of a site.
+func NewBuilder(s *site.Site) *Builder {
+	t := &Builder{site: s, names: PeerInfo{Hosts: map[string][]byte{}, Inventory: JSON(s)}}
 	for i := range s.Nodes {
 		t.names.Peers = append(t.names.Peers, Peer{s.Nodes[i].Name, knownAs(s.Name, &s.Nodes[i])})
 	}
 	return t
 }
 
-// Tell returns the Names for some nodes of the site.
-func (t *Teller) Tell(nodes ...*site.Node) *Names {
-	n := &Names{Peers: t.names.Peers, Hosts: map[string][]byte{}, Inventory: t.names.Inventory}
+// Build returns the Names for some nodes of the site.
+func (t *Builder) Build(nodes ...*site.Node) *PeerInfo {
+	n := &PeerInfo{Peers: t.names.Peers, Hosts: map[string][]byte{}, Inventory: t.names.Inventory}
 	for _, node := range nodes {
 		networks := node.Networks()
 		on := strings.Join(networks, " ")
 		if _, made := t.names.Hosts[on]; !made {
-			t.names.Hosts[on] = spec.Hosts(t.site, networks)
+			t.names.Hosts[on] = spec.HostsFile(t.site, networks)
 		}
 		n.Hosts[on] = t.names.Hosts[on]
-		n.Told = append(n.Told, Told{t.site.Key(), node.FullID(), on})
+		n.Told = append(n.Told, Recipient{t.site.Key(), node.FullID(), on})
 	}
 	return n
 }

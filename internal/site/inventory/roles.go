@@ -6,14 +6,14 @@ import (
 	"orrery/internal/site"
 )
 
-// foundBy returns the roles under which others find a node. They include roles that the node
+// lookupRoles returns the roles under which others find a node. They include roles that the node
 // replaces as a simulator.
-func foundBy(s *site.Site, n *site.Node, its []string) []string {
+func lookupRoles(s *site.Site, n *site.Node, its []string) []string {
 	if len(n.StandsFor) == 0 {
 		return its
 	}
 	var names []string
-	for _, r := range s.FoundBy(n) {
+	for _, r := range s.LookupRoles(n) {
 		names = append(names, r.Name)
 	}
 	return names

@@ -97,8 +97,8 @@ func (m *marker) next() string {
 	return word
 }
 
-// takes consumes the next word if it equals word. It reports whether it did.
-func (m *marker) takes(word string) bool {
+// accept consumes the next word if it equals word. It reports whether it did.
+func (m *marker) accept(word string) bool {
 	if len(m.words) == 0 || m.words[0] != word {
 		return false
 	}
@@ -109,7 +109,7 @@ func (m *marker) takes(word string) bool {
 // any parses terms joined by "or".
 func (m *marker) any() answer {
 	holds := m.all()
-	for m.takes("or") {
+	for m.accept("or") {
 		holds = (holds.not().and(m.all().not())).not()
 	}
 	return holds
@@ -118,7 +118,7 @@ func (m *marker) any() answer {
 // all parses terms joined by "and".
 func (m *marker) all() answer {
 	holds := m.one()
-	for m.takes("and") {
+	for m.accept("and") {
 		holds = holds.and(m.one())
 	}
 	return holds
@@ -136,14 +136,14 @@ func (a answer) and(b answer) answer {
 
 // one parses a comparison or a parenthesized expression.
 func (m *marker) one() answer {
-	if m.takes("(") {
+	if m.accept("(") {
 		if m.depth++; m.depth > maxDepth {
 			m.wrong = true
 			return unknown
 		}
 		holds := m.any()
 		m.depth--
-		m.wrong = m.wrong || !m.takes(")")
+		m.wrong = m.wrong || !m.accept(")")
 		return holds
 	}
 	left := m.next()

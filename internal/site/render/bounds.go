@@ -149,8 +149,8 @@ func tooLong() error {
 		maxText>>20)}
 }
 
-// made counts the length of a text that a function has returned.
-func (p *parsed) made(text string) (string, error) {
+// countResult counts the length of a text that a function has returned.
+func (p *parsed) countResult(text string) (string, error) {
 	if len(text) > maxText || p.spend(1+len(text)/16, 0) != nil {
 		return "", tooLong()
 	}
@@ -188,7 +188,7 @@ func (p *parsed) plain(print func(...any) string) func(...any) (string, error) {
 		if _, err := p.length(args); err != nil {
 			return "", err
 		}
-		return p.made(print(args...))
+		return p.countResult(print(args...))
 	}
 }
 
@@ -213,7 +213,7 @@ func (p *parsed) printf(format string, args ...any) (string, error) {
 	if len(format)+len(verbs)*(padded+escaped*longest) > 8*maxText {
 		return "", tooLong()
 	}
-	return p.made(fmt.Sprintf(format, args...))
+	return p.countResult(fmt.Sprintf(format, args...))
 }
 
 // join is strings.Join for a list of any type, with limits.
@@ -226,7 +226,7 @@ func (p *parsed) join(sep string, list any) (string, error) {
 	if all > maxText {
 		return "", tooLong()
 	}
-	return p.made(strings.Join(words, sep))
+	return p.countResult(strings.Join(words, sep))
 }
 
 // quote is strconv.Quote for a value of any type, with limits.
@@ -234,5 +234,5 @@ func (p *parsed) quote(x any) (string, error) {
 	if _, err := p.length([]any{x}); err != nil {
 		return "", err
 	}
-	return p.made(quoted(x))
+	return p.countResult(quoted(x))
 }

@@ -56,7 +56,8 @@ func TestTemplatesEnd(t *testing.T) {
 		"{{" + strings.Repeat("(", 1_000_000):                                  "roles/portal/x.tmpl:1: ",
 	} {
 		begun := time.Now()
-		text, err := v.File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(template)}, "n0", Named)
+		text, err := v.File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(template)}, "n0",
+			Placeholder)
 		delete(v.parsed, "portal/x.tmpl")
 		got := ""
 		if err != nil {
@@ -85,7 +86,8 @@ func TestOrdinaryTemplates(t *testing.T) {
 		`{{range .Nodes}}{{else}}none{{end}}{{define "l"}}{{.}}{{end}}{{template "l" 3}}`:          "3",
 		`{{range .Nodes}}{{if eq .Name "n3"}}{{.ID}}{{break}}{{end}}{{end}}`:                       "4",
 	} {
-		text, err := v.File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(template)}, "n0", Named)
+		text, err := v.File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(template)}, "n0",
+			Placeholder)
 		delete(v.parsed, "portal/x.tmpl")
 		if err != nil || !strings.HasPrefix(string(text.Content), want) {
 			t.Errorf("%s: %v\n%.60s", template, err, text.Content)

@@ -17,9 +17,9 @@ import (
 // Secrets returns the value of the secret called name.
 type Secrets func(name string) (string, error)
 
-// Named is a Secrets for digests and plans, which must not contain values. It returns a
+// Placeholder is a Secrets for digests and plans, which must not contain values. It returns a
 // placeholder.
-func Named(name string) (string, error) { return "<secret " + name + ">", nil }
+func Placeholder(name string) (string, error) { return "<secret " + name + ">", nil }
 
 // A Text is a rendered file.
 type Text struct {
@@ -115,7 +115,7 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 			if err != nil {
 				return "", err
 			}
-			return p.made(string(text))
+			return p.countResult(string(text))
 		},
 		"join":     p.join,
 		"quote":    p.quote,
@@ -193,6 +193,6 @@ func mistake(role *site.Role, f *site.File, err error) error {
 			what = strings.TrimSpace(text)
 		}
 	}
-	return problem.New(problem.Mistake, "template: %s", problem.Short(what, 200)).At(where).
+	return problem.New(problem.Mistake, "template: %s", problem.Truncate(what, 200)).At(where).
 		Try("docs/roles.md lists what a template can use")
 }

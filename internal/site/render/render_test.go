@@ -64,7 +64,7 @@ func TestTemplates(t *testing.T) {
 		`{{quote .Node.Name}} {{quote "a\"b"}}`:                                          `"receptor1" "a\"b"`,
 		"no template at all $HOME \\n":                                                   "no template at all $HOME \\n",
 	} {
-		text, err := fill(t, template, "receptor1", Named)
+		text, err := fill(t, template, "receptor1", Placeholder)
 		if err != nil {
 			t.Errorf("%s: %v", template, err)
 			continue
@@ -97,12 +97,12 @@ func TestTwin(t *testing.T) {
 		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{node "receptor1"}}`, `node "receptor1" is not in twin dev1`},
 		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{node "nobody"}}`, `no node is called "nobody"`},
 	} {
-		made, err := twin.Of(s, c.Options)
+		made, err := twin.New(s, c.Options)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, err := New(made).File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(c.template)},
-			"db", Named)
+			"db", Placeholder)
 		got := string(text.Content)
 		if err != nil {
 			got = err.Error()
@@ -129,7 +129,7 @@ func TestMistakes(t *testing.T) {
 		`{{range select "role=none"}}{{end}}`:   "none",
 		`{{range select "nobody"}}{{.}}{{end}}`: "nobody",
 	} {
-		_, err := fill(t, template, "receptor1", Named)
+		_, err := fill(t, template, "receptor1", Placeholder)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Kind != problem.Mistake || p.Cure == "" {
 			t.Errorf("%q is no mistake with a cure: %v", template, err)
@@ -147,7 +147,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil || string(text.Content) != "password=hunter2 of db_password" || !text.Secret {
 		t.Errorf("got %q, secret %t, %v", text.Content, text.Secret, err)
 	}
-	text, err = fill(t, `password={{secret "db_password"}}`, "db", Named)
+	text, err = fill(t, `password={{secret "db_password"}}`, "db", Placeholder)
 	if err != nil || string(text.Content) != "password=<secret db_password>" || !text.Secret {
 		t.Errorf("got %q, secret %t, %v", text.Content, text.Secret, err)
 	}
@@ -181,7 +181,7 @@ func TestSecretsOfOneReachNoOther(t *testing.T) {
 		secrets Secrets
 		want    string
 		secret  bool
-	}{{"db", real, "hunter2", true}, {"db", Named, "<secret db_password>", true}, {"receptor1", real, "", false},
+	}{{"db", real, "hunter2", true}, {"db", Placeholder, "<secret db_password>", true}, {"receptor1", real, "", false},
 		{"db", real, "hunter2", true}} {
 		text, err := v.File(portal, f, c.node, c.secrets)
 		if err != nil || string(text.Content) != c.want || text.Secret != c.secret {
@@ -193,8 +193,8 @@ func TestSecretsOfOneReachNoOther(t *testing.T) {
 func TestRolesDoNotShareTemplates(t *testing.T) {
 	v := New(observatory())
 	other := &site.Role{Name: "other", Dir: "roles/other"}
-	a, _ := v.File(portal, &site.File{Template: "x.tmpl", Content: []byte("a")}, "db", Named)
-	b, _ := v.File(other, &site.File{Template: "x.tmpl", Content: []byte("b")}, "db", Named)
+	a, _ := v.File(portal, &site.File{Template: "x.tmpl", Content: []byte("a")}, "db", Placeholder)
+	b, _ := v.File(other, &site.File{Template: "x.tmpl", Content: []byte("b")}, "db", Placeholder)
 	if string(a.Content)+string(b.Content) != "ab" {
 		t.Errorf("got %q and %q", a.Content, b.Content)
 	}

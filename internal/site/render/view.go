@@ -73,7 +73,7 @@ func New(s *site.Site) *View {
 		for _, alias := range n.model.Aliases {
 			v.byName[alias] = n
 		}
-		for _, role := range s.FoundBy(n.model) {
+		for _, role := range s.LookupRoles(n.model) {
 			v.byRole[role.Name] = append(v.byRole[role.Name], n)
 		}
 	}

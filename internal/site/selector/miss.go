@@ -10,10 +10,10 @@ import (
 	"orrery/internal/site"
 )
 
-// miss returns a problem if the term matches no node of the site. The problem names the nearest
+// noMatch returns a problem if the term matches no node of the site. The problem names the nearest
 // value that a node has.
-func (t term) miss(v *View, text string) *problem.Problem {
-	if yesNo(t.property) {
+func (t term) noMatch(v *View, text string) *problem.Problem {
+	if isBoolean(t.property) {
 		return nil
 	}
 	if v.any(t.bind(v)) {
@@ -24,14 +24,14 @@ func (t term) miss(v *View, text string) *problem.Problem {
 		what = fmt.Sprintf("no node is called %q", t.value)
 	}
 	p := problem.New(problem.Usage, "selector %q at %d: %s", text, t.at, what)
-	known := t.known(v)
-	if nearest := problem.Nearest(t.value, known); nearest != "" {
+	known := t.knownValues(v)
+	if nearest := problem.Suggest(t.value, known); nearest != "" {
 		return p.Try("did you mean %q?", nearest)
 	}
 	if t.property == "name" && slices.Contains(properties, t.value) {
 		return p.Try("a property is written %s=VALUE", t.value)
 	}
-	if t.property == "name" && slices.Contains((term{property: "role"}).known(v), t.value) {
+	if t.property == "name" && slices.Contains((term{property: "role"}).knownValues(v), t.value) {
 		return p.Try("role=%s selects by role", t.value)
 	}
 	if len(known) == 0 || t.property == "id" || t.property == "name" {
@@ -40,12 +40,12 @@ func (t term) miss(v *View, text string) *problem.Problem {
 	return p.Try("known: %s", list(known))
 }
 
-// known returns all values of the term's property that nodes have, sorted.
-func (t term) known(v *View) []string {
+// knownValues returns all values of the term's property that nodes have, sorted.
+func (t term) knownValues(v *View) []string {
 	seen := map[string]bool{}
 	for i := range v.site.Nodes {
 		n := &v.site.Nodes[i]
-		for _, value := range t.of(v, n) {
+		for _, value := range t.valuesOf(v, n) {
 			seen[value] = true
 		}
 	}
@@ -53,8 +53,8 @@ func (t term) known(v *View) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// of returns the values of the term's property for a node.
-func (t term) of(v *View, n *site.Node) []string {
+// valuesOf returns the values of the term's property for a node.
+func (t term) valuesOf(v *View, n *site.Node) []string {
 	switch t.property {
 	case "name":
 		return slices.Concat([]string{n.Name}, n.Aliases)

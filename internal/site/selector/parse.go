@@ -47,8 +47,8 @@ type parser struct {
 
 func (p *parser) peek() token { return p.tokens[p.next] }
 
-// take consumes the next token if it is of kind k. It reports whether it did.
-func (p *parser) take(k kind) bool {
+// accept consumes the next token if it is of kind k. It reports whether it did.
+func (p *parser) accept(k kind) bool {
 	if p.peek().kind != k {
 		return false
 	}
@@ -58,7 +58,7 @@ func (p *parser) take(k kind) bool {
 
 func (p *parser) or(depth int) (expr, error) {
 	x, err := p.and(depth)
-	for err == nil && p.take(orWord) {
+	for err == nil && p.accept(orWord) {
 		var y expr
 		y, err = p.and(depth)
 		x = or{x, y}
@@ -68,7 +68,7 @@ func (p *parser) or(depth int) (expr, error) {
 
 func (p *parser) and(depth int) (expr, error) {
 	x, err := p.unary(depth)
-	for err == nil && p.take(andWord) {
+	for err == nil && p.accept(andWord) {
 		var y expr
 		y, err = p.unary(depth)
 		x = and{x, y}
@@ -78,19 +78,19 @@ func (p *parser) and(depth int) (expr, error) {
 
 func (p *parser) unary(depth int) (expr, error) {
 	if depth > maxDepth {
-		return nil, p.wrong(p.peek(), "more than %d parentheses in one another", maxDepth)
+		return nil, p.problemAt(p.peek(), "more than %d parentheses in one another", maxDepth)
 	}
 	switch {
-	case p.take(notWord):
+	case p.accept(notWord):
 		x, err := p.unary(depth + 1)
 		return not{x}, err
 	case p.peek().kind == open:
 		opening := p.peek()
 		p.next++
 		x, err := p.or(depth + 1)
-		if err == nil && !p.take(closing) {
+		if err == nil && !p.accept(closing) {
 			if p.peek().kind == end {
-				return nil, p.wrong(opening, "this parenthesis is never closed").Try("add \")\"")
+				return nil, p.problemAt(opening, "this parenthesis is never closed").Try("add \")\"")
 			}
 			err = p.surplus()
 		}
@@ -116,7 +116,7 @@ func (p *parser) list() (expr, error) {
 			}
 			property, negated = first.text, op.kind == notEqual
 			value = p.peek()
-			if !p.take(word) {
+			if !p.accept(word) {
 				return nil, p.missing(value)
 			}
 		}
@@ -130,7 +130,7 @@ func (p *parser) list() (expr, error) {
 		} else {
 			x = join(x, y, func(x, y expr) expr { return or{x, y} })
 		}
-		if !p.take(comma) {
+		if !p.accept(comma) {
 			break
 		}
 	}
@@ -157,18 +157,18 @@ func (p *parser) term(property string, value token) (expr, error) {
 		t.property = "name"
 	case "id":
 		var ok bool
-		if t.from, t.to, ok = span(value.text); !ok {
-			return nil, p.wrong(value, "%q is not an id", value.text).Try("write id=101 or id=200..231")
+		if t.from, t.to, ok = parseIDRange(value.text); !ok {
+			return nil, p.problemAt(value, "%q is not an id", value.text).Try("write id=101 or id=200..231")
 		}
 		return t, nil
 	case "production", "privileged":
 		if value.text != "true" && value.text != "false" {
-			return nil, p.wrong(value, "%s is true or false, not %q", property, value.text)
+			return nil, p.problemAt(value, "%s is true or false, not %q", property, value.text)
 		}
 		return t, nil
 	}
 	if _, err := path.Match(value.text, ""); err != nil {
-		return nil, p.wrong(value, "%q is not a well-formed pattern", value.text).Try("close the bracket: [a-c]")
+		return nil, p.problemAt(value, "%q is not a well-formed pattern", value.text).Try("close the bracket: [a-c]")
 	}
 	return t, nil
 }

@@ -22,9 +22,9 @@ var properties = []string{
 	"name", "role", "group", "host", "image", "network", "engine", "id", "production", "privileged",
 }
 
-// yesNo reports whether a property is a boolean. If no node matches a boolean, the value is not
+// isBoolean reports whether a property is a boolean. If no node matches a boolean, the value is not
 // misspelt.
-func yesNo(property string) bool { return property == "production" || property == "privileged" }
+func isBoolean(property string) bool { return property == "production" || property == "privileged" }
 
 func (t term) terms(to []term) []term { return append(to, t) }
 
@@ -42,15 +42,15 @@ func (t term) bind(v *View) test {
 	matches := glob(t.value)
 	switch t.property {
 	case "name":
-		return v.called(matches)
+		return v.byName(matches)
 	case "role":
-		bearers := v.bearers(matches)
+		bearers := v.rolesMatching(matches)
 		return func(n *site.Node) bool {
 			bears := func(role string) bool { return bearers[role] }
 			return slices.ContainsFunc(n.Roles, bears) || slices.ContainsFunc(n.StandsFor, bears)
 		}
 	}
-	return func(n *site.Node) bool { return slices.ContainsFunc(t.of(v, n), matches) }
+	return func(n *site.Node) bool { return slices.ContainsFunc(t.valuesOf(v, n), matches) }
 }
 
 // glob returns the test for a name or pattern. Parse has checked that the pattern is well-formed.
@@ -64,8 +64,8 @@ func glob(pattern string) func(string) bool {
 	}
 }
 
-// span parses "101" or "200..231".
-func span(text string) (from, to int, ok bool) {
+// parseIDRange parses "101" or "200..231".
+func parseIDRange(text string) (from, to int, ok bool) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {
 		last = first

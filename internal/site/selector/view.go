@@ -37,7 +37,7 @@ func (v *View) Check(q Selector) error {
 		return nil // a twin may leave out nodes
 	}
 	for _, t := range q.expr.terms(nil) {
-		if p := t.miss(v, q.text); p != nil {
+		if p := t.noMatch(v, q.text); p != nil {
 			return p
 		}
 	}
@@ -65,9 +65,9 @@ func (v *View) selectAny(queries []Selector) []*site.Node {
 	return chosen
 }
 
-// called returns the test for nodes with a matching name. If no node has one, it returns the test
+// byName returns the test for nodes with a matching name. If no node has one, it returns the test
 // for nodes in a group with a matching name.
-func (v *View) called(matches func(string) bool) test {
+func (v *View) byName(matches func(string) bool) test {
 	named := func(n *site.Node) bool { return matches(n.Name) || slices.ContainsFunc(n.Aliases, matches) }
 	all := v
 	if v.twinned != nil { // a node that the twin leaves out still has its name
@@ -92,8 +92,8 @@ func (v *View) any(t test) bool {
 	return false
 }
 
-// bearers returns the declared roles that match, or that need a role that matches.
-func (v *View) bearers(matches func(string) bool) map[string]bool {
+// rolesMatching returns the declared roles that match, or that need a role that matches.
+func (v *View) rolesMatching(matches func(string) bool) map[string]bool {
 	if v.closure == nil {
 		v.closure = closures(v.site)
 	}
@@ -125,7 +125,7 @@ func closures(s *site.Site) map[string][]string {
 			if closures[name] != nil {
 				continue
 			}
-			for _, needed := range site.Closure([]string{name}, lookUp) {
+			for _, needed := range site.TransitiveRoles([]string{name}, lookUp) {
 				closures[name] = append(closures[name], needed.Name)
 			}
 		}

@@ -6,30 +6,31 @@ import (
 	"orrery/internal/problem"
 )
 
-func (p *parser) wrong(at token, format string, args ...any) *problem.Problem {
+func (p *parser) problemAt(at token, format string, args ...any) *problem.Problem {
 	what := problem.New(problem.Usage, format, args...).What
 	return problem.New(problem.Usage, "selector %q at %d: %s", p.text, at.at, what)
 }
 
 func (p *parser) unknown(property token) *problem.Problem {
 	known := strings.Join(properties, ", ")
-	if nearest := problem.Nearest(property.text, properties); nearest != "" {
-		return p.wrong(property, "nodes have no property %q", property.text).Try("did you mean %q? Known: %s", nearest, known)
+	if nearest := problem.Suggest(property.text, properties); nearest != "" {
+		return p.problemAt(property, "nodes have no property %q", property.text).
+			Try("did you mean %q? Known: %s", nearest, known)
 	}
-	return p.wrong(property, "nodes have no property %q", property.text).Try("known: %s", known)
+	return p.problemAt(property, "nodes have no property %q", property.text).Try("known: %s", known)
 }
 
 func (p *parser) missing(at token) *problem.Problem {
 	if at.kind == end {
 		if strings.TrimSpace(p.text) == "" {
-			return p.wrong(at, "it is empty").Try("all selects every node")
+			return p.problemAt(at, "it is empty").Try("all selects every node")
 		}
-		return p.wrong(at, "something is missing at the end").Try("add a name or property=value")
+		return p.problemAt(at, "something is missing at the end").Try("add a name or property=value")
 	}
 	if at.kind == equal && p.next > 0 && p.tokens[p.next-1].kind == equal {
-		return p.wrong(at, "a second \"=\"").Try("write property=value")
+		return p.problemAt(at, "a second \"=\"").Try("write property=value")
 	}
-	return p.wrong(at, "a name or property=value belongs here, not %q", at.text)
+	return p.problemAt(at, "a name or property=value belongs here, not %q", at.text)
 }
 
 // surplus returns a problem for a token where only and, or or the end is possible.
@@ -37,11 +38,11 @@ func (p *parser) surplus() *problem.Problem {
 	at := p.peek()
 	switch {
 	case at.kind == closing:
-		return p.wrong(at, "\")\" without \"(\"").Try("take it away")
+		return p.problemAt(at, "\")\" without \"(\"").Try("take it away")
 	case at.kind == word && strings.Trim(at.text, "&") == "":
-		return p.wrong(at, "%q is not an operator", at.text).Try("write and")
+		return p.problemAt(at, "%q is not an operator", at.text).Try("write and")
 	case at.kind == word && strings.Trim(at.text, "|") == "":
-		return p.wrong(at, "%q is not an operator", at.text).Try("write or")
+		return p.problemAt(at, "%q is not an operator", at.text).Try("write or")
 	}
-	return p.wrong(at, "and, or or \",\" is missing before %q", at.text)
+	return p.problemAt(at, "and, or or \",\" is missing before %q", at.text)
 }

@@ -48,7 +48,7 @@ func (m *meter) token(text []byte) int {
 	m.fresh = first && (text[0] == ' ' || text[0] == '\t')
 	switch text[0] {
 	case '#':
-		return until(text, '\n')
+		return lengthUntil(text, '\n')
 	case '"', '\'':
 		return quoted(text)
 	case '\n':
@@ -102,8 +102,8 @@ func (m *meter) count(n int) {
 	}
 }
 
-// until returns the number of bytes before the next end byte, or the length of text.
-func until(text []byte, end byte) int {
+// lengthUntil returns the number of bytes before the next end byte, or the length of text.
+func lengthUntil(text []byte, end byte) int {
 	if i := bytes.IndexByte(text, end); i >= 0 {
 		return i
 	}

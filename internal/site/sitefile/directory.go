@@ -53,33 +53,33 @@ func openDirectory(dir, home string) (*directory, error) {
 
 func (d *directory) close() { d.tree.Close() }
 
-// outward returns the absolute path of name in the site file. The result may be outside of the site
+// absPath returns the absolute path of name in the site file. The result may be outside of the site
 // directory.
-func (d *directory) outward(name string) string {
+func (d *directory) absPath(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
 	return filepath.Join(d.home, name)
 }
 
-// inward returns the path of name relative to the site directory, or false if it is outside.
-func (d *directory) inward(name string) (string, bool) {
-	inside, err := filepath.Rel(d.home, d.outward(name))
+// relPath returns the path of name relative to the site directory, or false if it is outside.
+func (d *directory) relPath(name string) (string, bool) {
+	inside, err := filepath.Rel(d.home, d.absPath(name))
 	return inside, err == nil && filepath.IsLocal(inside)
 }
 
-// named reads a file that the site file names. The caller adds the position to the problem.
-func (d *directory) named(name string) ([]byte, *problem.Problem) {
-	inside, ok := d.inward(name)
+// readNamed reads a file that the site file names. The caller adds the position to the problem.
+func (d *directory) readNamed(name string) ([]byte, *problem.Problem) {
+	inside, ok := d.relPath(name)
 	if !ok {
 		return nil, mistake("%q is outside the site directory", name).
 			Try("copy the file into the site directory, and name it there")
 	}
 	content, err := d.read(inside, maxNamed)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return nil, d.missing(inside)
+		return nil, d.missingFile(inside)
 	}
-	return content, wrong(filepath.Join(d.path, inside), err)
+	return content, readProblem(filepath.Join(d.path, inside), err)
 }
 
 // A tooLarge is the error for a file that exceeds its size limit.
@@ -109,8 +109,8 @@ func (d *directory) read(name string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-// wrong returns the problem for an error of reading part of a site directory, or nil if err is nil.
-func wrong(what string, err error) *problem.Problem {
+// readProblem returns the problem for an error of reading part of a site directory, or nil if err is nil.
+func readProblem(what string, err error) *problem.Problem {
 	var large tooLarge
 	switch {
 	case err == nil:
@@ -129,15 +129,15 @@ func wrong(what string, err error) *problem.Problem {
 	case errors.As(err, &large):
 		return mistake("%s has %v", what, large).Try("put data on a volume or in a package")
 	}
-	return mistake("%s cannot be read", what).Because(problem.Reason(err)).Try("make it readable")
+	return mistake("%s cannot be read", what).Because(problem.PathErrorCause(err)).Try("make it readable")
 }
 
-// missing returns the problem for a file that does not exist, with the nearest existing name.
-func (d *directory) missing(name string) *problem.Problem {
+// missingFile returns the problem for a file that does not exist, with the nearest existing name.
+func (d *directory) missingFile(name string) *problem.Problem {
 	p := mistake("there is no file %s", filepath.Join(d.path, name))
 	// if the directory is missing, there is no nearest name
 	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names)
-	if nearest := problem.Nearest(path.Base(name), beside); nearest != "" {
+	if nearest := problem.Suggest(path.Base(name), beside); nearest != "" {
 		return p.Try("did you mean %s?", filepath.Join(d.path, path.Dir(name), nearest))
 	}
 	return p.Try("create it or correct the path")
@@ -147,8 +147,8 @@ func (d *directory) missing(name string) *problem.Problem {
 // stamp that changes with the image. The stamp needs no read of the image. The image may be outside
 // of the site directory, because images are large and often shared by sites.
 func (d *directory) image(name string) (at, from, stamp string, p *problem.Problem) {
-	at = d.outward(name)
-	inside, ok := d.inward(name)
+	at = d.absPath(name)
+	inside, ok := d.relPath(name)
 	if !ok {
 		stamp, p = stampOutside(at)
 		return at, "", stamp, p
@@ -171,14 +171,14 @@ func (d *directory) stampInside(name string) (string, *problem.Problem) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-		return "", d.missing(name)
+		return "", d.missingFile(name)
 	case errors.Is(err, tree.ErrOutside):
-		return "", wrong(filepath.Join(d.path, name), err).Try("name the image by its own path")
+		return "", readProblem(filepath.Join(d.path, name), err).Try("name the image by its own path")
 	case err == nil && info.Mode&unix.S_IFMT != unix.S_IFREG:
 		err = tree.ErrNotRegular
 	}
 	if err != nil {
-		return "", wrong(filepath.Join(d.path, name), err)
+		return "", readProblem(filepath.Join(d.path, name), err)
 	}
 	return stampOf(info), nil
 }

@@ -40,8 +40,8 @@ type mirrorTable struct {
 	Key *string `toml:"key"`
 }
 
-// choices are the settings that a node or [defaults] may contain.
-type choices struct {
+// nodeSettings are the settings that a node or [defaults] may contain.
+type nodeSettings struct {
 	Image        string        `toml:"image"`
 	Host         string        `toml:"host"`
 	Engine       string        `toml:"engine"`
@@ -54,8 +54,8 @@ type choices struct {
 	site.Limits
 }
 
-// usual holds the defaults for settings in neither the node nor [defaults].
-var usual = choices{Engine: site.LXC, Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
+// builtinDefaults holds the defaults for settings in neither the node nor [defaults].
+var builtinDefaults = nodeSettings{Engine: site.LXC, Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
 
 type nodeTable struct {
 	At          *strict.Node            `toml:"-"`
@@ -66,13 +66,13 @@ type nodeTable struct {
 	IPv6        strict.Tables[[]string] `toml:"ipv6"`
 	SimulatedBy string                  `toml:"simulated_by"`
 	Vars        map[string]any          `toml:"vars"`
-	choices
+	nodeSettings
 }
 
 type defaultsTable struct {
 	At       *strict.Node `toml:"-"`
 	Networks *[]string    `toml:"networks"`
-	choices
+	nodeSettings
 }
 
 type groupTable struct {

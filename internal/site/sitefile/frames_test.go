@@ -18,7 +18,7 @@ id = 11
 net = { lan = "auto" }
 ipv6.lan = ["2001:db8::ffff", "fe80::1"]
 `)
-	maker := spec.NewMaker(s)
+	maker := spec.NewBuilder(s)
 	for i, want := range []string{"2001:db8::ffff,fe80::1", "2001:db8::1:0,fe80::2", "2001:db8::1:1,fe80::3"} {
 		n, err := maker.Node(&s.Nodes[i])
 		if err != nil {

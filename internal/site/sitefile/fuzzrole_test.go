@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// FuzzRole checks that no role.toml, template or requirements file makes Load or spec.Maker panic
+// FuzzRole checks that no role.toml, template or requirements file makes Load or spec.Builder panic
 // or loop endlessly.
 func FuzzRole(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*valid-role-*.toml")
@@ -51,7 +51,7 @@ func FuzzRole(f *testing.F) {
 		if len(l.report.mistakes) > 0 {
 			return
 		}
-		maker := spec.NewMaker(l.site)
+		maker := spec.NewBuilder(l.site)
 		for i := range l.site.Nodes {
 			if _, err := maker.Node(&l.site.Nodes[i]); err != nil {
 				return

@@ -28,8 +28,8 @@ func (l *loader) groups() {
 	groupsOf := map[string][]string{}
 	for _, name := range m.groups {
 		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].Value.Batch), Spread: m.tables[name].Value.Spread}
-		members := m.of(name, nil)
-		if !m.look(len(m.names), m.tables[name]) {
+		members := m.nodesOf(name, nil)
+		if !m.spendComparisons(len(m.names), m.tables[name]) {
 			return
 		}
 		for _, node := range m.names { // in order of id
@@ -39,7 +39,7 @@ func (l *loader) groups() {
 			}
 		}
 		if l.parts += len(g.Nodes); l.parts > maxParts {
-			l.report.wrong(Name, m.tables[name].At, tooMuch())
+			l.report.addAt(Name, m.tables[name].At, tooManyParts())
 			return
 		}
 		l.site.Groups = append(l.site.Groups, g)
@@ -59,55 +59,55 @@ type membership struct {
 	tables  map[string]*strict.Named[groupTable]
 	members map[string]map[string]bool // group → nodes, filled in on demand
 	sought  int                        // number of slow searches for the nearest name
-	looked  int                        // number of names compared, see maxLooked
-	deep    bool                       // exceeded maxLooked
+	looked  int                        // number of names compared, see maxComparisons
+	deep    bool                       // exceeded maxComparisons
 }
 
-// maxLooked limits the time to determine the members of all groups. It is enough for 200 groups of
+// maxComparisons limits the time to determine the members of all groups. It is enough for 200 groups of
 // all nodes of the largest site.
-const maxLooked = 200 * maxNodes
+const maxComparisons = 200 * maxNodes
 
-// look counts names as comparisons for a group and reports whether the limit allows them.
-func (m *membership) look(names int, t *strict.Named[groupTable]) bool {
-	if m.looked += names; m.looked > maxLooked && !m.deep {
+// spendComparisons counts names as comparisons for a group and reports whether the limit allows them.
+func (m *membership) spendComparisons(names int, t *strict.Named[groupTable]) bool {
+	if m.looked += names; m.looked > maxComparisons && !m.deep {
 		m.deep = true
-		m.loader.report.wrong(Name, t.At,
+		m.loader.report.addAt(Name, t.At,
 			mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
 	}
 	return !m.deep
 }
 
-// of returns the nodes of a group. Argument path has the groups that led to it.
-func (m *membership) of(group string, path []string) map[string]bool {
+// nodesOf returns the nodes of a group. Argument path has the groups that led to it.
+func (m *membership) nodesOf(group string, path []string) map[string]bool {
 	if members, done := m.members[group]; done {
 		return members
 	}
 	t := m.tables[group]
 	members := map[string]bool{}
 	for i, pattern := range t.Value.Nodes {
-		if !m.nodes[pattern] && !m.look(len(m.names), t) {
+		if !m.nodes[pattern] && !m.spendComparisons(len(m.names), t) {
 			return members
 		}
-		if !m.match(pattern, members) {
+		if !m.addMatches(pattern, members) {
 			at, _ := t.At.Find("nodes", strconv.Itoa(i))
-			m.wrong(at, "no node is called %q", "no node matches %q", pattern, m.names)
+			m.reportUnknown(at, "no node is called %q", "no node matches %q", pattern, m.names)
 		}
 	}
 	path = append(path, group)
 	for i, other := range t.Value.Groups {
 		at, _ := t.At.Find("groups", strconv.Itoa(i))
 		if _, known := m.tables[other]; !known {
-			m.wrong(at, "no group is called %q", "no group is called %q", other, m.groups)
+			m.reportUnknown(at, "no group is called %q", "no group is called %q", other, m.groups)
 			continue
 		}
 		if k := slices.Index(path, other); k >= 0 {
-			m.loader.report.wrong(Name, at, mistake("groups contain one another: %s",
+			m.loader.report.addAt(Name, at, mistake("groups contain one another: %s",
 				strings.Join(append(path[k:], other), " → ")).
 				Try("take one of them out"))
 			continue
 		}
-		more := m.of(other, path)
-		if !m.look(len(more)+len(path), t) {
+		more := m.nodesOf(other, path)
+		if !m.spendComparisons(len(more)+len(path), t) {
 			return members
 		}
 		for node := range more {
@@ -118,8 +118,8 @@ func (m *membership) of(group string, path []string) map[string]bool {
 	return members
 }
 
-// match adds the nodes that match a name or glob to a set. It reports whether there are any.
-func (m *membership) match(pattern string, to map[string]bool) bool {
+// addMatches adds the nodes that match a name or glob to a set. It reports whether there are any.
+func (m *membership) addMatches(pattern string, to map[string]bool) bool {
 	if m.nodes[pattern] {
 		to[pattern] = true
 		return true
@@ -136,13 +136,13 @@ func (m *membership) match(pattern string, to map[string]bool) bool {
 	return found
 }
 
-func (m *membership) wrong(at *strict.Node, what, ofGlob, name string, known []string) {
+func (m *membership) reportUnknown(at *strict.Node, what, ofGlob, name string, known []string) {
 	if strings.ContainsAny(name, `*?[\`) {
 		what = ofGlob
 	}
 	if m.sought++; m.sought > 100 {
 		known = nil
 	}
-	m.loader.report.wrong(Name, at, mistake(what, name).Try("%s",
-		problem.NearestOr(name, known, "declare it or take it out")))
+	m.loader.report.addAt(Name, at, mistake(what, name).Try("%s",
+		problem.SuggestOr(name, known, "declare it or take it out")))
 }

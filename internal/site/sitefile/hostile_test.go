@@ -97,7 +97,8 @@ func TestHostile(t *testing.T) {
 				t.Fatal("no mistake")
 			}
 			got := strings.NewReplacer(dir, "DIR", outside, "OUTSIDE", parent, "PARENT").Replace(err.Error())
-			if !strings.HasPrefix(got, c.want) || strings.Contains(got, "hash") || problem.Exit(err) != int(problem.Mistake) {
+			if !strings.HasPrefix(got, c.want) || strings.Contains(got, "hash") ||
+				problem.ExitCode(err) != int(problem.Mistake) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
 		})

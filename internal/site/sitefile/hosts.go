@@ -29,14 +29,14 @@ type Edit struct {
 	by       string // why the file cannot be changed automatically, or ""
 }
 
-// local declares the host that a site has by default.
-const local = "[host.local]\naddress = \"local\"\n"
+// localHost declares the host that a site has by default.
+const localHost = "[host.local]\naddress = \"local\"\n"
 
 // AddHost returns the site file of a directory with one host added. All other text stays unchanged,
 // byte for byte. If that is impossible, Write returns an error, and the user can insert Block by
 // hand.
 func AddHost(dir, name, address string) (*Edit, error) {
-	e, old, err := edit(dir)
+	e, old, err := openEdit(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -45,34 +45,34 @@ func AddHost(dir, name, address string) (*Edit, error) {
 		e.Block = fmt.Sprintf("[host.%q]\naddress = %q\n", name, address)
 	}
 	want := append(slices.Clone(old.Hosts), site.Host{Name: name, Address: address})
-	if !bytes.Contains(e.was, []byte("host")) || !declares(e.was) {
+	if !bytes.Contains(e.was, []byte("host")) || !declaresHosts(e.was) {
 		// a site that declares no host has this machine, so it must now be declared
-		e.Block = local + "\n" + e.Block
+		e.Block = localHost + "\n" + e.Block
 	}
-	e.now = inserted(e.was, e.Block)
-	return e, e.prove(old, want)
+	e.now = insertBlock(e.was, e.Block)
+	return e, e.verify(old, want)
 }
 
 // RemoveHost returns the site file of a directory with one host removed.
 func RemoveHost(dir, name string) (*Edit, error) {
-	e, old, err := edit(dir)
+	e, old, err := openEdit(dir)
 	if err != nil {
 		return nil, err
 	}
 	want := slices.DeleteFunc(slices.Clone(old.Hosts), func(h site.Host) bool { return h.Name == name })
-	e.now, e.Block = without(e.was, name)
-	return e, e.prove(old, want)
+	e.now, e.Block = cutHost(e.was, name)
+	return e, e.verify(old, want)
 }
 
 var hostWord = pattern.New(`^[A-Za-z0-9_-]+$`)
 
-// declares reports whether a site file declares hosts.
-func declares(text []byte) bool {
+// declaresHosts reports whether a site file declares hosts.
+func declaresHosts(text []byte) bool {
 	l := newLoader(&directory{files: map[string][]byte{}})
 	return !l.decode(Name, text, &l.file) || len(l.file.Hosts) > 0
 }
 
-func edit(dir string) (*Edit, *site.Site, error) {
+func openEdit(dir string) (*Edit, *site.Site, error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, nil, err
@@ -85,9 +85,9 @@ func edit(dir string) (*Edit, *site.Site, error) {
 	return &Edit{dir: at, was: d.files[Name]}, s, nil
 }
 
-// prove loads the site with the edited file. Only its hosts may differ from the old site. Otherwise
+// verify loads the site with the edited file. Only its hosts may differ from the old site. Otherwise
 // the edit misunderstood the file, and Write will not change it.
-func (e *Edit) prove(old *site.Site, hosts []site.Host) error {
+func (e *Edit) verify(old *site.Site, hosts []site.Host) error {
 	d, err := openDirectory(e.dir, e.dir)
 	if err != nil {
 		return err
@@ -104,15 +104,15 @@ func (e *Edit) prove(old *site.Site, hosts []site.Host) error {
 		e.by = "its hosts are not written as tables of their own"
 		return nil
 	}
-	if !reflect.DeepEqual(hostless(s, old), hostless(old, s)) {
+	if !reflect.DeepEqual(withoutHosts(s, old), withoutHosts(old, s)) {
 		e.by = "something else would change with it"
 	}
 	return nil
 }
 
-// hostless returns a site without its hosts, to compare it with other. A node without a declared
+// withoutHosts returns a site without its hosts, to compare it with other. A node without a declared
 // host is on the only host if there is exactly one. hostless ignores this difference.
-func hostless(s, other *site.Site) site.Site {
+func withoutHosts(s, other *site.Site) site.Site {
 	rest := *s
 	rest.Hosts, rest.Nodes = nil, slices.Clone(s.Nodes)
 	for i := range min(len(rest.Nodes), len(other.Nodes)) {
@@ -135,12 +135,12 @@ func (e *Edit) Write() error {
 	}
 	d, err := openDirectory(e.dir, e.dir)
 	if err != nil {
-		return cannot(problem.Reason(err))
+		return cannot(problem.PathErrorCause(err))
 	}
 	defer d.close()
 	st, err := d.tree.Lstat(Name)
 	if err != nil {
-		return cannot(problem.Reason(err))
+		return cannot(problem.PathErrorCause(err))
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return cannot(errors.New("it is a link"))
@@ -150,7 +150,7 @@ func (e *Edit) Write() error {
 			Try("run it again")
 	}
 	if err := replace(d.tree.Fd(), Name, st, e.now); err != nil {
-		return cannot(problem.Reason(err))
+		return cannot(problem.PathErrorCause(err))
 	}
 	return nil
 }
@@ -203,9 +203,9 @@ func hostOf(line []byte, by *regexp.Regexp) string {
 	return string(bytes.Join(m[1:], nil))
 }
 
-// sections returns the lines of a file. For each host's table it also returns the range of its
+// hostSections returns the lines of a file. For each host's table it also returns the range of its
 // lines, without trailing blank lines and comments.
-func sections(text []byte) (lines [][]byte, all map[string][2]int) {
+func hostSections(text []byte) (lines [][]byte, all map[string][2]int) {
 	lines, all = bytes.SplitAfter(text, []byte("\n")), map[string][2]int{}
 	for i, line := range lines {
 		name := hostOf(line, hostHeader())
@@ -223,9 +223,9 @@ func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	return lines, all
 }
 
-// inserted returns the file with the block inserted after the tables of its hosts, or at its end.
-func inserted(text []byte, block string) []byte {
-	lines, all := sections(text)
+// insertBlock returns the file with the block inserted after the tables of its hosts, or at its end.
+func insertBlock(text []byte, block string) []byte {
+	lines, all := hostSections(text)
 	at := 0
 	for _, section := range all {
 		at = max(at, section[1])
@@ -248,9 +248,9 @@ func inserted(text []byte, block string) []byte {
 	return slices.Concat(before, []byte(block), after)
 }
 
-// without returns the file with everything about a host removed, and the removed text.
-func without(text []byte, name string) ([]byte, string) {
-	lines, all := sections(text)
+// cutHost returns the file with everything about a host removed, and the removed text.
+func cutHost(text []byte, name string) ([]byte, string) {
+	lines, all := hostSections(text)
 	var rest [][]byte
 	gone := ""
 	section, ok := all[name]

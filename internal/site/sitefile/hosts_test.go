@@ -123,7 +123,7 @@ func TestEditHostsNot(t *testing.T) {
 	if err != nil || e.Block != "[host.sv2]\naddress = \"root@10.8.1.2\"\n" {
 		t.Fatalf("%v", err)
 	}
-	if err := e.Write(); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "site.toml") {
+	if err := e.Write(); problem.ExitCode(err) != int(problem.Unable) || !strings.Contains(err.Error(), "site.toml") {
 		t.Errorf("behind a text that looks like a host: %v", err)
 	}
 	plain := "site.name = \"x\"\n[host.sv1]\n"
@@ -134,7 +134,7 @@ func TestEditHostsNot(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "site.toml"), []byte(plain+"# new\n"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Write(); problem.Exit(err) != int(problem.Surprise) {
+	if err := e.Write(); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("of a file that has changed: %v", err)
 	}
 	if err := os.Rename(filepath.Join(dir, "site.toml"), filepath.Join(dir, "other.toml")); err != nil {

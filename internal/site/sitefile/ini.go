@@ -27,7 +27,7 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	if len(text) > maxFile {
 		return nil, mistake("more than %d MiB are no host database", maxFile>>20).At(name)
 	}
-	if text, err = sanitize.Unmarked(text); err != nil {
+	if text, err = sanitize.StripBOM(text); err != nil {
 		return nil, mistake("this is not INI: %v", err).At(name + ":1")
 	}
 	if p := headed(string(text), name); p != nil {
@@ -52,7 +52,7 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	if siteName == "" {
 		siteName, _, _ = strings.Cut(path.Base(name), ".")
 	}
-	m.Site = legalName(siteName, names{})
+	m.Site = validName(siteName, names{})
 	m.hostsOf()
 	m.networksOf()
 	m.idsOf()
@@ -131,7 +131,7 @@ type iniNode struct {
 	name    string            // a legal node name
 	keys    map[string]string // values as written, by the key in lower case
 	order   []string
-	places  map[[2]string]string // cache of placeKey
+	places  map[[2]string]string // cache of addressKey
 	nics    []iniNIC
 	id      int
 	note    string // about the id
@@ -192,7 +192,7 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 			return mistake("more than %d values are no host database", maxDatabaseValues).At(m.name)
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
-		n.name = legalName(shortName(s.Name()), m.taken)
+		n.name = validName(shortName(s.Name()), m.taken)
 		// as in Python's ConfigParser, [DEFAULT] applies to all sections
 		for _, from := range []*ini.Section{s, defaults} {
 			for _, k := range from.Keys() {
@@ -226,8 +226,8 @@ func shortName(name string) string {
 	return short
 }
 
-// legalName returns the nearest legal name that is not taken, and takes it.
-func legalName(name string, taken names) string {
+// validName returns the nearest legal name that is not taken, and takes it.
+func validName(name string, taken names) string {
 	legal := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
@@ -258,11 +258,11 @@ func (t names) add(name string) string {
 
 func (t names) has(name string) bool { return t[name] != 0 }
 
-// bareName returns the result of legalName without regard to names in use.
-func bareName(name string) string { return legalName(shortName(name), names{}) }
+// bareName returns the result of validName without regard to names in use.
+func bareName(name string) string { return validName(shortName(name), names{}) }
 
-// lose records that the site file has no place for a key.
-func (m *iniImport) lose(n *iniNode, key, why string) {
+// noteLostKey records that the site file has no place for a key.
+func (m *iniImport) noteLostKey(n *iniNode, key, why string) {
 	line := m.lineOf(n, key)
 	text := fmt.Sprintf("%s = %s", key, oneLine(n.keys[key]))
 	m.Lost = append(m.Lost, fmt.Sprintf("%s:%d: [%s] %s: %s", m.name, line, oneLine(n.section), text, why))
@@ -277,8 +277,8 @@ func (m *iniImport) lineOf(n *iniNode, key string) int {
 	return m.lines["DEFAULT\x00"+key]
 }
 
-// tell records a loss that concerns a section and not a single key.
-func (m *iniImport) tell(section, format string, args ...any) {
+// noteLoss records a loss that concerns a section and not a single key.
+func (m *iniImport) noteLoss(section, format string, args ...any) {
 	m.Lost = append(m.Lost, m.at(section)+fmt.Sprintf(format, args...))
 }
 

@@ -7,7 +7,7 @@ import (
 
 func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 	value, placed := n.keys[key], false
-	if isPlace(key) {
+	if isAddressKey(key) {
 		return // already converted
 	}
 	switch key {
@@ -18,7 +18,7 @@ func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 		return
 	case "host_server":
 		if host := w.nodes[value]; host != nil && host.isHost {
-			w.out("host   = %s\n", tomlString(host.name))
+			w.printf("host   = %s\n", tomlString(host.name))
 			placed = true
 		}
 	case "cpus", "cpu", "cores":
@@ -27,13 +27,13 @@ func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 		placed = w.size(n, key, "memory")
 	case "swap":
 		if !n.hasMemory() {
-			w.lose(n, key, "a node without a limit of memory has none of swap")
+			w.noteLostKey(n, key, "a node without a limit of memory has none of swap")
 			return
 		}
 		placed = w.size(n, key, "swap")
 	}
 	if !placed {
-		w.lose(n, key, "no place for it")
+		w.noteLostKey(n, key, "no place for it")
 	}
 }
 
@@ -42,7 +42,7 @@ func (w *iniWriter) cpus(n *iniNode, key string) bool {
 	if err != nil || !(cpus >= 0.01) || cpus > 1<<16 {
 		return false
 	}
-	w.out("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
+	w.printf("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
 	return true
 }
 
@@ -50,7 +50,7 @@ func (w *iniWriter) cpus(n *iniNode, key string) bool {
 func (n *iniNode) hasMemory() bool {
 	return slices.ContainsFunc([]string{"ram", "memory"}, func(key string) bool {
 		text, ok := sizeOf(n.keys[key])
-		return ok && enough(text)
+		return ok && isEnoughMemory(text)
 	})
 }
 
@@ -58,15 +58,15 @@ func (n *iniNode) hasMemory() bool {
 // could.
 func (w *iniWriter) size(n *iniNode, key, as string) bool {
 	text, ok := sizeOf(n.keys[key])
-	if !ok || !enough(text) && as != "swap" {
+	if !ok || !isEnoughMemory(text) && as != "swap" {
 		return false
 	}
-	w.out("%-6s = %s\n", as, tomlString(text))
+	w.printf("%-6s = %s\n", as, tomlString(text))
 	return true
 }
 
 func (w *iniWriter) comments(n *iniNode) {
 	for _, lost := range n.lost {
-		w.out("# not placed: %s\n", oneLine(lost))
+		w.printf("# not placed: %s\n", oneLine(lost))
 	}
 }

@@ -53,16 +53,16 @@ func (m *iniImport) networksOf() {
 		n := a.node
 		network := m.networkOf(a.address)
 		if slices.ContainsFunc(n.nics, func(nic iniNIC) bool { return nic.network == network }) {
-			m.lose(n, a.key, "a node has one address on a network")
+			m.noteLostKey(n, a.key, "a node has one address on a network")
 			continue
 		}
 		if by := taken[a.address]; by != "" {
 			former := a.address
 			if a.address = network.free(taken); !a.address.IsValid() {
-				m.lose(n, a.key, fmt.Sprintf("%s is taken by %s, and no other is free", former, by))
+				m.noteLostKey(n, a.key, fmt.Sprintf("%s is taken by %s, and no other is free", former, by))
 				continue
 			}
-			m.lose(n, a.key, fmt.Sprintf("%s is taken by %s; the node has %s", former, by, a.address))
+			m.noteLostKey(n, a.key, fmt.Sprintf("%s is taken by %s; the node has %s", former, by, a.address))
 		}
 		taken[a.address] = fmt.Sprintf("[%s] in line %d", oneLine(n.section), m.lineOf(n, a.key))
 		n.nics = append(n.nics, iniNIC{network, a.address})
@@ -98,8 +98,8 @@ func (m *iniImport) addressesOf(n *iniNode) []iniAddress {
 				bits, given := maskOf(n, suffix)
 				a.prefix, a.guessed = netip.PrefixFrom(a.address, bits), !given
 			}
-			if err != nil || !a.address.Is4() || site.Room(a.prefix) == 0 {
-				m.lose(n, key, fmt.Sprintf("%q is not an address of a node", oneLine(text)))
+			if err != nil || !a.address.Is4() || site.SubnetCapacity(a.prefix) == 0 {
+				m.noteLostKey(n, key, fmt.Sprintf("%q is not an address of a node", oneLine(text)))
 				continue
 			}
 			a.prefix = a.prefix.Masked()
@@ -112,7 +112,7 @@ func (m *iniImport) addressesOf(n *iniNode) []iniAddress {
 // maskOf returns the prefix length in a section for addresses with a suffix. If the section has
 // none, it returns 24 and false.
 func maskOf(n *iniNode, suffix string) (bits int, given bool) {
-	for _, key := range []string{n.placeKey("netmask", suffix), "netmask"} {
+	for _, key := range []string{n.addressKey("netmask", suffix), "netmask"} {
 		if bits, ok := prefixLength(n.keys[key]); ok {
 			return bits, true
 		}
@@ -164,15 +164,15 @@ func (m *iniImport) subnets(all []iniAddress) {
 			if strings.Trim(name, "0123456789") == "" {
 				name = "lan" + name
 			}
-			n.name = legalName(name, taken)
+			n.name = validName(name, taken)
 		}
 		m.gateway(n, a)
 	}
-	m.strayPlaces(all)
+	m.noteStrayKeys(all)
 }
 
-// leadsOut reports whether address g can be the gateway of a network.
-func (n *iniNetwork) leadsOut(g netip.Addr) bool {
+// canHaveGateway reports whether address g can be the gateway of a network.
+func (n *iniNetwork) canHaveGateway(g netip.Addr) bool {
 	return n.subnet.Contains(g) && g != n.subnet.Addr() && g != site.Broadcast(n.subnet)
 }
 
@@ -190,16 +190,16 @@ func (m *iniImport) inOrder(all []iniAddress) []*iniNetwork {
 
 func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
 	key := "gateway"
-	if own := a.node.placeKey(key, a.suffix); a.node.keys[own] != "" {
+	if own := a.node.addressKey(key, a.suffix); a.node.keys[own] != "" {
 		key = own
 	}
 	g, err := netip.ParseAddr(a.node.keys[key])
-	legal := err == nil && n.leadsOut(g)
+	legal := err == nil && n.canHaveGateway(g)
 	switch {
 	case legal && !n.gateway.IsValid():
 		n.gateway = g
 	case legal && g != n.gateway:
-		m.lose(a.node, key, fmt.Sprintf("network %s has the gateway %s already", n.name, n.gateway))
+		m.noteLostKey(a.node, key, fmt.Sprintf("network %s has the gateway %s already", n.name, n.gateway))
 	}
 }
 

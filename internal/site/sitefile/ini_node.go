@@ -30,7 +30,7 @@ func (m *iniImport) hostsOf() {
 			}
 		}
 		if host == nil {
-			host = &iniNode{section: server, name: legalName(shortName(server), m.taken), keys: map[string]string{}}
+			host = &iniNode{section: server, name: validName(shortName(server), m.taken), keys: map[string]string{}}
 			m.ToDo = append(m.ToDo, m.at(n.section)+fmt.Sprintf("host_server %s has no section: check its address",
 				oneLine(server)))
 		}
@@ -61,11 +61,11 @@ func (m *iniImport) idsOf() {
 			without = append(without, n)
 			continue
 		case err != nil || id < 1 || release > 9999:
-			m.lose(n, "ctid", "no id: it is a number, of a release and of three digits for the node; the node gets one that is free")
+			m.noteLostKey(n, "ctid", "no id: it is a number, of a release and of three digits for the node; the node gets one that is free")
 			without = append(without, n)
 			continue
 		case taken[id] != nil:
-			m.lose(n, "ctid", fmt.Sprintf("[%s] in line %d has the id %d already; the node gets one that is free",
+			m.noteLostKey(n, "ctid", fmt.Sprintf("[%s] in line %d has the id %d already; the node gets one that is free",
 				oneLine(taken[id].section), m.lineOf(taken[id], "ctid"), id))
 			without = append(without, n)
 			continue
@@ -106,7 +106,7 @@ func (m *iniImport) named(keys ...string) (all []string, of map[*iniNode][]strin
 		own := map[string]bool{}
 		for _, key := range keys {
 			for _, word := range words(n.keys[key]) {
-				name := legalName(word, names{})
+				name := validName(word, names{})
 				if !own[name] {
 					own[name], of[n] = true, append(of[n], name)
 				}
@@ -136,8 +136,8 @@ func sizeOf(text string) (string, bool) {
 	return written, new(strict.Size).Parse(written) == nil
 }
 
-// truth parses a boolean as Python's ConfigParser does.
-func truth(text string) (yes, ok bool) {
+// parseBool parses a boolean as Python's ConfigParser does.
+func parseBool(text string) (yes, ok bool) {
 	switch strings.ToLower(text) {
 	case "1", "yes", "true", "on":
 		return true, true
@@ -153,7 +153,7 @@ var suites = []struct{ part, suite string }{
 	{"debian-9", "stretch"}, {"debian-8", "jessie"}, {"debian-7", "wheezy"}, {"debian-6", "squeeze"},
 }
 
-const usualSuite = "bookworm"
+const defaultSuite = "bookworm"
 
 func suiteOf(template string) (suite string, known bool) {
 	for _, s := range suites {
@@ -161,7 +161,7 @@ func suiteOf(template string) (suite string, known bool) {
 			return s.suite, true
 		}
 	}
-	return usualSuite, false
+	return defaultSuite, false
 }
 
 // templateOf returns the container template of a section, or "".
@@ -174,8 +174,8 @@ func templateOf(n *iniNode) string {
 	return ""
 }
 
-// enough reports whether a node can start with a memory size.
-func enough(text string) bool {
+// isEnoughMemory reports whether a node can start with a memory size.
+func isEnoughMemory(text string) bool {
 	var s strict.Size
 	return s.Parse(text) == nil && (s == 0 || s >= 16<<20)
 }

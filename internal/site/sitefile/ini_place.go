@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// isPlace reports whether a key sets an address, gateway or netmask.
-func isPlace(key string) bool {
+// isAddressKey reports whether a key sets an address, gateway or netmask.
+func isAddressKey(key string) bool {
 	for _, kind := range []string{"ip", "gateway", "netmask"} {
 		if _, ok := suffixOf(key, kind); ok {
 			return true
@@ -26,9 +26,9 @@ func suffixOf(key, kind string) (string, bool) {
 	return strings.Trim(rest, "_-./"), true
 }
 
-// placeKey returns the key of a kind, such as "netmask", for the addresses with one suffix:
+// addressKey returns the key of a kind, such as "netmask", for the addresses with one suffix:
 // netmask_data or netmask-data for ip_data. It returns "" if the section has no such key.
-func (n *iniNode) placeKey(kind, suffix string) string {
+func (n *iniNode) addressKey(kind, suffix string) string {
 	if n.places == nil {
 		n.places = map[[2]string]string{}
 		for _, key := range slices.Backward(n.order) { // the first of several wins
@@ -42,9 +42,9 @@ func (n *iniNode) placeKey(kind, suffix string) string {
 	return n.places[[2]string{kind, suffix}]
 }
 
-// strayPlaces records gateways and netmasks that belong to no network of their section. It ignores
+// noteStrayKeys records gateways and netmasks that belong to no network of their section. It ignores
 // the values of [DEFAULT], which need not apply to all networks.
-func (m *iniImport) strayPlaces(all []iniAddress) {
+func (m *iniImport) noteStrayKeys(all []iniAddress) {
 	type place struct {
 		of      *iniNode
 		suffix  string
@@ -65,25 +65,25 @@ func (m *iniImport) strayPlaces(all []iniAddress) {
 				continue
 			}
 			if suffix, ok := suffixOf(key, "gateway"); ok &&
-				!known[place{of: n, suffix: suffix, network: m.outBy(n.keys[key])}] {
-				m.lose(n, key, "no network of this section can have such a gateway")
+				!known[place{of: n, suffix: suffix, network: m.networkOfGateway(n.keys[key])}] {
+				m.noteLostKey(n, key, "no network of this section can have such a gateway")
 			}
 			if suffix, ok := suffixOf(key, "netmask"); ok {
 				if bits, _ := prefixLength(n.keys[key]); !known[place{of: n, suffix: suffix, bits: bits}] {
-					m.lose(n, key, "no network of this section has such a netmask")
+					m.noteLostKey(n, key, "no network of this section has such a netmask")
 				}
 			}
 		}
 	}
 }
 
-// outBy returns the network to which a gateway can belong, or nil.
-func (m *iniImport) outBy(gateway string) *iniNetwork {
+// networkOfGateway returns the network to which a gateway can belong, or nil.
+func (m *iniImport) networkOfGateway(gateway string) *iniNetwork {
 	g, err := netip.ParseAddr(gateway)
 	if err != nil {
 		return nil
 	}
-	if n := m.networkOf(g); n != nil && n.leadsOut(g) {
+	if n := m.networkOf(g); n != nil && n.canHaveGateway(g) {
 		return n
 	}
 	return nil

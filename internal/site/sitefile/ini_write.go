@@ -17,32 +17,32 @@ type iniWriter struct {
 	addresses names             // of hosts
 }
 
-func (w *iniWriter) out(format string, args ...any) { fmt.Fprintf(&w.text, format, args...) }
+func (w *iniWriter) printf(format string, args ...any) { fmt.Fprintf(&w.text, format, args...) }
 
 // write returns the site file.
 func (w *iniWriter) write() []byte {
-	w.out("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n",
+	w.printf("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n",
 		oneLine(path.Base(w.name)))
-	w.out("\n[site]\nname = %s\n", tomlString(w.Site))
+	w.printf("\n[site]\nname = %s\n", tomlString(w.Site))
 	w.production()
 	for _, h := range w.hosts {
 		w.writeHost(h)
 	}
 	for _, n := range w.networks {
-		w.out("\n[network.%s]\n", n.name)
-		w.out("subnet  = %s", tomlString(n.subnet.String()))
+		w.printf("\n[network.%s]\n", n.name)
+		w.printf("subnet  = %s", tomlString(n.subnet.String()))
 		if n.guessed {
-			w.out("  # no netmask in the database: guessed")
+			w.printf("  # no netmask in the database: guessed")
 		}
-		w.out("\n")
+		w.printf("\n")
 		if n.gateway.IsValid() {
-			w.out("gateway = %s\nnat     = true  # guessed\n", tomlString(n.gateway.String()))
+			w.printf("gateway = %s\nnat     = true  # guessed\n", tomlString(n.gateway.String()))
 		}
 	}
 	w.writeImages()
 	roles, rolesOf := w.rolesUsed()
 	if len(roles) > 0 {
-		w.out("\n# Roles to write: %s\n", strings.Join(roles, ", "))
+		w.printf("\n# Roles to write: %s\n", strings.Join(roles, ", "))
 	}
 	for _, n := range w.sections {
 		if !n.isHost {
@@ -57,10 +57,10 @@ func (w *iniWriter) write() []byte {
 		}
 	}
 	for _, group := range groups {
-		w.out("\n[group.%s]\nnodes = %s\n", group, tomlList(nodes[group]))
+		w.printf("\n[group.%s]\nnodes = %s\n", group, tomlList(nodes[group]))
 	}
 	for _, r := range w.releases {
-		w.out("\n[release.%d]\n", r)
+		w.printf("\n[release.%d]\n", r)
 	}
 	return w.text.Bytes()
 }
@@ -69,10 +69,10 @@ func (w *iniWriter) production() {
 	yes, no := 0, 0
 	for _, n := range w.sections {
 		value, said := n.keys["production"]
-		production, ok := truth(value)
+		production, ok := parseBool(value)
 		switch {
 		case said && !ok:
-			w.lose(n, "production", "neither yes nor no")
+			w.noteLostKey(n, "production", "neither yes nor no")
 		case production:
 			yes++
 		case said:
@@ -80,16 +80,16 @@ func (w *iniWriter) production() {
 		}
 	}
 	if yes > 0 {
-		w.out("production = true  # destructive verbs ask for the site's name\n")
+		w.printf("production = true  # destructive verbs ask for the site's name\n")
 	}
 	if yes > 0 && no > 0 {
-		w.out("# Some sections of the database are not of production: a site is or is not. Make two of it if need be.\n")
+		w.printf("# Some sections of the database are not of production: a site is or is not. Make two of it if need be.\n")
 		w.Lost = append(w.Lost, fmt.Sprintf("%s: %d sections are of production and %d are not: the site is", w.name, yes, no))
 	}
 }
 
 func (w *iniWriter) writeHost(h *iniNode) {
-	w.out("\n[host.%s]\n", h.name)
+	w.printf("\n[host.%s]\n", h.name)
 	address := h.section
 	for _, key := range h.order {
 		if _, isIP := suffixOf(key, "ip"); isIP && len(words(h.keys[key])) > 0 {
@@ -99,22 +99,22 @@ func (w *iniWriter) writeHost(h *iniNode) {
 	}
 	address, _, _ = strings.Cut(address, "/")
 	if !hostAddress().MatchString(address) {
-		w.tell(h.section, "%q is not an address", oneLine(address))
+		w.noteLoss(h.section, "%q is not an address", oneLine(address))
 		address = h.name
 	}
 	if w.addresses.has(address) {
-		w.tell(h.section, "another host has the address %s", address)
+		w.noteLoss(h.section, "another host has the address %s", address)
 		address += "-other"
 	}
 	address = w.addresses.add(address)
-	w.out("address = %s  # or \"local\"\n", tomlString("root@"+address))
+	w.printf("address = %s  # or \"local\"\n", tomlString("root@"+address))
 	for _, key := range h.order {
 		switch {
-		case isPlace(key) || key == "production" || key == "host_server" || w.lines[h.section+"\x00"+key] == 0:
+		case isAddressKey(key) || key == "production" || key == "host_server" || w.lines[h.section+"\x00"+key] == 0:
 			// already converted, or from [DEFAULT]
 		case key == "cpus" && w.cpus(h, key), key == "ram" && w.size(h, key, "memory"):
 		default:
-			w.lose(h, key, "no place for it in a host")
+			w.noteLostKey(h, key, "no place for it in a host")
 		}
 	}
 	w.comments(h)
@@ -132,42 +132,42 @@ func (w *iniWriter) writeImages() {
 			name, _, _ = strings.Cut(path.Base(template), "_")
 			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".tar.gz"), "-amd64"), "-x86_64")
 		}
-		w.images[template] = legalName(name, taken)
+		w.images[template] = validName(name, taken)
 		suite, known := suiteOf(template)
-		w.out("\n[image.%s]\nsuite = %s", w.images[template], tomlString(suite))
+		w.printf("\n[image.%s]\nsuite = %s", w.images[template], tomlString(suite))
 		switch {
 		case template != "" && !known:
-			w.out("  # the database has %s", oneLine(template))
-			w.tell(n.section, "template %s is unknown here: its nodes start from %s", oneLine(template), suite)
+			w.printf("  # the database has %s", oneLine(template))
+			w.noteLoss(n.section, "template %s is unknown here: its nodes start from %s", oneLine(template), suite)
 		case template != "":
-			w.out("  # %s", oneLine(template))
+			w.printf("  # %s", oneLine(template))
 		}
-		w.out("\n")
+		w.printf("\n")
 	}
 }
 
 func (w *iniWriter) writeNode(n *iniNode, roles []string) {
-	w.out("\n[node.%s]", n.name)
+	w.printf("\n[node.%s]", n.name)
 	if n.name != n.section {
-		w.out("  # [%s]", oneLine(n.section))
+		w.printf("  # [%s]", oneLine(n.section))
 	}
-	w.out("\nid     = %d", n.id)
+	w.printf("\nid     = %d", n.id)
 	if n.note != "" {
-		w.out("  # %s", n.note)
+		w.printf("  # %s", n.note)
 	}
-	w.out("\nimage  = %s\nroles  = %s\n", tomlString(w.images[templateOf(n)]), tomlList(roles))
+	w.printf("\nimage  = %s\nroles  = %s\n", tomlString(w.images[templateOf(n)]), tomlList(roles))
 	vars := map[string]string{}
 	for _, key := range n.order {
 		w.writeKey(n, key, vars)
 	}
 	for _, nic := range n.nics {
-		w.out("net.%s = %s\n", nic.network.name, tomlString(nic.address.String()))
+		w.printf("net.%s = %s\n", nic.network.name, tomlString(nic.address.String()))
 	}
 	if len(n.nics) == 0 {
-		w.out("net    = {}  # no address in the database; without this line it would get one on every network\n")
+		w.printf("net    = {}  # no address in the database; without this line it would get one on every network\n")
 	}
 	for _, key := range slices.Sorted(maps.Keys(vars)) {
-		w.out("vars.%s = %s\n", key, tomlString(vars[key]))
+		w.printf("vars.%s = %s\n", key, tomlString(vars[key]))
 	}
 	w.comments(n)
 }

@@ -15,38 +15,38 @@ import (
 	"orrery/internal/tree"
 )
 
-// Keep reads a site directory and copies everything it has read to directory to, which must not
+// Copy reads a site directory and copies everything it has read to directory to, which must not
 // exist. The copy contains exactly the files of the site and the imported images in the site
 // directory, without links. LoadCopy reads the same site from it.
-func Keep(dir, to string) (*site.Site, error) {
+func Copy(dir, to string) (*site.Site, error) {
 	d, s, err := read(dir, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	if err := d.keep(to); err != nil {
+	if err := d.copyTo(to); err != nil {
 		return nil, err
 	}
 	for _, name := range d.images {
-		if err := keepImage(d.tree, name, filepath.Join(to, name)); err != nil {
+		if err := copyImage(d.tree, name, filepath.Join(to, name)); err != nil {
 			return nil, problem.New(problem.Failed, "the image %s cannot be kept", name).At(dir).Because(err)
 		}
 	}
 	return s, nil
 }
 
-// KeepText does the same as Keep without the images. LoadStamped reads the copy.
-func KeepText(dir, to string) (*site.Site, error) {
+// CopyText does the same as Keep without the images. LoadStamped reads the copy.
+func CopyText(dir, to string) (*site.Site, error) {
 	d, s, err := read(dir, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	return s, d.keep(to)
+	return s, d.copyTo(to)
 }
 
-// keep writes the files that were read.
-func (d *directory) keep(to string) error {
+// copyTo writes the files that were read.
+func (d *directory) copyTo(to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
@@ -62,31 +62,31 @@ func (d *directory) keep(to string) error {
 	return nil
 }
 
-// keepImage copies an archive or an OCI layout directory.
-func keepImage(from *tree.Root, name, to string) error {
+// copyImage copies an archive or an OCI layout directory.
+func copyImage(from *tree.Root, name, to string) error {
 	info, err := from.Stat(name)
 	if err != nil {
 		return err
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return keepFile(from, name, to)
+		return copyFile(from, name, to)
 	}
 	layout, err := from.Sub(name)
 	if err != nil {
 		return err
 	}
 	defer layout.Close()
-	return layout.Walk(context.Background(), tree.Ample, func(e *tree.Entry) error {
+	return layout.Walk(context.Background(), tree.DefaultBounds, func(e *tree.Entry) error {
 		if e.IsDir() {
 			return os.MkdirAll(filepath.Join(to, e.Path), 0o700)
 		}
-		return keepFile(layout, e.Path, filepath.Join(to, e.Path))
+		return copyFile(layout, e.Path, filepath.Join(to, e.Path))
 	})
 }
 
-// keepFile copies a file. The copy shares its blocks with the original where the file system
+// copyFile copies a file. The copy shares its blocks with the original where the file system
 // supports that. It is never a hard link, so writes to one file do not change the other.
-func keepFile(from *tree.Root, name, to string) error {
+func copyFile(from *tree.Root, name, to string) error {
 	in, err := from.OpenFile(name)
 	if err != nil {
 		return err

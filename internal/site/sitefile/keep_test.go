@@ -37,7 +37,7 @@ node.one = { id = 1, image = "debian", roles = ["linked"] }
 		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	to := filepath.Join(t.TempDir(), "copy")
-	kept, err := Keep(dir, to)
+	kept, err := Copy(dir, to)
 	must(t, err)
 	original, err := Load(dir)
 	must(t, err)

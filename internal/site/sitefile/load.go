@@ -75,7 +75,7 @@ func open(dir, home string) (*directory, error) {
 		return nil, problem.List{noSite(dir)}
 	}
 	if err != nil {
-		return nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(problem.Reason(err))}
+		return nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(problem.PathErrorCause(err))}
 	}
 	return d, nil
 }
@@ -86,7 +86,7 @@ func (d *directory) load(said string) (*site.Site, error) {
 	}
 	content, err := d.read(Name, maxFile)
 	if err != nil {
-		return nil, problem.List{wrong("it", err).At(Name)}
+		return nil, problem.List{readProblem("it", err).At(Name)}
 	}
 	l := newLoader(d)
 	l.load(content)
@@ -111,7 +111,7 @@ type loader struct {
 }
 
 func newLoader(dir *directory) *loader {
-	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{choices: usual}}, report: newReport(),
+	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{nodeSettings: builtinDefaults}}, report: newReport(),
 		site: &site.Site{}, requirements: map[string]site.Requirements{}}
 }
 
@@ -129,7 +129,7 @@ func (l *loader) load(content []byte) {
 		return // the running time of the checks grows with the size of the site
 	}
 	for _, m := range check.Check(l.site) {
-		l.report.rule(m)
+		l.report.addIssue(m)
 	}
 }
 
@@ -141,7 +141,7 @@ func (l *loader) formerKeys(root *strict.Node) {
 		return
 	}
 	if root.Keys["vethpair"] != nil {
-		l.report.wrong(Name, old, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
+		l.report.addAt(Name, old, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
 	}
 	root.Rename("cable", "vethpair")
 }
@@ -165,7 +165,7 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	l.report.roots[file] = at
 	l.decoder(file).Table(at, "", into)
 	if n, ok := at.At("format").Value.(int64); ok && n != format {
-		l.report.wrong(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d",
+		l.report.addAt(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d",
 			format))
 	}
 	return true
@@ -174,7 +174,7 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 // decoder returns the decoder for parts of a file.
 func (l *loader) decoder(file string) *strict.Decoder {
 	d := &strict.Decoder{
-		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.wrong(file, at, p) },
+		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.addAt(file, at, p) },
 		Misspelt: l.report.misspelt,
 		Longest:  maxString,
 		Name:     maxName,

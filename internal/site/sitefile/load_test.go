@@ -90,8 +90,8 @@ func TestFiles(t *testing.T) {
 			if err == nil {
 				t.Fatal("nothing is wrong with it")
 			}
-			if problem.Exit(err) != int(problem.Mistake) {
-				t.Errorf("exit status %d", problem.Exit(err))
+			if problem.ExitCode(err) != int(problem.Mistake) {
+				t.Errorf("exit status %d", problem.ExitCode(err))
 			}
 			got := strings.ReplaceAll(err.Error(), dir, "DIR") + "\n"
 			want := strings.TrimSuffix(path, ".toml") + ".want"

@@ -66,7 +66,7 @@ func ReadLock(dir string) (*Lock, error) {
 		err = l.parse()
 	}
 	if err != nil {
-		return nil, problem.New(problem.Mistake, "it cannot be read").At(l.path).Because(problem.Reason(err)).
+		return nil, problem.New(problem.Mistake, "it cannot be read").At(l.path).Because(problem.PathErrorCause(err)).
 			Try("take it from version control; if two branches have changed it, keep the lines of both")
 	}
 	return l, nil
@@ -89,7 +89,7 @@ func (l *Lock) parse() error {
 		return err
 	}
 	for name, table := range file.Twin {
-		if err := twin.Legal(name); err != nil {
+		if err := twin.ValidName(name); err != nil {
 			return err
 		}
 		if err := l.add(name, table.Release); err != nil {
@@ -148,7 +148,7 @@ func (l *Lock) Write() error {
 		return nil
 	}
 	if err := l.replace(text); err != nil {
-		return problem.New(problem.Unable, "it cannot be written").At(l.path).Because(problem.Reason(err)).
+		return problem.New(problem.Unable, "it cannot be written").At(l.path).Because(problem.PathErrorCause(err)).
 			Try("use a site directory that you can write to")
 	}
 	l.text = text

@@ -48,7 +48,7 @@ func TestDevices(t *testing.T) {
 	}
 	s := mustLoad(t, string(text))
 	zero, no := 0, false
-	want := site.VM{Queues: 4, VHost: &no, Pin: site.PinEach, Numa: &zero, Hugepages: 2 << 20,
+	want := site.VM{Queues: 4, VHost: &no, Pin: site.PinPerCPU, Numa: &zero, Hugepages: 2 << 20,
 		PCI: []string{"0000:03:00.0", "0000:03:00.1"}}
 	if got := s.Nodes[0].VM; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)

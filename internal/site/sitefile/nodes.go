@@ -22,33 +22,33 @@ func (l *loader) nodes() {
 	networks, d := l.defaultNetworks(), l.decoder(Name)
 	var nodes []site.Node
 	for _, t := range l.file.Nodes {
-		said := declaration{nodeTable: nodeTable{choices: l.file.Defaults.choices}, loader: l}
+		said := declaration{nodeTable: nodeTable{nodeSettings: l.file.Defaults.nodeSettings}, loader: l}
 		d.Table(t.Value, "node."+t.Name, &said.nodeTable)
 		names, p := expand(t.Name, maxNodes-len(nodes))
 		if p != nil {
-			l.report.wrong(Name, t.At, p)
+			l.report.addAt(Name, t.At, p)
 			continue
 		}
 		first := said.node(networks)
 		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
-			l.report.wrong(Name, t.At, tooMuch())
+			l.report.addAt(Name, t.At, tooManyParts())
 			return
 		}
 		for i, name := range names {
 			if other, taken := l.report.nodes[name]; taken {
-				l.report.wrong(Name, t.At, mistake("node %s is declared already (%s)", name,
+				l.report.addAt(Name, t.At, mistake("node %s is declared already (%s)", name,
 					where(Name, other)).Try("choose another name"))
 				continue
 			}
 			l.report.nodes[name] = t.At
-			nodes = append(nodes, said.following(first, name, i))
+			nodes = append(nodes, said.nthNode(first, name, i))
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
 	l.site.Nodes = nodes
 }
 
-func tooMuch() *problem.Problem {
+func tooManyParts() *problem.Problem {
 	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all",
 		maxParts).Try("make several sites")
 }
@@ -60,7 +60,9 @@ type declaration struct {
 	loader *loader
 }
 
-func (d *declaration) wrong(at *strict.Node, p *problem.Problem) { d.loader.report.wrong(Name, at, p) }
+func (d *declaration) reportAt(at *strict.Node, p *problem.Problem) {
+	d.loader.report.addAt(Name, at, p)
+}
 
 // node returns the first node of a declaration, without derived addresses.
 func (d *declaration) node(networks []string) site.Node {
@@ -69,9 +71,9 @@ func (d *declaration) node(networks []string) site.Node {
 		Engine: d.Engine, Privileged: d.Privileged,
 		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
 		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
-		NICs: d.sixes(d.interfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
+		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
-	d.suit(&n)
+	d.dropUnsupportedDefaults(&n)
 	if d.Requirements != "" {
 		n.Requirements = d.loader.require(d.Requirements,
 			cmp.Or(d.At.Keys["requirements"], d.loader.file.Defaults.At.Keys["requirements"]))
@@ -79,10 +81,10 @@ func (d *declaration) node(networks []string) site.Node {
 	return n
 }
 
-// suit removes the settings of [defaults] that a node with this engine cannot have, because a site
-// may have both containers and virtual machines. Settings in the node's own table stay and are
-// reported as mistakes.
-func (d *declaration) suit(n *site.Node) {
+// dropUnsupportedDefaults removes the settings of [defaults] that a node with this engine cannot
+// have, because a site may have both containers and virtual machines. Settings in the node's own
+// table stay and are reported as mistakes.
+func (d *declaration) dropUnsupportedDefaults(n *site.Node) {
 	said := func(key string) bool { return d.At.Keys[key] != nil }
 	if n.Engine != site.Xen && !said("xen") {
 		n.Xen = site.XenGuest{}
@@ -114,7 +116,7 @@ func (d *declaration) nics(networks []string) []site.NIC {
 	var nics []site.NIC
 	if d.At.Keys["net"] == nil { // net = {} means no network
 		for _, name := range networks {
-			if d.loader.file.Defaults.Networks != nil || !d.takesInterfaces(name) || d.takes(name) {
+			if d.loader.file.Defaults.Networks != nil || !d.takesInterfaces(name) || d.hasInterface(name) {
 				nics = append(nics, site.NIC{Network: name})
 			}
 		}
@@ -124,7 +126,7 @@ func (d *declaration) nics(networks []string) []site.NIC {
 		nic := site.NIC{Network: net.Name}
 		if net.Value != "auto" && !d.loader.report.bad[net.At] {
 			if p := (*strict.Address)(&nic.Address).Parse(net.Value); p != nil {
-				d.wrong(net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
+				d.reportAt(net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
 			}
 		}
 		nics = append(nics, nic)
@@ -138,8 +140,8 @@ func (d *declaration) takesInterfaces(network string) bool {
 	return ok && site.KindOf(n.Kind).TakesInterfaces
 }
 
-// takes reports whether a node takes an interface of the host on a network.
-func (t *nodeTable) takes(network string) bool {
+// hasInterface reports whether a node takes an interface of the host on a network.
+func (t *nodeTable) hasInterface(network string) bool {
 	return slices.ContainsFunc(t.Interface, func(taken strict.Named[string]) bool { return taken.Name == network })
 }
 
@@ -148,15 +150,15 @@ func (t *nodeTable) takes(network string) bool {
 func (d *declaration) nicOn(nics []site.NIC, key, network string, at *strict.Node) *site.NIC {
 	i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == network })
 	if i < 0 {
-		d.wrong(at, mistake("%s.%s: the node is not on network %s", key, network, network).
+		d.reportAt(at, mistake("%s.%s: the node is not on network %s", key, network, network).
 			Try(`add net.%s = "auto", or take it out`, network))
 		return nil
 	}
 	return &nics[i]
 }
 
-// interfaces sets the host interfaces that a node takes.
-func (d *declaration) interfaces(nics []site.NIC) []site.NIC {
+// setInterfaces sets the host interfaces that a node takes.
+func (d *declaration) setInterfaces(nics []site.NIC) []site.NIC {
 	for _, taken := range d.Interface {
 		if nic := d.nicOn(nics, "interface", taken.Name, taken.At); nic != nil {
 			nic.Interface = taken.Value
@@ -165,8 +167,8 @@ func (d *declaration) interfaces(nics []site.NIC) []site.NIC {
 	return nics
 }
 
-// sixes adds the IPv6 addresses that a node may send from.
-func (d *declaration) sixes(nics []site.NIC) []site.NIC {
+// addIPv6 adds the IPv6 addresses that a node may send from.
+func (d *declaration) addIPv6(nics []site.NIC) []site.NIC {
 	for _, said := range d.IPv6 {
 		nic := d.nicOn(nics, "ipv6", said.Name, said.At)
 		if nic == nil {
@@ -175,7 +177,7 @@ func (d *declaration) sixes(nics []site.NIC) []site.NIC {
 		for _, text := range said.Value {
 			a, err := netip.ParseAddr(text)
 			if err != nil {
-				d.wrong(said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
+				d.reportAt(said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
 				continue
 			}
 			nic.IPv6 = append(nic.IPv6, a)
@@ -184,8 +186,8 @@ func (d *declaration) sixes(nics []site.NIC) []site.NIC {
 	return nics
 }
 
-// following returns the i-th node of a declaration.
-func (d *declaration) following(first site.Node, name string, i int) site.Node {
+// nthNode returns the i-th node of a declaration.
+func (d *declaration) nthNode(first site.Node, name string, i int) site.Node {
 	n := first
 	n.Name = name
 	if d.At.Keys["id"] != nil {
@@ -194,7 +196,7 @@ func (d *declaration) following(first site.Node, name string, i int) site.Node {
 	n.NICs = slices.Clone(first.NICs)
 	for k := range n.NICs {
 		nic := &n.NICs[k]
-		nic.IPv6 = site.SixesAfter(nic.IPv6, i)
+		nic.IPv6 = site.IPv6AddressesAfter(nic.IPv6, i)
 		if nic.Address.IsValid() {
 			nic.Address = site.AddressAfter(nic.Address, i)
 			continue

@@ -62,7 +62,7 @@ func TestAddressProperties(t *testing.T) {
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, rapid.Byte().Draw(t, "b"), rapid.Byte().Draw(t, "c"), 0}),
 			bits).Masked()
 		n := site.Network{Name: "lan", Subnet: subnet, Gateway: subnet.Addr().Next()}
-		room := site.Room(subnet)
+		room := site.SubnetCapacity(subnet)
 		seen := map[netip.Addr]int{}
 		for _, id := range rapid.SliceOfNDistinct(rapid.IntRange(2, room), 1, min(50, room-1), rapid.ID).Draw(t, "ids") {
 			a := site.DeriveAddress("s", fmt.Sprint("n", id), id, n)

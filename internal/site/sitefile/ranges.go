@@ -20,7 +20,8 @@ const maxName = 200
 // problem if there are more than most names.
 func expand(name string, most int) ([]string, *problem.Problem) {
 	if len(name) > maxName {
-		return nil, mistake("the name %s has more than %d characters", strict.Say(name), maxName).Try("choose a shorter one")
+		return nil, mistake("the name %s has more than %d characters", strict.Describe(name), maxName).
+			Try("choose a shorter one")
 	}
 	if !strings.ContainsAny(name, "{}") {
 		if most < 1 {

@@ -20,7 +20,7 @@ type report struct {
 	nodes    map[string]*strict.Node    // by name, including those that a range declares
 	units    map[[2]string]*strict.Node // by role and name, because a service has one of two forms
 	bad      map[*strict.Node]bool      // places with a mistake, which the rules need not check
-	meant    map[meaning]bool
+	meant    map[suggestedKey]bool
 	// told has the mistakes reported for a place, because every node of a range may have the same
 	// one.
 	told map[*strict.Node][]string
@@ -33,12 +33,12 @@ const maxMistakes = 1000
 // full reports whether the limit is reached and further mistakes are not reported.
 func (r *report) full() bool { return len(r.mistakes) > maxMistakes }
 
-// maxTold limits the mistakes reported for one place.
-const maxTold = 5
+// maxPerPlace limits the mistakes reported for one place.
+const maxPerPlace = 5
 
-// A meaning is a known key that an unknown one was probably meant to be. Its absence is not
+// A suggestedKey is a known key that an unknown one was probably meant to be. Its absence is not
 // reported as a separate mistake.
-type meaning struct {
+type suggestedKey struct {
 	table *strict.Node
 	key   string
 }
@@ -46,7 +46,8 @@ type meaning struct {
 func newReport() *report {
 	return &report{
 		roots: map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{},
-		bad: map[*strict.Node]bool{}, meant: map[meaning]bool{}, told: map[*strict.Node][]string{}, more: map[string]int{},
+		bad: map[*strict.Node]bool{}, meant: map[suggestedKey]bool{}, told: map[*strict.Node][]string{},
+		more: map[string]int{},
 	}
 }
 
@@ -58,23 +59,23 @@ func (r *report) add(p *problem.Problem) {
 	case 1:
 		return
 	}
-	p.What, p.Cure = problem.Short(p.What, 2000), problem.Short(p.Cure, 2000)
+	p.What, p.Cure = problem.Truncate(p.What, 2000), problem.Truncate(p.Cure, 2000)
 	r.mistakes = append(r.mistakes, p)
 }
 
-// wrong adds a mistake at a position in a file.
-func (r *report) wrong(file string, at *strict.Node, p *problem.Problem) {
+// addAt adds a mistake at a position in a file.
+func (r *report) addAt(file string, at *strict.Node, p *problem.Problem) {
 	r.bad[at] = true
 	r.add(p.At(where(file, at)))
 }
 
-func (r *report) misspelt(table *strict.Node, key string) { r.meant[meaning{table, key}] = true }
+func (r *report) misspelt(table *strict.Node, key string) { r.meant[suggestedKey{table, key}] = true }
 
 func where(file string, at *strict.Node) string { return fmt.Sprintf("%s:%d", file, at.Line) }
 
-// rule adds a mistake from package check, unless it is only a consequence of a mistake that was
+// addIssue adds a mistake from package check, unless it is only a consequence of a mistake that was
 // already reported.
-func (r *report) rule(m check.Mistake) {
+func (r *report) addIssue(m check.Issue) {
 	if r.full() {
 		return
 	}
@@ -86,13 +87,13 @@ func (r *report) rule(m check.Mistake) {
 	if len(rest) == 0 && m.Written != "" {
 		m.What = m.Written
 	}
-	if r.bad[at] || len(rest) > 0 && r.meant[meaning{at, rest[0]}] {
+	if r.bad[at] || len(rest) > 0 && r.meant[suggestedKey{at, rest[0]}] {
 		return
 	}
 	switch {
 	case slices.Contains(r.told[at], m.What): // from another node of the range
 		return
-	case len(r.told[at]) == maxTold:
+	case len(r.told[at]) == maxPerPlace:
 		r.more[where(file, at)]++
 		return
 	}
@@ -120,7 +121,7 @@ func (r *report) locate(key []string) (file string, at *strict.Node, rest []stri
 		return key[1], &strict.Node{Line: line}, nil
 	case len(key) >= 2 && key[0] == "node" && r.nodes[key[1]] != nil:
 		file, at, rest = Name, r.nodes[key[1]], key[2:]
-		if len(rest) > 0 && at.Keys[rest[0]] == nil && !r.meant[meaning{at, rest[0]}] {
+		if len(rest) > 0 && at.Keys[rest[0]] == nil && !r.meant[suggestedKey{at, rest[0]}] {
 			// Settings that the node's table lacks come from [defaults].
 			if inherited, n := r.roots[Name].Find("defaults", rest[0]); n == 2 {
 				return Name, inherited, nil

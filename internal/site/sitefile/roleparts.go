@@ -33,7 +33,7 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 	}
 	for i := range r.Volumes {
 		if v := &r.Volumes[i]; v.Exclusive && v.Quarantine == "" {
-			v.Quarantine = site.Snapshot
+			v.Quarantine = site.CopySnapshot
 		}
 	}
 	return r.Role
@@ -45,8 +45,8 @@ type roleParts struct {
 	report *report
 }
 
-func (r *roleParts) wrong(at *strict.Node, p *problem.Problem) {
-	r.report.wrong(roleFileOf(r.Name), at, p)
+func (r *roleParts) reportAt(at *strict.Node, p *problem.Problem) {
+	r.report.addAt(roleFileOf(r.Name), at, p)
 }
 
 // service adds a service in the long form.
@@ -58,7 +58,7 @@ func (r *roleParts) service(t *serviceTable) {
 	case site.Active:
 		r.Active = append(r.Active, t.Name)
 	default:
-		r.wrong(t.At.Keys["when"], mistake("when = %q does not say when the service runs", t.When).
+		r.reportAt(t.At.Keys["when"], mistake("when = %q does not say when the service runs", t.When).
 			Try(`write when = "boot" or, for one that must run only on a live node, when = "active"`))
 	}
 }
@@ -82,7 +82,8 @@ func (r *roleParts) content(t *fileTable) site.File {
 		f.Content = []byte(*t.Content)
 	}
 	if given != 1 {
-		r.wrong(t.At, mistake("the file %s has %d of source, template and content", cmp.Or(f.Path, "without a path"), given).
+		r.reportAt(t.At, mistake("the file %s has %d of source, template and content", cmp.Or(f.Path, "without a path"),
+			given).
 			Try("give one of them"))
 	}
 	return f
@@ -101,7 +102,7 @@ func (r *roleParts) step(t *stepTable, number int) site.Step {
 	}
 	switch {
 	case (t.Run == nil) == (t.Script == nil):
-		r.wrong(t.At, mistake("the step must have either run or script").
+		r.reportAt(t.At, mistake("the step must have either run or script").
 			Try(`write run = "FILE" for a script beside %s or script = """…""" for one here`, roleFileName))
 	case t.Run != nil:
 		s.Run = path.Clean(*t.Run)
@@ -121,13 +122,13 @@ func (r *roleParts) step(t *stepTable, number int) site.Step {
 // besideNamed returns the content of a file in the role's directory that role.toml names.
 func (r *roleParts) besideNamed(key, name string, at *strict.Node) []byte {
 	if name == "" || !filepath.IsLocal(name) {
-		r.wrong(at, mistake("%s = %q is not in the role's directory", key, name).Try("move it beside %s", roleFileName))
+		r.reportAt(at, mistake("%s = %q is not in the role's directory", key, name).Try("move it beside %s", roleFileName))
 		return nil
 	}
 	content, ok := r.Beside[path.Clean(name)]
 	if !ok {
-		r.wrong(at, mistake("%s = %q: there is no such file in %s", key, name, r.Dir).
-			Try("%s", problem.NearestOr(name, slices.Sorted(maps.Keys(r.Beside)), "write it")))
+		r.reportAt(at, mistake("%s = %q: there is no such file in %s", key, name, r.Dir).
+			Try("%s", problem.SuggestOr(name, slices.Sorted(maps.Keys(r.Beside)), "write it")))
 	}
 	return content
 }

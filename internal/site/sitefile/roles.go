@@ -27,7 +27,7 @@ func (l *loader) roles() {
 		l.report.add(mistake("there are more than %d roles", maxRoles).At("roles").Try("make several sites"))
 		return
 	case err != nil:
-		l.report.add(wrong("it", err).At("roles"))
+		l.report.add(readProblem("it", err).At("roles"))
 		return
 	}
 	for _, name := range names {
@@ -36,7 +36,7 @@ func (l *loader) roles() {
 		switch {
 		case strings.HasPrefix(name, "."):
 		case err != nil:
-			l.report.add(wrong("it", err).At(where))
+			l.report.add(readProblem("it", err).At(where))
 		case info.Mode&unix.S_IFMT == unix.S_IFDIR:
 			l.role(name)
 		}
@@ -67,7 +67,7 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 	beside, before := map[string][]byte{}, len(l.report.mistakes)
 	top, err := l.dir.tree.Sub(dir)
 	if err != nil {
-		l.report.add(wrong("it", err).At(dir))
+		l.report.add(readProblem("it", err).At(dir))
 		return nil, false
 	}
 	defer top.Close()
@@ -86,7 +86,7 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 		// from the top, because symbolic links may lead anywhere inside the site directory
 		content, err := l.dir.read(where, most)
 		if err != nil {
-			l.report.add(wrong("it", err).At(where))
+			l.report.add(readProblem("it", err).At(where))
 			return nil
 		}
 		beside[e.Path] = content
@@ -97,7 +97,7 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 			roleBounds.All, roleBounds.Depth).At(dir).
 			Try("put them in an archive or a package"))
 	} else if err != nil {
-		l.report.add(wrong("it", err).At(dir))
+		l.report.add(readProblem("it", err).At(dir))
 	}
 	return beside, len(l.report.mistakes) == before
 }

@@ -43,7 +43,7 @@ func (l *loader) vethPair(t strict.Named[vethPairTable]) site.VethPair {
 	veth, ends := t.Value.VethPair, t.Value.Ends
 	copy(veth.Ends[:], ends)
 	if at := t.At.Keys["ends"]; at != nil && !l.report.bad[at] && len(ends) != len(veth.Ends) {
-		l.report.wrong(Name, at, mistake("veth pair %s has %d ends", t.Name, len(ends)).Try(`write ends = ["w0", "w1"]`))
+		l.report.addAt(Name, at, mistake("veth pair %s has %d ends", t.Name, len(ends)).Try(`write ends = ["w0", "w1"]`))
 	}
 	return veth
 }
@@ -55,7 +55,7 @@ func (l *loader) image(t strict.Named[site.Image]) site.Image {
 	} else if i.Import != "" {
 		var p *problem.Problem
 		if i.Import, i.From, i.Stamp, p = l.dir.image(i.Import); p != nil {
-			l.report.wrong(Name, t.At.Keys["import"], mistake("import: %s", p.What).Try("%s", p.Cure))
+			l.report.addAt(Name, t.At.Keys["import"], mistake("import: %s", p.What).Try("%s", p.Cure))
 		}
 	}
 	return i
@@ -64,12 +64,12 @@ func (l *loader) image(t strict.Named[site.Image]) site.Image {
 func (l *loader) secret(t strict.Named[site.Secret]) site.Secret {
 	x := t.Value
 	if x.File != "" {
-		if _, inside := l.dir.inward(x.File); inside {
-			l.report.wrong(Name, t.At.Keys["file"],
+		if _, inside := l.dir.relPath(x.File); inside {
+			l.report.addAt(Name, t.At.Keys["file"],
 				mistake("the secret's file %q is in the site directory, which is under version control", x.File).
 					Try("move it elsewhere, such as /root/secrets/%s", t.Name))
 		}
-		x.File = l.dir.outward(x.File)
+		x.File = l.dir.absPath(x.File)
 	}
 	return x
 }
@@ -78,7 +78,7 @@ func (l *loader) release(t strict.Named[releaseTable]) {
 	r := t.Value.Release
 	number, err := strconv.Atoi(t.Name)
 	if err != nil || strconv.Itoa(number) != t.Name {
-		l.report.wrong(Name, t.At, mistake("release %q is not a number", t.Name).Try("write [release.700]"))
+		l.report.addAt(Name, t.At, mistake("release %q is not a number", t.Name).Try("write [release.700]"))
 		return
 	}
 	r.Number = number
@@ -94,7 +94,7 @@ func (l *loader) mirror() {
 	m.CA, m.Key = l.mirrorFile("ca", t.CA), l.mirrorFile("key", t.Key)
 	if m.Key != nil && !bytes.Contains(m.Key, []byte("BEGIN PGP PUBLIC KEY")) {
 		at, _ := l.report.roots[Name].Find("mirror", "key")
-		l.report.wrong(Name, at, mistake("key: %s is not an armoured public key",
+		l.report.addAt(Name, at, mistake("key: %s is not an armoured public key",
 			*t.Key).Try("write one with gpg --armor --export"))
 	}
 }
@@ -104,10 +104,10 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 	if name == nil {
 		return nil
 	}
-	content, p := l.dir.named(*name)
+	content, p := l.dir.readNamed(*name)
 	if p != nil {
 		at, _ := l.report.roots[Name].Find("mirror", key)
-		l.report.wrong(Name, at, mistake("%s: %s", key, p.What).Try("%s", p.Cure))
+		l.report.addAt(Name, at, mistake("%s: %s", key, p.What).Try("%s", p.Cure))
 		return nil
 	}
 	return content
@@ -119,13 +119,13 @@ func (l *loader) require(file string, at *strict.Node) site.Requirements {
 		return r
 	}
 	r := site.Requirements{File: file}
-	content, p := l.dir.named(file)
+	content, p := l.dir.readNamed(file)
 	if p != nil {
-		l.report.wrong(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
+		l.report.addAt(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
 	}
-	content, encoded := sanitize.Unmarked(content)
+	content, encoded := sanitize.StripBOM(content)
 	if encoded != nil {
-		l.report.wrong(Name, at, mistake("requirements: %s: %s", file, encoded))
+		l.report.addAt(Name, at, mistake("requirements: %s: %s", file, encoded))
 	}
 	r.Text = string(content)
 	l.requirements[file] = r

@@ -22,12 +22,12 @@ func (b *batch) Parse(value any) *problem.Problem {
 		parsed, ok = site.ParseBatch(strconv.FormatInt(v, 10))
 	case string:
 		if parsed, ok = site.ParseBatch(v); parsed.Nodes > 0 {
-			return mistake("a number of nodes must be a whole number, not %s", strict.Say(value)).
+			return mistake("a number of nodes must be a whole number, not %s", strict.Describe(value)).
 				Try("write it without quotation marks: %s", v)
 		}
 	}
 	if !ok {
-		return mistake("%s is neither a number of nodes nor a share of them", strict.Say(value)).
+		return mistake("%s is neither a number of nodes nor a share of them", strict.Describe(value)).
 			Try(`write 1 or more, or "1%%" to "100%%"`)
 	}
 	*b = batch(parsed)

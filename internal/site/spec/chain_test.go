@@ -82,7 +82,7 @@ func TestStarts(t *testing.T) {
 		{[]string{"portal", "cam"}, []string{"portal.service"}},
 	} {
 		chain := chainOf(c.roles)
-		if got := chain[len(chain)-1].Starts(); !slices.Equal(got, c.want) {
+		if got := chain[len(chain)-1].BootServices(); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v", c.roles, got)
 		}
 	}

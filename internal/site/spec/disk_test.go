@@ -12,7 +12,7 @@ func TestDisk(t *testing.T) {
 	s := observatory()
 	s.Images = append(s.Images, site.Image{Name: "cloud", Import: "/srv/cloud.qcow2", Stamp: "1"})
 	s.Nodes[0].Image, s.Nodes[0].Engine = "cloud", site.KVM
-	m := NewMaker(s)
+	m := NewBuilder(s)
 	n, err := m.Node(&s.Nodes[0])
 	if err != nil {
 		t.Fatal(err)
@@ -33,13 +33,13 @@ func TestDisk(t *testing.T) {
 		}
 	}
 	s.Nodes[0].Requirements.Text = "aiokatcp==1.9\n"
-	again, err := NewMaker(s).Node(&s.Nodes[0])
+	again, err := NewBuilder(s).Node(&s.Nodes[0])
 	if err != nil || again.Base != n.Base ||
-		Differences(n.Config.Parts, again.Config.Parts) != "receptor: requirements changed" {
-		t.Errorf("%s, %v", Differences(n.Config.Parts, again.Config.Parts), err)
+		DescribeChanges(n.Config.Parts, again.Config.Parts) != "receptor: requirements changed" {
+		t.Errorf("%s, %v", DescribeChanges(n.Config.Parts, again.Config.Parts), err)
 	}
 	s.Images[1].Stamp = "2"
-	if other := NewMaker(s).Base(&s.Nodes[0]); other.Digest == n.Base {
+	if other := NewBuilder(s).Base(&s.Nodes[0]); other.Digest == n.Base {
 		t.Error("another file is the same image")
 	}
 	if plain := nodeOf(t, s, 1); plain.Imported() {

@@ -12,17 +12,17 @@ import (
 	"orrery/internal/site/render"
 )
 
-// Duties are everything that the roles of a node do on it: rendered files, scripts, the environment
+// RoleActions are everything that the roles of a node do on it: rendered files, scripts, the environment
 // and health checks. They are complete, so whoever carries them out needs no other part of the
 // site. They contain placeholders instead of the values of secrets.
-type Duties struct {
+type RoleActions struct {
 	Site         string       `json:"site"` // its name
 	Node         string       `json:"node"`
 	Release      int          `json:"release,omitempty"`
 	Distribution string       `json:"distribution,omitempty"`
 	Addresses    []netip.Addr `json:"addresses"` // the primary address first
 	Env          []byte       `json:"env"`       // of all roles, as an environment file
-	Roles        []Duty       `json:"roles"`     // a role comes after those that it needs
+	Roles        []RoleAction `json:"roles"`     // a role comes after those that it needs
 
 	// Unlayered means that the node has no role layers. Their content is installed while the node
 	// runs.
@@ -30,16 +30,16 @@ type Duties struct {
 	Pins      string `json:"pins,omitempty"` // Python requirements of an unlayered node
 }
 
-// A Duty is what one role does on a node.
-type Duty struct {
-	*site.Role `json:"role"` // without the parts that only layers contain, if the node has layers
-	Rendered   []Rendered    `json:"rendered"`
+// A RoleAction is what one role does on a node.
+type RoleAction struct {
+	*site.Role `json:"role"`  // without the parts that only layers contain, if the node has layers
+	Rendered   []RenderedFile `json:"rendered"`
 	// KEY=value for its steps and health commands, in addition to its own [env]
 	Surround []string `json:"surround"`
 }
 
-// A Rendered file is a file of a role that differs between nodes and is in no layer.
-type Rendered struct {
+// A RenderedFile file is a file of a role that differs between nodes and is in no layer.
+type RenderedFile struct {
 	Path    string `json:"path"`
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
@@ -48,33 +48,34 @@ type Rendered struct {
 	Secret bool `json:"secret,omitempty"`
 }
 
-// Duties returns the duties of a node.
-func (m *Maker) Duties(n *site.Node) (*Duties, error) {
+// RoleActions returns the duties of a node.
+func (m *Builder) RoleActions(n *site.Node) (*RoleActions, error) {
 	roles := m.Site.RolesOf(n)
-	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Distribution: distro.Of(m.Base(n).Image).Name,
-		Env: Env(roles)}
+	d := &RoleActions{Site: m.Site.Name, Node: n.Name, Release: n.Release,
+		Distribution: distro.ForImage(m.Base(n).Image).Name,
+		Env:          EnvFile(roles)}
 	for _, nic := range n.NICs {
 		d.Addresses = append(d.Addresses, nic.Address)
 	}
 	if m.Base(n).IsDisk() {
 		d.Unlayered, d.Pins = true, n.Requirements.Text
 	}
-	surround := m.surround(n)
+	surround := m.environment(n)
 	for _, r := range roles {
-		duty := Duty{Role: r, Surround: surround}
+		duty := RoleAction{Role: r, Surround: surround}
 		if !d.Unlayered {
-			duty.Role = m.onNodes(r)
+			duty.Role = m.runtimeRole(r)
 		}
 		for i := range r.Files {
 			f := &r.Files[i]
 			if !f.Rendered() {
 				continue
 			}
-			text, err := m.View.File(r, f, n.Name, render.Named)
+			text, err := m.View.File(r, f, n.Name, render.Placeholder)
 			if err != nil {
 				return nil, err
 			}
-			made := Rendered{Path: f.Path, Owner: f.Owner, Mode: f.ModeFor(text.Secret), Secret: text.Secret}
+			made := RenderedFile{Path: f.Path, Owner: f.Owner, Mode: f.ModeFor(text.Secret), Secret: text.Secret}
 			if !text.Secret {
 				made.Content = text.Content
 			}
@@ -86,7 +87,7 @@ func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 }
 
 // SecretText renders a file of a role that contains values of secrets.
-func (m *Maker) SecretText(n *site.Node, role, path string, secrets render.Secrets) ([]byte, error) {
+func (m *Builder) SecretText(n *site.Node, role, path string, secrets render.Secrets) ([]byte, error) {
 	for _, r := range m.Site.RolesOf(n) {
 		for i := range r.Files {
 			if f := &r.Files[i]; r.Name == role && f.Path == path {
@@ -98,9 +99,9 @@ func (m *Maker) SecretText(n *site.Node, role, path string, secrets render.Secre
 	return nil, fmt.Errorf("role %s of node %s has no file %s", role, n.Name, path)
 }
 
-// onNodes returns a role without its build steps and packages, which are only in layers. Its files
+// runtimeRole returns a role without its build steps and packages, which are only in layers. Its files
 // there have names but no content.
-func (m *Maker) onNodes(r *site.Role) *site.Role {
+func (m *Builder) runtimeRole(r *site.Role) *site.Role {
 	if less, ok := m.lesser[r.Name]; ok {
 		return less
 	}
@@ -117,8 +118,8 @@ func (m *Maker) onNodes(r *site.Role) *site.Role {
 	return &less
 }
 
-// surround returns the environment in which the steps and health commands of a node run.
-func (m *Maker) surround(n *site.Node) []string {
+// environment returns the environment in which the steps and health commands of a node run.
+func (m *Builder) environment(n *site.Node) []string {
 	view := m.View.Node(n.Name)
 	env := []string{
 		"ORRERY_SITE=" + m.Site.Name, "ORRERY_NODE=" + view.Name, fmt.Sprintf("ORRERY_ID=%d", view.ID),
@@ -141,7 +142,7 @@ func (m *Maker) surround(n *site.Node) []string {
 
 // peers returns the names of all nodes by role, as environment variables. The list is long and the
 // same for all nodes, so it is computed once.
-func (m *Maker) peers() []string {
+func (m *Builder) peers() []string {
 	if m.named == nil {
 		m.named = []string{}
 		for _, r := range m.Site.Roles {

@@ -16,7 +16,7 @@ func TestKernelLayers(t *testing.T) {
 	s := observatory()
 	contained := nodeOf(t, s, 0)
 	s.Nodes[0].Engine = "kvm"
-	m := NewMaker(s)
+	m := NewBuilder(s)
 	chain := m.Layers(&s.Nodes[0])
 	var kernels []string
 	for i, l := range chain {
@@ -60,7 +60,7 @@ func TestKernelLayers(t *testing.T) {
 // them.
 func TestFullKernel(t *testing.T) {
 	s := observatory()
-	m := NewMaker(s)
+	m := NewBuilder(s)
 	kernels := map[string]string{}
 	for model, want := range map[string]string{"": "linux-image-cloud-", site.Virtio: "linux-image-cloud-",
 		site.E1000: "linux-image-" + runtime.GOARCH, site.RTL8139: "linux-image-" + runtime.GOARCH} {

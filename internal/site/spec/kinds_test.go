@@ -27,9 +27,9 @@ func kinds(kind string) *site.Site {
 func TestKinds(t *testing.T) {
 	for _, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
 		s := kinds(kind)
-		networks := NewMaker(s).Networks()
-		if veth := networks[0]; veth.Kind != VethPair || !veth.Joins("w0") || !veth.Joins("w1") || veth.Joins("") ||
-			veth.Joins("w2") || veth.MTU != 1500 {
+		networks := NewBuilder(s).Networks()
+		if veth := networks[0]; veth.Kind != VethPair || !veth.HasEnd("w0") || !veth.HasEnd("w1") || veth.HasEnd("") ||
+			veth.HasEnd("w2") || veth.MTU != 1500 {
 			t.Errorf("%+v", veth)
 		}
 		on := networks[2]
@@ -40,17 +40,18 @@ func TestKinds(t *testing.T) {
 		n := nodeOf(t, s, 1)
 		nic := n.NICs[0]
 		if n.KindOf(nic) != kind || nic.Gateway != "10.1.0.1" || (nic.Via != "") != (kind == site.Routed) ||
-			site.IsRouted(nic.HostEnd) != (kind == site.Routed) {
+			site.IsRoutedLink(nic.HostEnd) != (kind == site.Routed) {
 			t.Errorf("%s: %+v", kind, nic)
 		}
-		if n.Takes(nic) != (kind == site.Exclusive) || n.Takes(nic) && nic.Parent != "w1" || kind == site.Macvlan &&
-			nic.Parent != "w0" {
+		if n.TakesInterface(nic) != (kind == site.Exclusive) || n.TakesInterface(nic) && nic.Parent != "w1" ||
+			kind == site.Macvlan &&
+				nic.Parent != "w0" {
 			t.Errorf("%s: %+v", kind, nic)
 		}
 		if kind == site.Routed && !strings.HasPrefix(nic.HostEnd, site.RoutedPrefix("karoo", "cam")) {
 			t.Errorf("%+v", nic)
 		}
-		if Names(s) != Names(observatory()) {
+		if NamesDigest(s) != NamesDigest(observatory()) {
 			t.Errorf("%s: other nodes are told of it", kind)
 		}
 
@@ -60,16 +61,16 @@ func TestKinds(t *testing.T) {
 			staged.Nodes[i].Release = 700
 		}
 		apart := nodeOf(t, &staged, 1)
-		if got := apart.KindOf(apart.NICs[0]); got != site.Bridge || apart.Takes(apart.NICs[0]) ||
+		if got := apart.KindOf(apart.NICs[0]); got != site.Bridge || apart.TakesInterface(apart.NICs[0]) ||
 			apart.NICs[0].HostEnd == nic.HostEnd {
 			t.Errorf("%s: in quarantine it is %s: %+v", kind, got, apart.NICs[0])
 		}
-		for _, n := range NewMaker(&staged).Networks() {
+		for _, n := range NewBuilder(&staged).Networks() {
 			if n.Kind != "" || n.Parent != "" {
 				t.Errorf("%s: in quarantine there is %+v", kind, n)
 			}
 		}
-		apart.NICs[0].Bridge = nic.Bridge // as stand.Live does
+		apart.NICs[0].Bridge = nic.Bridge // as stand.AsLive does
 		if got := apart.KindOf(apart.NICs[0]); got != kind {
 			t.Errorf("%s: live it is %s", kind, got)
 		}
@@ -80,7 +81,7 @@ func TestKinds(t *testing.T) {
 // exist.
 func TestBridgesAreRecordedAsBefore(t *testing.T) {
 	s := observatory()
-	text, err := json.Marshal([]any{NewMaker(s).Networks(), nodeOf(t, s, 0)})
+	text, err := json.Marshal([]any{NewBuilder(s).Networks(), nodeOf(t, s, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestBridgesAreRecordedAsBefore(t *testing.T) {
 
 func TestLinked(t *testing.T) {
 	n := nodeOf(t, kinds(site.Routed), 0)
-	free := Linked(n)
+	free := WithoutBridges(n)
 	if free[0].Bridge != "" || free[1].Bridge == "" || n.NICs[0].Bridge == "" {
 		t.Errorf("%+v of %+v", free, n.NICs)
 	}

@@ -10,17 +10,17 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// fit is the version of the image builder's own changes to a base image or role layer (package
+// layerVersion is the version of the image builder's own changes to a base image or role layer (package
 // image). Changing it makes new layers.
-const fit = "7"
+const layerVersion = "7"
 
 // A Layer is the recipe of a read-only file tree.
 type Layer struct {
-	Digest string   `json:"digest"`
-	Title  string   `json:"title"` // for display: "debian" or "debian + base, receptor"
-	Base   string   `json:"base,omitempty"`
-	Below  []string `json:"below,omitempty"` // the role layers between it and its base, topmost first
-	Parts  Parts    `json:"parts"`
+	Digest string      `json:"digest"`
+	Title  string      `json:"title"` // for display: "debian" or "debian + base, receptor"
+	Base   string      `json:"base,omitempty"`
+	Below  []string    `json:"below,omitempty"` // the role layers between it and its base, topmost first
+	Parts  PartDigests `json:"parts"`
 
 	Image site.Image   `json:"image"` // image of its base
 	Roles []*site.Role `json:"roles"` // roles whose content it has, in order
@@ -50,9 +50,9 @@ func (l *Layer) IsKernel() bool { return l.Kernel != "" }
 
 // Base returns the recipe of a base image.
 func Base(m site.Mirror, img site.Image) *Layer {
-	parts := Parts{"fit": fit}
+	parts := PartDigests{"fit": layerVersion}
 	if img.IsDisk() {
-		parts = Parts{"disk": img.Recipe()} // used unchanged
+		parts = PartDigests{"disk": img.Recipe()} // used unchanged
 	} else if img.Import != "" {
 		parts["import"] = img.Recipe()
 		if img.Distribution != "" {
@@ -69,7 +69,7 @@ func Base(m site.Mirror, img site.Image) *Layer {
 
 // Packages returns all packages of an image, sorted.
 func Packages(img site.Image) []string {
-	all := slices.Concat(distro.Of(img).Base, img.Packages)
+	all := slices.Concat(distro.ForImage(img).Base, img.Packages)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -78,17 +78,17 @@ func Packages(img site.Image) []string {
 // base: the kernel and its modules. Role layers are independent of it, so that nodes of every
 // engine share them.
 func KernelLayer(m site.Mirror, base *Layer) *Layer {
-	return kernelLayer(m, base, distro.Of(base.Image).Kernel, "kernel")
+	return kernelLayer(m, base, distro.ForImage(base.Image).Kernel, "kernel")
 }
 
 // FullKernelLayer returns the recipe of a kernel layer with drivers for real hardware. The kernel
 // of KernelLayer has only drivers for virtual machines.
 func FullKernelLayer(m site.Mirror, base *Layer) *Layer {
-	return kernelLayer(m, base, distro.Of(base.Image).FullKernel, "full kernel")
+	return kernelLayer(m, base, distro.ForImage(base.Image).FullKernel, "full kernel")
 }
 
 func kernelLayer(m site.Mirror, base *Layer, kernel, title string) *Layer {
-	parts := Parts{"fit": fit, "kernel": kernel}
+	parts := PartDigests{"fit": layerVersion, "kernel": kernel}
 	return &Layer{
 		Digest: Digest(map[string]any{"base": base.Digest, "parts": parts}),
 		Title:  base.Title + " (" + title + ")",
@@ -123,7 +123,7 @@ func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*
 // roleLayer returns the recipe of the layer that roles add on top of under, or nil if they add
 // nothing.
 func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pins string) *Layer {
-	parts := Parts{}
+	parts := PartDigests{}
 	var names []string
 	needsPython := false
 	for _, r := range roles {
@@ -137,11 +137,11 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	if !needsPython {
 		pins = ""
 	} else {
-		pins = normalPins(pins)
+		pins = normalizePins(pins)
 		parts["requirements"] = DigestBytes([]byte(pins))
 		parts["pypi"] = m.PyPI
 	}
-	parts["fit"] = fit
+	parts["fit"] = layerVersion
 	parts["order"] = strings.Join(names, " ")
 	title, below := base.Title+" + ", []string(nil)
 	if under != base {
@@ -154,9 +154,9 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	}
 }
 
-// Starts returns the services that start when a node boots from the layer. It returns either all of
+// BootServices returns the services that start when a node boots from the layer. It returns either all of
 // them or none, because this depends on all roles.
-func (l *Layer) Starts() []string {
+func (l *Layer) BootServices() []string {
 	roles := slices.Concat(l.Under, l.Roles)
 	if !site.SelfStarting(roles) {
 		return nil
@@ -164,7 +164,7 @@ func (l *Layer) Starts() []string {
 	return site.ServicesOf(roles)
 }
 
-func addRole(parts Parts, r *site.Role) {
+func addRole(parts PartDigests, r *site.Role) {
 	if len(r.Apt) > 0 {
 		parts[r.Name+": apt"] = strings.Join(r.Apt, " ")
 	}
@@ -192,11 +192,11 @@ func addRole(parts Parts, r *site.Role) {
 }
 
 // addBuilt adds to parts what roles install on a running node that has no role layers.
-func addBuilt(parts Parts, m site.Mirror, roles []*site.Role, pins string) {
+func addBuilt(parts PartDigests, m site.Mirror, roles []*site.Role, pins string) {
 	for _, r := range roles {
 		addRole(parts, r)
 		if len(r.Pip) > 0 {
-			parts[r.Name+": requirements"] = Digest([]any{DigestBytes([]byte(normalPins(pins))), m.PyPI})
+			parts[r.Name+": requirements"] = Digest([]any{DigestBytes([]byte(normalizePins(pins))), m.PyPI})
 		}
 	}
 }
@@ -214,7 +214,7 @@ func BuildFiles(r *site.Role) []string {
 			boot[s.Run] = true
 		}
 	}
-	return besideBut(r, boot)
+	return roleFilesExcept(r, boot)
 }
 
 // BootFiles returns the sorted names of the files in the role's directory that boot steps may read.
@@ -234,16 +234,16 @@ func BootFiles(r *site.Role) []string {
 	if !boots {
 		return nil
 	}
-	return besideBut(r, elsewhere)
+	return roleFilesExcept(r, elsewhere)
 }
 
-func besideBut(r *site.Role, others map[string]bool) []string {
+func roleFilesExcept(r *site.Role, others map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Beside)), func(name string) bool { return others[name] })
 }
 
-// normalPins removes comments and blank lines, so that only changes of what pip installs make a new
+// normalizePins removes comments and blank lines, so that only changes of what pip installs make a new
 // layer.
-func normalPins(text string) string {
+func normalizePins(text string) string {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
 		if before, _, ok := strings.Cut(line, " #"); ok {
@@ -257,10 +257,10 @@ func normalPins(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Differences describes which parts differ, at most three of them. It returns "" if none differs.
-func Differences(before, after Parts) string {
+// DescribeChanges describes which parts differ, at most three of them. It returns "" if none differs.
+func DescribeChanges(before, after PartDigests) string {
 	var words []string
-	for _, key := range Changed(before, after) {
+	for _, key := range ChangedParts(before, after) {
 		_, former := before[key]
 		_, current := after[key]
 		switch {
@@ -278,8 +278,8 @@ func Differences(before, after Parts) string {
 	return strings.Join(words, ", ")
 }
 
-// Changed returns the sorted names of the parts that were added, removed or changed.
-func Changed(old, desired Parts) []string {
+// ChangedParts returns the sorted names of the parts that were added, removed or changed.
+func ChangedParts(old, desired PartDigests) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(desired))
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {

@@ -12,15 +12,15 @@ import (
 	"orrery/internal/site/render"
 )
 
-// A Maker derives the specs of one site. It caches what many nodes share, so that the specs of ten
+// A Builder derives the specs of one site. It caches what many nodes share, so that the specs of ten
 // thousand nodes take well under a second. It is not safe for concurrent use.
-type Maker struct {
+type Builder struct {
 	Site   *site.Site
 	View   *render.View
-	MTUs   map[string]int // of networks without a declared MTU, if not UsualMTU
+	MTUs   map[string]int // of networks without a declared MTU, if not DefaultMTU
 	bases  map[string]*Layer
 	layers map[recipe][]*Layer
-	fixed  map[string]Parts // by role: its parts that are the same on every node
+	fixed  map[string]PartDigests // by role: its parts that are the same on every node
 	lesser map[string]*site.Role
 	named  []string // result of peers
 }
@@ -31,17 +31,17 @@ type recipe struct {
 	kernel, hardware   bool
 }
 
-// NewMaker returns the Maker of a site.
-func NewMaker(s *site.Site) *Maker {
-	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{},
-		fixed: map[string]Parts{}, lesser: map[string]*site.Role{}}
+// NewBuilder returns the Maker of a site.
+func NewBuilder(s *site.Site) *Builder {
+	return &Builder{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{},
+		fixed: map[string]PartDigests{}, lesser: map[string]*site.Role{}}
 }
 
-// UsualMTU is the MTU of networks that declare none and for which Maker.MTUs has none.
-const UsualMTU = 1500
+// DefaultMTU is the MTU of networks that declare none and for which Maker.MTUs has none.
+const DefaultMTU = 1500
 
 // Key returns the key under which hosts store the networks of the site.
-func (m *Maker) Key() string {
+func (m *Builder) Key() string {
 	if m.Site.Stage != 0 {
 		return site.Quarantine(m.Site.Key(), m.Site.Stage)
 	}
@@ -49,7 +49,7 @@ func (m *Maker) Key() string {
 }
 
 // Networks returns the specs of the site's networks.
-func (m *Maker) Networks() []Network {
+func (m *Builder) Networks() []Network {
 	var all []Network
 	if m.Site.Stage == 0 { // a quarantine has only bridges
 		for _, c := range m.Site.VethPairs {
@@ -66,29 +66,29 @@ func (m *Maker) Networks() []Network {
 // declared network can have. Its link carries only the mark.
 func VethPairOf(key string, c site.VethPair) Network {
 	name := VethPair + "." + c.Name
-	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, UsualMTU),
+	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, DefaultMTU),
 		Kind: VethPair, Ends: c.Ends}
 }
 
-func (m *Maker) network(n site.Network) Network {
+func (m *Builder) network(n site.Network) Network {
 	spelt := Network{
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
-		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface,
+		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], DefaultMTU), Kind: n.Kind, Parent: n.Interface,
 		Spoof: n.Spoof,
 	}
 	if all, err := site.ParseProtocols(n.Protocols); err == nil { // else package check has reported it
 		spelt.Protocols = site.FormatProtocols(all)
 	}
-	if n.Uplinked() {
+	if n.HasUplink() {
 		spelt.Parent, spelt.Uplink = "", Uplink{Interface: n.Interface, VLAN: n.VLAN, Bridge: n.Bridge}
 	}
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)
 	}
 	if n.Bridge != "" {
-		spelt.Host = openings(n.Host) // at the host's addresses on its own bridge
+		spelt.Host = portRanges(n.Host) // at the host's addresses on its own bridge
 	}
-	if n.Uplinked() && !n.NAT {
+	if n.HasUplink() && !n.NAT {
 		return spelt // the gateway, if there is one, is a router on the physical network
 	}
 	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || site.KindOf(n.Kind).WithoutHost {
@@ -97,13 +97,13 @@ func (m *Maker) network(n site.Network) Network {
 	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata
 	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
 	if !n.Isolated { // else the host has no address on it
-		spelt.Host = openings(n.Host)
+		spelt.Host = portRanges(n.Host)
 	}
 	return spelt
 }
 
-func openings(words []string) string {
-	all, err := site.ParseOpenings(words)
+func portRanges(words []string) string {
+	all, err := site.ParsePortRanges(words)
 	if err != nil {
 		return "" // package check has reported it
 	}
@@ -115,7 +115,7 @@ func openings(words []string) string {
 }
 
 // Base returns the recipe of a node's base image.
-func (m *Maker) Base(n *site.Node) *Layer {
+func (m *Builder) Base(n *site.Node) *Layer {
 	if l, ok := m.bases[n.Image]; ok {
 		return l
 	}
@@ -130,7 +130,7 @@ func (m *Maker) Base(n *site.Node) *Layer {
 
 // Layers returns the recipes of a node's layers, the lowest first. They are the base, the kernel if
 // the node boots one, and the layers of its roles.
-func (m *Maker) Layers(n *site.Node) []*Layer {
+func (m *Builder) Layers(n *site.Node) []*Layer {
 	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine), hardware(n)}
 	if chain, ok := m.layers[key]; ok {
 		return chain
@@ -158,11 +158,11 @@ func hardware(n *site.Node) bool {
 }
 
 // Node returns the spec of a node. It returns an error if a template cannot be rendered.
-func (m *Maker) Node(n *site.Node) (*Node, error) {
+func (m *Builder) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
-		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).
+		Distribution: distro.ForImage(m.Base(n).Image).Name, Base: m.Base(n).
 				Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Autostart: n.Autostart, Limits: n.Limits,
 		VM: n.VM, Xen: n.Xen, NICs: m.nics(n),
 	}
@@ -176,7 +176,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 		top := chain[len(chain)-1]
 		spelt.Layer, spelt.Below, spelt.Parts = top.Digest, top.Below, top.Parts
 		if len(chain) > 1 {
-			spelt.Parts = Parts{}
+			spelt.Parts = PartDigests{}
 			for _, l := range chain {
 				maps.Copy(spelt.Parts, l.Parts)
 			}
@@ -184,7 +184,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 	}
 	for _, r := range roles {
 		for _, use := range r.Volumes {
-			spelt.Mounts = append(spelt.Mounts, m.there(m.mount(use), use))
+			spelt.Mounts = append(spelt.Mounts, m.quarantineMount(m.mount(use), use))
 		}
 	}
 	config, err := m.config(n, roles)
@@ -195,7 +195,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 	return spelt, err
 }
 
-func (m *Maker) nics(n *site.Node) []NIC {
+func (m *Builder) nics(n *site.Node) []NIC {
 	var all []NIC
 	routed := false
 	for i, nic := range n.NICs {
@@ -206,7 +206,7 @@ func (m *Maker) nics(n *site.Node) []NIC {
 		on := m.network(*network)
 		spelt := NIC{
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
-			HostEnd: m.hostEnd(n, network),
+			HostEnd: m.hostIfName(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
 			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
 			Kind: network.Kind,
@@ -235,9 +235,9 @@ func addresses(all []netip.Addr) string {
 	return strings.Join(texts, ",")
 }
 
-func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
+func (m *Builder) hostIfName(n *site.Node, on *site.Network) string {
 	if !site.KindOf(on.Kind).Routed {
-		return HostEnd(m.Site.Key(), n.Release, n.Name, on.Name)
+		return HostIfName(m.Site.Key(), n.Release, n.Name, on.Name)
 	}
 	release := m.Site.Key()
 	if n.Release != 0 {
@@ -246,28 +246,28 @@ func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
 	return site.RoutedName(m.Site.Key(), release, n.Name, on.Name)
 }
 
-// HostEnd returns the name of the host's end of a link to a node. It depends on the release and not
+// HostIfName returns the name of the host's end of a link to a node. It depends on the release and not
 // on whether the release is live, so it stays when the link moves to another bridge.
-func HostEnd(key string, release int, node, network string) string {
+func HostIfName(key string, release int, node, network string) string {
 	if release != 0 {
 		key = site.Quarantine(key, release)
 	}
 	return site.VethName(key, node, network)
 }
 
-// there replaces a volume that only live nodes may use by a copy, if the site is a quarantine.
-func (m *Maker) there(v Mount, use site.VolumeUse) Mount {
+// quarantineMount replaces a volume that only live nodes may use by a copy, if the site is a quarantine.
+func (m *Builder) quarantineMount(v Mount, use site.VolumeUse) Mount {
 	if m.Site.Stage == 0 || !v.Exclusive {
 		return v
 	}
 	v.Copy, v.Release = use.Quarantine, m.Site.Stage
 	if !v.From().Copyable {
-		v.Copy = site.Empty // a volume on a server can have any size
+		v.Copy = site.CopyEmpty // a volume on a server can have any size
 	}
 	return v
 }
 
-func (m *Maker) mount(use site.VolumeUse) Mount {
+func (m *Builder) mount(use site.VolumeUse) Mount {
 	v := m.Site.Volume(use.Name)
 	return Mount{
 		Volume: v.Name, Path: use.Path, Source: v.Path, Remote: v.Remote, Shared: v.Shared,
@@ -275,17 +275,17 @@ func (m *Maker) mount(use site.VolumeUse) Mount {
 	}
 }
 
-func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
-	c := Config{Parts: Parts{}}
+func (m *Builder) config(n *site.Node, roles []*site.Role) (Config, error) {
+	c := Config{Parts: PartDigests{}}
 	var health []any
 	for _, r := range roles {
-		maps.Copy(c.Parts, m.alike(r))
+		maps.Copy(c.Parts, m.fixedParts(r))
 		for i := range r.Files {
 			f := &r.Files[i]
 			if !f.Rendered() {
 				continue
 			}
-			text, err := m.View.File(r, f, n.Name, render.Named)
+			text, err := m.View.File(r, f, n.Name, render.Placeholder)
 			if err != nil {
 				return c, err
 			}
@@ -301,18 +301,18 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 		c.Health = Digest(health)
 	}
 	if m.Site.Stage == 0 {
-		c.Active = Active(roles)
+		c.Active = ActiveParts(roles)
 	}
 	return c, nil
 }
 
-// alike returns the parts of a role that are the same on all its nodes, which excludes rendered
+// fixedParts returns the parts of a role that are the same on all its nodes, which excludes rendered
 // files. They include the volumes. The engine mounts those, but boot steps prepare their content.
-func (m *Maker) alike(r *site.Role) Parts {
+func (m *Builder) fixedParts(r *site.Role) PartDigests {
 	if p, ok := m.fixed[r.Name]; ok {
 		return p
 	}
-	p := Parts{}
+	p := PartDigests{}
 	for _, s := range r.Steps {
 		if s.When == site.Boot || s.When == site.Started {
 			p[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
@@ -334,9 +334,9 @@ func (m *Maker) alike(r *site.Role) Parts {
 	return p
 }
 
-// Active returns what roles do only on a live node, or nil if nothing.
-func Active(roles []*site.Role) Parts {
-	p := Parts{}
+// ActiveParts returns what roles do only on a live node, or nil if nothing.
+func ActiveParts(roles []*site.Role) PartDigests {
+	p := PartDigests{}
 	for _, r := range roles {
 		for _, s := range r.Steps {
 			if s.When == site.Active {

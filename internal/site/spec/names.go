@@ -9,10 +9,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Hosts returns the hosts(5) file for nodes that are on exactly these networks. It lists every node
+// HostsFile returns the hosts(5) file for nodes that are on exactly these networks. It lists every node
 // of the site as NAME and NAME.SITE, and as NAME.NETWORK.SITE on each of its networks. The address
 // of NAME is the one on the first shared network, or the node's primary address if they share none.
-func Hosts(s *site.Site, networks []string) []byte {
+func HostsFile(s *site.Site, networks []string) []byte {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
 	for i := range s.Nodes {
@@ -41,9 +41,9 @@ func primaryNIC(n *site.Node, networks []string) int {
 	return 0
 }
 
-// Names returns a digest of everything that nodes know of one another: names, addresses, roles,
+// NamesDigest returns a digest of everything that nodes know of one another: names, addresses, roles,
 // groups and free values.
-func Names(s *site.Site) string {
+func NamesDigest(s *site.Site) string {
 	type entry struct {
 		Name   string
 		ID     int
@@ -63,9 +63,9 @@ func Names(s *site.Site) string {
 	return Digest([]any{s.Name, s.Vars, all})
 }
 
-// Env returns the [env] of all roles of a node as an environment file (systemd.exec(5)). A later
+// EnvFile returns the [env] of all roles of a node as an environment file (systemd.exec(5)). A later
 // role overrides an earlier one.
-func Env(roles []*site.Role) []byte {
+func EnvFile(roles []*site.Role) []byte {
 	all := map[string]string{}
 	for _, r := range roles {
 		maps.Copy(all, r.Env)

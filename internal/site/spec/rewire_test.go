@@ -50,7 +50,7 @@ func TestRewire(t *testing.T) {
 		"disk of others": {with(on("a"), func(n *Node) { n.Disk.Guest = site.CloudInit }), on("a", "b"), nil, nil, nil,
 			false},
 	} {
-		got, live := c.was.Rewire(c.is, c.doubt)
+		got, live := c.was.NICChange(c.is, c.doubt)
 		if live != c.live || live && (!slices.Equal(networks(got.Out), c.out) || !slices.Equal(networks(got.In), c.in)) {
 			t.Errorf("%s: %+v, %t", name, got, live)
 		}
@@ -60,10 +60,10 @@ func TestRewire(t *testing.T) {
 			}
 		}
 	}
-	if got := NetworksOf("plugs", on("a", "b").NICs); got != "plugs network a, plugs network b" {
+	if got := DescribeNetworks("plugs", on("a", "b").NICs); got != "plugs network a, plugs network b" {
 		t.Error(got)
 	}
-	if got := Without(on("a", "b", "c").NICs, on("b").NICs); !slices.Equal(networks(got), []string{"a", "c"}) {
+	if got := WithoutNICs(on("a", "b", "c").NICs, on("b").NICs); !slices.Equal(networks(got), []string{"a", "c"}) {
 		t.Error(got)
 	}
 }

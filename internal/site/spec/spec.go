@@ -76,8 +76,8 @@ func (u Uplink) String() string {
 // subnet.
 const VethPair = "vethpair"
 
-// Joins reports whether the network is a veth pair and name is one of its ends.
-func (n *Network) Joins(name string) bool {
+// HasEnd reports whether the network is a veth pair and name is one of its ends.
+func (n *Network) HasEnd(name string) bool {
 	return n.Kind == VethPair && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
 }
 
@@ -119,8 +119,8 @@ type Node struct {
 	// runs on the host's kernel.
 	Kernel string `json:"kernel,omitempty"`
 	// Parts are the parts of the role layers' recipes. They explain why a layer differs.
-	Parts      Parts `json:"parts,omitempty"`
-	Privileged bool  `json:"privileged,omitempty"`
+	Parts      PartDigests `json:"parts,omitempty"`
+	Privileged bool        `json:"privileged,omitempty"`
 	// Syscalls are the permitted system calls of those that containers are refused.
 	Syscalls  []string      `json:"syscalls,omitempty"`
 	Autostart bool          `json:"autostart"`
@@ -215,9 +215,9 @@ func (n *Node) KindOf(nic NIC) string {
 // LinkKind returns the site.NetworkKind of the link; see KindOf.
 func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
 
-// Linked returns the interfaces of a node without the bridges of bridged networks, which can change
+// WithoutBridges returns the interfaces of a node without the bridges of bridged networks, which can change
 // while the node runs.
-func Linked(n *Node) []NIC {
+func WithoutBridges(n *Node) []NIC {
 	nics := slices.Clone(n.NICs)
 	for i := range nics {
 		if site.KindOf(nics[i].Kind).Bridged {
@@ -227,8 +227,8 @@ func Linked(n *Node) []NIC {
 	return nics
 }
 
-// Takes reports whether the node takes an interface of the host while it runs.
-func (n *Node) Takes(nic NIC) bool { return n.LinkKind(nic).TakesInterfaces }
+// TakesInterface reports whether the node takes an interface of the host while it runs.
+func (n *Node) TakesInterface(nic NIC) bool { return n.LinkKind(nic).TakesInterfaces }
 
 // A Mount is persistent data that is mounted in a node.
 type Mount struct {
@@ -240,7 +240,7 @@ type Mount struct {
 	// Exclusive means that the nodes of two releases never use the volume at once.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Copy is "" for the volume itself. For the copy in a release's quarantine it is the initial
-	// content (site.Empty, site.Snapshot), or NoCopy.
+	// content (site.CopyEmpty, site.CopySnapshot), or NoCopy.
 	Copy    string `json:"copy,omitempty"`
 	Release int    `json:"release,omitempty"` // release that the copy belongs to
 	Owner   string `json:"owner"`
@@ -265,9 +265,9 @@ func (n *Node) Exclusive() bool {
 	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive })
 }
 
-// Holds reports whether a node has, or may have, exclusive volumes now, as opposed to copies of
+// HoldsExclusive reports whether a node has, or may have, exclusive volumes now, as opposed to copies of
 // them.
-func (n *Node) Holds() bool {
+func (n *Node) HoldsExclusive() bool {
 	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive && m.Copy == "" })
 }
 
@@ -278,10 +278,10 @@ const NoCopy = "none"
 // such as "receptor: file /etc/receptor.json". It contains neither values of secrets nor digests of
 // them.
 type Config struct {
-	Parts    Parts    `json:"parts,omitempty"`
-	Services []string `json:"services,omitempty"`
-	Health   string   `json:"health,omitempty"` // digest of the health checks
-	Active   Parts    `json:"active,omitempty"` // done only on a live node
+	Parts    PartDigests `json:"parts,omitempty"`
+	Services []string    `json:"services,omitempty"`
+	Health   string      `json:"health,omitempty"` // digest of the health checks
+	Active   PartDigests `json:"active,omitempty"` // done only on a live node
 }
 
 // Running returns the services that run on a node. If live is set, they include those that run only
@@ -296,8 +296,8 @@ func (c *Config) Running(live bool) []string {
 	return all
 }
 
-// Parts are digests, keyed by the name of what they cover.
-type Parts map[string]string
+// PartDigests are digests, keyed by the name of what they cover.
+type PartDigests map[string]string
 
 // Digest returns the first 24 hexadecimal digits of the SHA-256 of x as JSON.
 func Digest(x any) string {

@@ -67,7 +67,7 @@ func observatory() *site.Site {
 
 func nodeOf(t *testing.T, s *site.Site, i int) *Node {
 	t.Helper()
-	n, err := NewMaker(s).Node(&s.Nodes[i])
+	n, err := NewBuilder(s).Node(&s.Nodes[i])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func nodeOf(t *testing.T, s *site.Site, i int) *Node {
 func TestGolden(t *testing.T) {
 	s := observatory()
 	got, err := json.MarshalIndent(map[string]any{
-		"networks": NewMaker(s).Networks(), "receptor1": nodeOf(t, s, 0), "plain": nodeOf(t, s, 1), "names": Names(s),
+		"networks": NewBuilder(s).Networks(), "receptor1": nodeOf(t, s, 0), "plain": nodeOf(t, s, 1), "names": NamesDigest(s),
 	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestWhatChanges(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		edit          func(s *site.Site)
-		layer, config string // as returned by spec.Differences
+		layer, config string // as returned by spec.DescribeChanges
 		base, health  bool
 	}{
 		{name: "nothing", edit: func(*site.Site) {}},
@@ -192,7 +192,7 @@ func TestWhatChanges(t *testing.T) {
 			s = observatory()
 			c.edit(s)
 			after := nodeOf(t, s, 0)
-			if got := Differences(before.Parts, after.Parts); got != c.layer {
+			if got := DescribeChanges(before.Parts, after.Parts); got != c.layer {
 				t.Errorf("layer: %q, want %q", got, c.layer)
 			}
 			if (before.Layer != after.Layer) != (c.layer != "" || c.base) {
@@ -201,7 +201,7 @@ func TestWhatChanges(t *testing.T) {
 			if (before.Base != after.Base) != c.base {
 				t.Errorf("digest of the base: %s, then %s", before.Base, after.Base)
 			}
-			if got := Differences(before.Config.Parts, after.Config.Parts); got != c.config {
+			if got := DescribeChanges(before.Config.Parts, after.Config.Parts); got != c.config {
 				t.Errorf("configuration: %q, want %q", got, c.config)
 			}
 			if (before.Config.Health != after.Config.Health) != c.health {
@@ -226,7 +226,7 @@ func TestOrderOfRolesIsInTheLayer(t *testing.T) {
 func TestLayerIsSpeltOnce(t *testing.T) {
 	s := observatory()
 	s.Nodes = append(s.Nodes, s.Nodes[0])
-	m := NewMaker(s)
+	m := NewBuilder(s)
 	if a, b := m.Layers(&s.Nodes[0]), m.Layers(&s.Nodes[2]); a[len(a)-1] != b[len(b)-1] {
 		t.Error("two nodes alike have not the same layers")
 	}
@@ -234,21 +234,21 @@ func TestLayerIsSpeltOnce(t *testing.T) {
 
 // top returns the topmost layer of a node.
 func top(s *site.Site, node int) *Layer {
-	all := NewMaker(s).Layers(&s.Nodes[node])
+	all := NewBuilder(s).Layers(&s.Nodes[node])
 	return all[len(all)-1]
 }
 
 func TestDifferences(t *testing.T) {
 	for _, c := range []struct {
-		was, is Parts
+		was, is PartDigests
 		want    string
 	}{
 		{nil, nil, ""},
-		{Parts{"a": "1"}, Parts{"a": "1"}, ""},
-		{Parts{"a": "1", "b": "1"}, Parts{"a": "2", "c": "1"}, "a changed, b removed, c added"},
-		{nil, Parts{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1"}, "a added, b added, c added, and 2 more"},
+		{PartDigests{"a": "1"}, PartDigests{"a": "1"}, ""},
+		{PartDigests{"a": "1", "b": "1"}, PartDigests{"a": "2", "c": "1"}, "a changed, b removed, c added"},
+		{nil, PartDigests{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1"}, "a added, b added, c added, and 2 more"},
 	} {
-		if got := Differences(c.was, c.is); got != c.want {
+		if got := DescribeChanges(c.was, c.is); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -261,7 +261,7 @@ func TestHosts(t *testing.T) {
 10.1.0.201 receptor1.karoo receptor1 receptor1.cam.karoo
 10.1.0.202 plain.karoo plain plain.cam.karoo
 `
-	if got := string(Hosts(observatory(), []string{"cam"})); got != want {
+	if got := string(HostsFile(observatory(), []string{"cam"})); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -269,14 +269,14 @@ func TestHosts(t *testing.T) {
 func TestEnv(t *testing.T) {
 	s := observatory()
 	want := "HOME=\"a \\\"b\\\" \\$c \\\\\"\nPORT=\"7147\"\n"
-	if got := string(Env(s.RolesOf(&s.Nodes[0]))); got != want {
+	if got := string(EnvFile(s.RolesOf(&s.Nodes[0]))); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 // TestNames: Names covers everything that nodes know of one another, and nothing else.
 func TestNames(t *testing.T) {
-	before := Names(observatory())
+	before := NamesDigest(observatory())
 	for name, edit := range map[string]func(*site.Site){
 		"name": func(s *site.Site) { s.Nodes[0].Name = "x" }, "id": func(s *site.Site) { s.Nodes[0].ID = 1 },
 		"address":  func(s *site.Site) { s.Nodes[1].NICs[0].Address = netip.MustParseAddr("10.1.0.9") },
@@ -287,13 +287,13 @@ func TestNames(t *testing.T) {
 		"one less": func(s *site.Site) { s.Nodes = slices.Delete(s.Nodes, 0, 1) },
 	} {
 		s := observatory()
-		if edit(s); Names(s) == before {
+		if edit(s); NamesDigest(s) == before {
 			t.Errorf("%s: the digest is the same", name)
 		}
 	}
 	s := observatory()
 	s.Nodes[0].Limits.Cpus, s.Nodes[0].Autostart, s.Roles[1].Apt = 7, false, nil
-	if Names(s) != before {
+	if NamesDigest(s) != before {
 		t.Error("limits change what nodes know of one another")
 	}
 }

@@ -11,7 +11,7 @@ import (
 type VXLAN struct {
 	ID    int    `json:"id"`    // site.VNI
 	Local string `json:"local"` // address at which the other hosts reach this one
-	Peers string `json:"peers"` // the other hosts, in the form of NewPeers
+	Peers string `json:"peers"` // the other hosts, in the form of FormatPeers
 	// Key is the public key of this host if the traffic to the other hosts is encrypted, or "".
 	Key string `json:"key,omitempty"`
 }
@@ -27,9 +27,9 @@ type Peer struct {
 	Key      string
 }
 
-// NewPeers encodes peers in a canonical form: "ADDRESS MAC MAC…", separated by ";". On an encrypted
+// FormatPeers encodes peers in a canonical form: "ADDRESS MAC MAC…", separated by ";". On an encrypted
 // network each is "ADDRESS|ENDPOINT|KEY MAC MAC…".
-func NewPeers(peers []Peer) string {
+func FormatPeers(peers []Peer) string {
 	peers = slices.SortedFunc(slices.Values(peers), func(a, b Peer) int { return a.Address.Compare(b.Address) })
 	var all []string
 	for _, p := range peers {
@@ -45,8 +45,8 @@ func (p *Peer) name() string {
 	return p.Address.String() + "|" + p.Endpoint.String() + "|" + p.Key
 }
 
-// ReadPeers decodes the peers of a VXLAN.
-func (v VXLAN) ReadPeers() ([]Peer, error) {
+// ParsePeers decodes the peers of a VXLAN.
+func (v VXLAN) ParsePeers() ([]Peer, error) {
 	if v.Peers == "" {
 		return nil, nil
 	}

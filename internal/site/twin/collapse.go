@@ -20,14 +20,14 @@ func collapse(s *site.Site) error {
 		slices.Clone(one.StandsFor), slices.Clone(one.NICs)
 	for i := range s.Nodes[1:] {
 		n := &s.Nodes[1+i]
-		if err := require(&one, n); err != nil {
+		if err := mergeRequirements(&one, n); err != nil {
 			return err
 		}
-		take(&one, n)
+		mergeNode(&one, n)
 	}
 	slices.Sort(one.Groups)
 	s.Nodes = []site.Node{one}
-	rename(s, one.Name)
+	retargetGroups(s, one.Name)
 	shareSecrets(s)
 	return nil
 }
@@ -60,8 +60,8 @@ func shareSecrets(s *site.Site) {
 	}
 }
 
-// take adds to the collapsed node everything that node n has and it lacks.
-func take(one, n *site.Node) {
+// mergeNode adds to the collapsed node everything that node n has and it lacks.
+func mergeNode(one, n *site.Node) {
 	one.Aliases = append(one.Aliases, n.Name)
 	one.Roles = union(one.Roles, n.Roles)
 	one.StandsFor = union(one.StandsFor, n.StandsFor)
@@ -71,7 +71,7 @@ func take(one, n *site.Node) {
 		one.Syscalls = slices.Sorted(slices.Values(union(one.Syscalls, n.Syscalls)))
 	}
 	one.Autostart = one.Autostart || n.Autostart
-	one.Limits = sum(one.Limits, asOn(one, n))
+	one.Limits = sumLimits(one.Limits, convertLimits(one, n))
 	for _, nic := range n.NICs {
 		if !slices.ContainsFunc(one.NICs, func(mine site.NIC) bool { return mine.Network == nic.Network }) {
 			one.NICs = append(one.NICs, nic)
@@ -88,9 +88,9 @@ func take(one, n *site.Node) {
 	}
 }
 
-// require checks that the collapsed node can have the Python packages of node n, because a node has
+// mergeRequirements checks that the collapsed node can have the Python packages of node n, because a node has
 // only one Python environment.
-func require(one, n *site.Node) error {
+func mergeRequirements(one, n *site.Node) error {
 	switch {
 	case n.Requirements.Text == "" || n.Requirements.Text == one.Requirements.Text:
 	case one.Requirements.Text == "":
@@ -113,9 +113,9 @@ func union(to, from []string) []string {
 	return to
 }
 
-// asOn returns the limits of node n converted to the engine of node one. A virtual machine has its
+// convertLimits returns the limits of node n converted to the engine of node one. A virtual machine has its
 // own memory and no limits for swap and processes. A container has such limits.
-func asOn(one, n *site.Node) site.Limits {
+func convertLimits(one, n *site.Node) site.Limits {
 	l := n.Limits
 	switch {
 	case one.Virtual() && !n.Virtual():
@@ -129,8 +129,8 @@ func asOn(one, n *site.Node) site.Limits {
 	return l
 }
 
-// sum returns the sum of the limits of two nodes. Where one has no limit, the sum has none.
-func sum(a, b site.Limits) site.Limits {
+// sumLimits returns the sum of the limits of two nodes. Where one has no limit, the sum has none.
+func sumLimits(a, b site.Limits) site.Limits {
 	both := site.Limits{}
 	if a.Cpus > 0 && b.Cpus > 0 {
 		both.Cpus = a.Cpus + b.Cpus
@@ -148,8 +148,8 @@ func sum(a, b site.Limits) site.Limits {
 	return both
 }
 
-// rename assigns the groups and tests of all nodes to the collapsed node.
-func rename(s *site.Site, name string) {
+// retargetGroups assigns the groups and tests of all nodes to the collapsed node.
+func retargetGroups(s *site.Site, name string) {
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		if g := &s.Groups[i]; len(g.Nodes) > 0 {

@@ -19,7 +19,7 @@ func TestSharedSecret(t *testing.T) {
 		Nodes: []site.Node{{Name: "db", ID: 101, Roles: []string{"db"}},
 			{Name: "portal", ID: 102, Roles: []string{"portal"}}},
 	}
-	made, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true})
+	made, err := twin.New(s, twin.Options{Name: "toy", Collapse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestMachines(t *testing.T) {
 			false},
 	} {
 		c.o.Name = "toy"
-		made, err := twin.Of(&site.Site{Name: "karoo", Nodes: c.nodes}, c.o)
+		made, err := twin.New(&site.Site{Name: "karoo", Nodes: c.nodes}, c.o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,9 +28,9 @@ const maxName = 20
 
 var label = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// Legal returns an error if the name of a twin is not legal. A name of digits would be confused
+// ValidName returns an error if the name of a twin is not legal. A name of digits would be confused
 // with a quarantine.
-func Legal(name string) error {
+func ValidName(name string) error {
 	wrong := problem.New(problem.Usage, "twin name %q is not legal", name)
 	switch {
 	case len(name) > maxName:
@@ -44,7 +44,7 @@ func Legal(name string) error {
 }
 
 func (o *Options) check(s *site.Site) error {
-	if err := Legal(o.Name); err != nil {
+	if err := ValidName(o.Name); err != nil {
 		return err
 	}
 	if s.Twin != "" {
@@ -72,8 +72,8 @@ func unknown(s *site.Site, name string) error {
 		known[i] = s.Nodes[i].Name
 	}
 	return problem.New(problem.Mistake, "no node is called %q", name).
-		Try("%s", problem.NearestOr(name, known, "orrery query all lists the nodes"))
+		Try("%s", problem.SuggestOr(name, known, "orrery query all lists the nodes"))
 }
 
-// has reports whether the twin has a node.
-func (o *Options) has(node string) bool { return o.Only == nil || slices.Contains(o.Only, node) }
+// includes reports whether the twin has a node.
+func (o *Options) includes(node string) bool { return o.Only == nil || slices.Contains(o.Only, node) }

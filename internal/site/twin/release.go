@@ -19,7 +19,7 @@ func Release(s *site.Site, number int) (*site.Site, error) {
 	if number == 0 || len(s.Nodes) > 0 && s.Nodes[0].Release == number {
 		return s, nil
 	}
-	r, err := find(s, number)
+	r, err := findRelease(s, number)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,8 @@ func Release(s *site.Site, number int) (*site.Site, error) {
 			Try("make it from the site as it is declared")
 	}
 	made := *s
-	made.Nodes = released(s.Nodes, r)
-	made.Roles = replaced(s.Roles, r.Roles)
+	made.Nodes = withRelease(s.Nodes, r)
+	made.Roles = replaceRoles(s.Roles, r.Roles)
 	return &made, nil
 }
 
@@ -45,7 +45,7 @@ func Quarantine(s *site.Site, number int) (*site.Site, error) {
 	return &staged, nil
 }
 
-func find(s *site.Site, number int) (*site.Release, error) {
+func findRelease(s *site.Site, number int) (*site.Release, error) {
 	var known []string
 	for i := range s.Releases {
 		if s.Releases[i].Number == number {
@@ -54,19 +54,19 @@ func find(s *site.Site, number int) (*site.Release, error) {
 		known = append(known, strconv.Itoa(s.Releases[i].Number))
 	}
 	wrong := problem.New(problem.Mistake, "site %s declares no release %d", s.Name, number)
-	if nearest := problem.Nearest(strconv.Itoa(number), known); nearest != "" && len(known) > most {
+	if nearest := problem.Suggest(strconv.Itoa(number), known); nearest != "" && len(known) > maxNames {
 		return nil, wrong.Try("did you mean %s? Otherwise declare it: [release.%d]", nearest, number)
 	}
-	if len(known) == 0 || len(known) > most {
+	if len(known) == 0 || len(known) > maxNames {
 		return nil, wrong.Try("declare it: [release.%d]", number)
 	}
 	return nil, wrong.Try("choose %s, or declare it: [release.%d]", strings.Join(known, " or "), number)
 }
 
-// most is the maximum number of names in a message.
-const most = 8
+// maxNames is the maximum number of names in a message.
+const maxNames = 8
 
-func released(nodes []site.Node, r *site.Release) []site.Node {
+func withRelease(nodes []site.Node, r *site.Release) []site.Node {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
 		n := &nodes[i]
@@ -81,10 +81,10 @@ func released(nodes []site.Node, r *site.Release) []site.Node {
 	return nodes
 }
 
-// replaced returns the roles after the replacements in by. If a replacement has no simulator, the
+// replaceRoles returns the roles after the replacements in by. If a replacement has no simulator, the
 // simulator of the original role stays. A role that must not run in a twin must not run there in a
 // new version.
-func replaced(roles []site.Role, by map[string]string) []site.Role {
+func replaceRoles(roles []site.Role, by map[string]string) []site.Role {
 	if len(by) == 0 {
 		return roles
 	}
@@ -96,21 +96,21 @@ func replaced(roles []site.Role, by map[string]string) []site.Role {
 	for i := range roles {
 		old := &roles[i]
 		if other := first[by[old.Name]]; other != nil {
-			*old = under(old.Name, other, cmp.Or(other.SimulatedBy, old.SimulatedBy))
+			*old = renamedRole(old.Name, other, cmp.Or(other.SimulatedBy, old.SimulatedBy))
 		}
 	}
 	return roles
 }
 
-// under returns role r with the name of the role that it replaces.
-func under(name string, r *site.Role, simulator string) site.Role {
+// renamedRole returns role r with the name of the role that it replaces.
+func renamedRole(name string, r *site.Role, simulator string) site.Role {
 	role := *r
 	role.Name, role.SimulatedBy = name, simulator
 	return role
 }
 
-// kept returns the replacements in by without those that would remove a simulator.
-func kept(by map[string]string, simulated map[string]string) map[string]string {
+// withSimulators returns the replacements in by without those that would remove a simulator.
+func withSimulators(by map[string]string, simulated map[string]string) map[string]string {
 	by = maps.Clone(by)
 	maps.DeleteFunc(by, func(old, other string) bool { return simulated[old] != "" && simulated[other] == "" })
 	return by

@@ -72,7 +72,7 @@ func TestReplacedRoles(t *testing.T) {
 	if _, err := twin.Release(made, 701); err == nil {
 		t.Error("a release is made of another")
 	}
-	dev, err := twin.Of(s, twin.Options{Name: "dev1", Release: 702})
+	dev, err := twin.New(s, twin.Options{Name: "dev1", Release: 702})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func simulate(s *site.Site) {
 	s.Releases = slices.Clone(s.Releases)
 	for i := range s.Releases {
 		r := &s.Releases[i]
-		r.Roles = kept(r.Roles, simulators)
+		r.Roles = withSimulators(r.Roles, simulators)
 	}
 }
 
@@ -39,7 +39,7 @@ func simulated(roles []site.Role) []site.Role {
 	for i := range roles {
 		r := &roles[i]
 		if other := first[r.SimulatedBy]; other != nil {
-			*r = under(r.Name, other, "")
+			*r = renamedRole(r.Name, other, "")
 		}
 	}
 	return roles

@@ -80,7 +80,7 @@ func become(s *site.Site, kind string) {
 func roles() []site.Role {
 	volume := func(name string) []site.VolumeUse {
 		return []site.VolumeUse{{Name: name, Path: "/var/lib/" + name, Owner: "root:root", Exclusive: true,
-			Quarantine: site.Empty}}
+			Quarantine: site.CopyEmpty}}
 	}
 	return []site.Role{
 		{Name: "base", Dir: "roles/base", Apt: []string{"curl"}},

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Of returns a twin of a site. It runs on the site's hosts, or on this machine if that is the only
+// New returns a twin of a site. It runs on the site's hosts, or on this machine if that is the only
 // host. It has its own networks and volumes, and declared simulators replace nodes and roles.
 // Releases can be derived from it as from the original.
-func Of(s *site.Site, o Options) (*site.Site, error) {
+func New(s *site.Site, o Options) (*site.Site, error) {
 	if err := o.check(s); err != nil {
 		return nil, err
 	}
@@ -135,11 +135,11 @@ func choose(s *site.Site, o Options) {
 	if o.Only == nil {
 		return
 	}
-	s.Nodes = slices.DeleteFunc(s.Nodes, func(n site.Node) bool { return !o.has(n.Name) })
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n site.Node) bool { return !o.includes(n.Name) })
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), func(name string) bool { return !o.has(name) })
+		g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), func(name string) bool { return !o.includes(name) })
 	}
-	s.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t site.Test) bool { return !o.has(t.Node) })
+	s.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t site.Test) bool { return !o.includes(t.Node) })
 }

@@ -33,14 +33,14 @@ func draw(t *rapid.T, s *site.Site) twin.Options {
 }
 
 func of(t *rapid.T, s *site.Site, o twin.Options) *site.Site {
-	made, err := twin.Of(s, o)
+	made, err := twin.New(s, o)
 	if err != nil {
 		t.Fatalf("%+v: %v", o, err)
 	}
 	return made
 }
 
-func spell(t *rapid.T, m *spec.Maker, n *site.Node) *spec.Node {
+func spell(t *rapid.T, m *spec.Builder, n *site.Node) *spec.Node {
 	spelt, err := m.Node(n)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSameToItself(t *testing.T) {
 		first := of(t, s, o)
 		o.Name = "dev2"
 		second := of(t, s, o)
-		makers := []*spec.Maker{spec.NewMaker(s), spec.NewMaker(first), spec.NewMaker(second)}
+		makers := []*spec.Builder{spec.NewBuilder(s), spec.NewBuilder(first), spec.NewBuilder(second)}
 		names := map[string]bool{}
 		for _, m := range makers {
 			for _, n := range m.Networks() {
@@ -239,7 +239,7 @@ func TestCollapse(t *testing.T) {
 			cpus += n.Limits.Cpus
 			limited = limited && n.Limits.Cpus > 0
 			for _, role := range n.Roles {
-				if !slices.ContainsFunc(made.FoundBy(one), func(r *site.Role) bool { return r.Name == role }) {
+				if !slices.ContainsFunc(made.LookupRoles(one), func(r *site.Role) bool { return r.Name == role }) {
 					t.Fatalf("it has no role %s", role)
 				}
 			}
@@ -294,16 +294,16 @@ func TestMistakes(t *testing.T) {
 		"limits cannot be scaled by -1":            {Name: "dev1", Cpus: -1},
 		"site karoo declares no release 703 (choo": {Name: "dev1", Release: 703},
 	} {
-		_, err := twin.Of(s, o)
+		_, err := twin.New(s, o)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, not %q", o, err, want)
 		}
 	}
-	made, err := twin.Of(s, twin.Options{Name: "dev1"})
+	made, err := twin.New(s, twin.Options{Name: "dev1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := twin.Of(made, twin.Options{Name: "dev2"}); err == nil {
+	if _, err := twin.New(made, twin.Options{Name: "dev2"}); err == nil {
 		t.Error("there is a twin of a twin")
 	}
 }
@@ -311,11 +311,11 @@ func TestMistakes(t *testing.T) {
 func TestRequirementsOfCollapsed(t *testing.T) {
 	s := sites().Filter(func(s *site.Site) bool { return len(s.Nodes) > 1 }).Example(1)
 	s.Nodes[0].Requirements = site.Requirements{File: "other.txt", Text: "numpy==1.0\n"}
-	if _, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true}); err == nil ||
+	if _, err := twin.New(s, twin.Options{Name: "toy", Collapse: true}); err == nil ||
 		!strings.Contains(err.Error(), "other.txt") {
 		t.Error(err)
 	}
-	if _, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true, Release: 701}); err != nil {
+	if _, err := twin.New(s, twin.Options{Name: "toy", Collapse: true, Release: 701}); err != nil {
 		t.Error(err)
 	}
 }
@@ -324,7 +324,7 @@ func TestRequirementsOfCollapsed(t *testing.T) {
 func TestNoHooks(t *testing.T) {
 	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}},
 		Hooks: []site.Hook{{Name: "page", On: site.Events}}}
-	made, err := twin.Of(s, twin.Options{Name: "dev"})
+	made, err := twin.New(s, twin.Options{Name: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type counter struct {
 	name   []byte // buffer for a name
 }
 
-func (c *counter) pay(bytes int) {
+func (c *counter) spend(bytes int) {
 	if c.cost += bytes; c.cost > c.budget {
 		c.at = len(c.text)
 	}
@@ -99,22 +99,22 @@ func (c *counter) literal() []byte {
 // value adds the cost of a value that is decoded into shape s, or ignored if s is nil.
 func (c *counter) value(s *shape, depth int) {
 	if depth > maxDepth {
-		c.pay(math.MaxInt32)
+		c.spend(math.MaxInt32)
 		return
 	}
 	switch first := c.peek(); {
 	case s == nil:
 		c.skip(first, depth)
 	case s.kind == reflect.Pointer && first != 'n':
-		c.pay(s.elem.size + alloc)
+		c.spend(s.elem.size + alloc)
 		c.value(s.elem, depth+1)
 	case s.kind == reflect.Invalid:
 		begin := c.at
 		c.skip(first, depth)
-		c.pay(3*(c.at-begin) + alloc)
+		c.spend(3*(c.at-begin) + alloc)
 	case first == '"':
 		n := len(c.literal())
-		c.pay(3*n + alloc) // an invalid UTF-8 byte becomes three bytes
+		c.spend(3*n + alloc) // an invalid UTF-8 byte becomes three bytes
 	case first == '{':
 		c.object(s, depth)
 	case first == '[':
@@ -122,7 +122,7 @@ func (c *counter) value(s *shape, depth int) {
 	default:
 		c.literal()
 		if s.kind == reflect.Interface {
-			c.pay(alloc) // a number
+			c.spend(alloc) // a number
 		}
 	}
 }
@@ -157,9 +157,9 @@ func (c *counter) array(s *shape, depth int) {
 			return
 		}
 		if first {
-			c.pay(alloc)
+			c.spend(alloc)
 		}
-		c.pay(each)
+		c.spend(each)
 		c.value(elem, depth+1)
 	}
 }
@@ -169,10 +169,10 @@ func (c *counter) object(s *shape, depth int) {
 	switch s.kind {
 	case reflect.Map:
 		entry = s.key + s.elem.size + 1
-		c.pay(emptyMap)
+		c.spend(emptyMap)
 	case reflect.Interface:
 		entry = 2*iface + 1
-		c.pay(emptyMap)
+		c.spend(emptyMap)
 	}
 	c.at++
 	for first := true; c.at < len(c.text) && !c.next('}'); first = false {
@@ -194,14 +194,14 @@ func (c *counter) object(s *shape, depth int) {
 		case reflect.Struct:
 			if f := c.field(s, name); f != nil {
 				elem = f.shape
-				c.pay(f.embedded)
+				c.spend(f.embedded)
 			}
 		}
 		if entry > 0 {
 			if first {
-				c.pay((slots - 1) * entry)
+				c.spend((slots - 1) * entry)
 			}
-			c.pay(2*grown*entry + 3*len(name) + alloc)
+			c.spend(2*grown*entry + 3*len(name) + alloc)
 		}
 		c.value(elem, depth+1)
 	}

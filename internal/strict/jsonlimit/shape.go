@@ -27,8 +27,8 @@ type field struct {
 }
 
 var (
-	shapes sync.Map // reflect.Type to *shape
-	making sync.Mutex
+	shapes      sync.Map // reflect.Type to *shape
+	shapesMutex sync.Mutex
 
 	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -39,8 +39,8 @@ func shapeOf(t reflect.Type) *shape {
 	if s, ok := shapes.Load(t); ok {
 		return s.(*shape)
 	}
-	making.Lock()
-	defer making.Unlock()
+	shapesMutex.Lock()
+	defer shapesMutex.Unlock()
 	made := map[reflect.Type]*shape{}
 	s := makeShape(t, made)
 	for t, s := range made {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Count returns a number with a noun in the singular or plural.
-func Count(n int, noun string) string {
+// Plural returns a number with a noun in the singular or plural.
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -29,8 +29,8 @@ func List[T string | int](words []T, most int) string {
 	return text
 }
 
-// Clock returns a local time: with seconds if it is within half a day, otherwise with the date.
-func Clock(t time.Time) string {
+// Time returns a local time: with seconds if it is within half a day, otherwise with the date.
+func Time(t time.Time) string {
 	if time.Since(t).Abs() > 12*time.Hour {
 		return t.Local().Format("2006-01-02 15:04")
 	}

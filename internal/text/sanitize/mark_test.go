@@ -14,7 +14,7 @@ func TestUnmarked(t *testing.T) {
 		"\xff\xfe\x00\x00x\x00\x00\x00": "UTF-32",
 		"\x00\x00\xfe\xff\x00\x00\x00x": "UTF-32",
 	} {
-		got, err := Unmarked([]byte(text))
+		got, err := StripBOM([]byte(text))
 		if err != nil {
 			got = []byte(err.Error()[len("it is encoded as "):][:6])
 		}

@@ -15,11 +15,11 @@ import (
 )
 
 // Text sanitizes text with any number of lines. It keeps line ends and tabs.
-func Text(s string) string { return show(s, "\n\t") }
+func Text(s string) string { return escape(s, "\n\t") }
 
 // Line sanitizes text that belongs on one line, such as a name. It also replaces line ends and
 // tabs.
-func Line(s string) string { return show(s, "") }
+func Line(s string) string { return escape(s, "") }
 
 // LastLines returns the last ten lines of a program's output, sanitized by Text.
 func LastLines(printed []byte) string {
@@ -28,7 +28,7 @@ func LastLines(printed []byte) string {
 	return Text(strings.Join(lines[max(0, len(lines)-10):], "\n"))
 }
 
-func show(s, kept string) string {
+func escape(s, kept string) string {
 	clean := func(r rune, size int) bool {
 		return (r != utf8.RuneError || size > 1) && (!hidden(r) || strings.ContainsRune(kept, r))
 	}
@@ -54,7 +54,7 @@ func show(s, kept string) string {
 		case r == utf8.RuneError:
 			fmt.Fprintf(&b, `\x%02x`, s[from])
 		default:
-			b.WriteString(form(r))
+			b.WriteString(escapeRune(r))
 		}
 		from += size
 	}
@@ -71,7 +71,7 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point)
 }
 
-func form(r rune) string {
+func escapeRune(r rune) string {
 	switch {
 	case r == '\n':
 		return `\n`

@@ -22,7 +22,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	whole := append(w.begun, p...)
-	end := len(whole) - cut(whole)
+	end := len(whole) - incompleteLen(whole)
 	w.begun = append([]byte(nil), whole[end:]...)
 	if _, err := io.WriteString(w.to, Text(string(whole[:end]))); err != nil {
 		return 0, err
@@ -46,8 +46,8 @@ func (w *Writer) Raw() io.Writer {
 	return w.to
 }
 
-// cut returns the length of an incomplete character at the end of p.
-func cut(p []byte) int {
+// incompleteLen returns the length of an incomplete character at the end of p.
+func incompleteLen(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if b := p[len(p)-n:]; utf8.RuneStart(b[0]) {
 			if utf8.FullRune(b) {

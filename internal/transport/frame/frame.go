@@ -20,12 +20,12 @@ import (
 
 const headBytes = 5
 
-// ErrForm is the error for a peer that violates the protocol.
-var ErrForm = errors.New("it sends what is not of the protocol")
+// ErrProtocol is the error for a peer that violates the protocol.
+var ErrProtocol = errors.New("it sends what is not of the protocol")
 
 // Append appends a frame whose content is the concatenation of parts.
 func Append(to []byte, kind byte, parts ...[]byte) []byte {
-	head := headOf(kind, parts)
+	head := makeHead(kind, parts)
 	to = append(to, head[:]...)
 	for _, p := range parts {
 		to = append(to, p...)
@@ -33,7 +33,7 @@ func Append(to []byte, kind byte, parts ...[]byte) []byte {
 	return to
 }
 
-func headOf(kind byte, parts [][]byte) (head [headBytes]byte) {
+func makeHead(kind byte, parts [][]byte) (head [headBytes]byte) {
 	size := uint64(0)
 	for _, p := range parts {
 		size += uint64(len(p))
@@ -54,7 +54,7 @@ func Write(to io.Writer, kind byte, content []byte) error {
 
 // Put writes a frame without copying its parts.
 func Put(to *bufio.Writer, kind byte, parts ...[]byte) error {
-	head := headOf(kind, parts)
+	head := makeHead(kind, parts)
 	_, err := to.Write(head[:])
 	for _, p := range parts {
 		if err == nil {
@@ -102,7 +102,7 @@ func Read(from io.Reader, maxBytes int, buffer []byte) (kind byte, content []byt
 		return 0, nil, err
 	}
 	if int64(size) > int64(maxBytes) {
-		return 0, nil, fmt.Errorf("%w: a frame %q of %d bytes", ErrForm, kind, size)
+		return 0, nil, fmt.Errorf("%w: a frame %q of %d bytes", ErrProtocol, kind, size)
 	}
 	content, err = ReadBody(from, size, buffer)
 	return kind, content, err
@@ -115,7 +115,7 @@ func ReadJSON(from io.Reader, want byte, maxBytes int, into any) error {
 		return err
 	}
 	if kind != want {
-		return fmt.Errorf("%w: a frame %q", ErrForm, kind)
+		return fmt.Errorf("%w: a frame %q", ErrProtocol, kind)
 	}
 	return Decode(text, into)
 }
@@ -123,7 +123,7 @@ func ReadJSON(from io.Reader, want byte, maxBytes int, into any) error {
 // Decode decodes the content of a frame, which is a value as JSON.
 func Decode(text []byte, into any) error {
 	if err := jsonlimit.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%w: %w", ErrForm, err)
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	return nil
 }

@@ -41,14 +41,14 @@ func TestFrames(t *testing.T) {
 			t.Errorf("cut after %d bytes: %v", n, err)
 		}
 	}
-	if _, _, err := Read(bytes.NewReader(sent), 2, nil); !errors.Is(err, ErrForm) {
+	if _, _, err := Read(bytes.NewReader(sent), 2, nil); !errors.Is(err, ErrProtocol) {
 		t.Errorf("one that is too long: %v", err)
 	}
 	var text string
-	if err := ReadJSON(bytes.NewReader(sent), 'c', 5, &text); !errors.Is(err, ErrForm) {
+	if err := ReadJSON(bytes.NewReader(sent), 'c', 5, &text); !errors.Is(err, ErrProtocol) {
 		t.Errorf("one of another kind: %v", err)
 	}
-	if err := ReadJSON(bytes.NewReader(sent), 'a', 5, &text); !errors.Is(err, ErrForm) {
+	if err := ReadJSON(bytes.NewReader(sent), 'a', 5, &text); !errors.Is(err, ErrProtocol) {
 		t.Errorf("one that is no JSON: %v", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestFrames(t *testing.T) {
 // an error in the middle of a frame.
 func TestStream(t *testing.T) {
 	var b bytes.Buffer
-	text := bytes.Repeat([]byte("0123456789"), maxPart/3)
+	text := bytes.Repeat([]byte("0123456789"), maxPartBytes/3)
 	if _, err := (&Writer{To: &b, Kind: 'o'}).Write(text); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("%d of %d bytes came; ended: %v", len(got), len(text), r.Ended())
 	}
 	for _, other := range [][]byte{Append(nil, 'x'), Append(nil, 'w', []byte("x")), {'o', 255, 255, 255, 255}} {
-		if _, err := io.ReadAll(&Reader{From: bytes.NewReader(other), Kind: 'o', End: 'w'}); !errors.Is(err, ErrForm) {
+		if _, err := io.ReadAll(&Reader{From: bytes.NewReader(other), Kind: 'o', End: 'w'}); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}

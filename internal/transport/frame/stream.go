@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// maxPart is the maximum number of a stream's bytes in one frame.
-const maxPart = 32 << 10
+// maxPartBytes is the maximum number of a stream's bytes in one frame.
+const maxPartBytes = 32 << 10
 
 // A Writer writes bytes as frames of one kind. It writes each frame in a single call, so that
 // others may write to the same stream.
@@ -23,7 +23,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for done := 0; done < len(p); {
-		n := min(len(p)-done, maxPart)
+		n := min(len(p)-done, maxPartBytes)
 		w.part = Append(w.part[:0], w.Kind, p[done:done+n])
 		if _, err := w.To.Write(w.part); err != nil {
 			return done, err
@@ -74,12 +74,12 @@ func (r *Reader) next() error {
 	r.read = 0
 	size := binary.BigEndian.Uint32(r.head[1:])
 	switch kind := r.head[0]; {
-	case kind == r.Kind && size <= 2*maxPart:
+	case kind == r.Kind && size <= 2*maxPartBytes:
 		r.left = size
 	case kind == r.End && size == 0:
 		r.ended = true
 	default:
-		return fmt.Errorf("%w: a frame %q of %d bytes", ErrForm, kind, size)
+		return fmt.Errorf("%w: a frame %q of %d bytes", ErrProtocol, kind, size)
 	}
 	return nil
 }

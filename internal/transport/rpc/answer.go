@@ -34,8 +34,8 @@ const (
 	maxWordsBytes  = 4 << 10
 )
 
-// answerOf returns the answer for the result of a call.
-func answerOf(err error) answer {
+// newAnswer returns the answer for the result of a call.
+func newAnswer(err error) answer {
 	if err == nil {
 		return answer{}
 	}
@@ -93,8 +93,8 @@ func (a answer) err(place string, command []string) error {
 	return p
 }
 
-// gaveUp returns the error for a command whose caller did not wait until it ended.
-func gaveUp(ctx context.Context, place string, c host.Command, output string) error {
+// abandonedError returns the error for a command whose caller did not wait until it ended.
+func abandonedError(ctx context.Context, place string, c host.Command, output string) error {
 	return &host.RunError{Place: place, Command: c.Args, Status: -1, Output: output, Err: context.Cause(ctx)}
 }
 

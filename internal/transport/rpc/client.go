@@ -27,21 +27,21 @@ type Client struct {
 	why   error // why this end ended the session, or nil
 }
 
-// Open greets the server of a connection and returns a client for it. It waits for the answer until
+// NewClient greets the server of a connection and returns a client for it. It waits for the answer until
 // ctx ends. If ctx ends first, and after Close, the connection is closed.
-func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
+func NewClient(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	from := reader(conn)
-	session, err := greet(conn, from)
+	from := newReader(conn)
+	session, err := sendGreeting(conn, from)
 	if !stop() {
 		return nil, problem.New(problem.Failed, "nobody answers").Because(context.Cause(ctx))
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, misunderstood(err)
+		return nil, greetingError(err)
 	}
-	g := &guard{records: &records{conn: once{conn}, from: from, mark: session}}
-	s, err := yamux.Client(g, settings())
+	g := &frameFilter{records: &records{conn: singleSession{conn}, from: from, mark: session}}
+	s, err := yamux.Client(g, yamuxConfig())
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -55,29 +55,29 @@ func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 // client keeps waiting for it. A guest that has rebooted does not know the session and says so.
 // That ends calls that would otherwise wait for ever.
 func (c *Client) watch() {
-	tick := time.NewTicker(watching)
+	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.Ended():
+		case <-c.Done():
 			return
 		case <-tick.C:
 		}
 		if c.session.NumStreams() == 0 {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), watching)
+		ctx, cancel := context.WithTimeout(context.Background(), pingInterval)
 		_ = c.Ping(ctx)
 		cancel()
 	}
 }
 
-// once is a connection that serves only one session. It has no deadlines, so ending the session
+// singleSession is a connection that serves only one session. It has no deadlines, so ending the session
 // closes it.
-type once struct{ io.ReadWriteCloser }
+type singleSession struct{ io.ReadWriteCloser }
 
-// misunderstood returns the error that explains why no session has begun.
-func misunderstood(err error) error {
+// greetingError returns the error that explains why no session has begun.
+func greetingError(err error) error {
 	p := problem.New(problem.Failed, "no session begins").Because(err)
 	switch {
 	case errors.Is(err, errVersion):
@@ -99,46 +99,46 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Ended returns a channel that is closed when the session has ended, whichever end ended it.
-func (c *Client) Ended() <-chan struct{} { return c.session.CloseChan() }
+// Done returns a channel that is closed when the session has ended, whichever end ended it.
+func (c *Client) Done() <-chan struct{} { return c.session.CloseChan() }
 
 // Ping asks for a sign of life and waits for it until ctx ends.
-func (c *Client) Ping(ctx context.Context) error { return c.ask(ctx, question{Verb: toPing}) }
+func (c *Client) Ping(ctx context.Context) error { return c.ask(ctx, request{Verb: verbPing}) }
 
 // Await waits until a path exists on the machine, or ctx ends.
 func (c *Client) Await(ctx context.Context, path string) error {
-	return c.ask(ctx, question{Verb: toAwait, Path: path})
+	return c.ask(ctx, request{Verb: verbAwait, Path: path})
 }
 
-// Join configures network interfaces of the machine. It waits for interfaces that do not exist yet
+// ConfigureNICs configures network interfaces of the machine. It waits for interfaces that do not exist yet
 // until ctx ends.
-func (c *Client) Join(ctx context.Context, nics []boot.NIC) error {
-	return c.ask(ctx, question{Verb: toJoin, NICs: nics})
+func (c *Client) ConfigureNICs(ctx context.Context, nics []boot.NIC) error {
+	return c.ask(ctx, request{Verb: verbConfigureNICs, NICs: nics})
 }
 
 // PowerOff shuts the machine down. It returns when the shutdown has begun.
 func (c *Client) PowerOff(ctx context.Context) error {
-	return c.ask(ctx, question{Verb: toPowerOff})
+	return c.ask(ctx, request{Verb: verbPowerOff})
 }
 
-// Forget unmounts some paths in the machine, the innermost first. It returns *InUse if a process
+// Unmount unmounts some paths in the machine, the innermost first. It returns *InUse if a process
 // there uses one of them.
-func (c *Client) Forget(ctx context.Context, places []string) error {
-	return c.ask(ctx, question{Verb: toForget, Paths: places})
+func (c *Client) Unmount(ctx context.Context, places []string) error {
+	return c.ask(ctx, request{Verb: verbUnmount, Paths: places})
 }
 
-// Find makes the machine notice what is mounted at some paths, the outermost first.
-func (c *Client) Find(ctx context.Context, places []string) error {
-	return c.ask(ctx, question{Verb: toFind, Paths: places})
+// RefreshMounts makes the machine notice what is mounted at some paths, the outermost first.
+func (c *Client) RefreshMounts(ctx context.Context, places []string) error {
+	return c.ask(ctx, request{Verb: verbRefreshMounts, Paths: places})
 }
 
-// Unused returns *InUse if something in the machine uses one of its disks with these serial numbers.
-func (c *Client) Unused(ctx context.Context, serials []string) error {
-	return c.ask(ctx, question{Verb: toUnused, Disks: serials})
+// CheckDisksUnused returns *InUse if something in the machine uses one of its disks with these serial numbers.
+func (c *Client) CheckDisksUnused(ctx context.Context, serials []string) error {
+	return c.ask(ctx, request{Verb: verbCheckDisksUnused, Disks: serials})
 }
 
 // ask makes a call whose answer has no content but success or failure.
-func (c *Client) ask(ctx context.Context, q question) error {
+func (c *Client) ask(ctx context.Context, q request) error {
 	call, err := c.call(ctx, q)
 	if err != nil {
 		return err
@@ -153,9 +153,11 @@ func (c *Client) ask(ctx context.Context, q question) error {
 	})
 }
 
-// Stir makes the guest look up a file that only the host can know. The request makes the host's
+// WakeFileServer makes the guest look up a file that only the host can know. The request makes the host's
 // file server look at everything in its queue.
-func (c *Client) Stir(ctx context.Context) error { return c.ask(ctx, question{Verb: toStir}) }
+func (c *Client) WakeFileServer(ctx context.Context) error {
+	return c.ask(ctx, request{Verb: verbWakeFileServer})
+}
 
 // A call is a request that has been sent.
 type call struct {
@@ -164,7 +166,7 @@ type call struct {
 }
 
 // call sends a request. The caller must close the call.
-func (c *Client) call(ctx context.Context, q question) (*call, error) {
+func (c *Client) call(ctx context.Context, q request) (*call, error) {
 	type opened struct {
 		stream *yamux.Stream
 		err    error
@@ -173,7 +175,7 @@ func (c *Client) call(ctx context.Context, q question) (*call, error) {
 	go func() {
 		stream, err := c.session.OpenStream()
 		if err == nil {
-			err = frame.WriteJSON(stream, asks, q)
+			err = frame.WriteJSON(stream, kindRequest, q)
 		}
 		done <- opened{stream, err}
 	}()
@@ -217,7 +219,7 @@ func (c *call) within(ctx context.Context, work func() error) error {
 
 // answer waits for the answer to the call.
 func (c *call) answer() (a answer, err error) {
-	if err := frame.ReadJSON(c, says, maxStatusBytes, &a); err != nil {
+	if err := frame.ReadJSON(c, kindAnswer, maxStatusBytes, &a); err != nil {
 		return a, c.c.lost(err)
 	}
 	return a, nil
@@ -231,27 +233,27 @@ func (c *Client) lost(err error) error {
 		c.why = err
 		c.mutex.Unlock()
 		go c.session.Close() //nolint:errcheck // it ends
-	} else if why := c.ended(); why != nil {
+	} else if why := c.sessionErr(); why != nil {
 		err = why
 	}
 	var p *problem.Problem
 	switch {
 	case errors.As(err, &p):
 		return err
-	case errors.Is(err, errOthers):
+	case errors.Is(err, errOtherSession):
 		err = errors.New("it has begun anew, or somebody else speaks to it")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, yamux.ErrSessionShutdown),
 		errors.Is(err, yamux.ErrStreamClosed):
 		err = errors.New("it has gone")
-	case !errors.Is(err, errFrame) && !errors.Is(err, errForward):
+	case !errors.Is(err, errFrame) && !errors.Is(err, errUnsolicited):
 		err = fmt.Errorf("the connection to it fails: %w", err)
 	}
 	return problem.New(problem.Failed, "the far end does not answer").Because(err).
 		Try("see what it says on its console; stop and start it if it stays so")
 }
 
-// ended returns why the session has ended, or nil if it has not.
-func (c *Client) ended() error {
+// sessionErr returns why the session has ended, or nil if it has not.
+func (c *Client) sessionErr() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.why == nil && c.session.IsClosed() {

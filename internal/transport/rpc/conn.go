@@ -29,7 +29,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	n, err := c.from.Read(p)
-	if errors.Is(err, frame.ErrForm) {
+	if errors.Is(err, frame.ErrProtocol) {
 		err = c.c.lost(err)
 	}
 	return n, err
@@ -41,7 +41,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.mute {
 		return 0, net.ErrClosed
 	}
-	n, err := (&frame.Writer{To: c.Stream, Kind: out}).Write(p)
+	n, err := (&frame.Writer{To: c.Stream, Kind: kindStdout}).Write(p)
 	c.mute = err != nil // a frame may be incomplete
 	return n, err
 }
@@ -54,7 +54,7 @@ func (c *conn) CloseWrite() error {
 		return net.ErrClosed
 	}
 	c.mute = true
-	_, err := c.Stream.Write(frame.Append(nil, ending))
+	_, err := c.Stream.Write(frame.Append(nil, kindCloseWrite))
 	return err
 }
 

@@ -13,21 +13,21 @@ import (
 )
 
 // run runs a command.
-func (c *served) run(place host.Runner, q question) error {
+func (c *serverCall) run(place host.Runner, q request) error {
 	sizes := make(chan host.Size)
 	c.listen(sizes)
 	cmd := host.Command{Args: q.Args, Env: q.Env, User: q.User}
 	if q.Input {
-		cmd.Stdin = &input{of: c}
+		cmd.Stdin = &commandInput{of: c}
 	}
 	if q.Stdout {
-		cmd.Stdout = &frame.Writer{To: c, Kind: out}
+		cmd.Stdout = &frame.Writer{To: c, Kind: kindStdout}
 	}
 	switch {
 	case q.Merged:
 		cmd.Stderr = cmd.Stdout
 	case q.Stderr:
-		cmd.Stderr = &frame.Writer{To: c, Kind: errs}
+		cmd.Stderr = &frame.Writer{To: c, Kind: kindStderr}
 	}
 	if q.Size != nil && q.Input && q.Stdout {
 		cmd.TTY, cmd.Terminal = true, &host.Terminal{Keys: cmd.Stdin, Screen: cmd.Stdout, Size: *q.Size, Sizes: sizes}
@@ -36,17 +36,17 @@ func (c *served) run(place host.Runner, q question) error {
 	return place.Run(c.ctx, cmd)
 }
 
-// input is the standard input of a command. Its stream may arrive after the command has started.
-type input struct {
-	of   *served
-	from *content
+// commandInput is the standard input of a command. Its stream may arrive after the command has started.
+type commandInput struct {
+	of   *serverCall
+	from *frameReader
 }
 
-func (i *input) Read(p []byte) (int, error) {
+func (i *commandInput) Read(p []byte) (int, error) {
 	if i.from == nil {
 		select {
 		case stream := <-i.of.input:
-			i.from = &content{from: stream}
+			i.from = &frameReader{from: stream}
 		case <-i.of.ctx.Done():
 			return 0, context.Cause(i.of.ctx)
 		}
@@ -62,8 +62,8 @@ func (i *input) Read(p []byte) (int, error) {
 }
 
 // put writes files after all of them have been received completely.
-func (c *served) put(place host.Runner, files []file) error {
-	content := &content{from: c}
+func (c *serverCall) put(place host.Runner, files []file) error {
+	content := &frameReader{from: c}
 	var all []host.File
 	for _, f := range files {
 		var b bytes.Buffer
@@ -76,14 +76,14 @@ func (c *served) put(place host.Runner, files []file) error {
 	return place.Put(c.ctx, all...)
 }
 
-// content reads the bytes that frames carry.
-type content struct {
+// frameReader reads the bytes that frames carry.
+type frameReader struct {
 	from  io.Reader
 	rest  []byte
 	piece []byte
 }
 
-func (c *content) Read(p []byte) (int, error) {
+func (c *frameReader) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
 		if c.piece == nil {
 			c.piece = make([]byte, maxDataBytes)
@@ -92,10 +92,10 @@ func (c *content) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, frame.Unexpected(err)
 		}
-		if k == ending {
+		if k == kindCloseWrite {
 			return 0, io.EOF
 		}
-		if k != out {
+		if k != kindStdout {
 			return 0, errFrame
 		}
 		c.rest = text
@@ -106,9 +106,9 @@ func (c *content) Read(p []byte) (int, error) {
 }
 
 // dial makes a connection and copies bytes in both directions.
-func (c *served) dial(place host.Runner, network, address string) {
+func (c *serverCall) dial(place host.Runner, network, address string) {
 	to, err := place.Dial(c.ctx, network, address)
-	c.say(err)
+	c.respond(err)
 	if err != nil {
 		return
 	}
@@ -118,16 +118,16 @@ func (c *served) dial(place host.Runner, network, address string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		forth(to, &content{from: c})
+		copyFromCaller(to, &frameReader{from: c})
 	}()
-	_, _ = io.Copy(&frame.Writer{To: c, Kind: out}, to)
-	_, _ = c.Write(frame.Append(nil, ending))
+	_, _ = io.Copy(&frame.Writer{To: c, Kind: kindStdout}, to)
+	_, _ = c.Write(frame.Append(nil, kindCloseWrite))
 	<-done
 }
 
-// forth copies what the caller sends. A caller may end its direction and continue to read. A caller
+// copyFromCaller copies what the caller sends. A caller may end its direction and continue to read. A caller
 // that has gone ends both directions.
-func forth(to net.Conn, from *content) {
+func copyFromCaller(to net.Conn, from *frameReader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
 		err = half.CloseWrite()

@@ -4,14 +4,14 @@ import "orrery/internal/transport/frame"
 
 // Kinds of frames.
 const (
-	asks   byte = 'q' // a request; the first frame of each stream
-	says   byte = 'a' // an answer
-	out    byte = 'o' // bytes: of a command's standard output, of files, of a connection
-	errs   byte = 'e' // bytes of a command's standard error
-	sized  byte = 's' // the new size of a terminal
-	ending byte = 'w' // one direction of a connection has ended; in a talk: the caller asks the server to stop
+	kindRequest    byte = 'q' // a request; the first frame of each stream
+	kindAnswer     byte = 'a' // an answer
+	kindStdout     byte = 'o' // bytes: of a command's standard output, of files, of a connection
+	kindStderr     byte = 'e' // bytes of a command's standard error
+	kindWindowSize byte = 's' // the new size of a terminal
+	kindCloseWrite byte = 'w' // one direction of a connection has ended; in a talk: the caller asks the server to stop
 
-	message byte = 'm' // a message of a talk
+	kindMessage byte = 'm' // a message of a talk
 )
 
 // Limits of frames.
@@ -22,4 +22,4 @@ const (
 	maxMessageBytes = 64 << 20 // for a message of a talk, such as the whole state of a host
 )
 
-var errFrame = frame.ErrForm
+var errFrame = frame.ErrProtocol

@@ -14,11 +14,11 @@ import (
 // A greeting is a line: magic, version, word, nonce, and an argument of the word. Each line begins
 // with an end of line, because bytes of an earlier client may precede it.
 const (
-	magic   = "orrery-wire"
-	hello   = "hello"   // sent by the client
-	welcome = "welcome" // with the mark of the session
-	refused = "refused" // because of the version
-	over    = "over"    // the peer's session does not exist any more
+	magic       = "orrery-wire"
+	wordHello   = "hello"   // sent by the client
+	wordWelcome = "welcome" // with the mark of the session
+	wordRefused = "refused" // because of the version
+	wordOver    = "over"    // the peer's session does not exist any more
 )
 
 // maxNoiseBytes is how much may precede the answer to a greeting. An earlier session may leave as
@@ -40,8 +40,8 @@ func (g greeting) line() []byte {
 		"\n")
 }
 
-// read parses a line and reports whether it is a greeting.
-func read(line []byte) (g greeting, ok bool) {
+// parseGreeting parses a line and reports whether it is a greeting.
+func parseGreeting(line []byte) (g greeting, ok bool) {
 	if len(line) > maxGreetingBytes || !bytes.HasPrefix(line, []byte(magic+" ")) {
 		return g, false
 	}
@@ -56,21 +56,21 @@ func read(line []byte) (g greeting, ok bool) {
 	return g, true
 }
 
-// greet begins a session. It sends hello with a new nonce and waits for the line that repeats the
+// sendGreeting begins a session. It sends hello with a new nonce and waits for the line that repeats the
 // nonce. It first completes any record that an earlier client left incomplete, so that the hello is
 // seen.
-func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
-	nonce := fresh()
+func sendGreeting(conn io.Writer, from *bufio.Reader) (session [markBytes]byte, err error) {
+	nonce := newNonce()
 	sent := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
-			greeting{version, hello, nonce, ""}.line()...))
+		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+recordOverhead),
+			greeting{version, wordHello, nonce, ""}.line()...))
 		sent <- err
 	}()
 	for noise := 0; noise < maxNoiseBytes; {
 		line, err := from.ReadSlice('\n')
 		noise += len(line)
-		if g, ok := read(line); ok && g.nonce == nonce {
+		if g, ok := parseGreeting(line); ok && g.nonce == nonce {
 			return g.session()
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
@@ -88,51 +88,51 @@ func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 }
 
 // session returns the mark of the session that a greeting begins.
-func (g greeting) session() (session [mark]byte, err error) {
+func (g greeting) session() (session [markBytes]byte, err error) {
 	if g.version != version {
 		return session, fmt.Errorf("%w: %s, and this program version %s", errVersion, shorten(g.version, 16), version)
 	}
 	b, err := hex.DecodeString(g.mark)
-	if g.word != welcome || err != nil || len(b) != mark {
+	if g.word != wordWelcome || err != nil || len(b) != markBytes {
 		return session, errFrame
 	}
-	return [mark]byte(b), nil
+	return [markBytes]byte(b), nil
 }
 
-// receive waits for a client's hello, answers it and returns the mark of the session. It tells a
+// acceptGreeting waits for a client's hello, answers it and returns the mark of the session. It tells a
 // client whose session is unknown that the session is over.
-func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
+func acceptGreeting(conn io.Writer, from *bufio.Reader) (session [markBytes]byte, err error) {
 	told := false
 	noise := func() error {
 		if told {
 			return nil
 		}
 		told = true
-		_, err := conn.Write(greeting{version, over, "-", ""}.line())
+		_, err := conn.Write(greeting{version, wordOver, "-", ""}.line())
 		return err
 	}
 	for {
-		line, err := heard(from, noise)
+		line, err := readGreetingLine(from, noise)
 		if err != nil {
 			return session, err
 		}
-		g, ok := read(line)
+		g, ok := parseGreeting(line)
 		switch {
-		case ok && g.word == hello && g.version != version:
-			if _, err := conn.Write(greeting{version, refused, g.nonce, ""}.line()); err != nil {
+		case ok && g.word == wordHello && g.version != version:
+			if _, err := conn.Write(greeting{version, wordRefused, g.nonce, ""}.line()); err != nil {
 				return session, err
 			}
-		case ok && g.word == hello:
+		case ok && g.word == wordHello:
 			session = newMark()
-			_, err := conn.Write(greeting{version, welcome, g.nonce, hex.EncodeToString(session[:])}.line())
+			_, err := conn.Write(greeting{version, wordWelcome, g.nonce, hex.EncodeToString(session[:])}.line())
 			return session, err
 		}
 	}
 }
 
-// heard returns a line, or the beginning of a long one. It calls noise as soon as bytes are not a
+// readGreetingLine returns a line, or the beginning of a long one. It calls noise as soon as bytes are not a
 // greeting. The rest of an old session has no ends of lines, and its client is waiting.
-func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
+func readGreetingLine(from *bufio.Reader, noise func() error) (line []byte, err error) {
 	for {
 		b, err := from.ReadByte()
 		if err != nil || b == '\n' {
@@ -151,7 +151,7 @@ func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 
 // newMark returns the mark of a new session. The mark contains no end of line. Otherwise the empty
 // lines that the next client sends first could complete a record whose last bytes are missing.
-func newMark() (session [mark]byte) {
+func newMark() (session [markBytes]byte) {
 	for {
 		_, _ = rand.Read(session[:])
 		if !bytes.ContainsRune(session[:], '\n') {
@@ -160,7 +160,7 @@ func newMark() (session [mark]byte) {
 	}
 }
 
-func fresh() string {
+func newNonce() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
 	return hex.EncodeToString(b[:])

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// A guard stands between a server and yamux and passes only answers. A server must not open streams
+// A frameFilter stands between a server and yamux and passes only answers. A server must not open streams
 // or send pings, because each would take memory at the client and demand an answer.
-type guard struct {
+type frameFilter struct {
 	*records
 	header [12]byte
 	have   int
@@ -17,15 +17,15 @@ type guard struct {
 
 // The header of yamux is version, type, flags (2 bytes), stream (4), length (4).
 const (
-	data = 0
-	ping = 2
-	away = 3
-	syn  = 1
+	typeData   = 0
+	typePing   = 2
+	typeGoAway = 3
+	flagSYN    = 1
 )
 
-var errForward = errors.New("it asks, where it has only to answer")
+var errUnsolicited = errors.New("it asks, where it has only to answer")
 
-func (g *guard) Read(p []byte) (int, error) {
+func (g *frameFilter) Read(p []byte) (int, error) {
 	n, err := g.records.Read(p)
 	if err == nil {
 		err = g.check(p[:n])
@@ -37,7 +37,7 @@ func (g *guard) Read(p []byte) (int, error) {
 }
 
 // check parses the headers of yamux frames.
-func (g *guard) check(p []byte) error {
+func (g *frameFilter) check(p []byte) error {
 	for len(p) > 0 {
 		if g.body > 0 {
 			n := min(uint32(len(p)), g.body)
@@ -54,15 +54,15 @@ func (g *guard) check(p []byte) error {
 		g.have = 0
 		flags, length := binary.BigEndian.Uint16(g.header[2:]), binary.BigEndian.Uint32(g.header[8:])
 		switch {
-		case g.header[0] != 0 || g.header[1] > away:
+		case g.header[0] != 0 || g.header[1] > typeGoAway:
 			return errFrame
-		case flags&syn != 0 || g.header[1] == ping:
-			return errForward
-		case g.header[1] == data:
+		case flags&flagSYN != 0 || g.header[1] == typePing:
+			return errUnsolicited
+		case g.header[1] == typeData:
 			g.body = length
 		}
 	}
 	return nil
 }
 
-var _ io.ReadWriteCloser = (*guard)(nil)
+var _ io.ReadWriteCloser = (*frameFilter)(nil)

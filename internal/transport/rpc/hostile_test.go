@@ -27,14 +27,14 @@ func impostor(t testing.TB, then func(r *records)) *Client {
 	t.Helper()
 	near, far := pair(t)
 	go func() {
-		from := reader(far)
-		session, err := receive(far, from)
+		from := newReader(far)
+		session, err := acceptGreeting(far, from)
 		if err != nil {
 			return
 		}
 		then(&records{conn: far, from: from, mark: session})
 	}()
-	c, err := Open(within(t), near)
+	c, err := NewClient(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func impostor(t testing.TB, then func(r *records)) *Client {
 func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 	t.Helper()
 	return impostor(t, func(r *records) {
-		s, err := yamux.Server(r, settings())
+		s, err := yamux.Server(r, yamuxConfig())
 		if err != nil {
 			return
 		}
@@ -57,8 +57,8 @@ func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 			}
 			go func() {
 				defer stream.Close()
-				var q question
-				if frame.ReadJSON(stream, asks, maxRequestBytes, &q) == nil && q.Verb != toInput {
+				var q request
+				if frame.ReadJSON(stream, kindRequest, maxRequestBytes, &q) == nil && q.Verb != verbInput {
 					answer(stream)
 				}
 			}()
@@ -70,12 +70,12 @@ func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 var calls = map[string]func(ctx context.Context, c *Client) error{
 	"ping":     func(ctx context.Context, c *Client) error { return c.Ping(ctx) },
 	"await":    func(ctx context.Context, c *Client) error { return c.Await(ctx, "/x") },
-	"join":     func(ctx context.Context, c *Client) error { return c.Join(ctx, nil) },
+	"join":     func(ctx context.Context, c *Client) error { return c.ConfigureNICs(ctx, nil) },
 	"poweroff": func(ctx context.Context, c *Client) error { return c.PowerOff(ctx) },
-	"forget":   func(ctx context.Context, c *Client) error { return c.Forget(ctx, []string{"/x"}) },
-	"find":     func(ctx context.Context, c *Client) error { return c.Find(ctx, []string{"/x"}) },
-	"unused":   func(ctx context.Context, c *Client) error { return c.Unused(ctx, []string{"x"}) },
-	"stir":     func(ctx context.Context, c *Client) error { return c.Stir(ctx) },
+	"forget":   func(ctx context.Context, c *Client) error { return c.Unmount(ctx, []string{"/x"}) },
+	"find":     func(ctx context.Context, c *Client) error { return c.RefreshMounts(ctx, []string{"/x"}) },
+	"unused":   func(ctx context.Context, c *Client) error { return c.CheckDisksUnused(ctx, []string{"x"}) },
+	"stir":     func(ctx context.Context, c *Client) error { return c.WakeFileServer(ctx) },
 	"run": func(ctx context.Context, c *Client) error {
 		return c.Runner("node").Run(ctx, host.Command{Args: []string{"x"}, Stdout: io.Discard})
 	},
@@ -109,7 +109,7 @@ func TestSilent(t *testing.T) {
 	near, _ := pair(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Open(ctx, near); err == nil || !errors.Is(err, context.DeadlineExceeded) ||
+	if _, err := NewClient(ctx, near); err == nil || !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.Contains(err.Error(), "nobody answers") {
 		t.Error(err)
 	}
@@ -149,7 +149,7 @@ func TestHalfClosed(t *testing.T) {
 	for name := range calls {
 		t.Run("stream/"+name, func(t *testing.T) {
 			t.Parallel()
-			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{says, 0, 0, 0, 9, '{'}) }),
+			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{kindAnswer, 0, 0, 0, 9, '{'}) }),
 				"the far end does not answer")
 		})
 	}
@@ -158,12 +158,12 @@ func TestHalfClosed(t *testing.T) {
 // TestLiar: an invalid answer ends the session, with a clear problem.
 func TestLiar(t *testing.T) {
 	for what, bytes := range map[string][]byte{
-		"long":     {says, 0xff, 0xff, 0xff, 0xff},
-		"too long": binary.BigEndian.AppendUint32([]byte{says}, maxStatusBytes+1),
+		"long":     {kindAnswer, 0xff, 0xff, 0xff, 0xff},
+		"too long": binary.BigEndian.AppendUint32([]byte{kindAnswer}, maxStatusBytes+1),
 		"kind":     frame.Append(nil, '?', []byte("{}")),
-		"question": frame.Append(nil, asks, []byte("{}")),
-		"json":     frame.Append(nil, says, []byte("no")),
-		"type":     frame.Append(nil, says, []byte(`{"status":"x"}`)),
+		"question": frame.Append(nil, kindRequest, []byte("{}")),
+		"json":     frame.Append(nil, kindAnswer, []byte("no")),
+		"type":     frame.Append(nil, kindAnswer, []byte(`{"status":"x"}`)),
 	} {
 		for name := range calls {
 			t.Run(what+"/"+name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestLiar(t *testing.T) {
 				c := liar(t, func(s *yamux.Stream) { _, _ = s.Write(bytes); _, _ = io.Copy(io.Discard, s) })
 				fails(t, name, c, "not of the protocol")
 				select {
-				case <-c.Ended():
+				case <-c.Done():
 				case <-time.After(limit):
 					t.Error("the session goes on")
 				}
@@ -185,7 +185,7 @@ func TestLiar(t *testing.T) {
 func TestLies(t *testing.T) {
 	long := strings.Repeat("x", 25000)
 	c := liar(t, func(s *yamux.Stream) {
-		_ = frame.WriteJSON(s, says, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long,
+		_ = frame.WriteJSON(s, kindAnswer, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long,
 			"why": "\x1b[2J" + "because"})
 	})
 	var e *host.RunError
@@ -194,17 +194,17 @@ func TestLies(t *testing.T) {
 		t.Errorf("%#v", err)
 	}
 	c = liar(t, func(s *yamux.Stream) {
-		_ = frame.WriteJSON(s, says, answer{Failed: true, Why: long, Cure: long, Unable: true})
+		_ = frame.WriteJSON(s, kindAnswer, answer{Failed: true, Why: long, Cure: long, Unable: true})
 	})
 	err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}})
 	if !problem.Is(err, problem.Unable) || len(err.Error()) > 3*maxWordsBytes {
 		t.Errorf("%T of %d bytes", err, len(err.Error()))
 	}
 	c = liar(t, func(s *yamux.Stream) {
-		_ = frame.WriteJSON(s, says, answer{Failed: true, InUse: true, Ran: true, Unable: true, Why: long})
+		_ = frame.WriteJSON(s, kindAnswer, answer{Failed: true, InUse: true, Ran: true, Unable: true, Why: long})
 	})
 	var used *InUse
-	if err := c.Forget(within(t), []string{"/x"}); !errors.As(err, &used) || len(used.By) > 2*maxWordsBytes {
+	if err := c.Unmount(within(t), []string{"/x"}); !errors.As(err, &used) || len(used.By) > 2*maxWordsBytes {
 		t.Errorf("%T", err)
 	}
 }
@@ -217,7 +217,7 @@ func TestFlood(t *testing.T) {
 			if begun.Swap(true) { // on a busy machine, a request for a sign of life may come
 				return
 			}
-			for f := frame.Append(nil, out, make([]byte, maxDataBytes)); ; {
+			for f := frame.Append(nil, kindStdout, make([]byte, maxDataBytes)); ; {
 				if _, err := s.Write(f); err != nil {
 					return
 				}
@@ -270,13 +270,13 @@ func TestForward(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		"a stream":            {header(1, syn, 2, 0), errForward.Error()},
-		"a stream, with data": {append(header(data, syn, 2, 1), 'x'), errForward.Error()},
-		"signs of life":       {header(ping, syn, 0, 7), errForward.Error()},
-		"a sign of life":      {header(ping, 2, 0, 7), errForward.Error()},
+		"a stream":            {header(1, flagSYN, 2, 0), errUnsolicited.Error()},
+		"a stream, with data": {append(header(typeData, flagSYN, 2, 1), 'x'), errUnsolicited.Error()},
+		"signs of life":       {header(typePing, flagSYN, 0, 7), errUnsolicited.Error()},
+		"a sign of life":      {header(typePing, 2, 0, 7), errUnsolicited.Error()},
 		"another version":     {[]byte{9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, errFrame.Error()},
 		"another type":        {header(4, 0, 0, 0), errFrame.Error()},
-		"too much":            {append(header(data, 0, 1, 1<<30), make([]byte, 1<<20)...), "window"},
+		"too much":            {append(header(typeData, 0, 1, 1<<30), make([]byte, 1<<20)...), "window"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			cl := impostor(t, func(r *records) {
@@ -307,7 +307,7 @@ func TestNoise(t *testing.T) {
 		}
 	}()
 	before := allocated()
-	_, err := Open(within(t), near)
+	_, err := NewClient(within(t), near)
 	if !errors.Is(err, errNoise) || !strings.Contains(err.Error(), "is not Orrery's agent (orrery restart --hard NODE") {
 		t.Error(err)
 	}
@@ -320,39 +320,39 @@ func TestNoise(t *testing.T) {
 func TestVersions(t *testing.T) {
 	near, far := pair(t)
 	go Serve(context.Background(), far, host.Local{}) //nolint:errcheck // it ends with the connection
-	if _, err := near.Write(greeting{"7", hello, "abc", ""}.line()); err != nil {
+	if _, err := near.Write(greeting{"7", wordHello, "abc", ""}.line()); err != nil {
 		t.Fatal(err)
 	}
-	from := reader(near)
+	from := newReader(near)
 	for {
 		line, err := from.ReadSlice('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g, ok := read(line); ok {
-			if g.word != refused || g.nonce != "abc" || g.version != version {
+		if g, ok := parseGreeting(line); ok {
+			if g.word != wordRefused || g.nonce != "abc" || g.version != version {
 				t.Errorf("%+v", g)
 			}
 			break
 		}
 	}
-	if _, err := Open(within(t), near); err != nil {
+	if _, err := NewClient(within(t), near); err != nil {
 		t.Error(err)
 	}
 	near, far = pair(t)
 	go func() {
-		from := reader(far)
+		from := newReader(far)
 		for {
 			line, err := from.ReadSlice('\n')
-			if g, ok := read(line); ok {
-				_, _ = far.Write(greeting{"2", refused, g.nonce, ""}.line())
+			if g, ok := parseGreeting(line); ok {
+				_, _ = far.Write(greeting{"2", wordRefused, g.nonce, ""}.line())
 			}
 			if err != nil {
 				return
 			}
 		}
 	}()
-	if _, err := Open(within(t), near); !errors.Is(err, errVersion) ||
+	if _, err := NewClient(within(t), near); !errors.Is(err, errVersion) ||
 		!strings.Contains(err.Error(), "stop and start it") {
 		t.Error(err)
 	}
@@ -373,7 +373,7 @@ func sent() *rapid.Generator[[]byte] {
 		rapid.Custom(func(t *rapid.T) []byte { // data of the first stream
 			body := frame.Append(nil, rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind"),
 				rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
-			return append(binary.BigEndian.AppendUint32([]byte{0, data, 0, 0, 0, 0, 0, 1}, uint32(len(body))), body...)
+			return append(binary.BigEndian.AppendUint32([]byte{0, typeData, 0, 0, 0, 0, 0, 1}, uint32(len(body))), body...)
 		}),
 	)
 }
@@ -422,8 +422,8 @@ func TestRandomQuestions(t *testing.T) {
 		near, far := pair(t)
 		done := make(chan error, 1)
 		go func() { done <- Serve(context.Background(), far, idle{}) }()
-		from := reader(near)
-		session, err := greet(near, from)
+		from := newReader(near)
+		session, err := sendGreeting(near, from)
 		if err != nil {
 			rt.Fatal(err)
 		}

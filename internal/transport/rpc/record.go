@@ -16,19 +16,19 @@ import (
 // never be taken for a whole message: half a file with something else behind it. So a record counts
 // only if both marks are those of the session.
 const (
-	mark           = 8 // bytes of a session's mark
+	markBytes      = 8 // bytes of a session's mark
 	maxRecordBytes = 16 << 10
-	overhead       = mark + 2 + mark
+	recordOverhead = markBytes + 2 + markBytes
 )
 
-// errOthers is the error for received bytes that do not belong to this session.
-var errOthers = errors.New("what comes is of another session")
+// errOtherSession is the error for received bytes that do not belong to this session.
+var errOtherSession = errors.New("what comes is of another session")
 
 // records carry the bytes of one session over a connection.
 type records struct {
 	conn io.ReadWriteCloser
 	from *bufio.Reader
-	mark [mark]byte
+	mark [markBytes]byte
 
 	rest []byte // unread bytes of the current record, in the buffer of from
 	took int    // bytes of that buffer to discard when rest is empty
@@ -40,8 +40,8 @@ type records struct {
 	piece  []byte
 }
 
-// reader returns a reader for records and greetings whose buffer holds a whole record.
-func reader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*maxRecordBytes) }
+// newReader returns a reader for records and greetings whose buffer holds a whole record.
+func newReader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*maxRecordBytes) }
 
 func (r *records) Read(p []byte) (int, error) {
 	if len(r.rest) == 0 {
@@ -59,22 +59,22 @@ func (r *records) Read(p []byte) (int, error) {
 func (r *records) next() error {
 	_, _ = r.from.Discard(r.took) // never fails: these bytes are buffered
 	r.took = 0
-	h, err := r.from.Peek(mark + 2)
+	h, err := r.from.Peek(markBytes + 2)
 	if err != nil {
 		return err
 	}
-	size := int(binary.BigEndian.Uint16(h[mark:]))
-	if [mark]byte(h) != r.mark || size == 0 || size > maxRecordBytes {
-		return errOthers
+	size := int(binary.BigEndian.Uint16(h[markBytes:]))
+	if [markBytes]byte(h) != r.mark || size == 0 || size > maxRecordBytes {
+		return errOtherSession
 	}
-	all, err := r.from.Peek(size + overhead)
+	all, err := r.from.Peek(size + recordOverhead)
 	if err != nil {
 		return err
 	}
-	if [mark]byte(all[mark+2+size:]) != r.mark {
-		return errOthers
+	if [markBytes]byte(all[markBytes+2+size:]) != r.mark {
+		return errOtherSession
 	}
-	r.rest, r.took = all[mark+2:mark+2+size], len(all)
+	r.rest, r.took = all[markBytes+2:markBytes+2+size], len(all)
 	r.heard.Add(1)
 	return nil
 }
@@ -101,7 +101,7 @@ func (r *records) Write(p []byte) (int, error) {
 // Close ends the session and all reads and writes on it. If the connection supports deadlines, it
 // stays open for the next session.
 func (r *records) Close() error {
-	if !hurry(r.conn) {
+	if !interruptIO(r.conn) {
 		_ = r.conn.Close()
 	}
 	r.mutex.Lock()
@@ -110,14 +110,14 @@ func (r *records) Close() error {
 	return nil
 }
 
-// hurry makes all reads and writes on a connection fail until calm is called. It reports whether
+// interruptIO makes all reads and writes on a connection fail until calm is called. It reports whether
 // the connection supports that.
-func hurry(conn io.ReadWriteCloser) bool {
+func interruptIO(conn io.ReadWriteCloser) bool {
 	c, ok := conn.(interface{ SetDeadline(at time.Time) error })
 	return ok && c.SetDeadline(time.Unix(1, 0)) == nil
 }
 
-func calm(conn io.ReadWriteCloser) {
+func clearDeadline(conn io.ReadWriteCloser) {
 	if c, ok := conn.(interface{ SetDeadline(at time.Time) error }); ok {
 		_ = c.SetDeadline(time.Time{})
 	}

@@ -38,13 +38,13 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if !c.TTY {
 		return r.run(ctx, c, nil)
 	}
-	return host.Elsewhere(ctx, c, r.run)
+	return host.RunWithRemoteTerminal(ctx, c, r.run)
 }
 
 // run is Run, with the user's terminal if there is one.
 func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) error {
-	q := question{
-		Verb: toRun, At: r.in, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil,
+	q := request{
+		Verb: verbRun, At: r.in, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil,
 		Stderr: c.Stderr != nil,
 		Merged: c.Stdout != nil && host.SameWriter(c.Stdout, c.Stderr),
 	}
@@ -69,11 +69,11 @@ func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) er
 		defer close(over)
 		go call.resize(user.Sizes, over)
 	}
-	heard := &ear{c: c}
+	heard := &outputReceiver{c: c}
 	a, err := heard.listen(ctx, call)
 	switch {
 	case ctx.Err() != nil:
-		return gaveUp(ctx, r.place, c, heard.tail.String()+a.Output)
+		return abandonedError(ctx, r.place, c, heard.tail.String()+a.Output)
 	case heard.err != nil:
 		return &host.RunError{Place: r.place, Command: c.Args, Status: -1, Output: heard.tail.String(), Err: heard.err}
 	case err != nil:
@@ -99,16 +99,16 @@ func (r runner) at(err error) error {
 // feed sends the input of a command on a stream of its own. The returned function does not wait for
 // input that the command has not read.
 func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() error, err error) {
-	input, err := r.c.call(ctx, question{Verb: toInput, Of: to.StreamID()})
+	input, err := r.c.call(ctx, request{Verb: verbInput, Of: to.StreamID()})
 	if err != nil {
 		return nil, err
 	}
 	read := make(chan error, 1)
 	go func() {
 		source := &host.Source{From: from}
-		if _, err := io.Copy(&frame.Writer{To: input, Kind: out}, source); err == nil || source.Err != nil {
+		if _, err := io.Copy(&frame.Writer{To: input, Kind: kindStdout}, source); err == nil || source.Err != nil {
 			// Otherwise the stream has ended, and the command's answer says how.
-			_, _ = input.Write(frame.Append(nil, ending))
+			_, _ = input.Write(frame.Append(nil, kindCloseWrite))
 		}
 		read <- source.Err
 	}()
@@ -128,7 +128,7 @@ func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {
 		case to := <-sizes:
-			if frame.WriteJSON(c, sized, to) != nil {
+			if frame.WriteJSON(c, kindWindowSize, to) != nil {
 				return
 			}
 		case <-over:
@@ -137,8 +137,8 @@ func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 	}
 }
 
-// An ear receives the output of a command and passes it to the command's writers.
-type ear struct {
+// An outputReceiver receives the output of a command and passes it to the command's writers.
+type outputReceiver struct {
 	c    host.Command
 	tail host.Tail // the last output, for errors
 	err  error     // the error of a writer
@@ -147,10 +147,10 @@ type ear struct {
 
 // listen waits until a command has ended. When ctx ends, it ends the command and waits at most
 // cancelGrace for the answer.
-func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
+func (e *outputReceiver) listen(ctx context.Context, from *call) (answer, error) {
 	var said answer
 	done := make(chan error, 1)
-	go func() { done <- e.hear(from, &said) }()
+	go func() { done <- e.receiveFrames(from, &said) }()
 	select {
 	case err := <-done:
 		return said, err
@@ -166,8 +166,8 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	}
 }
 
-// hear passes on all output until the answer. If a writer fails, it ends the command.
-func (e *ear) hear(from *call, said *answer) error {
+// receiveFrames passes on all output until the answer. If a writer fails, it ends the command.
+func (e *outputReceiver) receiveFrames(from *call, said *answer) error {
 	piece := make([]byte, maxDataBytes)
 	for {
 		k, text, err := frame.Read(from, maxStatusBytes, piece)
@@ -175,11 +175,11 @@ func (e *ear) hear(from *call, said *answer) error {
 			return from.c.lost(err)
 		}
 		switch k {
-		case out:
-			err = e.give(e.c.Stdout, text, e.c.Stderr != nil)
-		case errs:
-			err = e.give(e.c.Stderr, text, true)
-		case says:
+		case kindStdout:
+			err = e.write(e.c.Stdout, text, e.c.Stderr != nil)
+		case kindStderr:
+			err = e.write(e.c.Stderr, text, true)
+		case kindAnswer:
 			if err := jsonlimit.Unmarshal(text, said); err != nil {
 				return from.c.lost(fmt.Errorf("%w: %w", errFrame, err))
 			}
@@ -195,7 +195,7 @@ func (e *ear) hear(from *call, said *answer) error {
 	}
 }
 
-func (e *ear) give(to io.Writer, text []byte, keep bool) error {
+func (e *outputReceiver) write(to io.Writer, text []byte, keep bool) error {
 	if keep {
 		_, _ = e.tail.Write(text) // never fails: it writes to memory
 	}
@@ -211,7 +211,7 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	if len(files) == 0 {
 		return nil
 	}
-	q := question{Verb: toPut, At: r.in}
+	q := request{Verb: verbPut, At: r.in}
 	for _, f := range files {
 		q.Files = append(q.Files, file{f.Path, f.Owner, f.Mode, f.Link, len(f.Content)})
 	}
@@ -222,7 +222,7 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	defer call.close()
 	err = call.within(ctx, func() error {
 		go func() {
-			content := &frame.Writer{To: call, Kind: out}
+			content := &frame.Writer{To: call, Kind: kindStdout}
 			for _, f := range files {
 				if _, err := content.Write(f.Content); err != nil {
 					return // the server rejects the files, and its answer says why
@@ -248,7 +248,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.place)
 	}
-	call, err := r.c.call(ctx, question{Verb: toDial, At: r.in, Network: network, Address: address})
+	call, err := r.c.call(ctx, request{Verb: verbDial, At: r.in, Network: network, Address: address})
 	if err != nil {
 		return nil, r.at(err)
 	}
@@ -264,5 +264,5 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, r.at(err)
 	}
 	return &conn{call: call, to: net.TCPAddrFromAddrPort(to),
-		from: frame.Reader{From: call.Stream, Kind: out, End: ending}}, nil
+		from: frame.Reader{From: call.Stream, Kind: kindStdout, End: kindCloseWrite}}, nil
 }

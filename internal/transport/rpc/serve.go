@@ -21,20 +21,20 @@ type Machine interface {
 	host.Runner
 	// Await waits until a path exists.
 	Await(ctx context.Context, path string) error
-	// Join configures network interfaces of the machine, each as soon as it exists.
-	Join(ctx context.Context, nics []boot.NIC) error
+	// ConfigureNICs configures network interfaces of the machine, each as soon as it exists.
+	ConfigureNICs(ctx context.Context, nics []boot.NIC) error
 	// PowerOff begins to shut the machine down.
 	PowerOff() error
-	// Forget unmounts what the host has mounted at some paths, the innermost first. It returns
+	// Unmount unmounts what the host has mounted at some paths, the innermost first. It returns
 	// *InUse if a process uses one of them.
-	Forget(ctx context.Context, places []string) error
-	// Find looks up what the host has mounted at some paths, the outermost first.
-	Find(ctx context.Context, places []string) error
-	// Unused returns *InUse if something in the machine uses one of its disks with these serial
+	Unmount(ctx context.Context, places []string) error
+	// RefreshMounts looks up what the host has mounted at some paths, the outermost first.
+	RefreshMounts(ctx context.Context, places []string) error
+	// CheckDisksUnused returns *InUse if something in the machine uses one of its disks with these serial
 	// numbers.
-	Unused(ctx context.Context, serials []string) error
-	// Stir looks up a file of the machine that only the host can know.
-	Stir(ctx context.Context) error
+	CheckDisksUnused(ctx context.Context, serials []string) error
+	// WakeFileServer looks up a file of the machine that only the host can know.
+	WakeFileServer(ctx context.Context) error
 }
 
 // Serve executes at place what the clients of a connection request, one client after the other.
@@ -45,9 +45,9 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) erro
 	defer stop()
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	from := reader(conn)
+	from := newReader(conn)
 	for {
-		session, err := receive(conn, from)
+		session, err := acceptGreeting(conn, from)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -57,26 +57,26 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) erro
 			return err
 		}
 		r := &records{conn: conn, from: from, mark: session}
-		s, err := yamux.Server(r, settings())
+		s, err := yamux.Server(r, yamuxConfig())
 		if err != nil {
 			return err
 		}
-		if e, ok := conn.(Endless); ok && e.Endless() {
-			go r.bury(s)
+		if e, ok := conn.(NoHangup); ok && e.NoHangup() {
+			go r.closeWhenSilent(s)
 		}
 		serve(ctx, s, place, &calls)
-		calm(conn)
+		clearDeadline(conn)
 	}
 }
 
-// Endless is a connection that may not report that a client has gone, as virtual consoles do not.
-type Endless interface{ Endless() bool }
+// NoHangup is a connection that may not report that a client has gone, as virtual consoles do not.
+type NoHangup interface{ NoHangup() bool }
 
-// bury ends a session when nothing is received from its client any more. A client asks for signs of
+// closeWhenSilent ends a session when nothing is received from its client any more. A client asks for signs of
 // life while it has a call running. A machine that was frozen finds that much time has passed
 // before it reads what was sent meanwhile. So two intervals must pass in silence.
-func (r *records) bury(s *yamux.Session) {
-	tick := time.NewTicker(silent * watching)
+func (r *records) closeWhenSilent(s *yamux.Session) {
+	tick := time.NewTicker(silentIntervals * pingInterval)
 	defer tick.Stop()
 	for quiet, last := 0, int64(0); quiet < 2; {
 		select {
@@ -92,16 +92,16 @@ func (r *records) bury(s *yamux.Session) {
 	_ = s.Close()
 }
 
-var errGone = errors.New("who called it has gone")
+var errCallerGone = errors.New("who called it has gone")
 
 // serve answers one client until it goes.
 func serve(ctx context.Context, s *yamux.Session, place host.Runner, calls *sync.WaitGroup) {
 	ctx, end := context.WithCancelCause(ctx)
-	defer end(errGone)
+	defer end(errCallerGone)
 	defer s.Close() //nolint:errcheck // it has ended
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
-	open := &desk{place: place, begun: map[uint32]*served{}}
+	open := &serverSession{place: place, begun: map[uint32]*serverCall{}}
 	for {
 		stream, err := s.AcceptStream()
 		if err != nil {
@@ -115,27 +115,27 @@ func serve(ctx context.Context, s *yamux.Session, place host.Runner, calls *sync
 	}
 }
 
-// A desk knows the calls of a session.
-type desk struct {
+// A serverSession knows the calls of a session.
+type serverSession struct {
 	place host.Runner
 	mutex sync.Mutex
-	begun map[uint32]*served
+	begun map[uint32]*serverCall
 }
 
-// served is a call at the server.
-type served struct {
+// serverCall is a call at the server.
+type serverCall struct {
 	*yamux.Stream
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	input chan *served // the input of a command, when its stream arrives
+	input chan *serverCall // the input of a command, when its stream arrives
 
 	// Only one goroutine may read a stream at a time: two can block each other in yamux for ever.
 	heard chan struct{} // closed when the goroutine that waits for the caller has ended; nil if there is none
 	given bool          // another goroutine reads the stream
 }
 
-func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
-	c := &served{Stream: stream, input: make(chan *served, 1)}
+func (d *serverSession) begin(ctx context.Context, stream *yamux.Stream) *serverCall {
+	c := &serverCall{Stream: stream, input: make(chan *serverCall, 1)}
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -145,11 +145,11 @@ func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
 
 // end ends a call. The stream stays open until the caller, which may read the answer slowly, closes
 // it.
-func (d *desk) end(c *served) {
+func (d *serverSession) end(c *serverCall) {
 	d.mutex.Lock()
 	delete(d.begun, c.StreamID())
 	d.mutex.Unlock()
-	c.end(errGone)
+	c.end(errCallerGone)
 	switch {
 	case c.heard != nil:
 		<-c.heard
@@ -160,69 +160,70 @@ func (d *desk) end(c *served) {
 }
 
 // do answers one request.
-func (c *served) do(d *desk) {
+func (c *serverCall) do(d *serverSession) {
 	// A caller that has gone does not read any more, so writes must not block for ever.
 	stop := context.AfterFunc(c.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(cancelGrace)) })
 	defer stop()
-	var q question
-	if err := frame.ReadJSON(c, asks, maxRequestBytes, &q); err != nil {
+	var q request
+	if err := frame.ReadJSON(c, kindRequest, maxRequestBytes, &q); err != nil {
 		return
 	}
-	place, err := d.at(q.At)
+	place, err := d.resolve(q.At)
 	if err != nil {
-		c.say(err)
+		c.respond(err)
 		return
 	}
 	switch q.Verb {
-	case toRun:
-		c.say(c.run(place, q))
-	case toInput:
-		c.hand(d, q.Of)
-	case toPut:
-		c.say(c.put(place, q.Files))
-	case toDial:
+	case verbRun:
+		c.respond(c.run(place, q))
+	case verbInput:
+		c.forwardInput(d, q.Of)
+	case verbPut:
+		c.respond(c.put(place, q.Files))
+	case verbDial:
 		c.dial(place, q.Network, q.Address)
-	case toTalk:
-		c.say(c.talk(place, q.About))
-	case toPing:
-		c.say(nil)
-	case toAwait, toJoin, toPowerOff, toForget, toFind, toUnused, toStir:
-		c.say(c.ofMachine(d.place, q))
+	case verbStream:
+		c.respond(c.serveStream(place, q.About))
+	case verbPing:
+		c.respond(nil)
+	case verbAwait, verbConfigureNICs, verbPowerOff, verbUnmount, verbRefreshMounts, verbCheckDisksUnused,
+		verbWakeFileServer:
+		c.respond(c.callMachine(d.place, q))
 	default:
-		c.say(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
+		c.respond(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
 	}
 }
 
-// Doors is a place that leads to other places.
-type Doors interface {
-	// At returns the place that a caller names.
-	At(where json.RawMessage) (host.Runner, error)
+// NodeResolver is a place that leads to other places.
+type NodeResolver interface {
+	// Resolve returns the place that a caller names.
+	Resolve(where json.RawMessage) (host.Runner, error)
 }
 
-// at returns the place where the request must be executed.
-func (d *desk) at(where json.RawMessage) (host.Runner, error) {
+// resolve returns the place where the request must be executed.
+func (d *serverSession) resolve(where json.RawMessage) (host.Runner, error) {
 	if where == nil {
 		return d.place, nil
 	}
-	doors, ok := d.place.(Doors)
+	doors, ok := d.place.(NodeResolver)
 	if !ok {
 		return nil, problem.New(problem.Unable, "it leads to no other place")
 	}
-	return doors.At(where)
+	return doors.Resolve(where)
 }
 
-// say sends the answer.
-func (c *served) say(err error) { _ = frame.WriteJSON(c, says, answerOf(err)) }
+// respond sends the answer.
+func (c *serverCall) respond(err error) { _ = frame.WriteJSON(c, kindAnswer, newAnswer(err)) }
 
 // listen ends the call when the caller closes the stream. Until then it receives new sizes of the
 // terminal.
-func (c *served) listen(sizes chan<- host.Size) {
+func (c *serverCall) listen(sizes chan<- host.Size) {
 	c.heard = make(chan struct{})
 	go func() {
 		defer close(c.heard)
 		for {
 			var to host.Size
-			if err := frame.ReadJSON(c, sized, 1<<10, &to); err != nil {
+			if err := frame.ReadJSON(c, kindWindowSize, 1<<10, &to); err != nil {
 				break
 			}
 			select {
@@ -230,13 +231,13 @@ func (c *served) listen(sizes chan<- host.Size) {
 			case <-c.ctx.Done():
 			}
 		}
-		c.end(errGone)
+		c.end(errCallerGone)
 		_, _ = io.Copy(io.Discard, c) // a peer that violates the protocol may have sent more
 	}()
 }
 
-// hand passes the input to its command and keeps the stream open until the command has ended.
-func (c *served) hand(d *desk, of uint32) {
+// forwardInput passes the input to its command and keeps the stream open until the command has ended.
+func (c *serverCall) forwardInput(d *serverSession, of uint32) {
 	d.mutex.Lock()
 	to := d.begun[of]
 	d.mutex.Unlock()
@@ -251,26 +252,26 @@ func (c *served) hand(d *desk, of uint32) {
 	}
 }
 
-func (c *served) ofMachine(place host.Runner, q question) error {
+func (c *serverCall) callMachine(place host.Runner, q request) error {
 	m, ok := place.(Machine)
 	if !ok {
 		return problem.New(problem.Unable, "it is no machine of its own")
 	}
-	if q.Verb == toPowerOff {
+	if q.Verb == verbPowerOff {
 		return m.PowerOff()
 	}
 	c.listen(nil)
 	switch q.Verb {
-	case toForget:
-		return m.Forget(c.ctx, q.Paths)
-	case toFind:
-		return m.Find(c.ctx, q.Paths)
-	case toUnused:
-		return m.Unused(c.ctx, q.Disks)
-	case toJoin:
-		return m.Join(c.ctx, q.NICs)
-	case toStir:
-		return m.Stir(c.ctx)
+	case verbUnmount:
+		return m.Unmount(c.ctx, q.Paths)
+	case verbRefreshMounts:
+		return m.RefreshMounts(c.ctx, q.Paths)
+	case verbCheckDisksUnused:
+		return m.CheckDisksUnused(c.ctx, q.Disks)
+	case verbConfigureNICs:
+		return m.ConfigureNICs(c.ctx, q.NICs)
+	case verbWakeFileServer:
+		return m.WakeFileServer(c.ctx)
 	}
 	return m.Await(c.ctx, q.Path)
 }

@@ -21,27 +21,27 @@ const (
 	PortName = "orrery"
 )
 
-// Socket returns the name of a port's socket on the host, in the directory of the machine.
-func Socket(port int) string { return fmt.Sprintf("agent%d.sock", port) }
+// SocketName returns the name of a port's socket on the host, in the directory of the machine.
+func SocketName(port int) string { return fmt.Sprintf("agent%d.sock", port) }
 
-func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }
+func lockName(port int) string { return fmt.Sprintf("agent%d.lock", port) }
 
 // answerTimeout is how long to wait for a free port of a machine. again is how long to wait for an
 // answer before greeting again, because a machine that reboots loses what was sent.
 var ( // variables, so that tests can change them
 	answerTimeout = 10 * time.Second
-	again         = 10 * time.Second
+	greetTimeout  = 10 * time.Second
 )
 
-// Enter takes a port of the machine whose sockets are in dir and opens a client on it. It retries
+// DialAgent takes a port of the machine whose sockets are in dir and opens a client on it. It retries
 // until ctx ends, because the machine may not have booted yet.
-func Enter(ctx context.Context, dir string) (*Client, error) {
-	port, held, err := take(ctx, dir)
+func DialAgent(ctx context.Context, dir string) (*Client, error) {
+	port, held, err := lockPort(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		c, err := open(ctx, dir, port)
+		c, err := openPort(ctx, dir, port)
 		if err == nil {
 			c.release = held.Release
 			return c, nil
@@ -50,7 +50,7 @@ func Enter(ctx context.Context, dir string) (*Client, error) {
 			held.Release()
 			return nil, err
 		}
-		if host.Pause(ctx, 20*time.Millisecond) != nil {
+		if host.Sleep(ctx, 20*time.Millisecond) != nil {
 			held.Release()
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil, context.Cause(ctx)
@@ -61,22 +61,22 @@ func Enter(ctx context.Context, dir string) (*Client, error) {
 	}
 }
 
-// take locks a free port. The port belongs to the caller until the lock is released.
-func take(ctx context.Context, dir string) (port int, held *host.Lock, err error) {
+// lockPort locks a free port. The port belongs to the caller until the lock is released.
+func lockPort(ctx context.Context, dir string) (port int, held *host.Lock, err error) {
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	taken := 0
-	err = waits.For(limited, "a port to the agent of "+filepath.Base(dir), func() (waits.Held, error) {
+	err = waits.For(limited, "a port to the agent of "+filepath.Base(dir), func() (waits.Holder, error) {
 		for taken, port = 0, 0; port < Ports; port++ {
-			if port > 0 && !there(dir, port) {
+			if port > 0 && !socketExists(dir, port) {
 				continue // this machine has fewer ports
 			}
-			if held, err = host.TryLock(filepath.Join(dir, lock(port)), host.Alone); !errors.Is(err, host.ErrHeld) {
+			if held, err = host.TryLock(filepath.Join(dir, lockName(port)), host.Exclusive); !errors.Is(err, host.ErrHeld) {
 				return nil, err
 			}
 			taken++
 		}
-		return func() string { return "of the first, " + host.HeldBy(filepath.Join(dir, lock(0))) }, nil
+		return func() string { return "of the first, " + host.DescribeHolder(filepath.Join(dir, lockName(0))) }, nil
 	})
 	switch {
 	case err == nil:
@@ -90,24 +90,24 @@ func take(ctx context.Context, dir string) (port int, held *host.Lock, err error
 	return 0, nil, err
 }
 
-func there(dir string, port int) bool {
-	_, err := os.Lstat(filepath.Join(dir, Socket(port)))
+func socketExists(dir string, port int) bool {
+	_, err := os.Lstat(filepath.Join(dir, SocketName(port)))
 	return err == nil
 }
 
-// open connects to a socket and greets the agent. It uses a path that is always short enough for a
+// openPort connects to a socket and greets the agent. It uses a path that is always short enough for a
 // socket address.
-func open(ctx context.Context, dir string, port int) (*Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, again, errors.New("its agent does not greet"))
+func openPort(ctx context.Context, dir string, port int) (*Client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, greetTimeout, errors.New("its agent does not greet"))
 	defer cancel()
 	at, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer at.Close()
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), Socket(port)))
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), SocketName(port)))
 	if err != nil {
 		return nil, err
 	}
-	return Open(ctx, conn)
+	return NewClient(ctx, conn)
 }

@@ -25,7 +25,7 @@ func sockets(t *testing.T, dir string, ports ...int) {
 	}
 	defer at.Close()
 	for _, port := range ports {
-		l, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), Socket(port)))
+		l, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), SocketName(port)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestEnter(t *testing.T) {
 	sockets(t, dir, all()...)
 	var clients []*Client
 	for range Ports {
-		c, err := Enter(within(t), dir)
+		c, err := DialAgent(within(t), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,12 +68,12 @@ func TestEnter(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Enter(ctx, dir); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := DialAgent(ctx, dir); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a ninth: %v", err)
 	}
 	next := make(chan error, 1)
 	go func() {
-		c, err := Enter(within(t), dir)
+		c, err := DialAgent(within(t), dir)
 		if err == nil {
 			err = c.Ping(within(t))
 			c.Close()
@@ -94,18 +94,18 @@ func TestEnter(t *testing.T) {
 func TestEnterTaken(t *testing.T) {
 	dir := t.TempDir()
 	for p := range Ports {
-		l, err := host.TryLock(filepath.Join(dir, lock(p)), host.Alone)
+		l, err := host.TryLock(filepath.Join(dir, lockName(p)), host.Exclusive)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Release()
-		if err := os.WriteFile(filepath.Join(dir, Socket(p)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, SocketName(p)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
 	answerTimeout = 50 * time.Millisecond
-	_, err := Enter(within(t), dir)
+	_, err := DialAgent(within(t), dir)
 	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), dir+": all 8 ports") ||
 		!strings.Contains(err.Error(), "shells") {
 		t.Error(err)
@@ -118,13 +118,13 @@ func TestEnterEarly(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error, 1)
 	go func() {
-		c, err := Enter(within(t), dir)
+		c, err := DialAgent(within(t), dir)
 		if err == nil {
 			c.Close()
 		}
 		done <- err
 	}()
-	for !host.Held(filepath.Join(dir, lock(0))) {
+	for !host.IsLocked(filepath.Join(dir, lockName(0))) {
 		time.Sleep(time.Millisecond)
 	}
 	sockets(t, dir, 0)
@@ -132,10 +132,10 @@ func TestEnterEarly(t *testing.T) {
 		t.Error(err)
 	}
 
-	defer func(old time.Duration) { again = old }(again)
-	again = 50 * time.Millisecond
+	defer func(old time.Duration) { greetTimeout = old }(greetTimeout)
+	greetTimeout = 50 * time.Millisecond
 	dir = t.TempDir()
-	l, err := net.Listen("unix", filepath.Join(dir, Socket(0)))
+	l, err := net.Listen("unix", filepath.Join(dir, SocketName(0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestEnterEarly(t *testing.T) {
 			_ = Serve(context.Background(), c, host.Local{})
 		}
 	}()
-	c, err := Enter(within(t), dir)
+	c, err := DialAgent(within(t), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,14 +157,14 @@ func TestEnterEarly(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := Enter(ctx, t.TempDir()); err == nil ||
+	if _, err := DialAgent(ctx, t.TempDir()); err == nil ||
 		!strings.Contains(err.Error(), "orrery restart --hard NODE boots it anew") {
 		t.Errorf("nobody has answered: %v", err)
 	}
-	if _, err := Enter(within(t), filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := DialAgent(within(t), filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
-	if host.Held(filepath.Join(dir, lock(0))) {
+	if host.IsLocked(filepath.Join(dir, lockName(0))) {
 		t.Error("the port is still taken")
 	}
 }
@@ -178,7 +178,7 @@ func TestEnterMany(t *testing.T) {
 	var group sync.WaitGroup
 	for range 3 * Ports {
 		group.Go(func() {
-			c, err := Enter(within(t), dir)
+			c, err := DialAgent(within(t), dir)
 			if err != nil {
 				t.Error(err)
 				return
@@ -197,7 +197,7 @@ func TestEnterFewer(t *testing.T) {
 	dir := t.TempDir()
 	sockets(t, dir, 0, 1)
 	for range 2 {
-		c, err := Enter(within(t), dir)
+		c, err := DialAgent(within(t), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestEnterFewer(t *testing.T) {
 	}
 	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
 	answerTimeout = 50 * time.Millisecond
-	if _, err := Enter(within(t), dir); err == nil ||
+	if _, err := DialAgent(within(t), dir); err == nil ||
 		!strings.Contains(err.Error(), "all 2 ports to its agent are taken") {
 		t.Error(err)
 	}

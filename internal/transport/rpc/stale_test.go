@@ -25,12 +25,13 @@ func (kept) Close() error { return nil }
 // that the machine does not see that the first has gone. The calls of the first end, and nothing
 // that the second sends is taken for a part of them.
 func TestKilledInTheMiddle(t *testing.T) {
-	for _, missing := range []int{1, mark, mark + 1, 1000, 13000} { // bytes missing at the end of the last record
+	for _, missing := range []int{1, markBytes, markBytes + 1, 1000, 13000} {
+		// bytes missing at the end of the last record
 		near, far := pair(t)
 		place := &puts{}
 		go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
-		from := reader(near)
-		session, err := greet(near, from)
+		from := newReader(near)
+		session, err := sendGreeting(near, from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,20 +43,21 @@ func TestKilledInTheMiddle(t *testing.T) {
 			io.Closer
 		}{near, &sent, near}, from: from, mark: session}
 		stream := func(flags byte, body []byte) []byte {
-			return append([]byte{0, data, 0, flags, 0, 0, 0, 1, 0, 0, byte(len(body) >> 8), byte(len(body))}, body...)
+			return append([]byte{0, typeData, 0, flags, 0, 0, 0, 1, 0, 0, byte(len(body) >> 8), byte(len(body))}, body...)
 		}
 		var q bytes.Buffer
 		const size = 30000
-		if err := frame.WriteJSON(&q, asks, question{Verb: toPut, Files: []file{{Path: "/x", Size: size}}}); err != nil {
+		if err := frame.WriteJSON(&q, kindRequest,
+			request{Verb: verbPut, Files: []file{{Path: "/x", Size: size}}}); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = r.Write(stream(syn, q.Bytes()))
-		_, _ = r.Write(stream(0, frame.Append(nil, out, make([]byte, size))))
+		_, _ = r.Write(stream(flagSYN, q.Bytes()))
+		_, _ = r.Write(stream(0, frame.Append(nil, kindStdout, make([]byte, size))))
 		begun := sent.Bytes()
 		if _, err := near.Write(begun[:len(begun)-missing]); err != nil {
 			t.Fatal(err)
 		}
-		c, err := Open(within(t), kept{near})
+		c, err := NewClient(within(t), kept{near})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +77,11 @@ func TestFollowed(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
 	go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
-	first, err := Open(within(t), kept{near})
+	first, err := NewClient(within(t), kept{near})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.call(within(t), question{Verb: toRun, Args: []string{"wait"}}); err != nil {
+	if _, err := first.call(within(t), request{Verb: verbRun, Args: []string{"wait"}}); err != nil {
 		t.Fatal(err)
 	}
 	<-place.begun
@@ -87,11 +89,11 @@ func TestFollowed(t *testing.T) {
 	// reader.
 	second := make(chan error, 1)
 	go func() {
-		_, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
-			greeting{version, hello, "fresh", ""}.line()...))
+		_, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+recordOverhead),
+			greeting{version, wordHello, "fresh", ""}.line()...))
 		second <- err
 	}()
-	if err := ended(t, place.ended); !errors.Is(err, errGone) {
+	if err := ended(t, place.ended); !errors.Is(err, errCallerGone) {
 		t.Error(err)
 	}
 	if err := ended(t, second); err != nil {
@@ -108,15 +110,15 @@ func TestBegunAnew(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
 	go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
-	c, err := Open(within(t), kept{near})
+	c, err := NewClient(within(t), kept{near})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.Runner("node").Run(within(t), host.Command{Args: []string{"wait"}}) }()
 	<-place.begun
-	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
-		greeting{version, hello, "fresh", ""}.line()...)); err != nil {
+	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+recordOverhead),
+		greeting{version, wordHello, "fresh", ""}.line()...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := ended(t, done); err == nil || !strings.Contains(err.Error(), "has begun anew") {
@@ -130,10 +132,10 @@ func TestRebooted(t *testing.T) {
 	near, far := pair(t)
 	begun := make(chan error, 1)
 	go func() {
-		_, err := receive(far, reader(far))
+		_, err := acceptGreeting(far, newReader(far))
 		begun <- err
 	}()
-	c, err := Open(within(t), kept{near})
+	c, err := NewClient(within(t), kept{near})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +155,11 @@ func TestStale(t *testing.T) {
 		"nothing":         {"", ""},
 		"words":           {"\x00\xff half a record, and orrery-wire in it", "words"},
 		"half a greeting": {"\norrery-wire 1 hel", "\norrery-wire 1 welcome 0123"},
-		"one who gave up": {string(greeting{version, hello, "old", ""}.line()),
-			string(greeting{version, welcome, "old", "0011223344556677"}.line())},
-		"two who gave up": {strings.Repeat(string(greeting{version, hello, "old", ""}.line()), 2), ""},
-		"of other versions": {string(greeting{"9", hello, "old", ""}.line()),
-			string(greeting{"9", refused, "old", ""}.line())},
+		"one who gave up": {string(greeting{version, wordHello, "old", ""}.line()),
+			string(greeting{version, wordWelcome, "old", "0011223344556677"}.line())},
+		"two who gave up": {strings.Repeat(string(greeting{version, wordHello, "old", ""}.line()), 2), ""},
+		"of other versions": {string(greeting{"9", wordHello, "old", ""}.line()),
+			string(greeting{"9", wordRefused, "old", ""}.line())},
 		"a long line": {strings.Repeat("x", 100000), strings.Repeat("y", 100000)},
 		"an odd one": {"\norrery-wire\norrery-wire 1\norrery-wire 1 hello\norrery-wire 1 nothing x\n",
 			"\norrery-wire 1 over -\n"},
@@ -170,7 +172,7 @@ func TestStale(t *testing.T) {
 				}
 			}
 			go Serve(context.Background(), far, host.Local{}) //nolint:errcheck // it ends with the connection
-			c, err := Open(within(t), near)
+			c, err := NewClient(within(t), near)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +186,7 @@ func TestStale(t *testing.T) {
 // endless is a connection that does not report that a client has gone.
 type endless struct{ net.Conn }
 
-func (endless) Endless() bool { return true }
+func (endless) NoHangup() bool { return true }
 
 // TestUnheard: a client goes unnoticed. Its commands end when nothing has been received from it for
 // long enough. A client that is silent because it has no call, or because its call takes long,
@@ -193,33 +195,34 @@ func TestUnheard(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
 	go Serve(context.Background(), endless{far}, place) //nolint:errcheck // it ends with the connection
-	gone, err := greet(near, reader(near))
+	gone, err := sendGreeting(near, newReader(near))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &records{conn: near, mark: gone}
 	var q bytes.Buffer
-	if err := frame.WriteJSON(&q, asks, question{Verb: toRun, Args: []string{"wait"}}); err != nil {
+	if err := frame.WriteJSON(&q, kindRequest, request{Verb: verbRun, Args: []string{"wait"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Write(append([]byte{0, data, 0, syn, 0, 0, 0, 1, 0, 0, 0, byte(q.Len())}, q.Bytes()...)); err != nil {
+	if _, err := r.Write(append([]byte{0, typeData, 0, flagSYN, 0, 0, 0, 1, 0, 0, 0, byte(q.Len())},
+		q.Bytes()...)); err != nil {
 		t.Fatal(err)
 	}
 	<-place.begun
-	if err := ended(t, place.ended); !errors.Is(err, errGone) {
+	if err := ended(t, place.ended); !errors.Is(err, errCallerGone) {
 		t.Error(err)
 	}
 
 	near, far = pair(t)
 	place = &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
 	go Serve(context.Background(), endless{far}, place) //nolint:errcheck // it ends with the connection
-	c, err := Open(within(t), near)
+	c, err := NewClient(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	time.Sleep(3 * silent * watching)
-	call, err := c.call(within(t), question{Verb: toRun, Args: []string{"wait"}})
+	time.Sleep(3 * silentIntervals * pingInterval)
+	call, err := c.call(within(t), request{Verb: verbRun, Args: []string{"wait"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +231,6 @@ func TestUnheard(t *testing.T) {
 	select {
 	case err := <-place.ended:
 		t.Errorf("a client who waits is taken to have gone: %v", err)
-	case <-time.After(3 * silent * watching):
+	case <-time.After(3 * silentIntervals * pingInterval):
 	}
 }

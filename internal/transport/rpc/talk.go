@@ -14,43 +14,43 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A Talk is a call in which either end sends any number of JSON messages. It serves for everything
+// A Stream is a call in which either end sends any number of JSON messages. It serves for everything
 // a Runner cannot do. The server ends it and says how it went.
-type Talk struct {
+type Stream struct {
 	*call
 	Most int // maximum size of a message from the server
 }
 
-// Talk begins a talk. The caller must close it.
-func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
-	call, err := c.call(ctx, question{Verb: toTalk, About: about})
+// OpenStream begins a talk. The caller must close it.
+func (c *Client) OpenStream(ctx context.Context, about string) (*Stream, error) {
+	call, err := c.call(ctx, request{Verb: verbStream, About: about})
 	if err != nil {
 		return nil, err
 	}
-	return &Talk{call, maxMessageBytes}, nil
+	return &Stream{call, maxMessageBytes}, nil
 }
 
-// Say sends a message to the server.
-func (t *Talk) Say(what any) error {
-	if err := frame.WriteJSON(t, message, what); err != nil {
+// Send sends a message to the server.
+func (t *Stream) Send(what any) error {
+	if err := frame.WriteJSON(t, kindMessage, what); err != nil {
 		return t.c.lost(err)
 	}
 	return nil
 }
 
-// Hear waits for the next message from the server. It returns io.EOF when the talk has ended
+// Recv waits for the next message from the server. It returns io.EOF when the talk has ended
 // successfully, and the server's error when it has failed.
-func (t *Talk) Hear(into any) error {
+func (t *Stream) Recv(into any) error {
 	k, text, err := frame.Read(t, t.Most, nil)
 	switch {
 	case err != nil:
 		return t.c.lost(err)
-	case k == message:
+	case k == kindMessage:
 		if err := jsonlimit.Unmarshal(text, into); err != nil {
 			return t.c.lost(fmt.Errorf("%w: %w", errFrame, err))
 		}
 		return nil
-	case k == says && len(text) <= maxStatusBytes:
+	case k == kindAnswer && len(text) <= maxStatusBytes:
 		var a answer
 		if err := jsonlimit.Unmarshal(text, &a); err != nil {
 			return t.c.lost(fmt.Errorf("%w: %w", errFrame, err))
@@ -65,50 +65,50 @@ func (t *Talk) Hear(into any) error {
 
 // Stop asks the server to end the talk. The caller must still read the answer, because what the
 // server did until then counts.
-func (t *Talk) Stop() { _, _ = t.Write(frame.Append(nil, ending)) }
+func (t *Stream) Stop() { _, _ = t.Write(frame.Append(nil, kindCloseWrite)) }
 
 // Close ends the talk, whatever the server does.
-func (t *Talk) Close() { t.close() }
+func (t *Stream) Close() { t.close() }
 
-// A Talker is a place that supports talks.
-type Talker interface {
+// A Handler is a place that supports talks.
+type Handler interface {
 	host.Runner
-	// Talk talks with a caller about a subject. Ctx ends when the caller has gone or has called
+	// ServeStream talks with a caller about a subject. Ctx ends when the caller has gone or has called
 	// Stop.
-	Talk(ctx context.Context, about string, with *Caller) error
+	ServeStream(ctx context.Context, about string, with *ServerStream) error
 }
 
-// A Caller is the client of a talk, as the server sees it.
-type Caller struct {
-	*served
+// A ServerStream is the client of a talk, as the server sees it.
+type ServerStream struct {
+	*serverCall
 	said chan json.RawMessage
 }
 
-// ahead is how many of the caller's messages are buffered before the server reads them.
-const ahead = 16
+// maxBufferedMessages is how many of the caller's messages are buffered before the server reads them.
+const maxBufferedMessages = 16
 
-// talk has a place handle a talk.
-func (c *served) talk(place host.Runner, about string) error {
-	talker, ok := place.(Talker)
+// serveStream has a place handle a talk.
+func (c *serverCall) serveStream(place host.Runner, about string) error {
+	talker, ok := place.(Handler)
 	if !ok {
 		return problem.New(problem.Unable, "it has nothing to say")
 	}
-	with := &Caller{c, make(chan json.RawMessage, ahead)}
+	with := &ServerStream{c, make(chan json.RawMessage, maxBufferedMessages)}
 	c.heard = make(chan struct{})
 	go with.listen()
-	return talker.Talk(c.ctx, about, with)
+	return talker.ServeStream(c.ctx, about, with)
 }
 
 // listen receives the caller's messages until the caller closes the stream.
-func (c *Caller) listen() {
+func (c *ServerStream) listen() {
 	defer close(c.heard)
 	for {
 		k, text, err := frame.Read(c, maxMessageBytes, nil)
-		if err != nil || k != message && k != ending {
+		if err != nil || k != kindMessage && k != kindCloseWrite {
 			break
 		}
-		if k == ending {
-			c.end(errStopped)
+		if k == kindCloseWrite {
+			c.end(errStreamStopped)
 			continue
 		}
 		select {
@@ -116,17 +116,17 @@ func (c *Caller) listen() {
 		case <-c.ctx.Done():
 		}
 	}
-	c.end(errGone)
+	c.end(errCallerGone)
 	_, _ = io.Copy(io.Discard, c) // a peer that violates the protocol may have sent more
 }
 
-var errStopped = errors.New("who called it wants no more")
+var errStreamStopped = errors.New("who called it wants no more")
 
-// Say sends a message to the caller.
-func (c *Caller) Say(what any) error { return frame.WriteJSON(c, message, what) }
+// Send sends a message to the caller.
+func (c *ServerStream) Send(what any) error { return frame.WriteJSON(c, kindMessage, what) }
 
-// Hear waits for the caller's next message.
-func (c *Caller) Hear(into any) error {
+// Recv waits for the caller's next message.
+func (c *ServerStream) Recv(into any) error {
 	select {
 	case text := <-c.said:
 		return jsonlimit.Unmarshal(text, into)
@@ -135,15 +135,15 @@ func (c *Caller) Hear(into any) error {
 	}
 }
 
-// Demand asks for signs of life from now on, one per interval, even while no call is running. When
+// SetKeepAlive asks for signs of life from now on, one per interval, even while no call is running. When
 // nothing at all has been received within timeout, the session ends.
-func (c *Client) Demand(every, timeout time.Duration) {
+func (c *Client) SetKeepAlive(every, timeout time.Duration) {
 	go func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {
-			case <-c.Ended():
+			case <-c.Done():
 				return
 			case <-tick.C:
 			}
@@ -152,15 +152,15 @@ func (c *Client) Demand(every, timeout time.Duration) {
 			err := c.Ping(ctx)
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) && c.heard() == before {
-				c.GiveUp(fmt.Errorf("nothing has come from it for %v", timeout))
+				c.CloseWithError(fmt.Errorf("nothing has come from it for %v", timeout))
 				return
 			}
 		}
 	}()
 }
 
-// GiveUp ends the session for a reason of this end.
-func (c *Client) GiveUp(why error) {
+// CloseWithError ends the session for a reason of this end.
+func (c *Client) CloseWithError(why error) {
 	c.mutex.Lock()
 	if c.why == nil {
 		c.why = why
@@ -169,5 +169,5 @@ func (c *Client) GiveUp(why error) {
 	_ = c.session.Close()
 }
 
-// Why returns why the session has ended, or nil if it has not.
-func (c *Client) Why() error { return c.ended() }
+// Err returns why the session has ended, or nil if it has not.
+func (c *Client) Err() error { return c.sessionErr() }

@@ -20,25 +20,25 @@ type talking struct {
 	gone chan error // why its callers have gone
 }
 
-func (p talking) Talk(_ context.Context, about string, with *Caller) error {
+func (p talking) ServeStream(_ context.Context, about string, with *ServerStream) error {
 	for about == "echo" {
 		var text string
-		if err := with.Hear(&text); err != nil {
+		if err := with.Recv(&text); err != nil {
 			p.gone <- err
 			return problem.New(problem.Locked, "stopped").Because(err)
 		}
 		if text == "enough" {
 			return nil
 		}
-		if err := with.Say(text); err != nil {
+		if err := with.Send(text); err != nil {
 			return err
 		}
 	}
 	return errors.New("about what?")
 }
 
-// At returns places by their names.
-func (p talking) At(where json.RawMessage) (host.Runner, error) {
+// Resolve returns places by their names.
+func (p talking) Resolve(where json.RawMessage) (host.Runner, error) {
 	var name string
 	if err := json.Unmarshal(where, &name); err != nil || name != "n1" {
 		return nil, problem.New(problem.Failed, "no such place").Try("look")
@@ -46,11 +46,11 @@ func (p talking) At(where json.RawMessage) (host.Runner, error) {
 	return host.Local{Name: name}, nil
 }
 
-func converse(t *testing.T, about string) (talking, *Client, *Talk) {
+func converse(t *testing.T, about string) (talking, *Client, *Stream) {
 	t.Helper()
 	p := talking{gone: make(chan error, 1)}
 	c := begin(t, p)
-	talk, err := c.Talk(within(t), about)
+	talk, err := c.OpenStream(within(t), about)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,21 +63,21 @@ func TestTalk(t *testing.T) {
 	_, _, talk := converse(t, "echo")
 	for _, text := range []string{"", "a", strings.Repeat("large ", 1<<18)} {
 		var back string
-		if err := talk.Say(text); err != nil {
+		if err := talk.Send(text); err != nil {
 			t.Fatal(err)
 		}
-		if err := talk.Hear(&back); err != nil || back != text {
+		if err := talk.Recv(&back); err != nil || back != text {
 			t.Fatalf("%d bytes came back of %d: %v", len(back), len(text), err)
 		}
 	}
-	if err := talk.Say("enough"); err != nil {
+	if err := talk.Send("enough"); err != nil {
 		t.Fatal(err)
 	}
-	if err := talk.Hear(new(string)); !errors.Is(err, io.EOF) {
+	if err := talk.Recv(new(string)); !errors.Is(err, io.EOF) {
 		t.Errorf("it ended with %v", err)
 	}
 	_, _, talk = converse(t, "nothing")
-	if err := talk.Hear(new(string)); err == nil || !strings.Contains(err.Error(), "about what?") {
+	if err := talk.Recv(new(string)); err == nil || !strings.Contains(err.Error(), "about what?") {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -87,15 +87,15 @@ func TestTalk(t *testing.T) {
 func TestTalkEnds(t *testing.T) {
 	p, _, talk := converse(t, "echo")
 	talk.Stop()
-	if err := talk.Hear(new(string)); err == nil || !strings.Contains(err.Error(), "wants no more") {
+	if err := talk.Recv(new(string)); err == nil || !strings.Contains(err.Error(), "wants no more") {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := <-p.gone; !errors.Is(err, errStopped) {
+	if err := <-p.gone; !errors.Is(err, errStreamStopped) {
 		t.Error(err)
 	}
 	p, _, talk = converse(t, "echo")
 	talk.Close()
-	if err := <-p.gone; !errors.Is(err, errGone) {
+	if err := <-p.gone; !errors.Is(err, errCallerGone) {
 		t.Error(err)
 	}
 }
@@ -137,7 +137,7 @@ func TestAt(t *testing.T) {
 // calls get that error. It does not give up a server that answers.
 func TestDemand(t *testing.T) {
 	_, c, _ := converse(t, "echo")
-	c.Demand(time.Millisecond, limit)
+	c.SetKeepAlive(time.Millisecond, limit)
 	for range 20 {
 		if err := c.Ping(within(t)); err != nil {
 			t.Fatal(err)
@@ -147,21 +147,21 @@ func TestDemand(t *testing.T) {
 	stalls := make(chan struct{})
 	stalling := &stalling{Conn: far, at: stalls}
 	go Serve(context.Background(), stalling, talking{gone: make(chan error, 1)}) //nolint:errcheck // it stalls
-	c, err := Open(within(t), near)
+	c, err := NewClient(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close() //nolint:errcheck // it has ended
-	talk, err := c.Talk(within(t), "echo")
+	talk, err := c.OpenStream(within(t), "echo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	close(stalls)
-	c.Demand(10*time.Millisecond, 200*time.Millisecond)
-	if err := talk.Hear(new(string)); err == nil || !strings.Contains(err.Error(), "nothing has come from it for 200ms") {
+	c.SetKeepAlive(10*time.Millisecond, 200*time.Millisecond)
+	if err := talk.Recv(new(string)); err == nil || !strings.Contains(err.Error(), "nothing has come from it for 200ms") {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := c.Why(); err == nil || !strings.Contains(err.Error(), "nothing has come") {
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "nothing has come") {
 		t.Errorf("the session ended because of %v", err)
 	}
 }

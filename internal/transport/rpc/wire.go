@@ -15,8 +15,8 @@ import (
 // versions.
 const version = "1"
 
-// A question is the request in the first frame of a stream. Each verb uses some of its fields.
-type question struct {
+// A request is the request in the first frame of a stream. Each verb uses some of its fields.
+type request struct {
 	Verb string `json:"verb"`
 
 	Args  []string `json:"args,omitempty"` // run
@@ -57,46 +57,46 @@ type file struct {
 
 // The verbs.
 const (
-	toRun      = "run"
-	toInput    = "input"
-	toPut      = "put"
-	toDial     = "dial"
-	toAwait    = "await"
-	toPing     = "ping"
-	toJoin     = "join"
-	toPowerOff = "poweroff"
-	toForget   = "forget"
-	toFind     = "find"
-	toUnused   = "unused"
-	toStir     = "stir"
-	toTalk     = "talk"
+	verbRun              = "run"
+	verbInput            = "input"
+	verbPut              = "put"
+	verbDial             = "dial"
+	verbAwait            = "await"
+	verbPing             = "ping"
+	verbConfigureNICs    = "join"
+	verbPowerOff         = "poweroff"
+	verbUnmount          = "forget"
+	verbRefreshMounts    = "find"
+	verbCheckDisksUnused = "unused"
+	verbWakeFileServer   = "stir"
+	verbStream           = "talk"
 )
 
 // cancelGrace is how long to wait for a call to end after its caller has given up. The server needs
 // this time to end the command and to report that.
 var cancelGrace = 3 * time.Second // variable, so that tests can change it
 
-// watching is the interval between two requests for a sign of life while a call is running. It is
+// pingInterval is the interval between two requests for a sign of life while a call is running. It is
 // also how long the client waits for each one.
-var watching = 10 * time.Second // variable, so that tests can change it
+var pingInterval = 10 * time.Second // variable, so that tests can change it
 
-// silent is how many of these intervals make one interval of bury. A client that is silent for two
+// silentIntervals is how many of these intervals make one interval of bury. A client that is silent for two
 // of those is considered gone.
-const silent = 3
+const silentIntervals = 3
 
-// closing is how long yamux keeps a stream that this end has closed and the other has not. After
+// streamCloseTimeout is how long yamux keeps a stream that this end has closed and the other has not. After
 // that yamux drops data that has not been read. An end closes a stream only when it needs nothing
 // more from it.
-var closing = 15 * time.Second // variable, so that tests can change it
+var streamCloseTimeout = 15 * time.Second // variable, so that tests can change it
 
-// settings returns yamux's settings for both ends. Keepalives are off, because a frozen machine is
+// yamuxConfig returns yamux's settings for both ends. Keepalives are off, because a frozen machine is
 // not dead and an idle one must not be woken. For the same reason nothing has a timeout: callers
 // use contexts.
-func settings() *yamux.Config {
+func yamuxConfig() *yamux.Config {
 	s := yamux.DefaultConfig()
 	s.EnableKeepAlive = false
 	s.StreamOpenTimeout = 0
-	s.StreamCloseTimeout = closing
+	s.StreamCloseTimeout = streamCloseTimeout
 	s.ConnectionWriteTimeout = time.Hour
 	s.LogOutput = io.Discard
 	return s

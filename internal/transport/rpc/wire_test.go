@@ -30,7 +30,7 @@ import (
 const limit = time.Minute
 
 func TestMain(m *testing.M) {
-	cancelGrace, closing, watching = 500*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
+	cancelGrace, streamCloseTimeout, pingInterval = 500*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
 	os.Exit(m.Run())
 }
 
@@ -66,7 +66,7 @@ func begin(t testing.TB, place host.Runner) *Client {
 	near, far := pair(t)
 	done := make(chan error, 1)
 	go func() { done <- Serve(context.Background(), far, place) }()
-	c, err := Open(within(t), near)
+	c, err := NewClient(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestLate(t *testing.T) {
 	var out bytes.Buffer
 	c.Stdin, c.Stdout = strings.NewReader(text), writer(func(p []byte) (int, error) {
 		if out.Len() == 0 {
-			time.Sleep(5 * closing)
+			time.Sleep(5 * streamCloseTimeout)
 		}
 		return out.Write(p)
 	})
@@ -184,7 +184,7 @@ func TestClientGoes(t *testing.T) {
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
 	done := make(chan error, 1)
 	go func() { done <- Serve(context.Background(), far, place) }()
-	c, err := Open(within(t), near)
+	c, err := NewClient(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestClientGoes(t *testing.T) {
 	go func() { called <- c.Runner("node").Run(context.Background(), host.Command{Args: []string{"wait"}}) }()
 	<-place.begun
 	near.Close() // as the kernel does for a killed process
-	if err := ended(t, place.ended); !errors.Is(err, errGone) {
+	if err := ended(t, place.ended); !errors.Is(err, errCallerGone) {
 		t.Error(err)
 	}
 	if err := ended(t, called); err == nil {
@@ -223,15 +223,15 @@ func TestPutInterrupted(t *testing.T) {
 	place := &puts{}
 	done := make(chan error, 1)
 	go func() { done <- Serve(context.Background(), far, place) }()
-	c, err := Open(within(t), near)
+	c, err := NewClient(within(t), near)
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := c.call(within(t), question{Verb: toPut, Files: []file{{Path: "/x", Size: 100}}})
+	call, err := c.call(within(t), request{Verb: verbPut, Files: []file{{Path: "/x", Size: 100}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&frame.Writer{To: call, Kind: out}).Write(make([]byte, 99)); err != nil {
+	if _, err := (&frame.Writer{To: call, Kind: kindStdout}).Write(make([]byte, 99)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Ping(within(t)); err != nil { // all before has been received
@@ -425,7 +425,7 @@ func (m machine) Await(ctx context.Context, path string) error {
 	return problem.New(problem.Unable, "there is no %s", path).Try("make it")
 }
 
-func (m machine) Join(_ context.Context, nics []boot.NIC) error {
+func (m machine) ConfigureNICs(_ context.Context, nics []boot.NIC) error {
 	for _, nic := range nics {
 		m.awaited <- nic.Name + " " + nic.Address.String()
 	}
@@ -434,19 +434,19 @@ func (m machine) Join(_ context.Context, nics []boot.NIC) error {
 
 func (m machine) PowerOff() error { m.off <- "off"; return nil }
 
-func (m machine) Forget(_ context.Context, places []string) error {
+func (m machine) Unmount(_ context.Context, places []string) error {
 	return &InUse{strings.Join(places, ", ")}
 }
 
-func (m machine) Find(_ context.Context, places []string) error {
+func (m machine) RefreshMounts(_ context.Context, places []string) error {
 	return fmt.Errorf("nothing is at %s", places)
 }
 
-func (m machine) Unused(_ context.Context, serials []string) error {
+func (m machine) CheckDisksUnused(_ context.Context, serials []string) error {
 	return &InUse{"disks " + strings.Join(serials, ", ")}
 }
 
-func (m machine) Stir(context.Context) error {
+func (m machine) WakeFileServer(context.Context) error {
 	m.awaited <- "stirred"
 	return nil
 }
@@ -477,28 +477,29 @@ func TestMachine(t *testing.T) {
 		t.Error("the far end still waits")
 	}
 	var used *InUse
-	if err := c.Forget(within(t), []string{"/a/b", "/a"}); !errors.As(err, &used) || used.By != "/a/b, /a" {
+	if err := c.Unmount(within(t), []string{"/a/b", "/a"}); !errors.As(err, &used) || used.By != "/a/b, /a" {
 		t.Error(err)
 	}
-	if err := c.Find(within(t), []string{"/a", "/b"}); err == nil || errors.As(err, &used) ||
+	if err := c.RefreshMounts(within(t), []string{"/a", "/b"}); err == nil || errors.As(err, &used) ||
 		!strings.Contains(err.Error(), "nothing is at [/a /b]") {
 		t.Error(err)
 	}
-	if err := c.Unused(within(t), []string{"a", "b"}); !errors.As(err, &used) || used.By != "disks a, b" {
+	if err := c.CheckDisksUnused(within(t), []string{"a", "b"}); !errors.As(err, &used) || used.By != "disks a, b" {
 		t.Error(err)
 	}
-	if err := c.Stir(within(t)); err != nil || <-m.awaited != "stirred" {
+	if err := c.WakeFileServer(within(t)); err != nil || <-m.awaited != "stirred" {
 		t.Error(err)
 	}
-	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) {
+	if err := c.ask(within(t), request{Verb: "of later times"}); !problem.Is(err, problem.Unable) {
 		// this is how callers recognise an older server
 		t.Error(err)
 	}
-	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24")}}); err != nil ||
+	if err := c.ConfigureNICs(within(t),
+		[]boot.NIC{{Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24")}}); err != nil ||
 		<-m.awaited != "eth1 10.2.0.2/24" {
 		t.Error(err)
 	}
-	if err := begin(t, host.Local{}).Join(within(t), nil); !problem.Is(err, problem.Unable) {
+	if err := begin(t, host.Local{}).ConfigureNICs(within(t), nil); !problem.Is(err, problem.Unable) {
 		t.Error(err)
 	}
 	if err := begin(t, host.Local{}).PowerOff(within(t)); !problem.Is(err, problem.Unable) {

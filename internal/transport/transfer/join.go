@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Join copies bytes between two connections in both directions until both have ended, or ctx ends.
+// Splice copies bytes between two connections in both directions until both have ended, or ctx ends.
 // It closes both connections.
-func Join(ctx context.Context, a, b net.Conn) {
+func Splice(ctx context.Context, a, b net.Conn) {
 	over := context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
 	defer over()
 	var both sync.WaitGroup

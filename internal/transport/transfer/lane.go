@@ -38,16 +38,16 @@ import (
 
 // Timeout is how long an end waits for its peer. Stall is how long a transfer may make no progress.
 const (
-	Timeout = 15 * time.Second
-	Stall   = 30 * time.Second
+	Timeout      = 15 * time.Second
+	StallTimeout = 30 * time.Second
 )
 
-// handshakes is the maximum number of connections that a listening end handshakes with before it
+// maxHandshakes is the maximum number of connections that a listening end handshakes with before it
 // gives up.
-const handshakes = 64
+const maxHandshakes = 64
 
-// A Card is what one end tells its peer, by way of the control host.
-type Card struct {
+// A EndpointInfo is what one end tells its peer, by way of the control host.
+type EndpointInfo struct {
 	Print string         `json:"print"` // SHA-256 of the certificate
 	At    netip.AddrPort `json:"at"`    // where it listens for other hosts, or the zero value if they cannot reach it
 	Back  netip.AddrPort `json:"back"`  // where it listens on the loopback interface
@@ -55,7 +55,7 @@ type Card struct {
 
 // Check returns an error for a card that a host may have forged: its addresses must be on that
 // host. Own is the address of the host, or the zero value if unknown.
-func (c Card) Check(own netip.Addr) error {
+func (c EndpointInfo) Check(own netip.Addr) error {
 	switch digest, err := hex.DecodeString(c.Print); {
 	case err != nil || len(digest) != sha256.Size:
 		return errors.New("it has no fingerprint of a key")
@@ -67,40 +67,40 @@ func (c Card) Check(own netip.Addr) error {
 	return nil
 }
 
-// An End is one host's end of a connection. Each has its own key.
-type End struct {
+// An Endpoint is one host's end of a connection. Each has its own key.
+type Endpoint struct {
 	key   tls.Certificate
-	card  Card
+	card  EndpointInfo
 	ears  []net.Listener
 	close sync.Once
 }
 
-// Open creates an end. It listens on the loopback interface, and on the address at of this host, so
+// Listen creates an end. It listens on the loopback interface, and on the address at of this host, so
 // that other hosts can connect. If this host does not have that address, or at is the zero value,
 // other hosts cannot connect.
-func Open(at netip.Addr) (*End, error) {
+func Listen(at netip.Addr) (*Endpoint, error) {
 	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	e := &End{key: key, card: Card{Print: printOf(key.Certificate[0])}}
+	e := &Endpoint{key: key, card: EndpointInfo{Print: fingerprintOf(key.Certificate[0])}}
 	back, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	e.ears, e.card.Back = []net.Listener{back}, placeOf(back)
+	e.ears, e.card.Back = []net.Listener{back}, addrPortOf(back)
 	if at.IsValid() {
 		// this fails if the host is behind a NAT
 		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil {
-			e.ears, e.card.At = append(e.ears, others), placeOf(others)
+			e.ears, e.card.At = append(e.ears, others), addrPortOf(others)
 		}
 	}
 	return e, nil
 }
 
-// Toward returns the address from which this host would connect to another, or the zero value if
+// LocalAddrFor returns the address from which this host would connect to another, or the zero value if
 // there is no route.
-func Toward(other netip.Addr) netip.Addr {
+func LocalAddrFor(other netip.Addr) netip.Addr {
 	if !other.IsValid() {
 		return other
 	}
@@ -125,21 +125,21 @@ func newKey() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: private}, err
 }
 
-func printOf(certificate []byte) string {
+func fingerprintOf(certificate []byte) string {
 	sum := sha256.Sum256(certificate)
 	return hex.EncodeToString(sum[:])
 }
 
-func placeOf(l net.Listener) netip.AddrPort {
+func addrPortOf(l net.Listener) netip.AddrPort {
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// Card returns what the peer must know.
-func (e *End) Card() Card { return e.card }
+// Info returns what the peer must know.
+func (e *Endpoint) Info() EndpointInfo { return e.card }
 
 // Close closes the listeners. A connection that has been made stays open.
-func (e *End) Close() {
+func (e *Endpoint) Close() {
 	e.close.Do(func() {
 		for _, l := range e.ears {
 			_ = l.Close()
@@ -147,19 +147,19 @@ func (e *End) Close() {
 	})
 }
 
-// errStranger is the error for a peer that does not hold the expected key.
-var errStranger = errors.New("it is somebody else")
+// errWrongPeer is the error for a peer that does not hold the expected key.
+var errWrongPeer = errors.New("it is somebody else")
 
 // config returns a TLS configuration that accepts only the holder of the key on a card. The
 // certificates contain nothing but a key, so nothing else is verified.
-func (e *End) config(peer Card) *tls.Config {
+func (e *Endpoint) config(peer EndpointInfo) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{e.key}, SessionTicketsDisabled: true,
 		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if len(c.PeerCertificates) == 0 ||
-				subtle.ConstantTimeCompare([]byte(printOf(c.PeerCertificates[0].Raw)), []byte(peer.Print)) != 1 {
-				return errStranger
+				subtle.ConstantTimeCompare([]byte(fingerprintOf(c.PeerCertificates[0].Raw)), []byte(peer.Print)) != 1 {
+				return errWrongPeer
 			}
 			return nil
 		},
@@ -168,20 +168,20 @@ func (e *End) config(peer Card) *tls.Config {
 
 // Accept waits for the peer with the pinned key and then closes the listeners. The sending host
 // calls it.
-func (e *End) Accept(ctx context.Context, peer Card) (net.Conn, error) {
+func (e *Endpoint) Accept(ctx context.Context, peer EndpointInfo) (net.Conn, error) {
 	config := e.config(peer)
 	return e.await(ctx, func(c net.Conn) *tls.Conn { return tls.Server(c, config) })
 }
 
-// Relayed waits until the control host has connected this host with the peer. The receiving host
+// AcceptRelayed waits until the control host has connected this host with the peer. The receiving host
 // calls it.
-func (e *End) Relayed(ctx context.Context, peer Card) (net.Conn, error) {
+func (e *Endpoint) AcceptRelayed(ctx context.Context, peer EndpointInfo) (net.Conn, error) {
 	config := e.config(peer)
 	return e.await(ctx, func(c net.Conn) *tls.Conn { return tls.Client(c, config) })
 }
 
 // Dial connects to the address where the peer listens. The receiving host calls it.
-func (e *End) Dial(ctx context.Context, peer Card) (net.Conn, error) {
+func (e *Endpoint) Dial(ctx context.Context, peer EndpointInfo) (net.Conn, error) {
 	if (peer.At == netip.AddrPort{}) {
 		return nil, errors.New("it says no address at which it listens")
 	}
@@ -192,15 +192,15 @@ func (e *End) Dial(ctx context.Context, peer Card) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shake(ctx, tls.Client(c, e.config(peer)))
+	return handshake(ctx, tls.Client(c, e.config(peer)))
 }
 
 // await listens until the peer connects and has proved its key.
-func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Conn, error) {
+func (e *Endpoint) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	came, last := make(chan net.Conn), make(chan error, 1)
-	places := make(chan struct{}, handshakes)
+	places := make(chan struct{}, maxHandshakes)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
@@ -219,7 +219,7 @@ func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Con
 					return
 				}
 				all.Go(func() {
-					c, err := shake(ctx, wrap(raw))
+					c, err := handshake(ctx, wrap(raw))
 					if err != nil {
 						select {
 						case last <- err:
@@ -249,39 +249,39 @@ func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Con
 	}
 }
 
-// shake runs the TLS handshake, in which each end verifies the other.
-func shake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
+// handshake runs the TLS handshake, in which each end verifies the other.
+func handshake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout/3)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
-	return &patient{Conn: c}, nil
+	return &stallConn{Conn: c}, nil
 }
 
-// patient is a connection that fails after Stall without progress.
-type patient struct{ *tls.Conn }
+// stallConn is a connection that fails after Stall without progress.
+type stallConn struct{ *tls.Conn }
 
-func (p *patient) Read(b []byte) (int, error) {
-	if err := p.SetReadDeadline(time.Now().Add(Stall)); err != nil {
+func (p *stallConn) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(StallTimeout)); err != nil {
 		return 0, err
 	}
 	return p.Conn.Read(b)
 }
 
-func (p *patient) Write(b []byte) (int, error) {
-	if err := p.SetWriteDeadline(time.Now().Add(Stall)); err != nil {
+func (p *stallConn) Write(b []byte) (int, error) {
+	if err := p.SetWriteDeadline(time.Now().Add(StallTimeout)); err != nil {
 		return 0, err
 	}
 	return p.Conn.Write(b)
 }
 
-// Unhurried lets a connection pause as long as its ends like, for example while one reads a large
+// WithoutDeadline lets a connection pause as long as its ends like, for example while one reads a large
 // disk before it sends more. If the other host or the route to it is gone, the kernel ends the
 // connection after Stall.
-func Unhurried(c net.Conn) net.Conn {
-	p, ok := c.(*patient)
+func WithoutDeadline(c net.Conn) net.Conn {
+	p, ok := c.(*stallConn)
 	if !ok {
 		return c
 	}
@@ -289,23 +289,23 @@ func Unhurried(c net.Conn) net.Conn {
 	if below, ok := p.NetConn().(*net.TCPConn); ok {
 		if raw, err := below.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) {
-				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(Stall.Milliseconds()))
+				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(StallTimeout.Milliseconds()))
 			})
 		}
 	}
 	return p.Conn
 }
 
-// ErrCut is the error for a transfer that ended with its connection, because of the other host or
+// ErrConnectionLost is the error for a transfer that ended with its connection, because of the other host or
 // the network.
-var ErrCut = errors.New("the connection between the hosts was cut")
+var ErrConnectionLost = errors.New("the connection between the hosts was cut")
 
-// Cut returns ErrCut for an error that means so, and other errors unchanged.
-func Cut(err error) error {
-	for _, end := range []error{ErrCut, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, unix.ECONNRESET, unix.EPIPE,
+// AsConnectionLost returns ErrConnectionLost for an error that means so, and other errors unchanged.
+func AsConnectionLost(err error) error {
+	for _, end := range []error{ErrConnectionLost, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, unix.ECONNRESET, unix.EPIPE,
 		unix.ETIMEDOUT} {
 		if errors.Is(err, end) {
-			return ErrCut
+			return ErrConnectionLost
 		}
 	}
 	return err

@@ -13,9 +13,9 @@ import (
 
 var here = netip.MustParseAddr("127.0.0.1")
 
-func open(t *testing.T, at netip.Addr) *End {
+func open(t *testing.T, at netip.Addr) *Endpoint {
 	t.Helper()
-	e, err := Open(at)
+	e, err := Listen(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func open(t *testing.T, at netip.Addr) *End {
 }
 
 // give sends a text to the peer of an End.
-func give(ctx context.Context, e *End, peer Card, text string) <-chan error {
+func give(ctx context.Context, e *Endpoint, peer EndpointInfo, text string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		c, err := e.Accept(ctx, peer)
@@ -40,8 +40,8 @@ func give(ctx context.Context, e *End, peer Card, text string) <-chan error {
 // TestDirect: bytes go from one end to the other, and no second connection is accepted.
 func TestDirect(t *testing.T) {
 	giver, taker := open(t, here), open(t, netip.Addr{})
-	given := give(t.Context(), giver, taker.Card(), "hello")
-	c, err := taker.Dial(t.Context(), giver.Card())
+	given := give(t.Context(), giver, taker.Info(), "hello")
+	c, err := taker.Dial(t.Context(), giver.Info())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestDirect(t *testing.T) {
 	if err := <-given; err != nil {
 		t.Error(err)
 	}
-	if again, err := net.Dial("tcp", giver.Card().At.String()); err == nil {
+	if again, err := net.Dial("tcp", giver.Info().At.String()); err == nil {
 		_ = again.Close()
 		t.Error("it still listens")
 	}
@@ -62,12 +62,12 @@ func TestDirect(t *testing.T) {
 // read them.
 func TestRelayed(t *testing.T) {
 	giver, taker := open(t, netip.Addr{}), open(t, netip.Addr{})
-	if _, err := taker.Dial(t.Context(), giver.Card()); err == nil {
+	if _, err := taker.Dial(t.Context(), giver.Info()); err == nil {
 		t.Fatal("it was reached nowhere")
 	}
-	given := give(t.Context(), giver, taker.Card(), "hello")
-	a, err1 := net.Dial("tcp", giver.Card().Back.String())
-	b, err2 := net.Dial("tcp", taker.Card().Back.String())
+	given := give(t.Context(), giver, taker.Info(), "hello")
+	a, err1 := net.Dial("tcp", giver.Info().Back.String())
+	b, err2 := net.Dial("tcp", taker.Info().Back.String())
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -75,9 +75,9 @@ func TestRelayed(t *testing.T) {
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)
-		Join(t.Context(), seen, b)
+		Splice(t.Context(), seen, b)
 	}()
-	c, err := taker.Relayed(t.Context(), giver.Card())
+	c, err := taker.AcceptRelayed(t.Context(), giver.Info())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,27 +110,27 @@ func (s *tapped) Read(p []byte) (int, error) {
 // stranger has. Many strangers do not keep the right peer out.
 func TestStrangers(t *testing.T) {
 	giver, taker, stranger := open(t, here), open(t, netip.Addr{}), open(t, here)
-	given := give(t.Context(), giver, taker.Card(), "secret")
+	given := give(t.Context(), giver, taker.Info(), "secret")
 	for range 8 {
-		if c, err := stranger.Dial(t.Context(), giver.Card()); err == nil {
+		if c, err := stranger.Dial(t.Context(), giver.Info()); err == nil {
 			// TLS 1.3: the giver can only refuse after the client's side of the handshake is done
 			if text, err := io.ReadAll(c); err == nil || len(text) > 0 {
 				t.Errorf("a stranger got %q: %v", text, err)
 			}
 		}
-		bare, err := tls.Dial("tcp", giver.Card().At.String(), &tls.Config{InsecureSkipVerify: true})
+		bare, err := tls.Dial("tcp", giver.Info().At.String(), &tls.Config{InsecureSkipVerify: true})
 		if err == nil {
 			if text, err := io.ReadAll(bare); err == nil || len(text) > 0 {
 				t.Errorf("one without a key got %q: %v", text, err)
 			}
 		}
-		mute, err := net.Dial("tcp", giver.Card().At.String())
+		mute, err := net.Dial("tcp", giver.Info().At.String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer mute.Close()
 	}
-	c, err := taker.Dial(t.Context(), giver.Card())
+	c, err := taker.Dial(t.Context(), giver.Info())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,10 +141,10 @@ func TestStrangers(t *testing.T) {
 		t.Error(err)
 	}
 	// A stranger listens where the giver is expected.
-	card := giver.Card()
-	card.At = stranger.Card().At
-	_ = give(t.Context(), stranger, taker.Card(), "lies")
-	if _, err := taker.Dial(t.Context(), card); err == nil || !strings.Contains(err.Error(), errStranger.Error()) {
+	card := giver.Info()
+	card.At = stranger.Info().At
+	_ = give(t.Context(), stranger, taker.Info(), "lies")
+	if _, err := taker.Dial(t.Context(), card); err == nil || !strings.Contains(err.Error(), errWrongPeer.Error()) {
 		t.Errorf("somebody else is taken for the giver: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestNobody(t *testing.T) {
 	giver, taker := open(t, here), open(t, netip.Addr{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := giver.Accept(ctx, taker.Card()); err == nil {
+	if _, err := giver.Accept(ctx, taker.Info()); err == nil {
 		t.Error("somebody came")
 	}
 }
@@ -163,22 +163,22 @@ func TestNobody(t *testing.T) {
 func TestCards(t *testing.T) {
 	own := netip.MustParseAddr("10.8.1.2")
 	place := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
-	good := Card{Print: strings.Repeat("ab", 32), At: place("10.8.1.2:4000"), Back: place("127.0.0.1:4001")}
+	good := EndpointInfo{Print: strings.Repeat("ab", 32), At: place("10.8.1.2:4000"), Back: place("127.0.0.1:4001")}
 	nowhere := good
 	nowhere.At = netip.AddrPort{}
-	for _, c := range []Card{good, nowhere} {
+	for _, c := range []EndpointInfo{good, nowhere} {
 		if err := c.Check(own); err != nil {
 			t.Error(err)
 		}
 	}
-	for name, change := range map[string]func(*Card){
-		"no print":       func(c *Card) { c.Print = "" },
-		"a short print":  func(c *Card) { c.Print = "abcd" },
-		"another host":   func(c *Card) { c.At = place("10.8.1.3:22") },
-		"loopback":       func(c *Card) { c.At = place("127.0.0.1:22") },
-		"no port":        func(c *Card) { c.At = place("10.8.1.2:0") },
-		"back elsewhere": func(c *Card) { c.Back = place("10.8.1.3:22") },
-		"no way back":    func(c *Card) { c.Back = netip.AddrPort{} },
+	for name, change := range map[string]func(*EndpointInfo){
+		"no print":       func(c *EndpointInfo) { c.Print = "" },
+		"a short print":  func(c *EndpointInfo) { c.Print = "abcd" },
+		"another host":   func(c *EndpointInfo) { c.At = place("10.8.1.3:22") },
+		"loopback":       func(c *EndpointInfo) { c.At = place("127.0.0.1:22") },
+		"no port":        func(c *EndpointInfo) { c.At = place("10.8.1.2:0") },
+		"back elsewhere": func(c *EndpointInfo) { c.Back = place("10.8.1.3:22") },
+		"no way back":    func(c *EndpointInfo) { c.Back = netip.AddrPort{} },
 	} {
 		c := good
 		change(&c)

@@ -13,38 +13,42 @@ const (
 	end  byte = 'e'
 )
 
-// Whole returns a writer of a stream with an explicit end, which Close sends. Without it, the
-// reader gets ErrCut.
-func Whole(to io.Writer) io.WriteCloser { return &whole{to, frame.Writer{To: to, Kind: data}} }
+// NewFramedWriter returns a writer of a stream with an explicit end, which Close sends. Without it, the
+// reader gets ErrConnectionLost.
+func NewFramedWriter(to io.Writer) io.WriteCloser {
+	return &framedWriter{to, frame.Writer{To: to, Kind: data}}
+}
 
-type whole struct {
+type framedWriter struct {
 	to    io.Writer
 	parts frame.Writer
 }
 
-func (w *whole) Write(b []byte) (int, error) {
+func (w *framedWriter) Write(b []byte) (int, error) {
 	n, err := w.parts.Write(b)
-	return n, cut(err)
+	return n, markLost(err)
 }
 
-func (w *whole) Close() error { return cut(frame.Write(w.to, end, nil)) }
+func (w *framedWriter) Close() error { return markLost(frame.Write(w.to, end, nil)) }
 
-func cut(err error) error {
+func markLost(err error) error {
 	if err != nil {
-		err = errors.Join(ErrCut, err)
+		err = errors.Join(ErrConnectionLost, err)
 	}
 	return err
 }
 
-// Parts returns a reader of a stream that Whole has written.
-func Parts(from io.Reader) io.Reader { return &parts{frame.Reader{From: from, Kind: data, End: end}} }
+// NewFramedReader returns a reader of a stream that Whole has written.
+func NewFramedReader(from io.Reader) io.Reader {
+	return &framedReader{frame.Reader{From: from, Kind: data, End: end}}
+}
 
-type parts struct{ from frame.Reader }
+type framedReader struct{ from frame.Reader }
 
-func (p *parts) Read(b []byte) (int, error) {
+func (p *framedReader) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
-	if err != nil && !p.from.Ended() && !errors.Is(err, frame.ErrForm) {
-		err = ErrCut
+	if err != nil && !p.from.Ended() && !errors.Is(err, frame.ErrProtocol) {
+		err = ErrConnectionLost
 	}
 	return n, err
 }

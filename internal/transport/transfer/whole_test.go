@@ -11,7 +11,7 @@ import (
 // was.
 func TestWhole(t *testing.T) {
 	var sent bytes.Buffer
-	w := Whole(&sent)
+	w := NewFramedWriter(&sent)
 	text := bytes.Repeat([]byte("0123456789"), 300_000)
 	for _, b := range [][]byte{text[:10], nil, text[10:]} {
 		if _, err := w.Write(b); err != nil {
@@ -21,15 +21,16 @@ func TestWhole(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(Parts(bytes.NewReader(sent.Bytes()))); err != nil || !bytes.Equal(got, text) {
+	if got, err := io.ReadAll(NewFramedReader(bytes.NewReader(sent.Bytes()))); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%d bytes came: %v", len(got), err)
 	}
 	for _, n := range []int{0, 3, 4, 10, 14, 18, 1 << 20, sent.Len() - 4, sent.Len() - 1} {
-		if _, err := io.ReadAll(Parts(bytes.NewReader(sent.Bytes()[:n]))); !errors.Is(err, ErrCut) {
+		if _, err := io.ReadAll(NewFramedReader(bytes.NewReader(sent.Bytes()[:n]))); !errors.Is(err, ErrConnectionLost) {
 			t.Errorf("cut after %d bytes: %v", n, err)
 		}
 	}
-	if _, err := io.ReadAll(Parts(bytes.NewReader([]byte{255, 255, 255, 255, 1}))); err == nil || errors.Is(err, ErrCut) {
+	if _, err := io.ReadAll(NewFramedReader(bytes.NewReader([]byte{255, 255, 255, 255, 1}))); err == nil ||
+		errors.Is(err, ErrConnectionLost) {
 		t.Errorf("a part of any size: %v", err)
 	}
 }

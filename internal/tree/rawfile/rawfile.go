@@ -11,7 +11,7 @@ import (
 
 // ReadFile reads a file to its end.
 func ReadFile(path string) ([]byte, error) {
-	fd, err := retried(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := retryEINTR(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -30,7 +30,7 @@ func Read(fd int, most int64) ([]byte, error) {
 		if len(text) == cap(text) {
 			text = append(text, 0)[:len(text)]
 		}
-		n, err := retried(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
+		n, err := retryEINTR(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
 		if err != nil {
 			return nil, err
 		}
@@ -41,8 +41,8 @@ func Read(fd int, most int64) ([]byte, error) {
 	}
 }
 
-// retried repeats a system call that a signal has interrupted.
-func retried(call func() (int, error)) (int, error) {
+// retryEINTR repeats a system call that a signal has interrupted.
+func retryEINTR(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
 		if err != unix.EINTR {

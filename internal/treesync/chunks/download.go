@@ -75,7 +75,7 @@ func Open(ctx context.Context, dir string, x *Index, packed []byte) (*Download, 
 // Missing returns how many bytes have not arrived yet.
 func (r *Download) Missing() int64 { return r.bytes }
 
-func (f *file) length(n int) int64 { return min(Size, f.size-int64(n)*Size) }
+func (f *file) length(n int) int64 { return min(PieceSize, f.size-int64(n)*PieceSize) }
 
 func (r *Download) at(sum string) string { return filepath.Join(r.dir, sum) }
 
@@ -103,15 +103,15 @@ func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 			return err
 		}
 		for n, piece := range f.pieces {
-			f.got[n] = piece == sums.Zero() // a hole, which takes no disk space
+			f.got[n] = piece == sums.ZeroPiece() // a hole, which takes no disk space
 		}
 		return nil
 	}
 	if f.size == 0 {
-		f.got[0] = f.pieces[0] == sumOf(nil)
+		f.got[0] = f.pieces[0] == digestOf(nil)
 		return nil
 	}
-	came, err := sums.Pieces(ctx, partial)
+	came, err := sums.PieceDigests(ctx, partial)
 	for n, piece := range came {
 		f.got[n] = piece == f.pieces[n]
 	}
@@ -124,7 +124,7 @@ func (r *Download) store(p Piece, content []byte) error {
 	f := r.files[p.Sum]
 	got := f.got[p.N]
 	r.mutex.Unlock()
-	if sumOf(content) != f.pieces[p.N] {
+	if digestOf(content) != f.pieces[p.N] {
 		return ErrCorrupt
 	}
 	if got {
@@ -134,7 +134,7 @@ func (r *Download) store(p Piece, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = to.WriteAt(content, int64(p.N)*Size)
+	_, err = to.WriteAt(content, int64(p.N)*PieceSize)
 	if err := errors.Join(err, to.Close()); err != nil {
 		return &localError{err}
 	}
@@ -155,8 +155,8 @@ type localError struct{ error }
 
 func (e *localError) Unwrap() error { return e.error }
 
-// End wakes all callers of Piece. Those whose piece has not arrived get an error.
-func (r *Download) End() {
+// Stop wakes all callers of Piece. Those whose piece has not arrived get an error.
+func (r *Download) Stop() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if !r.over {
@@ -169,7 +169,7 @@ func (r *Download) End() {
 // WaitTimeout is how long a request for a piece waits for the piece to arrive.
 const WaitTimeout = 10 * time.Second
 
-var errNotHere = errors.New("it has not come here")
+var errNotReceived = errors.New("it has not come here")
 
 // Packed returns the packed index.
 func (r *Download) Packed() []byte { return r.packed }
@@ -189,12 +189,12 @@ func (r *Download) Piece(ctx context.Context, p Piece) ([]byte, error) {
 		case got:
 			return readPiece(r.at(p.Sum), p.N)
 		case over:
-			return nil, errNotHere
+			return nil, errNotReceived
 		}
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return nil, errNotHere
+			return nil, errNotReceived
 		}
 	}
 }
@@ -210,8 +210,8 @@ func readPiece(path string, n int) ([]byte, error) {
 
 // PieceOf reads a piece of a file.
 func PieceOf(f *os.File, n int) ([]byte, error) {
-	content := make([]byte, Size)
-	read, err := f.ReadAt(content, int64(n)*Size)
+	content := make([]byte, PieceSize)
+	read, err := f.ReadAt(content, int64(n)*PieceSize)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
@@ -221,7 +221,7 @@ func PieceOf(f *os.File, n int) ([]byte, error) {
 // Extract writes the tree. The files also stay in the download directory for other hosts.
 func (r *Download) Extract(ctx context.Context, top string) error {
 	var lacks error
-	b, err := tree.Build(top, func(attr string) {
+	b, err := tree.NewBuilder(top, func(attr string) {
 		lacks = &localError{fmt.Errorf("the file system does not take the attribute %q", attr)}
 	})
 	if err != nil {
@@ -239,11 +239,11 @@ func (r *Download) Extract(ctx context.Context, top string) error {
 			return context.Cause(ctx)
 		}
 		e := &r.Index.Entries[i]
-		made := e.Made(treesync.Carried)
+		made := e.Header(treesync.ContentAttrs)
 		switch {
 		case e.IsFile() && e.IsFirst() && !laid[e.Sum]:
 			laid[e.Sum] = true
-			err = b.Adopt(made, from, e.Sum)
+			err = b.AddLink(made, from, e.Sum)
 		default:
 			err = b.Add(made, func(to *os.File) error { return fillFrom(ctx, to, r.at(e.Sum)) })
 		}
@@ -254,8 +254,8 @@ func (r *Download) Extract(ctx context.Context, top string) error {
 	return errors.Join(b.Close(), lacks)
 }
 
-// Local reports whether an error is one of this host, not of the source.
-func Local(err error) bool {
+// IsLocal reports whether an error is one of this host, not of the source.
+func IsLocal(err error) bool {
 	var own *localError
 	return errors.As(err, &own) || problem.DiskFull(err)
 }
@@ -271,7 +271,7 @@ func fillFrom(ctx context.Context, to *os.File, path string) error {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
-	if tree.Share(int(to.Fd()), int(f.Fd())) == nil {
+	if tree.Reflink(int(to.Fd()), int(f.Fd())) == nil {
 		return nil
 	}
 	return tree.CopyContent(ctx, int(to.Fd()), int(f.Fd()), &st, nil)
@@ -289,20 +289,20 @@ func (r *Download) Mismatch(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		sum, err := sums.Of(ctx, f, nil)
+		sum, err := sums.Digest(ctx, f, nil)
 		_ = f.Close()
 		if err != nil {
 			return "", err
 		}
 		if sum != e.Sum {
-			return tree.Shorten(string(e.Name)), nil
+			return tree.DisplayPath(string(e.Name)), nil
 		}
 	}
 	return "", nil
 }
 
-// CheckRoom returns an error if more bytes are missing than spare.
-func (r *Download) CheckRoom(spare int64) error {
+// CheckSpace returns an error if more bytes are missing than spare.
+func (r *Download) CheckSpace(spare int64) error {
 	if r.bytes > spare {
 		return fmt.Errorf("%d bytes are to come, and there is room for %d: %w", r.bytes, spare, tree.ErrTooLarge)
 	}

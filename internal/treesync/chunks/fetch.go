@@ -56,7 +56,7 @@ func (s *Source) index(ctx context.Context) ([]byte, error) {
 	}
 	defer c.Close() //nolint:errcheck // it was only read
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	if err := request(c, question{Index: true}); err != nil {
+	if err := request(c, fetchRequest{Index: true}); err != nil {
 		return nil, err
 	}
 	return readAnswer(c, maxPackedBytes)
@@ -176,7 +176,7 @@ func (f *fetch) request(s Source) {
 
 func (f *fetch) start(s Source) {
 	f.all.Go(func() {
-		g := &provider{fetch: f, from: s}
+		g := &sourceWorker{fetch: f, from: s}
 		err := g.all()
 		f.lock.Lock()
 		defer f.lock.Unlock()
@@ -192,7 +192,7 @@ func (f *fetch) start(s Source) {
 		case errors.As(err, &own):
 			f.fatal = err
 		default:
-			f.warn(fmt.Sprintf("host %s gives no more: %v", s.Name, problem.Reason(err)))
+			f.warn(fmt.Sprintf("host %s gives no more: %v", s.Name, problem.PathErrorCause(err)))
 			f.failed = errors.Join(f.failed, fmt.Errorf("host %s: %w", s.Name, err))
 		}
 		f.changed.Broadcast()
@@ -200,14 +200,14 @@ func (f *fetch) start(s Source) {
 }
 
 // next returns pieces to request from the host. It returns nil if no more are needed.
-func (g *provider) next() (batch []Piece) {
+func (g *sourceWorker) next() (batch []Piece) {
 	f := g.fetch
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	for f.ctx.Err() == nil && !g.ended && !f.complete() {
 		var bytes int64
 		var rest []Piece
-		for len(f.queue) > 0 && len(batch) < maxAsked && bytes < Size {
+		for len(f.queue) > 0 && len(batch) < maxPieces && bytes < PieceSize {
 			p := f.queue[0]
 			f.queue = f.queue[1:]
 			switch {
@@ -250,8 +250,8 @@ func (f *fetch) has(p Piece) bool {
 	return f.files[p.Sum].got[p.N]
 }
 
-// provider is a host that is asked for pieces.
-type provider struct {
+// sourceWorker is a host that is asked for pieces.
+type sourceWorker struct {
 	*fetch
 	from  Source
 	open  []Piece // requested pieces that have not arrived, in the order of their requests
@@ -262,7 +262,7 @@ type provider struct {
 const maxInFlight = 2
 
 // all requests pieces until none are missing.
-func (g *provider) all() error {
+func (g *sourceWorker) all() error {
 	c, err := g.from.Open(g.ctx)
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func (g *provider) all() error {
 			if batch == nil {
 				return
 			}
-			if request(c, question{Pieces: batch}) != nil {
+			if request(c, fetchRequest{Pieces: batch}) != nil {
 				_ = c.Close()
 			}
 			select {
@@ -309,7 +309,7 @@ func (g *provider) all() error {
 }
 
 // end stops asking the host.
-func (g *provider) end(c net.Conn, over chan struct{}) {
+func (g *sourceWorker) end(c net.Conn, over chan struct{}) {
 	_ = c.Close()
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -319,7 +319,7 @@ func (g *provider) end(c net.Conn, over chan struct{}) {
 }
 
 // one receives and stores one piece.
-func (g *provider) one(in io.Reader, p Piece) error {
+func (g *sourceWorker) one(in io.Reader, p Piece) error {
 	content, err := readAnswer(in, g.files[p.Sum].length(p.N))
 	if err != nil {
 		return err
@@ -345,7 +345,7 @@ func (g *provider) one(in io.Reader, p Piece) error {
 func (r *Download) nameOf(p Piece) string {
 	for i := range r.Index.Entries {
 		if e := &r.Index.Entries[i]; e.Sum == p.Sum {
-			return "its /" + tree.Shorten(string(e.Name))
+			return "its /" + tree.DisplayPath(string(e.Name))
 		}
 	}
 	return "a file"

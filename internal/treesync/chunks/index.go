@@ -24,8 +24,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Size is the number of bytes in a piece. A smaller file is one piece.
-const Size = sums.Piece
+// PieceSize is the number of bytes in a piece. A smaller file is one piece.
+const PieceSize = sums.PieceSize
 
 // Limits of an index. No layer has more.
 const (
@@ -48,9 +48,9 @@ type Index struct {
 	Entries []Entry         // in the order of tree.Root.Walk
 }
 
-// Read returns the index of a tree that does not change. Digests has the digests of its files by
+// NewIndex returns the index of a tree that does not change. Digests has the digests of its files by
 // path.
-func Read(ctx context.Context, dir string, digests map[string]string, note any) (*Index, error) {
+func NewIndex(ctx context.Context, dir string, digests map[string]string, note any) (*Index, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
 		return nil, err
@@ -62,12 +62,12 @@ func Read(ctx context.Context, dir string, digests map[string]string, note any) 
 	}
 	x := &Index{Note: text}
 	first := map[uint64]treesync.Name{} // first names of files with several names, by inode
-	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		if tree.Device(&e.Stat) {
+	err = root.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
+		if tree.IsDevice(&e.Stat) {
 			return nil // layers built by earlier versions may contain devices
 		}
-		entry := Entry{Entry: treesync.EntryOf(e)}
-		if err := entry.Read(e, treesync.Carried); err != nil {
+		entry := Entry{Entry: treesync.NewEntry(e)}
+		if err := entry.Read(e, treesync.ContentAttrs); err != nil {
 			return err
 		}
 		if entry.IsFile() {
@@ -90,7 +90,7 @@ func Read(ctx context.Context, dir string, digests map[string]string, note any) 
 
 // read adds the size and digests of a file.
 func (e *Entry) read(ctx context.Context, at *tree.Entry, sum string) error {
-	if e.Size, e.Sum = at.Stat.Size, sum; e.Size <= Size {
+	if e.Size, e.Sum = at.Stat.Size, sum; e.Size <= PieceSize {
 		return nil
 	}
 	fd, _, err := tree.OpenEntry(at.Dir, at.Name)
@@ -99,11 +99,11 @@ func (e *Entry) read(ctx context.Context, at *tree.Entry, sum string) error {
 	}
 	f := os.NewFile(uintptr(fd), at.Path)
 	defer f.Close()
-	e.Pieces, err = sums.Pieces(ctx, f)
+	e.Pieces, err = sums.PieceDigests(ctx, f)
 	return err
 }
 
-func sumOf(content []byte) string {
+func digestOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
@@ -153,9 +153,9 @@ func (x *Index) Pack(to io.Writer) error {
 	return z.Close()
 }
 
-// Unpack reads an index from another host. It returns an error if the index cannot be that of a
+// ReadIndex reads an index from another host. It returns an error if the index cannot be that of a
 // container with the user ids 0 to ids-1.
-func Unpack(from io.Reader, ids uint32) (*Index, error) {
+func ReadIndex(from io.Reader, ids uint32) (*Index, error) {
 	z, err := gzip.NewReader(io.LimitReader(from, maxPackedBytes))
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func Unpack(from io.Reader, ids uint32) (*Index, error) {
 			return nil, err
 		}
 		if err := c.check(e); err != nil {
-			return nil, fmt.Errorf("%s: %w", tree.Shorten(string(e.Name)), err)
+			return nil, fmt.Errorf("%s: %w", tree.DisplayPath(string(e.Name)), err)
 		}
 		x.Entries = append(x.Entries, *e)
 	}
@@ -206,8 +206,8 @@ func (c *checker) check(e *Entry) error {
 		return fmt.Errorf("it is %s", tree.Kind(e.Mode))
 	}
 	for name := range e.Attrs {
-		if !treesync.Carried.Passes(name) {
-			return fmt.Errorf("it has the attribute %s, which is no content", tree.Shorten(name))
+		if !treesync.ContentAttrs.Includes(name) {
+			return fmt.Errorf("it has the attribute %s, which is no content", tree.DisplayPath(name))
 		}
 	}
 	if e.Kind() != unix.S_IFREG {
@@ -221,8 +221,8 @@ func (c *checker) check(e *Entry) error {
 
 func (c *checker) file(e *Entry) error {
 	pieces := 0
-	if e.Size > Size {
-		pieces = int((e.Size + Size - 1) / Size)
+	if e.Size > PieceSize {
+		pieces = int((e.Size + PieceSize - 1) / PieceSize)
 	}
 	if len(e.Pieces) != pieces || !validSum(e.Sum) ||
 		slices.ContainsFunc(e.Pieces, func(s string) bool { return !validSum(s) }) {

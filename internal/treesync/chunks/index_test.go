@@ -21,7 +21,7 @@ func TestAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := treesynctest.Set(t, filepath.Join(dir, "f"))
-	x, err := Read(t.Context(), dir, map[string]string{"/f": sumOf(nil)}, nil)
+	x, err := NewIndex(t.Context(), dir, map[string]string{"/f": digestOf(nil)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestAttributes(t *testing.T) {
 		if err := x.Pack(&b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Unpack(&b, 65536); (err == nil) != a.Carried || err != nil &&
+		if _, err := ReadIndex(&b, 65536); (err == nil) != a.Carried || err != nil &&
 			!strings.Contains(err.Error(), "which is no content") {
 			t.Errorf("%q: %v", a.Name, err)
 		}

@@ -25,32 +25,32 @@ type Provider interface {
 	Piece(ctx context.Context, p Piece) ([]byte, error)
 }
 
-// question is a request for the index or for some pieces.
-type question struct {
+// fetchRequest is a request for the index or for some pieces.
+type fetchRequest struct {
 	Index  bool    `json:"index,omitempty"`
 	Pieces []Piece `json:"pieces,omitempty"`
 }
 
 // Limits of requests and answers.
 const (
-	maxQuestionBytes = 1 << 20 // bytes of a request
-	maxAsked         = 4096    // pieces in a request
-	maxExcuseBytes   = 1000    // bytes of an error
+	maxRequestBytes = 1 << 20 // bytes of a request
+	maxPieces       = 4096    // pieces in a request
+	maxErrorBytes   = 1000    // bytes of an error
 )
 
 // Kinds of frames.
 const (
-	wanted byte = 'q' // a request
-	have   byte = 'y' // an answer
-	excuse byte = 'n' // the error in place of an answer
+	kindRequest byte = 'q' // a request
+	kindContent byte = 'y' // an answer
+	kindError   byte = 'n' // the error in place of an answer
 )
 
 // Serve answers requests until the peer closes the connection.
 func Serve(ctx context.Context, from Provider, c io.ReadWriter) error {
 	out := bufio.NewWriterSize(c, 256<<10)
 	for {
-		var q question
-		if err := frame.ReadJSON(c, wanted, maxQuestionBytes, &q); errors.Is(err, io.EOF) {
+		var q fetchRequest
+		if err := frame.ReadJSON(c, kindRequest, maxRequestBytes, &q); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -64,8 +64,8 @@ func Serve(ctx context.Context, from Provider, c io.ReadWriter) error {
 	}
 }
 
-func (q *question) answer(ctx context.Context, from Provider, out *bufio.Writer) error {
-	if len(q.Pieces) > maxAsked {
+func (q *fetchRequest) answer(ctx context.Context, from Provider, out *bufio.Writer) error {
+	if len(q.Pieces) > maxPieces {
 		return fmt.Errorf("%d pieces at once: %w", len(q.Pieces), tree.ErrTooLarge)
 	}
 	if q.Index {
@@ -85,16 +85,16 @@ func (q *question) answer(ctx context.Context, from Provider, out *bufio.Writer)
 
 // writeAnswer writes content, or the error in its place.
 func writeAnswer(out *bufio.Writer, content []byte, why error) error {
-	kind := have
+	kind := kindContent
 	if why != nil {
-		kind, content = excuse, []byte(why.Error())
-		content = content[:min(len(content), maxExcuseBytes)]
+		kind, content = kindError, []byte(why.Error())
+		content = content[:min(len(content), maxErrorBytes)]
 	}
 	return frame.Put(out, kind, content)
 }
 
 // request sends a request.
-func request(c io.Writer, q question) error { return frame.WriteJSON(c, wanted, q) }
+func request(c io.Writer, q fetchRequest) error { return frame.WriteJSON(c, kindRequest, q) }
 
 // errMissing is the error of a host that does not have what was requested.
 var errMissing = errors.New("it has not got it")
@@ -105,15 +105,15 @@ func readAnswer(from io.Reader, most int64) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case kind == excuse && size <= maxExcuseBytes:
-	case kind != have:
+	case kind == kindError && size <= maxErrorBytes:
+	case kind != kindContent:
 		return nil, errors.New("it answers what is no answer")
 	case int64(size) > most:
 		return nil, fmt.Errorf("%w: it sends %d bytes, and %d were asked for", ErrCorrupt, size, most)
 	}
 	content, err := frame.ReadBody(from, size, nil)
-	if err == nil && kind == excuse {
-		err = fmt.Errorf("%w: %s", errMissing, tree.Shorten(string(content)))
+	if err == nil && kind == kindError {
+		err = fmt.Errorf("%w: %s", errMissing, tree.DisplayPath(string(content)))
 	}
 	return content, err
 }

@@ -43,13 +43,13 @@ var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: maxFiles}
 // Digest returns the digest of the edition in the directory of a release.
 func Digest(dir string) (string, error) {
 	sum := newSum()
-	err := each(context.Background(), dir, filepath.Join(dir, Site), sum.add)
+	err := eachFile(context.Background(), dir, filepath.Join(dir, Site), sum.add)
 	return sum.digest(), err
 }
 
-// each calls see for each file of an edition, in order. The record and the copy may be in different
+// eachFile calls see for each file of an edition, in order. The record and the copy may be in different
 // directories.
-func each(ctx context.Context, record, copied string, see func(name string, content []byte) error) error {
+func eachFile(ctx context.Context, record, copied string, see func(name string, content []byte) error) error {
 	left := int64(MaxBytes)
 	file := func(root *tree.Root, path, name string) error {
 		content, err := root.ReadFile(path, left)
@@ -112,7 +112,7 @@ func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, 
 	}
 	defer root.Close() //nolint:errcheck // nothing is written by it
 	sum := newSum()
-	err = each(ctx, to.Tree(recordTree), to.Tree(Site), func(name string, content []byte) error {
+	err = eachFile(ctx, to.Tree(recordTree), to.Tree(Site), func(name string, content []byte) error {
 		if err := root.Put(tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600},
 			os.Geteuid(), os.Getegid()); err != nil {
 			return err

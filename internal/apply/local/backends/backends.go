@@ -37,8 +37,8 @@ type Set struct {
 	Timers   Timers
 }
 
-// Here returns the backends of this machine.
-func Here(dirs host.Dirs) Set {
+// Local returns the backends of this machine.
+func Local(dirs host.Dirs) Set {
 	store := image.Open(dirs.State)
 	return Set{
 		Networks: bridges{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs}, Kernel: sysctls{dirs},
@@ -61,10 +61,10 @@ type Networks interface {
 	Make(ctx context.Context, n spec.Network, nodes func() ([]network.Port, error)) error
 	Remove(ctx context.Context, n spec.Network) error
 	MoveLinks(ctx context.Context, moves []network.Move, live ...string) error
-	Guard(ctx context.Context, ports []network.Port) error
-	Unguard(ctx context.Context, site string, still []network.Port) error
+	AddAntiSpoof(ctx context.Context, ports []network.Port) error
+	RemoveAntiSpoof(ctx context.Context, site string, still []network.Port) error
 	Sweep(ctx context.Context) error
-	Around(key string) ([]observe.Address, observe.Around, error)
+	Around(key string) ([]observe.Address, observe.HostNetworking, error)
 	// Encrypts returns an Unable problem if the kernel cannot encrypt. Prime must be called before
 	// Make. It gives the host's private key to the kernel for an encrypted network.
 	Encrypts() error
@@ -81,9 +81,9 @@ type Layers interface {
 	Record(digest string) (*image.Record, error)
 	Tree(digest string) string
 	Took(title string) time.Duration
-	Word(digest string) (image.Word, error)
-	Give(ctx context.Context, digest string, c io.ReadWriter) error
-	Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error
+	ContentInfo(digest string) (image.ContentInfo, error)
+	Serve(ctx context.Context, digest string, c io.ReadWriter) error
+	Download(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error
 	Receive(ctx context.Context, digest string, rw io.ReadWriter) error
 	Sweep() error
 }
@@ -98,9 +98,9 @@ type Packages interface {
 // Volumes manages data that outlives nodes (package volume).
 type Volumes interface {
 	List(key string) ([]observe.Volume, error)
-	Provide(n *spec.Node, m spec.Mount, account volume.Account) error
-	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
-		still volume.Still) (volume.Made, error)
+	Provide(n *spec.Node, m spec.Mount, account volume.OwnerLookup) error
+	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup,
+		still volume.FreezeFunc) (volume.CopyResult, error)
 	// Erase removes the volume at a path that List returned.
 	Erase(path string) error
 	// Drop removes a node's directory of a volume.
@@ -147,25 +147,27 @@ func (bridges) Remove(ctx context.Context, n spec.Network) error { return networ
 func (bridges) MoveLinks(ctx context.Context, moves []network.Move, live ...string) error {
 	return network.MoveLinks(ctx, moves, live...)
 }
-func (bridges) Guard(ctx context.Context, ports []network.Port) error {
-	return network.Guard(ctx, ports)
+func (bridges) AddAntiSpoof(ctx context.Context, ports []network.Port) error {
+	return network.AddAntiSpoof(ctx, ports)
 }
-func (bridges) Unguard(ctx context.Context, site string, still []network.Port) error {
-	return network.Unguard(ctx, site, still)
+func (bridges) RemoveAntiSpoof(ctx context.Context, site string, still []network.Port) error {
+	return network.RemoveAntiSpoof(ctx, site, still)
 }
-func (bridges) Sweep(ctx context.Context) error            { return network.Sweep(ctx) }
-func (bridges) Encrypts() error                            { return wireguard.Supported() }
-func (bridges) Prime(n spec.Network, private string) error { return wireguard.Prime(n, private) }
-func (bridges) Around(key string) ([]observe.Address, observe.Around, error) {
+func (bridges) Sweep(ctx context.Context) error { return network.Sweep(ctx) }
+func (bridges) Encrypts() error                 { return wireguard.Supported() }
+func (bridges) Prime(n spec.Network, private string) error {
+	return wireguard.SetPrivateKey(n, private)
+}
+func (bridges) Around(key string) ([]observe.Address, observe.HostNetworking, error) {
 	return network.Around(key)
 }
 
 func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d.dirs, key) }
-func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {
+func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
 	return volume.Provide(d.dirs, n.Site, n.Name, m, account)
 }
-func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
-	still volume.Still) (volume.Made, error) {
+func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup,
+	still volume.FreezeFunc) (volume.CopyResult, error) {
 	return volume.ProvideCopy(ctx, d.dirs, n.Site, n.Name, m, account, still)
 }
 func (d disks) Erase(path string) error { return volume.Erase(path) }
@@ -183,11 +185,11 @@ func (d disks) DropCopies(key string, release int) error {
 func (d disks) Sweep(key string) error { return volume.Sweep(d.dirs, key) }
 func (d disks) Release() error         { return volume.Release(d.dirs) }
 
-func (sysctls) Settings(names []string) map[string]string { return host.Settings(names) }
+func (sysctls) Settings(names []string) map[string]string { return host.ReadSettings(names) }
 func (s sysctls) Prepare(ctx context.Context, settings map[string]string) error {
-	return host.Prepare(ctx, s.dirs.Run, settings)
+	return host.RaiseSettings(ctx, s.dirs.Run, settings)
 }
-func (s sysctls) Restore(ctx context.Context) error { return host.Restore(ctx, s.dirs.Run) }
+func (s sysctls) Restore(ctx context.Context) error { return host.RestoreSettings(ctx, s.dirs.Run) }
 func (r records) Read(site string, id int) (*nodedir.Record, error) {
 	return nodedir.Of(r.dirs, site, id).Read()
 }

@@ -32,7 +32,7 @@ func TestDisks(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	copied := rows
-	copied.Copy, copied.Release = site.Empty, 700
+	copied.Copy, copied.Release = site.CopyEmpty, 700
 	for range 2 {
 		if _, err := d.ProvideCopy(t.Context(), n, copied, me, nil); err != nil {
 			t.Fatal(err)

@@ -13,19 +13,19 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A Room is the layer store of a host.
-type Room struct {
+// A Store is the layer store of a host.
+type Store struct {
 	dirs  host.Dirs
 	nodes func(context.Context) ([]observe.Node, error)
 }
 
-// Of returns the layer store of a host. Nodes returns the host's nodes of all sites.
-func Of(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Room {
-	return Room{dirs, nodes}
+// New returns the layer store of a host. Nodes returns the host's nodes of all sites.
+func New(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Store {
+	return Store{dirs, nodes}
 }
 
 // List returns the layers in the store.
-func (r Room) List(ctx context.Context) ([]image.Kept, error) {
+func (r Store) List(ctx context.Context) ([]image.StoredLayer, error) {
 	infos, err := image.Open(r.dirs.State).List()
 	if err != nil {
 		return nil, err
@@ -34,15 +34,15 @@ func (r Room) List(ctx context.Context) ([]image.Kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]image.Kept, len(infos))
+	all := make([]image.StoredLayer, len(infos))
 	for i, info := range infos {
-		all[i] = image.Kept{Info: info, Used: used[info.Digest]}
+		all[i] = image.StoredLayer{Info: info, Used: used[info.Digest]}
 	}
 	return all, nil
 }
 
 // Verify reads a layer, and returns a problem if it has changed since it was built.
-func (r Room) Verify(ctx context.Context, digest string) error {
+func (r Store) Verify(ctx context.Context, digest string) error {
 	if !image.IsDigest(digest) {
 		return problem.New(problem.Usage, "%q is not the digest of a layer", digest).Try("`orrery image ls` lists them")
 	}
@@ -51,7 +51,7 @@ func (r Room) Verify(ctx context.Context, digest string) error {
 
 // RemoveUnused removes the unused layers and returns those that it removed, even if there is an
 // error.
-func (r Room) RemoveUnused(ctx context.Context) ([]image.Info, error) {
+func (r Store) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	used, err := r.used(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (r Room) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 }
 
 // used returns the digests of the layers that nodes use, or used in a snapshot.
-func (r Room) used(ctx context.Context) (map[string]bool, error) {
+func (r Store) used(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	nodes, err := r.nodes(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 // A Host is a host in memory, as one site sees it.
 type Host struct {
 	*fake.Host
-	Worker *local.Worker
+	Worker *local.Host
 	// Releases are the site as each release makes it, by number.
 	Releases map[int]*site.Site
 	// Healthy, if set, is called before a node's health checks, and returns an error if the node is
@@ -42,10 +42,10 @@ type Host struct {
 func New(dir, key, name string, cpus int, memory int64) *Host {
 	h := &Host{Host: fake.NewHost(key, name, cpus, memory)}
 	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
-	h.Worker = local.NewWorker(local.Place{
-		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": booting{h.Engine}},
-		Secrets: none{secret.NewKeyring(&site.Site{Name: key}, dirs)},
-		Ground:  Ground(h.Host, dirs),
+	h.Worker = local.NewHost(local.SiteState{
+		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": bootEngine{h.Engine}},
+		Secrets: noSecrets{secret.NewKeyring(&site.Site{Name: key}, dirs)},
+		Ground:  Backends(h.Host, dirs),
 	})
 	h.Answers = serve
 	h.Named = func() bool {
@@ -55,14 +55,14 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 	return h
 }
 
-// Ground returns the backends of a host in memory.
-func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
+// Backends returns the backends of a host in memory.
+func Backends(h *fake.Host, dirs host.Dirs) backends.Set {
 	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{},
 		Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
 
-// Stand sets the site of the steps.
-func (h *Host) Stand(s *site.Site) { h.packer = pack.New(s, h.Releases) }
+// SetSite sets the site of the steps.
+func (h *Host) SetSite(s *site.Site) { h.packer = pack.New(s, h.Releases) }
 
 // Observe returns what exists on the host.
 func (h *Host) Observe() observe.Host {
@@ -77,14 +77,14 @@ func (h *Host) Observe() observe.Host {
 // Do does a step in the same way as a remote host: the step is packed, encoded and decoded, and the
 // worker that gets it knows nothing else of the site.
 func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
-	ctx, cancel := h.Dying(ctx)
+	ctx, cancel := h.KillContext(ctx)
 	defer cancel()
 	whole, err := h.packer.Pack(s, func() (*site.Site, error) {
 		r, err := h.Worker.Releases.Read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return h.packer.Live(r)
+		return h.packer.LiveSite(r)
 	})
 	if err != nil {
 		return err
@@ -99,13 +99,13 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if whole.Kind == plan.FetchLayer { // the hosts that have the layer are unknown here
 		whole.Kind = plan.BuildLayer
 	}
-	patiently(whole.Duties)
+	setTimeouts(whole.Duties)
 	var after error
 	switch s.Kind {
 	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease, plan.FetchLayer:
 		// no backend in memory takes part in these steps
 		var before error
-		if before, after = h.Befall(ctx, string(s.Kind), s.Subject); before != nil {
+		if before, after = h.InjectedErrors(ctx, string(s.Kind), s.Subject); before != nil {
 			return before
 		}
 	}
@@ -117,8 +117,8 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if err := h.Worker.Runs.Do(ctx, whole, say); err != nil {
 		return err
 	}
-	if s.Kind == plan.MendNode {
-		h.Mended(engine.RefOf(s.Node), s.Drift...)
+	if s.Kind == plan.RepairNode {
+		h.RemoveDrift(engine.RefOf(s.Node), s.Drift...)
 	}
 	return after
 }
@@ -136,14 +136,16 @@ func (claims) Yield(context.Context, string)       {}
 
 func (claims) Elsewhere(string) error { return nil }
 
-// booting is an engine whose nodes start no units at boot, so that none need be disabled.
-type booting struct{ *fake.Engine }
+// bootEngine is an engine whose nodes start no units at boot, so that none need be disabled.
+type bootEngine struct{ *fake.Engine }
 
 // Disable does nothing.
-func (booting) Disable(context.Context, engine.Ref, ...string) error { return nil }
+func (bootEngine) Disable(context.Context, engine.Ref, ...string) error { return nil }
 
 // Inject returns an error, so that files are written once the node runs.
-func (booting) Inject(context.Context, engine.Ref, ...host.File) error { return errors.ErrUnsupported }
+func (bootEngine) Inject(context.Context, engine.Ref, ...host.File) error {
+	return errors.ErrUnsupported
+}
 
 // serve answers every request with success.
 func serve(c net.Conn) {
@@ -153,9 +155,9 @@ func serve(c net.Conn) {
 	}
 }
 
-// patiently sets the timeouts of steps and checks. Site files set them, but sites made by tests do
+// setTimeouts sets the timeouts of steps and checks. Site files set them, but sites made by tests do
 // not.
-func patiently(d *spec.Duties) {
+func setTimeouts(d *spec.RoleActions) {
 	if d == nil {
 		return
 	}
@@ -171,8 +173,8 @@ func patiently(d *spec.Duties) {
 	}
 }
 
-// none is a keyring without secrets.
-type none struct{ *secret.Keyring }
+// noSecrets is a keyring without secrets.
+type noSecrets struct{ *secret.Keyring }
 
 // Text returns an error.
-func (none) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, os.ErrNotExist }
+func (noSecrets) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, os.ErrNotExist }

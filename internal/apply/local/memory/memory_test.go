@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 				Name: "db", Dir: "roles/db", Pip: []string{"p"}, Services: []string{"db.service"}, Active: []string{"dump.timer"},
 				Health: []site.HealthCheck{{TCP: 5432}},
 				Volumes: []site.VolumeUse{{Name: "archive", Path: "/srv/archive", Owner: "root:root", Exclusive: true,
-					Quarantine: site.Snapshot}},
+					Quarantine: site.CopySnapshot}},
 				Files: []site.File{{Path: "/etc/db", Template: "t", Content: []byte("of {{ .Node.Name }}\n"),
 					Owner: "root:root", Mode: 0o644}},
 			},
@@ -84,7 +84,7 @@ func (b *bench) hosts() []observe.Host { return []observe.Host{b.host.Observe()}
 func (b *bench) run(p *plan.Plan, err error) *apply.Result {
 	b.Helper()
 	b.must(err)
-	b.host.Stand(b.site)
+	b.host.SetSite(b.site)
 	return apply.Run(b.Context(), p, map[string]apply.Worker{"here": b.host}, silent{}, 3)
 }
 
@@ -206,7 +206,7 @@ func TestHeld(t *testing.T) {
 	by := host.Holder{Who: "ada", Command: "orrery up"}
 	letGo, err := b.host.Worker.Runs.Lock(t.Context(), by)
 	b.must(err)
-	if _, err := b.host.Worker.Runs.Lock(t.Context(), by); problem.Exit(err) != int(problem.Locked) ||
+	if _, err := b.host.Worker.Runs.Lock(t.Context(), by); problem.ExitCode(err) != int(problem.Locked) ||
 		!strings.Contains(err.Error(), "ada") {
 		t.Errorf("%v", err)
 	}
@@ -220,7 +220,7 @@ func TestHeld(t *testing.T) {
 	b.must(err)
 	b.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 	nodes[0].Engine = "podman"
-	if _, err := b.host.Worker.Nodes.Runner(&nodes[0].Node); problem.Exit(err) != int(problem.Unable) {
+	if _, err := b.host.Worker.Nodes.Runner(&nodes[0].Node); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("%v", err)
 	}
 	log, err := b.host.Worker.Nodes.Log(b.Context(), "db")

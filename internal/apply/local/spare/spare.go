@@ -29,10 +29,10 @@ func Prepare(s *plan.Step, run string) error {
 		if !s.Restarts {
 			return nil
 		}
-		err := setAside(of(run, s.Was.ID))
+		err := reserve(of(run, s.Was.ID))
 		if problem.DiskFull(err) {
 			return problem.New(problem.Unable, "node %s was not stopped, because there is no room to start it again",
-				s.Was.Name).At(run).Because(problem.Reason(err)).
+				s.Was.Name).At(run).Because(problem.PathErrorCause(err)).
 				Try("make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again")
 		}
 		return err
@@ -45,7 +45,7 @@ func Prepare(s *plan.Step, run string) error {
 // of returns the directory of the reserved files. Its parent is needed by the start, and stays.
 func of(run string, node int) string { return filepath.Join(run, strconv.Itoa(node), "spare") }
 
-func setAside(dir string) error {
+func reserve(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	for i := 0; i < files && err == nil; i++ {
 		err = allocate(filepath.Join(dir, strconv.Itoa(i)))

@@ -36,10 +36,10 @@ type Machine struct {
 	SparesKicks bool
 }
 
-// Line returns the command line and the files that it refers to.
-func (m *Machine) Line() ([]string, *Files, error) {
+// CommandLine returns the command line and the files that it refers to.
+func (m *Machine) CommandLine() ([]string, *Files, error) {
 	files := &Files{}
-	slots := m.Slots.with(m.Node)
+	slots := m.Slots.forNode(m.Node)
 	if m.Node.Imported() {
 		return m.imported(files, slots), files, nil
 	}
@@ -48,21 +48,21 @@ func (m *Machine) Line() ([]string, *Files, error) {
 		return nil, nil, err
 	}
 	rest := slices.Concat(serial(files), monitor(files), slots.ports(), m.root(files), agent(files),
-		m.cards(files, slots), functions(m.PCI))
+		m.cards(files, slots), pciFunctions(m.PCI))
 	drives, err := m.drives(files, slots)
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.Concat(m.itself(), m.memory(), kernel, rest, drives, m.incoming()), files, nil
+	return slices.Concat(m.machineArgs(), m.memory(), kernel, rest, drives, m.incoming()), files, nil
 }
 
-// itself returns the machine without any devices.
-func (m *Machine) itself() []string {
+// machineArgs returns the machine without any devices.
+func (m *Machine) machineArgs() []string {
 	return []string{
 		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none",
 		"-monitor", "none",
 		// a guest whose kernel panics is stopped
-		"-sandbox", confine.Sandbox, "-device", "pvpanic", "-action", "panic=pause",
+		"-sandbox", confine.QEMUSandboxOption, "-device", "pvpanic", "-action", "panic=pause",
 		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu",
 		m.processor(),
 		"-smp", m.processors(),
@@ -132,7 +132,7 @@ func (m *Machine) kernel() ([]string, error) {
 	return []string{"-kernel", m.Boot.Kernel, "-initrd", m.Boot.Initramfs, "-append", strings.Join(line, " ")}, nil
 }
 
-// listening returns a listening socket that QEMU receives. QEMU does not wait for a client.
-func listening(id string, fd int) string {
+// listeningSocket returns a listening socket that QEMU receives. QEMU does not wait for a client.
+func listeningSocket(id string, fd int) string {
 	return fmt.Sprintf("socket,id=%s,fd=%d,server=on,wait=off", id, fd)
 }

@@ -35,7 +35,7 @@ var someBoot = &kernel.Boot{Kernel: "/store/abc/vmlinux", Initramfs: "/store/abc
 
 // TestLine: the complete command line of a machine. A change here changes what guests see.
 func TestLine(t *testing.T) {
-	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).Line()
+	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).CommandLine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestLine(t *testing.T) {
 // TestTimerCheck: on KVM, the kernel needs no no_timer_check.
 func TestTimerCheck(t *testing.T) {
 	for accel, want := range map[string]bool{observe.KVM: false, observe.TCG: true} {
-		args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: accel}).Line()
+		args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: accel}).CommandLine()
 		if said := strings.Contains(strings.Join(args, " "), " no_timer_check "); err != nil || said != want {
 			t.Errorf("%s: %t, %v", accel, said, err)
 		}
@@ -62,7 +62,7 @@ func TestTimerCheck(t *testing.T) {
 func TestLineOf(t *testing.T) {
 	wantArgs := func(n *spec.Node, accel string, want ...string) {
 		t.Helper()
-		args, _, err := (&Machine{Node: n, Boot: someBoot, Accel: accel}).Line()
+		args, _, err := (&Machine{Node: n, Boot: someBoot, Accel: accel}).CommandLine()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,14 +91,14 @@ func TestTooMuch(t *testing.T) {
 	n := someNode()
 	n.Name = strings.Repeat("long", 500)
 	if _, _, err := (&Machine{Node: n, Boot: someBoot,
-		Accel: observe.TCG}).Line(); problem.Exit(err) != int(problem.Mistake) {
+		Accel: observe.TCG}).CommandLine(); problem.ExitCode(err) != int(problem.Mistake) {
 		t.Error(err)
 	}
 }
 
 // TestFiles: each file has a number of its own, beginning with the first.
 func TestFiles(t *testing.T) {
-	args, files, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).Line()
+	args, files, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).CommandLine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +108,9 @@ func TestFiles(t *testing.T) {
 	}
 	for i, name := range names {
 		if !slices.ContainsFunc(args, func(arg string) bool {
-			return slices.Contains(strings.Split(arg, ","), fmt.Sprint("fd=", first+i))
+			return slices.Contains(strings.Split(arg, ","), fmt.Sprint("fd=", firstFD+i))
 		}) {
-			t.Errorf("nothing uses file %d, %s", first+i, name)
+			t.Errorf("nothing uses file %d, %s", firstFD+i, name)
 		}
 	}
 }
@@ -121,16 +121,16 @@ func TestSlots(t *testing.T) {
 	m := &Machine{Node: someNode(), Boot: someBoot}
 	m.Node.NICs = append(m.Node.NICs, m.Node.NICs[0], m.Node.NICs[0], m.Node.NICs[0])
 	m.Node.NICs[2].Network, m.Node.NICs[3].Network, m.Node.NICs[4].Network = "c", "d", "e"
-	if s := m.Slots.with(m.Node); s.Number != 16 || s.bus("card-e") != ",bus=slot4" || s.bus("nothing") != "" {
+	if s := m.Slots.forNode(m.Node); s.Number != 16 || s.bus("card-e") != ",bus=slot4" || s.bus("nothing") != "" {
 		t.Error(s, s.bus("card-e"), s.bus("nothing"))
 	}
 	m.Slots = Slots{Number: 8, Taken: map[string]int{"card-lan": 2, "card-d": 0}}
-	if s := m.Slots.with(m.Node); s.Number != 8 ||
+	if s := m.Slots.forNode(m.Node); s.Number != 8 ||
 		!maps.Equal(s.Taken, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
 		t.Error(s)
 	}
 	m.Node.VM.Model = site.E1000 // does not support PCI Express
-	if got := m.Slots.with(m.Node).bus("card-lan"); got != "" {
+	if got := m.Slots.forNode(m.Node).bus("card-lan"); got != "" {
 		t.Error(got)
 	}
 }

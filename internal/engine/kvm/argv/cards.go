@@ -26,9 +26,9 @@ func (m *Machine) card(nic spec.NIC, files *Files, slots Slots) []string {
 		site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
 	id := CardID(nic)
 	queues := Queues(m.Node)
-	netdev := fmt.Sprintf("tap,id=%s,%s", id, handed("fd", queues, func(i int) int { return files.Take(Tap(nic, i)) }))
-	if m.serves() {
-		netdev += ",vhost=on," + handed("vhostfd", queues, func(i int) int { return files.Take(VHost(nic, i)) })
+	netdev := fmt.Sprintf("tap,id=%s,%s", id, fdOption("fd", queues, func(i int) int { return files.Add(Tap(nic, i)) }))
+	if m.usesVHost() {
+		netdev += ",vhost=on," + fdOption("vhostfd", queues, func(i int) int { return files.Add(VHost(nic, i)) })
 	}
 	device := fmt.Sprintf("%s,id=%s,netdev=%s,mac=%s,romfile=%s", model, id, id, nic.MAC, slots.bus(id))
 	if queues > 1 {
@@ -73,8 +73,8 @@ const virtioNet = "virtio-net-pci"
 // each direction. The card has one for configuration changes and one for its control queue.
 func vectors(queues int) int { return 2*queues + 2 }
 
-// handed returns an option with the file numbers of all queues.
-func handed(option string, queues int, take func(int) int) string {
+// fdOption returns an option with the file numbers of all queues.
+func fdOption(option string, queues int, take func(int) int) string {
 	if queues == 1 {
 		return fmt.Sprintf("%s=%d", option, take(0))
 	}
@@ -88,20 +88,20 @@ func handed(option string, queues int, take func(int) int) string {
 // Queues returns how many queue pairs each card of a node has.
 func Queues(n *spec.Node) int { return max(1, n.VM.Queues) }
 
-// serves reports whether the host's kernel serves the cards, with one thread for each queue,
+// usesVHost reports whether the host's kernel serves the cards, with one thread for each queue,
 // without QEMU.
-func (m *Machine) serves() bool { return m.VHost && Servable(m.Node) }
+func (m *Machine) usesVHost() bool { return m.VHost && WantsVHost(m.Node) }
 
-// Servable reports whether the host's kernel should serve the cards of a node, if it can.
-func Servable(n *spec.Node) bool {
+// WantsVHost reports whether the host's kernel should serve the cards of a node, if it can.
+func WantsVHost(n *spec.Node) bool {
 	return cmp.Or(n.VM.Model, site.Virtio) == site.Virtio && (n.VM.VHost == nil || *n.VM.VHost)
 }
 
 // CardID returns QEMU's id of an interface's card, and of the card's backend.
 func CardID(nic spec.NIC) string { return "card-" + nic.Network }
 
-// Told returns the interfaces in the form in which guests read them.
-func Told(nics []spec.NIC) []boot.NIC {
+// GuestNICs returns the interfaces in the form in which guests read them.
+func GuestNICs(nics []spec.NIC) []boot.NIC {
 	all := []boot.NIC{}
 	for _, nic := range nics {
 		all = append(all, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})

@@ -46,7 +46,7 @@ func TestDevices(t *testing.T) {
 	} {
 		n := someNode()
 		n.VM = c.vm
-		args, files, err := (&Machine{Node: n, Boot: someBoot, Accel: observe.KVM, VHost: c.vhost, PCI: c.pci}).Line()
+		args, files, err := (&Machine{Node: n, Boot: someBoot, Accel: observe.KVM, VHost: c.vhost, PCI: c.pci}).CommandLine()
 		if err != nil {
 			t.Fatal(err)
 		}

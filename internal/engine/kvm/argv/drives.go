@@ -17,7 +17,7 @@ type Drive struct{ Group, Block, Device map[string]any }
 // room, the machine stops, so that the guest loses nothing. All other errors are reported to the
 // guest.
 func DriveOf(d site.Drive, file, slot string) Drive {
-	cache := map[string]any{"direct": d.Direct(), "no-flush": d.Cache == "unsafe"}
+	cache := map[string]any{"direct": d.BypassesCache(), "no-flush": d.Cache == "unsafe"}
 	protocol, format := "file", d.Disk
 	if d.IsDevice() {
 		protocol, format = "host_device", site.RawFile
@@ -70,7 +70,7 @@ func DriveFile(d site.Drive) string { return "disk " + d.Name }
 func (m *Machine) drives(files *Files, slots Slots) ([]string, error) {
 	var args []string
 	for _, d := range m.Node.VM.Drives() {
-		fd := files.Take(DriveFile(d))
+		fd := files.Add(DriveFile(d))
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, fd))
 		drive := DriveOf(d, fmt.Sprintf("/dev/fdset/%d", fd), Slot(slots.Taken[DriveID(d)]))
 		for _, part := range []struct {

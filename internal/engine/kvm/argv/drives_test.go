@@ -15,11 +15,11 @@ func TestDrives(t *testing.T) {
 	n.VM = site.VM{
 		Disk: site.QCow2, Size: 1 << 30,
 		Disks: []site.Drive{{Name: "data", Disk: "/dev/vg/lv",
-			Manner: site.Manner{Cache: "none", AIO: "native", Read: 1 << 20, IOPS: 7}},
-			{Name: "log", Disk: site.RawFile, Size: 1 << 26, Manner: site.Manner{Cache: "directsync"}}},
+			DiskSettings: site.DiskSettings{Cache: "none", AIO: "native", Read: 1 << 20, IOPS: 7}},
+			{Name: "log", Disk: site.RawFile, Size: 1 << 26, DiskSettings: site.DiskSettings{Cache: "directsync"}}},
 	}
 	m := &Machine{Node: n, Boot: someBoot, Accel: observe.TCG}
-	args, files, err := m.Line()
+	args, files, err := m.CommandLine()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,17 +7,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// first is the number of the first open file that QEMU receives.
-const first = 3
+// firstFD is the number of the first open file that QEMU receives.
+const firstFD = 3
 
 // Files are the open files that QEMU receives. Each device takes the numbers of its files while its
 // options are written.
 type Files struct{ names []string }
 
-// Take adds a file and returns the number under which QEMU finds it.
-func (f *Files) Take(name string) int {
+// Add adds a file and returns the number under which QEMU finds it.
+func (f *Files) Add(name string) int {
 	f.names = append(f.names, name)
-	return first + len(f.names) - 1
+	return firstFD + len(f.names) - 1
 }
 
 // Names returns the names of the files in the order of their numbers.

@@ -2,9 +2,9 @@ package argv
 
 import "fmt"
 
-// functions returns the PCI functions that are lent to the machine. The guest does not learn their
+// pciFunctions returns the PCI functions that are lent to the machine. The guest does not learn their
 // addresses on the host, and cannot boot from them.
-func functions(lent []string) []string {
+func pciFunctions(lent []string) []string {
 	var args []string
 	for i, at := range lent {
 		args = append(args, "-device", fmt.Sprintf("vfio-pci,id=pci%d,sysfsdev=%s,rombar=0", i, at))

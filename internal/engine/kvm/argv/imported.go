@@ -27,10 +27,10 @@ const (
 
 // The fdsets in which QEMU finds the files (add-fd).
 const (
-	setOfBase = 10 + iota
-	setOfOverlay
-	setOfVars
-	setOfSeed
+	baseFDSet = 10 + iota
+	overlayFDSet
+	varsFDSet
+	seedFDSet
 )
 
 // The link through which only the host reaches the SSH server of a guest. QEMU listens in its own
@@ -51,9 +51,9 @@ const SeedDrive = "seed-drive"
 // imported returns the command line of a machine with a foreign disk. QEMU relies on nothing in the
 // header of an image: it is told the formats and backing files.
 func (m *Machine) imported(files *Files, slots Slots) []string {
-	return slices.Concat(m.itself(), m.memory(), m.firmware(files), serial(files), monitor(files), slots.ports(),
+	return slices.Concat(m.machineArgs(), m.memory(), m.firmware(files), serial(files), monitor(files), slots.ports(),
 		m.disk(files), m.seed(files), m.link(),
-		m.cards(files, slots), functions(m.PCI), screen, m.incoming())
+		m.cards(files, slots), pciFunctions(m.PCI), screen, m.incoming())
 }
 
 // screen is a graphics card that every firmware and system supports, and a pointer that follows the
@@ -61,8 +61,8 @@ func (m *Machine) imported(files *Files, slots Slots) []string {
 var screen = []string{"-vnc", "none", "-device", "VGA", "-device", "qemu-xhci,id=usb", "-device",
 	"usb-tablet,bus=usb.0"}
 
-// Boots returns the files of the host that the machine boots from.
-func (m *Machine) Boots() []string {
+// BootFiles returns the files of the host that the machine boots from.
+func (m *Machine) BootFiles() []string {
 	if m.Boot == nil {
 		return nil // the disk is passed open, and firmware is visible anyway
 	}
@@ -95,7 +95,7 @@ func (m *Machine) firmware(files *Files) []string {
 	}
 	return slices.Concat(
 		blockdev(node{"driver": "file", "node-name": "code", "filename": m.Disk.Code, "read-only": true}),
-		file("vars", setOfVars, files.Take(Vars), true),
+		file("vars", varsFDSet, files.Add(Vars), true),
 		[]string{"-machine", "pflash0=code,pflash1=vars"},
 	)
 }
@@ -110,8 +110,8 @@ func (m *Machine) disk(files *Files) []string {
 		device = "ide-hd,bus=ide.0,drive=root,bootindex=1"
 	}
 	return slices.Concat(
-		file("base-file", setOfBase, files.Take(Base), false), blockdev(base),
-		file("root-file", setOfOverlay, files.Take(Overlay), true),
+		file("base-file", baseFDSet, files.Add(Base), false), blockdev(base),
+		file("root-file", overlayFDSet, files.Add(Overlay), true),
 		blockdev(node{"driver": "qcow2", "node-name": "root", "file": "root-file", "backing": "base", "discard": "unmap"}),
 		[]string{"-device", device, "-device", "virtio-rng-pci"},
 	)
@@ -129,7 +129,7 @@ func (m *Machine) seed(files *Files) []string {
 	}
 	drive[len(drive)-1] += ",drive=seed"
 	return slices.Concat(
-		file("seed-file", setOfSeed, files.Take(Seed), false),
+		file("seed-file", seedFDSet, files.Add(Seed), false),
 		blockdev(node{"driver": "raw", "node-name": "seed", "file": "seed-file", "read-only": true}),
 		drive,
 	)

@@ -14,7 +14,7 @@ import (
 // blocks returns the nodes of the block graph by name, the command line, and the names of its files.
 func blocks(t *testing.T, m *Machine) (map[string]map[string]any, string, []string) {
 	t.Helper()
-	args, files, err := m.Line()
+	args, files, err := m.CommandLine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestImported(t *testing.T) {
 	if !strings.Contains(line, "-vnc none -device VGA") || strings.Contains(line, "vnc :") {
 		t.Errorf("its screen: %s", line)
 	}
-	if strings.Contains(line, "virtserialport") || strings.Contains(line, "-kernel") || m.Boots() != nil {
+	if strings.Contains(line, "virtserialport") || strings.Contains(line, "-kernel") || m.BootFiles() != nil {
 		t.Error(line)
 	}
 }

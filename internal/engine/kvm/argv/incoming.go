@@ -15,13 +15,13 @@ func (m *Machine) incoming() []string {
 	return []string{"-incoming", "defer"}
 }
 
-var versioned = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
+var machineTypePattern = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
 
-// TypeOf returns the machine type from QEMU's name of its class. Each version of QEMU has a type of
+// MachineType returns the machine type from QEMU's name of its class. Each version of QEMU has a type of
 // its own, and the types of earlier versions.
-func TypeOf(class string) (string, error) {
+func MachineType(class string) (string, error) {
 	name := strings.TrimSuffix(class, "-machine")
-	if !versioned().MatchString(name) {
+	if !machineTypePattern().MatchString(name) {
 		return "", fmt.Errorf("QEMU says that its machine is a %q", class)
 	}
 	return name, nil

@@ -12,7 +12,7 @@ import (
 // TestIncoming: a machine that takes over from another has the same type, and waits for its state.
 func TestIncoming(t *testing.T) {
 	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG, Type: "pc-q35-8.2", Incoming: true}).
-		Line()
+		CommandLine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestIncoming(t *testing.T) {
 func TestTypeOf(t *testing.T) {
 	for class, want := range map[string]string{"pc-q35-7.2-machine": "pc-q35-7.2", "pc-q35-10.0": "pc-q35-10.0",
 		"pc-q35-7.2,kernel=/etc/shadow": "", "none-machine": "", "": ""} {
-		if got, err := TypeOf(class); got != want || (err == nil) != (want != "") {
+		if got, err := MachineType(class); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", class, got, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// spare is the minimum number of free slots for devices that are plugged while the machine runs.
-const spare = 4
+// minSpareSlots is the minimum number of free slots for devices that are plugged while the machine runs.
+const minSpareSlots = 4
 
 // Slots say where the devices are that can be plugged and unplugged while the machine runs. Each
 // has a PCI Express port of its own. A machine that takes over from another has its devices in the
@@ -24,9 +24,9 @@ type Slots struct {
 // Slot returns QEMU's name of a slot, which is a bus with room for one device.
 func Slot(number int) string { return fmt.Sprint("slot", number) }
 
-// slotted returns the ids of a node's devices that have a slot. Cards of other models than virtio
+// pluggableIDs returns the ids of a node's devices that have a slot. Cards of other models than virtio
 // support only plain PCI.
-func slotted(n *spec.Node) (ids []string) {
+func pluggableIDs(n *spec.Node) (ids []string) {
 	if cmp.Or(n.VM.Model, site.Virtio) == site.Virtio {
 		for _, nic := range n.NICs {
 			ids = append(ids, CardID(nic))
@@ -38,9 +38,9 @@ func slotted(n *spec.Node) (ids []string) {
 	return ids
 }
 
-// with returns slots for exactly the devices of a node, in full groups of ports.
-func (s Slots) with(n *spec.Node) Slots {
-	ids, taken, used := slotted(n), map[string]int{}, map[int]bool{}
+// forNode returns slots for exactly the devices of a node, in full groups of ports.
+func (s Slots) forNode(n *spec.Node) Slots {
+	ids, taken, used := pluggableIDs(n), map[string]int{}, map[int]bool{}
 	for id, slot := range s.Taken {
 		taken[id], used[slot] = slot, true
 	}
@@ -55,7 +55,7 @@ func (s Slots) with(n *spec.Node) Slots {
 		taken[id], used[next] = next, true
 	}
 	maps.DeleteFunc(taken, func(id string, _ int) bool { return !slices.Contains(ids, id) })
-	return Slots{cmp.Or(s.Number, (len(ids)+spare+7)/8*8), taken}
+	return Slots{cmp.Or(s.Number, (len(ids)+minSpareSlots+7)/8*8), taken}
 }
 
 // bus returns the option that puts a device into its slot, or "" if it has none and QEMU chooses

@@ -23,7 +23,7 @@ func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	ours, theirs := os.NewFile(uintptr(fds[0]), "screen"), os.NewFile(uintptr(fds[1]), "screen")
 	defer ours.Close()   //nolint:errcheck // the connection is another
 	defer theirs.Close() //nolint:errcheck // QEMU has another
-	if err := q.Hand(ctx, "screen", theirs); err != nil {
+	if err := q.PassFile(ctx, "screen", theirs); err != nil {
 		return nil, err
 	}
 	if err := q.Do(ctx, "add_client", map[string]any{"protocol": "vnc", "fdname": "screen", "skipauth": true},

@@ -51,12 +51,12 @@ func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
 		return err
 	}
 	defer pen.Close() //nolint:errcheck // QEMU has another
-	path, err := q.Add(ctx, pen)
+	path, err := q.AddFD(ctx, pen)
 	if err != nil {
 		return err
 	}
 	err = q.Do(ctx, "screendump", map[string]string{"filename": path}, nil)
-	return errors.Join(err, q.Drop(context.WithoutCancel(ctx), path))
+	return errors.Join(err, q.RemoveFD(context.WithoutCancel(ctx), path))
 }
 
 // read decodes a PPM picture (P6): a line with the type, one with the size, one with the maximum

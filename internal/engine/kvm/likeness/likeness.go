@@ -11,9 +11,9 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A Likeness is what the QEMU of a running machine says of it. The QEMU is not trusted, because its
+// A Traits is what the QEMU of a running machine says of it. The QEMU is not trusted, because its
 // guest may have taken it over. As JSON, a Likeness is the first line of a file with a state.
-type Likeness struct {
+type Traits struct {
 	Type  string     `json:"type"`
 	Slots argv.Slots `json:"slots"`
 	Empty bool       `json:"empty,omitempty"` // the seed drive is empty
@@ -21,7 +21,7 @@ type Likeness struct {
 }
 
 // Of returns the likeness of a running machine.
-func Of(ctx context.Context, q *qmp.Client) (l Likeness, err error) {
+func Of(ctx context.Context, q *qmp.Client) (l Traits, err error) {
 	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &l.Type); err != nil {
 		return l, err
 	}
@@ -62,9 +62,9 @@ func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
 	return false, nil
 }
 
-// Take makes a machine that is about to start equal to l, and lets it wait for the state.
-func (l Likeness) Take(line *argv.Machine) (err error) {
-	line.Type, err = argv.TypeOf(l.Type)
+// Apply makes a machine that is about to start equal to l, and lets it wait for the state.
+func (l Traits) Apply(line *argv.Machine) (err error) {
+	line.Type, err = argv.MachineType(l.Type)
 	line.Slots, line.Disk.Empty, line.Incoming = l.Slots, l.Empty, true
 	line.SparesKicks = !l.Kicks
 	return err

@@ -14,13 +14,13 @@ import (
 
 // The states of a machine (RunState of QEMU's QMP reference) that callers distinguish.
 const (
-	Running  = "running"
-	Paused   = "paused"
-	Starved  = "io-error"       // stopped because the host had no room
-	Panicked = "guest-panicked" // its kernel has notified pvpanic
-	Awaits   = "inmigrate"      // waits for the state of another machine
-	Sends    = "finish-migrate" // is sending the last of its state
-	Sent     = "postmigrate"    // has sent its state, and the receiver continues
+	Running   = "running"
+	Paused    = "paused"
+	IOError   = "io-error"       // stopped because the host had no room
+	Panicked  = "guest-panicked" // its kernel has notified pvpanic
+	Receiving = "inmigrate"      // waits for the state of another machine
+	Sending   = "finish-migrate" // is sending the last of its state
+	Sent      = "postmigrate"    // has sent its state, and the receiver continues
 )
 
 // Status returns the state of the machine.
@@ -41,79 +41,79 @@ type Migration struct {
 	Why string `json:"error-desc"`
 }
 
-// stated is QEMU's name for the file through which a state is sent. A new file of that name
+// stateFD is QEMU's name for the file through which a state is sent. A new file of that name
 // replaces one that was not used up.
-const stated = "state"
+const stateFD = "state"
 
 // Send sends the state of the machine to the file. The machine runs until the last part is sent.
 // Then it stays stopped, unless it is told to continue. If the state cannot be sent before ctx
 // ends, the machine continues.
 func (c *Client) Send(ctx context.Context, to *os.File) (*Migration, error) {
-	if err := c.announced(ctx); err != nil {
+	if err := c.enableEvents(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.Hand(ctx, stated, to); err != nil {
+	if err := c.PassFile(ctx, stateFD, to); err != nil {
 		return nil, err
 	}
 	sent, err := c.migrate(ctx)
 	if ctx.Err() != nil { // it may have begun or ended without an answer
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		return c.Recall(back)
+		return c.CancelMigration(back)
 	}
 	return sent, err
 }
 
-// settling limits how long QEMU may take to cancel a migration, or to complete one that it can no
+// cancelTimeout limits how long QEMU may take to cancel a migration, or to complete one that it can no
 // longer cancel.
-const settling = 30 * time.Second
+const cancelTimeout = 30 * time.Second
 
-// Recall cancels a migration, so that the machine continues. If all of the state has been sent
+// CancelMigration cancels a migration, so that the machine continues. If all of the state has been sent
 // already, Recall returns the migration.
-func (c *Client) Recall(ctx context.Context) (*Migration, error) {
+func (c *Client) CancelMigration(ctx context.Context) (*Migration, error) {
 	if err := c.Do(ctx, "migrate_cancel", nil, nil); err != nil {
 		return nil, err
 	}
-	sent, err := c.settled(ctx)
+	sent, err := c.awaitResult(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if status, err := c.Status(ctx); err != nil || status != Sent {
 		// A completed migration may be one in which this machine received its state.
-		return nil, errors.Join(errGivenUp, err)
+		return nil, errors.Join(errCancelled, err)
 	}
 	return sent, nil
 }
 
-var errGivenUp = errors.New("it was given up")
+var errCancelled = errors.New("it was given up")
 
 // Receive makes a machine that was started for it load the state from a file, and continue with it.
 func (c *Client) Receive(ctx context.Context, from *os.File) error {
-	if err := c.announced(ctx); err != nil {
+	if err := c.enableEvents(ctx); err != nil {
 		return err
 	}
-	if err := c.Hand(ctx, stated, from); err != nil {
+	if err := c.PassFile(ctx, stateFD, from); err != nil {
 		return err
 	}
-	return c.Do(ctx, "migrate-incoming", map[string]any{"uri": "fd:" + stated}, nil)
+	return c.Do(ctx, "migrate-incoming", map[string]any{"uri": "fd:" + stateFD}, nil)
 }
 
-// announced makes QEMU report each state of a migration as an event.
-func (c *Client) announced(ctx context.Context) error {
+// enableEvents makes QEMU report each state of a migration as an event.
+func (c *Client) enableEvents(ctx context.Context) error {
 	return c.Do(ctx, "migrate-set-capabilities",
 		map[string]any{"capabilities": []map[string]any{{"capability": "events", "state": true}}}, nil)
 }
 
 // migrate sends the state, and waits until the migration ends.
 func (c *Client) migrate(ctx context.Context) (*Migration, error) {
-	if err := c.Do(ctx, "migrate", map[string]any{"uri": "fd:" + stated}, nil); err != nil {
+	if err := c.Do(ctx, "migrate", map[string]any{"uri": "fd:" + stateFD}, nil); err != nil {
 		return nil, err
 	}
-	return c.outcome(ctx)
+	return c.awaitEnd(ctx)
 }
 
-// outcome waits for the end of a migration.
-func (c *Client) outcome(ctx context.Context) (*Migration, error) {
+// awaitEnd waits for the end of a migration.
+func (c *Client) awaitEnd(ctx context.Context) (*Migration, error) {
 	for {
 		e, err := c.Await(ctx, "MIGRATION")
 		if err != nil {
@@ -123,15 +123,15 @@ func (c *Client) outcome(ctx context.Context) (*Migration, error) {
 		if err := jsonlimit.Unmarshal(e.Data, &data); err != nil {
 			return nil, err
 		}
-		if ends(data.Status) {
-			return c.settled(ctx)
+		if hasEnded(data.Status) {
+			return c.awaitResult(ctx)
 		}
 	}
 }
 
-// settled waits until QEMU reports how a migration has ended, which it does a moment after the
+// awaitResult waits until QEMU reports how a migration has ended, which it does a moment after the
 // event.
-func (c *Client) settled(ctx context.Context) (*Migration, error) {
+func (c *Client) awaitResult(ctx context.Context) (*Migration, error) {
 	for {
 		m := new(Migration)
 		if err := c.Do(ctx, "query-migrate", nil, m); err != nil {
@@ -143,14 +143,14 @@ func (c *Client) settled(ctx context.Context) (*Migration, error) {
 		case "failed":
 			return nil, fmt.Errorf("QEMU cannot send the machine's state: %s", sanitize.Line(m.Why))
 		case "cancelled", "":
-			return nil, errGivenUp
+			return nil, errCancelled
 		}
-		if err := host.Pause(ctx, 10*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func ends(status string) bool {
+func hasEnded(status string) bool {
 	return status == "completed" || status == "failed" || status == "cancelled"
 }

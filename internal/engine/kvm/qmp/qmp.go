@@ -24,8 +24,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// most limits the size of a message, and of all events stored for later calls of Await, in bytes.
-const most = 1 << 20
+// maxMessageBytes limits the size of a message, and of all events stored for later calls of Await, in bytes.
+const maxMessageBytes = 1 << 20
 
 // A Client is a connection to a monitor. A monitor serves one connection at a time, and others
 // wait. Only one goroutine may use a Client at a time.
@@ -44,16 +44,16 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// A Refusal is an error that QEMU returns for a command.
-type Refusal struct{ Command, Class, What string }
+// A CommandError is an error that QEMU returns for a command.
+type CommandError struct{ Command, Class, What string }
 
-func (r *Refusal) Error() string {
+func (r *CommandError) Error() string {
 	return fmt.Sprintf("QEMU does not do %s: %s", r.Command, sanitize.Line(r.What))
 }
 
 // Unknown reports whether QEMU does not know the command, because it is too old or built without
 // it.
-func (r *Refusal) Unknown() bool { return r.Class == "CommandNotFound" }
+func (r *CommandError) Unknown() bool { return r.Class == "CommandNotFound" }
 
 // Dial connects to the monitor at a socket, waits for its turn until ctx ends, and negotiates
 // capabilities.
@@ -63,7 +63,7 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 		if err == nil {
 			return greet(ctx, conn.(*net.UnixConn))
 		}
-		if waited := host.Pause(ctx, 10*time.Millisecond); waited != nil {
+		if waited := host.Sleep(ctx, 10*time.Millisecond); waited != nil {
 			return nil, errors.Join(waited, err)
 		}
 	}
@@ -71,7 +71,7 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 
 func greet(ctx context.Context, conn *net.UnixConn) (*Client, error) {
 	c := &Client{conn: conn, in: bufio.NewReader(conn)}
-	err := c.within(ctx, "there is no greeting", func() error {
+	err := c.interruptible(ctx, "there is no greeting", func() error {
 		_, err := c.next(func(m *message) bool { return m.Greeting != nil })
 		return err
 	})
@@ -94,14 +94,14 @@ func (c *Client) Do(ctx context.Context, command string, arguments, into any) er
 	return c.do(ctx, command, arguments, into, nil)
 }
 
-// Hand passes QEMU a file. Later commands refer to it by name, until one of them uses it up.
-func (c *Client) Hand(ctx context.Context, name string, f *os.File) error {
+// PassFile passes QEMU a file. Later commands refer to it by name, until one of them uses it up.
+func (c *Client) PassFile(ctx context.Context, name string, f *os.File) error {
 	return c.do(ctx, "getfd", map[string]string{"fdname": name}, nil, f)
 }
 
-// Add passes QEMU a file that it keeps in an fdset. It returns the path /dev/fdset/N by which QEMU
+// AddFD passes QEMU a file that it keeps in an fdset. It returns the path /dev/fdset/N by which QEMU
 // can open it.
-func (c *Client) Add(ctx context.Context, f *os.File) (path string, err error) {
+func (c *Client) AddFD(ctx context.Context, f *os.File) (path string, err error) {
 	var set struct {
 		ID int `json:"fdset-id"`
 	}
@@ -111,8 +111,8 @@ func (c *Client) Add(ctx context.Context, f *os.File) (path string, err error) {
 	return fmt.Sprintf("/dev/fdset/%d", set.ID), nil
 }
 
-// Drop removes a file passed by Add. QEMU closes it unless it is in use.
-func (c *Client) Drop(ctx context.Context, path string) error {
+// RemoveFD removes a file passed by Add. QEMU closes it unless it is in use.
+func (c *Client) RemoveFD(ctx context.Context, path string) error {
 	var set int
 	if _, err := fmt.Sscanf(path, "/dev/fdset/%d", &set); err != nil {
 		return err
@@ -126,10 +126,10 @@ func (c *Client) Await(ctx context.Context, names ...string) (e Event, err error
 	wanted := func(e Event) bool { return len(names) == 0 || slices.Contains(names, e.Name) }
 	if i := slices.IndexFunc(c.kept, wanted); i >= 0 {
 		e = c.kept[i]
-		c.forget(i)
+		c.dropEvent(i)
 		return e, nil
 	}
-	err = c.within(ctx, strings.TrimSpace("no event "+strings.Join(names, " or ")), func() error {
+	err = c.interruptible(ctx, strings.TrimSpace("no event "+strings.Join(names, " or ")), func() error {
 		m, err := c.next(func(m *message) bool { return m.Name != "" && wanted(m.Event) })
 		e = m.Event
 		return err
@@ -160,7 +160,7 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 	if err != nil {
 		return err
 	}
-	return c.within(ctx, command+" is not answered", func() error {
+	return c.interruptible(ctx, command+" is not answered", func() error {
 		if err := c.write(append(text, '\n'), f); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 			return err
 		}
 		if m.Error != nil {
-			return &Refusal{command, m.Error.Class, m.Error.What}
+			return &CommandError{command, m.Error.Class, m.Error.What}
 		}
 		if into == nil {
 			return nil
@@ -210,7 +210,7 @@ func (c *Client) next(wanted func(*message) bool) (*message, error) {
 		case wanted(m):
 			return m, nil
 		case m.Name != "":
-			c.keep(m.Event)
+			c.storeEvent(m.Event)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (c *Client) read() error {
 	for {
 		part, err := c.in.ReadSlice('\n')
 		c.line = append(c.line, part...)
-		if len(c.line) > most {
+		if len(c.line) > maxMessageBytes {
 			return errors.New("it talks without end")
 		}
 		if err == nil {
@@ -239,22 +239,22 @@ func (c *Client) read() error {
 	}
 }
 
-// keep stores an event for Await. It drops the oldest events if there are too many.
-func (c *Client) keep(e Event) {
+// storeEvent stores an event for Await. It drops the oldest events if there are too many.
+func (c *Client) storeEvent(e Event) {
 	c.kept = append(c.kept, e)
 	c.size += len(e.Name) + len(e.Data)
-	for c.size > most {
-		c.forget(0)
+	for c.size > maxMessageBytes {
+		c.dropEvent(0)
 	}
 }
 
-func (c *Client) forget(i int) {
+func (c *Client) dropEvent(i int) {
 	c.size -= len(c.kept[i].Name) + len(c.kept[i].Data)
 	c.kept = slices.Delete(c.kept, i, i+1)
 }
 
-// within calls speak, and interrupts it when ctx ends.
-func (c *Client) within(ctx context.Context, what string, speak func() error) error {
+// interruptible calls speak, and interrupts it when ctx ends.
+func (c *Client) interruptible(ctx context.Context, what string, speak func() error) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = c.conn.SetDeadline(time.Unix(1, 0))
@@ -268,7 +268,7 @@ func (c *Client) within(ctx context.Context, what string, speak func() error) er
 			err = context.Cause(ctx)
 		}
 	}
-	var refused *Refusal
+	var refused *CommandError
 	if err == nil || errors.As(err, &refused) {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestDo(t *testing.T) {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	err = c.Do(t.Context(), "quit", nil, nil)
-	var refused *Refusal
+	var refused *CommandError
 	if !errors.As(err, &refused) || !refused.Unknown() || strings.Contains(err.Error(), "\x1b") ||
 		!strings.Contains(err.Error(), "quit: no ") {
 		t.Error(err)
@@ -137,7 +137,7 @@ func TestFlood(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	must(t, c.Do(t.Context(), "stop", nil, nil))
-	if c.size > most || len(c.kept) > 17 {
+	if c.size > maxMessageBytes || len(c.kept) > 17 {
 		t.Errorf("%d events of %d bytes are kept", len(c.kept), c.size)
 	}
 	if _, err := c.Await(t.Context(), "LAST"); err != nil {
@@ -203,8 +203,8 @@ func TestHand(t *testing.T) {
 	c, err := Dial(t.Context(), path)
 	must(t, err)
 	defer c.Close()
-	must(t, c.Hand(t.Context(), "state", f))
-	if path, err := c.Add(t.Context(), f); err != nil || path != "/dev/fdset/3" {
+	must(t, c.PassFile(t.Context(), "state", f))
+	if path, err := c.AddFD(t.Context(), f); err != nil || path != "/dev/fdset/3" {
 		t.Errorf("%s, %v", path, err)
 	}
 	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "here here " {
@@ -216,7 +216,7 @@ func TestHand(t *testing.T) {
 func TestLies(t *testing.T) {
 	for name, speak := range map[string]func(io.Writer){
 		"noise":   func(w io.Writer) { fmt.Fprintln(w, "hello") },
-		"endless": func(w io.Writer) { _, _ = io.WriteString(w, strings.Repeat("x", most+1)) },
+		"endless": func(w io.Writer) { _, _ = io.WriteString(w, strings.Repeat("x", maxMessageBytes+1)) },
 		"gone":    func(w io.Writer) { fmt.Fprintf(w, "%s\n{\"retu", greeting) },
 		"a list":  func(w io.Writer) { fmt.Fprintln(w, `[{"QMP":{}}]`) },
 	} {

@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// Most limits the stored output, in bytes. At least the last half of that is always stored.
-	Most = 1 << 20
+	// MaxBytes limits the stored output, in bytes. At least the last half of that is always stored.
+	MaxBytes = 1 << 20
 
-	maxHalfBytes = Most / 2
+	maxHalfBytes = MaxBytes / 2
 
 	// headerBytes is the length of a half's header. The header is the number of the half, and the
 	// half that was begun later has the larger number.
 	headerBytes = 8
 )
 
-// Word is the argument that makes orrery-guest the recorder.
-const Word = "record"
+// Command is the argument that makes orrery-guest the recorder.
+const Command = "record"
 
 // A Record has the open files of a recorder process.
 type Record struct {
@@ -40,8 +40,8 @@ type Record struct {
 	Halves [2]*os.File // the stored output
 }
 
-// Make opens the record in a directory, and creates it if it does not exist.
-func Make(dir string) (r *Record, err error) {
+// Create opens the record in a directory, and creates it if it does not exist.
+func Create(dir string) (r *Record, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -196,8 +196,8 @@ func read(dir string) (text []byte, whole bool, err error) {
 	return append(texts[older], texts[newer]...), whole, nil
 }
 
-// Keep copies the output stored in a directory to a file of the node, if there is any.
-func Keep(dir, path string) {
+// Save copies the output stored in a directory to a file of the node, if there is any.
+func Save(dir, path string) {
 	if text, err := Read(dir); err == nil {
 		_ = os.WriteFile(path, text, 0o600) // ignore the error: the output is only shown to users
 	}
@@ -206,9 +206,9 @@ func Keep(dir, path string) {
 // panicLine is how the line begins in which Linux says why it panics.
 const panicLine = "Kernel panic"
 
-// Panic returns the line in which a guest's kernel says why it panics, followed by the last lines
+// PanicCause returns the line in which a guest's kernel says why it panics, followed by the last lines
 // of its output. The result is never empty.
-func Panic(text []byte) string {
+func PanicCause(text []byte) string {
 	last := sanitize.LastLines(text)
 	if last == "" {
 		last = "its console is empty"
@@ -224,9 +224,9 @@ func Panic(text []byte) string {
 // maxCauseBytes limits the length of the line that says why a kernel panics.
 const maxCauseBytes = 200
 
-// LastWords returns the last lines that a guest has printed, under a heading, or "" if there are
+// LastLines returns the last lines that a guest has printed, under a heading, or "" if there are
 // none.
-func LastWords(text []byte) string {
+func LastLines(text []byte) string {
 	if len(text) == 0 {
 		return ""
 	}

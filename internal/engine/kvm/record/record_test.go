@@ -32,22 +32,24 @@ func TestRecord(t *testing.T) {
 	kept(t, dir, "booting\r\nand again\r\n")
 
 	var all strings.Builder
-	for i := 0; all.Len() < 3*Most; i++ {
+	for i := 0; all.Len() < 3*MaxBytes; i++ {
 		fmt.Fprintf(&all, "line %d\r\n", i)
 	}
 	records(t, dir, all.String()+"Kernel panic\r\n")
 	text, err := Read(dir)
 	must(t, err)
-	if len(text) > Most || len(text) < Most/2 || !strings.HasSuffix(all.String()+"Kernel panic\r\n", string(text)) {
+	if len(text) > MaxBytes || len(text) < MaxBytes/2 ||
+		!strings.HasSuffix(all.String()+"Kernel panic\r\n", string(text)) {
 		t.Errorf("%d bytes are kept, from %.40q on to %q", len(text), text, text[max(0, len(text)-40):])
 	}
 	for i := range 2 {
-		if info, err := os.Stat(half(dir, i)); err != nil || info.Size() > headerBytes+Most/2 || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(half(dir, i)); err != nil || info.Size() > headerBytes+MaxBytes/2 ||
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("%v %v", info, err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "console.log")
-	Keep(dir, path)
+	Save(dir, path)
 	if saved, err := os.ReadFile(path); err != nil || !bytes.Equal(saved, text) {
 		t.Errorf("%d bytes were saved: %v", len(saved), err)
 	}
@@ -56,7 +58,7 @@ func TestRecord(t *testing.T) {
 // records prints something as a guest would, and waits until that is recorded.
 func records(t *testing.T, dir, text string) {
 	t.Helper()
-	r, err := Make(dir)
+	r, err := Create(dir)
 	must(t, err)
 	other, err := Open(dir) // as a QEMU that takes over
 	must(t, err)
@@ -78,10 +80,10 @@ func kept(t *testing.T, dir, want string) {
 }
 
 func TestLastWords(t *testing.T) {
-	if LastWords(nil) != "" {
+	if LastLines(nil) != "" {
 		t.Error("a machine that never ran has said something")
 	}
-	words := LastWords([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
+	words := LastLines([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
 	if strings.Count(words, "old") != 9 || !strings.Contains(words, "\nKernel panic") ||
 		strings.ContainsAny(words, "\x1b\r") {
 		t.Errorf("%q", words)
@@ -91,15 +93,15 @@ func TestLastWords(t *testing.T) {
 // TestPanic: the text about a panic begins with its cause, is limited, and has no control
 // characters.
 func TestPanic(t *testing.T) {
-	told := Panic([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" +
+	told := PanicCause([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" +
 		strings.Repeat("trace\r\n", 300)))
 	if !strings.HasPrefix(told, "Kernel panic - not syncing: no") || strings.ContainsAny(told, "\x1b\r") ||
 		strings.Count(told, "trace") != 10 {
 		t.Errorf("%q", told)
 	}
-	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", Most),
-		strings.Repeat("old\n", Most/4)} {
-		if told := Panic([]byte(text)); told == "" || len(told) > 8<<10 {
+	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", MaxBytes),
+		strings.Repeat("old\n", MaxBytes/4)} {
+		if told := PanicCause([]byte(text)); told == "" || len(told) > 8<<10 {
 			t.Errorf("%d bytes are told of %d", len(told), len(text))
 		}
 	}

@@ -21,8 +21,8 @@ import (
 // Open opens the pipe to which QEMU writes the console's output. It starts the recorder process
 // unless the group has one. The process ends when no QEMU has the pipe open any more. It is
 // confined like QEMU, because it reads what a guest has written.
-func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (*os.File, error) {
-	if Of(in) != 0 {
+func Open(ctx context.Context, dir string, cell confine.Sandbox, in cgroup.Group) (*os.File, error) {
+	if Find(in) != 0 {
 		if to, err := record.Open(dir); err == nil {
 			return to, nil
 		}
@@ -34,15 +34,15 @@ func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (
 	if err != nil {
 		return nil, err
 	}
-	cell.Sees = seen(program)
-	kept, err := record.Make(dir)
+	cell.Sees = visiblePaths(program)
+	kept, err := record.Create(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer kept.Close()
-	cmd := host.Program(context.WithoutCancel(ctx), program, record.Word)
+	cmd := host.Program(context.WithoutCancel(ctx), program, record.Command)
 	cmd.Stdin, cmd.ExtraFiles = kept.From, kept.Halves[:]
-	if err := host.Apart(func() error { return cell.Start(cmd, in) }); err != nil {
+	if err := host.OnLockedThread(func() error { return cell.Start(cmd, in) }); err != nil {
 		kept.To.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
@@ -50,18 +50,18 @@ func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (
 	return kept.To, nil
 }
 
-// seen returns the paths that the process can see: libraries, and the program unless it is
+// visiblePaths returns the paths that the process can see: libraries, and the program unless it is
 // installed among them.
-func seen(program string) []string {
-	all := confine.QEMU(program)
+func visiblePaths(program string) []string {
+	all := confine.QEMUPaths(program)
 	if slices.ContainsFunc(all, func(dir string) bool { return strings.HasPrefix(program, dir+"/") }) {
 		return all
 	}
 	return append(all, program)
 }
 
-// Of returns the recorder process in a group, or 0 if there is none.
-func Of(in cgroup.Group) int {
+// Find returns the recorder process in a group, or 0 if there is none.
+func Find(in cgroup.Group) int {
 	for _, pid := range in.Processes() {
 		if name, _ := rawfile.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), qemu.GuestName) {
 			return pid
@@ -72,7 +72,7 @@ func Of(in cgroup.Group) int {
 
 // Others returns all other processes in a group.
 func Others(in cgroup.Group) []int {
-	of := Of(in)
+	of := Find(in)
 	return slices.DeleteFunc(in.Processes(), func(pid int) bool { return pid == of })
 }
 
@@ -81,22 +81,22 @@ const timeout = 2 * time.Second
 
 // Await waits until all output of a machine that has ended is recorded.
 func Await(ctx context.Context, in cgroup.Group) {
-	held, err := process.Hold(Of(in))
+	held, err := process.Open(Find(in))
 	if err != nil {
 		return
 	}
 	defer held.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	_ = held.UntilEnded(ctx, func(int) error { return nil }) // ignore the error: then the last output is lost
+	_ = held.RetryUntilEnded(ctx, func(int) error { return nil }) // ignore the error: then the last output is lost
 }
 
-// End kills all processes in a group. It kills the recorder last, when it has recorded everything.
-// End does not end with ctx.
-func End(ctx context.Context, in cgroup.Group) error {
+// KillAll kills all processes in a group. It kills the recorder last, when it has recorded everything.
+// KillAll does not end with ctx.
+func KillAll(ctx context.Context, in cgroup.Group) error {
 	ctx = context.WithoutCancel(ctx)
-	if of := Of(in); of != 0 {
-		if err := in.KillThose(ctx, func(pid int) bool { return pid != of }); err != nil {
+	if of := Find(in); of != 0 {
+		if err := in.KillMatching(ctx, func(pid int) bool { return pid != of }); err != nil {
 			return err
 		}
 		Await(ctx, in)

@@ -19,8 +19,8 @@ import (
 func TestRecorder(t *testing.T) {
 	need.Integration(t)
 	need.Guest(t)
-	dir, in := t.TempDir(), cgroup.Of("it-recorder", 1)
-	cell := confine.Cell{At: filepath.Join(dir, "cell"), User: 1_900_131_071}
+	dir, in := t.TempDir(), cgroup.OfNode("it-recorder", 1)
+	cell := confine.Sandbox{At: filepath.Join(dir, "cell"), User: 1_900_131_071}
 	must(t, os.Mkdir(cell.At, 0o700))
 	t.Cleanup(func() {
 		_ = in.Kill(context.Background())
@@ -30,18 +30,18 @@ func TestRecorder(t *testing.T) {
 	run := filepath.Join(dir, "run")
 	first, err := Open(t.Context(), run, cell, in)
 	must(t, err)
-	for Of(in) == 0 { // prlimit executes the recorder
+	for Find(in) == 0 { // prlimit executes the recorder
 		if len(in.Processes()) == 0 {
 			t.Fatal("it has ended")
 		}
 		time.Sleep(time.Millisecond)
 	}
-	of := Of(in)
+	of := Find(in)
 	_, err = first.WriteString("of the first\n")
 	must(t, err)
 	second, err := Open(t.Context(), run, cell, in)
 	must(t, err)
-	if Of(in) != of || len(Others(in)) > 0 {
+	if Find(in) != of || len(Others(in)) > 0 {
 		t.Errorf("there are %v", in.Processes())
 	}
 	must(t, first.Close())
@@ -55,7 +55,7 @@ func TestRecorder(t *testing.T) {
 	if text, err := record.Read(run); string(text) != "of the first\nof the second\n" || err != nil {
 		t.Errorf("recorded is %q: %v", text, err)
 	}
-	must(t, End(t.Context(), in))
+	must(t, KillAll(t.Context(), in))
 }
 
 // TestSeen: a program that is installed among libraries is visible with them, and is not mounted
@@ -65,7 +65,7 @@ func TestSeen(t *testing.T) {
 		"/usr/lib/orrery/orrery-guest": false, "/usr/local/lib/orrery/orrery-guest": true,
 		"/opt/orrery/bin/orrery-guest": true,
 	} {
-		if got := slices.Contains(seen(program), program); got != want {
+		if got := slices.Contains(visiblePaths(program), program); got != want {
 			t.Errorf("%s is shown by itself: %v", program, got)
 		}
 	}

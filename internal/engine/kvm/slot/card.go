@@ -9,19 +9,19 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// PlugCard plugs in a card whose files QEMU has received.
-func PlugCard(ctx context.Context, q *qmp.Client, card argv.Card) error {
+// AddNIC plugs in a card whose files QEMU has received.
+func AddNIC(ctx context.Context, q *qmp.Client, card argv.Card) error {
 	if err := q.Do(ctx, "netdev_add", card.Netdev, nil); err != nil {
 		return err
 	}
 	return q.Do(ctx, "device_add", card.Device, nil)
 }
 
-// DropCard removes the backend of a network card that the guest no longer has, if it exists.
-func DropCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
-	var refused *qmp.Refusal
+// RemoveNICBackend removes the backend of a network card that the guest no longer has, if it exists.
+func RemoveNICBackend(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
+	var refused *qmp.CommandError
 	if err := q.Do(ctx, "netdev_del", map[string]string{"id": argv.CardID(nic)}, nil); err != nil &&
-		(!errors.As(err, &refused) || !absent(refused)) {
+		(!errors.As(err, &refused) || !isNotFound(refused)) {
 		return err
 	}
 	return nil

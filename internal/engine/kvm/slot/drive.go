@@ -10,9 +10,9 @@ import (
 	"orrery/internal/site"
 )
 
-// PlugDrive passes QEMU the file of a disk and plugs the disk in.
-func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, at string) error {
-	path, err := q.Add(ctx, f)
+// AddDrive passes QEMU the file of a disk and plugs the disk in.
+func AddDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, at string) error {
+	path, err := q.AddFD(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -28,16 +28,16 @@ func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File,
 	return nil
 }
 
-// DropDrive removes the backend and the limits of a disk that the guest no longer has, if they
+// RemoveDriveBackend removes the backend and the limits of a disk that the guest no longer has, if they
 // exist. QEMU then closes the disk's file.
-func DropDrive(ctx context.Context, q *qmp.Client, drive site.Drive) error {
+func RemoveDriveBackend(ctx context.Context, q *qmp.Client, drive site.Drive) error {
 	for _, step := range []struct {
 		command string
 		of      map[string]string
 	}{{"blockdev-del", map[string]string{"node-name": argv.BlockID(drive)}},
 		{"object-del", map[string]string{"id": argv.GroupID(drive)}}} {
-		var refused *qmp.Refusal
-		if err := q.Do(ctx, step.command, step.of, nil); err != nil && (!errors.As(err, &refused) || !absent(refused)) {
+		var refused *qmp.CommandError
+		if err := q.Do(ctx, step.command, step.of, nil); err != nil && (!errors.As(err, &refused) || !isNotFound(refused)) {
 			return err
 		}
 	}

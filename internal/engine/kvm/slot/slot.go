@@ -14,8 +14,8 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// Free returns a free slot, or "" if all are taken, and whether a device is plugged already.
-func Free(ctx context.Context, q *qmp.Client, device string) (free string, plugged bool, err error) {
+// FindFree returns a free slot, or "" if all are taken, and whether a device is plugged already.
+func FindFree(ctx context.Context, q *qmp.Client, device string) (free string, plugged bool, err error) {
 	var buses []argv.Bus
 	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
 		return "", false, err
@@ -37,10 +37,10 @@ func Free(ctx context.Context, q *qmp.Client, device string) (free string, plugg
 // unplugTimeout limits how long a guest may take to release a device.
 const unplugTimeout = 30 * time.Second
 
-// LetGo asks a guest to release a device, and waits until it has.
-func LetGo(ctx context.Context, q *qmp.Client, id string) error {
+// Unplug asks a guest to release a device, and waits until it has.
+func Unplug(ctx context.Context, q *qmp.Client, id string) error {
 	err := q.Do(ctx, "device_del", map[string]string{"id": id}, nil)
-	var refused *qmp.Refusal
+	var refused *qmp.CommandError
 	switch {
 	case errors.As(err, &refused) && refused.Class == "DeviceNotFound": // a killed run unplugged it before
 		return nil
@@ -50,11 +50,11 @@ func LetGo(ctx context.Context, q *qmp.Client, id string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, unplugTimeout,
 		fmt.Errorf("its guest has not let go of it within %s", unplugTimeout))
 	defer cancel()
-	return awaitGone(ctx, q, id)
+	return awaitUnplugged(ctx, q, id)
 }
 
-// awaitGone waits until QEMU reports that a device is gone.
-func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
+// awaitUnplugged waits until QEMU reports that a device is gone.
+func awaitUnplugged(ctx context.Context, q *qmp.Client, id string) error {
 	for {
 		event, err := q.Await(ctx, "DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR")
 		if err != nil {
@@ -76,8 +76,8 @@ func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
 	}
 }
 
-// absent reports whether QEMU refused a command because the object does not exist.
-func absent(r *qmp.Refusal) bool {
+// isNotFound reports whether QEMU refused a command because the object does not exist.
+func isNotFound(r *qmp.CommandError) bool {
 	return strings.Contains(r.What, "Failed to find node") || strings.Contains(r.What, "not found") ||
 		strings.Contains(r.What, "Cannot find")
 }

@@ -12,8 +12,9 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// samplesHead holds the columns of samples.csv.
-var samplesHead = []string{"test", "figure", "unit", "setting", "round", "instance", "slot", "copy", "began", "value",
+// samplesColumns holds the columns of samples.csv.
+var samplesColumns = []string{"test", "figure", "unit", "setting", "round", "instance", "slot", "copy", "began",
+	"value",
 	"labels", "error"}
 
 // Samples writes samples.csv with a row for each measured number, round by round, in the unit of
@@ -21,7 +22,7 @@ var samplesHead = []string{"test", "figure", "unit", "setting", "round", "instan
 // with the reason and no figure.
 func Samples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(samplesHead); err != nil {
+	if err := out.Write(samplesColumns); err != nil {
 		return err
 	}
 	units := map[[2]string]string{}
@@ -56,14 +57,16 @@ func sampleRecord(t *bundle.Trial, figure, unit, value string) []string {
 		}
 	}
 	reason, _, _ := strings.Cut(strings.TrimSpace(t.Error), "\n")
-	return []string{Told(t.Test), Told(figure), Told(unit), Told(t.Setting), strconv.Itoa(t.Round),
+	return []string{EscapeFormula(t.Test), EscapeFormula(figure), EscapeFormula(unit), EscapeFormula(t.Setting),
+		strconv.Itoa(t.Round),
 		strconv.Itoa(t.Instance), strconv.Itoa(t.Slot),
-		strconv.Itoa(t.Copy), t.Began.UTC().Format(time.RFC3339Nano), value, Told(strings.Join(labels, "; ")), Told(reason)}
+		strconv.Itoa(t.Copy), t.Began.UTC().Format(time.RFC3339Nano), value, EscapeFormula(strings.Join(labels, "; ")),
+		EscapeFormula(reason)}
 }
 
-// Told prevents spreadsheets from interpreting a text as a formula, as OWASP advises ("CSV
+// EscapeFormula prevents spreadsheets from interpreting a text as a formula, as OWASP advises ("CSV
 // Injection").
-func Told(words string) string {
+func EscapeFormula(words string) string {
 	if words != "" && strings.ContainsRune("=+-@\t\r", rune(words[0])) {
 		return "'" + words
 	}
@@ -72,7 +75,7 @@ func Told(words string) string {
 
 // Exact returns a number with all digits, or "" if it is missing or infinite.
 func Exact(n float64) string {
-	if !quantity.Number(n).Is() {
+	if !quantity.Number(n).IsFinite() {
 		return ""
 	}
 	return strconv.FormatFloat(n, 'g', -1, 64)

@@ -18,7 +18,7 @@ type Chart struct {
 // A Line holds the values of one setting in a plot.
 type Line struct {
 	Name  string
-	Spots []Spot
+	Spots []Point
 }
 
 // Multiples draws each line in a separate chart with the same axes. The line called behind appears
@@ -26,9 +26,9 @@ type Line struct {
 // line.
 func (p *XY) Multiples(what, figure, unit string, lines []Line, behind string) (charts []Chart) {
 	var values []float64
-	var grey []Spot
+	var grey []Point
 	for _, l := range lines {
-		p.Reach(l.Spots)
+		p.Extend(l.Spots)
 		for _, s := range l.Spots {
 			values = append(values, s.Y)
 		}
@@ -36,7 +36,7 @@ func (p *XY) Multiples(what, figure, unit string, lines []Line, behind string) (
 			grey = l.Spots
 		}
 	}
-	p.Scale = short(figure, unit, values)
+	p.Scale = axisScale(figure, unit, values)
 	for _, l := range lines {
 		back := grey
 		if l.Name == behind {
@@ -48,14 +48,14 @@ func (p *XY) Multiples(what, figure, unit string, lines []Line, behind string) (
 }
 
 // OverTime draws one figure over the time of a trial in all settings, with bare behind the others.
-func OverTime(settings []trace.Over, bare string) []Chart {
+func OverTime(settings []trace.TimeSeries, bare string) []Chart {
 	const seen = 300 // more spots cannot be distinguished
 	var lines []Line
 	end := 0.0
 	for _, o := range settings {
 		line := Line{Name: o.Setting}
-		for part := range slices.Chunk(spots(o), (len(o.Median)+seen-1)/seen) {
-			line.Spots = append(line.Spots, merged(part))
+		for part := range slices.Chunk(pointsOf(o), (len(o.Median)+seen-1)/seen) {
+			line.Spots = append(line.Spots, mergePoints(part))
 		}
 		lines = append(lines, line)
 		end = max(end, float64(len(o.Median))*o.Step)
@@ -67,16 +67,16 @@ func OverTime(settings []trace.Over, bare string) []Chart {
 	return plot.Multiples(settings[0].Figure+" over time", settings[0].Figure, settings[0].Unit, lines, bare)
 }
 
-func spots(o trace.Over) (all []Spot) {
+func pointsOf(o trace.TimeSeries) (all []Point) {
 	for i := range o.Median {
-		all = append(all, Spot{X: float64(i+1) * o.Step, Y: o.Median[i], Low: o.Least[i], High: o.Most[i]})
+		all = append(all, Point{X: float64(i+1) * o.Step, Y: o.Median[i], Low: o.Least[i], High: o.Most[i]})
 	}
 	return all
 }
 
-// merged combines consecutive spots into one, with their mean, minimum and maximum.
-func merged(all []Spot) Spot {
-	one := Spot{X: all[len(all)-1].X, Low: all[0].Low, High: all[0].High}
+// mergePoints combines consecutive spots into one, with their mean, minimum and maximum.
+func mergePoints(all []Point) Point {
+	one := Point{X: all[len(all)-1].X, Low: all[0].Low, High: all[0].High}
 	for _, s := range all {
 		one.Y += s.Y / float64(len(all))
 		one.Low, one.High = min(one.Low, s.Low), max(one.High, s.High)
@@ -84,8 +84,8 @@ func merged(all []Spot) Spot {
 	return one
 }
 
-// short returns a scale with only as many digits as an axis needs.
-func short(figure, unit string, values []float64) quantity.Scale {
+// axisScale returns a scale with only as many digits as an axis needs.
+func axisScale(figure, unit string, values []float64) quantity.Scale {
 	s := quantity.ScaleOfFigure(figure, unit, slices.Clone(values))
 	largest := 0.0
 	for _, v := range values {

@@ -11,7 +11,7 @@ import (
 // Loss draws the lost share (Y) at each rate (X) up to the fastest, with the points of bare behind
 // those of another setting. The Y axis is the square root of the loss, because even a small loss
 // spoils a capture.
-func Loss(name string, points, behind []Spot, fastest float64) template.HTML {
+func Loss(name string, points, behind []Point, fastest float64) template.HTML {
 	const upper, lower = 8, 128
 	d := &Drawing{Height: 150}
 	s := quantity.ScaleOf("bit/s", []float64{fastest})

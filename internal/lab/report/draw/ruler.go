@@ -18,8 +18,8 @@ const edge = 2.0
 // NewRuler returns a ruler for ±8 %. Take extends it.
 func NewRuler() *Ruler { return &Ruler{math.Log(0.92), math.Log(1.08)} }
 
-// Take extends the ruler to cover ratios.
-func (r *Ruler) Take(all ...float64) {
+// Extend extends the ruler to cover ratios.
+func (r *Ruler) Extend(all ...float64) {
 	for _, n := range all {
 		if n > 0 {
 			x := math.Log(n)

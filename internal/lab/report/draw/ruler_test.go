@@ -10,7 +10,7 @@ import (
 func TestAxis(t *testing.T) {
 	for _, reach := range [][2]float64{{0.7, 4}, {0.94, 1.05}, {0.99, 1.5}, {0.01, 1.02}, {0.5, 1.08}, {0.9, 30}} {
 		r := NewRuler()
-		r.Take(reach[0], reach[1])
+		r.Extend(reach[0], reach[1])
 		major := r.major()
 		if len(major) == 0 || major[0] != 1 {
 			t.Errorf("%v: equal is not on the axis: %v", reach, major)

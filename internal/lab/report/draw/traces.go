@@ -15,7 +15,7 @@ import (
 func plotTrace(t trace.Trace) template.HTML {
 	end := t.Points[len(t.Points)-1].At
 	s := scaleOfTrace(t)
-	top := t.Most()
+	top := t.Max()
 	mean, most := t.Binned(end)
 	d := &Drawing{Height: 80}
 	const upper, lower = 14, 64
@@ -54,13 +54,13 @@ func scaleOfTrace(t trace.Trace) quantity.Scale {
 	if t.Unit == "%" {
 		return quantity.Scale{Factor: 1, Unit: "%"}
 	}
-	return quantity.ScaleOf(t.Unit, []float64{t.Most()})
+	return quantity.ScaleOf(t.Unit, []float64{t.Max()})
 }
 
 // Traces draws what was recorded each second, with the maximum in each caption.
 func Traces(all []trace.Trace) (charts []Chart) {
 	for _, t := range all {
-		charts = append(charts, Chart{t.Name + ", at most " + scaleOfTrace(t).Value(t.Most()), plotTrace(t)})
+		charts = append(charts, Chart{t.Name + ", at most " + scaleOfTrace(t).Value(t.Max()), plotTrace(t)})
 	}
 	return charts
 }

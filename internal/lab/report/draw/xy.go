@@ -7,9 +7,9 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// A Spot is one value in a plot: its position, its height, and its interval. Low and High may be
+// A Point is one value in a plot: its position, its height, and its interval. Low and High may be
 // equal.
-type Spot struct{ X, Y, Low, High float64 }
+type Point struct{ X, Y, Low, High float64 }
 
 // A Mark is a text below a plot.
 type Mark struct {
@@ -24,8 +24,8 @@ type XY struct {
 	Marks                    []Mark
 }
 
-// Reach extends the axes to include spots.
-func (p *XY) Reach(all []Spot) {
+// Extend extends the axes to include spots.
+func (p *XY) Extend(all []Point) {
 	for _, s := range all {
 		p.Left, p.Right = min(p.Left, s.X), max(p.Right, s.X)
 		p.Bottom, p.Top = min(p.Bottom, s.Low), max(p.Top, s.High)
@@ -33,7 +33,7 @@ func (p *XY) Reach(all []Spot) {
 }
 
 // SVG draws the lines. The label describes the plot for screen readers.
-func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
+func (p *XY) SVG(label string, own, behind []Point) template.HTML {
 	const first, last, upper, lower = 17.0, 97.0, 8.0, 116.0 // per cent (first, last) and pixels (upper, lower)
 	d := &Drawing{Height: 138}
 	at := func(x float64) float64 {
@@ -57,7 +57,7 @@ func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
 		d.Line("grid", at(m.X), lower, at(m.X), lower+4)
 		d.Text("tick", "middle", at(m.X), lower+17, m.Text)
 	}
-	line := func(all []Spot, class, dots string) {
+	line := func(all []Point, class, dots string) {
 		for i, s := range all {
 			if i > 0 {
 				d.Line(class, at(all[i-1].X), up(all[i-1].Y), at(s.X), up(s.Y))
@@ -75,8 +75,8 @@ func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
 	return d.SVG(label)
 }
 
-// Thinned removes marks of an axis so that the texts of the others have space.
-func Thinned(all []Mark) []Mark {
+// ThinMarks removes marks of an axis so that the texts of the others have space.
+func ThinMarks(all []Mark) []Mark {
 	const room = 7
 	if len(all) <= room {
 		return all

@@ -28,10 +28,10 @@ func TestSteps(t *testing.T) {
 
 // TestFlat: spots are within the plot even if there is only one value, or if all values are equal.
 func TestFlat(t *testing.T) {
-	for _, line := range [][]Spot{{{3, 5, 5, 5}}, {{0, 1e18, 1e18, 1e18}, {1, 1e18, 1e18, 1e18 + 128}},
+	for _, line := range [][]Point{{{3, 5, 5, 5}}, {{0, 1e18, 1e18, 1e18}, {1, 1e18, 1e18, 1e18 + 128}},
 		{{0, 0, 0, 0}, {1, 0, 0, 0}}} {
 		p := XY{Left: line[0].X, Right: line[0].X, Bottom: line[0].Low, Top: line[0].High, Scale: quantity.Scale{Factor: 1}}
-		p.Reach(line)
+		p.Extend(line)
 		got := string(p.SVG("flat", line, nil))
 		if strings.Count(got, "<circle") != len(line) || strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
 			t.Errorf("%v: %s", line, got)
@@ -45,10 +45,10 @@ func TestThinned(t *testing.T) {
 	for i := range 27 {
 		all = append(all, Mark{X: float64(i)})
 	}
-	if got := Thinned(all); len(got) > 7 || got[0].X != 0 {
+	if got := ThinMarks(all); len(got) > 7 || got[0].X != 0 {
 		t.Errorf("%v", got)
 	}
-	if got := Thinned(all[:5]); len(got) != 5 {
+	if got := ThinMarks(all[:5]); len(got) != 5 {
 		t.Errorf("%v", got)
 	}
 	if math.IsNaN(RoundStep(1)) {

@@ -27,24 +27,24 @@ var pageText string
 // ratios of each setting to bare in the same run. It has no verdicts. Use report.Compare to find
 // out whether two runs differ.
 type History struct {
-	Runs  []bundle.Head `json:"runs"`
-	Rows  []*Past       `json:"rows"`
-	Notes []string      `json:"notes,omitempty"` // reasons for caution
+	Runs  []bundle.Manifest `json:"runs"`
+	Rows  []*Series         `json:"rows"`
+	Notes []string          `json:"notes,omitempty"` // reasons for caution
 }
 
-// A Past holds the values of one figure in one setting for each run.
-type Past struct {
-	Test    string      `json:"test"`
-	Figure  string      `json:"figure"`
-	Setting string      `json:"setting"`
-	Unit    string      `json:"unit"` // or "" if the values are ratios to bare
-	Better  test.Better `json:"better"`
-	Way     string      `json:"-"`
-	Points  []PastPoint `json:"points"` // only runs that have a value
+// A Series holds the values of one figure in one setting for each run.
+type Series struct {
+	Test    string         `json:"test"`
+	Figure  string         `json:"figure"`
+	Setting string         `json:"setting"`
+	Unit    string         `json:"unit"` // or "" if the values are ratios to bare
+	Better  test.Direction `json:"better"`
+	Way     string         `json:"-"`
+	Points  []Point        `json:"points"` // only runs that have a value
 }
 
-// A PastPoint is the value of one run.
-type PastPoint struct {
+// A Point is the value of one run.
+type Point struct {
 	Run   int     `json:"run"` // from 0
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -54,18 +54,18 @@ type PastPoint struct {
 // New creates the history of reports in the given order. It is pure.
 func New(reports []*report.Report) *History {
 	h := &History{}
-	rows := map[[3]string]*Past{}
+	rows := map[[3]string]*Series{}
 	for n, r := range reports {
 		h.Runs = append(h.Runs, r.Bundle)
 		for t, f := range r.Tests.Rows() {
 			for _, c := range f.Cells {
-				point, unit, ok := past(f, c)
+				point, unit, ok := pointOf(f, c)
 				if !ok {
 					continue
 				}
 				key := [3]string{t.Name, f.Name, c.Setting}
 				if rows[key] == nil {
-					rows[key] = &Past{Test: t.Name, Figure: f.Name, Setting: c.Setting, Unit: unit, Better: f.Better, Way: f.Way()}
+					rows[key] = &Series{Test: t.Name, Figure: f.Name, Setting: c.Setting, Unit: unit, Better: f.Better, Way: f.Way()}
 					h.Rows = append(h.Rows, rows[key])
 				}
 				point.Run = n
@@ -73,30 +73,30 @@ func New(reports []*report.Report) *History {
 			}
 		}
 	}
-	h.careful()
+	h.addCaveats()
 	return h
 }
 
-// past returns the point of a cell: the value for bare, and the ratio for other settings. ok is
+// pointOf returns the point of a cell: the value for bare, and the ratio for other settings. ok is
 // false if there is no value, or if it is not measurable now.
-func past(f *report.Figure, c *report.Cell) (p PastPoint, unit string, ok bool) {
+func pointOf(f *report.Figure, c *report.Cell) (p Point, unit string, ok bool) {
 	if c.Again != "" || c.Summary == nil {
 		return p, "", false
 	}
 	if c.Setting == experiment.Bare {
-		return PastPoint{Value: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High}, f.Unit,
-			quantity.Number(c.Summary.Median).Is()
+		return Point{Value: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High}, f.Unit,
+			quantity.Number(c.Summary.Median).IsFinite()
 	}
 	x := c.Ratio
 	if x == nil || f.Effect(c) == report.Disturbed {
 		return p, "", false
 	}
-	return PastPoint{Value: x.Value, Low: x.Low, High: x.High}, "", true
+	return Point{Value: x.Value, Low: x.Low, High: x.High}, "", true
 }
 
-// careful adds notes about differences between the runs.
-func (h *History) careful() {
-	differ := func(what string, of func(bundle.Head) string) {
+// addCaveats adds notes about differences between the runs.
+func (h *History) addCaveats() {
+	differ := func(what string, of func(bundle.Manifest) string) {
 		var all []string
 		for _, r := range h.Runs {
 			all = append(all, of(r))
@@ -107,13 +107,13 @@ func (h *History) careful() {
 				len(all), what))
 		}
 	}
-	differ("hosts", func(r bundle.Head) string { return r.Host })
-	differ("versions of the experiment", func(r bundle.Head) string { return r.Digest })
-	differ("versions of Orrery", func(r bundle.Head) string { return r.Orrery })
+	differ("hosts", func(r bundle.Manifest) string { return r.Host })
+	differ("versions of the experiment", func(r bundle.Manifest) string { return r.Digest })
+	differ("versions of Orrery", func(r bundle.Manifest) string { return r.Orrery })
 }
 
 // scale returns the scale of all values of a row.
-func (p *Past) scale() quantity.Scale {
+func (p *Series) scale() quantity.Scale {
 	var all []float64
 	for _, point := range p.Points {
 		all = append(all, point.Value)
@@ -133,9 +133,9 @@ func scaled(all []float64, by float64) []float64 {
 	return all
 }
 
-// ends returns the lowest and the highest value.
-func (p *Past) ends() (least, greatest float64) {
-	by := func(a, b PastPoint) int { return cmp.Compare(a.Value, b.Value) }
+// valueRange returns the lowest and the highest value.
+func (p *Series) valueRange() (least, greatest float64) {
+	by := func(a, b Point) int { return cmp.Compare(a.Value, b.Value) }
 	return slices.MinFunc(p.Points, by).Value, slices.MaxFunc(p.Points, by).Value
 }
 
@@ -145,7 +145,7 @@ func (h *History) table(w io.Writer) error {
 	fmt.Fprintln(t, "\truns\tleast\tgreatest\tlast\trun by run")
 	for _, p := range h.Rows {
 		s := p.scale()
-		least, greatest := p.ends()
+		least, greatest := p.valueRange()
 		fmt.Fprintf(t, "%s, %s, %s\t%d\t%s\t%s\t%s\t%s\n", p.Test, p.Figure, p.Setting, len(p.Points), s.Value(least),
 			s.Value(greatest),
 			s.Value(p.Points[len(p.Points)-1].Value), p.bars(len(h.Runs)))
@@ -154,9 +154,9 @@ func (h *History) table(w io.Writer) error {
 }
 
 // bars draws a row with block characters, and a space for each run without a value.
-func (p *Past) bars(runs int) string {
+func (p *Series) bars(runs int) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
-	least, greatest := p.ends()
+	least, greatest := p.valueRange()
 	line := []rune(fmt.Sprintf("%*s", runs, ""))
 	for _, point := range p.Points {
 		i := len(blocks) / 2
@@ -194,7 +194,7 @@ func (h *History) HTML(w io.Writer) error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, h.laid()); err != nil {
+	if err := t.Execute(&b, h.newPage()); err != nil {
 		return err
 	}
 	_, err = b.WriteTo(w)
@@ -219,7 +219,7 @@ type group struct {
 	Charts            []chart
 }
 
-func (h *History) laid() *page {
+func (h *History) newPage() *page {
 	p := &page{History: h, Style: report.Style()}
 	order := map[string]int{} // order of the tests
 	for _, row := range h.Rows {
@@ -243,20 +243,20 @@ func (h *History) laid() *page {
 }
 
 // plot draws a row. The distance between runs is constant, whatever the time between them.
-func (h *History) plot(row *Past) template.HTML {
-	line := make([]draw.Spot, len(row.Points))
+func (h *History) plot(row *Series) template.HTML {
+	line := make([]draw.Point, len(row.Points))
 	for i, p := range row.Points {
-		line[i] = draw.Spot{X: float64(p.Run), Y: p.Value, Low: p.Low, High: p.High}
+		line[i] = draw.Point{X: float64(p.Run), Y: p.Value, Low: p.Low, High: p.High}
 	}
 	plot := draw.XY{Right: float64(len(h.Runs) - 1), Bottom: row.Points[0].Low, Top: row.Points[0].High,
 		Scale: row.scale()}
-	plot.Reach(line)
+	plot.Extend(line)
 	if row.Setting != experiment.Bare { // the axis always includes 1
 		plot.Bottom, plot.Top = min(plot.Bottom, 0.95), max(plot.Top, 1.05)
 	}
 	for i, r := range h.Runs {
 		plot.Marks = append(plot.Marks, draw.Mark{X: float64(i), Text: r.Began.UTC().Format("01-02")})
 	}
-	plot.Marks = draw.Thinned(plot.Marks)
+	plot.Marks = draw.ThinMarks(plot.Marks)
 	return plot.SVG(fmt.Sprintf("%s, %s, %s, run by run", row.Test, row.Figure, row.Setting), line, nil)
 }

@@ -27,7 +27,7 @@ var look = flag.String("look", "", "write the page into this directory")
 // host. The last run has an additional test.
 func runs() (all []*report.Report) {
 	for n := range 6 {
-		head := bundle.Head{
+		head := bundle.Manifest{
 			Format: bundle.Format, ID: "cost-" + string(rune('0'+n)), Experiment: "cost", Host: "sv1", Orrery: "v1",
 			State:    bundle.Done,
 			Began:    time.Date(2026, 3, 14+n, 21, 0, 0, 0, time.UTC),
@@ -65,7 +65,7 @@ func runs() (all []*report.Report) {
 // that was not measurable has no spot.
 func TestHistory(t *testing.T) {
 	h := New(runs())
-	rows := map[string]*Past{}
+	rows := map[string]*Series{}
 	for _, p := range h.Rows {
 		rows[p.Figure+", "+p.Setting] = p
 	}

@@ -15,12 +15,12 @@ type Number float64
 // None returns a missing number.
 func None() Number { return Number(math.NaN()) }
 
-// Is reports whether the number exists and is finite.
-func (n Number) Is() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+// IsFinite reports whether the number exists and is finite.
+func (n Number) IsFinite() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // MarshalJSON returns the number or null.
 func (n Number) MarshalJSON() ([]byte, error) {
-	if !n.Is() {
+	if !n.IsFinite() {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(n))

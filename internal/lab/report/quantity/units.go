@@ -71,22 +71,22 @@ func ScaleOfFigure(name, unit string, values []float64) Scale {
 
 // Number formats a value without its unit.
 func (s Scale) Number(n float64) string {
-	if !Number(n).Is() {
+	if !Number(n).IsFinite() {
 		return "–"
 	}
-	return minus(strconv.FormatFloat(n*s.Factor, 'f', s.Digits, 64))
+	return withMinusSign(strconv.FormatFloat(n*s.Factor, 'f', s.Digits, 64))
 }
 
 // Value formats a value with its unit.
 func (s Scale) Value(n float64) string {
-	if !Number(n).Is() {
+	if !Number(n).IsFinite() {
 		return "–"
 	}
 	return strings.TrimSpace(s.Number(n) + " " + s.Unit)
 }
 
-// minus replaces the hyphen by a minus sign, which is as wide as a plus sign.
-func minus(text string) string {
+// withMinusSign replaces the hyphen by a minus sign, which is as wide as a plus sign.
+func withMinusSign(text string) string {
 	if rest, negative := strings.CutPrefix(text, "-"); negative {
 		if strings.Trim(rest, "0.") == "" {
 			return rest
@@ -99,15 +99,15 @@ func minus(text string) string {
 // Percent formats a share with one digit after the point, or with none if it is large.
 func Percent(share float64) string {
 	if math.Abs(share) >= 0.995 {
-		return minus(fmt.Sprintf("%.0f", share*100))
+		return withMinusSign(fmt.Sprintf("%.0f", share*100))
 	}
-	return minus(fmt.Sprintf("%.1f", share*100))
+	return withMinusSign(fmt.Sprintf("%.1f", share*100))
 }
 
 // Change formats the difference of a ratio from 1: −9.3 %, +12.0 %. From ten times on it formats
 // the ratio.
 func Change(ratio float64) string {
-	if !Number(ratio).Is() {
+	if !Number(ratio).IsFinite() {
 		return "–"
 	}
 	if ratio >= 10 {

@@ -8,21 +8,21 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// An Over is a figure in a setting over the time of a trial. It has the median, minimum and maximum
+// An TimeSeries is a figure in a setting over the time of a trial. It has the median, minimum and maximum
 // over the rounds at each step.
-type Over struct {
+type TimeSeries struct {
 	Test, Figure, Setting string
 	Unit                  string
 	Step                  float64 // seconds
 	Median, Least, Most   []float64
 }
 
-// leastSteps is the minimum length of a series for a plot.
-const leastSteps = 3
+// minSteps is the minimum length of a series for a plot.
+const minSteps = 3
 
 // OverTime combines the series of a bundle's trials, in the order of its tests, figures and
 // settings.
-func OverTime(c *bundle.Contents) (all []Over) {
+func OverTime(c *bundle.Contents) (all []TimeSeries) {
 	type key struct {
 		test, setting string
 		round, copy   int
@@ -43,7 +43,7 @@ func OverTime(c *bundle.Contents) (all []Over) {
 	for _, t := range c.Head.Tests {
 		for _, f := range t.Figures {
 			for _, s := range c.Head.Settings {
-				o := Over{Test: t.Name, Figure: f.Name, Setting: s.Name, Unit: f.Unit}
+				o := TimeSeries{Test: t.Name, Figure: f.Name, Setting: s.Name, Unit: f.Unit}
 				var byRound [][]float64
 				for round := 1; round <= rounds; round++ {
 					var copies [][]float64
@@ -54,10 +54,10 @@ func OverTime(c *bundle.Contents) (all []Over) {
 						}
 					}
 					if len(copies) == max(t.Copies, 1) {
-						byRound = append(byRound, together(copies, f.Aggregate))
+						byRound = append(byRound, combineCopies(copies, f.Aggregate))
 					}
 				}
-				if o.put(byRound) {
+				if o.setSteps(byRound) {
 					all = append(all, o)
 				}
 			}
@@ -75,8 +75,8 @@ func seriesOf(t bundle.Trial, figure string) (values []float64, step float64) {
 	return nil, 0
 }
 
-// together adds or averages the copies of a round, up to the length of the shortest.
-func together(copies [][]float64, how test.Aggregate) []float64 {
+// combineCopies adds or averages the copies of a round, up to the length of the shortest.
+func combineCopies(copies [][]float64, how test.Aggregate) []float64 {
 	sum := slices.Clone(copies[0])
 	for _, other := range copies[1:] {
 		sum = sum[:min(len(sum), len(other))]
@@ -92,8 +92,8 @@ func together(copies [][]float64, how test.Aggregate) []float64 {
 	return sum
 }
 
-// put fills in the steps that at least half of the rounds have.
-func (o *Over) put(byRound [][]float64) bool {
+// setSteps fills in the steps that at least half of the rounds have.
+func (o *TimeSeries) setSteps(byRound [][]float64) bool {
 	for i := 0; ; i++ {
 		var values []float64
 		for _, r := range byRound {
@@ -102,7 +102,7 @@ func (o *Over) put(byRound [][]float64) bool {
 			}
 		}
 		if len(values) == 0 || 2*len(values) < len(byRound) {
-			return i >= leastSteps
+			return i >= minSteps
 		}
 		slices.Sort(values)
 		o.Median = append(o.Median, (values[(len(values)-1)/2]+values[len(values)/2])/2)

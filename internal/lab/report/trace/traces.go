@@ -22,11 +22,11 @@ type Trace struct {
 	Name   string
 	Unit   string // as in test.Figure, or "%" for shares in per cent
 	Points []Tick
-	Bands  []Stretch
+	Bands  []Span
 }
 
-// A Stretch is the time span of a measurement.
-type Stretch struct {
+// A Span is the time span of a measurement.
+type Span struct {
 	Name     string
 	From, To float64
 }
@@ -34,9 +34,9 @@ type Stretch struct {
 // A Tick is the value of one second. At is in seconds of measuring since the first.
 type Tick struct{ At, Value float64 }
 
-// pause is the minimum gap in the record that counts as an interruption of the run, whose time is
+// minPause is the minimum gap in the record that counts as an interruption of the run, whose time is
 // not drawn.
-const pause = time.Minute
+const minPause = time.Minute
 
 // Of returns the nonzero counters of the whole run, and those of one round with its settings.
 func Of(c *bundle.Contents) (run, round []Trace) {
@@ -47,12 +47,12 @@ func Of(c *bundle.Contents) (run, round []Trace) {
 	at := clock(seconds)
 	place := func(when time.Time) float64 { return position(seconds, at, when) }
 	run = counters(seconds, at)
-	rounds := stretches(c.Trials, func(t bundle.Trial) string { return "round " + strconv.Itoa(t.Round) }, place)
+	rounds := mergeSpans(c.Trials, func(t bundle.Trial) string { return "round " + strconv.Itoa(t.Round) }, place)
 	for i := range run {
 		run[i].Bands = rounds
 	}
-	one := middle(c.Trials)
-	settings := stretches(one, func(t bundle.Trial) string { return t.Setting }, place)
+	one := middleRound(c.Trials)
+	settings := mergeSpans(one, func(t bundle.Trial) string { return t.Setting }, place)
 	if len(settings) == 0 {
 		return run, nil
 	}
@@ -77,9 +77,9 @@ func Of(c *bundle.Contents) (run, round []Trace) {
 	return run, round
 }
 
-// middle returns the trials of the middle round of those that count, which is not affected by start
+// middleRound returns the trials of the middle round of those that count, which is not affected by start
 // and end.
-func middle(trials []bundle.Trial) (one []bundle.Trial) {
+func middleRound(trials []bundle.Trial) (one []bundle.Trial) {
 	most := 0
 	for _, t := range trials {
 		most = max(most, t.Round)
@@ -92,12 +92,12 @@ func middle(trials []bundle.Trial) (one []bundle.Trial) {
 	return one
 }
 
-// stretches merges consecutive trials with the same name.
-func stretches(trials []bundle.Trial, name func(bundle.Trial) string, place func(time.Time) float64) (all []Stretch) {
+// mergeSpans merges consecutive trials with the same name.
+func mergeSpans(trials []bundle.Trial, name func(bundle.Trial) string, place func(time.Time) float64) (all []Span) {
 	trials = slices.Clone(trials)
 	slices.SortStableFunc(trials, func(a, b bundle.Trial) int { return a.Began.Compare(b.Began) })
 	for _, t := range trials {
-		s := Stretch{name(t), place(t.Began), place(t.Ended)}
+		s := Span{name(t), place(t.Began), place(t.Ended)}
 		if n := len(all); n > 0 && all[n-1].Name == s.Name {
 			all[n-1].To = max(all[n-1].To, s.To)
 		} else {
@@ -133,24 +133,28 @@ func counters(seconds []probe.Second, at []float64) []Trace {
 	}
 	add("processors of the host, busy", "%", func(s probe.Second) float64 { return 100 * s.CPU.Share() })
 	for _, name := range cgroups(seconds) {
-		add(Took(name), "1", func(s probe.Second) float64 { return per(s, s.Cgroups[name].Total()) })
+		add(ProcessorsOf(name), "1", func(s probe.Second) float64 { return perSecond(s, s.Cgroups[name].Total()) })
 	}
 	for _, name := range links(seconds) {
-		add("through "+name, "bit/s", func(s probe.Second) float64 { return per(s, 8*moved(s, name)) })
+		add("through "+name, "bit/s", func(s probe.Second) float64 { return perSecond(s, 8*linkBytes(s, name)) })
 	}
 	for _, name := range disks(seconds) {
-		add("read from "+name, "B/s", func(s probe.Second) float64 { return per(s, float64(disk(s, name).ReadBytes)) })
-		add("written to "+name, "B/s", func(s probe.Second) float64 { return per(s, float64(disk(s, name).WrittenBytes)) })
+		add("read from "+name, "B/s", func(s probe.Second) float64 { return perSecond(s, float64(disk(s, name).ReadBytes)) })
+		add("written to "+name, "B/s", func(s probe.Second) float64 {
+			return perSecond(s, float64(disk(s, name).WrittenBytes))
+		})
 	}
-	add("packets dropped by softnet", "1/s", func(s probe.Second) float64 { return per(s, float64(s.Softnet.Dropped)) })
-	add("packets dropped at full UDP sockets of the host", "1/s",
-		func(s probe.Second) float64 { return per(s, float64(s.UDP.FullReceive)) })
-	add("time stolen by the hypervisor", "%", func(s probe.Second) float64 {
-		return 100 * part(s.CPU.Steal, s.CPU.Total())
+	add("packets dropped by softnet", "1/s", func(s probe.Second) float64 {
+		return perSecond(s, float64(s.Softnet.Dropped))
 	})
-	add("tasks waited for a processor", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.CPU.Some) })
-	add("tasks waited for a disk", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.IO.Some) })
-	add("tasks waited for memory", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.Memory.Some) })
+	add("packets dropped at full UDP sockets of the host", "1/s",
+		func(s probe.Second) float64 { return perSecond(s, float64(s.UDP.FullReceive)) })
+	add("time stolen by the hypervisor", "%", func(s probe.Second) float64 {
+		return 100 * shareOf(s.CPU.Steal, s.CPU.Total())
+	})
+	add("tasks waited for a processor", "%", func(s probe.Second) float64 { return 100 * perSecond(s, s.Stalls.CPU.Some) })
+	add("tasks waited for a disk", "%", func(s probe.Second) float64 { return 100 * perSecond(s, s.Stalls.IO.Some) })
+	add("tasks waited for memory", "%", func(s probe.Second) float64 { return 100 * perSecond(s, s.Stalls.Memory.Some) })
 	return all
 }
 
@@ -172,7 +176,7 @@ func clock(seconds []probe.Second) []float64 {
 	at := make([]float64, len(seconds))
 	for i := 1; i < len(seconds); i++ {
 		gap := seconds[i].At.Sub(seconds[i-1].At)
-		if gap > pause {
+		if gap > minPause {
 			gap = time.Second
 		}
 		at[i] = at[i-1] + gap.Seconds()
@@ -180,17 +184,17 @@ func clock(seconds []probe.Second) []float64 {
 	return at
 }
 
-func per(s probe.Second, x float64) float64 { return x / s.Took }
+func perSecond(s probe.Second, x float64) float64 { return x / s.Took }
 
-func part(x, of float64) float64 {
+func shareOf(x, of float64) float64 {
 	if of <= 0 {
 		return 0
 	}
 	return x / of
 }
 
-// Took returns the name of the trace of the processors that a node used.
-func Took(node string) string { return "processors that " + node + " took" }
+// ProcessorsOf returns the name of the trace of the processors that a node used.
+func ProcessorsOf(node string) string { return "processors that " + node + " took" }
 
 func cgroups(seconds []probe.Second) []string {
 	names := largest(seconds, 8, func(s probe.Second, took map[string]float64) {
@@ -233,7 +237,7 @@ func largest(seconds []probe.Second, n int, add func(s probe.Second, to map[stri
 	return names[:min(n, len(names))]
 }
 
-func moved(s probe.Second, name string) (bytes float64) {
+func linkBytes(s probe.Second, name string) (bytes float64) {
 	for _, l := range s.Net {
 		if l.Name == name {
 			bytes += float64(l.Received.Bytes + l.Sent.Bytes)
@@ -251,8 +255,8 @@ func disk(s probe.Second, name string) (found probe.Disk) {
 	return found
 }
 
-// Most returns the largest value.
-func (t Trace) Most() (most float64) {
+// Max returns the largest value.
+func (t Trace) Max() (most float64) {
 	for _, p := range t.Points {
 		most = max(most, p.Value)
 	}

@@ -93,7 +93,7 @@ func figures(t *testing.T, all []test.Figure) {
 		if !slices.Contains([]string{"bit/s", "B/s", "s", "1/s", "1", "s/Gbit"}, f.Unit) {
 			t.Errorf("figure %q has unit %q", f.Name, f.Unit)
 		}
-		if !slices.Contains([]test.Better{test.More, test.Less, test.Neither}, f.Better) {
+		if !slices.Contains([]test.Direction{test.More, test.Less, test.Neither}, f.Better) {
 			t.Errorf("figure %q is better %q", f.Name, f.Better)
 		}
 		if !slices.Contains([]test.Aggregate{test.Sum, test.Mean}, f.Aggregate) {

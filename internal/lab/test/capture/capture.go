@@ -23,10 +23,10 @@ import (
 
 // The names of the figures.
 const (
-	lossless = "lossless rate"
-	byPaper  = "lossless rate by the paper"
-	hostCPU  = "host cpu"
-	perGbit  = "cpu per Gb/s"
+	lossless  = "lossless rate"
+	paperRate = "lossless rate by the paper"
+	hostCPU   = "host cpu"
+	perGbit   = "cpu per Gb/s"
 )
 
 // capture is the test of this kind.
@@ -34,19 +34,19 @@ type capture struct {
 	options
 
 	last sync.Map // the last lossless rate by setting and copy, from which the next search starts
-	fits common
+	fits commonBuffer
 }
 
-// common holds the largest socket buffer that all places checked so far can have: the smallest that
+// commonBuffer holds the largest socket buffer that all places checked so far can have: the smallest that
 // one of them got. The bare host may exceed net.core.rmem_max, and a node may not. With different
 // buffers, the test would measure the sysctl.
-type common struct {
+type commonBuffer struct {
 	mutex sync.Mutex
 	bytes int
 }
 
-// got records the buffer that a place got, or 0 if unknown.
-func (r *common) got(bytes int) {
+// record records the buffer that a place got, or 0 if unknown.
+func (r *commonBuffer) record(bytes int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if bytes > 0 && (r.bytes == 0 || bytes < r.bytes) {
@@ -54,8 +54,8 @@ func (r *common) got(bytes int) {
 	}
 }
 
-// within returns the options with the buffer limited to the common one.
-func (r *common) within(o options) options {
+// limit returns the options with the buffer limited to the common one.
+func (r *commonBuffer) limit(o options) options {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.bytes > 0 {
@@ -86,7 +86,7 @@ func (c *capture) Needs() test.Needs {
 func (c *capture) Figures() []test.Figure {
 	all := []test.Figure{{Name: lossless, Unit: "bit/s", Better: test.More, Aggregate: test.Sum}}
 	if c.Paper {
-		all = append(all, test.Figure{Name: byPaper, Unit: "bit/s", Better: test.More, Aggregate: test.Sum})
+		all = append(all, test.Figure{Name: paperRate, Unit: "bit/s", Better: test.More, Aggregate: test.Sum})
 	}
 	return append(all,
 		// Busy share of all processors of the host at the lossless rate, minus the share when idle.
@@ -129,7 +129,7 @@ func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 		return err
 	}
 	defer p.close()
-	defer func() { c.fits.got(p.buffer()) }()
+	defer func() { c.fits.record(p.buffer()) }()
 	// Try three times: a full buffer does not lose everything each time, but a firewall does.
 	for range 3 {
 		sent, got, err := p.trial(ctx, 50e6, 100*time.Millisecond)

@@ -36,7 +36,7 @@ func TestOptions(t *testing.T) {
 		"precision": func(o *options) { o.Precision = 0 },
 	} {
 		_, err := New(func(o any) error { change(o.(*options)); return nil })
-		if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), want) {
+		if problem.ExitCode(err) != int(problem.Mistake) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestWherePacketsDie(t *testing.T) {
 	if err := r.begin(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.once(ctx, "search", 20e9, 200*time.Millisecond); err != nil {
+	if _, err := r.runTrial(ctx, "search", 20e9, 200*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	d := r.points[0].Died

@@ -44,20 +44,20 @@ func (c Counters) since(before Counters) Counters {
 // sum adds the counters of dropped packets whose names begin with where.
 func (c Counters) sum(where string) (n uint64) {
 	for name, value := range c {
-		if strings.HasPrefix(name, where+" ") && !strings.HasSuffix(name, squeezed) {
+		if strings.HasPrefix(name, where+" ") && !strings.HasSuffix(name, timeSqueeze) {
 			n += value
 		}
 	}
 	return n
 }
 
-// count reads all counters that may count the packets of a trial: those of the host's interfaces
+// readCounters reads all counters that may count the packets of a trial: those of the host's interfaces
 // and processors, and those in the place.
-func count(ctx context.Context, near, far *place.Place) (Counters, error) {
+func readCounters(ctx context.Context, near, far *place.Place) (Counters, error) {
 	c := Counters{}
 	for _, link := range append(append([]string{}, near.HostLinks...), far.HostLinks...) {
 		c.statistics(filepath.Join("/sys/class/net", link))
-		c.card(ctx, link)
+		c.readDriver(ctx, link)
 	}
 	softnet, err := os.ReadFile("/proc/net/softnet_stat")
 	if err != nil {
@@ -81,9 +81,9 @@ func count(ctx context.Context, near, far *place.Place) (Counters, error) {
 	return c, nil
 }
 
-// squeezed is the suffix of a counter that does not count packets: how often a processor had more
+// timeSqueeze is the suffix of a counter that does not count packets: how often a processor had more
 // work than its time slice for packets allowed.
-const squeezed = "squeezed"
+const timeSqueeze = "squeezed"
 
 // softnet parses /proc/net/softnet_stat. It has a line of hexadecimal numbers for each processor:
 // processed, dropped, squeezed, …
@@ -93,7 +93,7 @@ func (c Counters) softnet(text []byte) {
 		if len(fields) < 3 {
 			continue
 		}
-		for i, name := range []string{1: "dropped", 2: squeezed} {
+		for i, name := range []string{1: "dropped", 2: timeSqueeze} {
 			if n, err := strconv.ParseUint(fields[i], 16, 64); err == nil && name != "" {
 				c[atSoftnet+" "+name] += n
 			}
@@ -125,7 +125,7 @@ func (c Counters) snmp(text []byte) {
 
 // devices parses /proc/net/dev of a place.
 func (c Counters) devices(at string, text []byte) {
-	for name, n := range place.Links(string(text)) {
+	for name, n := range place.ParseLinks(string(text)) {
 		if name != "lo" {
 			name = " " + at + " " + name + " "
 			c[atLink+name+"rx_dropped"], c[atNIC+name+"rx_fifo"], c[atLink+name+"tx_dropped"] = n[3], n[4], n[11]
@@ -150,8 +150,8 @@ func (c Counters) statistics(dir string) {
 	}
 }
 
-// card reads the driver's own counters of a network card. Other interfaces have none.
-func (c Counters) card(ctx context.Context, link string) {
+// readDriver reads the driver's own counters of a network card. Other interfaces have none.
+func (c Counters) readDriver(ctx context.Context, link string) {
 	if _, err := os.Stat(filepath.Join("/sys/class/net", link, "device")); err != nil {
 		return
 	}

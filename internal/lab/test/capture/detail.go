@@ -27,9 +27,9 @@ func (r *run) detail(found search.Result) Detail {
 		Trial:  r.Trial.Seconds(), Trials: found.Trials, Idle: r.idle.Share(), Curve: r.points}
 }
 
-// room is how long the buffer should bridge while the receiver is not scheduled: some milliseconds
+// bufferSeconds is how long the buffer should bridge while the receiver is not scheduled: some milliseconds
 // are usual.
-const room = 0.010 // s
+const bufferSeconds = 0.010 // s
 
 // labels returns the reasons why the found rate is suspect.
 func (r *run) labels(found search.Result) []test.Label {
@@ -41,13 +41,13 @@ func (r *run) labels(found search.Result) []test.Label {
 		all = append(all, test.Label{Name: "rmem",
 			Why:  fmt.Sprintf("of the buffer of %d bytes that the receiver asks for, all places can have %d", r.Buffer, got),
 			Cure: fmt.Sprintf("sysctl net.core.rmem_max=%d", r.Buffer)})
-	case got > 0 && holds < room:
-		need := int64(math.Ceil(found.Rate/8*room/float64(r.Sockets)/(1<<20))) << 20
+	case got > 0 && holds < bufferSeconds:
+		need := int64(math.Ceil(found.Rate/8*bufferSeconds/float64(r.Sockets)/(1<<20))) << 20
 		all = append(all, test.Label{Name: "rmem",
 			Why:  fmt.Sprintf("the receiver's buffer of %d bytes holds %.1f ms of packets at this rate", got, holds*1e3),
 			Cure: fmt.Sprintf(`buffer = "%dMiB", and sysctl net.core.rmem_max=%d`, need>>20, need)})
 	}
-	if why := r.senderWas(found); why != "" {
+	if why := r.senderLimit(found); why != "" {
 		all = append(all, test.Label{Name: atSender, Why: why, Where: "lossless rate",
 			Cure: "a sender with a processor of its own, gso = true, larger packets; or most = what it reaches"})
 	}
@@ -62,10 +62,10 @@ func (r *run) fastest() (best float64) {
 	return best
 }
 
-// senderWas returns how the sender, and not the receiver, limited the found rate, or "" if it did
+// senderLimit returns how the sender, and not the receiver, limited the found rate, or "" if it did
 // not. The sender limited it if the next higher rate failed only because the sender did not reach
 // that rate.
-func (r *run) senderWas(found search.Result) string {
+func (r *run) senderLimit(found search.Result) string {
 	if found.Capped && (r.Most == 0 || found.Rate < float64(r.Most)*(1-r.Precision)) {
 		return fmt.Sprintf("the sender never sent more than %.4g bit/s", r.fastest())
 	}

@@ -2,8 +2,8 @@ package capture
 
 import "orrery/internal/lab/spead"
 
-// Died says where the packets of a lossy trial were dropped.
-type Died struct {
+// Drops says where the packets of a lossy trial were dropped.
+type Drops struct {
 	Lost uint64 `json:"lost"` // packets sent that are in no complete heap
 	// Where is the number of packets dropped at each place. The packets that the kernel dropped are
 	// divided in proportion to the counters, because a kernel that handles many packets as one
@@ -12,19 +12,19 @@ type Died struct {
 	Counters Counters          `json:"counters,omitempty"` // counters that grew, with the kernel's values
 }
 
-// autopsy finds out where packets were dropped, from the counts at both ends and the kernel's
+// locateDrops finds out where packets were dropped, from the counts at both ends and the kernel's
 // counters. Heaps that were due but never sent are not lost: their trial is invalid.
-func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counters) Died {
-	d := Died{Where: map[string]uint64{}, Counters: counted}
-	d.Lost = less(sent.Packets, inWhole)
-	d.Where[atApplication] = less(got.Packets, inWhole)
-	way := less(d.Lost, d.Where[atApplication])
+func locateDrops(sent spead.Sent, got spead.Received, inWhole uint64, counted Counters) Drops {
+	d := Drops{Where: map[string]uint64{}, Counters: counted}
+	d.Lost = saturatingSub(sent.Packets, inWhole)
+	d.Where[atApplication] = saturatingSub(got.Packets, inWhole)
+	way := saturatingSub(d.Lost, d.Where[atApplication])
 	counts := map[string]uint64{
 		atNIC: counted.sum(atNIC), atSoftnet: counted.sum(atSoftnet), atLink: counted.sum(atLink), atIP: counted.sum(atIP),
 		atSocket: max(counted[atSocket+" RcvbufErrors"]+counted[atSocket+" MemErrors"], got.Dropped),
 	}
 	// A veth also counts a packet if its peer has no room in the backlog.
-	counts[atLink] = less(counts[atLink], counts[atSoftnet])
+	counts[atLink] = saturatingSub(counts[atLink], counts[atSoftnet])
 	var total uint64
 	for _, n := range counts {
 		total += n
@@ -50,7 +50,7 @@ func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counte
 	return d
 }
 
-func less(a, b uint64) uint64 { return a - min(a, b) }
+func saturatingSub(a, b uint64) uint64 { return a - min(a, b) }
 
 // largest returns the place with the highest count. If several are equal, it returns the first on
 // the way.

@@ -42,7 +42,7 @@ func defaults() options {
 	}
 }
 
-func (o *options) check(wrong test.Wrong) {
+func (o *options) check(wrong test.MistakeFunc) {
 	if o.Program != ours && o.Program != spead2 {
 		wrong("write orrery or spead2", "program: %q is none that sends SPEAD", o.Program)
 	}

@@ -25,11 +25,11 @@ type pair interface {
 
 // open starts the programs that run for several trials.
 func (c *capture) open(ctx context.Context, t *test.Trial) (pair, error) {
-	o := c.fits.within(c.options)
+	o := c.fits.limit(c.options)
 	if c.Program == spead2 {
-		return &theirPair{options: o, near: t.Near, far: t.Far, at: c.endpoint(t)}, nil
+		return &spead2Tools{options: o, near: t.Near, far: t.Far, at: c.endpoint(t)}, nil
 	}
-	return newPair(ctx, o, t.Near, t.Far, c.endpoint(t))
+	return newOrreryTools(ctx, o, t.Near, t.Far, c.endpoint(t))
 }
 
 // endpoint returns the first address on which the receiver of a copy listens.
@@ -37,18 +37,19 @@ func (c *capture) endpoint(t *test.Trial) netip.AddrPort {
 	return netip.AddrPortFrom(t.Near.Address, uint16(c.Port+t.Copy*c.Sockets))
 }
 
-// ourPair runs Orrery's own programs. They stay running between trials, so that a trial takes no
+// orreryTools runs Orrery's own programs. They stay running between trials, so that a trial takes no
 // extra time for their start.
-type ourPair struct {
-	receiver, sender *serve.Talk
+type orreryTools struct {
+	receiver, sender *serve.Dialog
 	listening        spead.Listening
 }
 
 // answerTimeout limits how long a program may take for an immediate answer.
 const answerTimeout = 10 * time.Second
 
-func newPair(ctx context.Context, o options, near, far *place.Place, at netip.AddrPort) (p *ourPair, err error) {
-	p = &ourPair{}
+func newOrreryTools(ctx context.Context, o options, near, far *place.Place, at netip.AddrPort) (p *orreryTools,
+	err error) {
+	p = &orreryTools{}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -56,31 +57,32 @@ func newPair(ctx context.Context, o options, near, far *place.Place, at netip.Ad
 	}()
 	common := []string{fmt.Sprintf("--sockets=%d", o.Sockets), fmt.Sprintf("--packet=%d", o.Packet),
 		fmt.Sprintf("--heap=%d", o.Heap), at.String()}
-	p.receiver, err = serve.Begin(ctx, near,
+	p.receiver, err = serve.StartDialog(ctx, near,
 		near.Command(place.Orrery, append([]string{"spead", "receive", "--session", fmt.Sprintf("--buffer=%d", o.Buffer)},
 			common...)...))
 	if err != nil {
 		return p, err
 	}
-	p.sender, err = serve.Begin(ctx, far, far.Command(place.Orrery,
+	p.sender, err = serve.StartDialog(ctx, far, far.Command(place.Orrery,
 		append([]string{"spead", "send", "--session", fmt.Sprintf("--gso=%t", o.GSO)}, common...)...))
 	if err != nil {
 		return p, err
 	}
-	return p, p.receiver.Answer(ctx, answerTimeout, &p.listening)
+	return p, p.receiver.ReadJSON(ctx, answerTimeout, &p.listening)
 }
 
-func (p *ourPair) buffer() int { return p.listening.Buffer }
+func (p *orreryTools) buffer() int { return p.listening.Buffer }
 
-func (p *ourPair) close() {
-	for _, one := range []*serve.Talk{p.sender, p.receiver} {
+func (p *orreryTools) close() {
+	for _, one := range []*serve.Dialog{p.sender, p.receiver} {
 		if one != nil {
 			one.Close()
 		}
 	}
 }
 
-func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent, got spead.Received,
+func (p *orreryTools) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent,
+	got spead.Received,
 	err error) {
 	if math.IsInf(rate, 1) {
 		rate = 0
@@ -91,12 +93,12 @@ func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration)
 	}
 	var ready spead.Ready
 	for _, step := range []func() error{
-		func() error { return p.receiver.Tell([]byte(spead.Begin)) },
-		func() error { return p.receiver.Answer(ctx, answerTimeout, &ready) },
-		func() error { return p.sender.Tell(order) },
-		func() error { return p.sender.Answer(ctx, 10*length+answerTimeout, &sent) },
-		func() error { return p.receiver.Tell([]byte(spead.End)) },
-		func() error { return p.receiver.Answer(ctx, answerTimeout, &got) },
+		func() error { return p.receiver.Send([]byte(spead.Begin)) },
+		func() error { return p.receiver.ReadJSON(ctx, answerTimeout, &ready) },
+		func() error { return p.sender.Send(order) },
+		func() error { return p.sender.ReadJSON(ctx, 10*length+answerTimeout, &sent) },
+		func() error { return p.receiver.Send([]byte(spead.End)) },
+		func() error { return p.receiver.ReadJSON(ctx, answerTimeout, &got) },
 	} {
 		if err := step(); err != nil {
 			return sent, got, err

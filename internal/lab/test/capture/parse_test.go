@@ -110,7 +110,7 @@ func TestAutopsy(t *testing.T) {
 		"nobody knows":    {1000, 900, 900, 0, Counters{"softnet squeezed": 3}, map[string]uint64{atUnknown: 100}},
 		"the application": {1000, 1000, 816, 0, nil, map[string]uint64{atApplication: 184}},
 	} {
-		d := autopsy(spead.Sent{Packets: c.sent}, spead.Received{Packets: c.delivered, Dropped: c.dropped}, c.inWhole,
+		d := locateDrops(spead.Sent{Packets: c.sent}, spead.Received{Packets: c.delivered, Dropped: c.dropped}, c.inWhole,
 			c.counted)
 		if !maps.Equal(d.Where, c.want) || d.Lost != c.sent-c.inWhole {
 			t.Errorf("%s: %+v, want %v", name, d, c.want)
@@ -127,7 +127,7 @@ func TestAutopsy(t *testing.T) {
 			}
 		}
 		var sum uint64
-		for _, n := range autopsy(spead.Sent{Packets: sent}, spead.Received{Packets: delivered}, inWhole, counted).Where {
+		for _, n := range locateDrops(spead.Sent{Packets: sent}, spead.Received{Packets: delivered}, inWhole, counted).Where {
 			sum += n
 		}
 		if sum != sent-inWhole {
@@ -155,7 +155,7 @@ func TestSenderWas(t *testing.T) {
 		"nothing above was tried": {[]Point{point(1e9, 9, 9, true)}, true, true},
 	} {
 		r := &run{capture: c, points: x.points}
-		if why := r.senderWas(search.Result{Rate: 1e9, Capped: x.capped}); (why != "") != x.blame {
+		if why := r.senderLimit(search.Result{Rate: 1e9, Capped: x.capped}); (why != "") != x.blame {
 			t.Errorf("%s: %q", name, why)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// above is the factor on the lossless rate from which the paper's search starts. To step down from
+// paperStartFactor is the factor on the lossless rate from which the paper's search starts. To step down from
 // full speed would take hundreds of trials.
-const above = 1.05
+const paperStartFactor = 1.05
 
 // idleTime is how long the idle host is watched before the first trial, to subtract its other work.
 const idleTime = 200 * time.Millisecond
 
-// minTime is the minimum total duration of trials at the found rate to measure their processor
+// minCostTime is the minimum total duration of trials at the found rate to measure their processor
 // time: the kernel counts in units of 10 ms.
-const minTime = 500 * time.Millisecond
+const minCostTime = 500 * time.Millisecond
 
 // Run searches for the lossless rate and measures its cost.
 func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
@@ -40,7 +40,7 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	key := fmt.Sprintf("%s %d of %d", t.Near.Name, t.Copy, t.Of)
 	before, _ := c.last.Load(key)
 	begin, _ := before.(float64)
-	found, err := search.MLR(ctx, c.search(begin), r.in("search"))
+	found, err := search.MLR(ctx, c.search(begin), r.trialsOf("search"))
 	if err != nil {
 		return test.Result{}, err
 	}
@@ -61,9 +61,9 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		case ctx.Err() != nil:
 			return test.Result{}, context.Cause(ctx)
 		case err == nil:
-			samples = append(samples, test.Sample{Figure: byPaper, Value: down.Rate})
+			samples = append(samples, test.Sample{Figure: paperRate, Value: down.Rate})
 		default: // this search has no rule for a late sender, but the search before it has found a rate
-			labels = append(labels, test.Label{Name: atSender, Where: byPaper, Why: err.Error(),
+			labels = append(labels, test.Label{Name: atSender, Where: paperRate, Why: err.Error(),
 				Cure: "a host without other load, or a lower most"})
 		}
 	}
@@ -76,11 +76,11 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 
 // stepDown searches as the paper did.
 func (r *run) stepDown(ctx context.Context, found float64) (search.Result, error) {
-	from := min(found*above, r.fastest()*atLeastAchieved)
+	from := min(found*paperStartFactor, r.fastest()*minAchievedShare)
 	if r.Most > 0 {
 		from = min(from, float64(r.Most))
 	}
-	return search.StepDown(ctx, max(from, found), r.search(0), r.in("paper"))
+	return search.StepDown(ctx, max(from, found), r.search(0), r.trialsOf("paper"))
 }
 
 // search returns the options of a search that starts at the given rate.
@@ -114,7 +114,7 @@ type Point struct {
 	Full     uint64  `json:"full,omitempty"` // how often the sender's socket had no room
 	Busy     float64 `json:"busy"`           // processor seconds of the host
 	CPU      float64 `json:"cpu"`            // busy share of all processors
-	Died     *Died   `json:"died,omitempty"`
+	Died     *Drops  `json:"died,omitempty"`
 	used     probe.CPU
 	took     time.Duration
 }
@@ -124,22 +124,22 @@ func (r *run) begin(ctx context.Context) (err error) {
 	if r.idle, err = probe.Baseline(ctx, idleTime); err != nil {
 		return err
 	}
-	r.before, err = count(ctx, r.trial.Near, r.trial.Far)
+	r.before, err = readCounters(ctx, r.trial.Near, r.trial.Far)
 	return err
 }
 
-// in returns a function that runs the trials of the named search.
-func (r *run) in(name string) search.Trial {
+// trialsOf returns a function that runs the trials of the named search.
+func (r *run) trialsOf(name string) search.Trial {
 	return func(ctx context.Context, rate float64) (search.Outcome, error) {
-		return r.once(ctx, name, rate, r.Trial)
+		return r.runTrial(ctx, name, rate, r.Trial)
 	}
 }
 
-// atLeastAchieved is the share of the requested rate that the sender must reach for a trial to
+// minAchievedShare is the share of the requested rate that the sender must reach for a trial to
 // count.
-const atLeastAchieved = 0.99
+const minAchievedShare = 0.99
 
-func (r *run) once(ctx context.Context, name string, rate float64, length time.Duration) (search.Outcome, error) {
+func (r *run) runTrial(ctx context.Context, name string, rate float64, length time.Duration) (search.Outcome, error) {
 	cpu, err := probe.ReadCPU()
 	if err != nil {
 		return search.Outcome{}, err
@@ -156,7 +156,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 	}
 	used := after.Since(cpu)
 	o := search.Outcome{Rate: rate, Achieved: sent.Rate, Sent: sent.Heaps, Received: got.Heaps}
-	o.Valid = math.IsInf(rate, 1) || sent.Rate >= atLeastAchieved*rate
+	o.Valid = math.IsInf(rate, 1) || sent.Rate >= minAchievedShare*rate
 	if sent.Heaps > 0 {
 		o.Goodput = sent.Rate * float64(got.Heaps) / float64(sent.Heaps)
 	}
@@ -168,7 +168,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 		point.Rate = 0 // JSON has no infinity
 	}
 	if got.Heaps != sent.Heaps {
-		now, err := count(ctx, r.trial.Near, r.trial.Far)
+		now, err := readCounters(ctx, r.trial.Near, r.trial.Far)
 		if err != nil {
 			return o, err
 		}
@@ -176,7 +176,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 		if r.Program == spead2 { // spead2 does not report it
 			inWhole = got.Heaps * (sent.Packets / max(sent.Heaps, 1))
 		}
-		died := autopsy(sent, got, inWhole, now.since(r.before))
+		died := locateDrops(sent, got, inWhole, now.since(r.before))
 		point.Died, r.before = &died, now
 	}
 	r.points = append(r.points, point)
@@ -194,10 +194,10 @@ func (r *run) cost(ctx context.Context, rate float64) (all probe.CPU, err error)
 				r.wall += p.took
 			}
 		}
-		if r.wall >= minTime || len(r.points) > 1000 {
+		if r.wall >= minCostTime || len(r.points) > 1000 {
 			return all, nil
 		}
-		if _, err := r.once(ctx, "cost", rate, max(r.Trial, minTime-r.wall)); err != nil {
+		if _, err := r.runTrial(ctx, "cost", rate, max(r.Trial, minCostTime-r.wall)); err != nil {
 			return all, err
 		}
 	}

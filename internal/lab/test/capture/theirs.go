@@ -16,28 +16,28 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// theirPair runs spead2's own programs, spead2_send and spead2_recv, once for each trial.
-type theirPair struct {
+// spead2Tools runs spead2's own programs, spead2_send and spead2_recv, once for each trial.
+type spead2Tools struct {
 	options
 	near, far *place.Place
 	at        netip.AddrPort
 	got       int // buffer of the receiver
 }
 
-func (p *theirPair) buffer() int { return p.got }
+func (p *spead2Tools) buffer() int { return p.got }
 
-func (p *theirPair) close() {}
+func (p *spead2Tools) close() {}
 
-// blast is the assumed rate for a trial at full speed. It determines the number of heaps, because
+// assumedFullRate is the assumed rate for a trial at full speed. It determines the number of heaps, because
 // spead2_send takes a number of heaps and not a duration.
-const blast = 20e9
+const assumedFullRate = 20e9
 
-func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent,
+func (p *spead2Tools) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent,
 	got spead.Received, err error) {
 	size := float64(p.Heap) * float64(p.Packet) / float64(p.Packet-40) // approximate, with headers
 	asked := rate
 	if math.IsInf(rate, 1) {
-		asked, rate = blast, 0
+		asked, rate = assumedFullRate, 0
 	}
 	heaps := max(p.Sockets, int(math.Round(asked/8*length.Seconds()/size)))
 	// the receiver binds its sockets in order and does not report when it is ready
@@ -68,7 +68,7 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 
 // receiver returns the command of the receiver. It ends after the heaps that end the streams. If
 // these are lost, it ends after SIGINT, and prints its results too.
-func (p *theirPair) receiver(length time.Duration) []string {
+func (p *spead2Tools) receiver(length time.Duration) []string {
 	most := 3*length + 5*time.Second
 	args := []string{"--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200", "--buffer",
 		strconv.Itoa(int(p.Buffer)), "--threads", strconv.Itoa(p.Sockets)}
@@ -76,14 +76,14 @@ func (p *theirPair) receiver(length time.Duration) []string {
 		p.near.Command("spead2_recv", append(args, p.endpoints()...)...)...)
 }
 
-func (p *theirPair) sender(heaps int, rate float64) []string {
+func (p *spead2Tools) sender(heaps int, rate float64) []string {
 	args := []string{"--heap-size", strconv.Itoa(int(p.Heap) &^ 3), "--heaps", strconv.Itoa(heaps), "--packet",
 		strconv.Itoa(int(p.Packet)),
 		"--rate", strconv.FormatFloat(rate/1e9, 'f', -1, 64)}
 	return append(args, p.endpoints()...)
 }
 
-func (p *theirPair) endpoints() []string {
+func (p *spead2Tools) endpoints() []string {
 	var all []string
 	for i := range p.Sockets {
 		all = append(all, netip.AddrPortFrom(p.at.Addr(), p.at.Port()+uint16(i)).String())

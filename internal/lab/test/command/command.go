@@ -60,12 +60,12 @@ func New(decode func(options any) error) (test.Test, error) {
 	return c, nil
 }
 
-func (c *command) check(wrong test.Wrong) {
+func (c *command) check(wrong test.MistakeFunc) {
 	var ok bool
-	if c.near, ok = read(c.Command); !ok || c.near.empty() {
+	if c.near, ok = parseLine(c.Command); !ok || c.near.empty() {
 		wrong(`write command = "fio …" for a shell, or command = ["fio", "…"]`, "command: there is none")
 	}
-	if c.far, ok = read(c.FarCommand); !ok {
+	if c.far, ok = parseLine(c.FarCommand); !ok {
 		wrong("write a text for a shell, or a list of words", "far_command is neither")
 	}
 	if c.FarProto != "tcp" && c.FarProto != "udp" {
@@ -100,7 +100,7 @@ func (c *command) Needs() test.Needs {
 func (c *command) Figures() []test.Figure {
 	var all []test.Figure
 	for _, f := range c.options.Figures {
-		all = append(all, test.Figure{Name: f.Name, Unit: f.Unit, Better: test.Better(f.Better),
+		all = append(all, test.Figure{Name: f.Name, Unit: f.Unit, Better: test.Direction(f.Better),
 			Aggregate: test.Aggregate(f.Copies)})
 	}
 	return all

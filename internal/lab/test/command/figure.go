@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func (f *figure) check(wrong test.Wrong) {
+func (f *figure) check(wrong test.MistakeFunc) {
 	if strings.TrimSpace(f.Name) == "" {
 		wrong("name each", "figures: one has no name")
 	}

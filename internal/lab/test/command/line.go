@@ -15,8 +15,8 @@ type line struct {
 
 func (l line) empty() bool { return l.text == "" && len(l.words) == 0 }
 
-// read converts a command from an experiment's file.
-func read(command any) (l line, ok bool) {
+// parseLine converts a command from an experiment's file.
+func parseLine(command any) (l line, ok bool) {
 	switch c := command.(type) {
 	case nil:
 		return l, true
@@ -35,10 +35,10 @@ func read(command any) (l line, ok bool) {
 	return l, false
 }
 
-// in returns the words that run the command in a place with an environment. The first word of a
+// argv returns the words that run the command in a place with an environment. The first word of a
 // list is a program of the layer. A script runs in the place's own shell, with an alias for each of
 // the given programs that runs it from the layer.
-func (l line) in(p *place.Place, programs, env []string) []string {
+func (l line) argv(p *place.Place, programs, env []string) []string {
 	args := append([]string{"/usr/bin/env"}, env...)
 	if l.text == "" {
 		return append(args, p.Command(l.words[0], l.words[1:]...)...)

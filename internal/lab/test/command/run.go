@@ -17,7 +17,7 @@ import (
 // Check checks that the programs exist and that the port of a far command is free.
 func (c *command) Check(ctx context.Context, t *test.Trial) error {
 	for _, program := range c.Programs {
-		if err := runs(ctx, t.Near, program); err != nil {
+		if err := checkProgram(ctx, t.Near, program); err != nil {
 			return err
 		}
 	}
@@ -29,12 +29,12 @@ func (c *command) Check(ctx context.Context, t *test.Trial) error {
 	if c.far.empty() {
 		return nil
 	}
-	return serve.Free(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy)
+	return serve.WaitUntilFree(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy)
 }
 
-// runs checks that a program exists. The last word that runs it is its name in a node, and its file
+// checkProgram checks that a program exists. The last word that runs it is its name in a node, and its file
 // on the bare host.
-func runs(ctx context.Context, p *place.Place, program string) error {
+func checkProgram(ctx context.Context, p *place.Place, program string) error {
 	words := p.Command(program)
 	if _, err := place.Output(ctx, p, "/bin/sh", "-c", `command -v "$1"`, "sh", words[len(words)-1]); err != nil {
 		return problem.New(problem.Unable, "there is no program %s", program).At(p.Name).
@@ -53,7 +53,7 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	env := c.environment(t)
 	if !c.far.empty() {
 		server, err := serve.Start(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy,
-			host.Command{Args: c.far.in(t.Far, c.Programs, env.vars)})
+			host.Command{Args: c.far.argv(t.Far, c.Programs, env.vars)})
 		if err != nil {
 			return test.Result{}, err
 		}
@@ -62,8 +62,8 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if _, err := place.Output(ctx, t.Near, "/bin/mkdir", "-p", env.dir); err != nil {
 		return test.Result{}, problem.New(problem.Failed, "the work directory cannot be made").At(t.Near.Name).Because(err)
 	}
-	args := c.near.in(t.Near, c.Programs, env.vars)
-	out, span, err := asItIs(t).Measure(ctx, args[0], args[1:]...)
+	args := c.near.argv(t.Near, c.Programs, env.vars)
+	out, span, err := untranslated(t).Measure(ctx, args[0], args[1:]...)
 	if keep := t.Keep("output.txt", out); keep != nil {
 		return test.Result{}, keep
 	}
@@ -75,7 +75,7 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		f := &c.options.Figures[i]
 		value, series, err := f.read(string(out))
 		if err != nil {
-			return test.Result{}, c.shows(err, t.Near, string(out))
+			return test.Result{}, c.withOutput(err, t.Near, string(out))
 		}
 		r.Samples = append(r.Samples, test.Sample{Figure: f.Name, Value: value})
 		if len(series) > 1 {
@@ -85,16 +85,16 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return r, nil
 }
 
-// asItIs returns a copy of the trial whose place does not translate program names: the words have
+// untranslated returns a copy of the trial whose place does not translate program names: the words have
 // been translated already.
-func asItIs(t *test.Trial) *test.Trial {
+func untranslated(t *test.Trial) *test.Trial {
 	near, trial := *t.Near, *t
 	near.Programs, trial.Near = nil, &near
 	return &trial
 }
 
-// shows adds the beginning of the output to an error.
-func (c *command) shows(err error, p *place.Place, out string) error {
+// withOutput adds the beginning of the output to an error.
+func (c *command) withOutput(err error, p *place.Place, out string) error {
 	text := strings.TrimSpace(beginning(out, 600))
 	if text == "" {
 		text = "(nothing)"

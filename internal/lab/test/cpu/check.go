@@ -21,14 +21,14 @@ func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
 	if err != nil {
 		return err
 	}
-	if err := c.same(found[1], t.Near); err != nil {
+	if err := c.checkSameVersion(found[1], t.Near); err != nil {
 		return err
 	}
-	return c.knows(ctx, t.Near)
+	return c.checkMethods(ctx, t.Near)
 }
 
-// same compares the version with that of the first place that was checked.
-func (c *cpu) same(version string, p *place.Place) error {
+// checkSameVersion compares the version with that of the first place that was checked.
+func (c *cpu) checkSameVersion(version string, p *place.Place) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.version == "" {
@@ -42,8 +42,8 @@ func (c *cpu) same(version string, p *place.Place) error {
 	return nil
 }
 
-// knows checks that stress-ng in this place has all the methods.
-func (c *cpu) knows(ctx context.Context, p *place.Place) error {
+// checkMethods checks that stress-ng in this place has all the methods.
+func (c *cpu) checkMethods(ctx context.Context, p *place.Place) error {
 	_, err := p.Output(ctx, "stress-ng", "--cpu", "1", "--cpu-method", "which")
 	var list []string
 	if run := (*host.RunError)(nil); errors.As(err, &run) {
@@ -58,7 +58,7 @@ func (c *cpu) knows(ctx context.Context, p *place.Place) error {
 			continue
 		}
 		p := problem.New(problem.Mistake, "methods: stress-ng %s has no %q", c.version, m).At(p.Name)
-		if near := problem.Nearest(m, list); near != "" {
+		if near := problem.Suggest(m, list); near != "" {
 			p = p.Try("did you mean %q?", near)
 		} else {
 			p = p.Try("stress-ng --cpu 1 --cpu-method which lists them")

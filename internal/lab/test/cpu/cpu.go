@@ -65,7 +65,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	return c, nil
 }
 
-func (o *options) check(wrong test.Wrong) {
+func (o *options) check(wrong test.MistakeFunc) {
 	if len(o.Methods) == 0 {
 		wrong(`write methods = ["int64", "matrixprod"]`, "methods: there is none")
 	}
@@ -74,7 +74,7 @@ func (o *options) check(wrong test.Wrong) {
 			wrong("name each one; stress-ng --cpu 1 --cpu-method which lists them", "methods: %q is not a method", m)
 		}
 	}
-	test.Twice("methods", o.Methods, wrong)
+	test.CheckDuplicates("methods", o.Methods, wrong)
 	if o.Seconds < 0 || o.Seconds > 86400 {
 		wrong("stress-ng takes whole seconds; 0: rates come from the fixed work", "seconds = %d", o.Seconds)
 	}

@@ -118,7 +118,7 @@ func TestMean(t *testing.T) {
 		for i, r := range rates {
 			faster[i] = k * r
 		}
-		a, b := mean(rates), mean(faster)
+		a, b := geometricMean(rates), geometricMean(faster)
 		if math.Abs(b/a/k-1) > 1e-9 || a < slices.Min(rates)*(1-1e-9) || a > slices.Max(rates)*(1+1e-9) {
 			t.Fatalf("mean %v, of faster ones %v", a, b)
 		}

@@ -81,7 +81,7 @@ func (c *cpu) samples(d detail) []test.Sample {
 			rates[i] = from[m].CPURate
 		}
 	}
-	all := []test.Sample{{Figure: score, Value: mean(rates)}}
+	all := []test.Sample{{Figure: score, Value: geometricMean(rates)}}
 	if c.Work > 0 {
 		for _, m := range c.Methods {
 			seconds += d.Work[m].Wall

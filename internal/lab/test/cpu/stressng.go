@@ -53,18 +53,18 @@ func parse(text []byte) (*loop, error) {
 			continue
 		}
 		if m.Ops == nil || m.CPURate == nil || m.RealRate == nil || m.Wall == nil {
-			return nil, unfit(d.System.Version, "has no %s", "bogo-ops, their rates or wall-clock-time")
+			return nil, versionError(d.System.Version, "has no %s", "bogo-ops, their rates or wall-clock-time")
 		}
 		if *m.Ops <= 0 || *m.RealRate <= 0 || *m.CPURate <= 0 || *m.Wall <= 0 {
-			return nil, unfit(d.System.Version, "tells of %s", "no operation: the time was too short for one")
+			return nil, versionError(d.System.Version, "tells of %s", "no operation: the time was too short for one")
 		}
 		return &loop{Version: d.System.Version, Ops: *m.Ops, RealRate: *m.RealRate, CPURate: *m.CPURate, Wall: *m.Wall,
 			User: m.User, System: m.Kernel}, nil
 	}
-	return nil, unfit(d.System.Version, "has no %s", "metrics of the cpu stressor")
+	return nil, versionError(d.System.Version, "has no %s", "metrics of the cpu stressor")
 }
 
-func unfit(version, format, what string) error {
+func versionError(version, format, what string) error {
 	return problem.New(problem.Failed, "what stress-ng %s wrote "+format, version, what).
 		Try("the lab reads what 0.15 writes by --metrics --yaml")
 }
@@ -76,8 +76,8 @@ func methods(text string) []string {
 	return strings.Fields(list)
 }
 
-// mean returns the geometric mean.
-func mean(rates []float64) float64 {
+// geometricMean returns the geometric mean.
+func geometricMean(rates []float64) float64 {
 	logs := 0.0
 	for _, r := range rates {
 		logs += math.Log(r)

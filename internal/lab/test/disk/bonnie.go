@@ -15,8 +15,8 @@ import (
 // bonnie++ refuses a file that is not twice as large as memory. A label warns when the file fits
 // into the page cache.
 type bonnie struct {
-	*ground
-	fitting
+	*workspace
+	fittedSize
 }
 
 func (b *bonnie) Needs() test.Needs {
@@ -55,7 +55,7 @@ func (b *bonnie) Time() time.Duration {
 	return all
 }
 
-func (o *options) checkBonnie(wrong test.Wrong) {
+func (o *options) checkBonnie(wrong test.MistakeFunc) {
 	if o.Size%(2<<20) != 0 {
 		wrong("bonnie++ has even numbers of MiB", "size = %s", o.Size)
 	}
@@ -76,27 +76,27 @@ func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
 			Try("its layer must have the package bonnie++")
 	}
 	b.forget(t)
-	at, err := b.floor(ctx, t)
+	at, err := b.prepareDir(ctx, t)
 	if err != nil {
 		return err
 	}
-	if err := b.room(ctx, t, at.dir, b.size(b.Size)); err != nil {
+	if err := b.checkSpace(ctx, t, at.dir, b.size(b.Size)); err != nil {
 		return err
 	}
-	return b.fit(ctx, t, at)
+	return b.enlargeFile(ctx, t, at)
 }
 
 func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
-	at, err := b.floor(ctx, t)
+	at, err := b.prepareDir(ctx, t)
 	if err != nil {
 		return test.Result{}, err
 	}
 	size := b.size(b.Size)
-	all, err := b.once(ctx, t, at, size, b.Characters)
+	all, err := b.runOnce(ctx, t, at, size, b.Characters)
 	if err != nil {
 		return test.Result{}, err
 	}
-	r := test.Result{Labels: append(at.labels(b.ground), all.labels()...),
+	r := test.Result{Labels: append(at.labels(b.workspace), all.labels()...),
 		Detail: map[string]any{"version": all.version, "direct": at.direct, "size": int64(size)}}
 	for _, c := range b.columns(b.Characters) {
 		if v, ok := all.rates[c.figure]; ok {
@@ -106,8 +106,9 @@ func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return r, nil
 }
 
-// once runs bonnie++ with a file of the given size.
-func (b *bonnie) once(ctx context.Context, t *test.Trial, at floor, size test.Bytes, characters bool) (*bonnieMarks,
+// runOnce runs bonnie++ with a file of the given size.
+func (b *bonnie) runOnce(ctx context.Context, t *test.Trial, at workDir, size test.Bytes,
+	characters bool) (*bonnieMarks,
 	error) {
 	mib := int64(size >> 20)
 	args := []string{"-q", "-d", at.dir, "-s", strconv.FormatInt(mib, 10), "-r", strconv.FormatInt(mib/2, 10), "-n",

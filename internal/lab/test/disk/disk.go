@@ -51,12 +51,12 @@ func New(decode func(options any) error) (test.Test, error) {
 	if err := test.Read(decode, &o, o.check); err != nil {
 		return nil, err
 	}
-	ground := &ground{options: o}
+	ground := &workspace{options: o}
 	switch o.Program {
 	case byIozone:
 		return &iozone{ground}, nil
 	case byBonnie:
-		return &bonnie{ground: ground}, nil
+		return &bonnie{workspace: ground}, nil
 	}
 	return &fio{ground, o.jobs()}, nil
 }
@@ -65,8 +65,8 @@ func New(decode func(options any) error) (test.Test, error) {
 // device's queues and caches have settled.
 const warmUp = 0.2
 
-// complete sets the unset options of the program to their defaults.
-func (o *options) complete() {
+// setDefaults sets the unset options of the program to their defaults.
+func (o *options) setDefaults() {
 	switch o.Program {
 	case byFio:
 		if o.Matrices == nil && o.Jobs == nil {
@@ -85,19 +85,19 @@ func (o *options) complete() {
 		}
 	}
 	for i := range o.Jobs {
-		o.Jobs[i].complete()
+		o.Jobs[i].setDefaults()
 	}
 }
 
-func (o *options) check(wrong test.Wrong) {
-	o.complete()
+func (o *options) check(wrong test.MistakeFunc) {
+	o.setDefaults()
 	if o.Direct != directAuto && o.Direct != directYes && o.Direct != directNo {
 		wrong(`write "auto", "yes" or "no"`, "direct = %q", o.Direct)
 	}
 	if o.Size < 1<<20 || o.Size%4096 != 0 {
 		wrong("give at least 1MiB, in whole blocks of 4KiB", "size = %s", o.Size)
 	}
-	o.foreign(wrong)
+	o.checkForeign(wrong)
 	switch o.Program {
 	case byFio:
 		o.checkFio(wrong)
@@ -110,8 +110,8 @@ func (o *options) check(wrong test.Wrong) {
 	}
 }
 
-// foreign reports options that belong to a program other than the selected one.
-func (o *options) foreign(wrong test.Wrong) {
+// checkForeign reports options that belong to a program other than the selected one.
+func (o *options) checkForeign(wrong test.MistakeFunc) {
 	for _, key := range []struct {
 		name, of string
 		given    bool

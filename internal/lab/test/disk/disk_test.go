@@ -55,7 +55,7 @@ func TestFigures(t *testing.T) {
 
 // TestMatrices: no figure occurs twice in all matrices together.
 func TestMatrices(t *testing.T) {
-	all := figures(t, `size = "4GiB"`+"\nmatrices = [\""+strings.Join(names(), `", "`)+`"]`)
+	all := figures(t, `size = "4GiB"`+"\nmatrices = [\""+strings.Join(matrixNames(), `", "`)+`"]`)
 	slices.Sort(all)
 	if n := len(slices.Compact(slices.Clone(all))); n != len(all) || n < 35 {
 		t.Errorf("%d of %d figures: %q", n, len(all), all)
@@ -111,15 +111,15 @@ func TestInvalid(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	g := &ground{options: options{Size: 256 << 20}}
+	g := &workspace{options: options{Size: 256 << 20}}
 	for _, c := range []struct {
-		f    floor
+		f    workDir
 		want string
 	}{
-		{floor{direct: true, can: true, memory: 8 << 30}, ""},
-		{floor{can: true, memory: 8 << 30}, "page-cache"},
-		{floor{memory: 8 << 30}, "o_direct page-cache"},
-		{floor{memory: 128 << 20}, "o_direct"},
+		{workDir{direct: true, can: true, memory: 8 << 30}, ""},
+		{workDir{can: true, memory: 8 << 30}, "page-cache"},
+		{workDir{memory: 8 << 30}, "o_direct page-cache"},
+		{workDir{memory: 128 << 20}, "o_direct"},
 	} {
 		if got := labelNames(c.f.labels(g)); got != c.want {
 			t.Errorf("%+v: labels %s, want %s", c.f, got, c.want)
@@ -138,10 +138,10 @@ func labelNames(all []test.Label) string {
 // TestArguments: threads with sequential access have separate parts of the file. Without O_DIRECT,
 // writes end with fsync.
 func TestArguments(t *testing.T) {
-	f := &fio{&ground{options: options{Size: 1 << 20, Seconds: 0.5, WarmUp: 0.2}}, nil}
+	f := &fio{&workspace{options: options{Size: 1 << 20, Seconds: 0.5, WarmUp: 0.2}}, nil}
 	j := job{RW: "write", Block: 4096, Threads: 3}
-	j.complete()
-	got := strings.Join(f.arguments(floor{dir: "/d"}, j), " ")
+	j.setDefaults()
+	got := strings.Join(f.arguments(workDir{dir: "/d"}, j), " ")
 	for _, want := range []string{"--filename=/d/fio.data", "--size=348160", "--offset_increment=348160", "--direct=0",
 		"--end_fsync=1", "--ioengine=psync", "--runtime=500ms", "--ramp_time=200ms"} {
 		if !strings.Contains(got, want) {
@@ -149,8 +149,8 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	j = job{RW: "randrw", Block: 4096, Depth: 8, Threads: 2}
-	j.complete()
-	got = strings.Join(f.arguments(floor{dir: "/d", direct: true}, j), " ")
+	j.setDefaults()
+	got = strings.Join(f.arguments(workDir{dir: "/d", direct: true}, j), " ")
 	for _, want := range []string{"--size=1048576", "--direct=1", "--ioengine=libaio", "--iodepth=8", "--rwmixread=70"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)

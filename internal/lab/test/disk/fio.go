@@ -16,7 +16,7 @@ import (
 // fio runs fio jobs one after another on one file. The file is written in full beforehand, so that
 // writes overwrite it and no figure depends on what an earlier job allocated.
 type fio struct {
-	*ground
+	*workspace
 	list []job
 }
 
@@ -51,8 +51,8 @@ const fioFile = "fio.data"
 var fio3 = pattern.New(`^fio-3\.`)
 
 // file creates and fills the file of a copy, unless it exists.
-func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
-	at, err := f.floor(ctx, t)
+func (f *fio) file(ctx context.Context, t *test.Trial) (workDir, error) {
+	at, err := f.prepareDir(ctx, t)
 	if err != nil {
 		return at, err
 	}
@@ -60,19 +60,20 @@ func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
 	if shell(ctx, t.Near, `test "$(stat -c %s "$1")" = "$2"`, file, strconv.FormatInt(int64(f.Size), 10)) == nil {
 		return at, nil
 	}
-	if err := f.room(ctx, t, at.dir, f.Size); err != nil {
+	if err := f.checkSpace(ctx, t, at.dir, f.Size); err != nil {
 		return at, err
 	}
 	out, err := t.Near.Output(ctx, "fio", "--name=layout", "--filename="+file, fmt.Sprintf("--size=%d", f.Size),
 		"--rw=write", "--bs=1M",
-		"--ioengine=psync", "--end_fsync=1", "--direct="+bit(at.direct), "--output-format=json")
+		"--ioengine=psync", "--end_fsync=1", "--direct="+boolFlag(at.direct), "--output-format=json")
 	if _, unread := parseFio(out); unread != nil || err != nil {
-		return at, problem.New(problem.Failed, "fio cannot lay %s out", file).At(t.Near.Name).Because(worse(err, unread))
+		return at, problem.New(problem.Failed, "fio cannot lay %s out", file).At(t.Near.Name).
+			Because(moreSpecific(err, unread))
 	}
 	return at, nil
 }
 
-func bit(b bool) string {
+func boolFlag(b bool) string {
 	if b {
 		return "1"
 	}
@@ -81,9 +82,9 @@ func bit(b bool) string {
 
 // fioDetail is stored in the bundle beside the figures.
 type fioDetail struct {
-	Version string          `json:"version"`
-	Direct  bool            `json:"direct"`
-	Jobs    map[string]*ran `json:"jobs"`
+	Version string                `json:"version"`
+	Direct  bool                  `json:"direct"`
+	Jobs    map[string]*jobResult `json:"jobs"`
 }
 
 // Run runs the jobs. In each job, the copies start together.
@@ -92,8 +93,8 @@ func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if err != nil {
 		return test.Result{}, err
 	}
-	d := fioDetail{Direct: at.direct, Jobs: map[string]*ran{}}
-	r := test.Result{Labels: at.labels(f.ground), Detail: &d}
+	d := fioDetail{Direct: at.direct, Jobs: map[string]*jobResult{}}
+	r := test.Result{Labels: at.labels(f.workspace), Detail: &d}
 	for _, j := range f.list {
 		done, err := f.job(ctx, t, at, j)
 		if err != nil {
@@ -115,11 +116,11 @@ func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return r, nil
 }
 
-func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, error) {
+func (f *fio) job(ctx context.Context, t *test.Trial, at workDir, j job) (*jobResult, error) {
 	out, err := t.Record(ctx, strings.NewReplacer(" ", "-", "/", "-").Replace(j.name())+".json", "fio",
 		f.arguments(at, j)...)
 	done, unread := parseFio(out)
-	if err := worse(err, unread); err != nil {
+	if err := moreSpecific(err, unread); err != nil {
 		return nil, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)
 	}
 	return done, nil
@@ -127,7 +128,7 @@ func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, er
 
 // arguments returns the arguments of a job. fio uses threads, not processes, that share the file.
 // If a job is sequential, each thread has a separate part of the file.
-func (f *fio) arguments(at floor, j job) []string {
+func (f *fio) arguments(at workDir, j job) []string {
 	engine := f.Engine
 	if engine == "" {
 		if engine = "psync"; j.Depth > 1 {
@@ -139,7 +140,7 @@ func (f *fio) arguments(at floor, j job) []string {
 		"--name=orrery", "--filename=" + path.Join(at.dir, fioFile), "--rw=" + j.RW, fmt.Sprintf("--bs=%d", j.Block),
 		fmt.Sprintf("--iodepth=%d", j.Depth),
 		fmt.Sprintf("--numjobs=%d", j.Threads), "--thread", "--group_reporting", "--ioengine=" + engine,
-		"--direct=" + bit(at.direct),
+		"--direct=" + boolFlag(at.direct),
 		"--time_based", fmt.Sprintf("--ramp_time=%dms", seconds(f.WarmUp).Milliseconds()),
 		fmt.Sprintf("--runtime=%dms", seconds(f.Seconds).Milliseconds()), "--norandommap", "--randrepeat=0",
 		"--percentile_list=50:99", "--output-format=json",
@@ -157,7 +158,7 @@ func (f *fio) arguments(at floor, j job) []string {
 	return append(append(args, f.logged(at)...), fmt.Sprintf("--size=%d", size))
 }
 
-func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {
+func (f *fio) samples(j job, done *jobResult) ([]test.Sample, error) {
 	var all []test.Sample
 	for _, s := range j.streams() {
 		way := done.Read
@@ -180,8 +181,8 @@ func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {
 	return all, nil
 }
 
-// worse returns the more specific error: how fio ended, or what is wrong with its output.
-func worse(ended, unread error) error {
+// moreSpecific returns the more specific error: how fio ended, or what is wrong with its output.
+func moreSpecific(ended, unread error) error {
 	if ended != nil {
 		return shortened(ended, "fio:")
 	}

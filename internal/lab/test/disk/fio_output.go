@@ -9,18 +9,18 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// ran holds the results of a fio job.
-type ran struct {
-	Version string   `json:"version"`
-	Read    way      `json:"read"`
-	Write   way      `json:"write"`
-	User    float64  `json:"user_cpu"`   // percent of one processor
-	System  float64  `json:"system_cpu"` // percent of one processor
-	Disks   []string `json:"disks"`      // disks that served the job, as far as fio knows
+// jobResult holds the results of a fio job.
+type jobResult struct {
+	Version string          `json:"version"`
+	Read    directionResult `json:"read"`
+	Write   directionResult `json:"write"`
+	User    float64         `json:"user_cpu"`   // percent of one processor
+	System  float64         `json:"system_cpu"` // percent of one processor
+	Disks   []string        `json:"disks"`      // disks that served the job, as far as fio knows
 }
 
-// A way holds the results for one direction.
-type way struct {
+// A directionResult holds the results for one direction.
+type directionResult struct {
 	Bytes   int64   `json:"bytes"`
 	Rate    float64 `json:"rate"` // B/s
 	IOPS    float64 `json:"iops"` // 1/s
@@ -29,22 +29,22 @@ type way struct {
 	Tail    float64 `json:"p99"` // s
 }
 
-// report is the output of fio --output-format=json. With --group_reporting it has one job.
-type report struct {
+// fioOutput is the output of fio --output-format=json. With --group_reporting it has one job.
+type fioOutput struct {
 	Version string `json:"fio version"`
 	Jobs    []struct {
-		Error  int      `json:"error"`
-		Read   *reports `json:"read"`
-		Write  *reports `json:"write"`
-		User   float64  `json:"usr_cpu"`
-		System float64  `json:"sys_cpu"`
+		Error  int           `json:"error"`
+		Read   *fioDirection `json:"read"`
+		Write  *fioDirection `json:"write"`
+		User   float64       `json:"usr_cpu"`
+		System float64       `json:"sys_cpu"`
 	} `json:"jobs"`
 	Disks []struct {
 		Name string `json:"name"`
 	} `json:"disk_util"`
 }
 
-type reports struct {
+type fioDirection struct {
 	Bytes   int64   `json:"io_bytes"`
 	Rate    float64 `json:"bw_bytes"`
 	IOPS    float64 `json:"iops"`
@@ -54,18 +54,18 @@ type reports struct {
 	} `json:"clat_ns"`
 }
 
-func (r *reports) way() way {
+func (r *fioDirection) result() directionResult {
 	const ms, ns = 1e-3, 1e-9
-	return way{
+	return directionResult{
 		Bytes: r.Bytes, Rate: r.Rate, IOPS: r.IOPS, Runtime: ms * r.Runtime,
 		Median: ns * r.Latency.Percentile["50.000000"], Tail: ns * r.Latency.Percentile["99.000000"],
 	}
 }
 
 // parseFio parses the output of fio. Notes may precede the JSON.
-func parseFio(text []byte) (*ran, error) {
+func parseFio(text []byte) (*jobResult, error) {
 	begin := bytes.Index(text, []byte("{\n"))
-	var r report
+	var r fioOutput
 	err := errors.New("there is none")
 	if begin >= 0 {
 		err = jsonlimit.Unmarshal(text[begin:], &r)
@@ -83,7 +83,7 @@ func parseFio(text []byte) (*ran, error) {
 	if j.Error != 0 {
 		return nil, problem.New(problem.Failed, "fio failed").Because(syscall.Errno(j.Error)).Try("run it there by hand")
 	}
-	done := &ran{Version: r.Version, Read: j.Read.way(), Write: j.Write.way(), User: j.User, System: j.System,
+	done := &jobResult{Version: r.Version, Read: j.Read.result(), Write: j.Write.result(), User: j.User, System: j.System,
 		Disks: []string{}}
 	for _, d := range r.Disks {
 		done.Disks = append(done.Disks, d.Name)

@@ -12,15 +12,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// leastSeconds is the minimum duration of a job for a series: shorter jobs have too few values.
-const leastSeconds = 3
+// minSeriesSeconds is the minimum duration of a job for a series: shorter jobs have too few values.
+const minSeriesSeconds = 3
 
 // fioLog is the prefix of the names of fio's logs in the directory of a copy.
 const fioLog = "fio-log"
 
 // logged returns the arguments that make fio log each second of a job.
-func (f *fio) logged(at floor) []string {
-	if f.Seconds < leastSeconds {
+func (f *fio) logged(at workDir) []string {
+	if f.Seconds < minSeriesSeconds {
 		return nil
 	}
 	log := path.Join(at.dir, fioLog)
@@ -28,8 +28,8 @@ func (f *fio) logged(at floor) []string {
 }
 
 // series reads the logs of a job and removes them.
-func (f *fio) series(ctx context.Context, t *test.Trial, at floor, j job) ([]test.Series, error) {
-	if f.Seconds < leastSeconds {
+func (f *fio) series(ctx context.Context, t *test.Trial, at workDir, j job) ([]test.Series, error) {
+	if f.Seconds < minSeriesSeconds {
 		return nil, nil
 	}
 	kind, factor := "iops", 1.0

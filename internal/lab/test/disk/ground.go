@@ -15,15 +15,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// A ground holds what the programs have in common: a directory for each copy, the abilities of its
+// A workspace holds what the programs have in common: a directory for each copy, the abilities of its
 // file system, and the check for free space.
-type ground struct {
+type workspace struct {
 	options
 	known sync.Map // floors by place and directory
 }
 
-// A floor holds what is known about the directory of a copy.
-type floor struct {
+// A workDir holds what is known about the directory of a copy.
+type workDir struct {
 	dir    string
 	direct bool  // O_DIRECT is used
 	can    bool  // the file system supports O_DIRECT
@@ -33,23 +33,23 @@ type floor struct {
 // dir returns the directory of a copy.
 func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Copy)) }
 
-func key(t *test.Trial) string { return t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t) }
+func cacheKey(t *test.Trial) string { return t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t) }
 
 // forget discards what is known about the directory of a trial. When nodes are recreated, their
 // directories no longer exist.
-func (g *ground) forget(t *test.Trial) { g.known.Delete(key(t)) }
+func (g *workspace) forget(t *test.Trial) { g.known.Delete(cacheKey(t)) }
 
-// floor creates the directory of a trial and examines it. The result is cached.
-func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
-	if known, ok := g.known.Load(key(t)); ok {
-		return known.(floor), nil
+// prepareDir creates the directory of a trial and examines it. The result is cached.
+func (g *workspace) prepareDir(ctx context.Context, t *test.Trial) (workDir, error) {
+	if known, ok := g.known.Load(cacheKey(t)); ok {
+		return known.(workDir), nil
 	}
-	f := floor{dir: dir(t)}
+	f := workDir{dir: dir(t)}
 	if err := shell(ctx, t.Near, `mkdir -p "$1"`, f.dir); err != nil {
 		return f, problem.New(problem.Failed, "the directory %s cannot be made", f.dir).At(t.Near.Name).Because(err)
 	}
 	var err error
-	if f.can, err = direct(ctx, t.Near, f.dir); err != nil {
+	if f.can, err = supportsDirect(ctx, t.Near, f.dir); err != nil {
 		return f, err
 	}
 	if g.Direct == directYes && !f.can {
@@ -57,16 +57,16 @@ func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 			Try(`set direct = "auto", or measure on another file system`)
 	}
 	f.direct = f.can && g.Direct != directNo
-	if f.memory, err = memory(ctx, t.Near); err != nil {
+	if f.memory, err = memTotal(ctx, t.Near); err != nil {
 		return f, err
 	}
-	g.known.Store(key(t), f)
+	g.known.Store(cacheKey(t), f)
 	return f, nil
 }
 
-// direct reports whether a file can be written with O_DIRECT, that is past the page cache. open(2)
+// supportsDirect reports whether a file can be written with O_DIRECT, that is past the page cache. open(2)
 // fails with EINVAL if the file system does not support it.
-func direct(ctx context.Context, p *place.Place, dir string) (bool, error) {
+func supportsDirect(ctx context.Context, p *place.Place, dir string) (bool, error) {
 	file := path.Join(dir, "o_direct")
 	err := shell(ctx, p, `LC_ALL=C dd if=/dev/zero of="$1" bs=64k count=1 oflag=direct status=none; status=$?; rm -f "$1"; exit $status`,
 		file)
@@ -79,8 +79,8 @@ func direct(ctx context.Context, p *place.Place, dir string) (bool, error) {
 	return true, nil
 }
 
-// memory returns MemTotal of a place, in bytes (proc(5)).
-func memory(ctx context.Context, p *place.Place) (int64, error) {
+// memTotal returns MemTotal of a place, in bytes (proc(5)).
+func memTotal(ctx context.Context, p *place.Place) (int64, error) {
 	out, err := place.Output(ctx, p, "/bin/cat", "/proc/meminfo")
 	if err == nil {
 		for line := range strings.Lines(string(out)) {
@@ -94,9 +94,9 @@ func memory(ctx context.Context, p *place.Place) (int64, error) {
 	return 0, problem.New(problem.Failed, "/proc/meminfo cannot be read").At(p.Name).Because(err)
 }
 
-// room checks that there is enough space for the files of this copy and of the copies checked after
+// checkSpace checks that there is enough space for the files of this copy and of the copies checked after
 // it.
-func (g *ground) room(ctx context.Context, t *test.Trial, dir string, file test.Bytes) error {
+func (g *workspace) checkSpace(ctx context.Context, t *test.Trial, dir string, file test.Bytes) error {
 	out, err := place.Output(ctx, t.Near, "stat", "-f", "-c", "%a %S %b", dir)
 	var blocks, size, all int64
 	if err == nil {
@@ -114,7 +114,7 @@ func (g *ground) room(ctx context.Context, t *test.Trial, dir string, file test.
 }
 
 // labels returns warnings about figures of files in the page cache.
-func (f floor) labels(g *ground) []test.Label {
+func (f workDir) labels(g *workspace) []test.Label {
 	var all []test.Label
 	if !f.can {
 		all = append(all, test.Label{

@@ -13,17 +13,17 @@ import (
 
 // iozone runs iozone once for each record size. Debian has it only in non-free (iozone3), so the
 // layer contains it only if the user's image does.
-type iozone struct{ *ground }
+type iozone struct{ *workspace }
 
-// ways lists the columns of iozone that are figures, in iozone's order.
-var ways = []string{"write", "rewrite", "read", "reread", "random read", "random write"}
+// iozoneColumns lists the columns of iozone that are figures, in iozone's order.
+var iozoneColumns = []string{"write", "rewrite", "read", "reread", "random read", "random write"}
 
 func (z *iozone) Needs() test.Needs { return test.Needs{Disk: int64(z.Size)} }
 
 func (z *iozone) Figures() []test.Figure {
 	var all []test.Figure
 	for _, r := range z.Records {
-		for _, w := range ways {
+		for _, w := range iozoneColumns {
 			all = append(all, test.Figure{Name: recordFigure(w, r), Unit: bytesPerSecond, Better: test.More,
 				Aggregate: test.Sum})
 		}
@@ -35,10 +35,11 @@ func recordFigure(way string, record test.Bytes) string { return way + " " + rec
 
 // Time assumes six passes over the file at 200 MB/s.
 func (z *iozone) Time() time.Duration {
-	return time.Duration(len(z.Records)) * (seconds(float64(len(ways))*float64(z.Size)/200e6) + 200*time.Millisecond)
+	return time.Duration(len(z.Records)) * (seconds(float64(len(iozoneColumns))*float64(z.Size)/200e6) +
+		200*time.Millisecond)
 }
 
-func (o *options) checkIozone(wrong test.Wrong) {
+func (o *options) checkIozone(wrong test.MistakeFunc) {
 	if len(o.Records) == 0 {
 		wrong(`write records = ["4KiB", "64KiB", "1MiB"]`, "records: there is none")
 	}
@@ -47,7 +48,7 @@ func (o *options) checkIozone(wrong test.Wrong) {
 			wrong("iozone has records in whole KiB, up to 16MiB, not larger than the file", "records: %s", r)
 		}
 	}
-	test.Twice("records", o.Records, wrong)
+	test.CheckDuplicates("records", o.Records, wrong)
 }
 
 func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
@@ -57,21 +58,21 @@ func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
 		return err
 	}
 	z.forget(t)
-	at, err := z.floor(ctx, t)
+	at, err := z.prepareDir(ctx, t)
 	if err != nil {
 		return err
 	}
-	return z.room(ctx, t, at.dir, z.Size)
+	return z.checkSpace(ctx, t, at.dir, z.Size)
 }
 
 // Run runs iozone for each record size. In each run, the copies start together.
 func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
-	at, err := z.floor(ctx, t)
+	at, err := z.prepareDir(ctx, t)
 	if err != nil {
 		return test.Result{}, err
 	}
 	detail := map[string]any{"direct": at.direct}
-	r := test.Result{Labels: at.labels(z.ground), Detail: detail}
+	r := test.Result{Labels: at.labels(z.workspace), Detail: detail}
 	for _, record := range z.Records {
 		args := []string{"-i", "0", "-i", "1", "-i", "2", "-e", "-s", fmt.Sprintf("%dk", z.Size>>10), "-r",
 			fmt.Sprintf("%dk", record>>10),
@@ -89,7 +90,7 @@ func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 				Because(unread)
 		}
 		detail["version"] = version
-		for i, w := range ways {
+		for i, w := range iozoneColumns {
 			r.Samples = append(r.Samples, test.Sample{Figure: recordFigure(w, record), Value: rates[i]})
 		}
 	}

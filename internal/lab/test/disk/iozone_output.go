@@ -33,8 +33,9 @@ func parseIozone(text string) (rates []float64, version string, err error) {
 	}
 	line, _, _ := strings.Cut(table, "\n")
 	words := strings.Fields(line)
-	if len(words) != 2+len(ways) {
-		return nil, version, fit("has " + strconv.Itoa(len(words)) + " columns instead of " + strconv.Itoa(2+len(ways)))
+	if len(words) != 2+len(iozoneColumns) {
+		return nil, version, fit("has " + strconv.Itoa(len(words)) + " columns instead of " +
+			strconv.Itoa(2+len(iozoneColumns)))
 	}
 	for _, w := range words[2:] {
 		n, err := strconv.ParseFloat(w, 64)

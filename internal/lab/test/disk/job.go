@@ -26,7 +26,7 @@ const (
 
 var kinds = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
 
-func (j *job) complete() {
+func (j *job) setDefaults() {
 	if j.Block == 0 {
 		j.Block = 4 << 10
 	}
@@ -56,7 +56,7 @@ func (j job) usual() string {
 	return bytesPerSecond
 }
 
-func (j job) check(size test.Bytes, wrong test.Wrong) {
+func (j job) check(size test.Bytes, wrong test.MistakeFunc) {
 	if !slices.Contains(kinds, j.RW) {
 		wrong("give one of "+strings.Join(kinds, ", "), "jobs: rw = %q", j.RW)
 		return

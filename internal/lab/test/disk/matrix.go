@@ -51,7 +51,7 @@ func each[T any](values []T, make func(T) job) []job {
 	return all
 }
 
-func names() []string {
+func matrixNames() []string {
 	var all []string
 	for _, m := range matrices() {
 		all = append(all, m.name)
@@ -63,7 +63,7 @@ func names() []string {
 func (o *options) jobs() []job {
 	var all []job
 	add := func(j job) {
-		j.complete()
+		j.setDefaults()
 		if !slices.Contains(all, j) {
 			all = append(all, j)
 		}
@@ -81,13 +81,13 @@ func (o *options) jobs() []job {
 	return all
 }
 
-func (o *options) checkFio(wrong test.Wrong) {
+func (o *options) checkFio(wrong test.MistakeFunc) {
 	for _, name := range o.Matrices {
-		if slices.Contains(names(), name) {
+		if slices.Contains(matrixNames(), name) {
 			continue
 		}
-		cure := "there are: " + strings.Join(names(), ", ")
-		if near := problem.Nearest(name, names()); near != "" {
+		cure := "there are: " + strings.Join(matrixNames(), ", ")
+		if near := problem.Suggest(name, matrixNames()); near != "" {
 			cure = "did you mean " + near + "?"
 		}
 		wrong(cure, "matrices: there is no %q", name)

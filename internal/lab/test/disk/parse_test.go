@@ -41,7 +41,7 @@ func TestParseFio(t *testing.T) {
 	if math.Abs(r.Read.IOPS*4096/r.Read.Rate-1) > 0.01 {
 		t.Errorf("%v blocks of 4 KiB in a second are not %v bytes", r.Read.IOPS, r.Read.Rate)
 	}
-	if r, err = parseFio(read(t, "fio-note.json")); err != nil || r.Write.Rate <= 0 || r.Read != (way{}) {
+	if r, err = parseFio(read(t, "fio-note.json")); err != nil || r.Write.Rate <= 0 || r.Read != (directionResult{}) {
 		t.Errorf("with a note before it: %+v, %v", r, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestParseIozone(t *testing.T) {
 }
 
 func TestParseBonnie(t *testing.T) {
-	all := (&bonnie{ground: &ground{options: options{Files: 8}}}).columns(false)
+	all := (&bonnie{workspace: &workspace{options: options{Files: 8}}}).columns(false)
 	m, err := parseBonnie(string(read(t, "bonnie.csv")), all)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestParseBonnie(t *testing.T) {
 		!slices.Equal(m.fast, []string{"block read", "stat sequential", "stat random"}) {
 		t.Errorf("%+v", *m)
 	}
-	m, err = parseBonnie(string(read(t, "bonnie-characters.csv")), (&bonnie{ground: &ground{}}).columns(true))
+	m, err = parseBonnie(string(read(t, "bonnie-characters.csv")), (&bonnie{workspace: &workspace{}}).columns(true))
 	if err != nil || m.rates["character write"] != 255<<10 || m.rates["character read"] != 357<<10 ||
 		len(m.rates) != 2 || len(m.fast) != 4 {
 		t.Errorf("%+v, %v", m, err)

@@ -8,14 +8,14 @@ import (
 	"orrery/internal/host"
 )
 
-// brief is an error with a shorter message.
-type brief struct {
+// shortError is an error with a shorter message.
+type shortError struct {
 	text string
 	err  error
 }
 
-func (b *brief) Error() string { return b.text }
-func (b *brief) Unwrap() error { return b.err }
+func (b *shortError) Error() string { return b.text }
+func (b *shortError) Unwrap() error { return b.err }
 
 // shortened reduces the output in a program's error to the lines that begin with one of the
 // prefixes.
@@ -34,5 +34,5 @@ func shortened(err error, begins ...string) error {
 	if len(why) == 0 {
 		return err
 	}
-	return &brief{strings.Join(why, "; "), err}
+	return &shortError{strings.Join(why, "; "), err}
 }

@@ -8,18 +8,18 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// called lists the prefixes of the figures that measure mainly system calls.
-var called = [...]string{"simple", "signal handler", "pipe latency", "context switch", "process fork+exit"}
+// syscallFigures lists the prefixes of the figures that measure mainly system calls.
+var syscallFigures = [...]string{"simple", "signal handler", "pipe latency", "context switch", "process fork+exit"}
 
-// filtered labels a place where each system call first passes a filter (seccomp(2)). Nodes have
+// filterLabels labels a place where each system call first passes a filter (seccomp(2)). Nodes have
 // one, the bare host does not. It costs some nanoseconds per call.
-func filtered(ctx context.Context, p *place.Place) []test.Label {
+func filterLabels(ctx context.Context, p *place.Place) []test.Label {
 	status, err := place.Output(ctx, p, "/bin/cat", "/proc/self/status")
 	if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
 		return nil
 	}
 	var labels []test.Label
-	for _, figures := range called {
+	for _, figures := range syscallFigures {
 		labels = append(labels, test.Label{
 			Name: "seccomp", Why: "the system calls of this place go through a filter (seccomp), those of the bare host do not",
 			Where: figures,

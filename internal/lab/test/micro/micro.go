@@ -48,7 +48,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	return m, nil
 }
 
-func (m *micro) check(wrong test.Wrong) {
+func (m *micro) check(wrong test.MistakeFunc) {
 	for _, name := range m.asked.Only {
 		i := slices.IndexFunc(rows(), func(r row) bool { return r.name == name })
 		if i < 0 {
@@ -74,7 +74,7 @@ func cure(name string) string {
 	for _, r := range rows() {
 		names = append(names, r.name)
 	}
-	if near := problem.Nearest(name, names); near != "" {
+	if near := problem.Suggest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "there are " + strings.Join(names, ", ")
@@ -141,7 +141,7 @@ func (m *micro) parts(near *place.Place) []part {
 	}}}
 	local := slices.DeleteFunc(slices.Clone(m.rows), func(r row) bool { return !r.loopback })
 	if len(local) > 0 {
-		all = append(all, part{"loopback.jsonl", near.Apart(), local, func(r row) test.Figure { return r.Figure }})
+		all = append(all, part{"loopback.jsonl", near.Isolated(), local, func(r row) test.Figure { return r.Figure }})
 	}
 	return all
 }
@@ -175,6 +175,6 @@ func (m *micro) Run(ctx context.Context, t *test.Trial) (r test.Result, err erro
 		}
 		r.Samples, detail = append(r.Samples, samples...), append(detail, lines...)
 	}
-	r.Labels, r.Detail = filtered(ctx, t.Near), detail
+	r.Labels, r.Detail = filterLabels(ctx, t.Near), detail
 	return r, nil
 }

@@ -35,7 +35,7 @@ for l in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do [ ! -e $l ] 
 	g.near.Name, g.near.Root = "bare", root
 	g.near.Programs = func(name string) []string {
 		file := "/usr/bin/" + name
-		if name == own {
+		if name == programName {
 			file = g.program
 		}
 		return []string{root + linker, "--library-path", libraries, "--argv0", name, root + file}

@@ -9,10 +9,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// below returns a place in which the programs of Open MPI find their files. Their paths are
+// inLayer returns a place in which the programs of Open MPI find their files. Their paths are
 // compiled in as /usr/…, but on the bare host the layer is below Root, and /usr/… has other files
 // or none. The files of a session go into dir, and settings in a user's home are ignored.
-func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error) {
+func inLayer(ctx context.Context, p *place.Place, dir string) (*place.Place, error) {
 	words := []string{"env", "TMPDIR=" + dir, "HOME=" + dir}
 	if p.Root != "" && p.Root != "/" {
 		lib, err := libraries(ctx, p)

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// ends checks that both ends exist and have IPv4 addresses: mpirun's --host does not accept IPv6.
-func ends(t *test.Trial) error {
+// checkEnds checks that both ends exist and have IPv4 addresses: mpirun's --host does not accept IPv6.
+func checkEnds(t *test.Trial) error {
 	if t.Far == nil {
 		return problem.New(problem.Unable, "there is no far end for rank 1").At(t.Near.Name)
 	}
@@ -29,10 +29,10 @@ func ends(t *test.Trial) error {
 // versions matches the version in the output of `orterun --version`.
 var versions = pattern.New(`\) ((\d+)\.[\w.]+)`)
 
-// version checks that this version of Open MPI is supported. From version 5 on, another program
+// checkVersion checks that this version of Open MPI is supported. From version 5 on, another program
 // with other options starts the ranks.
-func version(ctx context.Context, p *place.Place) error {
-	near, err := below(ctx, p, "/nowhere")
+func checkVersion(ctx context.Context, p *place.Place) error {
+	near, err := inLayer(ctx, p, "/nowhere")
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func version(ctx context.Context, p *place.Place) error {
 // orterun returns the arguments of the program that starts all ranks, as described in mpirun(1) of
 // Open MPI 4.1. Only TCP is used, and no shared memory: two places on one host would have shared
 // memory, but two hosts would not.
-func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []string {
+func (m *mpi) orterun(t *test.Trial, w workDirs, rows []row, seconds float64) []string {
 	near, far := pinned(t.Near, t.Far), pinned(t.Far, t.Near)
 	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}
 	for _, p := range [][2]string{
@@ -62,7 +62,7 @@ func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []stri
 		{"orte_launch_agent", launcher}, {"orte_leave_session_attached", "1"},
 		{"oob_tcp_if_include", near},
 		{"pml", "ob1"}, {"btl", "tcp,self"},
-		{"mpi_yield_when_idle", m.yields(t.Of)},
+		{"mpi_yield_when_idle", m.yieldParameter(t.Of)},
 	} {
 		args = append(args, "--mca", p[0], p[1])
 	}
@@ -75,9 +75,9 @@ func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []stri
 	return append(append(append(args, rank(t.Near, near)...), ":"), rank(t.Far, far)...)
 }
 
-// yields returns whether ranks give up the processor while they wait. Busy waiting is fastest. With
+// yieldParameter returns whether ranks give up the processor while they wait. Busy waiting is fastest. With
 // several copies or more than two ranks there are fewer processors than ranks, so they must yield.
-func (m *mpi) yields(copies int) string {
+func (m *mpi) yieldParameter(copies int) string {
 	if copies > 1 || m.asked.Ranks > 2 {
 		return "1"
 	}

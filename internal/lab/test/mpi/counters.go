@@ -19,8 +19,8 @@ func (t tally) since(before tally) tally {
 	return all
 }
 
-// proof returns a label unless the counters of the expected interface account for the payload.
-func proof(name string, seen tally, got measured) []test.Label {
+// checkTraffic returns a label unless the counters of the expected interface account for the payload.
+func checkTraffic(name string, seen tally, got measured) []test.Label {
 	own, ok := seen[name]
 	if ok && own.Sent >= got.sent && own.Received >= got.received {
 		return nil

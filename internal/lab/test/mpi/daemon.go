@@ -12,17 +12,18 @@ import (
 
 // daemon runs at the far end the command that mpirun requests, until it ends. It replaces the
 // interface in the command by that of the far end.
-func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Talk) error {
-	command, err := asked.Line(ctx, math.MaxInt64)
+func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Dialog) error {
+	command, err := asked.ReadLine(ctx, math.MaxInt64)
 	if err != nil { // mpirun ended without a request
 		return nil //nolint:nilerr // it says itself why
 	}
-	return far.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", stand(far.Command("orted"), by) + string(command)}})
+	return far.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c",
+		ortedFunction(far.Command("orted"), by) + string(command)}})
 }
 
-// stand returns a shell function that takes the place of orted. It runs the words that start orted
+// ortedFunction returns a shell function that takes the place of orted. It runs the words that start orted
 // in this place, and replaces the interface in the arguments.
-func stand(words []string, by string) string {
+func ortedFunction(words []string, by string) string {
 	var quoted []string
 	for _, w := range words {
 		quoted = append(quoted, host.Quote(w))

@@ -23,6 +23,6 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		_, _ = imb{}.parse(text)
 		_, _ = orrery{}.parse(text)
-		_ = place.TrafficOf(string(text))
+		_ = place.ParseTraffic(string(text))
 	})
 }

@@ -39,8 +39,8 @@ exec flock lock true </dev/null >/dev/null 2>&1
 // launchTimeout limits how long the ends may take for immediate actions.
 const launchTimeout = 20 * time.Second
 
-// work holds the directories for the files of the two ends, which are separate for each copy.
-type work struct{ near, far string }
+// workDirs holds the directories for the files of the two ends, which are separate for each copy.
+type workDirs struct{ near, far string }
 
 // launch runs all ranks and returns the output of rank 0.
 func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds float64) ([]byte, error) {
@@ -48,12 +48,12 @@ func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds flo
 	if err != nil {
 		return nil, err
 	}
-	defer sweep(context.WithoutCancel(ctx), t, w)
-	near, err := below(ctx, t.Near, w.near)
+	defer removeDirs(context.WithoutCancel(ctx), t, w)
+	near, err := inLayer(ctx, t.Near, w.near)
 	if err != nil {
 		return nil, err
 	}
-	far, err := below(ctx, t.Far, w.far)
+	far, err := inLayer(ctx, t.Far, w.far)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds flo
 }
 
 // prepare creates the directories of this copy, the agent script and its FIFO.
-func prepare(ctx context.Context, t *test.Trial) (work, error) {
-	w := work{directory(t.Near, t.Copy), directory(t.Far, t.Copy)}
+func prepare(ctx context.Context, t *test.Trial) (workDirs, error) {
+	w := workDirs{directory(t.Near, t.Copy), directory(t.Far, t.Copy)}
 	for p, script := range map[*place.Place]string{
 		t.Near: `rm -rf "$1" && mkdir -p "$1" && mkfifo "$1/ask"`,
 		t.Far:  `rm -rf "$1" && mkdir -p "$1"`,
@@ -122,8 +122,8 @@ func directory(p *place.Place, n int) string {
 	return path.Join(dir, "orrery-mpi", strconv.Itoa(n))
 }
 
-// sweep removes the directories. The files of a session remain there if mpirun was killed.
-func sweep(ctx context.Context, t *test.Trial, w work) {
+// removeDirs removes the directories. The files of a session remain there if mpirun was killed.
+func removeDirs(ctx context.Context, t *test.Trial, w workDirs) {
 	_ = t.Near.Run(ctx, host.Command{Args: []string{"rm", "-rf", w.near}})
 	_ = t.Far.Run(ctx, host.Command{Args: []string{"rm", "-rf", w.far}})
 }

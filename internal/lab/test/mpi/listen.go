@@ -11,11 +11,11 @@ import (
 
 // listen starts the listener in a place and returns when it is ready. Its next line is the command
 // that mpirun requests.
-func listen(ctx context.Context, p *place.Place, dir string) (*serve.Talk, error) {
-	asked, err := serve.Begin(ctx, p, []string{"/bin/sh", "-c", listener, "sh", dir})
+func listen(ctx context.Context, p *place.Place, dir string) (*serve.Dialog, error) {
+	asked, err := serve.StartDialog(ctx, p, []string{"/bin/sh", "-c", listener, "sh", dir})
 	if err == nil {
 		var line []byte
-		if line, err = asked.Line(ctx, launchTimeout); err == nil && string(line) == "ready" {
+		if line, err = asked.ReadLine(ctx, launchTimeout); err == nil && string(line) == "ready" {
 			return asked, nil
 		}
 		asked.Close()

@@ -57,7 +57,7 @@ func sh(t *testing.T, script string, args ...string) string {
 func newGround(t *testing.T) *ground {
 	tools(t)
 	dir := t.TempDir()
-	g := &ground{program: filepath.Join(dir, own)}
+	g := &ground{program: filepath.Join(dir, programName)}
 	sh(t, `mpicc -O2 -Wall -Wextra -Werror -o "$1" program/orrery-mpi.c`, g.program)
 	a, b := fmt.Sprintf("orm%da", os.Getpid()), fmt.Sprintf("orm%db", os.Getpid())
 	remove := func() { _ = exec.Command("/bin/sh", "-c", "ip netns del "+a+"; ip netns del "+b).Run() }
@@ -80,7 +80,7 @@ for l in $1:lo $1:here $2:lo $2:there; do ip -n ${l%:*} link set ${l#*:} up; don
 }
 
 func (g *ground) words(name string) []string {
-	if name == own {
+	if name == programName {
 		return []string{g.program}
 	}
 	return []string{name}
@@ -205,7 +205,7 @@ func TestOtherPath(t *testing.T) {
 	m := made(t, quick)
 	seen := tally{"lo": {Received: 1, Sent: 1}, "here": {Received: 1 << 40, Sent: 1 << 40}}
 	got := measured{sent: 100, received: 100}
-	if labels := proof(counted.Near.Interface, seen, got); len(labels) != 1 ||
+	if labels := checkTraffic(counted.Near.Interface, seen, got); len(labels) != 1 ||
 		!strings.Contains(labels[0].Why, "those of here as much") {
 		t.Errorf("%v", labels)
 	}

@@ -26,8 +26,8 @@ import (
 //go:embed program/orrery-mpi.c
 var source []byte
 
-// own is the name of Orrery's own program in the layer.
-const own = "orrery-mpi"
+// programName is the name of Orrery's own program in the layer.
+const programName = "orrery-mpi"
 
 // Options are the keys of the test in an experiment.
 type Options struct {
@@ -90,7 +90,7 @@ func (m *mpi) Needs() test.Needs {
 	needs := test.Needs{Packages: []string{"openmpi-bin", "libopenmpi3"}, Runs: []string{"orterun", "orted"}, Far: true}
 	if m.asked.Program == "orrery" {
 		needs.Packages = append(needs.Packages, "libopenmpi-dev", "gcc", "libc6-dev")
-		needs.Programs = []test.Program{{Name: own, Source: source,
+		needs.Programs = []test.Program{{Name: programName, Source: source,
 			Compile: []string{"mpicc", "-O2", "-o", "PROGRAM", "SOURCE"}}}
 	}
 	return needs
@@ -111,9 +111,9 @@ func (m *mpi) Time() time.Duration {
 	return time.Duration((m.asked.Time*1.2 + 0.5*float64(m.asked.Ranks)) * float64(time.Second))
 }
 
-// crowded returns a label if the ranks have to share processors. MPI waits busily, so a rank
+// labelCrowded returns a label if the ranks have to share processors. MPI waits busily, so a rank
 // without a processor delays all others.
-func (m *mpi) crowded(ctx context.Context, t *test.Trial) []test.Label {
+func (m *mpi) labelCrowded(ctx context.Context, t *test.Trial) []test.Label {
 	out, err := t.Near.Output(ctx, "nproc")
 	processors, bad := strconv.Atoi(strings.TrimSpace(string(out)))
 	all := m.asked.Ranks * max(1, t.Of)
@@ -126,10 +126,10 @@ func (m *mpi) crowded(ctx context.Context, t *test.Trial) []test.Label {
 
 // Check starts all ranks and lets them exchange a few messages.
 func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
-	if err := ends(t); err != nil {
+	if err := checkEnds(t); err != nil {
 		return err
 	}
-	if err := version(ctx, t.Near); err != nil {
+	if err := checkVersion(ctx, t.Near); err != nil {
 		return err
 	}
 	try := *t
@@ -147,7 +147,7 @@ func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
 
 // Run runs one trial.
 func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
-	if err := ends(t); err != nil {
+	if err := checkEnds(t); err != nil {
 		return test.Result{}, err
 	}
 	before, err := t.Near.Traffic(ctx)
@@ -171,7 +171,7 @@ func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	}
 	samples, err := m.samples(got)
 	seen := tally(after).since(before)
-	labels := append(proof(t.Near.Interface, seen, got), m.crowded(ctx, t)...)
+	labels := append(checkTraffic(t.Near.Interface, seen, got), m.labelCrowded(ctx, t)...)
 	detail := Detail{Lines: got.detail, Sent: got.sent, Received: got.received, Interfaces: seen}
 	return test.Result{Samples: samples, Labels: labels, Detail: detail}, err
 }

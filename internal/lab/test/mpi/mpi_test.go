@@ -84,7 +84,7 @@ func TestRanks(t *testing.T) {
 	m := made(t, func(o *Options) { o.Ranks, o.Benchmarks, o.Sizes = 6, benchmarks, []int{0} })
 	near := &place.Place{Name: "veth", Address: netip.MustParseAddr("10.1.1.1")}
 	far := &place.Place{Name: "far", Address: netip.MustParseAddr("10.1.1.2")}
-	words := strings.Join(m.orterun(&test.Trial{Near: near, Far: far, Of: 1}, work{"/a", "/b"}, m.rows, 1), " ")
+	words := strings.Join(m.orterun(&test.Trial{Near: near, Far: far, Of: 1}, workDirs{"/a", "/b"}, m.rows, 1), " ")
 	for _, want := range []string{"-np 3 --host 10.1.1.1:3 ", " : -np 3 --host 10.1.1.2:3 ", "mpi_yield_when_idle 1",
 		"sendrecv:64", "exchange:64", "reduce:64", "allgather:64"} {
 		if !strings.Contains(words, want) {
@@ -92,12 +92,12 @@ func TestRanks(t *testing.T) {
 		}
 	}
 	near.Runner = host.Local{Name: "veth"}
-	if labels := m.crowded(t.Context(), &test.Trial{Near: near, Of: 1000}); len(labels) != 1 ||
+	if labels := m.labelCrowded(t.Context(), &test.Trial{Near: near, Of: 1000}); len(labels) != 1 ||
 		!strings.Contains(labels[0].Why, "6000 ranks share") {
 		t.Errorf("%v", labels)
 	}
 	m.asked.Ranks = 1
-	if labels := m.crowded(t.Context(), &test.Trial{Near: near, Of: 1}); len(labels) != 0 {
+	if labels := m.labelCrowded(t.Context(), &test.Trial{Near: near, Of: 1}); len(labels) != 0 {
 		t.Errorf("%v", labels)
 	}
 	four := made(t, func(o *Options) { o.Program, o.Ranks, o.Benchmarks = "imb", 4, []string{sendrecv, allgather} })
@@ -142,7 +142,7 @@ func TestStand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ -~]{0,8}`)
 		by, words := word.Draw(t, "by"), rapid.SliceOfN(word, 1, 4).Draw(t, "words")
-		script := stand(append([]string{"printf", `%s\n`}, words...), by) +
+		script := ortedFunction(append([]string{"printf", `%s\n`}, words...), by) +
 			` orrery_orted -mca oob_tcp_if_include "here" --mca x "tcp://10.1.1.1,2;3"`
 		out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput()
 		want := append(slices.Clone(words), "-mca", "oob_tcp_if_include", by, "--mca", "x", "tcp://10.1.1.1,2;3")

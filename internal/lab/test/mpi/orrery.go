@@ -26,7 +26,7 @@ type Line struct {
 	Received uint64 `json:"received,omitempty"`
 }
 
-func (orrery) name() string { return own }
+func (orrery) name() string { return programName }
 
 func (orrery) args(rows []row, seconds float64) []string {
 	args := []string{strconv.FormatFloat(seconds, 'g', -1, 64)}
@@ -65,6 +65,6 @@ func (orrery) parse(out []byte) (measured, error) {
 }
 
 func broken(format string, args ...any) error {
-	return problem.New(problem.Failed, "what "+own+" printed: "+format, args...).
+	return problem.New(problem.Failed, "what "+programName+" printed: "+format, args...).
 		Try("look at mpi.txt of this trial in the bundle")
 }

@@ -142,7 +142,7 @@ func TestParseAnything(t *testing.T) {
 		out := []byte(strings.Join(rapid.SliceOf(words).Draw(t, "out"), ""))
 		_, _ = imb{}.parse(out)
 		_, _ = orrery{}.parse(out)
-		_ = place.TrafficOf(string(out))
+		_ = place.ParseTraffic(string(out))
 	})
 }
 
@@ -152,20 +152,20 @@ func TestCounters(t *testing.T) {
     lo:    1000      10    0    0    0     0          0         0     1000      10    0    0    0     0       0          0
   eth0:123456789   1000    0    0    0     0          0         0 98765432     999    0    0    0     0       0          0
 `
-	all := tally(place.TrafficOf(text))
+	all := tally(place.ParseTraffic(text))
 	if all["eth0"] != (place.Traffic{Received: 123456789, Sent: 98765432}) || len(all) != 2 {
 		t.Errorf("%v", all)
 	}
 	seen := all.since(tally{"eth0": {Received: 123450000, Sent: 98760000}})
-	if got := (measured{sent: 5432, received: 6789}); len(proof("eth0", seen, got)) != 0 {
+	if got := (measured{sent: 5432, received: 6789}); len(checkTraffic("eth0", seen, got)) != 0 {
 		t.Errorf("traffic that was seen is not believed: %v", seen)
 	}
 	for _, got := range []measured{{sent: 5433, received: 6789}, {sent: 5432, received: 6790}} {
-		if labels := proof("eth0", seen, got); len(labels) != 1 || labels[0].Name != "path" {
+		if labels := checkTraffic("eth0", seen, got); len(labels) != 1 || labels[0].Name != "path" {
 			t.Errorf("traffic that was not seen is believed: %v", labels)
 		}
 	}
-	if labels := proof("eth7", seen, measured{}); len(labels) != 1 {
+	if labels := checkTraffic("eth7", seen, measured{}); len(labels) != 1 {
 		t.Error("an interface that is not there is believed")
 	}
 }

@@ -57,7 +57,7 @@ func (o Options) rows() []row {
 	return all
 }
 
-func (o *Options) check(wrong test.Wrong) {
+func (o *Options) check(wrong test.MistakeFunc) {
 	if o.Program != "orrery" && o.Program != "imb" {
 		wrong(`say "orrery" or "imb"`, "program = %q is not known", o.Program)
 	}
@@ -73,9 +73,9 @@ func (o *Options) check(wrong test.Wrong) {
 		wrong(`name others in benchmarks, such as "alltoall"`,
 			"ranks = %d: PingPong of IMB-MPI1 is of ranks 0 and 1, which would both be at this end", o.Ranks)
 	}
-	test.Twice("benchmarks", o.Benchmarks, wrong)
-	test.Twice("sizes", o.Sizes, wrong)
-	test.Twice("collective", o.Collective, wrong)
+	test.CheckDuplicates("benchmarks", o.Benchmarks, wrong)
+	test.CheckDuplicates("sizes", o.Sizes, wrong)
+	test.CheckDuplicates("collective", o.Collective, wrong)
 	for _, n := range o.Sizes {
 		o.checkSize("sizes", n, wrong)
 	}
@@ -94,7 +94,7 @@ func (o *Options) check(wrong test.Wrong) {
 	}
 }
 
-func (o *Options) checkSize(key string, n int, wrong test.Wrong) {
+func (o *Options) checkSize(key string, n int, wrong test.MistakeFunc) {
 	if n < 0 || n > maxBytes {
 		wrong(fmt.Sprintf("name sizes from 0 to %d", maxBytes), "%s: a message of %d bytes cannot be measured", key, n)
 	} else if o.Program == "imb" && n&(n-1) != 0 {

@@ -22,7 +22,7 @@ func (n *net) Check(ctx context.Context, t *test.Trial) error {
 		return err
 	}
 	for _, p := range []*place.Place{t.Near, t.Far} {
-		if n.flows() {
+		if n.usesIperf() {
 			if _, err := test.Known(ctx, p, iperf(), "Debian's package iperf3", "iperf3", "--version"); err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func (n *net) Check(ctx context.Context, t *test.Trial) error {
 			At(t.Near.Name).Try("set rtt = false")
 	}
 	for _, protocol := range []serve.Protocol{serve.TCP, serve.UDP} {
-		if err := serve.Free(ctx, t.Far, protocol, n.port(t)); err != nil {
+		if err := serve.WaitUntilFree(ctx, t.Far, protocol, n.port(t)); err != nil {
 			return err
 		}
 	}

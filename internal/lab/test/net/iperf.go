@@ -81,7 +81,7 @@ func parseIperf(text []byte) (*flow, error) {
 			Try("was it killed? Run it by hand with -J")
 	}
 	if out.Error != nil {
-		p := problem.New(problem.Failed, "iperf3 says").Because(said(*out.Error))
+		p := problem.New(problem.Failed, "iperf3 says").Because(toolError(*out.Error))
 		if strings.Contains(*out.Error, "buffer size") {
 			return nil, p.Try("make window smaller, or raise net.core.rmem_max and net.core.wmem_max at both ends")
 		}
@@ -117,7 +117,7 @@ func (f *flow) loss() float64 { return min(max(0, 1-f.Bytes/f.SentBytes), 1) }
 // packetRate returns how many datagrams of the given size were received per second.
 func (f *flow) packetRate(bytes int) float64 { return f.Bytes / float64(bytes) / f.Seconds }
 
-// said is an error message printed by a tool. It is more specific than the exit status.
-type said string
+// toolError is an error message printed by a tool. It is more specific than the exit status.
+type toolError string
 
-func (s said) Error() string { return string(s) }
+func (s toolError) Error() string { return string(s) }

@@ -32,7 +32,7 @@ func New(decode func(options any) error) (test.Test, error) {
 // Needs returns the packages and that there must be a far end.
 func (n *net) Needs() test.Needs {
 	needs := test.Needs{Far: true}
-	if n.flows() {
+	if n.usesIperf() {
 		needs.Packages, needs.Runs = append(needs.Packages, "iperf3"), append(needs.Runs, "iperf3")
 	}
 	if n.RTT {
@@ -41,8 +41,8 @@ func (n *net) Needs() test.Needs {
 	return needs
 }
 
-// flows reports whether the test runs iperf3.
-func (n *net) flows() bool { return len(n.parts()) > 0 && n.parts()[0].protocol != "" }
+// usesIperf reports whether the test runs iperf3.
+func (n *net) usesIperf() bool { return len(n.parts()) > 0 && n.parts()[0].protocol != "" }
 
 // Time returns the time of all measurements, including the start of a server for each.
 func (n *net) Time() time.Duration {
@@ -126,16 +126,16 @@ func (n *net) Figures() []test.Figure {
 		default:
 			all = append(all, test.Figure{Name: p.name(), Unit: "bit/s", Better: test.More, Aggregate: test.Sum})
 			if p.protocol == udp {
-				all = append(all, test.Figure{Name: p.loss(), Unit: "1", Better: n.lossIs(), Aggregate: test.Mean})
+				all = append(all, test.Figure{Name: p.loss(), Unit: "1", Better: n.lossDirection(), Aggregate: test.Mean})
 			}
 		}
 	}
 	return all
 }
 
-// lossIs returns whether less loss is better. The loss of a sender without a rate limit is Neither:
+// lossDirection returns whether less loss is better. The loss of a sender without a rate limit is Neither:
 // it depends on the sender as much as on the network.
-func (n *net) lossIs() test.Better {
+func (n *net) lossDirection() test.Direction {
 	if n.Rate == 0 {
 		return test.Neither
 	}

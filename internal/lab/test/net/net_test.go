@@ -49,7 +49,7 @@ func TestNew(t *testing.T) {
 
 // TestLoss: the loss of a sender without a rate limit is shown, but not judged.
 func TestLoss(t *testing.T) {
-	for text, want := range map[string]test.Better{
+	for text, want := range map[string]test.Direction{
 		`protocols = ["udp"]`: test.Neither, "protocols = [\"udp\"]\nrate = \"100Mbit/s\"": test.Less,
 	} {
 		n, err := New(from(text))

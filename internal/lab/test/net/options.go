@@ -47,18 +47,18 @@ const (
 	maxWarmUp      = 60
 )
 
-func (o *options) check(wrong test.Wrong) {
+func (o *options) check(wrong test.MistakeFunc) {
 	known := func(key string, words, of []string) {
 		for _, w := range words {
 			if !slices.Contains(of, w) {
 				wrong("give some of "+strings.Join(of, ", "), "%s: %q is none", key, w)
 			}
 		}
-		test.Twice(key, words, wrong)
+		test.CheckDuplicates(key, words, wrong)
 	}
 	known("protocols", o.Protocols, []string{tcp, udp})
 	known("directions", o.Directions, []string{forward, reverse})
-	test.Twice("streams", o.Streams, wrong)
+	test.CheckDuplicates("streams", o.Streams, wrong)
 	for _, n := range o.Streams {
 		if n < 1 || n > maxStreams {
 			wrong("iperf3 can have from 1 to "+strconv.Itoa(maxStreams), "streams: %d", n)

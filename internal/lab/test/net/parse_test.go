@@ -103,12 +103,12 @@ func TestParseInvalid(t *testing.T) {
 }
 
 func TestCounters(t *testing.T) {
-	all := place.TrafficOf(string(read(t, "dev.txt")))
+	all := place.ParseTraffic(string(read(t, "dev.txt")))
 	if len(all) != 2 || all["h5va"] != (place.Traffic{Received: 1511036325, Sent: 6546304177}) ||
 		all["lo"] != (place.Traffic{}) {
 		t.Errorf("%+v", all)
 	}
-	if all := place.TrafficOf("x: 1 2\n:::\n"); len(all) != 0 {
+	if all := place.ParseTraffic("x: 1 2\n:::\n"); len(all) != 0 {
 		t.Errorf("of nonsense: %+v", all)
 	}
 }
@@ -117,19 +117,20 @@ func TestThrough(t *testing.T) {
 	p, f := &place.Place{Name: "veth", Interface: "eth0"}, &flow{Bytes: 1e9}
 	before := map[string]place.Traffic{"eth0": {}, "eth1": {}}
 	ahead := part{protocol: tcp, direction: forward, streams: 1}
-	if l := through(p, ahead, f, before, map[string]place.Traffic{"eth0": {Sent: 1.01e9}}); l != nil {
+	if l := checkPath(p, ahead, f, before, map[string]place.Traffic{"eth0": {Sent: 1.01e9}}); l != nil {
 		t.Errorf("on the right way: %v", l)
 	}
-	l := through(p, ahead, f, before, map[string]place.Traffic{"eth0": {Received: 1e9, Sent: 3e6}, "eth1": {Sent: 1.1e9}})
+	l := checkPath(p, ahead, f, before, map[string]place.Traffic{"eth0": {Received: 1e9, Sent: 3e6},
+		"eth1": {Sent: 1.1e9}})
 	if len(l) != 1 || l[0].Name != "path" || l[0].Where != "tcp forward 1 stream" ||
 		!strings.Contains(l[0].Why, "3000000 through eth0; eth1 had most, 1100000000") {
 		t.Errorf("on another way: %v", l)
 	}
 	back := part{protocol: tcp, direction: reverse, streams: 1}
-	if l := through(p, back, f, before, map[string]place.Traffic{"eth0": {Received: 1.01e9}}); l != nil {
+	if l := checkPath(p, back, f, before, map[string]place.Traffic{"eth0": {Received: 1.01e9}}); l != nil {
 		t.Errorf("back: %v", l)
 	}
-	if l := through(&place.Place{}, back, f, before, before); l != nil {
+	if l := checkPath(&place.Place{}, back, f, before, before); l != nil {
 		t.Errorf("where no interface is meant: %v", l)
 	}
 }
@@ -138,19 +139,19 @@ func TestDatagram(t *testing.T) {
 	four, six := &place.Place{Address: netip.MustParseAddr("10.0.0.1")},
 		&place.Place{Address: netip.MustParseAddr("fd00::1")}
 	for _, c := range []struct {
-		f    frames
+		f    endMTUs
 		to   *place.Place
 		want int
 	}{
-		{frames{1500, 1500}, four, 1472}, {frames{1500, 9000}, four, 1472}, {frames{9000, 9000}, six, 8952},
-		{frames{65536, 65536}, four, 65507},
-		{frames{0, 9000}, four, 8972}, {frames{}, four, 1472}, {frames{68, 68}, four, 64},
+		{endMTUs{1500, 1500}, four, 1472}, {endMTUs{1500, 9000}, four, 1472}, {endMTUs{9000, 9000}, six, 8952},
+		{endMTUs{65536, 65536}, four, 65507},
+		{endMTUs{0, 9000}, four, 8972}, {endMTUs{}, four, 1472}, {endMTUs{68, 68}, four, 64},
 	} {
 		if got := c.f.datagram(c.to); got != c.want {
 			t.Errorf("%+v to %s: %d, want %d", c.f, c.to.Address, got, c.want)
 		}
 	}
-	if l := (frames{1500, 9000}).labels(); len(l) != 1 || l[0].Name != "mtu" {
+	if l := (endMTUs{1500, 9000}).labels(); len(l) != 1 || l[0].Name != "mtu" {
 		t.Errorf("of ends that do not agree: %v", l)
 	}
 }

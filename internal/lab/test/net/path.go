@@ -10,9 +10,9 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// through returns a label if the counters of the expected interface do not account for the bytes
+// checkPath returns a label if the counters of the expected interface do not account for the bytes
 // that a part moved. Headers and other traffic only increase the counters.
-func through(p *place.Place, part part, f *flow, before, after map[string]place.Traffic) []test.Label {
+func checkPath(p *place.Place, part part, f *flow, before, after map[string]place.Traffic) []test.Label {
 	delta := func(name string) float64 {
 		if part.direction == reverse {
 			return float64(after[name].Received - before[name].Received)
@@ -49,14 +49,14 @@ func mtu(ctx context.Context, p *place.Place) int {
 	return n
 }
 
-// frames holds the MTUs of the two ends.
-type frames struct {
+// endMTUs holds the MTUs of the two ends.
+type endMTUs struct {
 	Near int `json:"near"`
 	Far  int `json:"far"`
 }
 
 // labels returns a label if the two MTUs differ.
-func (f frames) labels() []test.Label {
+func (f endMTUs) labels() []test.Label {
 	if f.Near == 0 || f.Far == 0 || f.Near == f.Far {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (f frames) labels() []test.Label {
 
 // datagram returns the largest UDP payload that fits into one frame at both ends, without the
 // headers of UDP (8 bytes) and IP (20 or 40 bytes).
-func (f frames) datagram(to *place.Place) int {
+func (f endMTUs) datagram(to *place.Place) int {
 	least := min(f.Near, f.Far)
 	if least == 0 {
 		least = max(f.Near, f.Far)

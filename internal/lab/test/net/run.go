@@ -15,7 +15,7 @@ import (
 
 // detail is stored in the bundle beside the figures.
 type detail struct {
-	MTU      frames           `json:"mtu"`
+	MTU      endMTUs          `json:"mtu"`
 	Datagram int              `json:"datagram"` // UDP payload in bytes, except for small packets
 	Flows    map[string]*flow `json:"flows,omitempty"`
 	RTT      *trips           `json:"rtt,omitempty"`
@@ -23,7 +23,7 @@ type detail struct {
 
 // Run measures the parts one after another. In each part, the copies start together.
 func (n *net) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
-	mtus := frames{Near: mtu(ctx, t.Near), Far: mtu(ctx, t.Far)}
+	mtus := endMTUs{Near: mtu(ctx, t.Near), Far: mtu(ctx, t.Far)}
 	d := detail{MTU: mtus, Datagram: mtus.datagram(t.Far), Flows: map[string]*flow{}}
 	r := test.Result{Labels: mtus.labels(), Detail: &d}
 	for _, p := range n.parts() {
@@ -76,23 +76,23 @@ func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*f
 	if err != nil {
 		return nil, nil, err
 	}
-	defer server.Leave()
+	defer server.WaitOrStop()
 	before, err := t.Near.Traffic(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	out, err := t.Record(ctx, strings.ReplaceAll(p.name(), " ", "-")+".json", "iperf3", n.arguments(t, p, datagram)...)
 	f, unread := parseIperf(out)
-	if err = worse(err, unread); err != nil {
+	if err = moreSpecific(err, unread); err != nil {
 		server.Stop()
-		return nil, nil, ended("iperf3", t, p.name(), err, server)
+		return nil, nil, clientError("iperf3", t, p.name(), err, server)
 	}
 	after, err := t.Near.Traffic(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	labels := append(n.reached(p, f), n.granted(p, f)...)
-	return f, append(labels, through(t.Near, p, f, before, after)...), nil
+	labels := append(n.labelUnreached(p, f), n.labelSmallWindow(p, f)...)
+	return f, append(labels, checkPath(t.Near, p, f, before, after)...), nil
 }
 
 // arguments returns the arguments of the iperf3 client. The client always runs at the near end,
@@ -120,8 +120,8 @@ func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 	return args
 }
 
-// reached returns a label if the sender sent less than the requested rate.
-func (n *net) reached(p part, f *flow) []test.Label {
+// labelUnreached returns a label if the sender sent less than the requested rate.
+func (n *net) labelUnreached(p part, f *flow) []test.Label {
 	if p.protocol != udp || p.packets || n.Rate == 0 || f.Sent >= 0.99*float64(n.Rate) {
 		return nil
 	}
@@ -132,10 +132,10 @@ func (n *net) reached(p part, f *flow) []test.Label {
 	}}
 }
 
-// granted returns a label if the kernel granted a smaller window than requested. The kernel doubles
+// labelSmallWindow returns a label if the kernel granted a smaller window than requested. The kernel doubles
 // the requested size for its own bookkeeping (socket(7)), and iperf3 itself stops if it gets less
 // than requested.
-func (n *net) granted(p part, f *flow) []test.Label {
+func (n *net) labelSmallWindow(p part, f *flow) []test.Label {
 	least := int64(min(f.SendBuffer, f.ReceiveBuffer))
 	if n.Window == 0 || p.packets || least == 0 || least >= 2*int64(n.Window) {
 		return nil
@@ -159,26 +159,26 @@ func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
 	out, err := t.Record(ctx, "rtt.txt", "sockperf",
 		append([]string{"ping-pong", "-t", strconv.Itoa(n.Seconds), "--full-rtt"}, at...)...)
 	seen, unread := parseSockperf(out)
-	if err = worse(err, unread); err != nil {
+	if err = moreSpecific(err, unread); err != nil {
 		server.Stop()
-		return nil, ended("sockperf", t, "rtt", err, server)
+		return nil, clientError("sockperf", t, "rtt", err, server)
 	}
 	return seen, nil
 }
 
-// worse returns the more specific error: how a client ended, or what is wrong with its output.
-func worse(ended, unread error) error {
-	if tells := said(""); ended == nil || errors.As(unread, &tells) {
+// moreSpecific returns the more specific error: how a client ended, or what is wrong with its output.
+func moreSpecific(ended, unread error) error {
+	if tells := toolError(""); ended == nil || errors.As(unread, &tells) {
 		return unread
 	}
 	return ended
 }
 
-// ended returns an error for a client that produced no figures. It adds the last line that the
+// clientError returns an error for a client that produced no figures. It adds the last line that the
 // server printed.
-func ended(program string, t *test.Trial, part string, err error, server *serve.Server) error {
+func clientError(program string, t *test.Trial, part string, err error, server *serve.Server) error {
 	p := problem.New(problem.Failed, "%s: %s", program, part).At(t.Near.Name).Because(err)
-	if text := lastLine(server.Said()); text != "" {
+	if text := lastLine(server.Output()); text != "" {
 		p = p.Try("the server at the far end said last: %s", text)
 	}
 	return p

@@ -29,8 +29,8 @@ var (
 	sockperfMean    = pattern.New(`avg-rtt=([0-9.]+)`)
 	sockperfMedian  = pattern.New(`percentile 50\.000 =\s*([0-9.]+)`)
 	sockperfTail    = pattern.New(`percentile 99\.000 =\s*([0-9.]+)`)
-	sockperfLeast   = pattern.New(`<MIN> observation =\s*([0-9.]+)`)
-	sockperfMost    = pattern.New(`<MAX> observation =\s*([0-9.]+)`)
+	sockperfMin     = pattern.New(`<MIN> observation =\s*([0-9.]+)`)
+	sockperfMax     = pattern.New(`<MAX> observation =\s*([0-9.]+)`)
 	sockperfSilence = pattern.New(`No messages were received from the server|Server is down|ERROR:.*`)
 )
 
@@ -61,8 +61,8 @@ func parseSockperf(text []byte) (*trips, error) {
 		Mean:         us * number("mean", sockperfMean()),
 		Median:       us * number("median", sockperfMedian()),
 		Tail:         us * number("99 % percentile", sockperfTail()),
-		Least:        us * number("least", sockperfLeast()),
-		Most:         us * number("most", sockperfMost()),
+		Least:        us * number("least", sockperfMin()),
+		Most:         us * number("most", sockperfMax()),
 	}
 	if v := sockperfVersion().FindSubmatch(text); v != nil {
 		t.Version = string(v[1])

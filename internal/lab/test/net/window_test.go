@@ -61,16 +61,16 @@ func TestWindow(t *testing.T) {
 	n := &net{options{Window: 256 << 10}}
 	p := part{protocol: tcp, direction: forward, streams: 5}
 	f, err := parseIperf(read(t, "tcp-window-5.json"))
-	if err != nil || f.SendBuffer != 524288 || len(n.granted(p, f)) != 0 {
+	if err != nil || f.SendBuffer != 524288 || len(n.labelSmallWindow(p, f)) != 0 {
 		t.Errorf("%+v, %v", f, err)
 	}
 	f.SendBuffer = 425984 // with net.core.wmem_max of a stock kernel
-	if l := n.granted(p, f); len(l) != 1 || l[0].Name != "window" ||
+	if l := n.labelSmallWindow(p, f); len(l) != 1 || l[0].Name != "window" ||
 		!strings.Contains(l[0].Why, "256k and have one of 212992") {
 		t.Errorf("labels %v", l)
 	}
 	n.Window = 0
-	if l := n.granted(p, f); len(l) != 0 {
+	if l := n.labelSmallWindow(p, f); len(l) != 0 {
 		t.Errorf("labels %v", l)
 	}
 	if _, err := parseIperf(read(t, "invalid-window.json")); err == nil ||

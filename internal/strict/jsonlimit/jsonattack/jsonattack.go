@@ -68,7 +68,7 @@ func (w *walk) visit(t reflect.Type, name, before, after string) {
 
 // fill generates the texts of a list or map that is full of elements.
 func (w *walk) fill(t reflect.Type, name, before, after string, element func(elem string, n int) string) {
-	for _, elem := range []string{least(t.Elem(), 0), least(t.Elem(), 1), least(t.Elem(), 2), "null"} {
+	for _, elem := range []string{smallest(t.Elem(), 0), smallest(t.Elem(), 1), smallest(t.Elem(), 2), "null"} {
 		var text bytes.Buffer
 		text.WriteString(before)
 		for n := 0; text.Len()+len(after)+len(elem)+16 < w.size; n++ {
@@ -84,25 +84,25 @@ func (w *walk) fill(t reflect.Type, name, before, after string, element func(ele
 	}
 }
 
-// least returns the shortest text of a value that contains everything it can, up to some number of
+// smallest returns the shortest text of a value that contains everything it can, up to some number of
 // levels.
-func least(t reflect.Type, deep int) string {
+func smallest(t reflect.Type, deep int) string {
 	if opaque(t) {
 		return "null"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return least(t.Elem(), deep)
+		return smallest(t.Elem(), deep)
 	case reflect.Slice, reflect.Array:
 		if deep == 0 {
 			return "[]"
 		}
-		return "[" + least(t.Elem(), deep-1) + "]"
+		return "[" + smallest(t.Elem(), deep-1) + "]"
 	case reflect.Map:
 		if deep == 0 {
 			return "{}"
 		}
-		return `{"":` + least(t.Elem(), deep-1) + "}"
+		return `{"":` + smallest(t.Elem(), deep-1) + "}"
 	case reflect.Struct:
 		if deep == 0 {
 			return "{}"
@@ -114,7 +114,7 @@ func least(t reflect.Type, deep int) string {
 			switch kind := f.Type.Kind(); {
 			case key == "" || key == "-" || !f.IsExported():
 			case kind == reflect.Pointer, kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
-				fields = append(fields, `"`+key+`":`+least(f.Type, deep-1))
+				fields = append(fields, `"`+key+`":`+smallest(f.Type, deep-1))
 			}
 		}
 		return "{" + strings.Join(fields, ",") + "}"

@@ -17,19 +17,19 @@ const (
 	UDP Protocol = "udp"
 )
 
-// waiting is the state of a socket that a peer can reach, in /proc/net/tcp and udp (proc(5),
+// listenState is the state of a socket that a peer can reach, in /proc/net/tcp and udp (proc(5),
 // include/net/tcp_states.h). TCP: TCP_LISTEN. UDP: TCP_CLOSE, which means bound but not connected.
-var waiting = map[Protocol]string{TCP: "0A", UDP: "07"}
+var listenState = map[Protocol]string{TCP: "0A", UDP: "07"}
 
-// Taken returns the ports in a place on which a process listens.
-func Taken(ctx context.Context, p *place.Place, protocol Protocol) (map[int]bool, error) {
+// ListeningPorts returns the ports in a place on which a process listens.
+func ListeningPorts(ctx context.Context, p *place.Place, protocol Protocol) (map[int]bool, error) {
 	// The second file does not exist where IPv6 is disabled.
 	out, err := place.Output(ctx, p, "/bin/sh", "-c", "cat /proc/net/$1; cat /proc/net/${1}6 2>/dev/null; :", "sh",
 		string(protocol))
 	if err != nil {
 		return nil, err
 	}
-	return ports(string(out), waiting[protocol]), nil
+	return ports(string(out), listenState[protocol]), nil
 }
 
 // ports parses /proc/net/tcp, udp and their IPv6 counterparts. The second word is address:port in

@@ -17,8 +17,8 @@ import (
 
 // How often and how long await reads the table of sockets.
 const (
-	every   = 20 * time.Millisecond
-	atLeast = 10 * time.Second
+	pollInterval  = 20 * time.Millisecond
+	listenTimeout = 10 * time.Second
 )
 
 // A Server is a command that runs at the far end until it is stopped.
@@ -33,7 +33,7 @@ type Server struct {
 
 // Start starts a command in a place and returns when a process listens on the port.
 func Start(ctx context.Context, p *place.Place, protocol Protocol, port int, c host.Command) (*Server, error) {
-	if err := Free(ctx, p, protocol, port); err != nil {
+	if err := WaitUntilFree(ctx, p, protocol, port); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -43,18 +43,18 @@ func Start(ctx context.Context, p *place.Place, protocol Protocol, port int, c h
 		s.err = p.Run(ctx, c)
 		close(s.done)
 	}()
-	if err := s.await(ctx, protocol, port); err != nil {
+	if err := s.waitListening(ctx, protocol, port); err != nil {
 		s.Stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-// await waits until the server listens. It returns an error if the server ends or takes too long.
-func (s *Server) await(ctx context.Context, protocol Protocol, port int) error {
-	deadline := time.Now().Add(atLeast)
+// waitListening waits until the server listens. It returns an error if the server ends or takes too long.
+func (s *Server) waitListening(ctx context.Context, protocol Protocol, port int) error {
+	deadline := time.Now().Add(listenTimeout)
 	for {
-		taken, err := Taken(ctx, s.place, protocol)
+		taken, err := ListeningPorts(ctx, s.place, protocol)
 		if err != nil {
 			return problem.New(problem.Failed, "the sockets there cannot be read").At(s.place.Name).Because(err)
 		}
@@ -63,26 +63,26 @@ func (s *Server) await(ctx context.Context, protocol Protocol, port int) error {
 		}
 		select {
 		case <-s.done:
-			return s.ended(protocol, port)
+			return s.endedError(protocol, port)
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(every):
+		case <-time.After(pollInterval):
 		}
 		if time.Now().After(deadline) {
-			return problem.New(problem.Failed, "after %s the server %s does not listen on %s port %d", atLeast, s.name,
+			return problem.New(problem.Failed, "after %s the server %s does not listen on %s port %d", listenTimeout, s.name,
 				protocol, port).
-				At(s.place.Name).Because(s.why())
+				At(s.place.Name).Because(s.outputError())
 		}
 	}
 }
 
-func (s *Server) ended(protocol Protocol, port int) error {
+func (s *Server) endedError(protocol Protocol, port int) error {
 	return problem.New(problem.Failed, "the server %s ended before it listened on %s port %d", s.name, protocol, port).
-		At(s.place.Name).Because(s.why()).Try("run it there by hand")
+		At(s.place.Name).Because(s.outputError()).Try("run it there by hand")
 }
 
-// why returns the output of the server as an error, or else how it ended.
-func (s *Server) why() error {
+// outputError returns the output of the server as an error, or else how it ended.
+func (s *Server) outputError() error {
 	if text := strings.TrimSpace(s.out.String()); text != "" {
 		return errors.New(text)
 	}
@@ -97,8 +97,8 @@ func (s *Server) why() error {
 	}
 }
 
-// Leave waits until a server for one client has ended, and stops it if it takes too long.
-func (s *Server) Leave() {
+// WaitOrStop waits until a server for one client has ended, and stops it if it takes too long.
+func (s *Server) WaitOrStop() {
 	select {
 	case <-s.done:
 	case <-time.After(2 * time.Second):
@@ -118,15 +118,15 @@ func (s *Server) Stop() {
 	<-s.done
 }
 
-// Said returns the end of the server's output.
-func (s *Server) Said() string { return strings.TrimSpace(s.out.String()) }
+// Output returns the end of the server's output.
+func (s *Server) Output() string { return strings.TrimSpace(s.out.String()) }
 
-// Free waits briefly until no process listens on a port, in case a server is just ending. It
+// WaitUntilFree waits briefly until no process listens on a port, in case a server is just ending. It
 // returns an error if the port stays in use.
-func Free(ctx context.Context, p *place.Place, protocol Protocol, port int) error {
+func WaitUntilFree(ctx context.Context, p *place.Place, protocol Protocol, port int) error {
 	deadline := time.Now().Add(2 * time.Second)
 	for {
-		taken, err := Taken(ctx, p, protocol)
+		taken, err := ListeningPorts(ctx, p, protocol)
 		if err != nil {
 			return problem.New(problem.Failed, "the sockets there cannot be read").At(p.Name).Because(err)
 		}
@@ -137,7 +137,7 @@ func Free(ctx context.Context, p *place.Place, protocol Protocol, port int) erro
 			return problem.New(problem.Failed, "%s port %d is taken", protocol, port).At(p.Name).
 				Try("give the test another port, or end what listens there: ss -lpn 'sport = :%d'", port)
 		}
-		if err := host.Pause(ctx, 10*every); err != nil {
+		if err := host.Sleep(ctx, 10*pollInterval); err != nil {
 			return err
 		}
 	}

@@ -23,16 +23,16 @@ func TestPorts(t *testing.T) {
   sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 00000000000000000000000000000000:14B5 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 22368783 1 000000006600b1d8 100 0 0 10 0
 `
-	if got, want := ports(tcp, waiting[TCP]), map[int]bool{8080: true, 5301: true}; !maps.Equal(got, want) {
+	if got, want := ports(tcp, listenState[TCP]), map[int]bool{8080: true, 5301: true}; !maps.Equal(got, want) {
 		t.Errorf("ports %v, want %v", got, want)
 	}
 	const udp = `   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
  3384: 028C630A:14B6 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 22370349 2 00000000de92b296 0
 `
-	if got, want := ports(udp, waiting[UDP]), map[int]bool{5302: true}; !maps.Equal(got, want) {
+	if got, want := ports(udp, listenState[UDP]), map[int]bool{5302: true}; !maps.Equal(got, want) {
 		t.Errorf("ports %v, want %v", got, want)
 	}
-	if got := ports("\n: :\nx 1:zz y 0A\n", waiting[TCP]); len(got) != 0 {
+	if got := ports("\n: :\nx 1:zz y 0A\n", listenState[TCP]); len(got) != 0 {
 		t.Errorf("ports of nonsense: %v", got)
 	}
 }
@@ -78,10 +78,10 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Stop()
-	if s.Said() != "up" {
-		t.Errorf("it said %q", s.Said())
+	if s.Output() != "up" {
+		t.Errorf("it said %q", s.Output())
 	}
-	if err := Free(t.Context(), here, TCP, n); err != nil {
+	if err := WaitUntilFree(t.Context(), here, TCP, n); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A Talk is a dialogue with a program in a place: it reads lines and answers with lines.
-type Talk struct {
+// A Dialog is a dialogue with a program in a place: it reads lines and answers with lines.
+type Dialog struct {
 	where string
 	in    *os.File
 	lines chan []byte
@@ -22,8 +22,8 @@ type Talk struct {
 	stop  context.CancelFunc
 }
 
-// Begin starts a program in a place for a dialogue.
-func Begin(ctx context.Context, at *place.Place, args []string) (*Talk, error) {
+// StartDialog starts a program in a place for a dialogue.
+func StartDialog(ctx context.Context, at *place.Place, args []string) (*Dialog, error) {
 	// Use a pipe of the operating system, not io.Pipe: no goroutine copies the data, so none is
 	// left blocked when the program has died.
 	theirs, in, err := os.Pipe()
@@ -31,38 +31,39 @@ func Begin(ctx context.Context, at *place.Place, args []string) (*Talk, error) {
 		return nil, problem.New(problem.Failed, "no pipe to %s", args[0]).At(at.Name).Because(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	t := &Talk{where: at.Name, in: in, lines: make(chan []byte, 64), ended: make(chan struct{}), stop: stop}
+	t := &Dialog{where: at.Name, in: in, lines: make(chan []byte, 64), ended: make(chan struct{}), stop: stop}
 	go func() {
 		defer close(t.ended)
-		t.err = at.Run(ctx, host.Command{Args: args, Stdin: theirs, Stdout: host.NewLines(maxAnswerBytes, t.heard)})
+		t.err = at.Run(ctx, host.Command{Args: args, Stdin: theirs,
+			Stdout: host.NewLineWriter(maxAnswerBytes, t.receiveLine)})
 		_ = theirs.Close()
 	}()
 	return t, nil
 }
 
-// Tell sends a line.
-func (t *Talk) Tell(line []byte) error {
+// Send sends a line.
+func (t *Dialog) Send(line []byte) error {
 	_, err := t.in.Write(append(line, '\n'))
 	if err == nil {
 		return nil
 	}
 	select {
 	case <-t.ended:
-		return t.gone()
+		return t.endedError()
 	case <-time.After(time.Second):
 		return problem.New(problem.Failed, "the program takes no orders").At(t.where).Because(err)
 	}
 }
 
-// Line waits for a line.
-func (t *Talk) Line(ctx context.Context, most time.Duration) ([]byte, error) {
+// ReadLine waits for a line.
+func (t *Dialog) ReadLine(ctx context.Context, most time.Duration) ([]byte, error) {
 	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case line := <-t.lines:
 		return line, nil
 	case <-t.ended:
-		return nil, t.gone()
+		return nil, t.endedError()
 	case <-late.C:
 		return nil, problem.New(problem.Failed, "the program has not answered within %v", most).At(t.where).
 			Try("is the host overloaded?")
@@ -71,9 +72,9 @@ func (t *Talk) Line(ctx context.Context, most time.Duration) ([]byte, error) {
 	}
 }
 
-// Answer waits for a line and decodes it as JSON.
-func (t *Talk) Answer(ctx context.Context, most time.Duration, into any) error {
-	line, err := t.Line(ctx, most)
+// ReadJSON waits for a line and decodes it as JSON.
+func (t *Dialog) ReadJSON(ctx context.Context, most time.Duration, into any) error {
+	line, err := t.ReadLine(ctx, most)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (t *Talk) Answer(ctx context.Context, most time.Duration, into any) error {
 	return nil
 }
 
-func (t *Talk) gone() error {
+func (t *Dialog) endedError() error {
 	if t.err == nil {
 		return problem.New(problem.Failed, "the program has ended before its time").At(t.where)
 	}
@@ -92,7 +93,7 @@ func (t *Talk) gone() error {
 
 // Close closes the program's input, and kills the program if it does not end. It may be called more
 // than once.
-func (t *Talk) Close() {
+func (t *Dialog) Close() {
 	_ = t.in.Close()
 	select {
 	case <-t.ended:
@@ -105,8 +106,8 @@ func (t *Talk) Close() {
 // maxAnswerBytes limits the length of an answer.
 const maxAnswerBytes = 1 << 20
 
-// heard receives a line.
-func (t *Talk) heard(line []byte) error {
+// receiveLine receives a line.
+func (t *Dialog) receiveLine(line []byte) error {
 	select {
 	case t.lines <- bytes.Clone(bytes.TrimSuffix(line, []byte("\n"))):
 	default: // drop it: a program that sends so many unrequested lines is not the expected one

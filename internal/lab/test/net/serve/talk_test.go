@@ -13,7 +13,7 @@ import (
 // TestTalk: a program receives lines and answers with lines, and errors name the place.
 func TestTalk(t *testing.T) {
 	here := &place.Place{Runner: host.Local{}, Name: "bare"}
-	talk, err := Begin(t.Context(), here, []string{"/bin/sh", "-c",
+	talk, err := StartDialog(t.Context(), here, []string{"/bin/sh", "-c",
 		`while read -r n; do case $n in end) exit 3;; *) echo "{\"n\": $n}"; esac; done`})
 	if err != nil {
 		t.Fatal(err)
@@ -21,11 +21,11 @@ func TestTalk(t *testing.T) {
 	defer talk.Close()
 	say := func(line string, most time.Duration) (n int, err error) {
 		t.Helper()
-		if err := talk.Tell([]byte(line)); err != nil {
+		if err := talk.Send([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 		var answer struct{ N int }
-		err = talk.Answer(t.Context(), most, &answer)
+		err = talk.ReadJSON(t.Context(), most, &answer)
 		return answer.N, err
 	}
 	if n, err := say("7", time.Minute); n != 7 || err != nil {
@@ -36,7 +36,7 @@ func TestTalk(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := talk.Line(ended, time.Minute); err == nil {
+	if _, err := talk.ReadLine(ended, time.Minute); err == nil {
 		t.Error("it waits although nobody wants to know")
 	}
 	if _, err := say("end", time.Minute); err == nil || !strings.Contains(err.Error(), "3") {
@@ -49,12 +49,12 @@ func TestTalk(t *testing.T) {
 // if it ignores the end of its input.
 func TestTalkLate(t *testing.T) {
 	t.Parallel()
-	talk, err := Begin(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"},
+	talk, err := StartDialog(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"},
 		[]string{"/bin/sh", "-c", "sleep 60"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := talk.Line(t.Context(), 10*time.Millisecond); err == nil ||
+	if _, err := talk.ReadLine(t.Context(), 10*time.Millisecond); err == nil ||
 		!strings.Contains(err.Error(), "bare: the program has not answered within 10ms") {
 		t.Errorf("%v", err)
 	}
