@@ -2,8 +2,10 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -35,6 +37,7 @@ func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	t.Helper()
 	clean := func() {
 		unmountBelow(t, dirs.State)
+		sweepAll(t, e, dirs)
 		nodes, err := e.List(context.Background(), "")
 		must(t, err)
 		for i := range nodes {
@@ -53,6 +56,20 @@ func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	must(t, os.MkdirAll(dirs.State, 0o711)) // users that nodes run as must be able to pass through
 }
 
+// sweepAll ends and removes what killed runs left of any site.
+func sweepAll(t *testing.T, e engine.Engine, dirs host.Dirs) {
+	t.Helper()
+	sweeper, ok := e.(engine.Sweeper)
+	sites, err := os.ReadDir(filepath.Join(dirs.State, "sites"))
+	if !ok || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	must(t, err)
+	for _, site := range sites {
+		must(t, sweeper.Sweep(context.Background(), site.Name()))
+	}
+}
+
 // unmountBelow unmounts what tests that were killed have mounted below a directory.
 func unmountBelow(t *testing.T, dir string) {
 	t.Helper()
@@ -65,8 +82,8 @@ func unmountBelow(t *testing.T, dir string) {
 	}
 }
 
-// A Ground is what the nodes of a real engine need: layers, and two bridges.
-type Ground struct {
+// A Env is what the nodes of a real engine need: layers, and two bridges.
+type Env struct {
 	Base, Layer string       // digests of layers; Layer is an alternative for Relayer
 	Kernel      string       // digest of the kernel layer for machines, set by Boots
 	LAN, Apart  spec.Network // two bridges with the same subnet
@@ -75,9 +92,9 @@ type Ground struct {
 	subnet string
 }
 
-// NewGround makes a Ground for nodes of an engine in a site, whose addresses begin with subnet
+// NewEnv makes a Ground for nodes of an engine in a site, whose addresses begin with subnet
 // ("10.99.1.").
-func NewGround(t *testing.T, of *nodedir.Nodes, key, subnet string) Ground {
+func NewEnv(t *testing.T, of *nodedir.Nodes, key, subnet string) Env {
 	t.Helper()
 	base := baseLayer()
 	must(t, of.Store.BuildBase(t.Context(), base, site.Mirror{}, logTo(t)))
@@ -95,7 +112,7 @@ func NewGround(t *testing.T, of *nodedir.Nodes, key, subnet string) Ground {
 		Bridge: site.BridgeName(site.Quarantine(key, 701), "lan"), Subnet: lan.Subnet, MTU: 1500}
 	Network(t, lan)
 	Network(t, apart)
-	return Ground{Base: base.Digest, Layer: other.Digest, LAN: lan, Apart: apart, of: of, subnet: subnet}
+	return Env{Base: base.Digest, Layer: other.Digest, LAN: lan, Apart: apart, of: of, subnet: subnet}
 }
 
 func baseLayer() *spec.Layer {
@@ -104,8 +121,8 @@ func baseLayer() *spec.Layer {
 
 func logTo(t *testing.T) func(string) { return func(text string) { t.Log(text) } }
 
-// Boots provides the small kernel that machines boot from.
-func (g *Ground) Boots(t *testing.T) {
+// BuildKernel provides the small kernel that machines boot from.
+func (g *Env) BuildKernel(t *testing.T) {
 	t.Helper()
 	kernel := spec.KernelLayer(site.Mirror{}, baseLayer())
 	fill := func(ctx context.Context, in host.Runner) error {
@@ -123,7 +140,7 @@ func Network(t *testing.T, n spec.Network) {
 }
 
 // Node returns the spec of a node on the first bridge.
-func (g Ground) Node(name string, id int) *spec.Node {
+func (g Env) Node(name string, id int) *spec.Node {
 	key := g.LAN.Site
 	return &spec.Node{
 		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base,
@@ -140,15 +157,15 @@ func addressIn(subnet string, id int) netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("%s%d/24", subnet, id+1))
 }
 
-// OfKind returns a network of another kind. The kind is also its name.
-func (g Ground) OfKind(kind, subnet string) spec.Network {
+// NetworkOfKind returns a network of another kind. The kind is also its name.
+func (g Env) NetworkOfKind(kind, subnet string) spec.Network {
 	key := g.LAN.Site
 	return spec.Network{Site: key, Name: kind, Bridge: site.BridgeName(key, kind), Kind: kind, Subnet: subnet + "0/24",
 		Gateway: subnet + "1/24", MTU: 1500}
 }
 
-// Onto puts a node on such a network.
-func Onto(n *spec.Node, kind, subnet string) {
+// ConnectToKind puts a node on such a network.
+func ConnectToKind(n *spec.Node, kind, subnet string) {
 	nic := &n.NICs[0]
 	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(n.Site, kind)
 	nic.Address, nic.Gateway = addressIn(subnet, n.ID), subnet+"1"
@@ -159,7 +176,7 @@ func Onto(n *spec.Node, kind, subnet string) {
 
 // Fixture returns a Fixture for an engine whose nodes use the Ground. The caller sets what only the
 // engine knows.
-func (g Ground) Fixture(e engine.Engine) Fixture {
+func (g Env) Fixture(e engine.Engine) Fixture {
 	return Fixture{
 		Engine: e, Site: g.LAN.Site, Kernel: true, Bridge: g.Apart.Bridge,
 		Node:    g.Node,
@@ -171,16 +188,16 @@ func (g Ground) Fixture(e engine.Engine) Fixture {
 	}
 }
 
-// Routed lets nodes of the suite also be on a routed network, and on no other kind besides bridges.
-func (g Ground) Routed(t *testing.T, subnet string, f *Fixture) {
+// AllowRouted lets nodes of the suite also be on a routed network, and on no other kind besides bridges.
+func (g Env) AllowRouted(t *testing.T, subnet string, f *Fixture) {
 	t.Helper()
-	Network(t, g.OfKind(site.Routed, subnet))
+	Network(t, g.NetworkOfKind(site.Routed, subnet))
 	f.Kinds = []string{site.Routed}
-	f.Onto = func(_ *testing.T, n *spec.Node, kind string) { Onto(n, kind, subnet) }
+	f.Onto = func(_ *testing.T, n *spec.Node, kind string) { ConnectToKind(n, kind, subnet) }
 }
 
-// Provide creates the volumes of a node, as package apply/local does before the node starts.
-func Provide(dirs host.Dirs, n *spec.Node) error {
+// CreateVolumes creates the volumes of a node, as package apply/local does before the node starts.
+func CreateVolumes(dirs host.Dirs, n *spec.Node) error {
 	root := func(string) (int, int, error) { return 0, 0, nil }
 	for _, m := range n.Mounts {
 		if err := volume.Provide(dirs, n.Site, n.Name, m, root); err != nil {
@@ -190,13 +207,13 @@ func Provide(dirs host.Dirs, n *spec.Node) error {
 	return nil
 }
 
-// ProvideAll creates the recorded volumes of a node.
-func ProvideAll(of *nodedir.Nodes, ref engine.Ref) error {
+// CreateRecordedVolumes creates the recorded volumes of a node.
+func CreateRecordedVolumes(of *nodedir.Nodes, ref engine.Ref) error {
 	r, err := of.Record(ref)
 	if err != nil {
 		return err
 	}
-	return Provide(of.Dirs, &r.Node)
+	return CreateVolumes(of.Dirs, &r.Node)
 }
 
 func must(t *testing.T, err error) {
