@@ -184,7 +184,7 @@ func (h *Host) findByLink(link string) (*node, int) {
 	return nil, 0
 }
 
-// Guard does nothing.
+// AddAntiSpoof does nothing.
 func (Networks) AddAntiSpoof(context.Context, []network.Port) error { return nil }
 
 // RemoveAntiSpoof does nothing.
