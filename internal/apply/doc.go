@@ -25,5 +25,5 @@
 // fleet of one, made without a login, a lock file or copies of releases; control/hosts decides that in one
 // place, and Fleet.Own reports it. What only this machine has, such as the engines in this process, is a
 // NearHost. A host that is left out or does not answer is observed as unknown: plan.Up then changes only
-// nodes that exist on the others (plan/basis.go).
+// nodes that exist on the others (plan/planinput.go).
 package apply

@@ -27,6 +27,6 @@
 // It borrows secrets for the steps that refer to them and holds them in memory only.
 //
 // Requests and answers are plain data as JSON, and a step is as plan.Encode writes it. A call ends with its
-// context; those that answer at once have a timeout (talk.go), and the user is told which host is being
+// context; those that answer at once have a timeout (clientcall.go), and the user is told which host is being
 // waited for.
 package remote

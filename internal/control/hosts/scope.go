@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A scope has the operations that differ between a site on this machine alone (own) and one with
-// other machines (joint).
+// A scope has the operations that differ between a site on this machine alone (localOnly) and one with
+// other machines (multiHost).
 type scope interface {
 	// reach connects to the hosts and returns those that answer. Silent is the error of the others.
 	reach(ctx context.Context) (f *apply.Fleet, silent, err error)

@@ -19,7 +19,7 @@
 //   - states (memory.go, renew.go): saved memory, and a takeover by another QEMU (handover.go, taps.go, headers.go)
 //
 // A machine (process.go, monitor.go) is one node as QEMU runs it. A launch (launch.go) starts its
-// programs. It opens what QEMU receives (handed.go), shares the root (share.go, stack.go) or opens
+// programs. It opens what QEMU receives (passedfiles.go), shares the root (share.go, stack.go) or opens
 // a foreign disk (imported.go), and lends devices (devices.go). While the machine runs, a
 // replugging (plug.go) changes its disks, a rewiring (rewire.go) its interfaces, and a remounting
 // (remount.go, submounts.go, opened.go) its volumes.
@@ -59,7 +59,7 @@
 // stopped, and the next start removes the rest. If virtiofsd is missing, the node counts as running
 // without a root, and the next start ends the machine first.
 //
-// QEMU receives everything that it shares with the host as open descriptors (handed.go). These are
+// QEMU receives everything that it shares with the host as open descriptors (passedfiles.go). These are
 // the listening sockets of the monitor, the console and the agent's eight ports, the connection to
 // virtiofsd, and taps. The sockets are in RUN/vm/SITE/ID, which only root can enter. The only paths
 // that QEMU opens are its firmware, the kernel and the initramfs.

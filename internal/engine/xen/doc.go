@@ -8,7 +8,7 @@
 // # Start
 //
 // Start writes the domain's configuration (config.go, pure) and a few scripts to RUN/vm/SITE/ID
-// (foundation.go). It mounts the overlay and runs "xl create" in that mount namespace and in the
+// (environment.go). It mounts the overlay and runs "xl create" in that mount namespace and in the
 // node's control group. The toolstack starts this program twice (cmd/orrery, package control/dom0):
 //
 //   - as the domain's device model. [confine.Backend.Become] makes a confined environment and becomes QEMU in

@@ -44,7 +44,7 @@
 //
 // # Hostile peers
 //
-// The peer is not trusted. It may answer, but it cannot make requests or open streams (guard.go).
+// The peer is not trusted. It may answer, but it cannot make requests or open streams (framefilter.go).
 // The size of answers and of everything before them is limited, and so is the memory that decoding
 // takes (package jsonlimit). No call waits longer than its context (decision 61).
 package rpc
