@@ -87,7 +87,7 @@ func TestFarTrialFlickers(t *testing.T) {
 // TestAwaitReturn: AwaitTrial also waits for the rollback of a trial, on one host and on several.
 // It does not wait for a rollback that was interrupted.
 func TestAwaitReturn(t *testing.T) {
-	several, _ := onFarTrial(t)
+	several, other := onFarTrial(t)
 	one := newDesk(t)
 	one.up()
 	one.stage(700)
@@ -103,6 +103,10 @@ func TestAwaitReturn(t *testing.T) {
 		returning.Trial, returning.Switch = nil, &observe.Switch{To: r.Trial.Back, End: r.Trial.Back, Who: "root",
 			Alone: true}
 		d.must(f.Records().Write(t.Context(), returning))
+		if d == several { // its other host is behind, and its part of the trial has failed
+			r.Trial.Failed = "node web1 is unhealthy"
+			d.must(other.Host("sv2", "toykat", nil).Releases.Copy(t.Context(), r))
+		}
 
 		letGo, err := f.LockAll(t.Context(), host.NewHolder("root", "orrery host-run"))
 		d.must(err)

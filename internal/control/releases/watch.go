@@ -21,39 +21,37 @@ import (
 // on its own.
 func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
+		over, why := false, ""
 		t, err := newSwitchOp(ctx, c, s)
-		if ctx.Err() != nil {
-			return nil, waitInterruptedError()
+		if err == nil {
+			over, why, err = t.trialState(ctx)
 		}
-		if err != nil {
+		if err == nil && !over && why == "" && host.Sleep(ctx, awaitInterval) == nil {
+			continue
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, waitInterruptedError()
+		case err != nil:
 			return nil, err
+		case over:
+			return hosts.TrialResult(s, t.before)
 		}
-		if t.before.Trial == nil {
-			over, err := t.isIdle(ctx)
-			if ctx.Err() != nil {
-				return nil, waitInterruptedError()
-			}
-			if err != nil {
-				return nil, err
-			}
-			if over {
-				return hosts.TrialResult(s, t.before)
-			}
-		}
-		failing, err := hosts.TrialFailures(ctx, t.hosts)
-		if ctx.Err() != nil {
-			return nil, waitInterruptedError()
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(failing) > 0 {
-			return nil, rollBack(ctx, c, s, t, failing[hosts.FirstHost(failing)])
-		}
-		if host.Sleep(ctx, awaitInterval) != nil {
-			return nil, waitInterruptedError()
-		}
+		return nil, rollBack(ctx, c, s, t, why)
 	}
+}
+
+// trialState reports whether a trial is over or, if it is not, why it must go back; "" if it need not.
+func (t *switchOp) trialState(ctx context.Context) (over bool, why string, err error) {
+	if t.before.Trial == nil {
+		over, err = t.isIdle(ctx)
+		return over, "", err
+	}
+	failing, err := hosts.TrialFailures(ctx, t.hosts)
+	if err == nil && len(failing) > 0 {
+		why = failing[hosts.FirstHost(failing)]
+	}
+	return false, why, err
 }
 
 // isIdle reports whether no process is switching. A switch that is then still on record was
