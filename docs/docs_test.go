@@ -99,7 +99,7 @@ func blocks(text string) []block {
 	return all
 }
 
-// prose gives a document without its blocks, so that what looks like a link in there is none.
+// prose returns a document without its blocks, so that what looks like a link in there is none.
 func prose(p *page) string {
 	var out []string
 	inside := false
@@ -113,7 +113,7 @@ func prose(p *page) string {
 	return strings.Join(out, "")
 }
 
-// table gives the cells of the first table whose header begins with some word.
+// table returns the cells of the first table whose header begins with some word.
 func table(t *testing.T, p *page, header string) [][]string {
 	t.Helper()
 	var rows [][]string
@@ -223,7 +223,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// headings gives the anchors of a document as GitHub makes them.
+// headings returns the anchors of a document as GitHub makes them.
 func headings(text string) map[string]bool {
 	all := map[string]bool{}
 	for line := range strings.Lines(text) {
@@ -269,7 +269,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// imports gives the import paths of all code.
+// imports returns the import paths of all code.
 func imports(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

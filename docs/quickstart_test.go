@@ -57,7 +57,7 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// picture gives the picture of the README.
+// picture returns the picture of the README.
 func picture(t *testing.T) []byte {
 	t.Helper()
 	shown, err := os.ReadFile(filepath.Join(root, quickstartPicture))

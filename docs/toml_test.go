@@ -63,7 +63,7 @@ func parse(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// found gives all texts that stand under some key, at whatever depth.
+// found returns all texts that stand under some key, at whatever depth.
 func found(x any, key string) []string {
 	var all []string
 	switch x := x.(type) {

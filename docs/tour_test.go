@@ -44,7 +44,7 @@ func TestTour(t *testing.T) {
 // the same time.
 var state = filepath.Join(need.State(), "docs")
 
-// grounds gives the environment for a program that is in a directory.
+// grounds returns the environment for a program that is in a directory.
 func grounds(t *testing.T, bin string) []string {
 	t.Helper()
 	need.Apart(t, state)
@@ -110,7 +110,7 @@ func steps(b block) []step {
 	return all
 }
 
-// run gives all that a command prints, in order. Its status is for whoever reads that.
+// run returns all that a command prints, in order. Its status is for whoever reads that.
 func run(t *testing.T, dir string, env []string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -128,7 +128,7 @@ func run(t *testing.T, dir string, env []string, args ...string) string {
 // age is how long ago a node was healthy, which is not the same each time.
 var age = regexp.MustCompile(`healthy \d+ s ago`)
 
-// missing gives the first line that should have been printed and was not. "…" stands for anything;
+// missing returns the first line that should have been printed and was not. "…" stands for anything;
 // which of several nodes comes first is left to them.
 func missing(printed, want string) string {
 	for line := range strings.Lines(want) {

@@ -2,13 +2,9 @@ package internal
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -33,21 +29,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s:%d: %s: a limit is called maxX, a time to wait xTimeout", at.Filename, at.Line, id.Name)
 		}
 	}
-	for _, top := range []string{".", "../cmd", "../test", "../bench", "../docs"} {
-		err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
-				return err
-			}
-			f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-			if err == nil {
-				eachName(f, check)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	eachSource(t, fset, func(f *ast.File) { eachName(f, check) })
 	if names < 50_000 {
 		t.Errorf("only %d names were found", names)
 	}
