@@ -55,11 +55,12 @@ func fillAll(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs
 			return problem.New(problem.Failed, "nothing is known of host %s, to which node %s comes", n.Host, n.Name).
 				Try("see that it answers: orrery host check")
 		}
-		fill := func() ([]string, error) { return fillRemote(ctx, program, h, d) }
+		var left []string
 		if h.Local() {
-			fill = func() ([]string, error) { return nil, fillLocal(ctx, program, d, d.At(dirs, s.Key())) }
+			err = fillLocal(ctx, program, d, d.At(dirs, s.Key()))
+		} else {
+			left, err = fillRemote(ctx, program, h, d)
 		}
-		left, err := fill()
 		if err != nil {
 			return err
 		}

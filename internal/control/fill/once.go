@@ -2,6 +2,7 @@ package fill
 
 import (
 	"context"
+
 	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
 	"orrery/internal/control"
