@@ -16,49 +16,49 @@ import (
 // trusts the releases stored on this machine, because only root could have written them.
 type localOnly struct{ *Connector }
 
-func (o localOnly) reach(context.Context) (f *apply.Fleet, silent, err error) {
-	if len(o.Without) > 0 {
+func (l localOnly) reach(context.Context) (f *apply.Fleet, silent, err error) {
+	if len(l.Without) > 0 {
 		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").
 			Try("leave --without out")
 	}
-	if len(o.Site.Hosts) > 1 {
-		return nil, nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", o.Site.Hosts[0].Name,
-			o.Site.Hosts[1].Name).
+	if len(l.Site.Hosts) > 1 {
+		return nil, nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", l.Site.Hosts[0].Name,
+			l.Site.Hosts[1].Name).
 			At("site.toml").Try("keep one of them")
 	}
 	f, host := &apply.Fleet{}, site.Host{Name: "local"}
-	if len(o.Site.Hosts) == 1 {
-		host = o.Site.Hosts[0]
+	if len(l.Site.Hosts) == 1 {
+		host = l.Site.Hosts[0]
 	}
-	o.add(f, host, nil)
+	l.add(f, host, nil)
 	f.UseHostSecrets()
 	return f, nil, nil
 }
 
 func (localOnly) imageFiles(context.Context) (map[string]string, error) { return nil, nil }
 
-func (o localOnly) register() register.Register {
-	return register.Register{Dirs: o.Dirs, Known: o.Known}
+func (l localOnly) register() register.Register {
+	return register.Register{Dirs: l.Dirs, Known: l.Known}
 }
 
-func (o localOnly) storeStaged(_ context.Context, _ *apply.Fleet, staged *site.Site, number int, who string) error {
-	return o.register().StoreRelease(o.Site, staged, number, o.Dir, who)
+func (l localOnly) storeStaged(_ context.Context, _ *apply.Fleet, staged *site.Site, number int, who string) error {
+	return l.register().StoreRelease(l.Site, staged, number, l.Dir, who)
 }
 
-func (o localOnly) edition(_ context.Context, _ *apply.Fleet, number int, _ string) (string, error) {
-	return o.Dirs.Release(o.Site.Key(), number), nil
+func (l localOnly) edition(_ context.Context, _ *apply.Fleet, number int, _ string) (string, error) {
+	return l.Dirs.Release(l.Site.Key(), number), nil
 }
 
-func (o localOnly) load(_ context.Context, _ *apply.Fleet, number int) (*site.Site, error) {
-	return o.register().LoadRelease(o.Site, number)
+func (l localOnly) load(_ context.Context, _ *apply.Fleet, number int) (*site.Site, error) {
+	return l.register().LoadRelease(l.Site, number)
 }
 
-func (o localOnly) lock(*apply.Fleet) (*sitefile.Lock, error) {
-	return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", o.Site.Key())
+func (l localOnly) lock(*apply.Fleet) (*sitefile.Lock, error) {
+	return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", l.Site.Key())
 }
 
-func (o localOnly) vouch(ctx context.Context) error {
-	f, _, err := o.reach(ctx)
+func (l localOnly) vouch(ctx context.Context) error {
+	f, _, err := l.reach(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (o localOnly) vouch(ctx context.Context) error {
 		return err
 	}
 	for _, number := range r.Staged {
-		digest, err := sitearchive.Digest(o.Dirs.Release(o.Site.Key(), number))
+		digest, err := sitearchive.Digest(l.Dirs.Release(l.Site.Key(), number))
 		if err != nil { // with the files of its images, the edition may be too large for other hosts
-			o.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
+			l.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
 			continue
 		}
-		if _, err := o.Lock().Vouch(number, digest); err != nil {
+		if _, err := l.Lock().Vouch(number, digest); err != nil {
 			return err
 		}
 	}

@@ -21,25 +21,25 @@ import (
 // is used only if releases.lock in the site directory has its digest.
 type multiHost struct{ *Connector }
 
-func (j multiHost) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if err := checkPortable(j.Site, j.Without); err != nil {
+func (m multiHost) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if err := checkPortable(m.Site, m.Without); err != nil {
 		return nil, nil, err
 	}
-	files, err := j.imageFiles(ctx)
+	files, err := m.imageFiles(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	links, silent := j.links(ctx)
-	if err := j.checkDistinct(links); err != nil {
+	links, silent := m.links(ctx)
+	if err := m.checkDistinct(links); err != nil {
 		return nil, nil, err
 	}
 	f = &apply.Fleet{}
-	for i, h := range j.Site.Hosts {
-		if slices.Contains(j.Without, h.Name) || links[i] == nil && !h.Local() {
+	for i, h := range m.Site.Hosts {
+		if slices.Contains(m.Without, h.Name) || links[i] == nil && !h.Local() {
 			f.Unknown = append(f.Unknown, h.Name)
 			continue
 		}
-		j.add(f, h, links[i])
+		m.add(f, h, links[i])
 	}
 	if len(f.All) == 0 {
 		if silent == nil {
@@ -50,31 +50,31 @@ func (j multiHost) reach(ctx context.Context) (f *apply.Fleet, silent, err error
 	for _, h := range f.All {
 		h.Label, h.Files = h.Name, files
 	}
-	f.Lock, f.LockErr = j.Lock().read()
+	f.Lock, f.LockErr = m.Lock().read()
 	f.UseHostSecrets()
 	return f, silent, nil
 }
 
-func (j multiHost) imageFiles(ctx context.Context) (map[string]string, error) {
-	return hashImages(ctx, j.Site)
+func (m multiHost) imageFiles(ctx context.Context) (map[string]string, error) {
+	return hashImages(ctx, m.Site)
 }
 
 // storeStaged makes the edition on this machine first, because its digest must be in releases.lock before
 // any host has the edition.
-func (j multiHost) storeStaged(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
+func (m multiHost) storeStaged(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
-	here := register.Register{Dirs: host.Dirs{State: dir}, Known: j.Known}
-	if err := here.StoreRelease(j.Site, staged, number, j.Dir, who); err != nil {
+	here := register.Register{Dirs: host.Dirs{State: dir}, Known: m.Known}
+	if err := here.StoreRelease(m.Site, staged, number, m.Dir, who); err != nil {
 		return err
 	}
-	return j.Releases(f).Store(ctx, number, here.Dirs.Release(j.Site.Key(), number))
+	return m.Releases(f).Store(ctx, number, here.Dirs.Release(m.Site.Key(), number))
 }
 
-func (j multiHost) edition(ctx context.Context, f *apply.Fleet, number int, below string) (string, error) {
+func (m multiHost) edition(ctx context.Context, f *apply.Fleet, number int, below string) (string, error) {
 	at := filepath.Join(below, strconv.Itoa(number))
 	if err := os.Mkdir(at, 0o700); err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func (j multiHost) edition(ctx context.Context, f *apply.Fleet, number int, belo
 	return at, f.Editions().Fetch(ctx, number, at)
 }
 
-func (j multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
+func (m multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (j multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.
 	if err := f.Editions().Fetch(ctx, number, dir); err != nil {
 		return nil, err
 	}
-	made, err := register.Register{Dirs: j.Dirs, Known: j.Known}.ReleaseOf(j.Site, dir, j.Dir, number)
+	made, err := register.Register{Dirs: m.Dirs, Known: m.Known}.ReleaseOf(m.Site, dir, m.Dir, number)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +100,17 @@ func (j multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.
 	}
 	// Secrets and hooks are read, run and sent by this machine. Only its own site file may define
 	// them, not a host.
-	made.Secrets, made.Hooks = j.Site.Secrets, j.Site.Hooks
+	made.Secrets, made.Hooks = m.Site.Secrets, m.Site.Hooks
 	return made, nil
 }
 
-func (j multiHost) lock(f *apply.Fleet) (*sitefile.Lock, error) { return f.Lock, f.LockErr }
+func (m multiHost) lock(f *apply.Fleet) (*sitefile.Lock, error) { return f.Lock, f.LockErr }
 
 func (multiHost) vouch(context.Context) error { return nil }
 
 // admit accepts for a restored twin also the digests of its site's releases.
-func (j multiHost) admit(fresh bool, digests func() (map[int]string, error)) error {
-	lock, err := j.Lock().read()
+func (m multiHost) admit(fresh bool, digests func() (map[int]string, error)) error {
+	lock, err := m.Lock().read()
 	if err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (j multiHost) admit(fresh bool, digests func() (map[int]string, error)) err
 	}
 	for _, number := range slices.Sorted(maps.Keys(all)) {
 		digest := all[number]
-		if known := lock.Digest(j.Site.Twin, number); known != digest && lock.Digest("", number) != digest &&
+		if known := lock.Digest(m.Site.Twin, number); known != digest && lock.Digest("", number) != digest &&
 			(known != "" || !fresh) {
 			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done",
 				number).At(lock.Path()).
 				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q",
 					number, digest)
 		}
-		lock.Set(j.Site.Twin, number, digest)
+		lock.Set(m.Site.Twin, number, digest)
 	}
 	return lock.Write()
 }
