@@ -126,7 +126,7 @@ type NodeHost interface {
 }
 
 // A ReleaseHost has the record of releases, and copies of the site directories from which they were
-// staged (package edition).
+// staged (package sitearchive).
 type ReleaseHost interface {
 	// Read returns which releases of the site are live on the host, and which are kept there.
 	Read(ctx context.Context) (observe.Releases, error)

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// A nodeMoves is the state of the nodes that move in one run.
+// nodeMoves are the nodes that move in one run.
 type nodeMoves struct {
 	mutex sync.Mutex
 	sent  map[int]string // digests of what was sent of frozen nodes, by node id

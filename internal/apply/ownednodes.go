@@ -12,7 +12,7 @@ type OwnedNodes struct {
 	Nodes  []observe.Node `json:"nodes"`
 }
 
-// A InspectMode says how closely nodes are inspected.
+// An InspectMode says how closely nodes are inspected.
 type InspectMode bool
 
 // The two kinds of Look.

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// An Transfer is what one host receives from others over direct connections (package transfer).
+// A Transfer is what one host receives from others over direct connections (package transfer).
 // Exactly one of its fields is set. For another kind of transfer, add a field, and what each end
 // does to transferHost in package local.
 type Transfer struct {

@@ -64,7 +64,7 @@ type VolumeCopy struct {
 	To   spec.Mount `json:"to"` // the mount of the twin
 }
 
-// A AdoptRequest is the data of a former node that another node will take over.
+// An AdoptRequest is the data of a former node that another node will take over.
 type AdoptRequest struct {
 	Former string    `json:"former"`
 	Heir   spec.Node `json:"heir"`

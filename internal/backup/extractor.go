@@ -26,7 +26,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Extractor extracts single files or one node from a backup, and changes nothing of a site. It reads
+// An Extractor extracts single files or one node from a backup, and changes nothing of a site. It reads
 // and verifies only what it extracts, so it can extract intact files from a backup that is damaged
 // elsewhere.
 type Extractor struct {
@@ -222,7 +222,7 @@ func (p *Extractor) build(ctx context.Context, of part, top string, shut bool) e
 	return extractProblem(top, b.Close())
 }
 
-// A extraction extracts a part from a tree.
+// An extraction extracts a part from a tree.
 type extraction struct {
 	treeStager
 	part   part

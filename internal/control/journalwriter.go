@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// An JournalWriter records one operation in a site's journals, one journal on each host.
+// A JournalWriter records one operation in a site's journals, one journal on each host.
 type JournalWriter struct {
 	books map[string]*hostJournal // by host name
 	run   string                  // marks the entries of this operation

@@ -21,7 +21,7 @@ var walkBounds = tree.Bounds{Depth: 256, Names: 1 << 20, All: 2 << 20, Text: 256
 // maxFound limits how many changes are reported for one node.
 const maxFound = 100
 
-// A IgnoreList list contains the paths of files and directories that a node may change freely.
+// An IgnoreList contains the paths of files and directories that a node may change freely.
 type IgnoreList []string
 
 // has reports whether a path is free.

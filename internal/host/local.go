@@ -156,7 +156,7 @@ func runThroughPipes(ctx context.Context, c Command, tail *Tail, start func(Stre
 	return fed()
 }
 
-// A inputFeed connects the input of a command. Only regular files and pipes are passed to the command
+// An inputFeed connects the input of a command. Only regular files and pipes are passed to the command
 // directly. A node must not get a terminal at which it could type, or a directory that leads to
 // others.
 type inputFeed struct {

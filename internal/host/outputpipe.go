@@ -100,7 +100,7 @@ func (all *outputPipes) start() {
 	}
 }
 
-// A OutputReader reads the output of a command directly from its source, instead of being a writer that
+// An OutputReader reads the output of a command directly from its source, instead of being a writer that
 // gets it in pieces. This saves one copy.
 type OutputReader interface {
 	ReadOutput(from io.Reader) error

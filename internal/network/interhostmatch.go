@@ -18,7 +18,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A interHostMatch matches packets in which the hosts of a network carry frames to one another (VXLAN, RFC
+// An interHostMatch matches packets in which the hosts of a network carry frames to one another (VXLAN, RFC
 // 7348). The zero between matches every packet.
 type interHostMatch struct {
 	number  int        // of the VXLAN, or 0 to match other packets too

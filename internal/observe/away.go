@@ -1,6 +1,6 @@
 package observe
 
-// A OutgoingMove is a node that its host has sent to another host. It no longer runs here and must not be
+// An OutgoingMove is a node that its host has sent to another host. It no longer runs here and must not be
 // started here, but all of its data is still stored.
 type OutgoingMove struct {
 	Node

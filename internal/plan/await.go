@@ -24,7 +24,7 @@ func (d *sitePlanner) awaitPeers(all []waitingNode) error {
 	return nil
 }
 
-// An peerWaiter determines which steps must be done before a node is configured.
+// A peerWaiter determines which steps must be done before a node is configured.
 type peerWaiter struct {
 	*sitePlanner
 	configured map[string]bool // nodes that wait themselves

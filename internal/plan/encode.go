@@ -16,7 +16,7 @@ import (
 // version is the version of the encoding. A host cannot decode any other version.
 const version = 1
 
-// A encodedStep is an encoded step, for the host that does it.
+// An encodedStep is an encoded step, for the host that does it.
 type encodedStep struct {
 	Version int `json:"version"`
 	*Step

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An ProbeRequest is a request to witnesses.
+// A ProbeRequest is a request to witnesses.
 type ProbeRequest struct {
 	// the command that every host runs: it gets the targets as JSON on standard input, and
 	// repeatedly prints what it has seen, as JSON

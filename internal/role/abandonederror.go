@@ -16,7 +16,7 @@ import (
 // giveUpCheckInterval is the interval for asking systemd whether it has given up, while a health check fails.
 const giveUpCheckInterval = time.Second
 
-// A abandonedError is the error of a health check that is not retried, because systemd does not restart
+// An abandonedError is the error of a health check that is not retried, because systemd does not restart
 // the service again.
 type abandonedError struct {
 	unit  string

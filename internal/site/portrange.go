@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An PortRange is a range of ports on the host that the nodes of a network may use.
+// A PortRange is a range of ports on the host that the nodes of a network may use.
 type PortRange struct {
 	Proto       string // "tcp" or "udp"
 	First, Last uint16

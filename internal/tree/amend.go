@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Patcher changes a tree, path by path, as a peer requests. No other process may change or enter
+// A Patcher changes a tree, path by path, as a peer requests. No other process may change or enter
 // the tree meanwhile. Whatever the peer requests, the Amender follows no link and changes nothing
 // outside of the tree. The only device it creates is an overlayfs whiteout.
 type Patcher struct {

@@ -66,7 +66,7 @@ func removeAll(dir int, name string) error {
 	return unlink(dir, name)
 }
 
-// An remover empties a directory of any depth with few open directories. It moves directories that
+// A remover empties a directory of any depth with few open directories. It moves directories that
 // are too deep to the top and empties them there.
 type remover struct {
 	top   *os.File

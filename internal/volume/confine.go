@@ -10,7 +10,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A isolatedDir directory is one that a program cannot leave by path, even if other processes write there.
+// An isolatedDir is a directory that a program cannot leave by path, even if other processes write there.
 // In it, links are not followed, and device files cannot be opened. Links can still be read and
 // made.
 type isolatedDir struct {

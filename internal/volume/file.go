@@ -207,7 +207,7 @@ func (o *openDir) close() {
 	}
 }
 
-// An copyError is an error in the copy, not in the source.
+// A copyError is an error in the copy, not in the source.
 type copyError struct {
 	name string
 	err  error

@@ -28,7 +28,7 @@ type round struct {
 	asked   bool
 }
 
-// A inodeID identifies an inode, whatever its names.
+// An inodeID identifies an inode, whatever its names.
 type inodeID struct{ device, inode uint64 }
 
 // A frame is a directory that the round is in.

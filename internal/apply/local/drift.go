@@ -200,7 +200,7 @@ func (l *driftQuery) files(ctx context.Context) ([]observe.Drift, error) {
 	return all, err
 }
 
-// An nodeFS is the host's view of a running node's files.
+// A nodeFS is the host's view of a running node's files.
 type nodeFS struct {
 	root    *tree.Root // as the node sees it
 	first   int        // the user id of the node's root on the host

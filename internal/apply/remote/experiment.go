@@ -25,7 +25,7 @@ type Experiment struct {
 	By       string            `json:"by"`                 // the user who requests it
 }
 
-// A ExperimentRunner is a machine that can run experiments.
+// An ExperimentRunner is a machine that can run experiments.
 type ExperimentRunner interface {
 	// Measure runs an experiment and reports its progress by tell, in words that only the two ends
 	// know. It writes the results to the writer as a packed bundle, even if the caller has stopped

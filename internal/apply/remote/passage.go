@@ -19,7 +19,7 @@ type transferMessage struct {
 	Moved int64            `json:"moved,omitempty"`
 }
 
-// A endpointMessage is a message of a helper about its end of a connection. The end is open for a peer, or
+// An endpointMessage is a message of a helper about its end of a connection. The end is open for a peer, or
 // the helper asks to meet the peer, or it asks for a relay because the two cannot connect.
 type endpointMessage struct {
 	Peer  string                `json:"peer,omitempty"`
@@ -27,7 +27,7 @@ type endpointMessage struct {
 	Relay bool                  `json:"relay,omitempty"`
 }
 
-// A endpointReply is the answer to a meeting.
+// An endpointReply is the answer to a meeting.
 type endpointReply struct {
 	Card  transfer.EndpointInfo `json:"card"`
 	Fault *wireError            `json:"fault,omitempty"`

@@ -133,7 +133,7 @@ func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
 	return c.ID, c.Nodes, err
 }
 
-// A interruptedRestore is a restore that was interrupted.
+// An interruptedRestore is a restore that was interrupted.
 type interruptedRestore struct {
 	ID    string   `json:"id"`
 	Nodes []string `json:"nodes"`

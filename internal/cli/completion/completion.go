@@ -27,7 +27,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// An Completer returns the words that the shell may offer in a place of the command line. A word may be
+// A Completer returns the words that the shell may offer in a place of the command line. A word may be
 // followed by a tab and a description.
 type Completer func(request) ([]string, cobra.ShellCompDirective)
 

@@ -43,7 +43,7 @@ const (
 	eventObserverCost = "watched"
 )
 
-// A eventSender is the Watcher on the host that measures. It sends what it is told to the requesting
+// An eventSender is the Watcher on the host that measures. It sends what it is told to the requesting
 // host.
 type eventSender struct{ tell func(string) }
 
@@ -130,7 +130,7 @@ const (
 	maxTextRunes = 1000 // letters of a text
 )
 
-// A eventReceiver passes the messages of a run on another host to a Watcher, if they are plausible. They
+// An eventReceiver passes the messages of a run on another host to a Watcher, if they are plausible. They
 // must concern existing tests and settings, and must not be repeated if they can occur only once.
 type eventReceiver struct {
 	Watcher

@@ -143,7 +143,7 @@ func Failed(endings []Result) []string {
 	return names
 }
 
-// A Output displays what many nodes print at once. Whatever a node prints, its lines cannot be
+// An Output displays what many nodes print at once. Whatever a node prints, its lines cannot be
 // mistaken for those of another node.
 type Output interface {
 	Of(i int) NodeOutput

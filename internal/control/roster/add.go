@@ -111,7 +111,7 @@ func trustOwnReleases(ctx context.Context, c *control.Session, s *site.Site) err
 	return nil
 }
 
-// A addOp adds a host to a site.
+// An addOp adds a host to a site.
 type addOp struct {
 	Session *control.Session
 	site    *site.Site

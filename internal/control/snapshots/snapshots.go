@@ -18,7 +18,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Extras says what to include in a snapshot beside the files of nodes.
+// Extras say what to include in a snapshot beside the files of nodes.
 type Extras struct {
 	Memory bool // the memory of virtual machines
 }

@@ -168,7 +168,7 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 	return err
 }
 
-// An trialWatch is a trial that this host watches.
+// A trialWatch is a trial that this host watches.
 type trialWatch struct {
 	*Host
 	bad    int    // consecutive rounds in which a check failed

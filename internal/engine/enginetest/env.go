@@ -82,7 +82,7 @@ func unmountBelow(t *testing.T, dir string) {
 	}
 }
 
-// A Env is what the nodes of a real engine need: layers, and two bridges.
+// An Env is what the nodes of a real engine need: layers, and two bridges.
 type Env struct {
 	Base, Layer string       // digests of layers; Layer is an alternative for Relayer
 	Kernel      string       // digest of the kernel layer for machines, set by Boots

@@ -104,7 +104,7 @@ func (f *Faults) put(o *fault) {
 	f.orders = append(f.orders, o)
 }
 
-// A injectedResult is the injected result of one operation.
+// An injectedResult is the injected result of one operation.
 type injectedResult struct {
 	err   error // the operation fails at once with this error,
 	after error // or half way with this one

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-// A environment is what a domain needs: the node's root in a mount namespace of its own, and files
+// An environment is what a domain needs: the node's root in a mount namespace of its own, and files
 // that the toolstack reads and runs. They stay while the domain runs, because the toolstack makes a
 // new domain from them when the guest reboots.
 type environment struct {

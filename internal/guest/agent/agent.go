@@ -1,6 +1,6 @@
 // Package agent runs in a virtual machine and serves requests of clients on the host.
 //
-// It is the server of package wire behind the machine's serial ports. It does not listen on a
+// It is the server of package rpc behind the machine's serial ports. It does not listen on a
 // network, has no keys, and does nothing without a request. It needs nothing of the machine but the
 // root of a Linux system. It is not a security boundary: root in the machine may end the agent, or
 // imitate it. The client must not trust it.

@@ -19,7 +19,7 @@ import (
 )
 
 // CheckDisksUnused returns nil if nothing in the machine uses its disks with these serial numbers, or a
-// *wire.InUse. The kernel itself would release a mounted disk, and lose what it has not yet written
+// *rpc.InUse. The kernel itself would release a mounted disk, and lose what it has not yet written
 // to it.
 func (guest) CheckDisksUnused(ctx context.Context, serials []string) error {
 	for _, serial := range serials {
@@ -61,7 +61,7 @@ func checkUnused(ctx context.Context, name string) error {
 	}
 }
 
-// diskUsers returns what uses a disk or one of its partitions. The error is a *wire.InUse if the
+// diskUsers returns what uses a disk or one of its partitions. The error is a *rpc.InUse if the
 // kernel itself has claimed the disk, even if no user was found.
 func diskUsers(name string) (by []string, err error) {
 	disk, err := os.OpenFile("/dev/"+name, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A archive is what a node's tar sends. It is not trusted, because the node may have any program
+// An archive is what a node's tar sends. It is not trusted, because the node may have any program
 // under that name. It must consist of regular files, directories and links below one name, in the
 // order of a walk. So no path comes twice, and none is below a link. Other kinds of files (devices,
 // named pipes) are left out and reported.

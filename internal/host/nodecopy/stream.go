@@ -75,7 +75,7 @@ func (m *pipeWriter) ReadOutput(from io.Reader) error {
 	}
 }
 
-// An pipeReader is the reading end of a stream. After a source that was handed over, it returns the
+// A pipeReader is the reading end of a stream. After a source that was handed over, it returns the
 // writer's result.
 type pipeReader struct {
 	mouth  *pipeWriter

@@ -21,7 +21,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Endpoint is a path on this host or in a node.
+// An Endpoint is a path on this host or in a node.
 type Endpoint struct {
 	In    host.Runner // or nil for this host
 	Path  string

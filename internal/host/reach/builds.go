@@ -25,7 +25,7 @@ type Builds struct {
 	err  error
 }
 
-// An build is this program for one architecture, with the program that virtual machines boot, if
+// A build is this program for one architecture, with the program that virtual machines boot, if
 // there is one.
 type build struct {
 	machine string // architecture, as uname prints it

@@ -27,7 +27,7 @@ type Disk struct {
 	Size   int64 // bytes that the guest sees
 }
 
-// A InvalidError is the error for an image that is not accepted, with a remedy.
+// An InvalidError is the error for an image that is not accepted, with a remedy.
 type InvalidError struct{ What, Cure string }
 
 func (r *InvalidError) Error() string { return r.What }

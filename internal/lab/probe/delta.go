@@ -32,7 +32,7 @@ func clockIncrease(now, before uint64) uint64 {
 	return 0
 }
 
-// A entry is a thing with counters, such as an interface, and their values at the last reading.
+// An entry is a thing with counters, such as an interface, and their values at the last reading.
 type entry[T any] struct {
 	name   string
 	before T

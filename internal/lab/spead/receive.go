@@ -47,7 +47,7 @@ type Receiver struct {
 	ends    []*receiveSocket
 }
 
-// An receiveSocket is one socket and its heaps.
+// A receiveSocket is one socket and its heaps.
 type receiveSocket struct {
 	fd      int
 	batch   *batch

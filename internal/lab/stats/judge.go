@@ -37,7 +37,7 @@ type Comparison struct {
 	Alike        bool        // bare was disturbed as much as the setting, so that the A/A controls show the effect
 }
 
-// A AAControl holds the values of two equal settings by kept round.
+// An AAControl holds the values of two equal settings by kept round.
 type AAControl struct{ Again, Once []float64 }
 
 // Result is the result of a row. Ratios are setting to base. With fewer than Enough instances, P

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An DeclaredNode is a node in quarantine as its release declares it, not as its host reports it.
+// A DeclaredNode is a node in quarantine as its release declares it, not as its host reports it.
 type DeclaredNode struct {
 	Node   *spec.Node
 	Layers []*spec.Layer // each after the layers below it

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// A Issue is one error in a site.
+// An Issue is one error in a site.
 type Issue struct {
 	// Key is the subject: "node", NAME, "cpus"; "role", NAME, "file", "2", "path"; or
 	// "requirements", FILE, LINE.

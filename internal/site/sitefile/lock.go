@@ -28,7 +28,7 @@ const (
 )
 
 // A Lock is the content of releases.lock. It has a digest for each staged release of a site and of
-// its twins. Hosts store a copy of the site directory for each such release (package edition), and
+// its twins. Hosts store a copy of the site directory for each such release (package sitearchive), and
 // the digest is that of the copy. A host may send anything as the copy, so a control host uses only
 // a copy with this digest. The file belongs under version control, which distributes it to all
 // control hosts.

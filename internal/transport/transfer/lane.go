@@ -46,7 +46,7 @@ const (
 // gives up.
 const maxHandshakes = 64
 
-// A EndpointInfo is what one end tells its peer, by way of the control host.
+// An EndpointInfo is what one end tells its peer, by way of the control host.
 type EndpointInfo struct {
 	Print string         `json:"print"` // SHA-256 of the certificate
 	At    netip.AddrPort `json:"at"`    // where it listens for other hosts, or the zero value if they cannot reach it

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// An TimeSeries is a figure in a setting over the time of a trial. It has the median, minimum and maximum
+// A TimeSeries is a figure in a setting over the time of a trial. It has the median, minimum and maximum
 // over the rounds at each step.
 type TimeSeries struct {
 	Test, Figure, Setting string
