@@ -179,7 +179,7 @@ func (s *site) in(release int, node, script string) string {
 	return strings.TrimSpace(s.do("shell", "--release", fmt.Sprint(release), node, "--", "/bin/sh", "-c", script))
 }
 
-// A caller requests an address every 10 ms, as long as it is wanted.
+// A caller requests an address with pauses of 10 ms, as long as it is wanted.
 type caller struct {
 	said    []string      // answers that differ from the previous one
 	longest time.Duration // without an answer
@@ -190,35 +190,38 @@ func call(address string) (end func() caller) {
 	stop, result := make(chan struct{}), make(chan caller)
 	go func() {
 		var c caller
-		last := time.Now()
+		var away time.Duration // since the last answer
 		for {
 			asked := time.Now()
 			text, err := greeting(address)
-			if idle := time.Since(asked) - attempt; idle > 0 {
-				last = last.Add(idle) // this client itself was delayed, on a busy machine
-			}
+			// A longer time is a delay of this client itself, on a busy machine.
+			away += min(time.Since(asked), attempt)
 			if err == nil && text != "" {
-				c.longest, last = max(c.longest, time.Since(last)), time.Now()
+				c.longest = max(c.longest, away)
+				away = 0
 				if len(c.said) == 0 || c.said[len(c.said)-1] != text {
 					c.said = append(c.said, text)
 				}
 			}
 			select {
 			case <-stop: // after it has received the current answer
-				if time.Since(last) < 10*time.Millisecond || time.Since(last) > 10*time.Second {
-					c.longest = max(c.longest, time.Since(last))
+				if away == 0 || away > 10*time.Second {
+					c.longest = max(c.longest, away)
 					result <- c
 					return
 				}
-			case <-time.After(10 * time.Millisecond):
+			default:
 			}
+			time.Sleep(pause)
+			away += pause
 		}
 	}()
 	return func() caller { close(stop); return <-result }
 }
 
-// attempt is more than the time that greeting takes, whatever the peer does.
-const attempt = 400 * time.Millisecond
+// pause is between two requests of a client. attempt is more than the time that greeting takes,
+// whatever the peer does.
+const pause, attempt = 10 * time.Millisecond, 400 * time.Millisecond
 
 func greeting(address string) (string, error) {
 	c, err := net.DialTimeout("tcp4", address, 100*time.Millisecond)
