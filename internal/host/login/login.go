@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
 )
 
@@ -140,13 +141,15 @@ func (c *Client) Ping(ctx context.Context) error {
 var errConnectionLost = errors.New("the connection to its SSH server has ended")
 
 // admissionTimeout limits how long a server may reject a further session although none of this
-// client's sessions ends (MaxSessions of sshd_config(5)). The server may notice the end of a
-// session late.
-const admissionTimeout = 5 * time.Second
+// client's sessions ends (MaxSessions of sshd_config(5)). A busy machine may notice the end of a
+// session many seconds late.
+const admissionTimeout = 30 * time.Second
 
 // openWhenAdmitted opens a session as soon as the server accepts one.
 func (c *Client) openWhenAdmitted(ctx context.Context) (*session, error) {
-	for began := time.Now(); ; {
+	stop := func() {}
+	defer func() { stop() }()
+	for began, reported := time.Now(), false; ; {
 		s, err := c.open(ctx)
 		var refused *ssh.OpenChannelError
 		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed {
@@ -155,6 +158,9 @@ func (c *Client) openWhenAdmitted(ctx context.Context) (*session, error) {
 		if ended := c.ended.Load(); time.Since(began) > admissionTimeout &&
 			(ended == nil || time.Since(*ended) > admissionTimeout) {
 			return nil, err
+		}
+		if !reported {
+			reported, stop = true, waits.ReportSlow(ctx, c.door.Place+": waiting until its SSH server accepts a further session")
 		}
 		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
