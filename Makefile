@@ -36,6 +36,10 @@ GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/co
 bin/orrery: $(GO_FILES) ## build the program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 
+# Only of the lab: orrery itself is what every host of a site has a copy of.
+bin/orrery-lab: $(GO_FILES) ## build the program behind orrery lab
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery-lab
+
 # Static, as it runs before anything else is there. Of the same sources it is always the same, so that what it is packed into is made once.
 bin/orrery-guest: $(GO_FILES) ## build the program that virtual machines boot with
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o $@ ./cmd/orrery-guest
@@ -47,11 +51,11 @@ bin/orrery-micro: $(wildcard cmd/orrery-micro/*.c cmd/orrery-micro/*.h) ## build
 	$(CC) -std=c11 -O2 -Wall -Wextra -Werror -static -o $@ $(filter %.c,$^)
 
 .PHONY: lab
-lab: packages bin/orrery bin/orrery-micro bin/orrery-guest ## measure what a container costs on this host
+lab: packages bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest ## measure what a container costs on this host
 	bin/orrery lab run
 
 .PHONY: test
-test: test-packages bin/orrery bin/orrery-micro bin/orrery-guest ## everything: style, unit and integration tests (as root)
+test: test-packages bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest ## everything: style, unit and integration tests (as root)
 	-bench/lab/spead/install
 	$(MAKE) lint
 	@mkdir -p build
@@ -85,7 +89,7 @@ test-cloud: test-packages bin/orrery bin/orrery-guest ## a disk as clouds have i
 METAL         ?= containers kvm
 METAL_TIMEOUT ?= 1500
 .PHONY: test-metal
-test-metal: test-packages bin/orrery bin/orrery-guest ## prove the program on ordinary servers in QEMU's software emulation; METAL="containers kvm xen" says which
+test-metal: test-packages bin/orrery bin/orrery-lab bin/orrery-guest ## prove the program on ordinary servers in QEMU's software emulation; METAL="containers kvm xen" says which
 	for of in $(METAL); do scenarios/metal/run --$$of --orrery bin/orrery --timeout $(METAL_TIMEOUT) || exit; done
 
 .PHONY: lint
@@ -100,8 +104,9 @@ bench: test-packages bin/orrery bin/orrery-guest ## measure against the floor an
 	bench/run
 
 .PHONY: install
-install: bin/orrery bin/orrery-micro bin/orrery-guest ## install program, completions, manual pages and the unit that resumes sites after a reboot
+install: bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest ## install program, completions, manual pages and the unit that resumes sites after a reboot
 	install -D -m 755 bin/orrery $(DESTDIR)$(PREFIX)/bin/orrery
+	install -D -m 755 bin/orrery-lab $(DESTDIR)$(PREFIX)/lib/orrery/orrery-lab
 	install -D -m 755 bin/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro
 	install -D -m 755 bin/orrery-guest $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest
 	sed 's|@BIN@|$(PREFIX)/bin|g' packaging/orrery-member > $(DESTDIR)$(PREFIX)/bin/orrery-member && chmod 755 $(DESTDIR)$(PREFIX)/bin/orrery-member
@@ -127,7 +132,8 @@ uninstall: ## remove what install installed
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit disable
 	@rule=$(DESTDIR)/etc/sudoers.d/orrery; ! grep -qs ' $(PREFIX)/bin/orrery-member$$' $$rule || rm -f $$rule # another one may be installed elsewhere
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
-	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
+	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-lab $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 

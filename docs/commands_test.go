@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"orrery/internal/cli"
+	"orrery/internal/cli/labverb"
 )
 
 // A verb is what a command's help says of it.
@@ -40,7 +41,8 @@ func help(t *testing.T, path string) *verb {
 		return v
 	}
 	var out, errs bytes.Buffer
-	if status := cli.Run(append(strings.Fields(path), "--help"), strings.NewReader(""), &out, &errs); status != 0 {
+	line := append(strings.Fields(path), "--help")
+	if status := cli.Run(line, labverb.Lab{}, strings.NewReader(""), &out, &errs); status != 0 {
 		t.Fatalf("orrery %s --help: status %d: %s", path, status, errs.String())
 	}
 	v := &verb{flags: map[string]bool{}}

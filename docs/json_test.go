@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"orrery/internal/cli"
+	"orrery/internal/cli/labverb"
 	"orrery/internal/problem"
 )
 
@@ -43,7 +44,7 @@ func TestReplies(t *testing.T) {
 		{[]string{"plan", "--nonsense", "--json"}, int(problem.Usage), 1, `null`},
 	} {
 		var out, errs bytes.Buffer
-		status := cli.Run(c.args, strings.NewReader(""), &out, &errs)
+		status := cli.Run(c.args, labverb.Lab{}, strings.NewReader(""), &out, &errs)
 		object, err := jsonschema.UnmarshalJSON(bytes.NewReader(out.Bytes()))
 		if err == nil {
 			err = schema.Validate(object)

@@ -18,10 +18,10 @@ var starters = map[string][]string{
 // for its namespaces and never let it run. Others are the init of virtual machines, where nothing
 // else runs yet, and the process that it leaves behind to restart the agent. One is this program as
 // a part of a rehearsal, where its user's shell has the user's terminal. One is replaced by a
-// program that Xen's toolstack would start.
+// program that Xen's toolstack would start, and one by the lab, which is a part of Orrery.
 var startersOf = []string{"internal/engine/confine/become.go", "internal/guest/boot/agent.go",
 	"internal/guest/boot/init.go", "internal/host/program.go", "internal/rehearsal/again.go",
-	"internal/image/rootfs/ids.go", "internal/host/doctor/namespaces.go"}
+	"internal/image/rootfs/ids.go", "internal/host/doctor/namespaces.go", "internal/cli/lab.go"}
 
 // TestPrograms: programs are started in only one place, which gives each a session of its own. A
 // program in its caller's session could open the operator's terminal and type there.

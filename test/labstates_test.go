@@ -67,16 +67,17 @@ func labTwoStateDirectories(t *testing.T) {
 func labProgramMissing(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/micro.toml", "[setting.veth]\n[test.x]\nkind = \"micro\"\n")
-	alone := filepath.Join(t.TempDir(), "orrery")
-	if err := os.Link(program, alone); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(alone, "lab", "run", filepath.Join(s.dir, "lab/micro.toml"), "--to",
-		filepath.Join(s.dir, "bundle"))
-	cmd.Env = environment(s.dirs)
-	out, _ := cmd.CombinedOutput()
-	if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), "orrery-micro is not there") ||
-		strings.Contains(string(out), "making network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
-		t.Errorf("status %d: %s", status, out)
+	alone := t.TempDir()
+	must(t, os.Link(program, filepath.Join(alone, "orrery")))
+	for _, missing := range []string{"orrery-lab", "orrery-micro"} {
+		cmd := exec.Command(filepath.Join(alone, "orrery"), "lab", "run", filepath.Join(s.dir, "lab/micro.toml"), "--to",
+			filepath.Join(s.dir, "bundle"))
+		cmd.Env = environment(s.dirs)
+		out, _ := cmd.CombinedOutput()
+		if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), missing+" is not there") ||
+			strings.Contains(string(out), "making network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
+			t.Errorf("without %s: status %d: %s", missing, status, out)
+		}
+		must(t, os.Link(filepath.Join(filepath.Dir(program), missing), filepath.Join(alone, missing)))
 	}
 }

@@ -52,7 +52,7 @@ func alone(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "orrery")
-	build := exec.Command("go", "build", "-trimpath", "-o", program, "orrery/cmd/orrery")
+	build := exec.Command("go", "build", "-trimpath", "-o", dir+"/", "orrery/cmd/orrery", "orrery/cmd/orrery-lab")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)

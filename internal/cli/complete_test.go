@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/host"
@@ -22,8 +23,8 @@ import (
 func offered(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out bytes.Buffer
-	Run(append([]string{cobra.ShellCompNoDescRequestCmd, "-C", "../../examples/toykat"}, line...), strings.NewReader(""),
-		&out, &bytes.Buffer{})
+	Run(append([]string{cobra.ShellCompNoDescRequestCmd, "-C", "../../examples/toykat"}, line...), labverb.Lab{},
+		strings.NewReader(""), &out, &bytes.Buffer{})
 	all := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return all[:len(all)-1] // without the directive
 }
@@ -90,7 +91,7 @@ func TestComplete(t *testing.T) {
 
 // TestPlaces: each verb with arguments declares what they may be.
 func TestPlaces(t *testing.T) {
-	root := Verbs()
+	root := Verbs(labverb.Lab{})
 	seen := map[string]bool{}
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

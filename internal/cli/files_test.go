@@ -8,7 +8,7 @@ import (
 
 // TestFiles: each verb is in a file of its name.
 func TestFiles(t *testing.T) {
-	for _, c := range Verbs().Commands() {
+	for _, c := range Verbs(nil).Commands() {
 		if c.Hidden {
 			continue
 		}

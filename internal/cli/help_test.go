@@ -12,7 +12,7 @@ import (
 // TestEmptyDefaults: no help text has a meaningless default value. (For manual pages:
 // packaging/man.)
 func TestEmptyDefaults(t *testing.T) {
-	root := Verbs()
+	root := Verbs(nil)
 	empty := regexp.MustCompile(`\(default(:? *| "")\)|\(default \[?\]?\)`)
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

@@ -19,7 +19,7 @@ func TestInitFrom(t *testing.T) {
 		[]byte("[web1]\nctid = 101\nip = 10.7.0.11\nroles = web\n[db1]\nctid = 102\nip = 10.7.0.12\nroles = db\n"), 0o644))
 	run := func(args ...string) (int, string) {
 		var out bytes.Buffer
-		status := Run(args, strings.NewReader(""), &out, &out)
+		status := Run(args, nil, strings.NewReader(""), &out, &out)
 		return status, out.String()
 	}
 	site := filepath.Join(dir, "site")

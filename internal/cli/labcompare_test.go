@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/cli/labverb"
 	"orrery/internal/problem"
 )
 
@@ -16,7 +17,7 @@ func TestLabCompareSides(t *testing.T) {
 		"./none b": "./none is not a bundle", "./none b -- c": "./none is not a bundle",
 	} {
 		var out, errs bytes.Buffer
-		status := Run(append([]string{"lab", "compare"}, strings.Fields(line)...), nil, &out, &errs)
+		status := Run(append([]string{"lab", "compare"}, strings.Fields(line)...), labverb.Lab{}, nil, &out, &errs)
 		if status != int(problem.Usage) || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: status %d: %s", line, status, errs.String())
 		}

@@ -21,7 +21,7 @@ func TestOutputIsLost(t *testing.T) {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		mustDo(t, err)
 		var errs bytes.Buffer
-		if status := Run(strings.Fields(line), nil, full, &errs); status != 4 ||
+		if status := Run(strings.Fields(line), nil, nil, full, &errs); status != 4 ||
 			strings.Count(errs.String(), "not all of the output could be written") != 1 {
 			t.Errorf("orrery %s: status %d, %q", line, status, errs.String())
 		}

@@ -14,7 +14,6 @@ import (
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
-	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/lifeverb"
 	"orrery/internal/cli/nodeverb"
 	"orrery/internal/cli/rehearse"
@@ -49,8 +48,9 @@ func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
 // commandLine returns a command line in the form used by the journal and by locks.
 func commandLine(args []string) string { return "orrery " + strings.Join(args, " ") }
 
-// Run runs the command line and returns the exit status.
-func Run(args []string, in io.Reader, out, errs io.Writer) int {
+// Run runs the command line and returns the exit status. A program without a lab starts orrery-lab in
+// its place for verbs of the lab.
+func Run(args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 1 && args[0] == asMember {
 		return runRelayed(args[1:], errs)
 	}
@@ -86,7 +86,13 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 			return problem.ExitCode(err)
 		}
 	}
-	root := newRoot(call)
+	root := newRoot(call, lab)
+	if lab == nil && !member && isForLab(root, args) { // members may not call the lab
+		err := becomeLab(args)
+		verb.PrintError(errs, err)
+		r.Finish(err)
+		return problem.ExitCode(err)
+	}
 	if completion.IsRequest(args) { // it takes longer than everything else before a verb
 		completion.Add(root, call.Session)
 	}
@@ -108,11 +114,11 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 }
 
 // Verbs returns the root command with all verbs, for programs that describe them.
-func Verbs() *cobra.Command {
-	return newRoot(newCall(strings.NewReader(""), io.Discard, io.Discard, nil))
+func Verbs(lab Lab) *cobra.Command {
+	return newRoot(newCall(strings.NewReader(""), io.Discard, io.Discard, nil), lab)
 }
 
-func newRoot(call *verb.Call) *cobra.Command {
+func newRoot(call *verb.Call, lab Lab) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "From one site file to running virtual clusters",
@@ -176,8 +182,10 @@ Start with "orrery init", or with one of the examples.`,
 		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
 		dataverb.Volume(call))
 	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
-		hostverb.Version(call), labverb.Lab(call), labverb.Spead(call), rehearse.Rehearse(call), rehearse.Witness(call))
-	add("host", hostverb.Internal(call)...)
+		hostverb.Version(call))
+	add("host", labVerbs(call, lab)...)
+	add("host", rehearse.Rehearse(call), rehearse.Witness(call))
+	add("host", hostverb.Internal(call, experimentRunner(call, lab))...)
 	return root
 }
 

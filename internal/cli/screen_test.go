@@ -26,7 +26,7 @@ func wantPlain(t *testing.T, sent string) {
 // TestErrorsOnScreen: names in errors are made printable on a terminal.
 func TestErrorsOnScreen(t *testing.T) {
 	sent := need.OnScreen(t, func(terminal *os.File) {
-		status := Run([]string{"-C", t.TempDir() + "/" + hostile, "check"}, strings.NewReader(""), terminal, terminal)
+		status := Run([]string{"-C", t.TempDir() + "/" + hostile, "check"}, nil, strings.NewReader(""), terminal, terminal)
 		if status == 0 {
 			t.Error("a site was found")
 		}

@@ -18,7 +18,7 @@ func TestTwinFirst(t *testing.T) {
 		"-C SITE twin exec dev1 portal -- true", "-C SITE twin forward dev1 portal:80",
 	} {
 		var out, errs bytes.Buffer
-		status := Run(strings.Fields(strings.ReplaceAll(line, "SITE", site)), strings.NewReader(""), &out, &errs)
+		status := Run(strings.Fields(strings.ReplaceAll(line, "SITE", site)), nil, strings.NewReader(""), &out, &errs)
 		if status != 3 || !strings.Contains(errs.String(), `site toykat has no twin "dev1"`) {
 			t.Errorf("orrery %s: status %d: %s", line, status, errs.String())
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"orrery/internal/cli"
+	"orrery/internal/cli/labverb"
 )
 
 func main() {
@@ -16,7 +17,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: man DIRECTORY VERSION")
 		os.Exit(2)
 	}
-	if err := write(cli.Verbs(), os.Args[2], os.Args[1]); err != nil {
+	if err := write(cli.Verbs(labverb.Lab{}), os.Args[2], os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "man:", err)
 		os.Exit(1)
 	}

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"orrery/internal/cli"
+	"orrery/internal/cli/labverb"
 )
 
 // TestPages: each verb has a page, and no page names a default that says nothing.
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
-	if err := write(cli.Verbs(), "1.2.3", dir); err != nil {
+	if err := write(cli.Verbs(labverb.Lab{}), "1.2.3", dir); err != nil {
 		t.Fatal(err)
 	}
 	pages, _ := filepath.Glob(filepath.Join(dir, "*.1"))
@@ -40,7 +41,7 @@ func TestPages(t *testing.T) {
 func TestLint(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1792108800")
 	dir := t.TempDir()
-	if err := write(cli.Verbs(), "1.2.3", dir); err != nil {
+	if err := write(cli.Verbs(labverb.Lab{}), "1.2.3", dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{

@@ -5,28 +5,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/apply/remote"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/guard"
 	"orrery/internal/control/here"
-	"orrery/internal/control/lab"
 	"orrery/internal/control/overdue"
 	"orrery/internal/journal/hook"
 )
 
-// Internal returns the verbs that Orrery itself runs, and not its users.
-func Internal(call *verb.Call) []*cobra.Command {
-	return []*cobra.Command{helper(call.Session), hooks(call), thaw(call), hostRun(call)}
+// Internal returns the verbs that Orrery itself runs, and not its users. Bench runs the experiments
+// that another host requests. It is nil if this program has no lab.
+func Internal(call *verb.Call, bench remote.ExperimentRunner) []*cobra.Command {
+	return []*cobra.Command{helper(call.Session, bench), hooks(call), thaw(call), hostRun(call)}
 }
 
 // helper serves requests from a control host, which starts it by ssh.
-func helper(s *control.Session) *cobra.Command {
+func helper(s *control.Session, bench remote.ExperimentRunner) *cobra.Command {
 	return &cobra.Command{
 		Use: here.HelperVerb, Hidden: true, Args: cobra.NoArgs,
 		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
 		RunE: func(c *cobra.Command, _ []string) error {
 			overdue.RestartWaiters(c.Context(), s)
-			return here.LocalMachine{Dirs: s.Dirs, Version: s.Version}.ServeHelper(c.Context(), lab.Runner{Session: s})
+			return here.LocalMachine{Dirs: s.Dirs, Version: s.Version}.ServeHelper(c.Context(), bench)
 		},
 	}
 }

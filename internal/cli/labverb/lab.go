@@ -10,16 +10,31 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/apply/remote"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
+	"orrery/internal/control"
 	"orrery/internal/control/lab"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/text/humanize"
 )
 
-// Lab returns the command `orrery lab`.
-func Lab(call *verb.Call) *cobra.Command {
+// Lab is what only orrery-lab can do.
+type Lab struct{}
+
+// Verbs returns the verbs that measure.
+func (Lab) Verbs(call *verb.Call) []*cobra.Command {
+	return []*cobra.Command{newLab(call), newSpead(call)}
+}
+
+// Runner runs the experiments that another host requests.
+func (Lab) Runner(session *control.Session) remote.ExperimentRunner {
+	return lab.Runner{Session: session}
+}
+
+// newLab returns the command `orrery lab`.
+func newLab(call *verb.Call) *cobra.Command {
 	c := verb.Group("lab", "Measure what virtualization costs on this host",
 		run(call), list(call), report(call), compare(call), history(call), check(call), doctor(call))
 	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Spead returns the verb by which the lab measures capture.
-func Spead(call *verb.Call) *cobra.Command {
+// newSpead returns the verb by which the lab measures capture.
+func newSpead(call *verb.Call) *cobra.Command {
 	c := verb.Group("spead", "Send or receive SPEAD heaps over UDP", send(call.In, call.Out), receive(call.In, call.Out))
 	c.Hidden = true
 	return c

@@ -67,7 +67,7 @@ func (LocalMachine) Outfit(ctx context.Context, engines []string, say func(strin
 }
 
 // ServeHelper serves requests of the control host on the standard streams until the control host
-// disconnects. Bench runs the requested experiments.
+// disconnects. Bench runs the requested experiments. It is nil if this program has no lab.
 func (m LocalMachine) ServeHelper(ctx context.Context, bench remote.ExperimentRunner) error {
 	if err := m.Allowed(); err != nil {
 		return err
@@ -81,6 +81,9 @@ func (m LocalMachine) ServeHelper(ctx context.Context, bench remote.ExperimentRu
 	}
 	defer line.Close() //nolint:errcheck // it has ended
 	defer context.AfterFunc(ctx, func() { _ = line.Close() })()
+	if bench == nil {
+		return remote.Serve(ctx, line, m, m.Self())
+	}
 	return remote.Serve(ctx, line, labMachine{m, bench}, m.Self())
 }
 

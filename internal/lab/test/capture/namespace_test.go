@@ -87,7 +87,7 @@ func orrery(t *testing.T) string {
 		return program
 	}
 	program := filepath.Join(t.TempDir(), "orrery")
-	build := exec.Command("go", "build", "-o", program, "orrery/cmd/orrery")
+	build := exec.Command("go", "build", "-o", program, "orrery/cmd/orrery-lab")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
