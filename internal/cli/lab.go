@@ -44,7 +44,7 @@ func labVerbs(call *verb.Call, lab Lab) []*cobra.Command {
 	for _, c := range all {
 		c.Annotations = map[string]string{ofLab: ""}
 		c.DisableFlagParsing = true
-		c.RunE = func(c *cobra.Command, _ []string) error { return becomeLab(os.Args[1:]) }
+		c.RunE = func(*cobra.Command, []string) error { return becomeLab(os.Args[1:]) }
 	}
 	return all
 }
