@@ -65,7 +65,7 @@ id = 11
 		{[]string{"logs"}, 2, []string{"orrery logs NODE"}},
 		{[]string{"inventory", "--host", "tow"}, 2, []string{`"tow"`}},
 		{[]string{"import", "/no/such.ini"}, 2, []string{"cannot be read", "no such file"}},
-		{[]string{"init", s.dir}, 2, []string{"already exists"}},
+		{[]string{"init", s.dir}, 2, []string{"a site already exists"}},
 		{[]string{"-C", empty, "up"}, 3, []string{"site.toml"}},
 		{[]string{"-C", "/no/such/dir", "up"}, 3, []string{"/no/such/dir"}},
 		{[]string{"-C", broken, "up"}, 3, []string{`site.toml:2`}},

@@ -62,7 +62,7 @@ func TestInitFrom(t *testing.T) {
 		t.Errorf("a role that was there is %q: %v", text, err)
 	}
 	if status, out := run("init", "--from", database, site); status != int(problem.Usage) ||
-		!strings.Contains(out, "already exists") {
+		!strings.Contains(out, "a site already exists") {
 		t.Errorf("init --from once more: %d, %s", status, out)
 	}
 	if status, _ := run("init", "--from", filepath.Join(dir, "none.ini"),
