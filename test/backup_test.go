@@ -339,7 +339,7 @@ func TestBackup(t *testing.T) {
 	s.do("up")
 	s.populate()
 	secrets := s.secretsOf()
-	s.run("backup", repository).want(0, "Not in it: secrets", "stood still")
+	s.run("backup", repository).want(0, "Not included: secrets", "The nodes were paused for")
 	second := s.run("backup", repository).want(0, "2 nodes and 5 volumes")
 	t.Logf("unchanged: %s\n%s", second.took.Round(time.Millisecond), second.out)
 	s.do("snapshot")

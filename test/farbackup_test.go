@@ -71,7 +71,7 @@ func TestFarBackupWith(t *testing.T) {
 	stamp := says(1, stamps, "status 0")
 	began := time.Now()
 	says(1, "orrery backup /root/backups/ --with-layers --snapshots", "2 nodes and 2 volumes",
-		"The nodes stood still for", "status 0")
+		"The nodes were paused for", "status 0")
 	says(1, "orrery backup ls /root/backups && orrery backup verify /root/backups", "layers", "is whole", "status 0")
 	out := says(1, "cp -r /root/backups /root/copy && for b in /root/copy/blocks/*/*; do echo rot > $b; done; orrery backup repair /root/copy",
 		"damaged in /root/copy", "added")

@@ -99,12 +99,12 @@ func TestFarHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control.run("host", "add", "sv1", "local").want(0, "sv1 is a host of the site")
+	control.run("host", "add", "sv1", "local").want(0, "sv1 was added to site.toml")
 	control.run("host", "drain", "sv2").want(4, "sv2 is drained", `two stays: it is on that host alone`)
 	control.run("host", "ls").want(0, `sv2 +ops@10.8.1.2 .*drained by`)
-	control.run("host", "undrain", "sv2").want(0, "may come to sv2 again")
+	control.run("host", "undrain", "sv2").want(0, "sv2 is no longer drained")
 	control.run("host", "remove", "sv2").want(9, "sv2 is named by 1 node: two")
-	control.run("host", "remove", "sv1").want(0, "sv1 has nothing of the site")
+	control.run("host", "remove", "sv1").want(0, "sv1 is removed from the site")
 	if after, err := h.At(1).Output("cat", "/root/site/site.toml"); err != nil || after != before {
 		t.Errorf("the site file is\n%s\nand was\n%s(%v)", after, before, err)
 	}

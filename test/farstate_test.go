@@ -118,7 +118,7 @@ func TestFarState(t *testing.T) {
 	// restored whichever was lost, including secrets.
 	began := time.Now()
 	says(1, mark("kept")+" && echo pass > /root/phrase && orrery backup /root/backups/ --secrets-passphrase-file /root/phrase",
-		"2 nodes and 2 volumes", "The nodes stood still for", "status 0")
+		"2 nodes and 2 volumes", "The nodes were paused for", "status 0")
 	says(1, "orrery backup /root/backups/ --json", `"nodes": 2`, "status 0")
 	says(1, mark("lost")+" && orrery restore /root/backups --dir .",
 		"its hosts already have: 2 nodes and 2 volumes of it-farstate; nothing was done", "status 9")

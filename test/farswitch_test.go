@@ -65,7 +65,7 @@ func TestFarSwitch(t *testing.T) {
 	apart(0, 700)
 	says(2, "orrery release show 700", "a (700011), b (700012):", "roles ", "content ", "status 0")
 	says(1, "orrery release diff 0 700", "a, b:", "the same", "status 0")
-	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "Links of all hosts had moved within",
+	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "All hosts moved their links within",
 		"status 0"))
 	says(2, "orrery release ls", "700", "live, confirmed", "status 0")
 	says(2, "orrery exec --release 700 all -- cat /etc/hostname", "a | a", "b | b", "status 0")

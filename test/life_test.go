@@ -73,10 +73,10 @@ autostart = false
 	s.do("stop", "n2")
 	s.run("status").want(11, "n2 .*stopped")
 	s.run("shell", "n2", "--", "true").want(1, "node n2 does not run")
-	s.run("stop", "n2").want(0, "all of them are stopped")
+	s.run("stop", "n2").want(0, "nothing to do: all selected nodes are stopped")
 	s.do("start", "n2")
 	s.sh("n2", "grep kept /root/x")
-	s.run("start", "n2").want(0, "all of them are running")
+	s.run("start", "n2").want(0, "nothing to do: all selected nodes are running")
 	s.do("down", "n2")
 	s.do("up")
 	if s.run("shell", "n2", "--", "cat", "/root/x").status == 0 {

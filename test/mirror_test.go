@@ -51,7 +51,7 @@ func TestMirror(t *testing.T) {
 // mirrorAgain: existing files are not downloaded again, unless they are damaged.
 func mirrorAgain(s *site, dir string) {
 	old := stamps(s, dir)
-	s.run("mirror", "pull", dir).want(0, `nothing to fetch: \d+ Debian packages and 2 Python packages are there`)
+	s.run("mirror", "pull", dir).want(0, `nothing to fetch: \d+ Debian packages and 2 Python packages exist`)
 	if now := stamps(s, dir); now != old {
 		s.Errorf("a pull of nothing wrote\n%s\nwhere was\n%s", now, old)
 	}

@@ -43,7 +43,7 @@ func TestMixed(t *testing.T) {
 // afterwards the terminal as it was before.
 func mixedConsole(s *site) {
 	s.run("console", "machine").want(0, "Press Enter for a shell on machine")
-	s.run("console", "machine", "-n", "-1").want(2, "no such number of lines")
+	s.run("console", "machine", "-n", "-1").want(2, "the number is negative")
 	s.run("console", "machin").want(2, "did you mean machine?")
 	s.run("console", "container").want(4, "has no serial console", "orrery shell container")
 	at := s.seat("console", "machine")

@@ -78,7 +78,7 @@ func TestMove(t *testing.T) {
 	}
 	says(1, "orrery exec b -- ping -c3 -W5 10.99.248.11", "received", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")
-	says(1, "orrery move a --to sv2", "all of them are there", "status 0")
+	says(1, "orrery move a --to sv2", "nothing to do: all selected nodes are already on that host", "status 0")
 	left := "find /var/lib/orrery/sites/it-move -path '*/nodes/11' -o -path '*/arrivals/*' -o -path '*/volumes/data/a' -o -path '*/keys/a'"
 	if out := says(1, left); strings.Contains(out, "/") {
 		t.Errorf("left on host 1 is %s", out)
@@ -127,7 +127,7 @@ func TestMove(t *testing.T) {
 	s.share("releases.lock", h.At(1), h.At(2), "/root/move")
 	says(1, "orrery exec --release 700 a -- sh -c 'echo staged > /root/g'", "status 0")
 	for i, verb := range []string{"switch --release 700", "rollback"} {
-		says(1, "orrery move a --to "+to[i], "stands still there in quarantine", "status 0")
+		says(1, "orrery move a --to "+to[i], "is stopped there in quarantine", "status 0")
 		says(2, "orrery plan", "nothing to do", "status 0")
 		says(2, "orrery "+verb, "status 0")
 		says(1, "orrery plan", "nothing to do", "status 0")

@@ -601,7 +601,7 @@ func TestReleaseFails(t *testing.T) {
 	s.do("switch", "--release", "701")
 	s.wantLive(701)
 	s.sh("store", "logger of the new release")
-	followed("release 701 is live on node store now", "of the new release")
+	followed("release 701 is now live on node store", "of the new release")
 	s.wantKept("store", lines)
 	s.sh("store", "touch /srv/data/refused") // the way back does not require health of the new release
 	s.do("rollback")

@@ -181,7 +181,7 @@ END`, mine, others))
 	}
 
 	// A wire with a smaller MTU than the interfaces at its ends is detected.
-	says(1, "orrery host check || true", "sv3  ", "well")
+	says(1, "orrery host check || true", "sv3  ", "  fit")
 	if err := h.At(3).SetMTU(1400); err != nil {
 		t.Fatal(err)
 	}

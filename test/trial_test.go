@@ -309,7 +309,7 @@ func TestTwinForgotten(t *testing.T) {
 			t.Error(err)
 		}
 		s.eventually(time.Minute, func() error {
-			if said := s.do("twin", "ls"); !strings.Contains(said, "(nobody waits for it)") {
+			if said := s.do("twin", "ls"); !strings.Contains(said, "(not scheduled)") {
 				return errors.New("told as if somebody waited:\n" + said)
 			}
 			return nil

@@ -64,7 +64,7 @@ func renamedNodes(s *site) {
 	s.run("plan").want(10, "volume data of n1 is used by no node any more, and m1 looks like its heir: orrery volume adopt n1 m1 gives it the data",
 		"adopt n2 m2")
 	s.run("volume", "ls").want(0, "data +m1 +- ", `data +n1 \(unused\) +[0-9]`)
-	s.run("volume", "adopt", "n1", "m1").want(0, "m1 has the data of n1's volume data")
+	s.run("volume", "adopt", "n1", "m1").want(0, "m1 now has the data of n1's volume data")
 	s.run("up").want(0, "Note: volume data of n2 is used by no node any more")
 	if got := s.sh("m1", "cat /srv/data/x"); got != "ONE" {
 		s.Errorf("m1 has %q", got)
@@ -74,12 +74,12 @@ func renamedNodes(s *site) {
 	s.run("volume", "adopt", "m1", "m2").want(9, "node m1 uses volume data itself")
 	s.do("stop", "m2")
 	s.run("volume", "adopt", "n2", "m2").
-		want(0, "m2 has the data of n2", "Its own former data is kept at "+data+"/m2.before")
+		want(0, "m2 now has the data of n2", "Its own former data is kept at "+data+"/m2.before")
 	s.do("up")
 	s.sh("m2", "test -e /srv/data/scheduled")
 	s.edit("site.toml", "m{1..2}", "k{1..2}") // while they run
 	s.run("plan").want(10, "orrery volume adopt m1 k1 gives it the data")
-	s.run("volume", "adopt", "m1", "k1").want(0, "node m1: destroy: ok", "k1 has the data of m1's volume data")
+	s.run("volume", "adopt", "m1", "k1").want(0, "node m1: destroy: ok", "k1 now has the data of m1's volume data")
 	s.do("up")
 	if got := s.sh("k1", "cat /srv/data/x"); got != "ONE" {
 		s.Errorf("k1 has %q", got)

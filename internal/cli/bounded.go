@@ -34,13 +34,13 @@ func (b bound) wrap(run func(*cobra.Command, []string) error) func(*cobra.Comman
 			case err := <-done:
 				return err
 			case <-end:
-				return problem.New(problem.Mistake, "reading the site directory takes more than %v: no site needs that", b.time).
-					Try("look at what is in it, or make several sites")
+				return problem.New(problem.Mistake, "site directory: reading it takes more than %v", b.time).
+					Try("remove what is not part of the site, or split it into several sites")
 			case <-look.C:
 				if memoryInUse() > b.memory {
 					return problem.New(problem.Mistake,
-						"reading the site directory takes more than %d MiB of memory: no site needs that", b.memory>>20).
-						Try("look at what is in it, or make several sites")
+						"site directory: reading it takes more than %d MiB of memory", b.memory>>20).
+						Try("remove what is not part of the site, or split it into several sites")
 				}
 			}
 		}

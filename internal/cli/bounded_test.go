@@ -25,9 +25,9 @@ func TestBound(t *testing.T) {
 	}{
 		"honest": {siteBound, func() error { return own }, "its own"},
 		"no end": {bound{50 * time.Millisecond, 1 << 40}, func() error { <-release; return nil },
-			"reading the site directory takes more than 50ms"},
+			"site directory: reading it takes more than 50ms"},
 		"all memory": {bound{time.Minute, memoryInUse() + 64<<20},
-			func() error { keep(make([][]byte, 1<<10), release); return nil }, "MiB of memory: no site needs that"},
+			func() error { keep(make([][]byte, 1<<10), release); return nil }, "MiB of memory"},
 	} {
 		err := c.bound.wrap(func(*cobra.Command, []string) error { return c.run() })(nil, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -24,16 +24,17 @@ func unexpected(ctx context.Context, err error) error {
 	switch {
 	case problem.DiskFull(err):
 		return problem.New(problem.Unable, "a disk of this host is full").Because(err).
-			Try("make room by orrery snapshot rm, orrery release prune, orrery image gc or orrery down, and run the same command again")
+			Try("make room with orrery snapshot rm, orrery release prune, orrery image gc or orrery down, " +
+				"and run the same command again")
 	case errors.Is(err, unix.EROFS):
 		return problem.New(problem.Unable, "a file system of this host is read-only").Because(err).
-			Try("dmesg tells whether it was damaged; mount it for writing and run the same command again")
+			Try("check dmesg for damage; mount it for writing and run the same command again")
 	case errors.Is(err, unix.EIO):
-		return problem.New(problem.Unable, "a disk of this host fails").Because(err).
-			Try("dmesg shows which one; repair it and run the same command again")
+		return problem.New(problem.Unable, "a disk of this host reports I/O errors").Because(err).
+			Try("find it with dmesg, repair it and run the same command again")
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		return problem.New(problem.Unable, "too many files are open").Because(err).
-			Try("raise the limit, ulimit -n, and run the same command again")
+			Try("raise the limit with ulimit -n and run the same command again")
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func TestInitFrom(t *testing.T) {
 	}
 	named := filepath.Join(dir, "named")
 	if status, out := run("init", "--from", database, "--name", "karoo", named); status != 0 ||
-		!strings.Contains(out, "of site karoo") {
+		!strings.Contains(out, "for site karoo") {
 		t.Errorf("init --from --name: %d, %s", status, out)
 	}
 	if text, err := os.ReadFile(filepath.Join(named, "site.toml")); err != nil ||
@@ -62,7 +62,7 @@ func TestInitFrom(t *testing.T) {
 		t.Errorf("a role that was there is %q: %v", text, err)
 	}
 	if status, out := run("init", "--from", database, site); status != int(problem.Usage) ||
-		!strings.Contains(out, "there is already a site") {
+		!strings.Contains(out, "a site already exists") {
 		t.Errorf("init --from once more: %d, %s", status, out)
 	}
 	if status, _ := run("init", "--from", filepath.Join(dir, "none.ini"),

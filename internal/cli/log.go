@@ -24,7 +24,7 @@ func startLog(to io.Writer, verbose bool, wanted, version string) error {
 	case wanted == "text" || wanted == "" && verbose:
 		slog.SetDefault(slog.New(slog.NewTextHandler(to, options)))
 	case wanted != "":
-		return problem.New(problem.Usage, "ORRERY_LOG is %q", wanted).Try(`set it to "text" or "json", or unset it`)
+		return problem.New(problem.Usage, "ORRERY_LOG: unknown format %q", wanted).Try(`set it to "text" or "json", or unset it`)
 	}
 	slog.Debug("orrery", "version", version)
 	return nil

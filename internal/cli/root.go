@@ -122,8 +122,8 @@ func newRoot(call *verb.Call, lab Lab) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "From one site file to running virtual clusters",
-		Long: `Orrery turns one version-controlled site file into running virtual clusters of system containers.
-Start with "orrery init", or with one of the examples.`,
+		Long: `Orrery turns one version-controlled site file into running virtual clusters of
+system containers. Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: verb.RequireSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -139,19 +139,19 @@ Start with "orrery init", or with one of the examples.`,
 		return checkMayCall(call.Session, c, args)
 	}
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false,
-		"log on standard error which programs are run, where, and how long that takes")
+		"log which programs run, where and how long, to stderr")
 	root.PersistentFlags().StringVarP(&call.Session.SiteDir, "site", "C", "",
-		"site `directory` (default: the current one, else the only site that is up here)")
-	root.PersistentFlags().StringVar(&call.Session.Twin, "twin", "", "the twin of that `name` instead of the site itself")
-	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin that is somebody else's")
-	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
+		"site `directory` (default: current, else the only site up)")
+	root.PersistentFlags().StringVar(&call.Session.Twin, "twin", "", "use the twin called `name` instead of the site")
+	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin of another user")
+	root.PersistentFlags().Bool("json", false, "print one JSON object: result, errors and exit status")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // the part after it adds nothing
 		return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "site", Title: "The site directory:"},
-		&cobra.Group{ID: "life", Title: "Bringing it up and down:"},
+		&cobra.Group{ID: "life", Title: "Bringing the site up and down:"},
 		&cobra.Group{ID: "releases", Title: "Releases and twins:"},
 		&cobra.Group{ID: "nodes", Title: "Working with nodes:"},
 		&cobra.Group{ID: "host", Title: "This host:"},
@@ -198,7 +198,7 @@ func usageErrors(c *cobra.Command) {
 			if err == nil || errors.As(err, &said) {
 				return err
 			}
-			return problem.New(problem.Usage, "too few or too many arguments").Try("usage: %s", c.UseLine())
+			return problem.New(problem.Usage, "wrong number of arguments").Try("usage: %s", c.UseLine())
 		}
 	}
 	for _, inner := range c.Commands() {

@@ -77,7 +77,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 func (w *Writer) reportDropped() {
 	if w.dropped > 0 {
-		w.enqueue(fmt.Appendf(nil, "orrery: %d bytes of output were dropped here: nobody read them while a lock was held.\n",
+		w.enqueue(fmt.Appendf(nil,
+			"orrery: %d bytes of output were dropped here: they were not read while a lock was held.\n",
 			w.dropped))
 		w.dropped = 0
 	}

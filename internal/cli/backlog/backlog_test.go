@@ -105,7 +105,7 @@ func TestNobodyReads(t *testing.T) {
 	text, _ := io.ReadAll(p.reader)
 	kept := bytes.Count(text, line)
 	if kept < 200 || kept > 300 || !strings.HasSuffix(string(text),
-		"bytes of output were dropped here: nobody read them while a lock was held.\nthe end\n") {
+		"bytes of output were dropped here: they were not read while a lock was held.\nthe end\n") {
 		t.Errorf("the reader got %d lines, and %q", kept, text[max(0, len(text)-120):])
 	}
 }

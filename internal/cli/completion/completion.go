@@ -333,7 +333,7 @@ func (a request) twins() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	for _, r := range a.Session.Register().Twins() {
 		if of == "" || r.Site == of {
-			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
+			some = append(some, r.Options.Name+"\tof "+r.Site+", owner "+r.Options.Owner)
 		}
 	}
 	return some, withoutFiles

@@ -24,14 +24,19 @@ func Backup(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",
 		Short: "Back up a site, or some of its nodes, to a file or directory",
-		Long: `Backs up the site directory, what each node has written, and all volumes except those on NFS, as they are at one moment. The nodes pause only
-while the last changes are read. If the target is an existing directory, or its name ends with "/", it holds many backups and stores what they have
-in common only once. Otherwise the target is a single file. If a run was killed, run the same command to resume.
+		Long: `Backs up the site directory, what each node has written, and all volumes except
+those on NFS, as they are at one moment. The nodes pause only while the last
+changes are read. If the target is an existing directory, or its name ends with
+"/", it holds many backups and stores what they have in common only once.
+Otherwise the target is a single file. If a run was killed, run the same
+command to resume.
 
-On several hosts, all of them must answer. What a host has that is left out (--without) is not in the backup, which says so.
+On several hosts, all of them must answer. The data of a host that is left out
+(--without) is not in the backup, and the backup lists it as missing.
 
-Generated secrets and SSH host keys are included only if you say how to encrypt them.`,
-		Example: "  orrery backup /srv/backups/\n  orrery backup group=system karoo.orrery --with-layers --secrets-passphrase-file phrase",
+Generated secrets and SSH host keys are included only if you say how to encrypt
+them.`,
+		Example: "  orrery backup /srv/backups/\n  orrery backup group=system karoo.orrery --secrets-passphrase-file phrase",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			last := len(args) - 1
@@ -43,9 +48,9 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&o.Layers, "with-layers", false, "include the layers, so that restoring need not build any")
+	f.BoolVar(&o.Layers, "with-layers", false, "include the layers, so that a restore need not build them")
 	f.BoolVar(&o.Snapshots, "snapshots", false, "include the snapshots of the site")
-	f.StringArrayVar(&o.Keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
+	f.StringArrayVar(&o.Keys, "secrets-to", nil, "encrypt secrets for this age public `key` (repeatable)")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
 	call.WithoutFlag(c)
 	c.AddCommand(backupList(call), backupVerify(call), backupRepair(call), backupPrune(call))
@@ -64,17 +69,17 @@ func printTaken(out io.Writer, b *backups.Taken) {
 		fmt.Fprintln(out, "The damaged blocks that this backup needs were written again.")
 	}
 	if b.Pause > 0 {
-		fmt.Fprintf(out, "The nodes stood still for %s.\n", milliseconds(b.Pause))
+		fmt.Fprintf(out, "The nodes were paused for %s.\n", milliseconds(b.Pause))
 	}
 	for _, why := range b.Left {
-		fmt.Fprintf(out, "Not in it: %s.\n", why)
+		fmt.Fprintf(out, "Not included: %s.\n", why)
 	}
-	fmt.Fprintf(out, "\n  orrery restore %s   put it back, on any host\n", b.Title)
+	fmt.Fprintf(out, "\n  orrery restore %s   restore it, on any host\n", b.Title)
 }
 
 func backupList(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "ls FILE|DIR", Short: "List the backups in a directory, or what is in a file", Args: cobra.ExactArgs(1),
+		Use: "ls FILE|DIR", Short: "List the backups in a directory or file", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := backups.List(args[0])
 			if err != nil {
@@ -99,7 +104,7 @@ func backupList(call *verb.Call) *cobra.Command {
 
 func backupVerify(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests",
+		Use: "verify FILE|DIR[@ID]", Short: "Read one or all backups, and compare them with their digests",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var failed error
@@ -123,7 +128,7 @@ func backupVerify(call *verb.Call) *cobra.Command {
 func backupPrune(call *verb.Call) *cobra.Command {
 	keep := 0
 	c := &cobra.Command{
-		Use: "prune DIR", Short: "Remove all but the last backups of each site from a directory", Args: cobra.ExactArgs(1),
+		Use: "prune DIR", Short: "Remove all but the latest backups of each site", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gone, freed, err := backups.Prune(args[0], keep)
 			for _, id := range gone {
@@ -144,9 +149,11 @@ func backupRepair(call *verb.Call) *cobra.Command {
 	var from []string
 	c := &cobra.Command{
 		Use: "repair DIR", Short: "Repair a directory of backups from the site, or from a copy",
-		Long: `Reads a whole directory of backups and compares it with its digests. What is damaged or missing is recovered from the intact parts of damaged blocks,
-from other copies (--from), and from the site if its hosts still have the data. Data is found by its digest, so a repair never puts anything into a
-backup that was not in it. At the end you see which backups are whole, and which files are lost.`,
+		Long: `Reads a whole directory of backups and compares it with its digests. Damaged or
+missing data is recovered from the intact parts of damaged blocks, from other
+copies (--from), and from the site if its hosts still have the data. Data is
+found by its digest, so a repair never puts anything into a backup that was not
+in it. At the end it lists which backups are whole, and which files are lost.`,
 		Example: "  orrery backup repair /srv/backups\n  orrery backup repair /srv/backups --from /mnt/copy",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -157,7 +164,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 			return printRepaired(call.Out, done)
 		},
 	}
-	c.Flags().StringArrayVar(&from, "from", nil, "also look in this other `file` or directory of backups; may be repeated")
+	c.Flags().StringArrayVar(&from, "from", nil, "also use this backup `file` or directory (repeatable)")
 	call.WithoutFlag(c)
 	return c
 }
@@ -183,5 +190,6 @@ func printRepaired(out io.Writer, done *backups.Repaired) error {
 	}
 	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, humanize.Plural(len(done.Backups), "backup")).
 		At(done.Where)
-	return p.Try("name another copy with --from, and the site of the backups with -C; orrery restore --file and --node restore what is whole")
+	return p.Try("name another copy with --from, and the site of the backups with -C; " +
+		"orrery restore --file and --node restore the intact parts")
 }

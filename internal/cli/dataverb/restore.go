@@ -28,20 +28,30 @@ func Restore(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE|DIR[@ID]",
 		Short: "Restore a site from a backup, on any host",
-		Long: `Reads the whole backup and compares it with its digests before it touches anything. Then it restores the site directory, the volumes and what the
-nodes had written, builds missing layers, brings the nodes up and waits until they are healthy.
+		Long: `Reads the whole backup and compares it with its digests before it changes
+anything. Then it restores the site directory, the volumes and what the nodes
+had written, builds missing layers, brings the nodes up and waits until they
+are healthy. Without --dir, the site directory is named after the site; that of
+a twin is stored with the twin's state.
 
-Orrery does not trust a backup: names in it are checked, and nothing is written except where this command says. But the site in it is brought up,
-and whoever wrote a site file decides what root does on this host. If you did not write it, look at it first. Layers in the backup are used only with
---trust-layers, because other sites on this host would use them too.
+Orrery does not trust a backup: it checks names in it, and writes only where
+this command says. But it brings up the site in the backup, and the author of a
+site file decides what root does on this host. If you did not write it, read it
+first. Layers in the backup are used only with --trust-layers, because other
+sites on this host would use them too.
 
-With --file or --node, single files or what one node has are laid down in a directory, and nothing of the site is touched. With --node and --replace, what
-the node has here is replaced by what it had then, its own volumes included; it is kept until the node has been proven healthy, and put back if it is not.
+With --file or --node, it extracts single files, or the data of one node, into
+the current directory, ./NAME or --dir, and does not change the site. With
+--node and --replace, it replaces the current data of the node, including its
+own volumes, with that in the backup. The current data is kept until the node
+is healthy, and put back if it does not become healthy.
 
-Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
-is given, or --to, which restores a twin beside it.
+Secrets that are not in the backup, or for which no key is given, are generated
+anew. A site that is already on this host is not changed, except with
+--replace, or with --to, which restores a twin beside it.
 
-Over several hosts, all of them must answer. Without one of them (--without), only nodes come back that are on the others now.`,
+On several hosts, all of them must answer. If a host is left out (--without),
+only nodes that are now on the others are restored.`,
 		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday\n  orrery restore /srv/backups --file db:/srv/data/ledger --dir /root/found\n  orrery restore /srv/backups --node db --replace",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,21 +66,21 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 	}
 	f := c.Flags()
 	f.StringVar(&o.Dir, "dir", "",
-		"where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
+		"write to this `directory` (default: named after the site)")
 	f.StringArrayVar(&o.files, "file", nil,
-		"only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
+		"extract only this file or directory, `NODE:PATH` (repeatable)")
 	f.StringVar(&o.node, "node", "",
-		"only what the node of this `name` has, into a new directory (./NAME or --dir) or, with --replace, into the node")
-	f.StringVar(&o.To, "to", "", "restore a twin of that `name`")
+		"restore only the data of the node with this `name`")
+	f.StringVar(&o.To, "to", "", "restore a twin with this `name`")
 	f.BoolVar(&o.Replace, "replace", false,
-		"replace the site on this host and its data, or with --node what that node has (asks for the site's name)")
+		"replace the data of the site or of the --node (asks first)")
 	f.BoolVar(&o.TrustLayers, "trust-layers", false,
-		"use the layers in the backup instead of building them (only if you made it)")
+		"use the layers in the backup (only if you made it)")
 	call.AgreeFlag(c, control.Paths,
-		"the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
-	call.AgreeFlag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")
-	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
-	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
+		"the site's `name`, to write to paths of volumes without asking")
+	call.AgreeFlag(c, control.Replace, "the site's `name`, to delete its data without asking")
+	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt secrets with the age secret key in this `file`")
+	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt secrets with the passphrase in this `file`")
 	verb.ParallelFlag(c, &o.Parallel)
 	call.WithoutFlag(c)
 	call.ProductionFlag(c)
@@ -115,7 +125,7 @@ func extract(session *control.Session, to verb.Output, c *cobra.Command, text st
 
 // replaceNode restores one node of the site from a backup, in place of its current state.
 func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
-	if err := refuseFlags(c, "does not go with --node and --replace, which put one node back in its place",
+	if err := refuseFlags(c, "does not apply to --node and --replace, which restore one node",
 		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file",
 		"parallel"); err != nil {
 		return err

@@ -24,10 +24,16 @@ func Snapshot(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
 		Short: "Take a snapshot of nodes at one moment",
-		Long: `Pauses all nodes at once, keeps what each has written and the volumes that it uses, and resumes them. On a file system that cannot share blocks, most
-data is copied beforehand to keep the pause short. The length of the pause is printed, and so is the skew: the time between the first node that paused
-and the last. On several hosts, nodes pause at one moment by the hosts' clocks, and all hosts have their part of the snapshot or none has. Volumes on NFS
-are not included. Snapshots are kept with the state of the site, on each host that of its own nodes.`,
+		Long: `Pauses all nodes at once, saves what each has written and the volumes that it
+uses, and resumes them. On a file system that cannot share blocks, most data is
+copied beforehand to keep the pause short. The command prints the length of the
+pause, and the skew: the time between the pause of the first node and that of
+the last.
+
+On several hosts, nodes pause at one moment by the hosts' clocks, and either
+all hosts have their part of the snapshot or none has. Volumes on NFS are not
+included. Snapshots are stored with the site's state, on each host those of its
+own nodes.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			taken, err := snapshots.Take(ctx, call.Session, s, selectors, with)
@@ -41,7 +47,7 @@ are not included. Snapshots are kept with the state of the site, on each host th
 	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // the subcommands have it, too
 	c.Flags().BoolVar(&with.Memory, "memory", false,
-		"also keep the memory of virtual machines, which go on from there when they are restored")
+		"also save the memory of virtual machines, to resume from it")
 	c.AddCommand(snapshotList(call), snapshotRemove(call), snapshotRestore(call))
 	return verb.WithJSON(c, "print JSON")
 }
@@ -53,12 +59,12 @@ func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
 		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
 	}
 	for _, why := range t.Omitted {
-		fmt.Fprintf(out, "Not in it: volume %s.\n", why)
+		fmt.Fprintf(out, "Not included: volume %s.\n", why)
 	}
 	for _, what := range t.Left {
-		fmt.Fprintf(out, "Not in it: %s.\n", what)
+		fmt.Fprintf(out, "Not included: %s.\n", what)
 	}
-	fmt.Fprintf(out, "\n  orrery snapshot restore %s   put it all back as it was then\n", t.ID)
+	fmt.Fprintf(out, "\n  orrery snapshot restore %s   restore this state\n", t.ID)
 }
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1000) }
@@ -114,9 +120,10 @@ func snapshotRestore(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore ID [SELECTOR...]",
 		Short: "Restore nodes and their volumes from a snapshot",
-		Long: `Stops the nodes, restores what they had written and their volumes from the snapshot, starts those that were running then and waits until they are
-healthy. What they have written since is lost, but only once all of this has succeeded; otherwise it is put back.
-You are asked for the site's name.`,
+		Long: `Stops the nodes, restores what they had written and their volumes from the
+snapshot, starts those that were running then and waits until they are healthy.
+What they have written since is lost, but only once all of this has succeeded;
+otherwise it is put back. You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			done, err := snapshots.Restore(ctx, call.Session, s, args[0], args[1:])
@@ -128,17 +135,17 @@ You are asked for the site's name.`,
 		}),
 	}
 	call.ProductionFlag(c)
-	call.AgreeFlag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
+	call.AgreeFlag(c, control.Restore, "the site's `name`, to replace its data without asking")
 	return c
 }
 
 // printRestored prints what has been restored.
 func printRestored(out io.Writer, name string, r *snapshots.Restored) {
 	for _, why := range r.Left {
-		fmt.Fprintf(out, "Left as it is: volume %s.\n", why)
+		fmt.Fprintf(out, "Not changed: volume %s.\n", why)
 	}
 	for _, what := range r.Lost {
-		fmt.Fprintf(out, "Not put back: %s.\n", what)
+		fmt.Fprintf(out, "Not restored: %s.\n", what)
 	}
 	fmt.Fprintf(out, "%s: %s as in %s.\n", name, humanize.Plural(r.Nodes, "node"), r.What)
 }

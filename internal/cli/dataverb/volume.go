@@ -22,7 +22,7 @@ import (
 
 // Volume returns the command `orrery volume`.
 func Volume(call *verb.Call) *cobra.Command {
-	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call),
+	c := verb.Group("volume", "Manage volumes and their mirrors", volumeList(call), volumeMirror(call),
 		volumeVerify(call), volumeAdopt(call))
 	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // the subcommands have it, too
@@ -93,13 +93,18 @@ func volumeMirror(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mirror [NAME]",
 		Short: "Copy volumes to their mirrors now",
-		Long: `Copies what is new in volumes to the targets that the site file names, by rsync(1) over SSH, with a directory for each node. Nothing is ever removed
-from a mirror, so data survives even if the original is lost. SSH must not ask for anything: root on this host needs a key for the target, and the
-target's host key must be known. If you log in there as another user than root, owners are recorded beside the files (rsync --fake-super).
-Mirroring on a schedule (every = "1h") is set up by "orrery up"; with several hosts, each mirrors what it has itself.
+		Long: `Copies new data in volumes to the targets that the site file names, by rsync(1)
+over SSH, with a directory for each node. Nothing is ever removed from a
+mirror, so data survives even if the original is lost. SSH must not ask for
+anything: root on this host needs a key for the target, and the target's host
+key must be known. If the login on the target is not root, owners are recorded
+beside the files (rsync --fake-super). "orrery up" sets up mirroring on a
+schedule (every = "1h"); with several hosts, each mirrors its own volumes.
 
-New files are recognised by size and time. That misses files that have rotted in the mirror; "orrery volume verify" finds them. --contents reads and
-compares everything on both sides and takes what differs from the volume. Make sure first that the volume is the side that is intact.`,
+New files are recognised by size and time. That misses files that have rotted
+in the mirror; "orrery volume verify" finds them. --contents reads and compares
+everything on both sides and copies what differs from the volume to the mirror.
+Make sure first that the volume is the side that is intact.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
@@ -109,10 +114,10 @@ compares everything on both sides and takes what differs from the volume. Make s
 			return volumes.Mirror(c.Context(), call.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(call.Out, m) })
 		},
 	}
-	c.Flags().StringVar(&key, "key", "", "on this host of several: what it has of the site that is known by this")
+	c.Flags().StringVar(&key, "key", "", "mirror this host's volumes of the site with this key")
 	_ = c.Flags().MarkHidden("key")
 	c.Flags().BoolVar(&o.Contents, "contents", false,
-		"compare contents instead of sizes and times, which repairs files that rotted in the mirror")
+		"compare contents too: repairs files rotted in the mirror")
 	return c
 }
 
@@ -120,8 +125,11 @@ func volumeVerify(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Compare all files of volumes with their mirrors",
-		Long: `Reads every file of a volume and of its mirror and lists the differences. Files that exist only in the mirror are ignored: mirrors keep them.
-The exit status is 11 if anything differs. In a volume that is in use, whatever was written since the last mirroring differs.`,
+		Long: `Reads every file of a volume and of its mirror and lists the differences. Files
+that exist only in the mirror are ignored: mirrors keep them. In a volume that
+is in use, whatever was written since the last mirroring differs.
+
+The exit status is 11 if anything differs.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			differs := map[string]any{}
@@ -159,17 +167,20 @@ func printCompared(out io.Writer, v volumes.Compared) {
 func volumeAdopt(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt FORMER NODE [VOLUME...]",
-		Short: "Give a node the data of a node that was renamed",
-		Long: `Gives NODE the volumes of FORMER, a node that was renamed and is no longer declared, or that no longer uses them. Without VOLUME, it takes all volumes
-that NODE uses and FORMER had. WAS=IS names a volume that was renamed as well. FORMER itself is destroyed, as up would do. If NODE has data of its own, it
-is kept as NODE.before. NODE must not be running; the next up applies its roles to the data.`,
+		Short: "Move the volumes of a renamed node to its new name",
+		Long: `Moves the volumes of FORMER, a node that was renamed and is no longer declared,
+or that no longer uses them, to NODE. Without VOLUME, it moves all volumes that
+NODE uses and FORMER had. WAS=IS names a volume that was renamed as well.
+FORMER itself is destroyed, as up would do. If NODE has data of its own, it is
+kept as NODE.before. NODE must not be running; the next up applies its roles to
+the data.`,
 		Example: "  orrery volume adopt db0 db",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			former, heir := args[0], args[1]
 			done, err := volumes.Adopt(c.Context(), call.Session, former, heir, args[2:])
 			for _, v := range done {
-				fmt.Fprintf(call.Out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
+				fmt.Fprintf(call.Out, "%s now has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
 				if v.Kept != "" {
 					fmt.Fprintf(call.Out, "Its own former data is kept at %s.\n", v.Kept)
 				}
@@ -177,7 +188,7 @@ is kept as NODE.before. NODE must not be running; the next up applies its roles 
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "orrery up brings %s up with it.\n", heir)
+			fmt.Fprintf(call.Out, "To start %[1]s with it: orrery up %[1]s\n", heir)
 			return nil
 		},
 	}

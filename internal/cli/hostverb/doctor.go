@@ -16,8 +16,8 @@ import (
 func Doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",
-		Short: "Check what this machine can do, and how to fix what it cannot",
-		Long:  "Checks everything that nodes need of this machine. The exit status is 4 if something is missing.",
+		Short: "Check whether this host is fit for nodes, and how to fix it",
+		Long:  "Checks everything that nodes need from this host. The exit status is 4 if\nsomething is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Examine(call.Session.Dirs.State)
@@ -25,7 +25,7 @@ func Doctor(call *verb.Call) *cobra.Command {
 				return err
 			}
 			if missing := facts.Unmet(doctor.Required); len(missing) > 0 {
-				fmt.Fprintf(call.Out, "\n%d things that nodes need are missing.\n", len(missing))
+				fmt.Fprintf(call.Out, "\nMissing requirements of nodes: %d.\n", len(missing))
 				return problem.Status(problem.Unable)
 			}
 			return nil

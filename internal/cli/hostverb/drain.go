@@ -23,9 +23,14 @@ import (
 func hostDrain(call *verb.Call) *cobra.Command {
 	d := roster.Drain{Show: movesPrinter(call.Output)}
 	c := &cobra.Command{
-		Use: "drain HOST", Short: "Keep new nodes away from a host, and move those on it to others",
-		Long: `Puts a mark on a host that no node of the site comes to it any more, and moves those that are on it to hosts with room for them. What is to move is shown with the reason, and you are asked first. What cannot go is
-named, with the cure; the exit status is 4 then. The mark is on the host itself, so every machine that steers the site knows of it, and it survives a reboot; "orrery host undrain" takes it away.`,
+		Use: "drain HOST", Short: "Keep new nodes away from a host, and move its nodes to others",
+		Long: `Marks a host as drained, so that no more nodes of the site are placed on it,
+and moves its nodes to hosts with room for them. It shows the moves with their
+reasons and asks you first. It names the nodes that cannot move, with the cure;
+the exit status is then 4.
+
+The mark is on the host itself, so every control host of the site knows of it,
+and it survives a reboot. "orrery host undrain" removes it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			d.Host = args[0]
@@ -40,8 +45,8 @@ named, with the cure; the exit status is 4 then. The mark is on the host itself,
 			return err
 		}),
 	}
-	c.Flags().BoolVar(&d.Stay, "stay", false, "let the nodes that are on it stay there")
-	call.AgreeFlag(c, control.Moves, "the `name` of the site, so that you are not asked before nodes move")
+	c.Flags().BoolVar(&d.Stay, "stay", false, "do not move the nodes that are on the host")
+	call.AgreeFlag(c, control.Moves, "the site's `name`, to move nodes without asking")
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print JSON")
 }
@@ -53,7 +58,7 @@ func printDrained(out io.Writer, m *roster.Moved, s *site.Site, stay bool, faile
 	if failed != nil {
 		return
 	}
-	fmt.Fprintf(out, "%s is drained: no node of the site comes to it any more.\n", m.Host)
+	fmt.Fprintf(out, "%s is drained: no more nodes of the site are placed on it.\n", m.Host)
 	if !stay {
 		table.Moves(out, place.Moves{Stuck: m.Stuck})
 	}
@@ -61,14 +66,14 @@ func printDrained(out io.Writer, m *roster.Moved, s *site.Site, stay bool, faile
 
 func hostUndrain(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "undrain HOST", Short: "Let nodes come to a host again that was drained", Args: cobra.ExactArgs(1),
+		Use: "undrain HOST", Short: "Let nodes be placed on a drained host again", Args: cobra.ExactArgs(1),
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			drained, err := roster.Undrain(ctx, call.Session, s, args[0])
 			switch {
 			case err != nil:
 				return err
 			case drained:
-				fmt.Fprintf(call.Out, "Nodes may come to %s again; orrery rebalance moves some there.\n", args[0])
+				fmt.Fprintf(call.Out, "%s is no longer drained; orrery rebalance moves nodes to it.\n", args[0])
 			default:
 				fmt.Fprintf(call.Out, "%s was not drained.\n", args[0])
 			}

@@ -21,26 +21,30 @@ import (
 
 // Host returns the command `orrery host`.
 func Host(call *verb.Call) *cobra.Command {
-	c := verb.Group("host", "Reach the hosts of a site, add and remove them",
+	c := verb.Group("host", "List, check, add, drain and remove the hosts of a site",
 		hostLs(call), hostCheck(call), hostFacts(call), hostAdd(call), hostDrain(call), hostUndrain(call), hostRemove(call))
-	c.Long = `Reaches the hosts of a site, of which each that is not "local" has an address for ssh: [host.sv2] address = "ops@10.8.1.2:2222".
-The login must work without a question, and must be root or become root by sudo without one. Nothing has to be installed over there for that: orrery brings itself there once.`
+	c.Long = `Connects to the hosts of a site. Each host that is not "local" has an address
+for ssh: [host.sv2] address = "ops@10.8.1.2:2222". The login must not ask for
+anything, and must be root or become root by sudo without a password. Nothing
+needs to be installed on the host for that: orrery copies itself there once.`
 	return c
 }
 
 func hostLs(call *verb.Call) *cobra.Command {
-	c := hostsVerb(call, "ls", "List the hosts of the site, whether they answer, and how many nodes they have",
+	c := hostsVerb(call, "ls", "List the hosts, whether they answer, and how many nodes they have",
 		(*hosts.Connector).States, table.Hosts)
-	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many of its nodes they have. The exit status is 4 if one does not answer."
+	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many\nof its nodes they have. The exit status is 4 if one does not answer."
 	return c
 }
 
 func hostCheck(call *verb.Call) *cobra.Command {
-	c := hostsVerb(call, "check", "Check that the hosts of the site are reached, and fit for nodes",
+	c := hostsVerb(call, "check", "Check that the hosts answer and are fit for nodes",
 		(*hosts.Connector).Check,
 		table.HostsFit)
-	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; that the clocks
-are not more than two seconds apart; and that packets arrive from host to host as large as networks send them. The exit status is 4 if something is wrong.`
+	c.Long = `Logs in to each host of the site and checks what "orrery doctor" checks on this
+host. It also checks that no two hosts are the same machine, that their clocks
+differ by at most two seconds, and that packets as large as the networks send
+them arrive from host to host. The exit status is 4 if something is wrong.`
 	return c
 }
 
@@ -62,7 +66,7 @@ func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Connector, c
 
 func hostFacts(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine",
+		Use: "facts HOST", Short: "Check whether one host is fit for nodes, as doctor does here",
 		Args: cobra.ExactArgs(1),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			facts, err := call.Session.Connector(s).Facts(ctx, args[0])
@@ -76,9 +80,12 @@ func hostFacts(call *verb.Call) *cobra.Command {
 
 func hostAdd(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use: "add NAME ADDRESS", Short: "Make a machine a host of the site: install what it needs, check it, and write it into the site file",
-		Long: `Reaches a machine by ssh at ADDRESS, such as root@10.8.1.2 (or "local": this machine); installs by apt what nodes need and it does not have; checks it as "orrery host check" does; and writes it
-into site.toml. All else in there stays as it is; nothing is committed. Where the file cannot be changed, the lines are printed that are to be put in. What was interrupted goes on when the same command is given again.`,
+		Use: "add NAME ADDRESS", Short: "Add a host to the site: install what it needs and check it",
+		Long: `Connects by ssh to a machine at ADDRESS, such as root@10.8.1.2 (or "local":
+this machine), installs missing packages with apt, checks the machine as
+"orrery host check" does, and adds it to site.toml. The rest of the file is
+unchanged; nothing is committed. If the file cannot be changed, the command
+prints the lines to add. If it was interrupted, run the same command to resume.`,
 		Example: "  orrery host add sv3 root@10.8.1.3\n  orrery host add sv1 local",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -89,7 +96,7 @@ into site.toml. All else in there stays as it is; nothing is committed. Where th
 			if err := reply.Answer(call.Out, added, func() { printAdded(call.Out, added) }); err != nil {
 				return err
 			}
-			return printManualEdit(call.Out, added.Written, "Put this into site.toml:", added.Block)
+			return printManualEdit(call.Out, added.Written, "Add this to site.toml:", added.Block)
 		},
 	}
 	return verb.WithJSON(c, "print JSON")
@@ -101,10 +108,10 @@ func printAdded(out io.Writer, a *roster.Added) {
 	}
 	switch {
 	case a.Written && a.Block == "":
-		fmt.Fprintf(out, "%s is a host of the site already, and well.\n", a.Host)
+		fmt.Fprintf(out, "%s is already a host of the site, and fit for nodes.\n", a.Host)
 	case a.Written:
-		fmt.Fprintf(out, "%s is a host of the site; site.toml says so now. New nodes may come to it; orrery rebalance moves others there.\n",
-			a.Host)
+		fmt.Fprintf(out, "%s was added to site.toml. New nodes may be placed on it; "+
+			"orrery rebalance moves existing ones to it.\n", a.Host)
 	}
 }
 
@@ -121,9 +128,12 @@ func printManualEdit(out io.Writer, written bool, what, block string) error {
 
 func hostRemove(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use: "remove HOST", Short: "Take a host out of the site, on which no nodes are any more",
-		Long: `Takes a host out of the site: networks and all that it keeps of the site are removed there, the program of Orrery too if no other site is there, and its lines go out of site.toml. It is refused while
-nodes or volumes are on the host ("orrery host drain" moves nodes away), and if the host does not answer. Of one that is lost for good, take the lines out of site.toml yourself.`,
+		Use: "remove HOST", Short: "Remove a host without nodes from the site",
+		Long: `Removes a host from the site: deletes the site's networks and state on the
+host, and the program of Orrery if the host has no other site, and removes the
+host from site.toml. It is refused while nodes or volumes are on the host
+("orrery host drain" moves nodes away), and if the host does not answer. If a
+host is lost for good, remove its lines from site.toml yourself.`,
 		Example: "  orrery host drain sv3 && orrery host remove sv3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -132,14 +142,14 @@ nodes or volumes are on the host ("orrery host drain" moves nodes away), and if 
 				return err
 			}
 			if err := reply.Answer(call.Out, removed, func() {
-				fmt.Fprintf(call.Out, "%s has nothing of the site any more.\n", removed.Host)
+				fmt.Fprintf(call.Out, "%s is removed from the site.\n", removed.Host)
 				for _, left := range removed.Left {
-					fmt.Fprintf(call.Out, "Left there: %s.\n", left)
+					fmt.Fprintf(call.Out, "Left on the host: %s.\n", left)
 				}
 			}); err != nil {
 				return err
 			}
-			return printManualEdit(call.Out, removed.Written, "Take this out of site.toml:", removed.Block)
+			return printManualEdit(call.Out, removed.Written, "Remove this from site.toml:", removed.Block)
 		},
 	}
 	return verb.WithJSON(c, "print JSON")

@@ -21,7 +21,7 @@ func Image(call *verb.Call) *cobra.Command {
 // hostsFlag adds a flag that selects hosts of the site.
 func hostsFlag(c *cobra.Command, names *[]string) {
 	c.Flags().StringSliceVar(names, "host", nil,
-		"the store of this `host` of the site, or of \"all\" hosts (default: that of this machine)")
+		"use the store of this `host`, or \"all\" (default: this host)")
 }
 
 func imageList(call *verb.Call) *cobra.Command {
@@ -93,7 +93,7 @@ func imageVerify(call *verb.Call) *cobra.Command {
 	var names []string
 	c := &cobra.Command{
 		Use:   "verify [DIGEST...]",
-		Short: "Check that layers are as they were built",
+		Short: "Check that layers are unchanged since they were built",
 		RunE: func(c *cobra.Command, args []string) error {
 			var wrong error
 			err := layers.Verify(c.Context(), call.Session, names, args, func(host, digest string, err error) {
@@ -117,7 +117,7 @@ func imageVerify(call *verb.Call) *cobra.Command {
 func imageBuild(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "build [SELECTOR...]",
-		Short: "Build the layers that nodes need before you run up, and print their digests",
+		Short: "Build the layers that nodes need, and print their digests",
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := layers.Build(c.Context(), call.Session, args)
 			if err != nil {

@@ -24,7 +24,7 @@ func Internal(call *verb.Call, bench remote.ExperimentRunner) []*cobra.Command {
 func helper(s *control.Session, bench remote.ExperimentRunner) *cobra.Command {
 	return &cobra.Command{
 		Use: here.HelperVerb, Hidden: true, Args: cobra.NoArgs,
-		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
+		Short: "Serve a control host's requests on the standard streams",
 		RunE: func(c *cobra.Command, _ []string) error {
 			overdue.RestartWaiters(c.Context(), s)
 			return here.LocalMachine{Dirs: s.Dirs, Version: s.Version}.ServeHelper(c.Context(), bench)
@@ -37,7 +37,7 @@ func helper(s *control.Session, bench remote.ExperimentRunner) *cobra.Command {
 func hooks(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
-		Short: "Tell the hooks of a site what waits to be told",
+		Short: "Deliver waiting events to the hooks of a site",
 		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
 			return hook.Deliver(c.Context(), call.Session.Dirs, args[0])
 		}),
@@ -48,7 +48,7 @@ func hooks(call *verb.Call) *cobra.Command {
 func thaw(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "thaw ENGINE/SITE/ID/NAME...", Hidden: true, Args: cobra.MinimumNArgs(1),
-		Short: "Wait until the process that froze these nodes has ended, and let them go on if it did not",
+		Short: "Thaw nodes if the process that froze them ends before it does",
 		RunE: func(c *cobra.Command, nodes []string) error {
 			return guard.Thaw(c.Context(), call.Session.Dirs, call.In, nodes)
 		},
@@ -60,7 +60,7 @@ func thaw(call *verb.Call) *cobra.Command {
 func hostRun(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),
-		Short: "Do what this host has planned for a site, without its site directory",
+		Short: "Carry out the plan that this host has stored for a site",
 		RunE: func(c *cobra.Command, args []string) error {
 			return control.Unattended(call.Session, args[0]).Run(c.Context(), args[1], strings.Join(args[2:], ""))
 		},

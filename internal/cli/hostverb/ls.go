@@ -14,9 +14,10 @@ import (
 // Ls returns the command `orrery ls`.
 func Ls(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "ls", Short: "List the sites on this host, and the directories that they came from", Args: cobra.NoArgs,
-		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
-"orrery down --name SITE" takes down a site whose directory is gone.`,
+		Use: "ls", Short: "List the sites on this host and their directories", Args: cobra.NoArgs,
+		Long: `Lists the sites and twins on this host, up or down, with the directory of each.
+You need no site directory for this. "orrery down --name SITE" takes down a
+site whose directory is gone.`,
 		RunE: call.AsRoot(func(c *cobra.Command, _ []string) error {
 			all, err := sites.All(c.Context(), call.Session)
 			if err != nil {

@@ -13,17 +13,19 @@ import (
 
 // Mirror returns the verb for packages.
 func Mirror(call *verb.Call) *cobra.Command {
-	return verb.Group("mirror", "Mirror the packages that the site needs, to build without the internet", mirrorPull(call))
+	return verb.Group("mirror", "Mirror the site's packages, to build without the internet", mirrorPull(call))
 }
 
 func mirrorPull(call *verb.Call) *cobra.Command {
 	var o layers.PullOptions
 	c := &cobra.Command{
 		Use:   "pull [DIRECTORY]",
-		Short: "Download the exact packages of all layers that the site and its releases need",
-		Long: `Downloads the Debian and Python packages in the layers of the site, its releases and its twins, in exactly these versions, into an archive for apt
-and an index for pip. Missing layers are built first. Packages that are already there and intact are not downloaded again. [mirror] in
-site.toml can then point at the directory.`,
+		Short: "Download the packages in the layers of the site and its releases",
+		Long: `Downloads the Debian and Python packages in the layers of the site, its
+releases and its twins, in exactly these versions, into an archive for apt and
+an index for pip. Missing layers are built first. Packages that are already in
+the directory and intact are not downloaded again. [mirror] in site.toml can
+then point at the directory.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -37,7 +39,7 @@ site.toml can then point at the directory.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&o.Prune, "prune", false, "remove what no layer of this site needs")
+	c.Flags().BoolVar(&o.Prune, "prune", false, "remove packages that no layer of this site needs")
 	return c
 }
 
@@ -51,7 +53,7 @@ func printPulled(out io.Writer, p *layers.Pulled) {
 		fmt.Fprintf(out, "%s: %s; %d were fetched and %d copied from this host's cache, %d MiB.\n", p.Dir, all, p.Fetched,
 			p.Cached, p.Bytes>>20)
 	} else {
-		fmt.Fprintf(out, "%s: nothing to fetch: %s are there.\n", p.Dir, all)
+		fmt.Fprintf(out, "%s: nothing to fetch: %s exist.\n", p.Dir, all)
 	}
 	if p.Removed > 0 {
 		fmt.Fprintf(out, "%s that no layer needs removed.\n", humanize.Plural(p.Removed, "file"))

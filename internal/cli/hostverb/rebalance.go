@@ -21,11 +21,17 @@ import (
 func Rebalance(call *verb.Call) *cobra.Command {
 	dry := false
 	c := &cobra.Command{
-		Use: "rebalance", Short: "Move nodes so that groups are spread and hosts are about as full as one another",
+		Use: "rebalance", Short: "Move nodes to spread groups and to fill hosts evenly",
 		Args: cobra.NoArgs,
-		Long: `Proposes which nodes of the site to move to other hosts, and why: first those of groups with spread = "host" that are too many on one host, then those that make one host fuller than others. They are as few as may
-be, since each node that moves stands still for a moment. Nodes with host = in the site file, and those that a device of their host ties to it, are left where they are. You are asked before anything is done.
-With --dry-run, nothing is; the exit status is 0 then if there is nothing to move and 10 if there is.`,
+		Long: `Proposes which nodes of the site to move to other hosts, and why: first nodes
+of groups with spread = "host" that are too many on one host, then nodes that
+make one host fuller than others. It moves as few nodes as possible, since each
+one pauses for a moment. It does not move nodes with host = in the site file,
+nor nodes tied to their host by a device. You are asked before anything is
+done.
+
+With --dry-run, it only proposes; the exit status is 0 if there is nothing to
+move, and otherwise 10.`,
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			if dry {
 				return propose(ctx, call.Session, call.Out, s)
@@ -44,7 +50,7 @@ With --dry-run, nothing is; the exit status is 0 then if there is nothing to mov
 		}),
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be moved, and why")
-	call.AgreeFlag(c, control.Moves, "the `name` of the site, so that you are not asked before nodes move")
+	call.AgreeFlag(c, control.Moves, "the site's `name`, to move nodes without asking")
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print JSON")
 }

@@ -17,9 +17,11 @@ func compare(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare BEFORE… -- AFTER…",
 		Short: "Compare runs before and after a change",
-		Long: `Compares bundles from before and after a change, for instance a kernel upgrade: which figures differ, which of their
-ratios to the bare host differ, and what else is different between the hosts. A run has luck of its own: with one
-bundle on each side, all that can be said is that these two runs differ. Make three of each (orrery lab run --repeat 3).`,
+		Long: `Compares bundles from before and after a change, for instance a kernel upgrade:
+which figures differ, which of their ratios to the bare host differ, and what
+else is different between the hosts. Runs vary by chance: one bundle on each
+side only shows that these two runs differ. Make three of each (orrery lab run
+--repeat 3).`,
 		Example: "  orrery lab compare --html compared.html A1 A2 A3 -- B1 B2 B3\n  orrery lab compare default-20261101-120000 default-20261122-120000",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,7 +52,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 		},
 	}
 	c.Flags().BoolVar(&markdown, "markdown", false, "print Markdown")
-	c.Flags().StringVar(&html, "html", "", "also write a page to that `file`")
+	c.Flags().StringVar(&html, "html", "", "also write an HTML page to this `file`")
 	verb.WithJSON(c, "print JSON").MarkFlagsMutuallyExclusive("json", "markdown")
 	return c
 }
@@ -63,7 +65,7 @@ func splitRuns(c *cobra.Command, args []string) (before, after []string, err err
 		at = 1
 	}
 	if at <= 0 || at >= len(args) {
-		return nil, nil, problem.New(problem.Usage, "it is not said which bundles are from before, and which from after").
+		return nil, nil, problem.New(problem.Usage, "the bundles before and after the change are not separated").
 			Try("write -- between them: orrery lab compare A1 A2 A3 -- B1 B2 B3")
 	}
 	return args[:at], args[at:], nil

@@ -28,7 +28,7 @@ type goalFlags struct {
 func addGoal(c *cobra.Command) *goalFlags {
 	f := &goalFlags{command: c}
 	c.Flags().IntVar(&f.goal.Keep, "rounds", 0, "keep at least this many rounds")
-	c.Flags().StringVar(&f.until, "until", "", "go on until a `difference` such as 10% would be found")
+	c.Flags().StringVar(&f.until, "until", "", "continue until a `difference` such as 10% would be found")
 	c.Flags().DurationVar(&f.goal.Budget, "time", 0, "begin no round that would end after this time")
 	c.Flags().IntVar(&f.repeat, "repeat", 1, "run it this many times, for orrery lab compare")
 	return f
@@ -53,7 +53,7 @@ func (f *goalFlags) parse() (g lab.Goal, err error) {
 		g.Keep = -1 // 0 would mean the experiment's own number
 	}
 	if f.repeat < 1 || f.repeat > maxRepeat {
-		return g, problem.New(problem.Usage, "--repeat %d: not from 1 to %d", f.repeat, maxRepeat)
+		return g, problem.New(problem.Usage, "--repeat %d: the number is not from 1 to %d", f.repeat, maxRepeat)
 	}
 	return g, g.Check()
 }
@@ -90,7 +90,7 @@ func parseDifference(text string) (float64, error) {
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 	if err != nil || percent <= 0 {
-		return 0, problem.New(problem.Usage, "--until %s: not a difference", text).Try("such as 10%%")
+		return 0, problem.New(problem.Usage, "--until %s: not a difference", text).Try("use a value such as 10%%")
 	}
 	return percent / 100, nil
 }

@@ -16,8 +16,9 @@ func history(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history [BUNDLE…]",
 		Short: "Show what many runs measured, one after another",
-		Long: `Shows each figure run by run: of the bare host its value, of each setting what it was of bare in the same run. Without bundles, these are
-the last runs of one experiment on this host.`,
+		Long: `Shows each figure run by run: the value on the bare host, and for each setting
+its ratio to the bare host in the same run. Without bundles, it shows the last
+runs of one experiment on this host.`,
 		Example: "  orrery lab history --html history.html\n  orrery lab history before-1 before-2 after-1 after-2",
 		RunE: func(_ *cobra.Command, args []string) error {
 			h, err := lab.History(call.Session, args, experiment)
@@ -39,8 +40,8 @@ the last runs of one experiment on this host.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&html, "html", "", "also write a page with plots to that `file`")
-	c.Flags().StringVar(&experiment, "of", "", "take the runs of this `experiment` (default: of the last run)")
+	c.Flags().StringVar(&html, "html", "", "also write a page with plots to this `file`")
+	c.Flags().StringVar(&experiment, "of", "", "show the runs of this `experiment` (default: the last run's)")
 	c.Flags().Bool("json", false, "print JSON")
 	return c
 }

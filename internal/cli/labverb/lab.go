@@ -37,8 +37,10 @@ func (Lab) Runner(session *control.Session) remote.ExperimentRunner {
 func newLab(call *verb.Call) *cobra.Command {
 	c := verb.Group("lab", "Measure what virtualization costs on this host",
 		run(call), list(call), report(call), compare(call), history(call), check(call), doctor(call))
-	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
-what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
+	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in
+containers on each kind of network, with and without limits. It reports what
+differs, by how much, and how far you can trust that. Each run makes a bundle:
+a directory with the raw samples and a report.`
 	return c
 }
 
@@ -72,7 +74,7 @@ func list(call *verb.Call) *cobra.Command {
 func report(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "report BUNDLE",
-		Short: "Rewrite the report of a bundle, and print the answer",
+		Short: "Rewrite the report of a bundle, and print its summary",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := lab.Find(call.Session, args[0])
@@ -100,7 +102,7 @@ func check(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check BUNDLE",
 		Short: "Recompute every figure of a report from the raw samples",
-		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit status is 1 if a figure differs or the bundle is damaged.",
+		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit\nstatus is 1 if a figure differs or the bundle is damaged.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := lab.Find(call.Session, args[0])
@@ -116,7 +118,7 @@ func check(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, humanize.Plural(c.Figures, "figure"))
+			fmt.Fprintf(call.Out, "%s: %s recomputed, none differs.\n", dir, humanize.Plural(c.Figures, "figure"))
 			return nil
 		},
 	}
@@ -125,8 +127,8 @@ func check(call *verb.Call) *cobra.Command {
 func doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether this host is fit for measuring, and how to fix what is not",
-		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
+		Short: "Check whether this host is fit for measuring, and how to fix it",
+		Long:  "Reports what makes figures from this host suspect. It does not prevent an\nexperiment, but is noted in its report.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			findings, err := lab.Doctor(c.Context(), call.Session)

@@ -19,9 +19,10 @@ func run(call *verb.Call) *cobra.Command {
 	var only []string
 	c := &cobra.Command{
 		Use:   "run [EXPERIMENT]",
-		Short: "Run an experiment; without a file, compare a container with the bare host",
-		Long: `Makes the settings of an experiment, runs its tests in all of them in turn, removes the settings and writes a report.
-If a run was interrupted or killed, run the same command to resume.`,
+		Short: "Run an experiment (default: compare a container to the bare host)",
+		Long: `Creates the settings of an experiment, runs its tests in all of them in turn,
+removes the settings and writes a report. If a run was interrupted or killed,
+run the same command to resume.`,
 		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --until 10% --time 30m\n  orrery lab run --repeat 3",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,11 +48,11 @@ If a run was interrupted or killed, run the same command to resume.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
-	c.Flags().StringVar(&on, "host", "", "run it on this `host` of the site; the bundle comes here")
+	c.Flags().StringVar(&to, "to", "", "write the bundle to this `directory` (default: a new one)")
+	c.Flags().StringVar(&on, "host", "", "run on this `host` of the site, and copy the bundle here")
 	c.Flags().StringSliceVar(&only, "only", nil, "run only these `tests` of the experiment")
 	flags = addGoal(c)
-	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
+	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if an earlier run was interrupted")
 	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")
 	return c
 }

@@ -29,9 +29,11 @@ func send(in io.Reader, out io.Writer) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send ADDRESS:PORT",
 		Short: "Send SPEAD heaps at a rate",
-		Long: `Sends heaps, then the heaps that end the streams, and prints what was sent as a line of JSON. Bits are those of packets with their
-SPEAD headers, without UDP's and IP's. Bursts are sent by a schedule: of up to 64 KiB, and never faster than 1.25 times the rate.
-With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1}, is a trial, and gives a line.`,
+		Long: `Sends heaps, then the heaps that end the streams, and prints what was sent as a
+line of JSON. It counts the bits of packets with their SPEAD headers, without
+UDP and IP headers. Bursts of up to 64 KiB are sent on a schedule, at most at
+1.25 times the rate. With --session each line of standard input, such as
+{"rate": 1e9, "seconds": 0.1}, starts a trial, whose result is a line.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if o.To, err = parseEndpoint(args[0]); err != nil {
@@ -57,15 +59,15 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 		},
 	}
 	f := c.Flags()
-	f.Float64Var(&rate, "rate", 0, "in `bit/s`; 0: as fast as it goes")
+	f.Float64Var(&rate, "rate", 0, "rate in `bit/s`; 0: as fast as possible")
 	f.DurationVar(&length, "duration", time.Second, "how long to send")
-	f.IntVar(&heaps, "heaps", 0, "how `many` heaps, instead of a duration")
+	f.IntVar(&heaps, "heaps", 0, "send this `many` heaps, instead of for a duration")
 	f.IntVar(&o.Heap, "heap", 256<<10, "`bytes` of data in a heap")
 	f.IntVar(&o.Packet, "packet", 1472, "`bytes` of the largest packet")
 	f.IntVar(&o.Sockets, "sockets", 1, "`number` of streams, each to a port of its own, counting up")
 	f.IntVar(&o.Buffer, "buffer", 4<<20, "`bytes` of each socket's buffer")
-	f.BoolVar(&o.GSO, "gso", true, "give the kernel many packets at once")
-	f.BoolVar(&session, "session", false, "do trials as standard input asks for them")
+	f.BoolVar(&o.GSO, "gso", true, "pass many packets to the kernel at once")
+	f.BoolVar(&session, "session", false, "run the trials requested on standard input")
 	return c
 }
 
@@ -77,8 +79,10 @@ func receive(in io.Reader, out io.Writer) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "receive ADDRESS:PORT",
 		Short: "Receive SPEAD heaps",
-		Long: `Prints a line of JSON when it listens, and one with what it received: after the heaps that end the streams, after silence, or when it is
-asked to end (SIGTERM). With --session it does so for each "begin" on standard input, until "end" or the end of the streams.`,
+		Long: `Prints a line of JSON when it listens, and one with what it received: after the
+heaps that end the streams, after silence, or on SIGTERM. With --session it
+does so for each "begin" on standard input, until "end" or the end of the
+streams.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if o.At, err = parseEndpoint(args[0]); err != nil {
@@ -103,13 +107,13 @@ asked to end (SIGTERM). With --session it does so for each "begin" on standard i
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&o.Heap, "heap", 256<<10, "`bytes` of heaps for which memory is ready")
+	f.IntVar(&o.Heap, "heap", 256<<10, "`bytes` of memory allocated for heaps in advance")
 	f.IntVar(&o.Packet, "packet", 9200, "`bytes` of the largest packet")
 	f.IntVar(&o.Sockets, "sockets", 1, "`number` of streams, each at a port of its own, counting up")
 	f.IntVar(&o.Buffer, "buffer", 8<<20, "`bytes` of each socket's buffer")
 	f.DurationVar(&quiet, "wait", time.Minute, "how long to wait for the first packet")
 	f.DurationVar(&silence, "silence", time.Second, "how long to wait for another packet")
-	f.BoolVar(&session, "session", false, "receive as standard input asks for it")
+	f.BoolVar(&session, "session", false, "receive as requested on standard input")
 	return c
 }
 
@@ -117,7 +121,7 @@ asked to end (SIGTERM). With --session it does so for each "begin" on standard i
 func parseEndpoint(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Port() == 0 {
-		return at, problem.New(problem.Usage, "%q is not an address with a port", text).Try("such as 10.8.67.11:7148")
+		return at, problem.New(problem.Usage, "%q is not an address with a port", text).Try("use an address such as 10.8.67.11:7148")
 	}
 	return at, nil
 }

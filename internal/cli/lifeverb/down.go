@@ -26,9 +26,13 @@ func Down(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down [SELECTOR...]",
 		Short: "Take down nodes or, without a selector, the whole site",
-		Long: `Destroys nodes and what they wrote outside volumes. Without a selector, it also removes the site's networks, firewall rules and kernel settings.
-Volumes, SSH host keys, the journal and layers in the store are kept; --volumes deletes the volumes for good.
-With --name you need no site directory: the host knows what belongs to the site. "orrery ls" lists the sites.`,
+		Long: `Destroys nodes and what they wrote outside volumes. Without a selector, it also
+removes the site's networks, firewall rules and kernel settings. Volumes, SSH
+host keys, the journal and layers in the store are kept; --volumes deletes the
+volumes permanently.
+
+With --name you need no site directory: the host knows what belongs to the
+site. "orrery ls" lists the sites.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if name != "" {
 				return downNamed(c.Context(), call.Session, call.Out, name, args, volumes)
@@ -41,9 +45,9 @@ With --name you need no site directory: the host knows what belongs to the site.
 	}
 	call.WithoutFlag(c)
 	call.ProductionFlag(c)
-	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
-	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
-	call.AgreeFlag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
+	c.Flags().StringVar(&name, "name", "", "take down the `site` of this name, without its directory")
+	c.Flags().BoolVar(&volumes, "volumes", false, "also delete volumes permanently (always asks)")
+	call.AgreeFlag(c, control.Volumes, "the site's `name`, to delete its data without asking")
 	return value.EndingFlags(c, &call.Session.Ending)
 }
 
@@ -51,7 +55,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 func downNamed(ctx context.Context, session *control.Session, out io.Writer, name string, selectors []string,
 	volumes bool) error {
 	if len(selectors) > 0 || session.SiteDir != "" {
-		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").
+		return problem.New(problem.Usage, "--name takes down a whole site: selectors and -C do not apply").
 			Try("leave out selectors and -C, or leave out --name")
 	}
 	result, err := sites.DownNamed(ctx, session, name, volumes)

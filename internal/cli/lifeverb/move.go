@@ -19,9 +19,14 @@ func Move(call *verb.Call) *cobra.Command {
 	to, preview := "", false
 	c := &cobra.Command{
 		Use: "move SELECTOR... --to HOST", Args: cobra.MinimumNArgs(1),
-		Short: "Move nodes to another host with all that is theirs",
-		Long: `Moves nodes with what they have written, their own volumes, SSH host keys, name, addresses and MACs. They are copied while they run; then they stop, the rest is copied, and they start on the other host.
-If that fails before a node was given away, it goes on where it was. What was cut short is brought to its end by the next run of the same command, or of orrery up.`,
+		Short: "Move nodes with their data to another host",
+		Long: `Moves nodes with what they have written, their own volumes, SSH host keys,
+name, addresses and MACs. Their data is copied while they run; then they stop,
+the rest is copied, and they start on the other host.
+
+If the move fails before the other host has taken over a node, the node
+continues on its current host. To complete an interrupted move, run the same
+command again, or "orrery up".`,
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 			if preview {
 				p, err := nodes.MovePlan(ctx, call.Session, s, selectors, to)
@@ -34,9 +39,9 @@ If that fails before a node was given away, it goes on where it was. What was cu
 			return cmp.Or(err, reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Name, all, err) }))
 		}),
 	}
-	c.Flags().StringVar(&to, "to", "", "the `HOST` to which they go")
+	c.Flags().StringVar(&to, "to", "", "move the nodes to this `HOST`")
 	_ = c.MarkFlagRequired("to")
-	c.Flags().BoolVar(&preview, "plan", false, "show the steps and do nothing")
+	c.Flags().BoolVar(&preview, "plan", false, "only show the steps")
 	call.ProductionFlag(c)
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print JSON")

@@ -20,17 +20,19 @@ func Plan(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why, without doing it",
-		Long: `Shows what "orrery up" would do: every step in order, with its reason, the nodes that it disturbs and how it is undone.
-With --probe it also looks into the running nodes and reports drift: services that do not run, files that are gone or changed, health checks
-that fail now.
-The exit status is 0 if there is nothing to do and 10 if there is.`,
+		Long: `Shows what "orrery up" would do: every step in order, with its reason, the
+nodes that it disturbs and how it is undone. With --probe it also looks into
+the running nodes and reports drift: stopped services, missing or changed
+files, and failing health checks.
+
+The exit status is 0 if there is nothing to do, and otherwise 10.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return preview(c.Context(), call.Session, call.Out, args, o)
 		},
 	}
 	c.Flags().BoolVar(&o.Probe, "probe", false, "look for drift in the running nodes")
 	c.Flags().BoolVar(&o.Down, "down", false, "show what down would do instead")
-	c.Flags().BoolVar(&o.Volumes, "volumes", false, "with --down: also delete persistent data")
+	c.Flags().BoolVar(&o.Volumes, "volumes", false, "with --down: also delete volumes")
 	c.MarkFlagsMutuallyExclusive("probe", "down")
 	verb.BatchFlag(c, &o.Batch)
 	call.WithoutFlag(c)

@@ -9,9 +9,14 @@ import (
 
 // Renew returns the command `orrery renew`.
 func Renew(call *verb.Call) *cobra.Command {
-	c := stateVerb(call, "renew", "Let virtual machines go on in the QEMU that is installed now, without booting",
+	c := stateVerb(call, "renew", "Move running virtual machines to the QEMU installed now",
 		"up to date", sites.Renew)
-	c.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
-Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
+	c.Long = `Moves running virtual machines to the QEMU and the virtiofsd installed now,
+without a reboot. Without SELECTOR, it renews those whose programs were
+replaced, as "orrery status" reports.
+
+Processes, memory and connections are kept; each machine pauses for a moment.
+The host needs memory for one more machine. A machine that cannot be moved
+continues in its former QEMU.`
 	return c
 }

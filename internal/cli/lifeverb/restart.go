@@ -10,6 +10,6 @@ import (
 
 // Restart returns the command `orrery restart`.
 func Restart(call *verb.Call) *cobra.Command {
-	c := stateVerb(call, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
+	c := stateVerb(call, "restart", "Stop nodes and start them again, without changes", "missing", nodes.Restart)
 	return value.EndingFlags(c, &call.Session.Ending)
 }

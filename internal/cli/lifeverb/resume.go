@@ -16,10 +16,14 @@ import (
 func Resume(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
-		Short: "Bring every site up again that was up on this host (after a reboot)",
-		Long: `Brings up again every site and twin that was up on this host and was not taken down. Twins that have expired meanwhile are destroyed.
-Of a site on several hosts, it starts the nodes of this host that are as they were when the site was last changed; it needs neither the others nor the site directory.
-A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
+		Short: "Bring up every site that was up on this host (after a reboot)",
+		Long: `Brings up every site and twin that was up on this host and was not taken down.
+Twins that have expired are destroyed. For a site on several hosts, it starts
+those nodes of this host that are still as the last change of the site left
+them; it needs neither the other hosts nor the site directory.
+
+Orrery watches a release on trial again; if the time of the trial is over, the
+nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := overdue.ResumeExpiries(c.Context(), call.Session)

@@ -9,5 +9,5 @@ import (
 
 // Start returns the command `orrery start`.
 func Start(call *verb.Call) *cobra.Command {
-	return stateVerb(call, "start", "Start nodes that are there, as they are", "running", sites.Start)
+	return stateVerb(call, "start", "Start stopped nodes, without changes", "running", sites.Start)
 }

@@ -10,6 +10,6 @@ import (
 
 // Stop returns the command `orrery stop`.
 func Stop(call *verb.Call) *cobra.Command {
-	c := stateVerb(call, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop)
+	c := stateVerb(call, "stop", "Shut nodes down and keep their data", "stopped", sites.Stop)
 	return value.EndingFlags(c, &call.Session.Ending)
 }

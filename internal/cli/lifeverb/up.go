@@ -19,13 +19,17 @@ func Up(call *verb.Call) *cobra.Command {
 	var how sites.UpOptions
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
-		Short: "Bring the site up as declared: nodes running, configured and healthy",
-		Long: `Brings the site up as the site file declares it: builds missing layers, makes networks and nodes, applies roles and waits until every node is healthy.
-What is already as declared is left alone. With --probe it also looks into the running nodes and repairs drift: whatever is no longer as roles and
-layers made it. Without a selector, it removes nodes and networks that are no longer declared.
+		Short: "Bring the site up as declared: running, configured and healthy",
+		Long: `Brings the site up as the site file declares it: builds missing layers, creates
+networks and nodes, applies roles and waits until every node is healthy. It
+does not change what is already as declared. With --probe it also looks into
+the running nodes and repairs drift: whatever is no longer as roles and layers
+made it. Without a selector, it removes nodes and networks that are no longer
+declared.
 
-With --batch, or if a group sets a batch, running nodes are disturbed in batches. Each batch begins when the nodes of the one before are healthy. If a batch
-fails, its nodes are put back as they were, and no other begins.`,
+With --batch, or if a group sets a batch, running nodes are disturbed in
+batches. Each batch begins when the nodes of the previous one are healthy. If a
+batch fails, its nodes are put back as they were, and no further batch begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
 				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})

@@ -23,16 +23,19 @@ func Console(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "console NODE",
 		Short: "Work at the serial console of a virtual machine",
-		Long: `Connects this terminal to the serial console of a virtual machine: what was printed on it comes first, then what is printed now, and what you type
-goes there. Press Enter for a shell of root in the node, once its init runs. This needs no network and no agent in the node, so it also shows why one does not boot. Ctrl-] leaves.
-One person at a time has the console of a node.
+		Long: `Connects this terminal to the serial console of a virtual machine, after
+printing its latest output. Press Enter for a root shell in the node, once its
+init runs. The console needs no network and no agent in the node, so it also
+shows why a node does not boot. Ctrl-] leaves. Only one person at a time can
+use the console of a node.
 
-With --log, or where the output is no terminal, it prints the last lines and ends. They are kept when the node stops.`,
+With --log, or if the output is not a terminal, it prints the last lines and
+ends. They are kept when the node stops.`,
 		Example: "  orrery console db\n  orrery console db --log --lines 50",
 		Args:    cobra.ExactArgs(1),
 		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			if lines < 0 {
-				return problem.New(problem.Usage, "--lines %d: there is no such number of lines", lines).Try("--lines 200")
+				return problem.New(problem.Usage, "--lines %d: the number is negative", lines).Try("use a number such as --lines 200")
 			}
 			to := call.Raw(raw)
 			at, err := nodes.ConsoleOf(ctx, call.Session, s, args[0])
@@ -54,8 +57,8 @@ With --log, or where the output is no terminal, it prints the last lines and end
 			})
 		})),
 	}
-	c.Flags().BoolVar(&log, "log", false, "print what was printed on it since the node was started, and do not connect")
-	c.Flags().IntVarP(&lines, "lines", "n", 200, "how many lines of what was printed before")
+	c.Flags().BoolVar(&log, "log", false, "print the output since the node started; do not connect")
+	c.Flags().IntVarP(&lines, "lines", "n", 200, "how many lines of earlier output to print")
 	rawFlag(c, &raw)
 	call.ReleaseFlag(c)
 	return c

@@ -21,9 +21,16 @@ func Cp(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cp SOURCE... DESTINATION",
 		Short: "Copy files and directories to, from and between nodes",
-		Long: `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. Files copied into a node belong to root there. Files copied to this host belong to you, without set-user-ID and set-group-ID. Devices and named pipes are skipped and reported, and never replaced; a destination that is a link is followed. A destination that ends in / is a directory, and is created if it is missing.
+		Long: `Copies files, directories and links, with their modes and times; NODE:PATH
+names a path in a node. Files copied into a node belong to root there. Files
+copied to this host belong to you, without set-user-ID and set-group-ID.
+Devices and named pipes are skipped and reported, and never replaced; a
+destination that is a link is followed. A destination that ends in / is a
+directory, and is created if it is missing.
 
-SELECTOR:PATH copies to each of several nodes, or from each of them into a directory NODE below the destination. The exit status is 100 + the number of nodes that failed (at most 200).`,
+SELECTOR:PATH copies to each of several nodes, or from each of them into a
+directory NODE below the destination. The exit status is 100 + the number of
+nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
@@ -37,10 +44,10 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 		}),
 	}
 	f := c.Flags()
-	f.IntVar(&parallel, "parallel", 4, "how many nodes at once, at most")
+	f.IntVar(&parallel, "parallel", 4, "maximum number of nodes at once")
 	f.DurationVar(&timeout, "timeout", 0, "give up on a node after this time (default: never)")
 	call.ReleaseFlag(c)
-	return verb.WithJSON(c, "print how it ended with each node, as a list in JSON")
+	return verb.WithJSON(c, "print the result for each node as a JSON list")
 }
 
 func copyAll(ctx context.Context, to verb.Output, c *nodes.CopyJob) error {

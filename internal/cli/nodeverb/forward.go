@@ -17,9 +17,16 @@ import (
 func Forward(call *verb.Call) *cobra.Command {
 	var listen string
 	c := &cobra.Command{
-		Use:     "forward NODE:PORT",
-		Short:   "Forward a port on this host's loopback to a TCP port of a node, until Ctrl-C",
-		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
+		Use:   "forward NODE:PORT",
+		Short: "Forward a loopback port of this host to a TCP port of a node",
+		Long: `Forwards a port on this host's loopback to a TCP port of a node until you press
+Ctrl-C. Then a browser on this host, or one behind "ssh -L", can reach the
+node. Connections are made inside the node: to its loopback or, if nothing
+listens there, to its address. After a switch, new connections go to the
+release that is then live.
+
+Without --listen, the port is the node's, on 127.0.0.1. Port 0 means any free
+port.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
@@ -40,7 +47,7 @@ func Forward(call *verb.Call) *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&listen, "listen", "",
-		"loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
+		"loopback `ADDRESS:PORT` (default: 127.0.0.1, the node's port)")
 	call.ReleaseFlag(c)
 	return c
 }

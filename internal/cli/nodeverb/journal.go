@@ -23,7 +23,7 @@ func Journal(call *verb.Call) *cobra.Command {
 	var runs int
 	c := &cobra.Command{
 		Use:   "journal",
-		Short: "Show who did what to this site on its hosts, when, and how it ended",
+		Short: "Show who did what to this site, when, and how it ended",
 		Args:  cobra.NoArgs,
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			h, err := logs.Read(ctx, call.Session, s, runs)
@@ -32,13 +32,13 @@ func Journal(call *verb.Call) *cobra.Command {
 			}
 			for _, name := range slices.Sorted(maps.Keys(h.Damaged)) {
 				bad := h.Damaged[name]
-				fmt.Fprintf(call.Err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name,
+				fmt.Fprintf(call.Err, "orrery: host %s: skipped %s of its journal that cannot be read: %s.\n", name,
 					humanize.Plural(len(bad), "line"), humanize.List(bad, 8))
 			}
 			return errors.Join(reply.Answer(call.Out, h.Entries, func() { table.Journal(call.Out, h.Entries, steps) }), h.Silent)
 		}),
 	}
-	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")
+	c.Flags().BoolVar(&steps, "steps", false, "show all steps, not only those that failed")
 	c.Flags().IntVarP(&runs, "runs", "n", 20, "how many runs to show; 0: all")
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print JSON")

@@ -23,10 +23,11 @@ func Logs(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs [SELECTOR] [UNIT...]",
 		Short: "Show what roles and services printed on nodes",
-		Long: `Prints what the roles printed when they were applied to a node, then the end of its systemd journal (only of the units that you name, if any). With
-several nodes, each line is prefixed with the name of its node. --follow follows all of them at once, and goes on with the
-release of a node that goes live. --layer DIGEST prints the build log of a
-layer instead.`,
+		Long: `Prints what the roles printed when they were applied to a node, then the end of
+its systemd journal (if you name units, only theirs). With several nodes, each
+line is prefixed with the name of its node. --follow follows all of them at
+once, and continues with the release of a node that goes live. --layer DIGEST
+prints the build log of a layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
 			to := call.Raw(raw)
@@ -35,22 +36,22 @@ layer instead.`,
 					args)
 			}
 			o.Moved = func(node string, release int) {
-				fmt.Fprintf(to.Err, "orrery: release %s is live on node %s now; its journal continues from there.\n",
+				fmt.Fprintf(to.Err, "orrery: release %s is now live on node %s; its journal follows.\n",
 					site.ReleaseName(release), node)
 			}
 			return call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 				if len(args) == 0 {
-					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
+					return problem.New(problem.Usage, "no node given").Try("orrery logs NODE")
 				}
 				o.Units = args[1:]
 				return printLogs(ctx, call.Session, s, to, args[0], o)
 			})(c, args)
 		},
 	}
-	c.Flags().StringVar(&layer, "layer", "", "print the building of the layer with this `digest`")
+	c.Flags().StringVar(&layer, "layer", "", "print the build log of the layer with this `digest`")
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "keep printing the journal as it is written")
 	rawFlag(c, &raw)
-	c.Flags().IntVarP(&o.Lines, "lines", "n", 200, "lines of the journal")
+	c.Flags().IntVarP(&o.Lines, "lines", "n", 200, "how many lines of the journal to print")
 	call.ReleaseFlag(c)
 	call.WithoutFlag(c)
 	return c

@@ -20,11 +20,13 @@ func Screen(call *verb.Call) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "screen NODE",
-		Short: "Work at the screen of a node that boots a disk image, or take a picture of it",
-		Long: `Opens the screen, keyboard and pointer of a node that boots a disk image to viewers of VNC, at a socket that it prints. Only you can connect to it, and only until you
-press Ctrl-C. Give it to a viewer on this host, as in "vncviewer SOCKET", or take it to yours by "ssh -L 5901:SOCKET HOST" and "vncviewer localhost:1".
+		Short: "Open the screen of a node with a disk image, or take a picture",
+		Long: `Opens the screen, keyboard and pointer of a node that boots a disk image to VNC
+viewers, and prints the path of the socket to connect to. Only you can connect,
+and only until you press Ctrl-C. On this host, run "vncviewer SOCKET"; on
+another, "ssh -L 5901:SOCKET HOST" and "vncviewer localhost:1".
 
-With --png, it writes a picture of what is on the screen now, and ends.`,
+With --png, it writes a picture of the current screen, and ends.`,
 		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
 		Args:    cobra.ExactArgs(1),
 		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
@@ -38,7 +40,7 @@ With --png, it writes a picture of what is on the screen now, and ends.`,
 			return control.JournalIfMember(call.Session, s, func() error { return serveScreen(ctx, call.Output, args[0], of) })
 		})),
 	}
-	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")
+	c.Flags().StringVar(&file, "png", "", "write a picture to this `file` (-: standard output) and end")
 	call.ReleaseFlag(c)
 	return c
 }
@@ -55,7 +57,7 @@ func serveScreen(ctx context.Context, to verb.Output, name string, of host.Scree
 		return err
 	}
 	fmt.Fprintln(to.Out, l.Addr())
-	fmt.Fprintf(to.Err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
+	fmt.Fprintf(to.Err, "orrery: VNC viewers can connect to the screen of node %s until Ctrl-C.\n", name)
 	nodes.Forward(ctx, l, of.Open, errorPrinter(to.Err))
 	return nil
 }

@@ -32,10 +32,13 @@ func Status(call *verb.Call) *cobra.Command {
 	how := statusView{session: call.Session, Output: call.Output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
-		Short: "Show how the nodes are",
-		Long: `Shows every node with its addresses, state and health; nodes that are not as declared come first. Health is what the last check found, and how long
-ago that was. --probe runs the checks now and looks for drift. On a terminal the columns are cut to fit.
-With --watch on a terminal, scroll with the arrow keys, PgUp and PgDn, and press q to quit.
+		Short: "Show the state of the nodes",
+		Long: `Shows every node with its addresses, state and health; nodes that are not as
+declared come first. Health is the result of the last check, with its age.
+--probe runs the checks now and looks for drift. On a terminal the columns are
+cut to fit. With --watch on a terminal, scroll with the arrow keys, PgUp and
+PgDn, and press q to quit.
+
 The exit status is 11 if a node is not as declared.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			how.selectors = args
@@ -45,10 +48,10 @@ The exit status is 11 if a node is not as declared.`,
 			return how.show(c.Context(), screen.Width(call.Out))
 		},
 	}
-	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
+	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "update the table every second")
 	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
 	c.Flags().BoolVar(&how.usage, "usage", false,
-		"show the processors, memory and disk that each node uses now, instead of addresses and roles")
+		"show CPU, memory and disk usage instead of addresses, roles")
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print JSON")
 }

@@ -26,16 +26,19 @@ import (
 func Rehearse(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rehearse [-- COMMAND...]",
-		Short: "Play all hosts of a site on this machine, to try what befalls them",
-		Long: `Plays all hosts of the site on this machine, each with its own disk, address, SSH server and control groups, and runs a command, or a shell, on
-the one from which the site is steered: there, orrery works as it would on the hosts themselves. Nothing that is done there reaches this machine's sites or the hosts
-that are played; all of it goes when the command ends.
+		Short: "Simulate all hosts of a site on this host, to try out failures",
+		Long: `Simulates all hosts of the site on this host, each with its own disk, address,
+SSH server and control groups, and runs a command, or a shell, on the control
+host. There, orrery works as it would on the real hosts. Nothing done there
+reaches this host's sites or the real hosts; everything is removed when the
+command ends.
 
-The verbs below do to hosts what befalls hosts. They work in that shell, and in another terminal.`,
+The verbs below cause failures of hosts. They work in that shell, and in
+another terminal.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
 				return problem.New(problem.Usage, "rehearse has no verb %q", args[0]).
-					Try("a command comes after two dashes: orrery rehearse -- %s", args[0])
+					Try("write -- before the command: orrery rehearse -- %s", args[0])
 			}
 			return nil
 		},
@@ -48,12 +51,12 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 		})),
 	}
 	c.AddCommand(cut(call), gaps(call), slow(call),
-		hostCommand(call, "join", "Join a host to the others again, after cut", rehearsal.Host.Reconnect),
-		hostCommand(call, "kill", "End all that runs on a host, as if it had lost its power; its disk stays",
+		hostCommand(call, "join", "Connect a host to the others again, after cut", rehearsal.Host.Reconnect),
+		hostCommand(call, "kill", "Stop all that runs on a host, like a power cut; its disk stays",
 			rehearsal.Host.Kill),
-		hostCommand(call, "boot", "Start a host again, after kill; its nodes are not started", rehearsal.Host.Boot),
-		hostCommand(call, "pause", "Let a host stand still", rehearsal.Host.Pause),
-		hostCommand(call, "resume", "Let a host go on, after pause", rehearsal.Host.Resume))
+		hostCommand(call, "boot", "Start a host again, after kill, without its nodes", rehearsal.Host.Boot),
+		hostCommand(call, "pause", "Freeze a host", rehearsal.Host.Pause),
+		hostCommand(call, "resume", "Thaw a host, after pause", rehearsal.Host.Resume))
 	return c
 }
 
@@ -92,9 +95,9 @@ func withHosts(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.
 
 func cut(call *verb.Call) *cobra.Command {
 	only := ""
-	c := &cobra.Command{Use: "cut HOST", Short: "Cut a host off from the others", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "cut HOST", Short: "Disconnect a host from the others", Args: cobra.ExactArgs(1)}
 	c.Flags().StringVar(&only, "only", "",
-		"lose only what is sent `to` the host, or what comes from it, and tell nobody (default: its link is down)")
+		"lose only packets `to` or from the host (default: link down)")
 	c.RunE = onHost(call, func(h rehearsal.Host, _ []string) error {
 		switch way := rehearsal.Direction(only); way {
 		case "":
@@ -102,14 +105,14 @@ func cut(call *verb.Call) *cobra.Command {
 		case rehearsal.To, rehearsal.From:
 			return h.Disconnect(way)
 		}
-		return problem.New(problem.Usage, "--only %s is none of the ways of a link", only).Try("--only to, or --only from")
+		return problem.New(problem.Usage, "--only %s: not a direction", only).Try("use --only to or --only from")
 	})
 	return c
 }
 
 func slow(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "slow HOST SIZE", Short: `Bound the disk of a host to so much a second, such as "1MiB"; 0 ends that`,
+		Use: "slow HOST SIZE", Short: `Limit a host's disk to SIZE per second, as 1MiB; 0: no limit`,
 		Args: cobra.ExactArgs(2),
 		RunE: onHost(call, func(h rehearsal.Host, args []string) error {
 			var rate strict.Size
@@ -123,10 +126,12 @@ func slow(call *verb.Call) *cobra.Command {
 
 func gaps(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use: "gaps -- COMMAND...", Short: "Run a command, and tell how long nodes did not answer those on other hosts meanwhile",
+		Use: "gaps -- COMMAND...", Short: "Run a command, and report how long nodes did not answer",
 		Args: cobra.MinimumNArgs(1),
-		Long: fmt.Sprintf(`Runs a command, and tells how long each address of a node answered nobody on other hosts meanwhile. Two nodes of each host ask all others every %s;
-less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`,
+		Long: fmt.Sprintf(`Runs a command, and reports how long each address of a node did not answer any
+node on another host. Two nodes of each host ask all others every %s;
+less than %s without an answer is no gap. A node that stops with its
+host no longer asks, and no longer counts.`,
 			rehearsal.PingInterval, rehearsal.SilenceThreshold),
 		RunE: withHosts(call, func(ctx context.Context, s *site.Site, all *rehearsal.Hosts, args []string) error {
 			gaps, err := rehearsals.Gaps(all, s, func() error {
@@ -145,7 +150,7 @@ less than %s without an answer is no gap. A node that goes with its host asks no
 func printGaps(out io.Writer, gaps []rehearsal.Gap) error {
 	return table.List(out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.Gap) []any {
 		if g.Asked == 0 {
-			return []any{g.Node, g.Address, "nobody on other hosts could tell", "", "", ""}
+			return []any{g.Node, g.Address, "no node on another host asked", "", "", ""}
 		}
 		end := "answers"
 		if g.Silent {
@@ -159,7 +164,7 @@ func printGaps(out io.Writer, gaps []rehearsal.Gap) error {
 func Witness(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: rehearsals.WitnessVerb + " SITE", Hidden: true, Args: cobra.ExactArgs(1),
-		Short: "Let nodes of a site on this host look at others, until there is nothing more to read",
+		Short: "Let this host's nodes observe others until the input ends",
 		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
 			return rehearsals.Witness(c.Context(), call.Session, args[0], call.In, call.Out)
 		}),

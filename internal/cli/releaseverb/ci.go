@@ -20,10 +20,13 @@ func CI(call *verb.Call) *cobra.Command {
 	o := proof.Options{Timeout: 30 * time.Minute, Orrery: call.Session.Version}
 	c := &cobra.Command{
 		Use:   "ci [SITE]",
-		Short: "Test a site or a release: make a fresh twin, run its tests, write a report",
-		Long: `Makes a fresh twin of a site, waits until it is healthy, runs the commands of [test.*] inside its nodes in the order of the site file, and destroys
-the twin, whatever happens. Name the site by its directory or, if it is up on this host, by its name. The exit status is 0 if all tests passed and
-11 if one failed. Use it in nightly jobs and continuous integration.`,
+		Short: "Test a site or a release in a fresh twin, and write a report",
+		Long: `Creates a fresh twin of a site, waits until it is healthy, runs the commands of
+[test.*] inside its nodes in the order of the site file, and destroys the twin,
+whatever happens. Name the site by its directory or, if it is up on this host,
+by its name. Use it in nightly jobs and continuous integration.
+
+The exit status is 0 if all tests passed and 11 if one failed.`,
 		Example: "  orrery ci examples/toykat --release next --junit build/toykat.xml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,11 +53,11 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 	}
 	f := c.Flags()
 	f.StringVar(&o.Release, "release", "",
-		`the site as this release makes it; "next": the highest (default: the site as declared)`)
-	f.StringVar(&o.JUnit, "junit", "", "write the report to this `file` as JUnit's XML")
-	f.StringArrayVar(&o.Only, "only", nil, "only the nodes that this `selector` means, and their tests; may be repeated")
-	f.BoolVar(&o.Keep, "keep", false, "keep the twin, so that you can see what went wrong")
-	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time limit of the whole run, without destroying the twin")
+		`test this release; "next": the highest (default: declared)`)
+	f.StringVar(&o.JUnit, "junit", "", "write the report to this `file` as JUnit XML")
+	f.StringArrayVar(&o.Only, "only", nil, "test only the nodes of this `selector` (repeatable)")
+	f.BoolVar(&o.Keep, "keep", false, "keep the twin, to see what went wrong")
+	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time limit of the run, not including the twin's destruction")
 	return c
 }
 
@@ -80,5 +83,5 @@ func (w ciWatcher) Tested(result testrun.Result) { testrun.PrintResult(w.Out, re
 
 // Swept reports a twin that is being destroyed.
 func (w ciWatcher) Swept(twin string) {
-	fmt.Fprintf(w.Err, "ends twin %s, left by a run that was killed\n", twin)
+	fmt.Fprintf(w.Err, "destroying twin %s, left by a run that was killed\n", twin)
 }

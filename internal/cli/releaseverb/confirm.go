@@ -18,8 +18,11 @@ func Confirm(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "Keep the release that is on trial",
-		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays live.
-The exit status is 0 if so, and 13 if the nodes have already returned to the former release.`,
+		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays
+live.
+
+The exit status is 0 if so, and 13 if the nodes have already returned to the
+former release.`,
 		Args: cobra.NoArgs,
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			end, err := releases.Confirm(ctx, call.Session, s, "by hand")

@@ -25,7 +25,7 @@ import (
 
 // Release returns the command `orrery release`.
 func Release(call *verb.Call) *cobra.Command {
-	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call),
+	return verb.Group("release", "List, show, compare, trust and prune releases", releaseList(call),
 		releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
 }
 
@@ -55,7 +55,7 @@ func releaseList(call *verb.Call) *cobra.Command {
 
 func releaseShow(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node",
+		Use: "show NUMBER [SELECTOR...]", Short: "Show a release's layers and package versions, node by node",
 		Args: cobra.MinimumNArgs(1),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			all, err := contents(ctx, call.Session, s, args[0], args[1:])
@@ -96,7 +96,7 @@ func printContents(out io.Writer, all []releases.Contents) {
 
 func releaseDiff(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
+		Use: "diff A B [SELECTOR...]", Short: "Show how two releases differ, node by node", Args: cobra.MinimumNArgs(2),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			before, err := contents(ctx, call.Session, s, args[0], args[2:])
 			if err != nil {
@@ -139,8 +139,9 @@ func releasePrune(call *verb.Call) *cobra.Command {
 	keep := 2
 	c := &cobra.Command{
 		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
-		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
-the newest of the others.`,
+		Long: `Removes all releases except those that are live or to which a rollback or the
+end of a trial returns, the one that was confirmed last, and the newest of the
+others.`,
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			gone, err := releases.Prune(ctx, call.Session, s, keep)
 			if err != nil {
@@ -156,6 +157,6 @@ the newest of the others.`,
 		}),
 	}
 	call.ProductionFlag(c)
-	c.Flags().IntVar(&keep, "keep", keep, "how many releases to keep that could be removed, newest first")
+	c.Flags().IntVar(&keep, "keep", keep, "how many removable releases to keep, newest first")
 	return c
 }

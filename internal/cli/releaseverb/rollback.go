@@ -15,8 +15,9 @@ func Rollback(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",
 		Short: "Return to the former release, without rebuilding anything",
-		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
-return to it. Data written to volumes meanwhile stays there.`,
+		Long: `Returns to the release that was live before, in the same way as "orrery
+switch". Without a selector, all nodes that have a former release return to it.
+Data written to volumes since then is kept.`,
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			made, err := releases.Rollback(ctx, call.Session, s, selectors)
 			if err != nil {

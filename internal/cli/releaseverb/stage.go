@@ -23,12 +23,16 @@ func Stage(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stage [SELECTOR...] --release NUMBER",
 		Short: "Build a release and prove it in quarantine, beside the live one",
-		Long: `Makes the nodes of a release beside the live ones: with the same names, addresses and MACs, but on networks of their own that lead nowhere (quarantine).
-There, their roles are applied and their health is proven. Exclusive volumes are copies, and what only live nodes may do is not done.
-The release keeps a copy of the site directory, so later edits do not change it. "orrery switch" makes it live.
+		Long: `Creates the nodes of a release beside the live ones: with the same names,
+addresses and MACs, but on isolated networks of their own (quarantine). There,
+their roles are applied and their health is proven. Exclusive volumes are
+copies, and what only live nodes may do is not done. The release keeps a copy
+of the site directory, so later edits do not change it. "orrery switch" makes
+it live.
 
-Nodes of the release that "orrery rollback" would return to need not be staged: "orrery switch" makes them live again. Changing them is refused, unless
-you give up that way back with --give-up-rollback.`,
+Nodes of the release that "orrery rollback" would return to need not be staged:
+"orrery switch" makes them live again. Changing them is refused, unless you
+give up that way back with --give-up-rollback.`,
 		Example: "  orrery stage system --release 701",
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) (err error) {
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
@@ -41,9 +45,9 @@ you give up that way back with --give-up-rollback.`,
 			return printStaged(ctx, call.Session, call.Out, s, selectors, how.Release, staged)
 		}),
 	}
-	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
+	c.Flags().StringVar(&text, "release", "", `number of the release, or "next": the highest declared`)
 	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false,
-		"also stage again what rollback would return to, which makes that impossible")
+		"also stage nodes that rollback returns to, which disables it")
 	verb.ParallelFlag(c, &how.Parallel)
 	return c
 }
@@ -65,14 +69,15 @@ func printStaged(ctx context.Context, session *control.Session, out io.Writer, s
 	of := strings.Join(append([]string{"orrery switch"}, selectors...), " ")
 	shell, change := fmt.Sprintf("orrery shell --release %d NODE", number), fmt.Sprintf("%s --release %d", of, number)
 	wide := max(len(shell), len(change))
-	fmt.Fprintf(out, "\n  %-*s  a terminal in a node in quarantine\n  %-*s  make it live\n", wide, shell, wide, change)
+	fmt.Fprintf(out, "\n  %-*s  open a terminal in a node in quarantine\n  %-*s  make it live\n", wide, shell, wide, change)
 	return nil
 }
 
 // printSpared prints which nodes were not staged, and what can be done about it.
 func printSpared(out io.Writer, nodes []string, number int) {
 	if len(nodes) > 0 {
-		fmt.Fprintf(out, "Left as they were when they were live, because orrery rollback returns to them: %s. Make them live with orrery switch --release %d, or stage them anew with --give-up-rollback.\n",
+		fmt.Fprintf(out, "Not staged, because orrery rollback returns to them: %s. "+
+			"Make them live with orrery switch --release %d, or stage them with --give-up-rollback.\n",
 			humanize.List(nodes, 12), number)
 	}
 }

@@ -24,14 +24,21 @@ func Switch(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "switch [SELECTOR...] --release NUMBER",
 		Short: "Make a staged release live, on all nodes or on none",
-		Long: `Makes a release live for a set of nodes. First, all of them are checked in quarantine once more. Then, in one batch, the new nodes move onto the live
-networks and the old ones into quarantine; exclusive volumes move to the new nodes, and what only live nodes may do is done. Health is checked again.
-If anything fails, everything is undone. The former release is kept: "orrery rollback" returns to it.
+		Long: `Makes a release live for a set of nodes. First, all of them are checked in
+quarantine once more. Then, in one batch, the new nodes move onto the live
+networks and the old ones into quarantine; exclusive volumes move to the new
+nodes, and what only live nodes may do is done. Health is checked again. If
+anything fails, everything is undone. The former release is kept: "orrery
+rollback" returns to it.
 
-With --confirm-within, the release is on trial for that time once it is live. It returns to the former release unless you run "orrery confirm" or its health
-checks pass for the whole time (with --confirm-by hand: unless you run "orrery confirm"), and at once if a check fails for good.
-The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
-when it is not wholly at one release.`,
+With --confirm-within, the release is on trial for that time once it is live.
+The nodes return to the former release unless you run "orrery confirm" or the
+health checks pass for the whole time (with --confirm-by hand: unless you run
+"orrery confirm"), and at once if a check fails for good.
+
+The exit status is 0 if the release is live and confirmed, 12 if it is on
+trial, 13 if the nodes are back at the former release, and 14 if they are not
+all at one release.`,
 		Example: "  orrery switch system --release 701 --confirm-within 10m",
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			number, err := register.ReleaseNumber(s, text)
@@ -40,7 +47,7 @@ when it is not wholly at one release.`,
 			}
 			byHand, known := map[string]bool{"checks": false, "hand": true}[by]
 			if !known {
-				return problem.New(problem.Usage, "--confirm-by %q", by).Try("checks or hand")
+				return problem.New(problem.Usage, "--confirm-by %q: unknown value", by).Try("use checks or hand")
 			}
 			made, err := releases.Switch(ctx, call.Session, s, selectors,
 				releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
@@ -61,24 +68,24 @@ when it is not wholly at one release.`,
 	}
 	call.ProductionFlag(c)
 	c.Flags().StringVar(&text, "release", "",
-		`the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
-	c.Flags().DurationVar(&within, "confirm-within", 0, "return to the former release after this time unless confirmed")
+		`release number, "next" (highest declared) or 0 (no release)`)
+	c.Flags().DurationVar(&within, "confirm-within", 0, "return to the former release unless confirmed in this time")
 	c.Flags().StringVar(&by, "confirm-by", "checks",
-		`what confirms: "checks" that pass for the whole time, or only "orrery confirm" ("hand")`)
+		`what confirms: health "checks", or "hand" (orrery confirm)`)
 	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait until the trial ends")
 	return c
 }
 
 func printSwitched(out io.Writer, made *releases.Switched) {
 	if made.Already {
-		fmt.Fprintf(out, "%s: release %s is live already.\n", made.Site, register.ReleaseNames(made.To))
+		fmt.Fprintf(out, "%s: release %s is already live.\n", made.Site, register.ReleaseNames(made.To))
 		return
 	}
 	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site,
 		humanize.Plural(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Outage > 0 {
-		fmt.Fprintf(out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n",
+		fmt.Fprintf(out, "All hosts moved their links within %s; all nodes were healthy %s after the first disturbance.\n",
 			made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))
 	}
 	if made.Kept {

@@ -25,15 +25,16 @@ import (
 
 // Twin returns the command `orrery twin`.
 func Twin(call *verb.Call) *cobra.Command {
-	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call),
+	c := verb.Group("twin", "Manage twins: isolated copies of a site with its addresses", twinCreate(call),
 		twinList(call), twinDestroy(call))
-	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
-original. Every command works on a twin with --twin NAME.`
+	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on
+isolated networks of their own. They share all layers with the original. Every
+command works on a twin with --twin NAME.`
 	for _, verb := range []struct{ name, use, short string }{
-		{"status", "status TWIN [SELECTOR...]", "How the nodes of a twin are"},
-		{"shell", "shell TWIN NODE [-- COMMAND...]", "A terminal in a node of a twin, or one command there"},
+		{"status", "status TWIN [SELECTOR...]", "Show the state of a twin's nodes"},
+		{"shell", "shell TWIN NODE [-- COMMAND...]", "Open a terminal in a node of a twin, or run one command there"},
 		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
-		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
+		{"forward", "forward TWIN NODE:PORT", "Forward a loopback port of this host to a port of a twin"},
 	} {
 		c.AddCommand(twinVerb(verb.name, verb.use, verb.short))
 	}
@@ -50,7 +51,7 @@ func twinVerb(name, use, short string) *cobra.Command {
 			}
 			shared, rest := completion.SharedFlags(args)
 			if len(rest) == 0 {
-				return problem.New(problem.Usage, "which twin?").Try("orrery twin %s", use)
+				return problem.New(problem.Usage, "no twin given").Try("orrery twin %s", use)
 			}
 			line := append(shared, "--twin", rest[0], name)
 			root := c.Root() // its flags were not parsed yet
@@ -102,9 +103,14 @@ func twinCreate(call *verb.Call) *cobra.Command {
 	var n twinFlags
 	c := &cobra.Command{
 		Use:   "create SITE TWIN",
-		Short: "Make a twin of a site and bring it up",
-		Long: `Makes a twin of a site and brings it up. Name the site by its directory or, if it is up on this host, by its name. Roles and nodes that name a
-simulator ("simulated_by") are replaced by it. A twin has no way out unless you give --nat, and can never reach the original.`,
+		Short: "Create a twin of a site and bring it up",
+		Long: `Creates a twin of a site and brings it up. Name the site by its directory or,
+if it is up on this host, by its name. Roles and nodes that name a simulator
+("simulated_by") are replaced by it. A twin reaches the outside only with
+--nat, and can never reach the original.
+
+With --volumes snapshot, volumes begin as copies of the original's. A script is
+called with volume, node and directory, to fill the volume.`,
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
@@ -126,21 +132,21 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 		}),
 	}
 	f := c.Flags()
-	f.StringArrayVar(&n.only, "only", nil, "only the nodes that this `selector` means; may be repeated")
-	f.StringVar(&n.scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
+	f.StringArrayVar(&n.only, "only", nil, "include only the nodes of this `selector` (repeatable)")
+	f.StringVar(&n.scale, "scale", "", "scale the limits of nodes, as in cpus=0.5,memory=0.5")
 	f.StringVar(&n.volumes, "volumes", site.CopyEmpty,
-		`what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
-	f.StringVar(&n.release, "release", "", `the site as this release makes it; "next": the highest`)
-	f.StringVar(&n.Owner, "owner", "", "who owns it (default: you)")
-	f.DurationVar(&n.expires, "expires", 0, "destroy it after this time")
+		`volumes begin "empty", as a "snapshot" or from this script`)
+	f.StringVar(&n.release, "release", "", `copy this release of the site; "next": the highest`)
+	f.StringVar(&n.Owner, "owner", "", "owner of the twin (default: you)")
+	f.DurationVar(&n.expires, "expires", 0, "destroy the twin after this time")
 	f.BoolVar(&n.Collapse, "collapse", false, "put all roles on one node")
-	f.BoolVar(&n.NAT, "nat", false, "let its nodes reach the outside")
+	f.BoolVar(&n.NAT, "nat", false, "let the twin's nodes reach the outside")
 	return c
 }
 
 func twinList(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use: "ls", Short: "List the twins of this host, and of the hosts of the site", Args: cobra.NoArgs,
+		Use: "ls", Short: "List the twins on this host and on the hosts of the site", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, silent, err := twins.List(c.Context(), call.Session)
 			if err != nil {
@@ -152,7 +158,7 @@ func twinList(call *verb.Call) *cobra.Command {
 					if !t.Expires.IsZero() {
 						expires = table.Minute(t.Expires)
 						if _, ok := overdue.UnwatchedExpiry(call.Session, t.Key()); ok {
-							expires += " (nobody waits for it)"
+							expires += " (not scheduled)"
 						}
 					}
 					return []any{t.Options.Name, t.Site, t.Options.Owner, fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
@@ -169,7 +175,7 @@ func twinList(call *verb.Call) *cobra.Command {
 func twinDestroy(call *verb.Call) *cobra.Command {
 	here := false
 	c := &cobra.Command{
-		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
+		Use: "destroy TWIN", Short: "Destroy a twin with its data and records", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if here {
 				return twins.DestroyLocal(c.Context(), call.Session, args[0])
@@ -177,10 +183,10 @@ func twinDestroy(call *verb.Call) *cobra.Command {
 			return twins.Destroy(c.Context(), call.Session, args[0])
 		},
 	}
-	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until nobody else is changing it")
+	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until no other process is changing the twin")
 	value.EndingFlags(c, &call.Session.Ending)
 	c.Flags().BoolVar(&here, "here", false,
-		"only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
+		"destroy only this host's part of a twin, named SITE.TWIN")
 	call.WithoutFlag(c)
 	return c
 }

@@ -27,7 +27,7 @@ func Console(ctx context.Context, out, errs io.Writer, node string, line io.Read
 	ended, err := runConsole(ctx, user, line)
 	letGo()
 	if ended {
-		fmt.Fprintf(errs, "orrery: node %s has ended.\n", node)
+		fmt.Fprintf(errs, "orrery: node %s has stopped.\n", node)
 	}
 	return err
 }

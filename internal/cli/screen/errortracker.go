@@ -48,7 +48,7 @@ func LostOutput(stream io.Writer) error {
 		return nil
 	}
 	return problem.New(problem.Unable, "not all of the output could be written").Because(c.err).
-		Try("see where it goes; orrery journal tells what was done")
+		Try("check where the output goes; orrery journal shows what was done")
 }
 
 // OrLostOutput returns the error of a verb or, if that has only an exit status, the error that its output

@@ -55,7 +55,7 @@ func (l *Experiment) Trial(test, setting string, left time.Duration) {
 // Renewing is called when the nodes are recreated.
 func (l *Experiment) Renewing(n int) {
 	if l.live != nil {
-		fmt.Fprintf(l.live, "\r\033[K%s done; making the nodes anew, instance %d", l.title(), n)
+		fmt.Fprintf(l.live, "\r\033[K%s done; recreating the nodes, instance %d", l.title(), n)
 	}
 }
 
@@ -98,7 +98,7 @@ func (l *Experiment) Resumed(dir string, rounds int) {
 
 // NotResumed prints that a run is not resumed.
 func (l *Experiment) NotResumed(dir, why string) {
-	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run has a bundle of its own\n", dir,
+	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run gets a new bundle\n", dir,
 		why)
 }
 

@@ -78,7 +78,7 @@ func printBatches(w io.Writer, p *plan.Plan) {
 	if len(p.Batches) == 0 {
 		return
 	}
-	fmt.Fprint(w, "\nBatches, each begun when the nodes of those before are healthy:\n")
+	fmt.Fprint(w, "\nBatches, each started when all nodes before it are healthy:\n")
 	for n, nodes := range p.Batches {
 		fmt.Fprintf(w, "%4d  %s\n", n+1, strings.Join(nodes, ", "))
 	}

@@ -25,8 +25,12 @@ func Check(call *verb.Call) *cobra.Command {
 	survive := 0
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Report every mistake in the site directory: where it is and how to fix it",
-		Args:  cobra.NoArgs,
+		Short: "Report every mistake in the site directory and how to fix it",
+		Long: `Reports every mistake in the site directory: where it is and how to fix it.
+
+With --survive, it asks the hosts for their resources, and calculates whether
+the others have room for all nodes, whichever N of the hosts are lost.`,
+		Args: cobra.NoArgs,
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			if err := roster.Check(s); err != nil {
 				return err
@@ -43,7 +47,7 @@ func Check(call *verb.Call) *cobra.Command {
 		}),
 	}
 	c.Flags().IntVar(&survive, "survive", 0,
-		"ask the hosts, and prove on paper that the others have room for all nodes, whichever `n` of them are lost")
+		"check that all nodes fit if any `n` of the hosts are lost")
 	return c
 }
 

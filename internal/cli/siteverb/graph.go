@@ -20,9 +20,12 @@ func Graph(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph [SELECTOR...]",
 		Short: "Draw the site as an SVG picture",
-		Long: `Draws the site as an SVG picture: hosts, networks, and nodes with their roles, addresses and health.
-If the site is up, the picture shows how its nodes are now, as "orrery status" does. Otherwise, with --declared, or if you are not root, it
-shows what the site file declares. Nodes of other hosts are in the box of the host on which they are; a host that does not answer says so in its box. The picture goes to standard output, or to the file that --output names. Any web browser shows it.`,
+		Long: `Draws the site as an SVG picture: hosts, networks, and nodes with their roles,
+addresses and health. If the site is up, the picture shows the current state of
+its nodes, as "orrery status" does. Otherwise, with --declared, or if you are
+not root, it shows what the site file declares. Nodes are in the box of their
+host, which says if the host does not answer. The picture goes to standard
+output, or to the file that --output names. Any web browser shows it.`,
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {

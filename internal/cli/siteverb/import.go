@@ -16,9 +16,13 @@ import (
 func Import(call *verb.Call) *cobra.Command {
 	var name string
 	c := &cobra.Command{
-		Use:     "import HOSTS.INI",
-		Short:   "Convert a host database in INI format to a site file",
-		Long:    `Reads a host database with a section for each host name (ip, gateway, roles, groups, ctid, host_server, cpus, ram, production, …) and prints a site.toml. Unrecognised entries are reported on standard error with their line numbers, as is what is left for you to do. The exit status is 8 if an entry was not recognised. "-" reads standard input.`,
+		Use:   "import HOSTS.INI",
+		Short: "Convert a host database in INI format to a site file",
+		Long: `Reads a host database with a section for each host name (ip, gateway, roles,
+groups, ctid, host_server, cpus, ram, production, …) and prints a site.toml. On
+standard error it reports unrecognised entries with their line numbers, and
+what is left for you to do. The exit status is 8 if an entry was not
+recognised. "-" reads standard input.`,
 		Example: "  orrery import hosts.ini > site.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -32,7 +36,7 @@ func Import(call *verb.Call) *cobra.Command {
 			return printImport(call.Err, made, args[0])
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: that of the file)")
+	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: the file's name)")
 	return c
 }
 
@@ -52,6 +56,6 @@ func printImport(errs io.Writer, made *sitefile.Imported, database string) error
 	default:
 		entries = fmt.Sprintf("%d entries were", n)
 	}
-	return problem.New(problem.Left, "the site file is written, but %s not recognised", entries).At(database).
+	return problem.New(problem.Left, "the site file was written, but %s not recognised", entries).At(database).
 		Try("see above, or the comments in the site file")
 }

@@ -16,8 +16,9 @@ func Init(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [DIRECTORY]",
 		Short: "Write a small site with comments to start from",
-		Long: `Writes a small site with comments: two nodes and a role, which come up healthy as they are. With --from, the site is that of a host database in INI
-format, as "orrery import" reads it, with an empty role for each role that it names.`,
+		Long: `Writes a small site with comments: two nodes and a role, which come up healthy
+without changes. With --from, it converts a host database in INI format, as
+"orrery import" does, and writes an empty role for each role in the database.`,
 		Example: "  orrery init mysite\n  orrery init --from kat7.ini kat7",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -37,13 +38,13 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n",
+			fmt.Fprintf(call.Out, "wrote %s for site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n",
 				files[0], made.Site, humanize.Plural(len(files)-1, "empty role"), dir)
 			return printImport(call.Err, made, from)
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
+	c.Flags().StringVar(&from, "from", "", "convert the host database in this `file` (INI format)")
 	c.Flags().StringVar(&name, "name", "",
-		"what the `site` is called (default: as the directory or, with --from, as that file)")
+		"name of the `site` (default: that of the directory or file)")
 	return c
 }

@@ -30,7 +30,7 @@ func Inventory(call *verb.Call) *cobra.Command {
 			return reply.JSON(call.Out, inventory.HostVars(s, n))
 		}),
 	}
-	c.Flags().Bool("list", false, "everything (the default)")
-	c.Flags().StringVar(&node, "host", "", "only the variables of this `node`")
+	c.Flags().Bool("list", false, "print everything (the default)")
+	c.Flags().StringVar(&node, "host", "", "print only the variables of this `node`")
 	return c
 }

@@ -34,5 +34,5 @@ func Query(call *verb.Call) *cobra.Command {
 				}
 			})
 		}),
-	}, "print everything that is declared of them, as JSON")
+	}, "print everything declared for the nodes, as JSON")
 }

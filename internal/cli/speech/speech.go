@@ -94,7 +94,7 @@ func (v *prefixedNode) End(e nodes.Result) {
 	defer v.speech.mu.Unlock()
 	_, _ = v.kept.WriteTo(v.speech.lines)
 	if v.over > 0 {
-		fmt.Fprintf(v.speech.own, "%s… and %d bytes more, which are left out\n", v.prefix, v.over)
+		fmt.Fprintf(v.speech.own, "%s… and %d more bytes, which are not shown\n", v.prefix, v.over)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(v.speech.own, "%s%s\n", v.prefix, withoutOutput(e.Err))

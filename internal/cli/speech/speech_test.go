@@ -100,7 +100,7 @@ func TestGrouped(t *testing.T) {
 	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > maxKeptBytes+1<<10 {
 		t.Errorf("%d bytes are printed: %.200s", out.Len(), out.String())
 	}
-	if !regexp.MustCompile(`b \| … and \d+ bytes more, which are left out\nb \| exit status 3\n`).MatchString(
+	if !regexp.MustCompile(`b \| … and \d+ more bytes, which are not shown\nb \| exit status 3\n`).MatchString(
 		errs.String()) {
 		t.Errorf("%s", errs.String())
 	}

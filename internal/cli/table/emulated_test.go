@@ -29,7 +29,7 @@ func TestEmulated(t *testing.T) {
 // TestDoubt: if it is unknown whether a machine has a network, the list says so, with the cure.
 func TestDoubt(t *testing.T) {
 	text := strings.Join(lines([]status.Node{{Node: "db", Doubt: []string{"data"}}}, false, 0, time.Now()), "\n")
-	if !strings.Contains(text, "db: may have the network data or not") || !strings.Contains(text, "orrery up db") {
+	if !strings.Contains(text, "db: may or may not have the network data") || !strings.Contains(text, "orrery up db") {
 		t.Error(text)
 	}
 }

@@ -31,9 +31,9 @@ func HostsFit(w io.Writer, all []hosts.State) error {
 	return List(w, all, "HOST\tADDRESS\tSTATE", func(h hosts.State) []any {
 		switch {
 		case h.IsFit():
-			return []any{h.Host, h.Address, "well"}
+			return []any{h.Host, h.Address, "fit"}
 		case !h.Answers:
-			return []any{h.Host, h.Address, "not reached"}
+			return []any{h.Host, h.Address, "unreachable"}
 		}
 		return []any{h.Host, h.Address, "unfit"}
 	})

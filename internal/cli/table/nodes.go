@@ -52,13 +52,14 @@ func remarks(r status.Node) []string {
 		all = append(all, r.Detail)
 	}
 	if r.Starved {
-		all = append(all, "stands still: its host has no room for what it writes to its disks. Make room, then orrery start "+r.Node)
+		all = append(all, "is frozen: the disk of its host is full. Make room, then orrery start "+r.Node)
 	}
 	if r.Panic != "" {
 		all = append(all, "its kernel has panicked (orrery restart "+r.Node+"): "+r.Panic)
 	}
 	if r.Rootless {
-		all = append(all, "what shows it its root has ended, and it may still write to its disks: orrery restart "+r.Node)
+		all = append(all,
+			"the process that serves its root file system has ended, and it may still write to its disks: orrery restart "+r.Node)
 	}
 	if len(r.Unlinked) > 0 {
 		all = append(all, "has lost its link to "+humanize.List(r.Unlinked, 8)+": orrery up "+r.Node)
@@ -68,8 +69,8 @@ func remarks(r status.Node) []string {
 			"): orrery renew "+r.Node)
 	}
 	if len(r.Doubt) > 0 {
-		all = append(all, "may have the network "+humanize.List(r.Doubt, 8)+
-			" or not, as a run that changed that was killed: orrery up "+r.Node)
+		all = append(all, "may or may not have the network "+humanize.List(r.Doubt, 8)+
+			", because a run that changed it was killed: orrery up "+r.Node)
 	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())

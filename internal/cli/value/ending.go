@@ -11,9 +11,9 @@ import (
 
 // EndingFlags adds flags that say how running nodes are ended.
 func EndingFlags(c *cobra.Command, e *plan.StopMode) *cobra.Command {
-	c.Flags().BoolVar(&e.Hard, "hard", false, "end nodes at once, as a power cut would: unwritten data is lost")
+	c.Flags().BoolVar(&e.Hard, "hard", false, "stop nodes at once, as a power cut would; may lose data")
 	c.Flags().Var((*timeout)(&e.Timeout), "timeout",
-		"kill nodes that have not shut down after this `time` (default 1m30s)")
+		"kill nodes not shut down after this `time` (default 1m30s)")
 	c.MarkFlagsMutuallyExclusive("hard", "timeout")
 	return c
 }
@@ -25,7 +25,7 @@ type timeout time.Duration
 func (t *timeout) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err == nil && d <= 0 {
-		err = problem.New(problem.Usage, "the time must be longer than 0").Try("--hard ends nodes at once")
+		err = problem.New(problem.Usage, "the time must be longer than 0").Try("--hard stops nodes at once")
 	}
 	*t = timeout(d)
 	return err

@@ -18,7 +18,7 @@ func Exclusive(c *cobra.Command) error {
 	}
 	what := err.Error()
 	if set := regexp.MustCompile(`\[(\S+) (\S+)\] were all set$`).FindStringSubmatch(what); set != nil {
-		what = fmt.Sprintf("--%s and --%s exclude one another", set[1], set[2])
+		what = fmt.Sprintf("--%s and --%s cannot be used together", set[1], set[2])
 	}
 	return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())
 }

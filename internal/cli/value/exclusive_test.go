@@ -17,7 +17,7 @@ func TestExclusive(t *testing.T) {
 		{nil, ""},
 		{[]string{"--a"}, ""},
 		{[]string{"--b", "--c"}, ""},
-		{[]string{"--b", "--a"}, "--a and --b exclude one another (verb --help)"},
+		{[]string{"--b", "--a"}, "--a and --b cannot be used together (verb --help)"},
 	} {
 		v := &cobra.Command{Use: "verb"}
 		for _, name := range []string{"a", "b", "c"} {

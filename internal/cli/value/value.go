@@ -18,7 +18,7 @@ type Batch site.Batch
 func (b *Batch) Set(text string) error {
 	parsed, ok := site.ParseBatch(text)
 	if !ok {
-		return errors.New(`a number of nodes from 1, or a share from 1% to 100%`)
+		return errors.New(`use a number of nodes from 1, or a share from 1% to 100%`)
 	}
 	*b = Batch(parsed)
 	return nil
@@ -68,7 +68,8 @@ func Scale(o *twin.Options, text string) error {
 		factor, err := strconv.ParseFloat(value, 64)
 		to := map[string]*float64{"cpus": &o.Cpus, "memory": &o.Memory}[name]
 		if to == nil || err != nil || factor <= 0 {
-			return problem.New(problem.Usage, "--scale %s", text).Try("such as cpus=0.5,memory=0.5")
+			return problem.New(problem.Usage, "--scale %s: not a list of factors", text).
+				Try("use a value such as cpus=0.5,memory=0.5")
 		}
 		*to = factor
 	}

@@ -27,7 +27,7 @@ func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage strin
 
 // ProductionFlag adds a flag by which the user agrees in advance to disturb production.
 func (call *Call) ProductionFlag(c *cobra.Command) {
-	call.AgreeFlag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
+	call.AgreeFlag(c, control.Production, "the site's `name`, to change production without asking")
 }
 
 var consentFlags = map[control.Consent]string{

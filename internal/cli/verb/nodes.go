@@ -48,13 +48,13 @@ func printNextSteps(out io.Writer, s *site.Site) {
 		first = s.Nodes[0].Name
 	}
 	orrery, down := "orrery", "orrery down"
-	end := "end it all; volumes are kept"
+	end := "destroy all nodes (volumes are kept)"
 	if s.Twin != "" {
 		orrery += " --twin " + s.Twin
-		down, end = "orrery twin destroy "+s.Twin, "end it all"
+		down, end = "orrery twin destroy "+s.Twin, "destroy the twin"
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first,
+	fmt.Fprintf(t, "\n  %s shell %s\topen a terminal in a node\n  %s status\tshow the state of the nodes\n  %s\t%s\n", orrery, first,
 		orrery, down, end)
 	_ = t.Flush()
 }

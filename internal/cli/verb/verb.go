@@ -81,23 +81,23 @@ func WithJSON(c *cobra.Command, usage string) *cobra.Command {
 
 // ParallelFlag adds the flag --parallel to a verb.
 func ParallelFlag(c *cobra.Command, parallel *int) {
-	c.Flags().IntVar(parallel, "parallel", control.DefaultParallel(), "how many steps at once, at most")
+	c.Flags().IntVar(parallel, "parallel", control.DefaultParallel(), "maximum number of steps at once")
 }
 
 // BatchFlag adds the flag --batch to a verb.
 func BatchFlag(c *cobra.Command, b *site.Batch) {
 	c.Flags().Var((*value.Batch)(b), "batch",
-		"disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
+		"nodes per batch: 2, 25% (default: as groups say, else all)")
 }
 
 // ReleaseFlag adds the flag --release to a verb.
 func (call *Call) ReleaseFlag(c *cobra.Command) {
 	c.Flags().Var((*value.Release)(&call.Session.Release), "release",
-		"use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
+		"use the nodes of this release `number` (default: live ones)")
 }
 
 // WithoutFlag adds the flag --without to a verb.
 func (call *Call) WithoutFlag(c *cobra.Command) {
 	c.Flags().StringSliceVar(&call.Session.Without, "without", nil,
-		"leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
+		"leave this `host` out, and treat its state as unknown")
 }

@@ -22,7 +22,7 @@ var exampleSite string
 //go:embed role.toml
 var exampleRole string
 
-const emptyRole = "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
+const emptyRole = "# What this role adds to nodes: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
 
 // WriteExample writes a small site with comments, which has two nodes and a role. It returns the paths of
 // its files. Without a name, the site is named after the directory.
@@ -113,7 +113,7 @@ func write(files []host.File) (paths []string, err error) {
 // already.
 func nameFor(dir string) (string, error) {
 	if path := filepath.Join(dir, sitefile.Name); exists(path) {
-		return "", problem.New(problem.Usage, "there is already a site").At(path).Try("give another directory")
+		return "", problem.New(problem.Usage, "a site already exists").At(path).Try("use another directory")
 	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -127,7 +127,7 @@ func validateName(name string) error {
 	if siteName(name) == name {
 		return nil
 	}
-	return problem.New(problem.Usage, "a site cannot be called %q", name).Try("--name %s", siteName(name))
+	return problem.New(problem.Usage, "%q is not a valid name for a site", name).Try("use --name %s", siteName(name))
 }
 
 // siteName derives the name of a site from that of a file.

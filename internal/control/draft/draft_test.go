@@ -135,8 +135,8 @@ func TestNotWritten(t *testing.T) {
 		kind problem.Kind
 		word string
 	}{
-		"a site is there":              {small(siteDir), problem.Usage, "already a site"},
-		"a site is there, of a stream": {imported(siteDir, stdinName, database), problem.Usage, "already a site"},
+		"a site is there":              {small(siteDir), problem.Usage, "a site already exists"},
+		"a site is there, of a stream": {imported(siteDir, stdinName, database), problem.Usage, "a site already exists"},
 		"a file is in the way":         {small(file), problem.Failed, "cannot be written"},
 		"no such database": {imported(t.TempDir(), filepath.Join(siteDir, "none.ini"), ""), problem.Usage,
 			"cannot be read"},
