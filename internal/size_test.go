@@ -36,16 +36,6 @@ var alone = map[string]string{
 
 	"strict/jsonlimit/jsonattack": "tests of several packages use it",
 	"treesync/treesynctest":       "tests of several packages use it",
-
-	"apply/copying":          "a step of its own kind, with its own tests",
-	"apply/mirrors":          "a step of its own kind, with its own tests",
-	"apply/local/layerstore": "tested without a host",
-	"apply/local/spare":      "tested without a host",
-	"engine/kvm/display":     "tested without a machine",
-	"engine/kvm/likeness":    "tested without a machine",
-	"engine/kvm/recorder":    "a program of its own, which kvm starts",
-	"image/tools":            "tested without an image",
-	"lab/report/cells":       "below lab/report/draw and lab/report",
 }
 
 // TestSizes: a package is neither too large to understand nor too small to exist.

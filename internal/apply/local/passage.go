@@ -7,7 +7,6 @@ import (
 	"net/netip"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/copying"
 	"orrery/internal/image"
 	"orrery/internal/plan"
 	"orrery/internal/transport/transfer"
@@ -56,7 +55,7 @@ func (h transferHost) Send(ctx context.Context, e apply.Transfer, at apply.Liste
 		if err != nil {
 			return "", err
 		}
-		return "", copying.Send(ctx, in, e.Copy, c)
+		return "", sendCopy(ctx, in, e.Copy, c)
 	}
 	return "", errUnknownTransfer
 }
@@ -71,7 +70,7 @@ func (h transferHost) Receive(ctx context.Context, e apply.Transfer, with apply.
 		if err != nil {
 			return err
 		}
-		return copying.Receive(ctx, in, e.Copy, with)
+		return receiveCopy(ctx, in, e.Copy, with)
 	}
 	if e.Layer == nil || e.Layer.Layer == nil {
 		return errUnknownTransfer

@@ -13,9 +13,6 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/apply/local/layerstore"
-	"orrery/internal/apply/local/spare"
-	"orrery/internal/apply/mirrors"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -61,11 +58,11 @@ type (
 	nodeHost  struct{ *SiteState }
 	layerHost struct {
 		*SiteState
-		layerstore.Store
+		layerStore
 	}
 	volumeHost struct {
 		*SiteState
-		mirrors.Volumes
+		mirrorVolumes
 	}
 	snapshotHost struct{ *SiteState }
 	backupHost   struct{ *SiteState }
@@ -86,13 +83,13 @@ func NewHost(at SiteState) *Host {
 	w := &Host{SiteState: p, names: &names{SiteState: p}, moves: &nodeMoves{SiteState: p}}
 	w.life = &lifecycle{SiteState: p, names: w.names}
 	releases := &releaseHost{SiteState: p}
-	volumes := volumeHost{p, mirrors.New(p.Dirs, p.Key)}
+	volumes := volumeHost{p, newMirrorVolumes(p.Dirs, p.Key)}
 	w.Host = apply.Host{
 		Runs:      runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves},
 		State:     stateHost{p, w.names, volumes, releases, w.moves},
 		Nodes:     nodeHost{p},
 		Releases:  releases,
-		Layers:    layerHost{p, layerstore.New(p.Dirs, nodeHost{p}.ofAllSites)},
+		Layers:    layerHost{p, newLayerStore(p.Dirs, nodeHost{p}.ofAllSites)},
 		Volumes:   volumes,
 		Snapshots: snapshotHost{p},
 		Backups:   backupHost{p},
@@ -294,7 +291,7 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	if err != nil {
 		return err
 	}
-	if err := spare.Prepare(s, runOf(h.Dirs, h.Key).dir); err != nil {
+	if err := prepareSpare(s, runOf(h.Dirs, h.Key).dir); err != nil {
 		return err
 	}
 	switch s.Kind {

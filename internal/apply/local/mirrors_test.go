@@ -1,4 +1,4 @@
-package mirrors
+package local
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"orrery/internal/volume"
 )
 
-func cellar(t *testing.T) (Volumes, host.Dirs) {
+func cellar(t *testing.T) (mirrorVolumes, host.Dirs) {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
-	return New(dirs, "karoo"), dirs
+	return newMirrorVolumes(dirs, "karoo"), dirs
 }
 
 func directory(name, node, mirror string, every time.Duration) apply.Directory {

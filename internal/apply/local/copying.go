@@ -1,8 +1,4 @@
-// Package copying copies files between nodes of two hosts.
-//
-// One host sends what the node's tar packs. The other host checks it and makes its own node unpack
-// it.
-package copying
+package local
 
 import (
 	"context"
@@ -17,8 +13,8 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// Send sends a file or directory of a node over a connection.
-func Send(ctx context.Context, in host.Runner, e *apply.CopyTransfer, along net.Conn) error {
+// sendCopy sends a file or directory of a node over a connection.
+func sendCopy(ctx context.Context, in host.Runner, e *apply.CopyTransfer, along net.Conn) error {
 	to := transfer.NewFramedWriter(transfer.WithoutDeadline(along))
 	cut := &firstErrorWriter{Writer: to}
 	switch err := (nodecopy.Endpoint{In: in, Path: e.Path}).Pack(ctx, cut); {
@@ -44,8 +40,8 @@ func (c *firstErrorWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Receive makes a node store what another node sends.
-func Receive(ctx context.Context, in host.Runner, e *apply.CopyTransfer, with apply.Coordinator) error {
+// receiveCopy makes a node store what another node sends.
+func receiveCopy(ctx context.Context, in host.Runner, e *apply.CopyTransfer, with apply.Coordinator) error {
 	t := &moveCounter{tell: with.Moved, told: time.Now()}
 	defer t.end()
 	from, to := nodecopy.Endpoint{Path: e.Path, Moved: t.add}, nodecopy.Endpoint{In: in, Path: e.Into}

@@ -1,7 +1,4 @@
-// Package spare reserves disk space for restarting a node before the node is stopped.
-//
-// If the disk is full, the node is not stopped.
-package spare
+package local
 
 import (
 	"errors"
@@ -17,19 +14,19 @@ import (
 
 // The space reserved for a start. It consists of several files, so that inodes are reserved, too.
 const (
-	files     = 8
-	fileBytes = 128 << 10
+	spareFiles     = 8
+	spareFileBytes = 128 << 10
 )
 
-// Prepare reserves space in the directory of a run before it stops a node that will be started
+// prepareSpare reserves space in the directory of a run before it stops a node that will be started
 // again, and releases the space before the start. For all other steps, it does nothing.
-func Prepare(s *plan.Step, run string) error {
+func prepareSpare(s *plan.Step, run string) error {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode:
 		if !s.Restarts {
 			return nil
 		}
-		err := reserve(of(run, s.Was.ID))
+		err := reserveSpace(spareDir(run, s.Was.ID))
 		if problem.DiskFull(err) {
 			return problem.New(problem.Unable, "node %s was not stopped, because there is no room to start it again",
 				s.Was.Name).At(run).Because(problem.PathErrorCause(err)).
@@ -37,17 +34,17 @@ func Prepare(s *plan.Step, run string) error {
 		}
 		return err
 	case plan.StartNode:
-		return os.RemoveAll(of(run, s.Node.ID))
+		return os.RemoveAll(spareDir(run, s.Node.ID))
 	}
 	return nil
 }
 
-// of returns the directory of the reserved files. Its parent is needed by the start, and stays.
-func of(run string, node int) string { return filepath.Join(run, strconv.Itoa(node), "spare") }
+// spareDir returns the directory of the reserved files. Its parent is needed by the start, and stays.
+func spareDir(run string, node int) string { return filepath.Join(run, strconv.Itoa(node), "spare") }
 
-func reserve(dir string) error {
+func reserveSpace(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
-	for i := 0; i < files && err == nil; i++ {
+	for i := 0; i < spareFiles && err == nil; i++ {
 		err = allocate(filepath.Join(dir, strconv.Itoa(i)))
 	}
 	if err != nil {
@@ -61,7 +58,7 @@ func allocate(path string) error {
 	if err != nil {
 		return err
 	}
-	err = unix.Fallocate(int(f.Fd()), 0, 0, fileBytes)
+	err = unix.Fallocate(int(f.Fd()), 0, 0, spareFileBytes)
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		err = nil // the file system does not support this, so the inode must suffice
 	}

@@ -1,5 +1,4 @@
-// Package mirrors finds the directories of volumes on a host, and maintains their mirrors.
-package mirrors
+package local
 
 import (
 	"context"
@@ -12,17 +11,17 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Volumes is the directories of a site's volumes on a host.
-type Volumes struct {
+// A mirrorVolumes is the directories of a site's volumes on a host.
+type mirrorVolumes struct {
 	dirs host.Dirs
 	key  string
 }
 
-// New returns the directories of a site's volumes.
-func New(dirs host.Dirs, key string) Volumes { return Volumes{dirs, key} }
+// newMirrorVolumes returns the directories of a site's volumes.
+func newMirrorVolumes(dirs host.Dirs, key string) mirrorVolumes { return mirrorVolumes{dirs, key} }
 
 // Describe returns the contents of directories and the state of their mirrors.
-func (c Volumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.VolumeStatus, error) {
+func (c mirrorVolumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.VolumeStatus, error) {
 	went, err := volume.ReadMirrorStatus(c.dirs, c.key)
 	if err != nil {
 		return nil, err
@@ -51,12 +50,12 @@ func (c Volumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.Vo
 	return all, ctx.Err()
 }
 
-func (c Volumes) mirror(d apply.Directory) volume.Mirror {
+func (c mirrorVolumes) mirror(d apply.Directory) volume.Mirror {
 	return volume.Mirror{Volume: d.Mount.Volume, Node: d.Name(), From: d.At(c.dirs, c.key), To: d.Mirror}
 }
 
 // Mirror updates mirrors.
-func (c Volumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
+func (c mirrorVolumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
 	each func(volume.MirrorStatus)) error {
 	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c Volumes) Mirror(ctx context.Context, of []apply.Directory, with apply.Mi
 }
 
 // Verify compares directories with their mirrors.
-func (c Volumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Difference, error) {
+func (c mirrorVolumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Difference, error) {
 	all := make([][]volume.Difference, len(of))
 	for i, d := range of {
 		var err error

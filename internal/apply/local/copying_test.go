@@ -1,4 +1,4 @@
-package copying
+package local
 
 import (
 	"testing"

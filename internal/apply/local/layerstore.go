@@ -1,7 +1,4 @@
-// Package layerstore lists the layers in a host's store.
-//
-// It also finds out which of them are used by nodes of any site or by their snapshots.
-package layerstore
+package local
 
 import (
 	"context"
@@ -13,19 +10,19 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A Store is the layer store of a host.
-type Store struct {
+// A layerStore is the layer store of a host.
+type layerStore struct {
 	dirs  host.Dirs
 	nodes func(context.Context) ([]observe.Node, error)
 }
 
-// New returns the layer store of a host. Nodes returns the host's nodes of all sites.
-func New(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Store {
-	return Store{dirs, nodes}
+// newLayerStore returns the layer store of a host. Nodes returns the host's nodes of all sites.
+func newLayerStore(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) layerStore {
+	return layerStore{dirs, nodes}
 }
 
 // List returns the layers in the store.
-func (r Store) List(ctx context.Context) ([]image.StoredLayer, error) {
+func (r layerStore) List(ctx context.Context) ([]image.StoredLayer, error) {
 	infos, err := image.Open(r.dirs.State).List()
 	if err != nil {
 		return nil, err
@@ -42,7 +39,7 @@ func (r Store) List(ctx context.Context) ([]image.StoredLayer, error) {
 }
 
 // Verify reads a layer, and returns a problem if it has changed since it was built.
-func (r Store) Verify(ctx context.Context, digest string) error {
+func (r layerStore) Verify(ctx context.Context, digest string) error {
 	if !image.IsDigest(digest) {
 		return problem.New(problem.Usage, "%q is not the digest of a layer", digest).Try("`orrery image ls` lists them")
 	}
@@ -51,7 +48,7 @@ func (r Store) Verify(ctx context.Context, digest string) error {
 
 // RemoveUnused removes the unused layers and returns those that it removed, even if there is an
 // error.
-func (r Store) RemoveUnused(ctx context.Context) ([]image.Info, error) {
+func (r layerStore) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	used, err := r.used(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +57,7 @@ func (r Store) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 }
 
 // used returns the digests of the layers that nodes use, or used in a snapshot.
-func (r Store) used(ctx context.Context) (map[string]bool, error) {
+func (r layerStore) used(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	nodes, err := r.nodes(ctx)
 	if err != nil {
