@@ -10,7 +10,7 @@ import (
 // programs that run them, and from programs in nodes.
 var peers = []string{
 	"transport/rpc", "apply/remote", "treesync", "treesync/chunks", "backup/ferry", "control/lab", "transport/transfer",
-	"engine/kvm/qmp", "engine/kvm/slot", "guest/agent",
+	"engine/kvm/qmp", "engine/kvm", "guest/agent",
 	"lab/test", "lab/test/net", "lab/test/net/serve", "lab/test/disk", "lab/test/cpu", "lab/test/micro", "lab/test/mpi",
 	"lab/test/capture", "lab/test/command", "lab/spead", "lab/bundle",
 }

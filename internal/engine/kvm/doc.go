@@ -65,12 +65,12 @@
 // that QEMU opens are its firmware, the kernel and the initramfs.
 //
 //   - Console: a process of orrery-guest, confined as QEMU is, writes two files in RUN/vm/SITE/ID in turn.
-//     So the last 512 KiB to 1 MiB are available (package recorder, decision 83). They are saved as
+//     So the last 512 KiB to 1 MiB are available (recorder.go, decision 83). They are saved as
 //     console.log when the machine stops. The root shell on the console is a unit that orrery-guest writes
 //     to the guest's /run (decision 30). The file console.lock names its user (serial.go).
 //   - Screen: a machine that boots a foreign disk image has QEMU's VNC server, which listens nowhere (-vnc
 //     none). Each viewer gets one end of a socket pair, and QEMU the other (add_client). Pictures are written
-//     to a file in memory (package display).
+//     to a file in memory (display.go).
 //   - The host's view: the host reads the guest's root through virtiofsd's inner process (view.go), for
 //     example to find drift. The guest's own mounts are not visible.
 //   - Memory and processors are fixed at start. The plan restarts a machine to change them.

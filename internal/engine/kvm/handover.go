@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
 )
@@ -42,7 +41,7 @@ func takeOver(g *guests, m machine) (*takeover, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &takeover{handover{Leaving: process.NewSet(recorder.Others(m.Group())), Headers: of}, m, g}
+	t := &takeover{handover{Leaving: process.NewSet(otherRecorders(m.Group())), Headers: of}, m, g}
 	return t, t.save()
 }
 
@@ -58,7 +57,7 @@ func (t *takeover) save() error { return host.WriteJSON(t.m.handoverFile(), 0o60
 
 // rollBack kills the new machine and restores the header sizes of the old machine's links.
 func (t *takeover) rollBack(ctx context.Context) error {
-	records := recorder.Find(t.m.Group())
+	records := findRecorder(t.m.Group())
 	err := t.m.Group().KillMatching(ctx, func(pid int) bool { return !t.Leaving.Has(pid) && pid != records })
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
 	"orrery/internal/engine/kvm/record"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -150,7 +149,7 @@ func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	how, err := e.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == before || len(recorder.Others(m.Group())) != 1 || recorder.Find(m.Group()) == 0 {
+	if m.qemu() == before || len(otherRecorders(m.Group())) != 1 || findRecorder(m.Group()) == 0 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
 	counts(t, m)

@@ -10,7 +10,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/image/kernel"
 	"orrery/internal/site/spec"
@@ -37,7 +36,7 @@ func TestKicks(t *testing.T) {
 		q, err := qmp.Dial(t.Context(), filepath.Join(run, monitorSocket))
 		must(t, err)
 		defer q.Close()
-		traits, err := likeness.Of(t.Context(), q)
+		traits, err := traitsOf(t.Context(), q)
 		must(t, err)
 		line := &argv.Machine{Node: &spec.Node{}, Boot: &kernel.Boot{}}
 		must(t, traits.Apply(line))

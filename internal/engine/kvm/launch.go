@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host"
@@ -117,7 +116,7 @@ func (l *launch) openRecorder(ctx context.Context, m machine) error {
 		return err
 	}
 	return l.open.add(argv.Record, func() (*os.File, error) {
-		to, err := recorder.Open(ctx, m.Run, cell, m.Group())
+		to, err := openRecorder(ctx, m.Run, cell, m.Group())
 		if err != nil {
 			return nil, m.StartProblem(err, "")
 		}

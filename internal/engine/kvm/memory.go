@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // states transfers the memory of machines to another QEMU or to a file.
@@ -45,7 +45,7 @@ func (s states) SaveMemory(ctx context.Context, ref engine.Ref, file string) err
 // writeState writes the state that QEMU sends. It returns an error if that is more than the machine's
 // state can be.
 func writeState(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
-	traits, err := likeness.Of(ctx, q)
+	traits, err := traitsOf(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (l *launch) openState() (s *state, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var traits likeness.Traits
-	if err := json.Unmarshal(first, &traits); err != nil {
+	var traits machineTraits
+	if err := jsonlimit.Unmarshal(first, &traits); err != nil {
 		return nil, err
 	}
 	return s, traits.Apply(l.line)

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
 	"orrery/internal/observe"
@@ -142,7 +141,7 @@ func TestMishaps(t *testing.T) {
 	g.short(t, ref)
 
 	// Without the process that records its console, the guest continues and can still print.
-	must(t, unix.Kill(recorder.Find(m.Group()), unix.SIGKILL))
+	must(t, unix.Kill(findRecorder(m.Group()), unix.SIGKILL))
 	if got := g.says(t, ref, "sh", "-c", "head -c 100000 /dev/zero >/dev/console && echo printed"); got != "printed" {
 		t.Errorf("nobody records, and a command says %q", got)
 	}

@@ -7,7 +7,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -67,7 +66,7 @@ func (p *replugging) do(ctx context.Context, change site.DiskChange) error {
 // that plugged it may have been killed before it recorded that.
 func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 	m := p.m
-	at, plugged, err := slot.FindFree(ctx, p.q, argv.DriveID(drive))
+	at, plugged, err := findFreeSlot(ctx, p.q, argv.DriveID(drive))
 	if err != nil || plugged {
 		return err
 	}
@@ -86,20 +85,20 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 		return err
 	}
 	defer f.Close()
-	if err := slot.AddDrive(ctx, p.q, drive, f, at); err != nil {
+	if err := addDrive(ctx, p.q, drive, f, at); err != nil {
 		err = m.DiskProblem(drive, "cannot be plugged", err)
-		return errors.Join(err, slot.RemoveDriveBackend(context.WithoutCancel(ctx), p.q, drive))
+		return errors.Join(err, removeDriveBackend(context.WithoutCancel(ctx), p.q, drive))
 	}
 	return nil
 }
 
 // unplug removes a disk from a running machine after asking the guest to release it.
 func (p *replugging) unplug(ctx context.Context, drive site.Drive) error {
-	if err := slot.Unplug(ctx, p.q, argv.DriveID(drive)); err != nil {
+	if err := unplugDevice(ctx, p.q, argv.DriveID(drive)); err != nil {
 		return p.m.DiskProblem(drive, "cannot be unplugged", err).
 			Try("let the guest unmount it and run the same command again, or orrery restart %s", p.m.Ref.Name)
 	}
-	if err := slot.RemoveDriveBackend(ctx, p.q, drive); err != nil {
+	if err := removeDriveBackend(ctx, p.q, drive); err != nil {
 		return p.m.DiskProblem(drive, "stays with the machine", err)
 	}
 	return nil

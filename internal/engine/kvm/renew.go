@@ -12,7 +12,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
@@ -147,7 +146,7 @@ func (l *launch) matchOld(ctx context.Context, old *qmp.Client) (err error) {
 			return err
 		}
 	}
-	traits, err := likeness.Of(ctx, old)
+	traits, err := traitsOf(ctx, old)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -119,7 +118,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	how, err := g.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == before || len(recorder.Others(m.Group())) != 3 {
+	if m.qemu() == before || len(otherRecorders(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
 	if held, ok := m.Group().InForce(hostLimits(n, 1)); !ok {
@@ -157,11 +156,11 @@ func renews(t *testing.T, vm site.VM, data string) {
 	must(t, old.Close())
 	must(t, next.startSuccessor(t.Context(), m))
 	must(t, next.close())
-	if len(recorder.Others(m.Group())) != 6 {
+	if len(otherRecorders(m.Group())) != 6 {
 		t.Errorf("its processes are %v", m.Group().Processes())
 	}
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() != before || len(recorder.Others(m.Group())) != 3 {
+	if m.qemu() != before || len(otherRecorders(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
 	if status := g.status(t, ref); status != qmp.Running {
@@ -172,7 +171,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	_, err = g.migrateToNew(t.Context(), over, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() == before || len(recorder.Others(m.Group())) != 3 {
+	if m.qemu() == before || len(otherRecorders(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
 	if held, ok := m.Group().InForce(hostLimits(n, 1)); !ok {

@@ -10,7 +10,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
@@ -82,7 +81,7 @@ func (w *rewiring) removeNICs(ctx context.Context, nics []spec.NIC) error {
 		return err
 	}
 	for _, nic := range nics {
-		if err := slot.Unplug(ctx, w.q, argv.CardID(nic)); err != nil {
+		if err := unplugDevice(ctx, w.q, argv.CardID(nic)); err != nil {
 			return w.problem(nic, "cannot be unplugged", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
 		}
 		if err := removeCardRemains(ctx, w.q, nic); err != nil {
@@ -117,7 +116,7 @@ func (w *rewiring) addNICs(ctx context.Context, nics []spec.NIC) error {
 // addNIC creates a link and plugs a card for it. All cards of a machine are served alike: by the
 // host's kernel, if it serves the others.
 func (w *rewiring) addNIC(ctx context.Context, nic spec.NIC, served bool) error {
-	at, _, err := slot.FindFree(ctx, w.q, argv.CardID(nic))
+	at, _, err := findFreeSlot(ctx, w.q, argv.CardID(nic))
 	if err != nil {
 		return err
 	}
@@ -152,13 +151,13 @@ func (w *rewiring) plugCard(ctx context.Context, alone *nodedir.Record, at strin
 			return err
 		}
 	}
-	return slot.AddNIC(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
+	return addNIC(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
 }
 
 // removeCardRemains removes what exists for a card that the guest no longer has: its backend in QEMU and
 // its link.
 func removeCardRemains(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
-	if err := slot.RemoveNICBackend(ctx, q, nic); err != nil {
+	if err := removeNICBackend(ctx, q, nic); err != nil {
 		return err
 	}
 	return network.RemoveLinks([]string{nic.HostEnd})

@@ -17,7 +17,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
@@ -151,31 +150,31 @@ func TestCards(t *testing.T) {
 	must(t, err)
 	defer q.Close()
 	nic := spec.NIC{Network: "data", MAC: "02:00:00:00:00:02"}
-	at, plugged, err := slot.FindFree(t.Context(), q, argv.CardID(nic))
+	at, plugged, err := findFreeSlot(t.Context(), q, argv.CardID(nic))
 	if err != nil || at != "slot1" || plugged {
 		t.Fatal(at, plugged, err)
 	}
 	card := argv.CardOf(&spec.Node{}, nic, at, false)
-	if err := slot.AddNIC(t.Context(), q, card); err == nil {
+	if err := addNIC(t.Context(), q, card); err == nil {
 		t.Error("a card was plugged whose link QEMU was not handed")
 	}
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
 	must(t, q.PassFile(t.Context(), argv.Tap(nic, 0), null))
-	must(t, slot.AddNIC(t.Context(), q, card))
+	must(t, addNIC(t.Context(), q, card))
 	if got := c.has(); got != "map[card-data:tap data 0 card-lan:tap lan 0] map[card-data:slot1 card-lan:slot0]" {
 		t.Error(got)
 	}
 	for range 2 {
-		must(t, slot.Unplug(t.Context(), q, argv.CardID(nic)))
-		must(t, slot.RemoveNICBackend(t.Context(), q, nic))
+		must(t, unplugDevice(t.Context(), q, argv.CardID(nic)))
+		must(t, removeNICBackend(t.Context(), q, nic))
 	}
 	if got := c.has(); got != "map[card-lan:tap lan 0] map[card-lan:slot0]" {
 		t.Error(got)
 	}
 	c.refuse("device_del", "netdev_del")
-	if slot.Unplug(t.Context(), q, argv.CardID(nic)) == nil || slot.RemoveNICBackend(t.Context(), q, nic) == nil {
+	if unplugDevice(t.Context(), q, argv.CardID(nic)) == nil || removeNICBackend(t.Context(), q, nic) == nil {
 		t.Error("what QEMU refuses to do has been done")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/display"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -17,11 +16,11 @@ func (v views) Screen(ref engine.Ref) host.Screen { return screen{machineOf(v.no
 type screen struct{ m machine }
 
 // Open connects to the screen of a running machine.
-func (s screen) Open(ctx context.Context) (net.Conn, error) { return onScreen(ctx, s.m, display.Open) }
+func (s screen) Open(ctx context.Context) (net.Conn, error) { return onScreen(ctx, s.m, openDisplay) }
 
 // Picture returns an image of the screen.
 func (s screen) Picture(ctx context.Context) ([]byte, error) {
-	return onScreen(ctx, s.m, display.Picture)
+	return onScreen(ctx, s.m, takePicture)
 }
 
 // onScreen calls do with a connection to the monitor of a machine that has a screen.

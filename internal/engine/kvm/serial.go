@@ -11,7 +11,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/record"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -50,7 +49,7 @@ func (s serial) panicOutput() string {
 // lastLines returns what the guest of a machine that does not start has printed last.
 func (s serial) lastLines(ctx context.Context) string {
 	if !s.m.running() {
-		recorder.Await(ctx, s.m.Group())
+		awaitRecorder(ctx, s.m.Group())
 	}
 	text, _ := record.Read(s.m.Run) // ignore the error: the text is only for a message
 	return record.LastLines(text)

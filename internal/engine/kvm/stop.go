@@ -9,7 +9,6 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/record"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/pci"
 )
@@ -29,14 +28,14 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 
 // kill kills all processes of a machine, whether it has come up or not, and cleans up.
 func (e *Engine) kill(ctx context.Context, m machine) error {
-	err := recorder.KillAll(ctx, m.Group())
+	err := killRecorders(ctx, m.Group())
 	return errors.Join(err, e.cleanUp(ctx, m))
 }
 
 // powerOff shuts the guest down.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	return m.ShutDown(ctx, func() error { return e.shutDown(ctx, m) }, func() error {
-		return recorder.KillAll(ctx, m.Group()) // virtiofsd ends with QEMU, or is left of a machine that died
+		return killRecorders(ctx, m.Group()) // virtiofsd ends with QEMU, or is left of a machine that died
 	})
 }
 

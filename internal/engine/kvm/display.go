@@ -1,6 +1,4 @@
-// Package display connects to the screen of a running machine through its monitor. QEMU does not
-// listen for viewers. It receives one end of a connection, or a file for a picture.
-package display
+package kvm
 
 import (
 	"context"
@@ -13,9 +11,9 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// Open returns a connection on which QEMU shows the screen (-vnc). It needs no password, because
+// openDisplay returns a connection on which QEMU shows the screen (-vnc). It needs no password, because
 // only the caller has the connection.
-func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
+func openDisplay(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)

@@ -1,4 +1,4 @@
-package display
+package kvm
 
 import (
 	"bufio"
@@ -21,10 +21,10 @@ import (
 // hold.
 const maxPixels = 16 << 20
 
-// Picture returns a PNG of the screen. The PNG is encoded here and contains only pixels from QEMU,
+// takePicture returns a PNG of the screen. The PNG is encoded here and contains only pixels from QEMU,
 // which a guest may have taken over. QEMU writes to a file in memory. The kernel charges that
 // memory to QEMU, so the node's memory limit applies.
-func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
+func takePicture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	fd, err := unix.MemfdCreate("picture", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)

@@ -1,4 +1,4 @@
-package display
+package kvm
 
 import (
 	"bufio"
@@ -81,20 +81,13 @@ func (m *monitor) dial(t *testing.T) *qmp.Client {
 	return q
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestOpen: QEMU receives one end of a connection, and sends its greeting to the other.
 func TestOpen(t *testing.T) {
 	m := &monitor{does: map[string]func(*os.File) error{"add_client": func(f *os.File) error {
 		_, err := io.WriteString(f, "RFB 003.008\n")
 		return err
 	}}}
-	conn, err := Open(t.Context(), m.dial(t))
+	conn, err := openDisplay(t.Context(), m.dial(t))
 	must(t, err)
 	defer conn.Close()
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "RFB 003.008\n" {
@@ -108,7 +101,7 @@ func TestOpen(t *testing.T) {
 // TestNoScreen: a machine without a screen keeps no file that it received.
 func TestNoScreen(t *testing.T) {
 	m := &monitor{does: map[string]func(*os.File) error{"add_client": func(*os.File) error { return io.EOF }}}
-	if conn, err := Open(t.Context(), m.dial(t)); err == nil || conn != nil ||
+	if conn, err := openDisplay(t.Context(), m.dial(t)); err == nil || conn != nil ||
 		!strings.Contains(err.Error(), "add_client") {
 		t.Errorf("%v, %v", conn, err)
 	}
@@ -129,7 +122,7 @@ func writes(text string) *monitor {
 // QEMU keeps no file.
 func TestPicture(t *testing.T) {
 	m := writes("P6\n2 2\n255\n\n\n   \t" + "\xff\x00\x80\x01\x02\x03")
-	text, err := Picture(t.Context(), m.dial(t))
+	text, err := takePicture(t.Context(), m.dial(t))
 	must(t, err)
 	picture, err := png.Decode(bytes.NewReader(text))
 	must(t, err)
@@ -152,7 +145,7 @@ func TestPictureLies(t *testing.T) {
 		"P6\n16777217 1\n255\n", "P6\n4097 4096\n255\n", "P6\n4611686018427387904 4\n255\n",
 		"P6\n99999999999999999999 1\n255\n",
 	} {
-		if _, err := Picture(t.Context(), writes(text).dial(t)); err == nil {
+		if _, err := takePicture(t.Context(), writes(text).dial(t)); err == nil {
 			t.Errorf("%q is taken for a picture", text)
 		}
 	}
@@ -160,7 +153,7 @@ func TestPictureLies(t *testing.T) {
 		_, err := f.WriteAt([]byte("x"), 1<<40)
 		return err
 	}}}
-	if _, err := Picture(t.Context(), endless.dial(t)); err == nil {
+	if _, err := takePicture(t.Context(), endless.dial(t)); err == nil {
 		t.Error("what has no beginning is taken for a picture")
 	}
 }
@@ -172,7 +165,7 @@ func TestUnpatient(t *testing.T) {
 	q := m.dial(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
-	if _, err := Picture(ctx, q); err == nil {
+	if _, err := takePicture(ctx, q); err == nil {
 		t.Error("it is waited for without end")
 	}
 }

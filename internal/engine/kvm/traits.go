@@ -1,6 +1,4 @@
-// Package likeness describes what a machine must have in common with its successor. QEMU refuses
-// the state of a machine of another type, with other device slots, or with other features.
-package likeness
+package kvm
 
 import (
 	"context"
@@ -11,17 +9,17 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A Traits is what the QEMU of a running machine says of it. The QEMU is not trusted, because its
+// A machineTraits is what the QEMU of a running machine says of it. The QEMU is not trusted, because its
 // guest may have taken it over. As JSON, a Likeness is the first line of a file with a state.
-type Traits struct {
+type machineTraits struct {
 	Type  string     `json:"type"`
 	Slots argv.Slots `json:"slots"`
 	Empty bool       `json:"empty,omitempty"` // the seed drive is empty
 	Kicks bool       `json:"kicks,omitempty"` // the guest notifies virtiofsd of each request
 }
 
-// Of returns the likeness of a running machine.
-func Of(ctx context.Context, q *qmp.Client) (l Traits, err error) {
+// traitsOf returns the likeness of a running machine.
+func traitsOf(ctx context.Context, q *qmp.Client) (l machineTraits, err error) {
 	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &l.Type); err != nil {
 		return l, err
 	}
@@ -63,7 +61,7 @@ func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
 }
 
 // Apply makes a machine that is about to start equal to l, and lets it wait for the state.
-func (l Traits) Apply(line *argv.Machine) (err error) {
+func (l machineTraits) Apply(line *argv.Machine) (err error) {
 	line.Type, err = argv.MachineType(l.Type)
 	line.Slots, line.Disk.Empty, line.Incoming = l.Slots, l.Empty, true
 	line.SparesKicks = !l.Kicks

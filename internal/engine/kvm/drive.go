@@ -1,4 +1,4 @@
-package slot
+package kvm
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// AddDrive passes QEMU the file of a disk and plugs the disk in.
-func AddDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, at string) error {
+// addDrive passes QEMU the file of a disk and plugs the disk in.
+func addDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, at string) error {
 	path, err := q.AddFD(ctx, f)
 	if err != nil {
 		return err
@@ -28,9 +28,9 @@ func AddDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, 
 	return nil
 }
 
-// RemoveDriveBackend removes the backend and the limits of a disk that the guest no longer has, if they
+// removeDriveBackend removes the backend and the limits of a disk that the guest no longer has, if they
 // exist. QEMU then closes the disk's file.
-func RemoveDriveBackend(ctx context.Context, q *qmp.Client, drive site.Drive) error {
+func removeDriveBackend(ctx context.Context, q *qmp.Client, drive site.Drive) error {
 	for _, step := range []struct {
 		command string
 		of      map[string]string

@@ -1,5 +1,4 @@
-// Package recorder starts, finds and ends the process that records a virtual machine's console.
-package recorder
+package kvm
 
 import (
 	"context"
@@ -18,11 +17,11 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Open opens the pipe to which QEMU writes the console's output. It starts the recorder process
+// openRecorder opens the pipe to which QEMU writes the console's output. It starts the recorder process
 // unless the group has one. The process ends when no QEMU has the pipe open any more. It is
 // confined like QEMU, because it reads what a guest has written.
-func Open(ctx context.Context, dir string, cell confine.Sandbox, in cgroup.Group) (*os.File, error) {
-	if Find(in) != 0 {
+func openRecorder(ctx context.Context, dir string, cell confine.Sandbox, in cgroup.Group) (*os.File, error) {
+	if findRecorder(in) != 0 {
 		if to, err := record.Open(dir); err == nil {
 			return to, nil
 		}
@@ -60,8 +59,8 @@ func visiblePaths(program string) []string {
 	return append(all, program)
 }
 
-// Find returns the recorder process in a group, or 0 if there is none.
-func Find(in cgroup.Group) int {
+// findRecorder returns the recorder process in a group, or 0 if there is none.
+func findRecorder(in cgroup.Group) int {
 	for _, pid := range in.Processes() {
 		if name, _ := rawfile.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), qemu.GuestName) {
 			return pid
@@ -70,18 +69,18 @@ func Find(in cgroup.Group) int {
 	return 0
 }
 
-// Others returns all other processes in a group.
-func Others(in cgroup.Group) []int {
-	of := Find(in)
+// otherRecorders returns all other processes in a group.
+func otherRecorders(in cgroup.Group) []int {
+	of := findRecorder(in)
 	return slices.DeleteFunc(in.Processes(), func(pid int) bool { return pid == of })
 }
 
 // timeout limits how long the process may take to write the last output after QEMU has ended.
 const timeout = 2 * time.Second
 
-// Await waits until all output of a machine that has ended is recorded.
-func Await(ctx context.Context, in cgroup.Group) {
-	held, err := process.Open(Find(in))
+// awaitRecorder waits until all output of a machine that has ended is recorded.
+func awaitRecorder(ctx context.Context, in cgroup.Group) {
+	held, err := process.Open(findRecorder(in))
 	if err != nil {
 		return
 	}
@@ -91,15 +90,15 @@ func Await(ctx context.Context, in cgroup.Group) {
 	_ = held.RetryUntilEnded(ctx, func(int) error { return nil }) // ignore the error: then the last output is lost
 }
 
-// KillAll kills all processes in a group. It kills the recorder last, when it has recorded everything.
-// KillAll does not end with ctx.
-func KillAll(ctx context.Context, in cgroup.Group) error {
+// killRecorders kills all processes in a group. It kills the recorder last, when it has recorded everything.
+// killRecorders does not end with ctx.
+func killRecorders(ctx context.Context, in cgroup.Group) error {
 	ctx = context.WithoutCancel(ctx)
-	if of := Find(in); of != 0 {
+	if of := findRecorder(in); of != 0 {
 		if err := in.KillMatching(ctx, func(pid int) bool { return pid != of }); err != nil {
 			return err
 		}
-		Await(ctx, in)
+		awaitRecorder(ctx, in)
 	}
 	return in.Kill(ctx)
 }

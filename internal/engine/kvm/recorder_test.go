@@ -1,4 +1,4 @@
-package recorder
+package kvm
 
 import (
 	"context"
@@ -28,34 +28,34 @@ func TestRecorder(t *testing.T) {
 		cgroup.RemoveEmpty("it-recorder")
 	})
 	run := filepath.Join(dir, "run")
-	first, err := Open(t.Context(), run, cell, in)
+	first, err := openRecorder(t.Context(), run, cell, in)
 	must(t, err)
-	for Find(in) == 0 { // prlimit executes the recorder
+	for findRecorder(in) == 0 { // prlimit executes the recorder
 		if len(in.Processes()) == 0 {
 			t.Fatal("it has ended")
 		}
 		time.Sleep(time.Millisecond)
 	}
-	of := Find(in)
+	of := findRecorder(in)
 	_, err = first.WriteString("of the first\n")
 	must(t, err)
-	second, err := Open(t.Context(), run, cell, in)
+	second, err := openRecorder(t.Context(), run, cell, in)
 	must(t, err)
-	if Find(in) != of || len(Others(in)) > 0 {
+	if findRecorder(in) != of || len(otherRecorders(in)) > 0 {
 		t.Errorf("there are %v", in.Processes())
 	}
 	must(t, first.Close())
 	_, err = second.WriteString("of the second\n")
 	must(t, err)
 	must(t, second.Close())
-	Await(t.Context(), in)
+	awaitRecorder(t.Context(), in)
 	if left := in.Processes(); len(left) > 0 {
 		t.Errorf("%v go on", left)
 	}
 	if text, err := record.Read(run); string(text) != "of the first\nof the second\n" || err != nil {
 		t.Errorf("recorded is %q: %v", text, err)
 	}
-	must(t, KillAll(t.Context(), in))
+	must(t, killRecorders(t.Context(), in))
 }
 
 // TestSeen: a program that is installed among libraries is visible with them, and is not mounted
@@ -68,12 +68,5 @@ func TestSeen(t *testing.T) {
 		if got := slices.Contains(visiblePaths(program), program); got != want {
 			t.Errorf("%s is shown by itself: %v", program, got)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,6 +1,4 @@
-// Package slot plugs devices into a running machine and unplugs them, through its monitor. Each
-// device is in a slot of its own (argv.Slot).
-package slot
+package kvm
 
 import (
 	"context"
@@ -14,8 +12,8 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// FindFree returns a free slot, or "" if all are taken, and whether a device is plugged already.
-func FindFree(ctx context.Context, q *qmp.Client, device string) (free string, plugged bool, err error) {
+// findFreeSlot returns a free slot, or "" if all are taken, and whether a device is plugged already.
+func findFreeSlot(ctx context.Context, q *qmp.Client, device string) (free string, plugged bool, err error) {
 	var buses []argv.Bus
 	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
 		return "", false, err
@@ -37,8 +35,8 @@ func FindFree(ctx context.Context, q *qmp.Client, device string) (free string, p
 // unplugTimeout limits how long a guest may take to release a device.
 const unplugTimeout = 30 * time.Second
 
-// Unplug asks a guest to release a device, and waits until it has.
-func Unplug(ctx context.Context, q *qmp.Client, id string) error {
+// unplugDevice asks a guest to release a device, and waits until it has.
+func unplugDevice(ctx context.Context, q *qmp.Client, id string) error {
 	err := q.Do(ctx, "device_del", map[string]string{"id": id}, nil)
 	var refused *qmp.CommandError
 	switch {
