@@ -12,7 +12,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
-	"orrery/internal/image/tools"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/distro"
@@ -25,7 +24,7 @@ import (
 // no system yet, so the container uses programs of this host.
 func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer) error {
 	packages, dir := distro.ForImage(l.Image).Packages, filepath.Join(g.dir, "tree")
-	if _, err := os.Stat(filepath.Join(tools.ProgramsDir, packages.Maker)); err != nil {
+	if _, err := os.Stat(filepath.Join(programsDir, packages.Maker)); err != nil {
 		return problem.New(problem.Unable, "%s is not installed on this host", packages.Maker).Try("%s", packages.GetMaker)
 	}
 	m, err := access.CompleteMirror(m)
@@ -90,7 +89,7 @@ func (g *staging) startBootstrapper(ctx context.Context, l *spec.Layer, m site.M
 	}
 	binds := append(p.binds(), mountBind{source: filepath.Join(g.dir, "tree"), target: b.Tree[1:], make: true})
 	root := filepath.Join(g.dir, "tools")
-	programs, err := tools.PrepareRoot(root, map[string]string{
+	programs, err := prepareRoot(root, map[string]string{
 		"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n", "hosts": access.HostsFile(),
 		"resolv.conf": access.EmptyResolvConf, "hostname": "build\n",
 	})

@@ -36,7 +36,7 @@ func realBase(t *testing.T, s *Store) *spec.Layer { return realSuite(t, s, "book
 func realSuite(t *testing.T, s *Store, suite string) *spec.Layer {
 	t.Helper()
 	l := spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: suite})
-	for _, file := range []string{"bootstrap.go", "tools/tools.go", "fit.go", "tidy.go"} {
+	for _, file := range []string{"bootstrap.go", "tools.go", "fit.go", "tidy.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

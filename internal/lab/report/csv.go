@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"orrery/internal/lab/report/cells"
 )
 
 // csvColumns are the columns of report.csv. Values are in the row's unit. Ratios are to bare.
@@ -40,13 +38,13 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	// unknown values stay empty
 	whole, single, ratio, band := make([]string, 7), make([]string, 2), make([]string, 6), make([]string, 2)
 	if s := c.Summary; s != nil {
-		whole = []string{strconv.Itoa(s.N), cells.Exact(s.Median), cells.Exact(s.Low), cells.Exact(s.High),
-			cells.Exact(s.Least), cells.Exact(s.Most), cells.Exact(s.Spread)}
+		whole = []string{strconv.Itoa(s.N), exact(s.Median), exact(s.Low), exact(s.High),
+			exact(s.Least), exact(s.Most), exact(s.Spread)}
 	} else {
 		whole[0] = "0"
 	}
 	if s := c.Single; s != nil {
-		single = []string{cells.Exact(s.Median), cells.Exact(s.Spread)}
+		single = []string{exact(s.Median), exact(s.Spread)}
 	}
 	verdict, spread := "", []string{"0", "", ""}
 	if r := c.Ratio; r != nil {
@@ -54,12 +52,12 @@ func record(t *Test, f *Figure, c *Cell) []string {
 		spread[0] = strconv.Itoa(r.Instances)
 	}
 	if r := f.shownRatio(c); r != nil {
-		ratio = []string{cells.Exact(r.Value), cells.Exact(r.Low), cells.Exact(r.High), cells.Exact(r.Value * 100),
-			cells.Exact(r.P), cells.Exact(r.Adjusted)}
-		spread[1], spread[2] = cells.Exact(float64(r.Between)), cells.Exact(float64(r.Within))
+		ratio = []string{exact(r.Value), exact(r.Low), exact(r.High), exact(r.Value * 100),
+			exact(r.P), exact(r.Adjusted)}
+		spread[1], spread[2] = exact(float64(r.Between)), exact(float64(r.Within))
 	}
 	if f.Control != nil {
-		band = []string{cells.Exact(f.Control.Low), cells.Exact(f.Control.High)}
+		band = []string{exact(f.Control.Low), exact(f.Control.High)}
 	}
 	var labels []string
 	for _, m := range c.Labels {
@@ -69,14 +67,14 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	if c.Emulated {
 		emulation = "emulated"
 	}
-	head := []string{cells.EscapeFormula(t.Name), cells.EscapeFormula(t.Kind), strconv.Itoa(t.Copies),
-		cells.EscapeFormula(f.Name),
-		cells.EscapeFormula(f.Unit), cells.EscapeFormula(string(f.Better)), cells.EscapeFormula(c.Setting)}
-	words := []string{verdict, string(f.Effect(c)), cells.EscapeFormula(strings.Join(labels, "; ")),
+	head := []string{escapeFormula(t.Name), escapeFormula(t.Kind), strconv.Itoa(t.Copies),
+		escapeFormula(f.Name),
+		escapeFormula(f.Unit), escapeFormula(string(f.Better)), escapeFormula(c.Setting)}
+	words := []string{verdict, string(f.Effect(c)), escapeFormula(strings.Join(labels, "; ")),
 		strconv.Itoa(c.Failed),
-		cells.EscapeFormula(c.Missing)}
+		escapeFormula(c.Missing)}
 	return slices.Concat(head, whole, single, ratio, band, words, spread,
-		[]string{cells.EscapeFormula(c.Again), emulation})
+		[]string{escapeFormula(c.Again), emulation})
 }
 
 // JSON writes report.json.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/lab/report/cells"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/suspect"
 	"orrery/internal/lab/test"
@@ -49,7 +48,7 @@ func TestNotMeasurableNow(t *testing.T) {
 	for name, got := range map[string]string{"page": page, "text": text(t, r.Text), "Markdown": text(t, r.Markdown),
 		"CSV": text(t, r.CSV)} {
 		for _, number := range []string{quantity.Change(c.Ratio.Value), quantity.Interval(c.Ratio.Low, c.Ratio.High),
-			cells.Exact(c.Ratio.Value)} {
+			exact(c.Ratio.Value)} {
 			if strings.Contains(got, number) {
 				t.Errorf("the %s has %s, which is not measurable now", name, number)
 			}

@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 
 	"orrery/internal/host"
-	"orrery/internal/lab/report/cells"
 	"orrery/internal/problem"
 )
 
 // Samples writes samples.csv.
-func (r *Report) Samples(w io.Writer) error { return cells.Samples(w, r.Bundle.Tests, r.samples) }
+func (r *Report) Samples(w io.Writer) error { return writeSamples(w, r.Bundle.Tests, r.samples) }
 
 // Write writes report.json, report.csv, samples.csv, report.md and report.html into a bundle. Each
 // file is replaced atomically.

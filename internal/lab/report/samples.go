@@ -1,5 +1,4 @@
-// Package cells writes the samples of a bundle for spreadsheets.
-package cells
+package report
 
 import (
 	"encoding/csv"
@@ -17,10 +16,10 @@ var samplesColumns = []string{"test", "figure", "unit", "setting", "round", "ins
 	"value",
 	"labels", "error"}
 
-// Samples writes samples.csv with a row for each measured number, round by round, in the unit of
+// writeSamples writes samples.csv with a row for each measured number, round by round, in the unit of
 // its figure. Round 0 is the rehearsal, which no other table contains. A failed trial has one row
 // with the reason and no figure.
-func Samples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
+func writeSamples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(samplesColumns); err != nil {
 		return err
@@ -36,7 +35,7 @@ func Samples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
 		if t.Error == "" {
 			rows = rows[:0]
 			for _, s := range t.Samples {
-				rows = append(rows, [2]string{s.Figure, Exact(s.Value)})
+				rows = append(rows, [2]string{s.Figure, exact(s.Value)})
 			}
 		}
 		for _, row := range rows {
@@ -57,24 +56,24 @@ func sampleRecord(t *bundle.Trial, figure, unit, value string) []string {
 		}
 	}
 	reason, _, _ := strings.Cut(strings.TrimSpace(t.Error), "\n")
-	return []string{EscapeFormula(t.Test), EscapeFormula(figure), EscapeFormula(unit), EscapeFormula(t.Setting),
+	return []string{escapeFormula(t.Test), escapeFormula(figure), escapeFormula(unit), escapeFormula(t.Setting),
 		strconv.Itoa(t.Round),
 		strconv.Itoa(t.Instance), strconv.Itoa(t.Slot),
-		strconv.Itoa(t.Copy), t.Began.UTC().Format(time.RFC3339Nano), value, EscapeFormula(strings.Join(labels, "; ")),
-		EscapeFormula(reason)}
+		strconv.Itoa(t.Copy), t.Began.UTC().Format(time.RFC3339Nano), value, escapeFormula(strings.Join(labels, "; ")),
+		escapeFormula(reason)}
 }
 
-// EscapeFormula prevents spreadsheets from interpreting a text as a formula, as OWASP advises ("CSV
+// escapeFormula prevents spreadsheets from interpreting a text as a formula, as OWASP advises ("CSV
 // Injection").
-func EscapeFormula(words string) string {
+func escapeFormula(words string) string {
 	if words != "" && strings.ContainsRune("=+-@\t\r", rune(words[0])) {
 		return "'" + words
 	}
 	return words
 }
 
-// Exact returns a number with all digits, or "" if it is missing or infinite.
-func Exact(n float64) string {
+// exact returns a number with all digits, or "" if it is missing or infinite.
+func exact(n float64) string {
 	if !quantity.Number(n).IsFinite() {
 		return ""
 	}

@@ -1,10 +1,4 @@
-// Package tools prepares the root of the container in which a base image is built.
-//
-// The root contains programs of this host, because a base image cannot be built by its own
-// programs. The directories of this host in which packages install programs are mounted read-only.
-// Their owners are unknown in the container. So its processes can only read what every user of the
-// host can, and set-user-ID programs have no effect. The container has no other files of the host.
-package tools
+package image
 
 import (
 	"errors"
@@ -13,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// ProgramsDir is the directory with the programs of this host's packages.
-const ProgramsDir = "/usr/bin"
+// programsDir is the directory with the programs of this host's packages.
+const programsDir = "/usr/bin"
 
 // dirs are the directories, without the first slash, with the programs of this host's packages,
 // libraries and the files these read. Programs do not need others, such as /usr/local and /opt.
@@ -24,9 +18,9 @@ var dirs = []string{
 	"usr/libexec", "usr/share", "etc/alternatives",
 }
 
-// PrepareRoot fills an empty directory with such a root and some files in /etc. It returns the directories
+// prepareRoot fills an empty directory with such a root and some files in /etc. It returns the directories
 // of this host, without the first slash, that must be mounted there.
-func PrepareRoot(dir string, etc map[string]string) (mounts []string, err error) {
+func prepareRoot(dir string, etc map[string]string) (mounts []string, err error) {
 	for _, d := range []string{"dev", "etc", "proc", "root", "tmp", "usr"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return nil, err
