@@ -374,7 +374,7 @@ func TestBackup(t *testing.T) {
 		if _, err := os.Stat(outside); err == nil {
 			t.Error("a volume came back to a directory that nobody agreed to")
 		}
-		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(0, "made anew")
+		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(0, "SSH host keys were replaced")
 		s.dir = restored
 		s.settled()
 		s.wantHoldings(before, s.holdings())

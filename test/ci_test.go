@@ -165,7 +165,7 @@ func ciTerminated(s *site, report string) {
 		s.Errorf("exit status %d\n%s%s", status, out, errs)
 	}
 	if j := s.junit(report); j.Errors != 2 || j.Tests != 2 ||
-		!strings.HasPrefix(j.Suite.Cases[1].Error.Message, "not begun") {
+		!strings.HasPrefix(j.Suite.Cases[1].Error.Message, "not started") {
 		s.Errorf("%+v", j)
 	}
 	s.wantNoTwin()

@@ -83,7 +83,7 @@ func TestFarBackupWith(t *testing.T) {
 	t.Logf("the backup took %s", time.Since(began).Round(100*time.Millisecond))
 
 	says(1, mark("lost")+" && "+lose, "status 0")
-	says(1, restore, "(--trust-layers takes those of a backup that you made)", "restored from", "status 0")
+	says(1, restore, "(--trust-layers uses those of a backup that you made)", "restored from", "status 0")
 	says(1, marks, "4 kept\nstatus 0")
 	if again := says(1, stamps, "status 0"); again == stamp {
 		t.Errorf("without --trust-layers, nodes stand on the layer in the backup:\n%s", again)
@@ -101,7 +101,7 @@ func TestFarBackupWith(t *testing.T) {
 	// The nodes exchange their hosts, and their parts of the snapshot move along.
 	says(1, `sed -i 's/10, host = "sv1"/10, host = "sv2"/; s/20, host = "sv2"/20, host = "sv1"/' site.toml && `+
 		mark("lost")+" && "+lose, "status 0")
-	says(1, restore+" --trust-layers", "is another than in the backup", "restored from", "status 0")
+	says(1, restore+" --trust-layers", "differs from the one in the backup", "restored from", "status 0")
 	says(1, marks, "4 kept\nstatus 0")
 	says(1, "cd "+kept+" && ls */nodes && ssh sv2 'cd "+kept+" && ls */nodes'", "20\n10\nstatus 0")
 	says(1, putBack, "it-farwith: 2 nodes as in snapshot", "status 0")

@@ -121,7 +121,7 @@ func TestFarState(t *testing.T) {
 		"2 nodes and 2 volumes", "The nodes were paused for", "status 0")
 	says(1, "orrery backup /root/backups/ --json", `"nodes": 2`, "status 0")
 	says(1, mark("lost")+" && orrery restore /root/backups --dir .",
-		"its hosts already have: 2 nodes and 2 volumes of it-farstate; nothing was done", "status 9")
+		"the hosts already have 2 nodes and 2 volumes of it-farstate; nothing was done", "status 9")
 	says(1, "orrery backup prune /root/backups --keep 2 && orrery backup verify /root/backups", "is whole", "status 0")
 	says(1, "id=$(ls -tr /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --replace --yes-replace it-farstate --secrets-passphrase-file /root/phrase",
 		"restored from", "status 0")
@@ -133,7 +133,7 @@ func TestFarState(t *testing.T) {
 	says(1, from+"--to past", "it-farstate.past: restored from", "status 0")
 	says(2, strings.Replace(marks, "orrery", "orrery --twin past", 1)+"; orrery twin destroy past", "4 kept\n", "status 0")
 	says(1, mark("lost")+" && "+from+"--replace --yes-replace it-farstate --without sv2",
-		"not restored, because they may be on sv2, of which nothing is known: b", "restored from", "status 0")
+		"not restored, because they may be on sv2, whose state is unknown: b", "restored from", "status 0")
 	says(2, marks, "2 kept\n2 lost\nstatus 0")
 	says(1, "sha256sum -c /root/sum && ! ls -d "+kept+"/../restore", "status 0")
 	t.Logf("backups took %s", time.Since(began).Round(100*time.Millisecond))

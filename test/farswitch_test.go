@@ -86,7 +86,7 @@ func TestFarSwitch(t *testing.T) {
 	}
 	for i := 1; i <= 2; i++ {
 		says(i, "cd /var/lib/orrery; for i in $(seq 300); do ! grep -q '\"trial\"\\|\"switch\"' sites/it-farsw/releases.json && grep -q 'in time' log/later-trial-it-farsw.log && break; sleep 0.1; done; cat /var/lib/orrery/log/later-trial-it-farsw.log; grep -c reverted /var/lib/orrery/sites/it-farsw/releases.json",
-			"nobody confirmed it in time", "1")
+			"it was not confirmed in time", "1")
 		says(i, "for i in $(seq 100); do grep reverted /tmp/page && break; sleep 0.1; done", `"event":"trial-ended"`,
 			`"host":"`+hosts.NameOf(i)+`"`, `"release":700`)
 	}
@@ -94,7 +94,7 @@ func TestFarSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(2, "orrery plan", "nothing to do", "status 0")
-	says(2, "orrery confirm", "release 700 has gone back: nobody confirmed it in time", "status 13")
+	says(2, "orrery confirm", "release 700 has gone back: it was not confirmed in time", "status 13")
 	apart(0, 700)
 
 	// The second host loses power when it has recorded the intended switch.

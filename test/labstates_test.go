@@ -49,7 +49,7 @@ func labTwoStateDirectories(t *testing.T) {
 			t.Errorf("it is said %d times: %s%s", n, r.out, r.errs)
 		}
 	}
-	refused(5, s.dirs.State, "another lab measures on this host", "wait for it")
+	refused(5, s.dirs.State, "another lab is measuring on this host", "wait for it")
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = wait()
 	refused(4, s.dirs.State, "of a lab that was killed", "ORRERY_STATE="+s.dirs.State+" orrery -C BUNDLE/site down")

@@ -61,7 +61,7 @@ id = 11
 					t.Error(err)
 				}
 			}
-			s.run("forward", "late:22", "--listen", f.address).want(1, "is taken")
+			s.run("forward", "late:22", "--listen", f.address).want(1, "is already in use")
 			f.end(0)
 		})
 	}

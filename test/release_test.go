@@ -450,7 +450,7 @@ func releaseLookedAt(s *site) {
 	if show[0].ID != 701101 || len(show[0].Content) != 2 || !maps.Equal(installed, show[0].Packages) {
 		s.Errorf("release show: %d %v, %d packages of %d", show[0].ID, show[0].Content, len(show[0].Packages), len(installed))
 	}
-	s.run("release", "show", "700").want(3, "there is no node of release 700", "orrery stage --release 700")
+	s.run("release", "show", "700").want(3, "release 700 has no nodes", "orrery stage --release 700")
 	s.run("release", "diff", "0", "701").
 		want(0, `(?s)web0, web1:\n  layers differ: \w+ \w+, then \w+ \w+\n`, `store:\n  the same`)
 	s.run("release", "diff", "0", "701", "store").want(0, `\Astore:\n  the same\n\z`)
@@ -613,13 +613,13 @@ func TestReleaseFirst(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relfirst", 103)
 	s.run("switch", "--release", "701").
-		want(3, "release 701 of site it-relfirst was not staged here", "orrery stage --release 701")
+		want(3, "release 701 of site it-relfirst was not staged on this host", "orrery stage --release 701")
 	s.do("stage", "--release", "701")
 	if live, _ := s.onLive(); len(live) > 0 {
 		t.Errorf("live is %v", live)
 	}
 	s.run("switch", "--release", "701", "--confirm-within", "10m").
-		want(3, "nothing is live that the trial of release 701 could go back to")
+		want(3, "the trial of release 701 has no live release to go back to")
 	s.run("switch", "--release", "701").want(0, "3 nodes at release 701")
 	s.run("up").want(0)
 	s.wantLive(701)
@@ -694,7 +694,7 @@ func TestReleaseReboot(t *testing.T) {
 	s.run("resume").want(0)
 	s.trialOver(30 * time.Second)
 	// On a busy machine its time may be over before resume reaches it.
-	s.run("confirm").want(13, "release 701 has gone back: (nobody confirmed it|its time was over while nobody watched over it)")
+	s.run("confirm").want(13, "release 701 has gone back: (it was not confirmed|it ended while no process watched it)")
 	s.wantLive(0)
 }
 
@@ -841,7 +841,7 @@ func TestReleaseMisuse(t *testing.T) {
 			t.Errorf("that is no word to a user:\n%s", r.errs)
 		}
 	}
-	refused(3, []string{"release 701 .* was not staged here", "orrery stage"}, "switch", "--release", "701")
+	refused(3, []string{"release 701 .* was not staged on this host", "orrery stage"}, "switch", "--release", "701")
 	refused(3, []string{"no former release"}, "rollback")
 	refused(3, []string{"no release is on trial"}, "confirm")
 	s.do("up")
@@ -856,14 +856,14 @@ func TestReleaseMisuse(t *testing.T) {
 		{2, `"-1"`, []string{"stage", "--release", "-1"}},
 		{3, "999.*(701|702|700)", []string{"stage", "--release", "999"}},
 		{2, "did you mean", []string{"stage", "web", "--release", "701"}},
-		{3, "was not staged here", []string{"switch", "--release", "701"}},
+		{3, "was not staged on this host", []string{"switch", "--release", "701"}},
 		{3, "999", []string{"switch", "--release", "999"}},
 		{3, "no former release", []string{"rollback"}},
 		{3, "no release is on trial", []string{"confirm"}},
 		{2, "checks or hand", []string{"switch", "--release", "701", "--confirm-within", "1m", "--confirm-by", "luck"}},
 		{2, "confirm-within", []string{"switch", "--release", "701", "--confirm-within", "soon"}},
 		{2, "--keep", []string{"release", "prune", "--keep", "-1"}},
-		{3, "no node of release 701", []string{"release", "show", "701"}},
+		{3, "release 701 has no nodes", []string{"release", "show", "701"}},
 		{2, "", []string{"release", "diff", "701"}},
 		{2, "", []string{"release", "burn"}},
 	} {

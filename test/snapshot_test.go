@@ -98,8 +98,8 @@ while [ ! -e /srv/data/b ]; do sleep 0.1; done`)
 		s.Errorf("ls tells %q", ids)
 	}
 	s.run("snapshot", "rm", shortest.ID).want(0)
-	s.run("snapshot", "rm", shortest.ID).want(2, "there is no snapshot")
-	s.run("snapshot", "restore", "never", "--yes-restore", s.name).want(2, "there is no snapshot")
+	s.run("snapshot", "rm", shortest.ID).want(2, `no snapshot ".*" of `)
+	s.run("snapshot", "restore", "never", "--yes-restore", s.name).want(2, `no snapshot ".*" of `)
 	s.run("journal").want(0, "orrery .* snapshot rm "+shortest.ID)
 }
 

@@ -185,7 +185,7 @@ END`, mine, others))
 	if err := h.At(3).SetMTU(1400); err != nil {
 		t.Fatal(err)
 	}
-	says(1, "orrery host check || true", "arrive at host sv3 (10.8.1.3), and no larger ones: network lan sends 1500")
+	says(1, "orrery host check || true", "bytes do not arrive at host sv3 (10.8.1.3): network lan sends 1500")
 	if err := h.At(3).SetMTU(1500); err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func (k *killing) round() {
 	}
 	verb := []string{"up"}
 	r := k.run(verb...).want(0)
-	told := strings.Contains(r.errs, "was interrupted; the set goes to release")
+	told := strings.Contains(r.errs, "was interrupted; bringing the set to release")
 	if told != interrupted {
 		k.Errorf("%s: interrupted is %t, told is %t\n%s", k.last, interrupted, told, r.errs)
 	}

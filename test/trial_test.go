@@ -95,10 +95,10 @@ timeout = "1s"
 	// No user confirms it.
 	lines := s.lines("store")
 	s.run("switch", "--release", "701", "--confirm-within", "1s", "--confirm-by", "hand", "--wait").
-		want(13, "release 701 has gone back: nobody confirmed it")
+		want(13, "release 701 has gone back: it was not confirmed")
 	s.wantLive(0)
 	s.wantKept("store", lines)
-	s.run("confirm").want(13, "release 701 has gone back: nobody confirmed it")
+	s.run("confirm").want(13, "release 701 has gone back: it was not confirmed")
 	s.wantLive(0)
 	s.run("rollback").want(3, "no former release")
 
@@ -223,7 +223,7 @@ func TestTrialAlone(t *testing.T) {
 	s.wantLive(701)
 	s.trialOver(time.Minute)
 	s.wantLive(0)
-	s.run("confirm").want(13, "nobody confirmed it")
+	s.run("confirm").want(13, "it was not confirmed")
 	s.run("journal", "-n", "1").want(0, "trial")
 	s.wantUnwatched()
 }
@@ -241,7 +241,7 @@ func TestTrialForgotten(t *testing.T) {
 	s.keepIn(home)
 	s.do("up")
 	s.do("stage", "--release", "701")
-	const unwatched = "on trial until .* but nobody watches over it"
+	const unwatched = "on trial until .* but the process that watched it has ended"
 
 	// Its time is not over, so it is watched again.
 	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
@@ -267,7 +267,7 @@ func TestTrialForgotten(t *testing.T) {
 	s.killWatchers()
 	time.Sleep(6 * time.Second)
 	s.run("status").want(0, unwatched)
-	s.run("confirm").want(13, "its time was over while nobody watched over it")
+	s.run("confirm").want(13, "it ended while no process watched it")
 	s.wantLive(0)
 
 	s.do("down")
@@ -317,14 +317,14 @@ func TestTwinForgotten(t *testing.T) {
 	}
 	s.do("twin", "create", s.dir, "f", "--expires", "10m")
 	kill()
-	s.run("--twin", "f", "status").want(0, "twin f is to end at .* but the process that waited for that has ended")
+	s.run("--twin", "f", "status").want(0, "twin f expires at .* but the process that waited for that has ended")
 	s.do("up")
 	if waiter() == 0 {
 		t.Error("nobody sees to the end of the twin")
 	}
 	kill()
 	s.after(11*time.Minute).run("--twin", "f", "stop").
-		want(6, "twin "+key+" expired at .* it is destroyed now", "Twin f of "+s.name+" is gone")
+		want(6, "twin "+key+" expired at .* destroying it now", "Twin f of "+s.name+" is gone")
 	if _, err := os.Stat(s.dirs.Site(key)); err == nil {
 		t.Error("the twin is there")
 	}

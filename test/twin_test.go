@@ -694,7 +694,7 @@ func twinMistakes(s *site, _ []double) {
 	}
 	s.run("twin", "create", s.dir, "dev1").
 		want(3, "already has a twin dev1, which belongs to root", "orrery --twin dev1 up")
-	s.run("twin", "create", "nowhere", "x1").want(2, "neither a site directory nor a site that is up here")
+	s.run("twin", "create", "nowhere", "x1").want(2, "neither a site directory nor a site that is up on this host")
 	s.run("twin", "create", s.dir).want(2)
 	s.run("twin", "create", s.dir, "x1", "--only", "dsh").want(2, "dish")
 	s.run("twin", "create", s.dir, "x1", "--scale", "cpus=half").want(2, "cpus=0.5")

@@ -77,7 +77,7 @@ func TestRestoreElsewhere(t *testing.T) {
 		t.Errorf("restored was %+v", made)
 	}
 	d.wantThen()
-	if !strings.Contains(d.watch.text(), "generated secrets and SSH host keys were made anew") {
+	if !strings.Contains(d.watch.text(), "generated secrets and SSH host keys were replaced") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	for _, name := range []string{"site.toml", "roles/db/role.toml"} {
@@ -187,7 +187,7 @@ func TestRestoreInPlace(t *testing.T) {
 func TestRestoreSome(t *testing.T) {
 	source := diskDesk(t)
 	_, err := backups.Take(t.Context(), source.Session, nil, filepath.Join(t.TempDir(), "x")+"/", backups.Options{})
-	source.wantExit(err, problem.Failed, "nothing of these nodes", "orrery up")
+	source.wantExit(err, problem.Failed, "none of these nodes", "orrery up")
 	source.up()
 	source.say("web1", motd, "then")
 	where := filepath.Join(t.TempDir(), "one.orb")
@@ -322,7 +322,7 @@ func TestRestoreInterrupted(t *testing.T) {
 		t.Errorf("a start, which makes no node: %v", err)
 	}
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
-	d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery up brings it to its end")
+	d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery up completes it")
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 	if from, err := backup.OpenPart(d.dirs, image.Open(d.dirs.State), "toykat"); err != nil || from != nil {
@@ -346,7 +346,7 @@ func TestRestoreUntouched(t *testing.T) {
 		if !existing {
 			d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery restore /srv/backups/@one")
 			_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
-		} else if !strings.Contains(d.watch.text(), "before it had touched anything; what it had laid down is removed") {
+		} else if !strings.Contains(d.watch.text(), "before it changed anything; its staged data is removed") {
 			t.Errorf("told was %s", d.watch.text())
 		}
 		d.must(err)
@@ -487,7 +487,7 @@ func TestReplaceNode(t *testing.T) {
 	_, err = sites.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
 	d.must(err)
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
-	d.wantExit(err, problem.Failed, "is not there", "orrery up db")
+	d.wantExit(err, problem.Failed, "does not exist", "orrery up db")
 	d.write("site.toml", strings.Replace(toykat, `name = "toykat"`, `name = "karoo"`, 1))
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
 	d.wantExit(err, problem.Refused, "of site toykat, not of karoo")

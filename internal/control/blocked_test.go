@@ -73,7 +73,7 @@ func TestBlockedTrial(t *testing.T) {
 	away := other.inTheWay(apply.UnattendedPath(other.dirs, "toykat", apply.TriggerTrial), true)
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
 		releases.SwitchOptions{Release: 700, Within: time.Hour})
-	d.wantExit(err, problem.HalfWay, "its trial could not begin")
+	d.wantExit(err, problem.HalfWay, "its trial could not start")
 	if w, _ := other.Waiting(); len(w) > 0 {
 		t.Errorf("somebody watches over what cannot go back: %v", w)
 	}

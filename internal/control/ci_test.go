@@ -155,10 +155,10 @@ func TestNoProof(t *testing.T) {
 	_, _, err = d.prove(proof.Options{Only: []string{"web2"}})
 	d.wantExit(err, problem.Usage, "none of the 2 tests is on a node of --only")
 	_, _, err = d.prove(proof.Options{Release: "x"})
-	d.wantExit(err, problem.Usage, "not the number of a release")
+	d.wantExit(err, problem.Usage, "not a release number")
 	d.Twin = "dev"
 	_, _, err = d.prove(proof.Options{})
-	d.wantExit(err, problem.Usage, "makes a twin of its own")
+	d.wantExit(err, problem.Usage, "creates its own twin")
 	if len(d.Register().Twins()) > 0 {
 		t.Errorf("left is %+v", d.Register().Twins())
 	}

@@ -35,7 +35,7 @@ func TestCopiesOfVolumes(t *testing.T) {
 	_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{})
-	d.wantExit(err, problem.Usage, "you can only stage a release")
+	d.wantExit(err, problem.Usage, "no release to stage")
 }
 
 // TestNoSuchEdition: a host stores copies of the site directory only for releases.

@@ -19,11 +19,11 @@ func TestFarAdopt(t *testing.T) {
 	}
 	renamed := strings.Replace(twoHosts, "[node.db]\nid    = 11", "[node.ledger]\nid    = 12", 1)
 	d.write("site.toml", strings.Replace(renamed, "roles = [\"db\"]\nhost  = \"sv1\"", "roles = [\"db\"]", 1))
-	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, and node ledger may come to another",
-		`say host = "sv1" for ledger`)
+	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, but node ledger may be placed on another",
+		`set host = "sv1" for ledger`)
 	d.write("site.toml", strings.Replace(renamed, "roles = [\"db\"]\nhost  = \"sv1\"",
 		"roles = [\"db\"]\nhost  = \"sv2\"", 1))
-	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, and node ledger is on sv2",
+	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, but node ledger is on sv2",
 		"orrery move ledger --to sv1 first")
 	d.write("site.toml", renamed)
 	_, err := volumes.Adopt(t.Context(), d.Session, "nobody", "ledger", nil)

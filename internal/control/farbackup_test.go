@@ -86,7 +86,7 @@ func TestFarBackup(t *testing.T) {
 	third, err := take()
 	d.must(err)
 	if third.Nodes != 1 || !strings.Contains(strings.Join(third.Left, " "),
-		"host sv2: it was left out, with what these nodes have that are on no other: web1") {
+		"host sv2: left out, with the data of these nodes, which are on no other host: web1") {
 		t.Errorf("without sv2, taken was %+v", third)
 	}
 	d.Without = nil
@@ -180,7 +180,7 @@ func TestFarRestoreElsewhere(t *testing.T) {
 	}
 	_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
-	if !strings.Contains(d.watch.text(), "is another than in the backup") {
+	if !strings.Contains(d.watch.text(), "differs from the one in the backup") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	d.wantWritten("then", "then")
@@ -230,8 +230,8 @@ func TestFarRestoreKilled(t *testing.T) {
 				if got != "nownow" && got != "thenthen" {
 					t.Errorf("after up, nodes have %q", got)
 				}
-				if strings.Contains(d.watch.text(), "it is brought to its end first") {
-					if told++; got != "thenthen" || !strings.Contains(d.watch.text(), "to bring it to its end: orrery ") {
+				if strings.Contains(d.watch.text(), "it is completed first") {
+					if told++; got != "thenthen" || !strings.Contains(d.watch.text(), "to complete it: orrery ") {
 						t.Errorf("after up, nodes have %q, and told was %s", got, d.watch.text())
 					}
 				}
@@ -247,7 +247,7 @@ func TestFarRestoreKilled(t *testing.T) {
 			d.must(restore(t.Context(), by))
 			d.wantWritten("then", "then")
 			d.wantNodes(farUp)
-			d.noRestore("brought to its end", d.machine, other)
+			d.noRestore("completed", d.machine, other)
 			if t.Failed() {
 				t.Fatalf("%s: killed at %d", what, n)
 			}
@@ -266,7 +266,7 @@ func TestFarRestoreWithout(t *testing.T) {
 	d.Without = []string{"sv2"}
 	d.must(restore())
 	if told := d.watch.text(); !strings.Contains(told,
-		"not restored, because they may be on sv2, of which nothing is known: web1, web2") ||
+		"not restored, because they may be on sv2, whose state is unknown: web1, web2") ||
 		strings.Contains(told, "no longer declares") {
 		t.Errorf("told was %s", told)
 	}
@@ -298,7 +298,7 @@ func TestFarRestoreWithout(t *testing.T) {
 	d.must(err)
 	d.Without = []string{"sv2"}
 	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers",
-		"take it out of the site file")
+		"remove the host from the copied site file")
 }
 
 // holders returns the machines that have a node.
@@ -382,7 +382,7 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 		d.Without = nil
 		d.wantWritten("then", "now")
 		d.wantNodes(farUp)
-		d.noRestore("brought to its end", d.machine, other)
+		d.noRestore("completed", d.machine, other)
 		if t.Failed() {
 			t.Fatalf("killed at %d", n)
 		}
@@ -572,7 +572,7 @@ func TestFarBackupKept(t *testing.T) {
 	}
 	d.must(os.Remove(filepath.Join(d.SiteDir, sitefile.LockName)))
 	if trees, left := take(); strings.Contains(trees, "release/700") || len(left) != 2 ||
-		!strings.Contains(strings.Join(left, "\n"), "release 700, of which no node is") {
+		!strings.Contains(strings.Join(left, "\n"), "release 700, which no node uses") {
 		t.Errorf("in it are%s; left out was %q", trees, left)
 	}
 }

@@ -282,7 +282,7 @@ func TestFarBackupSnapshotsMoved(t *testing.T) {
 	at, far := newHosts(t, d)
 	_, err = backups.Restore(t.Context(), at.Session, to, control.RestoreOptions{Dir: at.dir})
 	at.must(err)
-	if told := at.watch.text(); !strings.Contains(told, "not restored of snapshot "+id+"-old: what is of web1, web2") {
+	if told := at.watch.text(); !strings.Contains(told, "not restored from snapshot "+id+"-old: the parts of web1, web2") {
 		t.Errorf("told was %s", told)
 	}
 	at.noSnapshot("a snapshot of nodes of others", far)
@@ -318,7 +318,7 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 			d.up() // removes what killed runs left
 		}
 		d.wantShelved(id, "sv1", "sv2")
-		d.noRestore("brought to its end", d.machine, other)
+		d.noRestore("completed", d.machine, other)
 		if t.Failed() {
 			t.Fatalf("killed at %d", n)
 		}
@@ -373,7 +373,7 @@ func TestFarRepair(t *testing.T) {
 		strings.Contains(lost.String(), "/sv1") || strings.Contains(lost.String(), "site: ") {
 		t.Errorf("without sv2, lost is %s", lost.String())
 	}
-	if !strings.Contains(d.watch.text(), "what is damaged is not sought on all hosts: ") {
+	if !strings.Contains(d.watch.text(), "not all hosts are searched for the damaged data: ") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	d.machine.others["sv2"] = other

@@ -66,7 +66,7 @@ func TestFarReleases(t *testing.T) {
 	e.write("site.toml", withSecond)
 	// Only the records of the second host need an update.
 	if _, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{}); err != nil ||
-		!strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
+		!strings.Contains(e.watch.text(), "host sv2 had outdated records of live releases") {
 		t.Fatalf("the second host: %v\ntold: %s", err, e.watch.text())
 	}
 	on := func(name string) *apply.HostClient {
@@ -255,7 +255,7 @@ func TestFarShow(t *testing.T) {
 		}
 	}
 	_, err := releases.Show(t.Context(), d.Session, d.site(), 799, nil)
-	d.wantExit(err, problem.Mistake, "there is no node of release 799")
+	d.wantExit(err, problem.Mistake, "release 799 has no nodes")
 }
 
 // TestUnreadableEdition: a host whose copy of a site directory cannot be read gets the copy of
@@ -330,7 +330,7 @@ func TestFarSwitchCut(t *testing.T) {
 	}
 	d.Without = []string{"sv2"}
 	_, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
-	d.wantExit(err, problem.HalfWay, "sv2 is not known")
+	d.wantExit(err, problem.HalfWay, "the state of sv2 is unknown")
 	d.Without = nil
 	d.machine.others = map[string]*machine{"sv2": other}
 	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})

@@ -82,8 +82,8 @@ func TestFarTrial(t *testing.T) {
 	d.must(err)
 	d.Links.Close()
 	d.machine.others = nil // the hosts cannot reach each other
-	d.wantExit(d.watched(other), problem.Reverted, "nobody confirmed it")
-	d.wantExit(d.watched(d.machine), problem.Reverted, "nobody confirmed it")
+	d.wantExit(d.watched(other), problem.Reverted, "it was not confirmed")
+	d.wantExit(d.watched(d.machine), problem.Reverted, "it was not confirmed")
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.wantLive(0)
 	d.wantSame(0)
@@ -97,7 +97,7 @@ func TestFarTrial(t *testing.T) {
 		text, err := os.ReadFile(letters[len(letters)-1])
 		d.must(err)
 		for _, want := range []string{`"event": "trial-ended"`, `"result": "reverted"`, `"release": 700`,
-			"nobody confirmed it", "/bin/page"} {
+			"it was not confirmed", "/bin/page"} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s: %s is not in %s", host, want, text)
 			}
@@ -107,7 +107,7 @@ func TestFarTrial(t *testing.T) {
 		}
 	}
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
-	d.wantExit(err, problem.Reverted, "nobody confirmed it")
+	d.wantExit(err, problem.Reverted, "it was not confirmed")
 	d.up()
 	d.turnTo(700)
 	d.wantLive(700)
@@ -141,7 +141,7 @@ func TestFarTrialChanged(t *testing.T) {
 	d.must(err)
 	r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
 	d.must(h.Releases.Copy(t.Context(), r))
-	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
+	d.wantExit(<-over, problem.Reverted, "it was not confirmed")
 }
 
 // TestFarTrialApart: if only one of two hosts has gone back or knows of the confirmation, that is
@@ -159,7 +159,7 @@ func TestFarTrialApart(t *testing.T) {
 		},
 	} {
 		d, other := onFarTrial(t)
-		d.wantExit(d.watched(other), problem.Reverted, "nobody confirmed it")
+		d.wantExit(d.watched(other), problem.Reverted, "it was not confirmed")
 		second(d)
 		d.wantNodes("db 700 running healthy, db* none running retired, web1 none running healthy, web1* 700 running healthy, web2 none running healthy, web2* 700 running healthy")
 		_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
@@ -173,7 +173,7 @@ func TestFarTrialApart(t *testing.T) {
 			t.Errorf("%s: a plan afterwards: %v, %v", what, p, err)
 		}
 		_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
-		d.wantExit(err, problem.Reverted, "nobody confirmed it")
+		d.wantExit(err, problem.Reverted, "it was not confirmed")
 		d.turnTo(700)
 		d.wantSame(700)
 	}
@@ -221,7 +221,7 @@ func TestFarTrialCut(t *testing.T) {
 	d, other := farStaged(t)
 	d.machine.noLater, other.noLater = errors.New("no process can be begun"), errors.New("no process can be begun")
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
-	d.wantExit(err, problem.HalfWay, "its trial could not begin")
+	d.wantExit(err, problem.HalfWay, "its trial could not start")
 	d.machine.noLater, other.noLater = nil, nil
 	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.HalfWay, "interrupted")
@@ -250,7 +250,7 @@ func TestTrialTold(t *testing.T) {
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
 	d.must(h.Releases.Copy(t.Context(), r))
-	told(d, "notice: it has failed on host sv2: node web1 is unhealthy")
+	told(d, "notice: the release has failed on host sv2: node web1 is unhealthy")
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Refused, "release 700 has failed on host sv2: node web1 is unhealthy", "orrery rollback")
 
@@ -259,7 +259,7 @@ func TestTrialTold(t *testing.T) {
 	one.stage(700)
 	_, err = releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
-	told(one, "nobody watches over it")
+	told(one, "the process that watched it has ended")
 	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.TriggerTrial),
 		control.Holder(one.Session))
 	one.must(err)

@@ -310,7 +310,7 @@ func TestFarTwinProgramFails(t *testing.T) {
 	d.must(os.Remove(filepath.Join(d.dir, "calls")))
 	twin := d.ofTwin("dev")
 	_, _, err = sites.Up(t.Context(), twin.Session, twin.site(), nil, sites.UpOptions{})
-	d.wantExit(err, problem.Unable, "not filled to the end")
+	d.wantExit(err, problem.Unable, "not filled completely")
 	if _, err := os.Stat(filepath.Join(d.dir, "calls")); err == nil {
 		t.Error("it was run again")
 	}

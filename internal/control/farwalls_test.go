@@ -238,9 +238,9 @@ func TestTrust(t *testing.T) {
 	// The hosts have different copies, and the caller selects one.
 	evil.copyOf(700, map[string]string{"roles/web/role.toml": "# evil\n"})
 	_, err = trust(func(*releases.TrustOptions) {})
-	d.wantExit(err, problem.Usage, "hosts keep different copies of release 700: sv1; sv2", "--host NAME")
+	d.wantExit(err, problem.Usage, "hosts have different copies of release 700: sv1; sv2", "--host NAME")
 	_, err = trust(func(o *releases.TrustOptions) { o.Host, o.Digest = "sv2", shown.Digest })
-	d.wantExit(err, problem.Refused, "and not the one that you trust")
+	d.wantExit(err, problem.Refused, ", not the one that you trust")
 	into := filepath.Join(t.TempDir(), "review")
 	made, err := trust(func(o *releases.TrustOptions) { o.Host, o.Into = "sv2", into })
 	d.must(err)
@@ -258,7 +258,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("a second time: %+v, %v", made, err)
 	}
 	_, err = trust(func(o *releases.TrustOptions) { o.Release = 701 })
-	d.wantExit(err, problem.Mistake, "no host keeps a copy of release 701")
+	d.wantExit(err, problem.Mistake, "no host has a readable copy of release 701")
 }
 
 // TestLockUnwritable: a release is staged only if releases.lock can be written. Otherwise nothing
@@ -303,8 +303,8 @@ func TestRestoreReleases(t *testing.T) {
 	} {
 		d.must(os.WriteFile(lock, []byte(text), 0o600))
 		err := restore(d.dir)
-		d.wantExit(err, problem.Refused, "release 700 in the backup is not the one in releases.lock; nothing was done",
-			"write its digest there: 700 = \"sha256:")
+		d.wantExit(err, problem.Refused, "release 700 in the backup differs from the one in releases.lock; nothing was done",
+			"write its digest into that file: 700 = \"sha256:")
 		if t.Failed() {
 			t.Fatal(what)
 		}

@@ -59,7 +59,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	late, left, err := j.Hosts.Records().Sync(ctx)
 	cut.Wait()
 	for _, name := range late {
-		j.Session.Notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
+		j.Session.Notice(j.Site.Key(), "host %s had outdated records of live releases; they were updated", name)
 	}
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (j *Job) saveBootPlans(ctx context.Context, look func(context.Context) ([]o
 		return
 	}
 	if err := unattended.SaveBootPlans(ctx, j.Session.Connector(s), j.Hosts, look); err != nil {
-		j.Session.Notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
+		j.Session.Notice(s.Key(), "hosts may not start all nodes by themselves after a reboot: %v", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func (j *Job) checkUnchanged(ctx context.Context, before string) error {
 	}
 	if spec.Digest(observe.StableState(hosts)) != before {
 		return problem.New(problem.Surprise, "the site has changed since the plan was made; nothing was done").
-			Try("run it again")
+			Try("run the same command again")
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (j *Job) finish(ctx context.Context, record *JournalWriter, p *plan.Plan, r
 // revert observes the hosts after a failure and carries out the plan of the operation's Revert.
 // Ctrl-C does not interrupt it.
 func (j *Job) revert(of Reverter, record *JournalWriter, p *plan.Plan, r *apply.Result) error {
-	const cure = "orrery plan shows what is left, and orrery up or the same command brings it to an end"
+	const cure = "orrery plan shows what is left; orrery up or the same command completes it"
 	seen, err := j.Session.Observe(context.Background(), j.Hosts)
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
@@ -279,13 +279,15 @@ func (j *Job) revert(of Reverter, record *JournalWriter, p *plan.Plan, r *apply.
 		j.reportFailure("undo: ", f)
 	}
 	if !undone.OK() {
-		return problem.New(problem.Left, "failed, and these could not be put right: %s", unfinishedTitles(undone)).Try(cure)
+		return problem.New(problem.Left, "failed, and the recovery could not complete these steps: %s",
+			unfinishedTitles(undone)).Try(cure)
 	}
 	if err := j.Hosts.DiscardUndo(context.Background(), undone.Done); err != nil {
 		j.Session.Trouble(j.Site.Key(), err) // the next run removes what is left
 	}
-	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").
-		Try("mend the cause and run the same command")
+	return problem.New(problem.Undone,
+		"failed; each node continues on its former host, or on its new one if it had moved").
+		Try("fix the cause and run the same command again")
 }
 
 // undoSteps undoes the steps that were done. Ctrl-C does not interrupt it, since a half-finished
@@ -297,8 +299,8 @@ func (j *Job) undoSteps(record *JournalWriter, p *plan.Plan, r *apply.Result) er
 		if err := j.Hosts.DiscardUndo(context.Background(), nil); err != nil {
 			j.Session.Trouble(j.Site.Key(), err) // the next run removes what is left
 		}
-		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
-			Try("mend the cause and run the same command")
+		return problem.New(problem.Undone, "failed; the %d completed steps were undone", len(r.Done)).
+			Try("fix the cause and run the same command again")
 	}
 	for _, f := range undone.Failed {
 		j.reportFailure("undo: ", f)
@@ -316,10 +318,10 @@ func (j *Job) restoreBatch(record *JournalWriter, p *plan.Plan, r *apply.Result)
 		j.reportFailure("put back: ", f)
 	}
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
-		j.Session.Notice(j.Site.Key(), "as before again: %s", humanize.List(restored, 12))
+		j.Session.Notice(j.Site.Key(), "restored to their previous state: %s", humanize.List(restored, 12))
 	}
 	if len(left) > 0 {
-		j.Session.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s",
+		j.Session.Notice(j.Site.Key(), "not restored, because their previous state is lost: %s",
 			humanize.List(left, 12))
 	}
 }

@@ -95,10 +95,10 @@ func TestLabFar(t *testing.T) {
 		if err := bundle.Pack(measured(t, x, state), to); err != nil || state == bundle.Done {
 			return err
 		}
-		return problem.New(problem.Interrupted, "interrupted; what was measured is kept")
+		return problem.New(problem.Interrupted, "interrupted; measurements so far are kept")
 	})
 	made, err := d.onSv2(t.Context(), lab.Options{})
-	d.wantExit(err, problem.Interrupted, "what was measured is kept")
+	d.wantExit(err, problem.Interrupted, "measurements so far are kept")
 	const name = "default-20010909-014640-sv2"
 	if got := leftOfLab(d.Session); !slices.Equal(got, []string{name}) || made == nil || filepath.Base(made.Dir) != name {
 		t.Fatalf("there are %v, and %+v", got, made)

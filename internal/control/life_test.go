@@ -291,7 +291,7 @@ func TestTwinVolumes(t *testing.T) {
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = "/no/such/program"
 	_, _, err := twins.Create(t.Context(), d.Session, of)
-	d.wantExit(err, problem.Usage, "no such program")
+	d.wantExit(err, problem.Usage, "no such executable file")
 }
 
 // TestResume: after a reboot, all sites that were up come up again, and those that were down stay

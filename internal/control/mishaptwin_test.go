@@ -66,7 +66,7 @@ func TestMoveAsks(t *testing.T) {
 	d.Asker = asker
 	_, err := nodes.Move(t.Context(), d.Session, d.site(), []string{"web1"}, to)
 	d.wantExit(err, problem.Refused)
-	if len(asker.asked) != 1 || !strings.Contains(asker.asked[0].Why, "stand still: web1") || on() != from {
+	if len(asker.asked) != 1 || !strings.Contains(asker.asked[0].Why, "would be frozen for a moment: web1") || on() != from {
 		t.Errorf("asked is %+v, and it is on %s", asker.asked, on())
 	}
 	d.Asker = control.AssumeYes{}

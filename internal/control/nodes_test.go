@@ -91,7 +91,7 @@ func TestCrowd(t *testing.T) {
 			return in.Run(ctx, host.Command{Args: []string{"true"}})
 		})
 	if err != nil || all[0].Err == nil ||
-		!strings.Contains(all[0].Err.Error(), "node web1 stands still (orrery start web1)") {
+		!strings.Contains(all[0].Err.Error(), "node web1 is frozen (orrery start web1)") {
 		t.Errorf("of a node that stands still: %+v, %v", all, err)
 	}
 	c.Nodes, c.Timeout = c.Nodes[:1], 10*time.Millisecond

@@ -93,10 +93,10 @@ func TestTwinEnds(t *testing.T) {
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.fault.Fail("Destroy", "", 1, nil)
 	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed,
-		"twin toykat.dev could not be ended on time", "orrery twin destroy dev")
+		"twin toykat.dev has expired and could not be destroyed", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")
 	_, err = sites.Stop(t.Context(), twin.Session, s, nil)
-	d.wantExit(err, problem.Surprise, "twin dev expired at", "orrery twin create makes another")
+	d.wantExit(err, problem.Surprise, "twin dev expired at", "orrery twin create creates another")
 	if len(d.Register().Twins()) > 0 {
 		t.Errorf("there are %+v", d.Register().Twins())
 	}
@@ -118,17 +118,18 @@ func TestTwinMeant(t *testing.T) {
 	twin := d.ofTwin("dev")
 	twin.SiteDir = ""
 	_, err := twin.Directory()
-	d.wantExit(err, problem.Usage, "twins of 2 sites are called dev")
-	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dev"), problem.Usage, "twins of 2 sites are called dev: ",
+	d.wantExit(err, problem.Usage, "2 sites have a twin called dev")
+	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dev"), problem.Usage, "2 sites have a twin called dev: ",
 		"use -C")
 	d.must(twins.Destroy(t.Context(), d.Session, "dev")) // of the site of -C
 	if dir, err := twin.Directory(); err != nil || dir == d.dir {
 		t.Errorf("%s, %v", dir, err)
 	}
-	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dave"), problem.Mistake, "there is no twin", "did you mean dev?")
+	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dave"), problem.Mistake,
+		"no twin \"dave\" on this host", "did you mean dev?")
 	d.must(twins.Destroy(t.Context(), twin.Session, "dev"))
 	_, err = twin.Directory()
-	d.wantExit(err, problem.Mistake, "there is no twin")
+	d.wantExit(err, problem.Mistake, "no twin \"dev\" on this host")
 	d.must(os.MkdirAll(d.dirs.Site("toykat.dev"), 0o700))
 	d.must(os.WriteFile(d.Register().TwinPath("toykat.dev"), []byte("{"), 0o600))
 	_, err = d.ofTwin("dev").Load()
@@ -161,10 +162,10 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.must(os.WriteFile(fails, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	of.Volumes = fails
 	_, _, err = twins.Create(t.Context(), d.Session, of)
-	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "orrery --twin dev up goes on")
+	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "continue with orrery --twin dev up")
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	_, _, err = twins.LoadOriginal(d.Session, "no-such-site")
-	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
+	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up on this host")
 }
 
 // TestTrialAfterReboot: after a reboot, the rest of a trial's time counts by the clock of the new
@@ -185,7 +186,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.must(h.Records().Write(t.Context(), r))
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
-	if !strings.Contains(d.watch.text(), "nobody has watched over the trial of release 700 since the host rebooted") {
+	if !strings.Contains(d.watch.text(), "the trial of release 700 has not been watched since the host rebooted") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	if waiting, _ := d.Waiting(); len(waiting) > 0 {
@@ -200,7 +201,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	if now.Trial == nil || now.Trial.Boot == "another" {
 		t.Errorf("the trial is %+v", now.Trial)
 	}
-	if !strings.Contains(d.watch.text(), "stays with \"orrery confirm\" only") {
+	if !strings.Contains(d.watch.text(), "stays live only if you confirm it (orrery confirm)") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false) // ends the trial

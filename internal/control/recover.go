@@ -28,12 +28,12 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	}
 	if len(f.Unknown) > 0 {
 		return false, problem.New(problem.HalfWay,
-			"a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who,
+			"a switch by %s to release %s was interrupted, and the state of %s is unknown", r.Switch.Who,
 			register.ReleaseNames(r.Switch.To), humanize.List(f.Unknown, 12)).At(j.Base.Key()).
-			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml",
+			Try("bring the host back and run orrery up, which brings the set to release %s; remove a host that is lost for good from site.toml",
 				register.ReleaseNames(r.Switch.End))
 	}
-	j.Session.Notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first",
+	j.Session.Notice(j.Base.Key(), "a switch by %s to release %s was interrupted; bringing the set to release %s first",
 		r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
 	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
 	if r.Trial != nil {

@@ -115,14 +115,14 @@ func TestSwitchRefused(t *testing.T) {
 		return err
 	}
 	d.wantExit(turn(releases.SwitchOptions{Release: 700}), problem.Mistake,
-		"release 700 of site toykat was not staged here")
+		"release 700 of site toykat was not staged on this host")
 	d.stage(700)
 	d.wantExit(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}), problem.Mistake,
-		"nothing is live that the trial of release 700 could go back to")
+		"the trial of release 700 has no live release to go back to")
 	d.wantExit(turn(releases.SwitchOptions{Release: 700}, "nobody"), problem.Usage, "nobody")
 	d.up()
 	d.wantExit(turn(releases.SwitchOptions{Release: 701}), problem.Mistake,
-		"release 701 of site toykat was not staged here")
+		"release 701 of site toykat was not staged on this host")
 	_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "has no former release")
 	d.must(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}))
@@ -130,7 +130,7 @@ func TestSwitchRefused(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "release 700 is on trial with 3 nodes, which can only go back together")
 	d.wantLive(700)
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{})
-	d.wantExit(err, problem.Usage, "you can only stage a release")
+	d.wantExit(err, problem.Usage, "no release to stage")
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 799})
 	d.wantExit(err, problem.Mistake, "799")
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), []string{"nobody"}, releases.StageOptions{Release: 701})
@@ -151,14 +151,14 @@ func TestRosterRefused(t *testing.T) {
 	_, err := drain.Run(t.Context(), d.Session, d.site())
 	d.wantExit(err, problem.Usage, "host sv2 is left out")
 	_, err = roster.Undrain(t.Context(), d.Session, d.site(), "sv2")
-	d.wantExit(err, problem.Usage, "no host is left")
-	d.wantExit(remove("sv2"), problem.Usage, "no host is left")
+	d.wantExit(err, problem.Usage, "all hosts are left out")
+	d.wantExit(remove("sv2"), problem.Usage, "all hosts are left out")
 	d.Without = nil
 	of := d.makeTwinOfTwo(t)
 	_, err = roster.Add(t.Context(), of, "sv3", "10.8.1.3")
-	d.wantExit(err, problem.Usage, "is a twin, which has the hosts of its site")
+	d.wantExit(err, problem.Usage, "is a twin, which uses the hosts of its site")
 	_, err = roster.Remove(t.Context(), of, "sv2")
-	d.wantExit(err, problem.Usage, "is a twin, which has the hosts of its site")
+	d.wantExit(err, problem.Usage, "is a twin, which uses the hosts of its site")
 	if d.text() != before || len(other.of("toykat").Faults.Calls()) == 0 {
 		t.Errorf("the site file is now\n%s", d.text())
 	}
@@ -241,7 +241,7 @@ func TestOriginal(t *testing.T) {
 	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	_, _, err = twins.LoadOriginal(d.Session, "toykat")
-	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
+	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up on this host")
 }
 
 // TestHooksNotTold: if hooks cannot be notified, that is reported and recorded, and prevents

@@ -56,7 +56,7 @@ func TestWitness(t *testing.T) {
 func TestNoRehearsal(t *testing.T) {
 	d := newDesk(t)
 	d.wantExit(rehearsals.Rehearse(t.Context(), d.Session, &site.Site{Name: "toykat"},
-		host.Command{Args: []string{"true"}}), problem.Usage, "names no hosts")
+		host.Command{Args: []string{"true"}}), problem.Usage, "declares no hosts")
 	_, err := rehearsals.Current(d.Session, d.site())
 	d.wantExit(err, problem.Usage, "no rehearsal of site toykat is under way", "orrery rehearse")
 }
@@ -120,7 +120,7 @@ func TestExec(t *testing.T) {
 	}
 	_, err = run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 2,
 		Fixed: true}, "web*", "db")
-	d.wantExit(err, problem.Usage, "goes to 3 nodes at once", "no more than 2")
+	d.wantExit(err, problem.Usage, "goes to 3 nodes at once", "--parallel allows only 2")
 	s, err = run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 1,
 		Fixed: true}, "db")
 	d.must(err)

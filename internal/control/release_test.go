@@ -133,7 +133,7 @@ func TestTrial(t *testing.T) {
 	}
 	on(releases.SwitchOptions{Within: hour})
 	d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
-	if !strings.Contains(d.watch.text(), "nobody watches over it") {
+	if !strings.Contains(d.watch.text(), "the process that watched it has ended") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
@@ -164,7 +164,7 @@ func TestTrial(t *testing.T) {
 	}
 	back()
 	on(releases.SwitchOptions{Within: time.Millisecond, ByHand: true})
-	d.wantExit(watch(), problem.Reverted, "nobody confirmed it")
+	d.wantExit(watch(), problem.Reverted, "it was not confirmed")
 	d.wantLive(0)
 	on(releases.SwitchOptions{Within: hour})
 	d.sick = true
@@ -189,7 +189,7 @@ func TestTrial(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
 	d.must(err)
 	d.write("site.toml", "[")
-	d.wantExit(watch(), problem.Reverted, "nobody confirmed it")
+	d.wantExit(watch(), problem.Reverted, "it was not confirmed")
 	d.write("site.toml", string(text))
 	d.wantLive(0)
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
@@ -350,7 +350,7 @@ func TestUnreadableRelease(t *testing.T) {
 	d := newDesk(t)
 	d.Without = []string{"sv2"}
 	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
-	d.wantExit(err, problem.Usage, "no other host to leave out")
+	d.wantExit(err, problem.Usage, "the only host and cannot be left out")
 	d.Without = nil
 	d.up()
 	d.stage(700)

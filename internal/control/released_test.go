@@ -62,7 +62,7 @@ func TestReleaseLs(t *testing.T) {
 		t.Errorf("%+v", shown)
 	}
 	_, err = releases.Show(t.Context(), d.Session, s, 799, nil)
-	d.wantExit(err, problem.Mistake, "no node of release 799", "orrery stage --release 799")
+	d.wantExit(err, problem.Mistake, "release 799 has no nodes", "orrery stage --release 799")
 
 	_, err = releases.Prune(t.Context(), d.Session, s, -1)
 	d.wantExit(err, problem.Usage)
@@ -84,8 +84,8 @@ func TestReleaseLs(t *testing.T) {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
 	}
-	for text, want := range map[string]string{"": "which release?", "x": "not the number of a release",
-		"-1": "not the number of a release"} {
+	for text, want := range map[string]string{"": "no release given", "x": "not a release number",
+		"-1": "not a release number"} {
 		if _, err := register.ReleaseNumber(s, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -79,7 +79,7 @@ func (j *Job) advanceRestore(ctx context.Context, seen []observe.Host) ([]observ
 		return nil, err
 	}
 	if len(over) > 0 {
-		r.Session.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is",
+		r.Session.Notice(r.key(), "host %s reports that it completed the restore before; its data is not changed",
 			humanize.List(over, 12))
 		return seen, nil
 	}
@@ -89,7 +89,7 @@ func (j *Job) advanceRestore(ctx context.Context, seen []observe.Host) ([]observ
 	case r.Backup != "":
 		err = problem.New(problem.Surprise, "not all hosts have their part of this backup").Try("run the same command again")
 	case r.part.Untouched() && len(r.Hosts.Unknown) == 0:
-		r.Session.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed",
+		r.Session.Notice(r.key(), "a restore of %s was interrupted before it changed anything; its staged data is removed",
 			r.key())
 		err = r.advance(ctx, backup.StepDrop)
 	// The restore has changed nothing. If there were no nodes before, the job must not create nodes
@@ -122,7 +122,7 @@ func (r *restoreOp) allStaged() (allStaged bool, over []string, err error) {
 		func(name string) bool { return slices.Contains(r.part.Without, name) })
 	switch {
 	case r.part.Going && len(silent) > 0:
-		return false, nil, problem.New(problem.Left, "a restore of %s was interrupted of which host %s has a part", r.key(),
+		return false, nil, problem.New(problem.Left, "a restore of %s was interrupted, and host %s has a part of it", r.key(),
 			silent[0]).At(r.part.From).
 			Try("bring %s back and run the same command without --without; %s", silent[0], hosts.RemoveFromSiteHint)
 	case r.Backup != "" && r.part.ID != r.Backup, r.part.Going && apart:
@@ -131,7 +131,7 @@ func (r *restoreOp) allStaged() (allStaged bool, over []string, err error) {
 	case len(over) > 0 && placed:
 		return false, over, nil
 	case r.part.Going && len(over) > 0:
-		return false, nil, problem.New(problem.Surprise, "host %s has no part of the restore of %s that was interrupted",
+		return false, nil, problem.New(problem.Surprise, "host %s has no part of the interrupted restore of %s",
 			humanize.List(over, 12), r.key()).
 			Try("orrery restore %s", r.part.From)
 	}
@@ -141,7 +141,7 @@ func (r *restoreOp) allStaged() (allStaged bool, over []string, err error) {
 // replaceData takes down the existing nodes and makes all hosts put their parts in place.
 func (r *restoreOp) replaceData(ctx context.Context, seen []observe.Host) error {
 	if r.Backup == "" {
-		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(),
+		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is completed first", r.key(),
 			r.part.From)
 	}
 	if !r.part.Going && ctx.Err() != nil {
@@ -230,7 +230,7 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 		if !part.Opened {
 			once.Do(func() {
 				j.Session.Notice(j.Site.Key(),
-					"generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
+					"generated secrets and SSH host keys were replaced, and roles with secrets were applied again; data created with the former secrets may not accept the new ones")
 			})
 		}
 		return err

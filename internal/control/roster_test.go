@@ -37,13 +37,13 @@ func TestAddHost(t *testing.T) {
 	refused("no address", "sv3", "-oProxyCommand=x", problem.Mistake, "is none of a host")
 	third := newMachine(t)
 	d.machine.others["sv3"] = d.machine.others["sv2"]
-	refused("the same machine", "sv3", "10.8.1.3", problem.Mistake, "sv2 and sv3 are one machine")
+	refused("the same machine", "sv3", "10.8.1.3", problem.Mistake, "sv2 and sv3 are the same machine")
 	third.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.3/24", Link: "eth0", MTU: 1500}}
 	d.machine.others["sv3"] = third
 	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Required, Value: "not installed"}}
 
 	third.of("toykat").Addresses[0].MTU = 576 // less than a network between hosts needs
-	refused("a wire that takes too little", "sv3", "root@10.8.1.3", problem.Unable, "host sv3 is not fit for nodes")
+	refused("a wire that takes too little", "sv3", "root@10.8.1.3", problem.Unable, "host sv3 cannot run nodes")
 	third.of("toykat").Addresses[0].MTU = 1500
 	third.facts = doctor.Facts{{Name: "lxc", Level: doctor.Required, Value: "not installed"}}
 
@@ -97,7 +97,7 @@ func TestAddHostWithNodes(t *testing.T) {
 	d, _ := farDesk(t)
 	d.machine.others["sv3"] = other.machine
 	if _, err := roster.Add(t.Context(), d.Session, "sv3", "10.8.1.3"); problem.ExitCode(err) != int(problem.Surprise) ||
-		!strings.Contains(err.Error(), "has nodes of a site toykat already: db") {
+		!strings.Contains(err.Error(), "already has nodes of a site called toykat: db") {
 		t.Errorf("a host with nodes: %v", err)
 	}
 }

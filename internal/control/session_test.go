@@ -85,7 +85,7 @@ func TestFound(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d.SiteDir = ""
 	_, err := d.Load()
-	d.wantExit(err, problem.Usage, "there is no site.toml here")
+	d.wantExit(err, problem.Usage, "no site.toml in this directory")
 	d.SiteDir = d.dir
 	d.up()
 	d.SiteDir = ""
@@ -244,7 +244,7 @@ func TestForgottenTrial(t *testing.T) {
 	d.must(h.Records().Write(t.Context(), r))
 	d.up()
 	d.wantLive(0)
-	if !strings.Contains(d.watch.text(), "nobody watched over it") {
+	if !strings.Contains(d.watch.text(), "it ended while no process watched it") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 }

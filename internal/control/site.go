@@ -32,14 +32,14 @@ func (c *Session) Directory() (string, error) {
 		if !up[0].Exists() {
 			return "", problem.New(problem.Usage, "site %s is up on this host, but its directory is gone", up[0].Site).
 				At(up[0].Dir).
-				Try("orrery down --name %s takes it down; -C names the directory if it is elsewhere now", up[0].Site)
+				Try("orrery down --name %s takes it down; if the directory was moved, name it with -C", up[0].Site)
 		}
 		return up[0].Dir, nil
 	case 0:
-		return "", problem.New(problem.Usage, "no site: there is no site.toml here").
-			Try("use -C DIRECTORY, or make a site with orrery init; orrery ls lists the sites of this host")
+		return "", problem.New(problem.Usage, "no site: no site.toml in this directory").
+			Try("use -C DIRECTORY, or create a site with orrery init; orrery ls lists the sites of this host")
 	}
-	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).
+	return "", problem.New(problem.Usage, "no site selected: %d are up on this host", len(up)).
 		Try("use -C %s, for example; orrery ls lists them", up[0].Dir)
 }
 

@@ -27,7 +27,7 @@ func TestTwinApart(t *testing.T) {
 	_, err = d.Connector(d.site()).Twins().Find(t.Context(), "deb")
 	d.wantExit(err, problem.Mistake, `has no twin "deb"`, "did you mean dev?")
 	_, err = d.Connector(d.site()).Twins().Find(t.Context(), "something-else")
-	d.wantExit(err, problem.Mistake, "there are dev")
+	d.wantExit(err, problem.Mistake, "existing twins: dev")
 	other := d.others["sv2"].Host("sv2", "toykat.dev", nil)
 	records, err := other.Twins.List(t.Context())
 	d.must(err)

@@ -50,7 +50,7 @@ func TestAdopt(t *testing.T) {
 	d.up()
 	d.say("ledger", book, "nothing yet")
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
-	d.wantExit(err, problem.Refused, "node db uses volume archive itself")
+	d.wantExit(err, problem.Refused, "node db still uses volume archive")
 
 	d.write("site.toml", renamed)
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
@@ -80,7 +80,7 @@ func TestMirror(t *testing.T) {
 		made = nil
 		return volumes.Mirror(t.Context(), d.Session, o, func(m volumes.Mirrored) { made = append(made, m) })
 	}
-	d.wantExit(bring(volumes.MirrorOptions{}), problem.Usage, "no volume that a node uses has no mirror")
+	d.wantExit(bring(volumes.MirrorOptions{}), problem.Usage, "no volume that a node uses has a mirror")
 	d.wantExit(bring(volumes.MirrorOptions{Names: []string{"x"}}), problem.Usage, "volume x")
 	to := t.TempDir()
 	d.write("site.toml", toykat+"[volume.archive]\nmirror = \""+to+

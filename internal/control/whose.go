@@ -22,7 +22,7 @@ func OnlyTwin(c *Session) (r twin.Record, err error) {
 	for _, r := range found {
 		keys = append(keys, r.Key())
 	}
-	return r, problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin,
+	return r, problem.New(problem.Usage, "%d sites have a twin called %s: %s", len(found), c.Twin,
 		strings.Join(keys, ", ")).
 		Try("use -C with the directory of the site, such as %s", found[0].Dir)
 }

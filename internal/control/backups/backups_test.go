@@ -180,7 +180,7 @@ func TestVerifyAndRepair(t *testing.T) {
 	if err != nil || done.Damaged() != 1 || len(done.Backups) != 1 || len(done.Rotten) == 0 {
 		t.Fatalf("from nothing: %+v, %v", done, err)
 	}
-	if told := y.told(); !strings.Contains(told, "trouble: damaged in "+done.Where) || strings.Contains(told, "may lack") {
+	if told := y.told(); !strings.Contains(told, "trouble: damaged in "+done.Where) || strings.Contains(told, "may need") {
 		t.Errorf("told was: %s", told)
 	}
 	if done, err = repair(t.Context(), y.Session, y.at, []string{copied}, ofNone); err != nil || done.Damaged() != 0 {
@@ -212,7 +212,7 @@ func TestMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var r backup.Repair
 	err := useSelectedSite(t.Context(), y.Session, &r, y.at)
-	if r.Set != nil || err != nil || !strings.Contains(y.told(), "no site is meant") {
+	if r.Set != nil || err != nil || !strings.Contains(y.told(), "no site selected") {
 		t.Errorf("%+v, %v, %s", r.Set, err, y.told())
 	}
 }

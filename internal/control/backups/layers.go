@@ -137,10 +137,10 @@ func (t *multiHostBackup) mergeLayers() {
 			case !t.order.Layers:
 			case !given && !lacks[l.Digest]:
 				lacks[l.Digest] = true
-				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host gave it, and it is built from its recipe",
+				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host sent it; a restore builds it from its recipe",
 					sanitize.Line(l.Title)))
 			case given && content != l.Content:
-				m.Left = append(m.Left, fmt.Sprintf("layer %s as host %s has it: another content of the same recipe is taken",
+				m.Left = append(m.Left, fmt.Sprintf("layer %s of host %s: the backup has different content from the same recipe",
 					sanitize.Line(l.Title), p.Host))
 			}
 		}
@@ -180,7 +180,7 @@ func (r *restoreRun) reportDistrusted(builds []string) {
 	}
 	if len(titles) > 0 {
 		slices.Sort(titles)
-		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)",
+		r.notice("layers built from their recipes or copied between hosts, not from the backup: %s (--trust-layers uses those of a backup that you made)",
 			sanitize.Line(humanize.List(slices.Compact(titles), 4)))
 	}
 }

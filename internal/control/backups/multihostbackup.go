@@ -144,21 +144,22 @@ func (t *multiHostBackup) mergeManifests() error {
 			}
 			if other := by[name]; other != nil && other != p {
 				return problem.New(problem.Surprise, "hosts %s and %s both have node %s", other.Host, p.Host, n.Name).
-					Try("orrery status shows what is where; orrery up clears away what is left over")
+					Try("orrery status shows where nodes are; orrery up removes leftovers")
 			}
 			at[name], by[name] = p.Host, p
 			m.Nodes = append(m.Nodes, *n)
 		}
 		for path, value := range p.Secrets {
 			if existing, ok := t.into.Secrets[path]; ok && string(existing) != string(value) {
-				return problem.New(problem.Surprise, "host %s keeps another value of %s than others", p.Host, path).
-					Try("decide which is right, and remove it from the state directory of the other; --without leaves one out until then")
+				return problem.New(problem.Surprise, "host %s has a different value of %s than other hosts", p.Host, path).
+					Try("decide which value is correct, and remove the other from its host's state directory; --without leaves a host out until then")
 			}
 			t.into.Secrets[path] = value
 		}
 	}
 	if len(m.Nodes) == 0 && !t.into.HasTrees() {
-		return problem.New(problem.Failed, "nothing of these nodes of %s is there", t.into.Set.Site.Name).Try("orrery up")
+		return problem.New(problem.Failed, "none of these nodes of %s or their volumes exist", t.into.Set.Site.Name).
+			Try("orrery up")
 	}
 	for _, name := range t.fleet.Unknown {
 		m.Hosts = append(m.Hosts, vault.Host{Name: name, Missing: true})
@@ -178,9 +179,9 @@ func (t *multiHostBackup) describeMissing(host string, at map[string]string) str
 		}
 	}
 	if len(names) == 0 {
-		return "host " + host + ": it was left out"
+		return "host " + host + ": left out"
 	}
-	return "host " + host + ": it was left out, with what these nodes have that are on no other: " +
+	return "host " + host + ": left out, with the data of these nodes, which are on no other host: " +
 		humanize.List(names, 12)
 }
 
@@ -208,7 +209,7 @@ func (t *multiHostBackup) releases(ctx context.Context, dir string) error {
 		at, err := t.Session.Connector(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil && !needed[number] {
 			t.into.Manifest.Left = append(t.into.Manifest.Left,
-				fmt.Sprintf("release %d, of which no node is: %s", number, problem.Truncate(err.Error(), 300)))
+				fmt.Sprintf("release %d, which no node uses: %s", number, problem.Truncate(err.Error(), 300)))
 			continue
 		}
 		if err != nil {

@@ -55,10 +55,10 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		}
 		part := nodePart(m, s, node)
 		if len(part.Nodes) == 0 {
-			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).
-				Try("in it are %s", humanize.List(nodeNames(m), 12))
+			return problem.New(problem.Usage, "the backup has no node %s", node).At(v.Where()).
+				Try("it contains %s", humanize.List(nodeNames(m), 12))
 		}
-		why := fmt.Sprintf("What node %s and its volumes have written since %s would be lost.", node,
+		why := fmt.Sprintf("All changes to node %s and its volumes since %s would be lost.", node,
 			m.Time.Local().Format(time.DateTime))
 		if _, err := c.Asker.Ask(control.Question{About: control.Replace, Site: s.Name, Why: why}); err != nil {
 			return err
@@ -102,11 +102,11 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
 	}
 	if len(f.Unknown) > 0 {
-		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name,
+		return nil, problem.New(problem.Unable, "node %s is on no host that answers; it may be on %s", name,
 			humanize.List(f.Unknown, 12)).Try("restore it when all hosts answer")
 	}
-	return nil, problem.New(problem.Failed, "node %s is not there, so it cannot be replaced", name).
-		Try("orrery up %s makes it; then run the same command again", name)
+	return nil, problem.New(problem.Failed, "node %s does not exist and cannot be replaced", name).
+		Try("orrery up %s creates it; then run the same command again", name)
 }
 
 // nodePart returns the part of a manifest that concerns one node. Of the volumes, it has those that
@@ -154,7 +154,7 @@ func findSnapshot(ctx context.Context, h *apply.HostClient, id string) (*snapsho
 	}
 	i := slices.IndexFunc(kept, func(s *snapshot.Snapshot) bool { return s.ID == id })
 	if i < 0 {
-		return nil, problem.New(problem.Surprise, "host %s does not have what it was sent", h.Name).
+		return nil, problem.New(problem.Surprise, "host %s lacks the data that was sent to it", h.Name).
 			Try("run the same command again")
 	}
 	return kept[i], nil

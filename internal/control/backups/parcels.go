@@ -133,13 +133,13 @@ func (r *restoreRun) reportUnplaced() {
 			!slices.Contains(r.spared, t.Node) {
 			why := "which the site no longer declares"
 			if len(r.fleet.Unknown) > 0 {
-				why = "which no node has that comes back"
+				why = "which no restored node uses"
 			}
 			r.notice("not restored: %s, %s", t.Title(), why)
 		}
 	}
 	for _, name := range r.manifest.Missing() {
-		r.notice("host %s was left out when the backup was taken: what was on it alone is not restored", name)
+		r.notice("host %s was left out when the backup was taken: data that only it had is not restored", name)
 	}
 }
 

@@ -21,7 +21,7 @@ func (r *restoreRun) liveReleases(ctx context.Context) (json.RawMessage, error) 
 	}
 	known, err := r.manifest.ReadReleases()
 	if err != nil {
-		return nil, vault.Damaged(r.from, "what it says of releases", err)
+		return nil, vault.Damaged(r.from, "its release records", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
 	if known, err = r.fleet.Records().Name(ctx, known); err != nil {

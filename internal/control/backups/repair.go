@@ -74,7 +74,7 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble,
-			Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
+			Text: "no site selected (-C DIRECTORY): only copies are searched for the damaged data"})
 		return nil
 	}
 	s, err := c.Load()
@@ -90,7 +90,7 @@ func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, 
 	}
 	if silent != nil {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(),
-			Text: fmt.Sprintf("what is damaged is not sought on all hosts: %v", silent)})
+			Text: fmt.Sprintf("not all hosts are searched for the damaged data: %v", silent)})
 	}
 	r.Ask = (&hostSearch{c, s.Key(), f, r.Into}).askHosts
 	return nil
@@ -123,7 +123,7 @@ func (s *hostSearch) askHosts(ctx context.Context, wanted map[vault.Digest]bool,
 	for i, why := range failed {
 		if why != nil && err == nil {
 			s.Session.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key,
-				Text: fmt.Sprintf("host %s gives back nothing more of what is damaged: %v", s.fleet.All[i].Name, why)})
+				Text: fmt.Sprintf("host %s: the search for the damaged data failed: %v", s.fleet.All[i].Name, why)})
 		}
 	}
 	return err

@@ -37,8 +37,8 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 	}
 	defer v.Close() //nolint:errcheck // it was only read
 	if len(m.Hosts) == 0 && len(c.Without) > 0 {
-		return nil, problem.New(problem.Usage, "it is a backup of one host, and there is no other to leave out").
-			At(v.Where()).Try("leave --without out")
+		return nil, problem.New(problem.Usage, "the backup is of a single host, which cannot be left out").
+			At(v.Where()).Try("omit --without")
 	}
 	if len(m.Hosts) == 0 {
 		if err := c.Allowed(); err != nil {
@@ -54,8 +54,8 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 		}
 	}
 	if r.twin != "" && len(c.Without) > 0 {
-		return nil, problem.New(problem.Usage, "a twin is restored on all hosts of its site").At(v.Where()).
-			Try("leave --without out")
+		return nil, problem.New(problem.Usage, "a twin can only be restored on all hosts of its site").At(v.Where()).
+			Try("omit --without")
 	}
 	return r.run(ctx)
 }
@@ -204,8 +204,9 @@ func (r *restoreRun) writeSiteDirectory(ctx context.Context) error {
 		return r.other // it is the directory of no site
 	}
 	if err == nil && r.site.Name != r.manifest.Site {
-		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done",
-			r.manifest.Site, r.site.Name).At(dir).Try("name another with --dir")
+		err = problem.New(problem.Refused,
+			"this is a backup of site %s, but the directory belongs to site %s; nothing was done",
+			r.manifest.Site, r.site.Name).At(dir).Try("name another directory with --dir")
 	}
 	if err == nil && r.twin != "" {
 		err = r.asTwin(ctx)
@@ -244,7 +245,7 @@ func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error 
 		return r.other
 	}
 	if r.other != nil {
-		r.notice("the site directory %s is another than in the backup, and stays as it is", r.Session.SiteDir)
+		r.notice("the site directory %s differs from the one in the backup and is not changed", r.Session.SiteDir)
 	}
 	var err error
 	if r.homes, err = newPlacement(r.site, r.manifest, r.fleet, seen); err != nil {
@@ -261,12 +262,12 @@ func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error 
 		existing := fmt.Sprintf("%s and %s of %s", humanize.Plural(nodes, "node"), humanize.Plural(volumes, "volume"),
 			r.key())
 		if !r.o.Replace {
-			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", existing).
+			return problem.New(problem.Refused, "the hosts already have %s; nothing was done", existing).
 				Try("restore a twin beside it with --to NAME, or replace it with --replace")
 		}
-		why := fmt.Sprintf("The hosts already have: %s. Their data would be deleted permanently.", existing)
+		why := fmt.Sprintf("The hosts already have %s. Their data would be deleted permanently.", existing)
 		if missing := r.manifest.Missing(); len(missing) > 0 {
-			why += fmt.Sprintf(" The backup has nothing of host %s, which was left out.", humanize.List(missing, 12))
+			why += fmt.Sprintf(" The backup has no data of host %s, which was left out.", humanize.List(missing, 12))
 		}
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
 			return err
@@ -280,7 +281,7 @@ func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error 
 		outside = r.homes.outsideDirs()
 	}
 	if !r.was && r.o.Replace && len(outside) > 0 {
-		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", humanize.List(outside, 100))
+		why := fmt.Sprintf("The contents of these directories would be deleted permanently: %s.", humanize.List(outside, 100))
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
 			return err
 		}
@@ -292,7 +293,7 @@ func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error 
 			return problem.New(problem.Refused,
 				"volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State,
 				humanize.List(outside, 8)).
-				Try("type %s when asked, or say --yes-paths %s", r.site.Name, r.site.Name)
+				Try("type %s when asked, or use --yes-paths %s", r.site.Name, r.site.Name)
 		}
 	}
 	r.reportUnplaced()
@@ -343,7 +344,7 @@ func (r *restoreRun) stageParts(ctx context.Context) error {
 	for i, laid := range lacked {
 		builds = append(builds, laid.Builds...)
 		for what, n := range laid.Lacked {
-			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, sanitize.Line(what),
+			r.notice("not restored, because host %s does not accept them: %s (%s)", r.fleet.All[i].Name, sanitize.Line(what),
 				humanize.Plural(n, "file"))
 		}
 	}

@@ -33,7 +33,7 @@ func (r *restoreRun) snapshotsToSend(from *vault.Pieces) (*ferry.SnapshotSet, er
 		return nil, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(shelf.Stray)) {
-		r.notice("not restored of snapshot %s: what is of %s, which come to no host, or were on another one than in the snapshot when the backup was taken",
+		r.notice("not restored from snapshot %s: the parts of %s, which no host receives, or which moved to another host between snapshot and backup",
 			id, humanize.List(shelf.Stray[id], 12))
 	}
 	return shelf, nil

@@ -49,10 +49,10 @@ func reportCorrupt(c *control.Session, in vault.Vault, found *vault.Checked) {
 		tell("damaged in %s: %s more", in.Where(), humanize.Plural(more, "block"))
 	}
 	for _, id := range found.Manifests {
-		tell("damaged in %s: the manifest of backup %s, which is lost with it", in.Where(), id)
+		tell("damaged in %s: the manifest of backup %s; that backup is lost", in.Where(), id)
 	}
 	if len(found.Rotten) > 0 && !found.Anew {
-		tell("earlier backups may lack something of it: orrery backup repair %s", in.Where())
+		tell("earlier backups may need the damaged blocks: orrery backup repair %s", in.Where())
 	}
 }
 

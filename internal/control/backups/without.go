@@ -34,7 +34,7 @@ func (r *restoreRun) excludeNodes(ctx context.Context, seen []observe.Host) erro
 	}
 	if len(stay) > 0 {
 		return problem.New(problem.Refused,
-			"while %s is left out, nothing may be taken down that cannot be made again, and that would be so of nodes that are not in the backup, or that belong elsewhere: %s; nothing was done",
+			"while %s is left out, nodes that cannot be created again must not be destroyed; these are not in the backup or belong to other hosts: %s; nothing was done",
 			silent, humanize.List(stay, 12)).At(r.title).
 			Try("restore single nodes with --node NAME --replace, or the site when all hosts answer")
 	}
@@ -46,12 +46,12 @@ func (r *restoreRun) excludeNodes(ctx context.Context, seen []observe.Host) erro
 	}
 	if len(r.spared) == len(nodes) {
 		return problem.New(problem.Refused,
-			"no node of the backup is on a host that answers, and none is made that may be on %s; nothing was done", silent).
+			"no node of the backup is on a host that answers, and nodes that may be on %s are not created; nothing was done", silent).
 			At(r.title).
 			Try("bring %s back; %s", silent, hosts.RemoveFromSiteHint)
 	}
 	if len(r.spared) > 0 {
-		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)",
+		r.notice("not restored, because they may be on %s, whose state is unknown: %s (when it is back: --node NAME --replace)",
 			silent, humanize.List(r.spared, 12))
 	}
 	return nil
@@ -73,7 +73,7 @@ func (r *restoreRun) checkSameReleases(ctx context.Context) error {
 	}
 	silent := humanize.List(r.fleet.Unknown, 12)
 	return problem.New(problem.Refused,
-		"other releases are live than when the backup was taken, or one is on trial, and %s would still have them; nothing was done",
+		"the live releases have changed since the backup, or one is on trial, and %s would keep them; nothing was done",
 		silent).At(r.title).
 		Try("restore the site when all hosts answer; %s", hosts.RemoveFromSiteHint)
 }

@@ -62,7 +62,7 @@ func New(c *control.Session, w Watcher, o Options) (*Runner, error) {
 		return nil, err
 	}
 	if c.Twin != "" {
-		return nil, problem.New(problem.Usage, "orrery ci makes a twin of its own").Try("leave out --twin")
+		return nil, problem.New(problem.Usage, "orrery ci creates its own twin").Try("omit --twin")
 	}
 	if o.Site == "" {
 		var err error

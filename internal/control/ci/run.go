@@ -61,7 +61,7 @@ func (p *Runner) runTests(ctx context.Context) error {
 			err = errors.Join(cause, err)
 		}
 		p.tested(testrun.Result{
-			Name: "bring-up", Outcome: testrun.Broken, Reason: p.keys.Redact("the twin does not come up: " + err.Error()),
+			Name: "bring-up", Outcome: testrun.Broken, Reason: p.keys.Redact("the twin did not come up: " + err.Error()),
 			Output: p.keys.Redact(p.watcher.TwinOutput()), Took: time.Since(began),
 		})
 		return err
@@ -90,7 +90,7 @@ func (p *Runner) runTests(ctx context.Context) error {
 	for _, t := range p.original.Tests {
 		if !slices.ContainsFunc(p.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {
 			p.tested(testrun.Result{Name: t.Name, Node: t.Node, Outcome: testrun.Skipped,
-				Reason: "its node is not among those of --only"})
+				Reason: "its node is not selected by --only"})
 		}
 	}
 	return nil

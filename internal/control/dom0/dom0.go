@@ -32,9 +32,9 @@ func do(verb string, args []string) error {
 	case verb == xen.LinkVerb && len(args) == 3: // directory of a node, number of an interface, link
 		i, err := strconv.Atoi(args[1])
 		if err != nil {
-			return problem.New(problem.Usage, "%q is not the number of an interface", args[1])
+			return problem.New(problem.Usage, "%q is not an interface number", args[1])
 		}
 		return xen.SetUpLink(args[0], i, args[2])
 	}
-	return problem.New(problem.Usage, "%d arguments are not understood", len(args))
+	return problem.New(problem.Usage, "unexpected number of arguments: %d", len(args))
 }

@@ -21,8 +21,8 @@ func TestRun(t *testing.T) {
 		exit problem.Kind
 		want string
 	}{
-		{[]string{"xen-model"}, problem.Usage, "not understood"},
-		{[]string{"xen-link", "/x", "y", "vif1.0"}, problem.Usage, "number of an interface"},
+		{[]string{"xen-model"}, problem.Usage, "unexpected number of arguments"},
+		{[]string{"xen-link", "/x", "y", "vif1.0"}, problem.Usage, "not an interface number"},
 		{[]string{"xen-link", t.TempDir(), "0", "vif1.0"}, problem.Failed, "node.json"},
 		{[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
 	} {

@@ -20,8 +20,8 @@ func fillRemote(ctx context.Context, program string, h *apply.HostClient, d appl
 	in := cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") // /tmp may be in memory
 	work, err := staging.Create(in)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "a volume cannot be made on this machine before it is sent").At(in).
-			Because(err).Try("TMPDIR names another directory")
+		return nil, problem.New(problem.Failed, "a volume cannot be prepared on this machine").At(in).
+			Because(err).Try("set TMPDIR to another directory")
 	}
 	defer work.Remove()
 	dir := filepath.Join(work.Path, d.Mount.Volume)
@@ -40,7 +40,7 @@ func fillRemote(ctx context.Context, program string, h *apply.HostClient, d appl
 		return err
 	}, func(way io.ReadWriter) error { return h.Volumes.Receive(ctx, d, way) })
 	if err != nil {
-		err = problem.New(problem.Failed, "volume %s of node %s has not come to its host", d.Mount.Volume, d.Node).
+		err = problem.New(problem.Failed, "volume %s of node %s could not be sent to its host", d.Mount.Volume, d.Node).
 			At("host " + h.Name).Because(err)
 	}
 	return left, err

@@ -26,8 +26,8 @@ func Validate(how string) error {
 		return nil
 	}
 	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return problem.New(problem.Usage, "--volumes %s: there is no such program", how).
-			Try("empty, snapshot, or the path of a script")
+		return problem.New(problem.Usage, "--volumes %s: no such executable file", how).
+			Try("use empty, snapshot, or the path of a script")
 	}
 	return nil
 }
@@ -52,8 +52,8 @@ func fillAll(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs
 		n, _ := placed.Node(d.Node)
 		h, ok := f.Host(n.Host)
 		if !ok {
-			return problem.New(problem.Failed, "nothing is known of host %s, to which node %s comes", n.Host, n.Name).
-				Try("see that it answers: orrery host check")
+			return problem.New(problem.Failed, "the state of host %s, on which node %s is placed, is unknown", n.Host, n.Name).
+				Try("check that it answers: orrery host check")
 		}
 		var left []string
 		if h.Local() {
@@ -106,9 +106,9 @@ func createFilled(ctx context.Context, program string, d apply.Directory, dir st
 	}
 	if err := (host.Local{Name: "host"}).Run(ctx,
 		host.Command{Args: []string{path, d.Mount.Volume, d.Node, dir}}); err != nil {
-		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", program, d.Mount.Volume,
+		return problem.New(problem.Failed, "script %s did not fill volume %s of node %s", program, d.Mount.Volume,
 			d.Node).Because(err).
-			Try("it is called with the volume, the node and the directory")
+			Try("its arguments are the volume, the node and the directory")
 	}
 	return nil
 }

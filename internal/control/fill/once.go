@@ -48,11 +48,11 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 	if err := fillAll(ctx, r.Volumes, f, c.Dirs, s, func(left string) {
 		c.Outcome(s.Key(), "Not in the twin: %s", left)
 	}); err != nil {
-		p := problem.New(problem.Failed, "the volumes of twin %s are not filled", s.Twin).Because(err)
+		p := problem.New(problem.Failed, "the volumes of twin %s could not be filled", s.Twin).Because(err)
 		if untrusted != nil {
-			return p.Try("mend the cause; orrery twin destroy %s, and create it anew", s.Twin)
+			return p.Try("fix the cause, run orrery twin destroy %s and create the twin again", s.Twin)
 		}
-		return p.Try("orrery --twin %s up goes on once the cause is mended; orrery twin destroy %[1]s ends it", s.Twin)
+		return p.Try("fix the cause and continue with orrery --twin %s up; orrery twin destroy %[1]s destroys it", s.Twin)
 	}
 	r.Filled = true
 	if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Save(ctx, r) }); err != nil {

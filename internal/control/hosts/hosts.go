@@ -152,7 +152,7 @@ func (c *Connector) add(f *apply.Fleet, h site.Host, l *remote.Link) {
 func suggestWithout(err error, name string) error {
 	for _, p := range problem.All(err) {
 		if p.Cure != "" {
-			p.Cure += "; --without " + name + " goes on without it"
+			p.Cure += "; --without " + name + " continues without it"
 		}
 	}
 	return err
@@ -173,7 +173,7 @@ func skewError(name string, skew time.Duration) error {
 	}
 	return problem.New(problem.Unable, "the clock of host %s is %s %s that of this machine", name,
 		skew.Abs().Round(100*time.Millisecond), which).
-		Try("let chrony or systemd-timesyncd set the clocks of both")
+		Try("synchronise both clocks with chrony or systemd-timesyncd")
 }
 
 // checkDistinct returns an error if two host names mean the same machine, and reports clocks that
@@ -193,7 +193,7 @@ func (c *Connector) checkDistinct(links []*remote.Link) error {
 	}
 	for i, h := range c.Site.Hosts {
 		if other := sameMachine(c.Site.Hosts, machines, i); other != nil {
-			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name,
+			return problem.New(problem.Mistake, "hosts %s and %s are the same machine, at %s and at %s", other.Name, h.Name,
 				other.Address, h.Address).At("site.toml").
 				Try("keep one of them")
 		}

@@ -24,13 +24,13 @@ func checkPortable(s *site.Site, without []string) error {
 		}
 	}
 	no := func(format string, args ...any) *problem.Problem {
-		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).
+		return problem.New(problem.Unable, format+": not supported on a site with remote hosts", args...).
 			At("site.toml")
 	}
 	for _, v := range s.Volumes {
 		if s.Twin != "" && v.Shared && !v.From().Everywhere {
-			return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state",
-				v.Name).Try("choose nodes without it by --only")
+			return no("volume %s is shared by nodes, but in a twin each host would have its own",
+				v.Name).Try("use --only to select nodes without it")
 		}
 	}
 	return nil
@@ -63,9 +63,9 @@ func CheckColocated(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	for name, hosts := range overlay.Spanning(s, p.Homes) {
 		if n, ok := s.Network(name); ok && site.KindOf(n.Kind).Routed {
 			return problem.New(problem.Unable,
-				"nodes of the %s network %s are, or would be, on the hosts %s, and such a network does not reach from host to host",
+				"nodes of the %s network %s are, or would be, on hosts %s, but this kind of network does not span hosts",
 				n.Kind, name, strings.Join(hosts, " and ")).
-				At("site.toml").Try("leave kind = %q out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one",
+				At("site.toml").Try("remove kind = %q: a bridge spans hosts; or set host = on its nodes to place them on one host",
 				n.Kind)
 		}
 	}
@@ -73,17 +73,17 @@ func CheckColocated(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 }
 
 // RemoveFromSiteHint is the advice for restoring a site without a host that is lost.
-const RemoveFromSiteHint = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
+const RemoveFromSiteHint = "if it is lost for good, copy the site directory, remove the host from the copied site file, give its nodes another host, and name the copy with --dir"
 
 // UnfinishedRestoreError returns the problem that the restore of a site was interrupted and host h still has a
 // part of it.
 func UnfinishedRestoreError(s *site.Site, h *observe.Host) *problem.Problem {
-	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).
+	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack their data", s.Key()).
 		At("host " + h.Name)
 	if h.Restoring.Going {
-		return p.Try("orrery up brings it to its end")
+		return p.Try("orrery up completes it")
 	}
-	return p.Try("orrery restore %s, or orrery down --volumes to begin anew", h.Restoring.From)
+	return p.Try("orrery restore %s, or orrery down --volumes to start over", h.Restoring.From)
 }
 
 // checkRestored returns an error if a plan would create nodes without their data because the restore of
@@ -100,7 +100,7 @@ func checkRestored(s *site.Site, seen []observe.Host, homes map[string]string) e
 		for _, name := range r.Nodes {
 			if home, declared := homes[name]; r.Going && declared && home != seen[i].Name {
 				return UnfinishedRestoreError(s, &seen[i]).
-					Because(fmt.Errorf("what node %s had is here, and it would be on %s", name, home))
+					Because(fmt.Errorf("the data of node %s is on this host, but the node would be on %s", name, home))
 			}
 		}
 	}
@@ -125,9 +125,9 @@ func checkSharedVolumes(s *site.Site, seen []observe.Host, homes map[string]stri
 			o, _ := s.Node(other)
 			if on := cmp.Or(o.Host, homes[other]); on != home {
 				return problem.New(problem.Unable,
-					"nodes %s and %s share volume %s, and are, or would be, on hosts %s and %s, each of which would have one of its own",
+					"nodes %s and %s share volume %s, but are, or would be, on hosts %s and %s, which would each have their own",
 					other, n.Name, v, on, home).
-					At("site.toml").Try("say host = %q for all that share it, or give it an nfs = \"server:/export\"", on)
+					At("site.toml").Try("set host = %q for all nodes that share it, or nfs = \"server:/export\" for the volume", on)
 			}
 		}
 	}

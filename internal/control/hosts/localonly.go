@@ -18,8 +18,8 @@ type localOnly struct{ *Connector }
 
 func (l localOnly) reach(context.Context) (f *apply.Fleet, silent, err error) {
 	if len(l.Without) > 0 {
-		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").
-			Try("leave --without out")
+		return nil, nil, problem.New(problem.Usage, "this machine is the only host and cannot be left out").
+			Try("omit --without")
 	}
 	if len(l.Site.Hosts) > 1 {
 		return nil, nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", l.Site.Hosts[0].Name,
@@ -69,7 +69,7 @@ func (l localOnly) vouch(ctx context.Context) error {
 	for _, number := range r.Staged {
 		digest, err := sitearchive.Digest(l.Dirs.Release(l.Site.Key(), number))
 		if err != nil { // with the files of its images, the edition may be too large for other hosts
-			l.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
+			l.Notice("this machine's copy of release %d cannot be used by other hosts: %v", number, err)
 			continue
 		}
 		if _, err := l.Lock().Vouch(number, digest); err != nil {

@@ -51,8 +51,8 @@ func (l LockFile) removeLines(remove func(*sitefile.Lock)) {
 // read reads the file.
 func (l LockFile) read() (*sitefile.Lock, error) {
 	if l.dir == "" {
-		return nil, problem.New(problem.Usage, "there is no site directory, and so no %s", sitefile.LockName).
-			Try("-C names the site directory")
+		return nil, problem.New(problem.Usage, "no site directory, and therefore no %s", sitefile.LockName).
+			Try("name the site directory with -C")
 	}
 	return sitefile.ReadLock(l.dir)
 }

@@ -43,7 +43,7 @@ func (m multiHost) reach(ctx context.Context) (f *apply.Fleet, silent, err error
 	}
 	if len(f.All) == 0 {
 		if silent == nil {
-			silent = problem.New(problem.Usage, "no host is left").Try("leave out fewer")
+			silent = problem.New(problem.Usage, "all hosts are left out").Try("leave out fewer hosts")
 		}
 		return nil, nil, silent
 	}
@@ -122,9 +122,9 @@ func (m multiHost) admit(fresh bool, digests func() (map[int]string, error)) err
 		digest := all[number]
 		if known := lock.Digest(m.Site.Twin, number); known != digest && lock.Digest("", number) != digest &&
 			(known != "" || !fresh) {
-			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done",
-				number).At(lock.Path()).
-				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q",
+			return problem.New(problem.Refused,
+				"release %d in the backup differs from the one in releases.lock; nothing was done", number).At(lock.Path()).
+				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest into that file: %d = %q",
 					number, digest)
 		}
 		lock.Set(m.Site.Twin, number, digest)
@@ -134,9 +134,9 @@ func (m multiHost) admit(fresh bool, digests func() (map[int]string, error)) err
 
 func (multiHost) checkProgram(r *twin.Record) error {
 	return problem.New(problem.Unable,
-		"twin %s is on several hosts, and its volumes were not filled to the end; which program does that, only orrery twin create takes from you",
+		"twin %s is on several hosts, and its volumes were not filled completely; only orrery twin create accepts the program that fills them",
 		r.Options.Name).
-		Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+		Try("run orrery twin destroy %s and create the twin again", r.Options.Name)
 }
 
 func (multiHost) decidesTrials() bool { return false }

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -18,14 +19,14 @@ func TestTooSmall(t *testing.T) {
 		1500: "", 1600: "", 0: "host sv2 does not answer a ping from 10.8.1.1 at 10.8.1.2",
 		1499: "mtu = 1449 in [network.lan]", 1000: "mtu = 950 in [network.lan]",
 		50 + overlay.MinMTU: "mtu = 576 in [network.lan]",
-		49 + overlay.MinMTU: "give what is between them a larger MTU", 1: "give what is between them a larger MTU",
+		49 + overlay.MinMTU: "increase the MTU between them", 1: "increase the MTU between them",
 	} {
 		err := checkPacketSize(w, arrives)
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) ||
 			!problem.Is(err, problem.Unable)) {
 			t.Errorf("if %d bytes arrive: %v", arrives, err)
 		}
-		if err != nil && arrives > 0 && !strings.Contains(err.Error(), "packets of") {
+		if err != nil && arrives > 0 && !strings.Contains(err.Error(), fmt.Sprintf("packets larger than %d bytes", arrives)) {
 			t.Errorf("if %d bytes arrive, that is not said: %v", arrives, err)
 		}
 	}

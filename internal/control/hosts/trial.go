@@ -45,7 +45,7 @@ func CheckConfirmable(ctx context.Context, f *apply.Fleet, key string, t *observ
 	}
 	on := FirstHost(failing)
 	return problem.New(problem.Refused, "release %d has failed on host %s: %s", t.Release, on, failing[on]).At(key).
-		Try("orrery rollback returns at once; at %s all hosts do", humanize.Time(t.Until))
+		Try("orrery rollback goes back now; otherwise all hosts go back at %s", humanize.Time(t.Until))
 }
 
 // ReportTrial reports a trial that is under way, and the hosts on which it has failed.
@@ -56,7 +56,7 @@ func (c *Connector) ReportTrial(ctx context.Context, f *apply.Fleet, r observe.R
 	until, back := humanize.Time(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
 	switch {
 	case c.DecidesTrials() && !host.IsLocked(apply.WatchLock(c.Dirs, c.Site.Key(), apply.TriggerTrial)):
-		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
+		c.Notice("release %d is on trial until %s, but the process that watched it has ended (orrery resume, or any change to the site, starts it again)",
 			r.Trial.Release, until)
 	case !r.Trial.ByHand:
 		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until,
@@ -70,7 +70,7 @@ func (c *Connector) ReportTrial(ctx context.Context, f *apply.Fleet, r observe.R
 	}
 	failing, err := TrialFailures(ctx, f)
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
-		c.Notice("it has failed on host %s: %s", name, failing[name])
+		c.Notice("the release has failed on host %s: %s", name, failing[name])
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func WithdrawConfirmation(ctx context.Context, f *apply.Fleet, key string, cause
 		return h.Releases.Copy(ctx, before)
 	})
 	return problem.New(problem.HalfWay,
-		"release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", before.Trial.Release,
+		"release %d could not be confirmed on all hosts; unless it is confirmed by %s, each host goes back", before.Trial.Release,
 		humanize.Time(before.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
@@ -117,7 +117,7 @@ func TrialResult(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 			Try("orrery up brings the set to one release")
 	case r.Ended == nil:
 		return nil, problem.New(problem.Mistake, "no release is on trial").At(s.Key()).
-			Try("orrery switch --confirm-within 10m begins one")
+			Try("orrery switch --confirm-within 10m starts one")
 	case r.Ended.Result == observe.Reverted:
 		return r.Ended, problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).
 			At(s.Key())

@@ -71,7 +71,7 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 			if !sameRecord(one.Record, r) {
 				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Label,
 					r.Options.Name).At(r.Key()).
-					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+					Try("run orrery twin destroy %s and create the twin again", r.Options.Name)
 			}
 			one.Filled = one.Filled && r.Filled
 			if h.Label != "" {
@@ -135,11 +135,11 @@ func (t Twins) Find(ctx context.Context, name string) (*Twin, error) {
 	switch near := problem.Suggest(name, names); {
 	case silent != nil:
 		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q",
-			t.call.Site.Name, name).Try("see why the others do not answer"), silent)
+			t.call.Site.Name, name).Try("check why the other hosts do not answer"), silent)
 	case near != "":
 		return nil, p.Try("did you mean %s?", near)
 	case len(names) > 0:
-		return nil, p.Try("there are %s", humanize.List(names, 12))
+		return nil, p.Try("existing twins: %s", humanize.List(names, 12))
 	}
 	return nil, p.Try("orrery twin create %s %s", t.call.Site.Name, name)
 }
@@ -162,7 +162,7 @@ func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 			}
 			return problem.New(problem.Mistake, "site %s already has a twin %s%s, which belongs to %s", r.Site, r.Options.Name,
 				on, existing.Options.Owner).
-				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
+				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s destroys it", r.Options.Name)
 		}
 	}
 	return t.call.ForSite(s).RecordTwin(ctx, r)

@@ -33,7 +33,7 @@ func (c *Connector) ReportPending(ctx context.Context, f *apply.Fleet) error {
 		if !restore.Going {
 			how = "orrery restore " + restore.From
 		}
-		c.Notice("a restore of %s is under way or was interrupted; to bring it to its end: %s", c.Site.Key(), how)
+		c.Notice("a restore of %s is under way or was interrupted; to complete it: %s", c.Site.Key(), how)
 	}
 	if err := c.ReportTrial(ctx, f, r); err != nil {
 		return err
@@ -46,9 +46,9 @@ func (c *Connector) ReportPending(ctx context.Context, f *apply.Fleet) error {
 func (c *Connector) ReportInterruptedRestore(ctx context.Context, f *apply.Fleet) {
 	id, nodes, err := apply.RestoringSnapshot(ctx, f)
 	if err != nil {
-		c.Notice("whether the restoring of a snapshot was cut short is not known: %v", err)
+		c.Notice("cannot check for an interrupted snapshot restore: %v", err)
 	} else if id != "" {
-		c.Notice("the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id,
+		c.Notice("the restore of snapshot %s was interrupted; to resume it: orrery snapshot restore %s %s", id, id,
 			strings.Join(nodes, " "))
 	}
 }
@@ -60,7 +60,7 @@ func CheckInterrupted(s *site.Site, r observe.Releases) error {
 		return nil
 	}
 	return problem.New(problem.HalfWay,
-		"a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
+		"a switch by %s to release %s is under way or was interrupted; the set may be at more than one release",
 		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).
 		Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
 }

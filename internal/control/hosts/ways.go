@@ -116,17 +116,17 @@ func checkPacketSize(w overlay.Path, arrives int) error {
 		return nil
 	case arrives == 0:
 		return problem.New(problem.Unable,
-			"host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known",
+			"host %s does not answer a ping from %s at %s: whether nodes of network %s reach one another is unknown",
 			w.To, w.At, w.There, w.Network).
-			Try("let ICMP echo pass between the hosts, and what networks over hosts need (docs/site-file.md); or say underlay = with them, if they reach one another at other addresses")
+			Try("allow ICMP echo between the hosts, and the traffic that networks between hosts need (docs/site-file.md); or set their underlay =, if they reach one another at other addresses")
 	case arrives-w.Over < overlay.MinMTU:
 		return problem.New(problem.Unable,
-			"from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives,
+			"from %s, packets larger than %d bytes do not arrive at host %s (%s): network %s sends %d", w.At, arrives,
 			w.To, w.There, w.Network, w.Size).
-			Try("give what is between them a larger MTU")
+			Try("increase the MTU between them")
 	}
 	return problem.New(problem.Unable,
-		"from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To,
+		"from %s, packets larger than %d bytes do not arrive at host %s (%s): network %s sends %d", w.At, arrives, w.To,
 		w.There, w.Network, w.Size).
-		Try("mtu = %d in [network.%s], or give what is between them a larger one", arrives-w.Over, w.Network)
+		Try("set mtu = %d in [network.%s], or increase the MTU between them", arrives-w.Over, w.Network)
 }

@@ -26,8 +26,8 @@ func checkExclusive(c *control.Session) error {
 	}
 	lock := filepath.Join(state, bundlesName, lockFile)
 	if host.IsLocked(lock) {
-		return problem.New(problem.Locked, "another lab measures on this host: %s", host.DescribeHolder(lock)).At(state).
-			Try("wait for it, or end that process with Ctrl-C")
+		return problem.New(problem.Locked, "another lab is measuring on this host: %s", host.DescribeHolder(lock)).At(state).
+			Try("wait for it, or stop that process with Ctrl-C")
 	}
 	return problem.New(problem.Unable, "settings of a lab that was killed are still on this host").At(state).
 		Try("ORRERY_STATE=%[1]s orrery lab ls names its bundle, and ORRERY_STATE=%[1]s orrery -C BUNDLE/site down removes them",

@@ -38,7 +38,7 @@ func Find(c *control.Session, name string) (string, error) {
 	if near := problem.Suggest(name, ids); near != "" {
 		return "", p.Try("did you mean %s?", near)
 	}
-	return "", p.Try("orrery lab ls lists those of this host")
+	return "", p.Try("orrery lab ls lists the bundles on this host")
 }
 
 func isDir(path string) bool {

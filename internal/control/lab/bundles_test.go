@@ -136,7 +136,7 @@ func TestHistory(t *testing.T) {
 	if h, err := History(c, []string{"a-1", filepath.Join(Bundles(c), "b-1")}, ""); err != nil || len(h.Runs) != 2 {
 		t.Errorf("named: %+v %v", h, err)
 	}
-	if _, err := History(c, nil, "d"); err == nil || !strings.Contains(err.Error(), "of the experiment d") {
+	if _, err := History(c, nil, "d"); err == nil || !strings.Contains(err.Error(), "of experiment d") {
 		t.Errorf("%v", err)
 	}
 }

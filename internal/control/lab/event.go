@@ -160,14 +160,14 @@ func newEventReceiver(w Watcher, host string, e *experiment.Experiment, line fun
 func (h *eventReceiver) handleMessage(text string) error {
 	var e event
 	if err := jsonlimit.Unmarshal([]byte(text), &e); err != nil {
-		return h.refuse("what it tells of the run cannot be read")
+		return h.refuse("its messages about the run cannot be read")
 	}
 	said := displayText(e.Text)
 	known := slices.Contains(h.units, e.Test) && slices.Contains(h.places, e.Setting)
 	switch e.Kind {
 	case eventLine, eventResumed, eventNotResumed, eventObserverCost:
 		if h.lines++; h.lines > maxLines {
-			return h.refuse("it tells more of the run than there is")
+			return h.refuse("it sent too many messages about the run")
 		}
 	}
 	switch {
@@ -204,5 +204,5 @@ const maxRemoteRounds = 1000
 
 func (h *eventReceiver) refuse(why string) error {
 	return problem.New(problem.Failed, "%s", why).At("host " + h.host).
-		Try("see who is root there; orrery lab run --host with another host measures there")
+		Try("check who has root access there, or use another host with orrery lab run --host")
 }

@@ -44,7 +44,7 @@ func (s *labSite) facts(ctx context.Context, g *setting.Places) (hostFacts, erro
 			}
 			if p.Digests[setting] != p.Digests[experiment.Bare] {
 				return k, problem.New(problem.Surprise, "%s is not the same file in setting %s as on the bare host", name, setting).
-					Try("run it again with --fresh; if it is so still, report it")
+					Try("run it again with --fresh; if the error persists, report it")
 			}
 		}
 		k.Programs = append(k.Programs, p)

@@ -26,10 +26,11 @@ func (g Goal) Check() error {
 	case g.Keep != 0 && g.Keep < stats.MinInstances:
 		return problem.New(problem.Usage, "--rounds %d: fewer than %d rounds prove nothing", g.Keep, stats.MinInstances)
 	case g.Until != 0 && (!(stats.WidthFor(g.Until) > 0) || g.Until > 1): // including NaN
-		return problem.New(problem.Usage, "--until %g%%: not above %g%% and up to 100%%", 100*g.Until, 100*stats.Margin).
-			Try("what differs by less than %g%% is the same; 10%% is usual", 100*stats.Margin)
+		return problem.New(problem.Usage, "--until %g%%: must be above %g%% and at most 100%%", 100*g.Until,
+			100*stats.Margin).
+			Try("differences of less than %g%% do not count; 10%% is usual", 100*stats.Margin)
 	case g.Budget < 0:
-		return problem.New(problem.Usage, "--time %v: not a time", g.Budget).Try("such as 30m")
+		return problem.New(problem.Usage, "--time %v: must not be negative", g.Budget).Try("use a duration such as 30m")
 	}
 	return nil
 }

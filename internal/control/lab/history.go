@@ -53,9 +53,9 @@ func runsOf(c *control.Session, experiment string) ([]string, error) {
 		}
 	}
 	if len(dirs) == 0 && err == nil {
-		p := problem.New(problem.Usage, "there are no runs on this host")
+		p := problem.New(problem.Usage, "no runs on this host")
 		if experiment != "" {
-			p = problem.New(problem.Usage, "there are no runs of the experiment %s on this host", experiment)
+			p = problem.New(problem.Usage, "no runs of experiment %s on this host", experiment)
 		}
 		return nil, p.Try("orrery lab ls lists the runs; bundles elsewhere can be named by their directories")
 	}

@@ -27,7 +27,7 @@ func Check(dir string) (*report.CheckResult, error) {
 		return nil, err
 	}
 	if len(c.Differences) > 0 {
-		err = problem.New(problem.Failed, "%s differ from what the samples give",
+		err = problem.New(problem.Failed, "%s differ from those that the samples yield",
 			humanize.Plural(len(c.Differences), "figure")).At(dir).
 			Try("orrery lab report %s writes the report again", dir)
 	}
@@ -50,7 +50,7 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 			}
 			at, err := filepath.Abs(dir)
 			if err == nil && seen[at] && len(before)+len(after) > 2 {
-				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run once: it does not count twice")
+				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run only once")
 			}
 			seen[at] = true
 			sides[i] = append(sides[i], report.Analyse(contents))

@@ -284,7 +284,8 @@ func freeSubnets(n int) ([]string, error) {
 		}
 	}
 	if len(free) < n {
-		return nil, problem.New(problem.Unable, "no %d free networks in 198.18.0.0/15", n).Try("ip route shows who uses them")
+		return nil, problem.New(problem.Unable, "fewer than %d free networks in 198.18.0.0/15", n).
+			Try("ip route shows what uses them")
 	}
 	return free, nil
 }

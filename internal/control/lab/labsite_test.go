@@ -65,7 +65,7 @@ func TestBookFacts(t *testing.T) {
 		"with the same programs": {text(of("fio", "1")), false, ""},
 		"with others beside":     {text(of("iperf", "2")), false, ""},
 		"with another program": {text(of("fio", "2")), false,
-			"fio is another program than in the rounds so far: SHA-256 2 then, 1 now"},
+			"fio has changed since the earlier rounds: SHA-256 2 then, 1 now"},
 		"what cannot be read": {json.RawMessage("{"), true, ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "bundle")

@@ -49,8 +49,8 @@ func (b *recorder) facts(now hostFacts, former json.RawMessage) error {
 			current, previous := p.Digests[experiment.Bare], q.Digests[experiment.Bare]
 			if p.Name == q.Name && current != previous {
 				return problem.New(problem.Surprise,
-					"%s is another program than in the rounds so far: SHA-256 %.12s then, %.12s now", p.Name, previous, current).
-					At(b.Dir()).Try("orrery lab run --fresh starts again")
+					"%s has changed since the earlier rounds: SHA-256 %.12s then, %.12s now", p.Name, previous, current).
+					At(b.Dir()).Try("orrery lab run --fresh starts over")
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (b *recorder) facts(now hostFacts, former json.RawMessage) error {
 func settings(e *experiment.Experiment) []bundle.Setting {
 	all := []bundle.Setting{
 		{Name: experiment.Bare, About: "this host, with the same binaries as the nodes"},
-		{Name: experiment.Control, About: "the same once more: what a comparison of the same with the same gives",
+		{Name: experiment.Control, About: "the same again, to compare identical settings",
 			Again: experiment.Bare},
 	}
 	stand := setting.New(e, "", nil)
@@ -69,7 +69,7 @@ func settings(e *experiment.Experiment) []bundle.Setting {
 		entry := bundle.Setting{Name: s.Name, About: setting.Describe(s), Emulated: s.Emulated, Again: s.Again,
 			Missing: s.Missing}
 		if s.Again != "" {
-			entry.About = s.Again + " once more: what a container differs by from itself"
+			entry.About = s.Again + " again, to compare a container with itself"
 		}
 		if s.Missing == "" {
 			entry.Nodes = stand.Nodes(s)

@@ -29,7 +29,7 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 	if name == "" {
 		if err == nil && !hosts.IncludesLocal(s) {
 			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).
-				Try("orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
+				Try("use orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
 		}
 		return Run(ctx, c, w, o) // needs no site
 	}
@@ -75,13 +75,13 @@ func (f *remoteRun) run(ctx context.Context) (made *StoredReport, err error) {
 		}
 	}
 	if err := os.MkdirAll(where, 0o711); err != nil {
-		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).
-			Try("--to names another one")
+		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be created").At(where).Because(err).
+			Try("name another one with --to")
 	}
 	work, err := staging.Create(where)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).
-			Try("--to names another directory")
+			Try("name another directory with --to")
 	}
 	defer work.Remove()
 	f.work = work.Path
@@ -129,7 +129,7 @@ func (f *remoteRun) measure(ctx context.Context, link *remote.Link, x remote.Exp
 	go func() {
 		err := bundle.Unpack(out, to)
 		if n, _ := io.Copy(io.Discard, io.LimitReader(out, 1)); err == nil && n > 0 {
-			err = errors.New("more comes than a bundle")
+			err = errors.New("extra data after the bundle")
 		}
 		_ = out.CloseWithError(errNotBundle)
 		laid <- err
@@ -152,7 +152,7 @@ func (f *remoteRun) importBundle(ctx context.Context, came string) (string, erro
 	}
 	h := c.Head
 	if h.Digest != bundle.Digest(f.Experiment.Text) || !slices.Equal(h.Part, f.Experiment.Part) {
-		err = f.refuse(errors.New("it is of another experiment"))
+		err = f.refuse(errors.New("it belongs to another experiment"))
 		return "", errors.Join(err, w.Close())
 	}
 	dir := f.To
@@ -193,7 +193,7 @@ func (f *remoteRun) checkVacant(dir string) error {
 		}
 	}
 	return problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Because(err).
-		Try("name another one by --to, or remove it")
+		Try("name another one with --to, or remove it")
 }
 
 // moveBundle moves the bundle to its directory, in place of its earlier part.
@@ -206,14 +206,14 @@ func (f *remoteRun) moveBundle(came, dir string) error {
 		err = os.Rename(came, dir)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "the bundle cannot be put in its place").At(dir).Because(err).
-			Try("name another directory by --to")
+		return problem.New(problem.Failed, "the bundle cannot be moved to its directory").At(dir).Because(err).
+			Try("name another directory with --to")
 	}
 	return nil
 }
 
 // refuse returns the error that the data sent by the host was not accepted.
 func (f *remoteRun) refuse(why error) error {
-	return problem.New(problem.Failed, "what it sent is not the bundle of a run").At("host " + f.host.Name).Because(why).
-		Try("run it again; on that host, orrery lab ls has the bundles that are there")
+	return problem.New(problem.Failed, "the data that it sent is not the bundle of a run").At("host " + f.host.Name).
+		Because(why).Try("run it again; on that host, orrery lab ls lists its bundles")
 }

@@ -40,9 +40,9 @@ func findUnfinished(ctx context.Context, c *control.Session, told Watcher, h bun
 			return "", nil
 		}
 		if other := changedConditions(to, b.Head, h, now); len(other) > 0 {
-			return "", problem.New(problem.Surprise, "the run there began under other conditions: %s",
+			return "", problem.New(problem.Surprise, "the run in this directory began under other conditions: %s",
 				strings.Join(other, "; ")).At(to).
-				Try("name another directory, or resume it under those")
+				Try("name another directory, or resume the run under those conditions")
 		}
 		return to, nil
 	}

@@ -66,8 +66,8 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *S
 		err = os.Chmod(Bundles(c), 0o711)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).
-			Try("see whether the file system of the state directory can be written to")
+		return nil, problem.New(problem.Failed, "the directory of measurements cannot be created").At(Bundles(c)).
+			Because(err).Try("check that the file system of the state directory is writable")
 	}
 	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), lockFile), control.Holder(c))
 	if err != nil {
@@ -113,8 +113,8 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *S
 func checkFigures(r *report.Report) error {
 	var all problem.List
 	for _, f := range r.Tests.WithoutResults() {
-		all = append(all, problem.New(problem.Failed, "test %s gave no figure in any setting: %s", f.Setting, f.Reason).
-			Try("the report has what it printed"))
+		all = append(all, problem.New(problem.Failed, "test %s has no figure in any setting: %s", f.Setting, f.Reason).
+			Try("its output is in the report"))
 	}
 	if len(all) > 0 {
 		return all
@@ -200,7 +200,7 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *labSite, kept *rec
 // it.
 func explainInterrupt(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").
+		return problem.New(problem.Interrupted, "interrupted; measurements so far are kept").
 			Try("run the same command to resume")
 	}
 	return err

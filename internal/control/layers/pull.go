@@ -92,8 +92,9 @@ func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	}
 	if dir, ok := access.LocalDir(s.Mirror.Apt); ok {
 		if filepath.Base(dir) != "apt" {
-			return "", problem.New(problem.Usage, "[mirror] apt = %q is not laid out as by orrery mirror pull", s.Mirror.Apt).
-				Try("say which directory: orrery mirror pull DIRECTORY")
+			return "", problem.New(problem.Usage, "[mirror] apt = %q does not have the layout of orrery mirror pull",
+				s.Mirror.Apt).
+				Try("name the directory: orrery mirror pull DIRECTORY")
 		}
 		return filepath.Dir(dir), nil
 	}
@@ -120,7 +121,7 @@ func contents(store *image.Store, recipes []*spec.Layer) ([]*pkgmirror.Layer, er
 		}
 		if l.Suite == "" {
 			return nil, problem.New(problem.Unable,
-				"image %s does not say which release of its distribution it is, so no mirror can be made for it", l.Title).
+				"image %s does not name the release of its distribution: no mirror can be created for it", l.Title).
 				Try("only images with /etc/os-release and VERSION_CODENAME can be mirrored")
 		}
 		all = append(all, l)

@@ -46,7 +46,7 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*His
 	known.Entries = all[0]
 	if len(c.Without) > 0 {
 		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
-			Text: "what is in the journal of host " + humanize.List(c.Without, 12) + " is left out"})
+			Text: "the journal of host " + humanize.List(c.Without, 12) + " is left out"})
 	}
 	return known, nil
 }

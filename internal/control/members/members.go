@@ -97,7 +97,7 @@ func recordedSite(c *control.Session, said string) (m register.Marker, owner str
 		case 1:
 			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", humanize.Plural(len(found), "site"), c.Twin).
+		return m, "", problem.New(problem.Usage, "%s have a twin called %s", humanize.Plural(len(found), "site"), c.Twin).
 			Try("use -C %s, for example", found[0].Site)
 	}
 	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
@@ -109,13 +109,13 @@ func recordedSite(c *control.Session, said string) (m register.Marker, owner str
 	case len(found) == 1:
 		return found[0], "", nil
 	case len(found) == 0 && said == "":
-		return m, "", problem.New(problem.Usage, "no site is up on this host").Try("ask whoever administers it")
+		return m, "", problem.New(problem.Usage, "no site is up on this host").Try("ask its administrator")
 	case len(found) == 0:
 		return m, "", problem.New(problem.Refused,
 			"%s is not a site that root has brought up on this host; nothing was done", said).
-			Try("ask whoever administers it: what is in a site directory runs as root")
+			Try("ask its administrator: the contents of a site directory run as root")
 	}
-	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).
+	return m, "", problem.New(problem.Usage, "no site selected: %d are up on this host", len(found)).
 		Try("use -C %s, for example", found[0].Site)
 }
 

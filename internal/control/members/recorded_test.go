@@ -64,7 +64,7 @@ func TestRecorded(t *testing.T) {
 	means("a", "/", "dev", "a dev /srv/a ada")
 	refuses("b", "/", "dev", problem.Mistake, "dev")
 	twinOf("b", "dev", "bob")
-	refuses("", "/", "dev", problem.Usage, "twins of 2 sites are called dev")
+	refuses("", "/", "dev", problem.Usage, "2 sites have a twin called dev")
 	means("/srv/b", "/", "dev", "b dev /srv/b bob")
 	means("b", "/", "dev", "b dev /srv/b bob")
 }

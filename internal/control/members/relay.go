@@ -42,7 +42,7 @@ func Relay(args []string) (status int, err error) {
 		err = host.ResetThread()
 	}
 	if err != nil {
-		return 0, problem.New(problem.Unable, "what the caller has given this process cannot be dropped").Because(err)
+		return 0, problem.New(problem.Unable, "the attributes inherited from the caller cannot be reset").Because(err)
 	}
 	return relay(args)
 }

@@ -58,7 +58,7 @@ func existingNode(ctx context.Context, c *control.Session, s *site.Site, name st
 		}
 		if control.IsForbidden(c, &nodes[i]) {
 			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).
-				Try("ask whoever administers this host")
+				Try("ask the administrator of this host")
 		}
 		return f.All[on], &nodes[i], nil
 	}
@@ -69,7 +69,7 @@ func existingNode(ctx context.Context, c *control.Session, s *site.Site, name st
 func (c *Console) Attach(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !c.Runs {
 		return nil, problem.New(problem.Failed, "node %s does not run", c.Node).
-			Try("orrery up %s; orrery console --log %s shows what it printed last", c.Node, c.Node)
+			Try("orrery up %s; orrery console --log %s shows its last output", c.Node, c.Node)
 	}
 	return c.Open(ctx, by)
 }

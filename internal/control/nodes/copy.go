@@ -149,12 +149,12 @@ func groupToCopy(ctx context.Context, session *control.Session, s *site.Site, al
 		switch {
 		case p.nodes == nil:
 		case p.many && i > 0 && all[0].many:
-			return nil, problem.New(problem.Usage, "one copy cannot go from several nodes to several").
-				Try("name one node, or a directory of this host")
+			return nil, problem.New(problem.Usage, "cannot copy from several nodes to several nodes").
+				Try("name one node, or a directory on this host")
 		case p.many || c.Nodes == nil:
 			if c.Nodes != nil && hasGroup(all[:i]) && !slices.Equal(c.Nodes, p.nodes) {
 				return nil, problem.New(problem.Usage, "the two selectors choose different nodes").
-					Try("copy from one after the other")
+					Try("copy from one node at a time")
 			}
 			c.Nodes = p.nodes
 		}

@@ -82,8 +82,8 @@ func (c *Group) inputs(from io.Reader, fixed bool) (*inputs, error) {
 		return &inputs{only: from}, nil
 	case fixed && c.Parallel < n:
 		return nil, problem.New(problem.Usage,
-			"standard input goes to %d nodes at once, and no more than %d are to run at once", n, c.Parallel).
-			Try("leave --parallel out, or say < /dev/null")
+			"standard input goes to %d nodes at once, but --parallel allows only %d", n, c.Parallel).
+			Try("omit --parallel, or use < /dev/null")
 	}
 	c.Parallel = max(c.Parallel, n)
 	return &inputs{copies: host.Tee(from, n)}, nil

@@ -33,14 +33,14 @@ func ListenOnLoopback(listen, port string) (net.Listener, error) {
 		name = "127.0.0.1"
 	}
 	if address, err := netip.ParseAddr(name); err != nil || !address.IsLoopback() {
-		return nil, problem.New(problem.Usage, "%q is not a loopback address, so others could connect to it", name).
-			Try("--listen 127.0.0.1:%s, and ssh -L from elsewhere", number)
+		return nil, problem.New(problem.Usage, "%q is not a loopback address: other hosts could connect to it", name).
+			Try("use --listen 127.0.0.1:%s, and ssh -L from other hosts", number)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(name, number))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, problem.New(problem.Failed, "port %s of %s is taken", number, name).
-			Try("--listen %s with another port, or 0 for any", net.JoinHostPort(name, "PORT"))
+		return nil, problem.New(problem.Failed, "port %s of %s is already in use", number, name).
+			Try("use --listen %s with another port, or 0 for any", net.JoinHostPort(name, "PORT"))
 	case err != nil:
 		return nil, problem.New(problem.Failed, "cannot listen on %s", listen).Because(err)
 	}
@@ -109,7 +109,7 @@ func (w *NodePort) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, problem.New(problem.Failed, "nothing listens on port %s of node %s", w.Port, w.node.Name).
 			Try("orrery shell %s -- ss -tln", w.node.Name)
 	default:
-		return nil, problem.New(problem.Failed, "connect to port %s of node %s", w.Port, w.node.Name).Because(err)
+		return nil, problem.New(problem.Failed, "cannot connect to port %s of node %s", w.Port, w.node.Name).Because(err)
 	}
 }
 
@@ -131,7 +131,7 @@ func Forward(ctx context.Context, l net.Listener, dial func(context.Context) (ne
 			}
 			return
 		case err != nil: // for example, too many open files
-			told(problem.New(problem.Failed, "cannot take a connection").Because(err))
+			told(problem.New(problem.Failed, "cannot accept a connection").Because(err))
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}

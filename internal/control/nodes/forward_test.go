@@ -147,8 +147,8 @@ func TestListenOnLoopback(t *testing.T) {
 		"127.0.0.1":          "not ADDRESS:PORT",
 		"127.0.0.1:http":     "not ADDRESS:PORT",
 		"127.0.0.1:65536":    "not ADDRESS:PORT",
-		"127.0.0.1:" + taken: "is taken",
-		"":                   "port " + taken + " of 127.0.0.1 is taken",
+		"127.0.0.1:" + taken: "is already in use",
+		"":                   "port " + taken + " of 127.0.0.1 is already in use",
 	} {
 		l, err := ListenOnLoopback(listen, taken)
 		if err == nil {

@@ -110,7 +110,7 @@ func (c *Group) RunShown(ctx context.Context, show Output,
 		return endings, err
 	}
 	return endings, problem.New(problem.Interrupted, "interrupted").
-		Try("the lines above say where it ended; run the same command again for the others")
+		Try("the lines above show where it completed; run the same command again for the other nodes")
 }
 
 // runner returns the runner of a node. If there is none, the runner returns an error that says so.

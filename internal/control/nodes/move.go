@@ -62,7 +62,7 @@ func (m *MoveOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 	if len(disturbed) == 0 {
 		return false, nil
 	}
-	return c.AskProduction(m.Site, "For a moment, these would stand still: "+humanize.List(disturbed, 12)+".")
+	return c.AskProduction(m.Site, "These would be frozen for a moment: "+humanize.List(disturbed, 12)+".")
 }
 
 // Revert returns the steps by which nodes that were not handed over continue on their former hosts.

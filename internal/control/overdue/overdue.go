@@ -52,7 +52,7 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	}
 	r, err := f.Records().Read(ctx)
 	if err == nil && r.Trial != nil && r.Trial.Boot != host.Now().Boot {
-		c.Notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
+		c.Notice(s.Key(), "%s: the trial of release %d has not been watched since the host rebooted (orrery up or orrery resume continues it)",
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
@@ -70,10 +70,10 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 func expiredError(s *site.Site, at time.Time) error {
 	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, humanize.Time(at)).At(s.Key())
 	if len(hosts.RemoteNames(s)) > 0 {
-		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, humanize.Time(at))
-		return p.Try("orrery twin destroy %s ends the rest at once", s.Twin)
+		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts destroys its part", s.Twin, humanize.Time(at))
+		return p.Try("orrery twin destroy %s destroys the rest now", s.Twin)
 	}
-	return p.Try("orrery twin create makes another")
+	return p.Try("orrery twin create creates another")
 }
 
 // lapses returns the plans of this machine that no process waits for.
@@ -173,7 +173,7 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 		if err := resumePlan(ctx, c, &l, true); err != nil {
 			c.Trouble(l.Key, err)
 			_, name, _ := strings.Cut(l.Key, ".")
-			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time",
+			all = errors.Join(all, problem.New(problem.Failed, "twin %s has expired and could not be destroyed",
 				l.Key).Try("orrery twin destroy %s", name))
 		}
 	}

@@ -22,7 +22,7 @@ func ReportPending(ctx context.Context, c *control.Session, s *site.Site) error 
 // ReportPendingOn does the same as ReportPending for hosts that were just reached.
 func ReportPendingOn(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	if at, ok := UnwatchedExpiry(c, s.Key()); ok {
-		c.Notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
+		c.Notice(s.Key(), "twin %s expires at %s, but the process that waited for that has ended (orrery resume, or any change to a site on this host, starts it again)",
 			s.Twin, humanize.Time(at))
 	}
 	return c.Connector(s).ReportPending(ctx, f)

@@ -26,7 +26,7 @@ func validPython(p Package) bool {
 // validateNeeds returns an error if a package has an invalid name or version.
 func validateNeeds(all []need) error {
 	wrong := func(n need, p Package) error {
-		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is not a name and version",
+		return problem.New(problem.Failed, "layer %s lists a package %q, which is not a valid name and version",
 			n.layer.Title, p).
 			Try("find out which package of the layer wrote that")
 	}

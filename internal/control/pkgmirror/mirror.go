@@ -77,7 +77,8 @@ func (m *Mirror) lockDir(ctx context.Context) (release func(), err error) {
 	}
 	lock, err := host.TryLock(filepath.Join(m.Dir, ".lock"), host.Exclusive)
 	if errors.Is(err, host.ErrHeld) {
-		return nil, problem.New(problem.Locked, "another orrery writes to the mirror").At(m.Dir).Try("wait until it is done")
+		return nil, problem.New(problem.Locked, "another orrery process is writing to the mirror").At(m.Dir).
+			Try("wait until it is done")
 	}
 	if err != nil {
 		return nil, err

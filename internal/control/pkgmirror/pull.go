@@ -82,9 +82,9 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Result
 	}
 	if len(lost) > 0 {
 		slices.Sort(lost)
-		return done, problem.New(problem.Left, "%d packages are in no archive any more: %s", len(lost),
+		return done, problem.New(problem.Left, "%d packages are no longer in any archive: %s", len(lost),
 			strings.Join(slices.Compact(lost), " ")).
-			Try("build the layers anew, from what there is now: orrery image gc, and orrery mirror pull again")
+			Try("rebuild the layers from current packages: orrery image gc, then orrery mirror pull again")
 	}
 	return done, os.RemoveAll(m.incoming())
 }
@@ -120,7 +120,7 @@ func (r *run) fetchMissing(ctx context.Context, n need) (lost []string, err erro
 	if err != nil || len(missing)+len(without) == 0 {
 		return nil, err
 	}
-	r.Say(fmt.Sprintf("%s: %d Debian and %d Python packages are to be added", n.layer.Title, len(missing), len(without)))
+	r.Say(fmt.Sprintf("%s: adding %d Debian and %d Python packages", n.layer.Title, len(missing), len(without)))
 	err = r.Store.WithContainer(ctx, n.layer.Digest, r.From, r.incoming(),
 		func(ctx context.Context, in host.Runner) error {
 			if len(missing) > 0 {

@@ -94,7 +94,7 @@ func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing 
 	}
 	if err := r.pip(ctx, in, append(args, "--requirement", wantedName)); err != nil {
 		return problem.New(problem.Failed, "the Python packages of %s could not be fetched", n.layer.Title).Because(err).
-			Try("see whether they are still in the index; [mirror] pypi in site.toml names another")
+			Try("check that they are still in the index; [mirror] pypi in site.toml names another")
 	}
 	if err := r.needsOfSources(ctx, in); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing 
 	if err != nil || len(still) == 0 {
 		return err
 	}
-	return problem.New(problem.Failed, "%s: the index gave no file of %s that its Python %s can install", n.layer.Title,
+	return problem.New(problem.Failed, "%s: the index has no file of %s that its Python %s can install", n.layer.Title,
 		still[0], n.layer.Runs)
 }
 
@@ -167,7 +167,7 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	script := []string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, outputDir, role.Venv + "/bin/python", "-c", sourcesScript}
 	needed, err := host.Output(ctx, in, host.Command{Args: script, Stderr: m.Log}, 1<<20)
 	if err != nil {
-		return problem.New(problem.Failed, "what the sources of Python packages need to be built cannot be told").Because(err)
+		return problem.New(problem.Failed, "the build requirements of Python packages cannot be determined").Because(err)
 	}
 	if err := m.writeWanted(needed); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 		"--progress-bar=off",
 		"--only-binary=:all:", "--dest", "for-builds", "--requirement", wantedName})
 	if err != nil {
-		return problem.New(problem.Failed, "what Python packages need to be built could not be fetched").Because(err)
+		return problem.New(problem.Failed, "the build requirements of Python packages could not be fetched").Because(err)
 	}
 	return nil
 }

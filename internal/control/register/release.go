@@ -46,7 +46,7 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	}
 	dir := r.releaseSite(s.Key(), number)
 	if _, err := os.Stat(dir); err != nil {
-		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).
+		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged on this host", number, s.Key()).
 			Try("orrery stage --release %d", number)
 	}
 	record, err := r.ReadReleaseRecord(s.Key(), number)
@@ -93,8 +93,8 @@ func (r Register) storedRelease(s *site.Site, dir, home string, images map[strin
 func ReleaseNumber(s *site.Site, text string) (int, error) {
 	switch text {
 	case "":
-		return 0, problem.New(problem.Usage, "which release?").
-			Try("--release 701, or --release next for the highest declared release")
+		return 0, problem.New(problem.Usage, "no release given").
+			Try("use --release 701, or --release next for the highest declared release")
 	case "next":
 		highest := 0
 		for _, r := range s.Releases {
@@ -107,8 +107,8 @@ func ReleaseNumber(s *site.Site, text string) (int, error) {
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 0 {
-		return 0, problem.New(problem.Usage, "%q is not the number of a release", text).
-			Try(`such as --release 701, or --release next`)
+		return 0, problem.New(problem.Usage, "%q is not a release number", text).
+			Try(`use --release 701, for example, or --release next`)
 	}
 	return number, nil
 }
@@ -174,7 +174,7 @@ func (r Register) copySite(s, staged *site.Site, from, to string, images map[str
 	if err == nil && what != "" {
 		err = problem.New(problem.Surprise,
 			"the site directory has changed while release %d was planned: %s; nothing was done", number, what).
-			Try("run it again")
+			Try("run the same command again")
 	}
 	return err
 }

@@ -37,15 +37,15 @@ func (r Register) NoTwinError(site, name string) error {
 			names = append(names, t.Options.Name)
 		}
 	}
-	p := problem.New(problem.Mistake, "there is no twin %q here", name)
+	p := problem.New(problem.Mistake, "no twin %q on this host", name)
 	if site != "" {
-		p = problem.New(problem.Mistake, "site %s has no twin %q here", site, name)
+		p = problem.New(problem.Mistake, "site %s has no twin %q on this host", site, name)
 	}
 	switch near := problem.Suggest(name, names); {
 	case near != "":
 		return p.Try("did you mean %s?", near)
 	case len(names) > 0:
-		return p.Try("there are %s", strings.Join(names, ", "))
+		return p.Try("existing twins: %s", strings.Join(names, ", "))
 	}
 	return p.Try("orrery twin create SITE %s", name)
 }
@@ -60,7 +60,7 @@ func (r Register) AsTwin(s *site.Site, name string, release int) (*site.Site, er
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the record of twin %s cannot be read", name).At(r.TwinPath(key)).
 			Because(err).
-			Try("orrery twin destroy %s, and create it anew", name)
+			Try("run orrery twin destroy %s and create the twin again", name)
 	}
 	o := t.Options
 	if release != 0 {

@@ -25,7 +25,7 @@ var defaultSubnet = netip.MustParsePrefix("198.18.0.0/24")
 // is the local host, or else an additional one.
 func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 	if len(s.Hosts) == 0 {
-		return nil, 0, problem.New(problem.Usage, "the site names no hosts, so there is nothing to rehearse").
+		return nil, 0, problem.New(problem.Usage, "the site declares no hosts to rehearse").
 			At("site.toml").Try(`declare them: [host.sv1] address = "ops@10.8.1.1"`)
 	}
 	for i, h := range s.Hosts {
@@ -88,7 +88,7 @@ func assignAddresses(all []rehearsal.Place) error {
 			a, _ := netip.AddrFromSlice(last)
 			if next--; next == 0 {
 				return problem.New(problem.Unable, "the subnet %s has no addresses left for hosts", subnet).
-					Try("give hosts an address that is a number")
+					Try("give hosts numeric addresses")
 			}
 			if !taken[a] {
 				all[i].Addresses = []netip.Prefix{netip.PrefixFrom(a, subnet.Bits())}

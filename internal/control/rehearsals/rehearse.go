@@ -35,8 +35,8 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 	}
 	h, err := rehearsal.Start(o)
 	if err != nil {
-		return problem.New(problem.Failed, "the hosts of site %s cannot be played here", s.Key()).Because(err).
-			Try("orrery doctor tells what this machine lacks")
+		return problem.New(problem.Failed, "the hosts of site %s cannot be simulated", s.Key()).Because(err).
+			Try("orrery doctor shows what this machine lacks")
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
 	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(),
@@ -93,7 +93,7 @@ func Current(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	h, err := rehearsal.Attach(socket)
 	if err != nil {
 		return nil, problem.New(problem.Usage, "no rehearsal of site %s is under way", s.Key()).Because(err).
-			Try("begin one with orrery rehearse, and run this in it or in another terminal")
+			Try("start one with orrery rehearse, and run this command in it or in another terminal")
 	}
 	return h, nil
 }

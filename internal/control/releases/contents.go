@@ -47,7 +47,7 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	}
 	of := slices.Concat(all...)
 	if len(of) == 0 {
-		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).At(s.Key()).
+		return nil, problem.New(problem.Mistake, "release %s has no nodes", site.ReleaseName(number)).At(s.Key()).
 			Try("orrery stage --release %d", number)
 	}
 	return of, nil

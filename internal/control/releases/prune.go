@@ -43,7 +43,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 		return nil, err
 	}
 	if keep < 0 {
-		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
+		return nil, problem.New(problem.Usage, "--keep %d: must not be negative", keep).Try("use 0 or more")
 	}
 	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Do: pruneOp{site: s, keep: keep}}
 	result, err := j.Run(ctx)

@@ -33,7 +33,7 @@ type Staged struct {
 // Stage creates a release beside the live one, and tests it in quarantine.
 func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
 	if o.Release == 0 {
-		return nil, problem.New(problem.Usage, "you can only stage a release").Try("declare it as a release: [release.700]")
+		return nil, problem.New(problem.Usage, "no release to stage").Try("declare one, such as [release.700]")
 	}
 	staged, err := quarantine(c, s, o.Release)
 	if err != nil {

@@ -123,7 +123,7 @@ func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors [
 		}
 	}
 	if len(t.to) == 0 {
-		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).
+		return nil, problem.New(problem.Mistake, "release %s has no nodes", site.ReleaseName(number)).
 			Try("orrery stage --release %d", number)
 	}
 	return t, nil
@@ -209,8 +209,8 @@ func (t *switchOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, e
 
 // Confirm asks for consent to switch the nodes if the site is in production.
 func (t *switchOp) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
-	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Plural(len(t.to), "node"),
-		register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
+	return c.AskProduction(t.site, fmt.Sprintf("%s would switch from release %s to %s.",
+		humanize.Plural(len(t.to), "node"), register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
 }
 
 // Begin records which releases the set will have at the end.
@@ -237,13 +237,13 @@ func (t *switchOp) checkAllowed(live map[string]int) error {
 	case on != nil && !t.back:
 		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release),
 			humanize.Time(on.Until)).At(t.site.Key()).
-			Try("orrery confirm or orrery rollback first")
+			Try("run orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
 		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together",
 			site.ReleaseName(on.Release), humanize.Plural(len(on.Back), "node")).At(t.site.Key()).
-			Try("orrery rollback, without naming nodes, or orrery confirm first")
+			Try("run orrery rollback without node names, or orrery confirm, first")
 	case t.trial != nil && len(live) < len(t.to):
-		return problem.New(problem.Mistake, "nothing is live that the trial of release %s could go back to",
+		return problem.New(problem.Mistake, "the trial of release %s has no live release to go back to",
 			site.ReleaseName(t.trial.Release)).At(t.site.Key()).
 			Try("switch to it without --confirm-within")
 	}
@@ -290,8 +290,8 @@ func (t *switchOp) Commit(ctx context.Context) error {
 	t.hosts.InvalidateLive()
 	if err := unattended.BeginTrial(ctx, t.Session.Connector(t.site), t.hosts, t.trial,
 		t.hosts.Views().Sites()); err != nil {
-		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).
-			Because(err).Try("orrery up returns to what was live before")
+		return problem.New(problem.HalfWay, "the release is live, but its trial could not start").At(t.site.Key()).
+			Because(err).Try("orrery up returns to the release that was live before")
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func (t *switchOp) explain(ctx context.Context, err error, live map[string]int) 
 		}
 		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s",
 			humanize.Plural(len(t.to), "node"), register.ReleaseNames(live)).
-			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
+			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N shows more")
 	case problem.Left:
 		return t.mixedReleasesError(err)
 	}
@@ -332,7 +332,7 @@ func (t *switchOp) mixedReleasesError(cause error) error {
 	hosts, err := t.Session.Observe(context.Background(), t.hosts)
 	if err != nil {
 		return problem.New(problem.HalfWay,
-			"the switch failed and could not be fully undone; where the set is cannot be seen").At(t.site.Key()).
+			"the switch failed and could not be fully undone; the releases of the nodes are unknown").At(t.site.Key()).
 			Because(errors.Join(cause, err)).
 			Try("when all hosts answer, the next orrery up, switch or rollback first brings the set to one release")
 	}

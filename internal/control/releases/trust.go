@@ -100,10 +100,10 @@ func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Co
 	}
 	switch {
 	case from == nil && o.Host != "":
-		return nil, problem.New(problem.Mistake, "host %s keeps no copy of release %d that can be read", o.Host, o.Release).
-			Try("leave --host out")
+		return nil, problem.New(problem.Mistake, "host %s has no readable copy of release %d", o.Host, o.Release).
+			Try("omit --host")
 	case from == nil:
-		return nil, problem.New(problem.Mistake, "no host keeps a copy of release %d that can be read", o.Release).
+		return nil, problem.New(problem.Mistake, "no host has a readable copy of release %d", o.Release).
 			Try("orrery stage --release %d", o.Release)
 	case len(keep) > 1:
 		var who []string
@@ -111,9 +111,9 @@ func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Co
 			who = append(who, strings.Join(names, " and "))
 		}
 		slices.Sort(who)
-		return nil, problem.New(problem.Usage, "hosts keep different copies of release %d: %s", o.Release,
+		return nil, problem.New(problem.Usage, "hosts have different copies of release %d: %s", o.Release,
 			strings.Join(who, "; ")).
-			Try("--host NAME says whose copy is meant; --into DIRECTORY stores it for review")
+			Try("choose a copy with --host NAME; --into DIRECTORY stores it for review")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -156,11 +156,11 @@ func askConsent(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) er
 			return nil
 		}
 		return problem.New(problem.Refused,
-			"the digest of what is kept of release %d is %s, and not the one that you trust; nothing was done", o.Release,
+			"the stored copy of release %d has digest %s, not the one that you trust; nothing was done", o.Release,
 			kept.Digest)
 	}
-	why := fmt.Sprintf("Nodes of %s would be made from this copy of release %d, with its commands, volumes and secrets.",
-		s.Name, o.Release)
+	why := fmt.Sprintf(
+		"Nodes of %s would be created from this copy of release %d, with its commands, volumes and secrets.", s.Name, o.Release)
 	_, err := c.Asker.Ask(control.Question{About: control.Trust, Site: s.Name, Why: why})
 	if err != nil {
 		return problem.New(problem.Refused, "not confirmed; nothing was done").

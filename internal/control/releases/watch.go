@@ -102,10 +102,10 @@ func rollBack(ctx context.Context, c *control.Session, s *site.Site, t *switchOp
 
 // ReportTrial reports how a trial will end.
 func ReportTrial(c *control.Session, s *site.Site, trial *observe.Trial) {
-	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
+	how := "stays live if you confirm it (orrery confirm) or if its health checks hold until then"
 	if trial.ByHand {
-		how = "stays with \"orrery confirm\" only,"
+		how = "stays live only if you confirm it (orrery confirm)"
 	}
-	c.Outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
+	c.Outcome(s.Key(), "%s: release %s is on trial until %s: it %s; otherwise it goes back to release %s",
 		s.Key(), site.ReleaseName(trial.Release), humanize.Time(trial.Until), how, register.ReleaseNames(trial.Back))
 }

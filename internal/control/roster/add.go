@@ -38,8 +38,8 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 		return nil, err
 	}
 	if s.Twin != "" {
-		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).
-			Try("leave --twin out")
+		return nil, problem.New(problem.Usage, "%s is a twin, which uses the hosts of its site", s.Key()).
+			Try("omit --twin")
 	}
 	dir, err := c.AbsDirectory()
 	if err != nil {
@@ -49,9 +49,9 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	var file *sitefile.Edit
 	switch h, ok := s.Host(name); {
 	case ok && h.Address != address:
-		return nil, problem.New(problem.Mistake, "host %s is at %s by the site file, and not at %s", name, h.Address,
+		return nil, problem.New(problem.Mistake, "host %s is at %s in the site file, not at %s", name, h.Address,
 			address).At(sitefile.Name).
-			Try("give the new one another name; or, if it is the same machine, change its address there")
+			Try("give the new host another name; or, if it is the same machine, change its address in the site file")
 	case ok:
 		added.Written = true
 	default:
@@ -126,7 +126,7 @@ func (j *addOp) say(format string, args ...any) {
 // reach connects to the new host and to all others, whose records must agree. A host that is new to
 // the site must not have nodes of another site of that name.
 func (j *addOp) reach(ctx context.Context, fresh bool) error {
-	j.say("reaching host %s", j.name)
+	j.say("connecting to host %s", j.name)
 	f, silent, err := j.Session.ReachableHosts(ctx, j.site)
 	if err == nil {
 		err = silent
@@ -136,7 +136,7 @@ func (j *addOp) reach(ctx context.Context, fresh bool) error {
 	}
 	h, ok := f.Host(j.name)
 	if !ok {
-		return problem.New(problem.Usage, "host %s is left out, and cannot be added", j.name).Try("leave --without out")
+		return problem.New(problem.Usage, "host %s is left out, and cannot be added", j.name).Try("omit --without")
 	}
 	if !fresh {
 		return nil
@@ -150,9 +150,9 @@ func (j *addOp) reach(ctx context.Context, fresh bool) error {
 		for i := range nodes {
 			names = append(names, nodes[i].Name)
 		}
-		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(),
+		return problem.New(problem.Surprise, "host %s already has nodes of a site called %s: %s", j.name, j.site.Key(),
 			humanize.List(names, 12)).
-			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them",
+			Try("if they belong to another site, rename one of the two; if they belong to this one, add host %s to site.toml by hand: orrery plan then shows what happens to them",
 				j.name)
 	}
 	_, err = f.Records().Read(ctx) // fails if hosts disagree about what is live
@@ -193,8 +193,8 @@ func (j *addOp) check(ctx context.Context) (hosts.State, error) {
 	if state.IsFit() && len(state.Wrong) == 0 {
 		return state, nil
 	}
-	return state, problem.New(problem.Unable, "host %s is not fit for nodes: %s", j.name, problemText(&state)).
-		Try("mend that, and run the same command again: it goes on from what is there")
+	return state, problem.New(problem.Unable, "host %s cannot run nodes: %s", j.name, problemText(&state)).
+		Try("fix this, and run the same command again: it continues from the current state")
 }
 
 // withNodeOnEachHost returns the site with an additional node on each host that is on all networks between
@@ -250,7 +250,7 @@ func withOnlyHost(ctx context.Context, c *control.Session, s *site.Site, name st
 	}
 	h, ok := f.Host(name)
 	if !ok {
-		return nil, nil, problem.New(problem.Usage, "host %s is left out", name).Try("leave --without out")
+		return nil, nil, problem.New(problem.Usage, "host %s is left out", name).Try("omit --without")
 	}
 	return h, f, nil
 }

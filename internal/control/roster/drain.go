@@ -41,8 +41,8 @@ func drainMoves(s *site.Site, f *apply.Fleet, seen []observe.Host, name string) 
 		return place.Moves{}, err
 	}
 	if at := observedHost(seen, name); at.Unknown {
-		return place.Moves{}, problem.New(problem.Unable, "nothing is known of host %s", name).
-			Try("see that it answers: orrery host check")
+		return place.Moves{}, problem.New(problem.Unable, "the state of host %s is unknown", name).
+			Try("check that it answers: orrery host check")
 	}
 	return place.ProposeDrain(live, seen, name)
 }
@@ -77,7 +77,7 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 	h, ok := f.Host(d.Host)
 	if !ok {
 		return nil, problem.New(problem.Usage, "host %s is left out, and cannot be drained", d.Host).
-			Try("leave --without out")
+			Try("omit --without")
 	}
 	mark := func() error {
 		current, err := h.State.Cordoned(ctx)
@@ -177,7 +177,7 @@ func (m *moveOp) Plan(ctx context.Context, seen []observe.Host) (p *plan.Plan, e
 
 func (m *moveOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	m.show(m.Moves, p)
-	why := fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.",
+	why := fmt.Sprintf("%s would move to other hosts of %s. Each is frozen for a moment.",
 		humanize.Plural(len(m.To), "node"), m.Site.Name)
 	return c.Asker.Ask(control.Question{About: control.Moves, Site: m.Site.Name, Why: why})
 }

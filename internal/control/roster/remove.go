@@ -29,8 +29,8 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 		return nil, err
 	}
 	if s.Twin != "" {
-		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).
-			Try("leave --twin out")
+		return nil, problem.New(problem.Usage, "%s is a twin, which uses the hosts of its site", s.Key()).
+			Try("omit --twin")
 	}
 	if err := checkKnown(s, name); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func checkNotDeclared(s *site.Site, name string) error {
 	}
 	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name,
 		humanize.Plural(len(names), "node"), humanize.List(names, 12)).At(sitefile.Name).
-		Try("take host = %q out of what they say, or name another host", name)
+		Try("remove host = %q from these nodes, or name another host", name)
 }
 
 // removeState removes what a host has of a site: what exists without nodes, such as networks, and the
@@ -133,9 +133,9 @@ func checkEmpty(h *observe.Host) error {
 			names = append(names, v.Path)
 		}
 		return problem.New(problem.Refused,
-			"host %s still has volumes of the site, which no node there uses any more: %s; nothing was done", h.Name,
+			"host %s still has volumes of the site that no node there uses: %s; nothing was done", h.Name,
 			humanize.List(names, 8)).
-			Try("save what is needed of them, and remove them there")
+			Try("save the data that you need, and remove the volumes on that host")
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (d *downOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 			return asked, err
 		}
 	}
-	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.",
+	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would be destroyed.",
 		humanize.Plural(p.Counts()[plan.DestroyNode], "node")))
 	return asked || more, err
 }

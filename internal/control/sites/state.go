@@ -29,7 +29,7 @@ func Stop(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 // the selected ones or, without selectors, all whose programs were replaced on their host. It
 // returns nil if there are none.
 func Renew(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
-	return setState(ctx, c, s, selectors, plan.Renew, "would go on in another QEMU")
+	return setState(ctx, c, s, selectors, plan.Renew, "would continue in another QEMU")
 }
 
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)

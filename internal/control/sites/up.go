@@ -100,7 +100,7 @@ func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error)
 	if len(disturbed) == 0 {
 		return false, nil
 	}
-	return c.AskProduction(u.site, "Disturbed would be "+humanize.List(disturbed, 12)+".")
+	return c.AskProduction(u.site, "This would disturb "+humanize.List(disturbed, 12)+".")
 }
 
 func (u *upOp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }

@@ -45,7 +45,7 @@ func (g *Barrier) Wait(ctx context.Context, host string, limit time.Duration) er
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit,
-			problem.New(problem.Failed, "the other hosts did not get that far within %s", limit))
+			problem.New(problem.Failed, "the other hosts did not reach this point within %s", limit))
 		defer cancel()
 	}
 	select {

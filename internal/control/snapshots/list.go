@@ -123,7 +123,7 @@ func find(all []*Snapshot, s *site.Site, id string) (*Snapshot, error) {
 			return one, nil
 		}
 	}
-	return nil, problem.New(problem.Usage, "there is no snapshot %q of %s", id, s.Key()).
+	return nil, problem.New(problem.Usage, "no snapshot %q of %s", id, s.Key()).
 		Try("orrery snapshot ls lists them")
 }
 

@@ -107,7 +107,7 @@ type (
 
 // askConsent asks for consent to lose what was written since the snapshot.
 func (r *restoreOp) askConsent() error {
-	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.",
+	why := fmt.Sprintf("All changes to %s of %s and their volumes since %s would be lost.",
 		humanize.Plural(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
 	if _, err := r.Session.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (r *restoreOp) checkAll(ctx context.Context) error {
 	}
 	if len(r.from.Lacking) > 0 && r.chosen == nil {
 		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", humanize.List(r.from.Lacking, 12),
-			r.from.ID).Try("name the nodes that are to be restored, of other hosts")
+			r.from.ID).Try("name the nodes to restore, on other hosts")
 	}
 	if err := r.checkInterrupted(ctx); err != nil {
 		return err
@@ -167,9 +167,9 @@ func (r *restoreOp) checkNode(n placed, seen []observe.Host) error {
 			now := &seen[i].Nodes[j]
 			if h.Name != n.host {
 				if now.ID == n.Record.ID || now.Name == n.Record.Name && !now.Staged && !n.Record.Staged {
-					return problem.New(problem.Surprise, "node %s was on host %s in snapshot %s, and host %s has %s now",
+					return problem.New(problem.Surprise, "node %s was on host %s in snapshot %s, but host %s has %s now",
 						n.Record.Name, n.host, r.from.ID, h.Name, now.Name).
-						Try("orrery down %s first", now.Name)
+						Try("run orrery down %s first", now.Name)
 				}
 				continue
 			}
@@ -177,7 +177,7 @@ func (r *restoreOp) checkNode(n placed, seen []observe.Host) error {
 				now.ID == n.Record.ID && now.Staged != n.Record.Staged {
 				return problem.New(problem.Surprise, "node %s now belongs to another release than in snapshot %s", n.Record.Name,
 					r.from.ID).
-					Try("orrery switch to release %d first", n.Record.Release)
+					Try("run orrery switch to release %d first", n.Record.Release)
 			}
 			if now.ID == n.Record.ID {
 				found = true
@@ -188,7 +188,7 @@ func (r *restoreOp) checkNode(n placed, seen []observe.Host) error {
 		}
 	}
 	if !found && len(r.fleet.Unknown) > 0 {
-		return problem.New(problem.Unable, "node %s is not on host %s any more, and may be on %s", n.Record.Name, n.host,
+		return problem.New(problem.Unable, "node %s is no longer on host %s and may be on %s", n.Record.Name, n.host,
 			humanize.List(r.fleet.Unknown, 12)).Try("restore it when all hosts answer")
 	}
 	return nil
@@ -206,7 +206,7 @@ func (r *restoreOp) checkInterrupted(ctx context.Context) error {
 		if id == r.from.ID && covered {
 			return nil
 		}
-		return problem.New(problem.Left, "the restoring of snapshot %s was cut short", id).At("host "+h.Name).
+		return problem.New(problem.Left, "the restore of snapshot %s was interrupted", id).At("host "+h.Name).
 			Try("orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
 	})
 }
@@ -283,7 +283,7 @@ func (r *restoreOp) restartAfterUndo(ctx context.Context, why error, errs []erro
 		left = r.startFormer(ctx)
 	}
 	if left != nil {
-		return problem.New(problem.Left, "%s was not restored, and what was there before could not be put back", r.What).
+		return problem.New(problem.Left, "%s was not restored, and the previous state could not be recovered", r.What).
 			Because(errors.Join(why, left)).Try("orrery snapshot restore %s", r.from.ID)
 	}
 	return problem.New(problem.Undone, "%s was not restored; everything is as it was before", r.What).Because(why)

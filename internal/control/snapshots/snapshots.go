@@ -143,8 +143,8 @@ func (t *takeOp) commitParts(ctx context.Context) error {
 	others := &apply.Fleet{All: t.on.All[1:]}
 	err := others.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Keep(ctx, t.of.ID) })
 	if err != nil {
-		return problem.New(problem.Left, "snapshot %s is taken, and not yet kept on all hosts", t.of.ID).Because(err).
-			Try("when all hosts answer, the next orrery snapshot sees to it")
+		return problem.New(problem.Left, "snapshot %s was taken, but is not yet stored on all hosts", t.of.ID).Because(err).
+			Try("when all hosts answer, the next orrery snapshot completes it")
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func Run(ctx context.Context, tests []site.Test, p NodeAccess, told func(Result)
 func runOne(ctx context.Context, t site.Test, p NodeAccess) Result {
 	r := Result{Name: t.Name, Node: t.Node, Outcome: Broken}
 	if ctx.Err() != nil {
-		r.Reason = "not begun: " + context.Cause(ctx).Error()
+		r.Reason = "not started: " + context.Cause(ctx).Error()
 		return r
 	}
 	in, err := p.In(t.Node)

@@ -83,7 +83,7 @@ func TestInterrupted(t *testing.T) {
 	first := site.Test{Name: "first", Command: []string{"first"}, Timeout: time.Minute}
 	all := Run(ctx, []site.Test{first, {Name: "second"}}, place(does), func(Result) {})
 	if all[0].Outcome != Broken || all[0].Reason != "Ctrl-C" || all[1].Outcome != Broken ||
-		all[1].Reason != "not begun: Ctrl-C" {
+		all[1].Reason != "not started: Ctrl-C" {
 		t.Errorf("got %+v", all)
 	}
 }
@@ -140,7 +140,7 @@ func TestLongOutput(t *testing.T) {
 	fmt.Fprint(&o, "end")
 	text := o.String()
 	if len(text) > 2*maxKeptBytes+100 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end") ||
-		!strings.Contains(text, "bytes are left out here") {
+		!strings.Contains(text, "bytes are left out …") {
 		t.Errorf("%d bytes", len(text))
 	}
 }

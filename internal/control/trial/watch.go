@@ -96,7 +96,7 @@ func (w *Watch) runRound(ctx context.Context, trial *observe.Trial) error {
 		return context.Cause(ctx)
 	}
 	if err != nil { // without a result, the checks count as failed
-		sick = "how its nodes are cannot be told: " + err.Error()
+		sick = "the state of its nodes is unknown: " + err.Error()
 	}
 	w.bad++
 	if sick == "" {
@@ -107,7 +107,7 @@ func (w *Watch) runRound(ctx context.Context, trial *observe.Trial) error {
 	case w.bad >= MaxFailures:
 		return w.ignoreIfOver(w.GoBack(ctx, sick))
 	case over && trial.ByHand:
-		return w.ignoreIfOver(w.GoBack(ctx, "nobody confirmed it"))
+		return w.ignoreIfOver(w.GoBack(ctx, "it was not confirmed"))
 	case over && w.bad == 0:
 		return w.ignoreIfOver(w.Confirm(ctx))
 	}

@@ -122,7 +122,7 @@ func TestClockSet(t *testing.T) {
 func TestByHand(t *testing.T) {
 	s := onTrial(time.Minute)
 	s.Trial.ByHand = true
-	s.want(t, observe.Reverted, "nobody confirmed it")
+	s.want(t, observe.Reverted, "it was not confirmed")
 	s = onTrial(time.Minute)
 	s.Trial.ByHand = true
 	s.events = map[int]func(){5: func() { s.Ended, s.Trial = EndRecord(s.Trial, observe.Confirmed, "by hand"), nil }}
@@ -139,7 +139,7 @@ func TestStubbornWatch(t *testing.T) {
 		s.sick = func() (string, error) { return "", errors.New("no engine answers") }
 		s.refuse = 8
 	}}
-	s.want(t, observe.Reverted, "how its nodes are cannot be told: no engine answers")
+	s.want(t, observe.Reverted, "the state of its nodes is unknown: no engine answers")
 	if s.refuse != -1 {
 		t.Errorf("left to refuse: %d", s.refuse)
 	}

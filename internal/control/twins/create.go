@@ -89,8 +89,8 @@ func LoadOriginal(c *control.Session, text string) (*site.Site, string, error) {
 		return nil, "", err
 	}
 	if _, err := os.Stat(filepath.Join(abs, sitefile.Name)); err != nil {
-		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).
-			Try("give the directory of its site.toml")
+		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up on this host", text).
+			Try("name the directory of its site.toml")
 	}
 	s, err := sitefile.Load(abs)
 	return s, abs, err

@@ -72,7 +72,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	}
 	if len(r.Hosts) > 1 {
 		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, humanize.List(r.Hosts, 12)).
-			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine",
+			Try("run it with -C and the directory of the site, which declares them; orrery twin destroy %s --here destroys the part on this machine",
 				key)
 	}
 	return destroyOnHosts(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
@@ -132,8 +132,8 @@ func DestroyLocal(ctx context.Context, c *control.Session, key string) error {
 	}
 	r, err := c.Register().ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && r.Key() != key {
-		return problem.New(problem.Mistake, "nothing of a twin %q is on this machine", key).
-			Try("orrery twin ls lists those of which something is; this takes SITE.TWIN")
+		return problem.New(problem.Mistake, "no part of a twin %q is on this machine", key).
+			Try("orrery twin ls lists the twins of this machine; name one as SITE.TWIN")
 	}
 	if err != nil {
 		return err

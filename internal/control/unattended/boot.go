@@ -69,9 +69,9 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 	}
 	if r.Switch != nil {
 		return problem.New(problem.HalfWay,
-			"a switch to release %s was interrupted, and which release is live is not for one host to say; its nodes were not started",
+			"a switch to release %s was interrupted, and one host cannot decide which release is live; its nodes were not started",
 			register.ReleaseNames(r.Switch.To)).At(h.Key).
-			Try("orrery up, from a machine with the site directory, brings the set to one release")
+			Try("run orrery up on a machine with the site directory: it brings the set to one release")
 	}
 	seen, err := h.host.State.Observe(ctx, nil)
 	if err != nil {
@@ -98,9 +98,9 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 	}
 	if err == nil && len(others) > 0 {
 		return problem.New(problem.Left,
-			"not started, because they are not as they were when the site was last changed from a machine that steers: %s",
+			"not started, because they have changed since a control host last changed the site: %s",
 			humanize.List(others, 12)).At(h.Key).
-			Try("orrery up, from a machine with the site directory")
+			Try("run orrery up on a machine with the site directory")
 	}
 	return err
 }

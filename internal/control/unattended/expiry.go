@@ -24,7 +24,7 @@ func (expiry) Run(ctx context.Context, h *Host, _ string) error {
 		return err
 	}
 	if time.Since(h.plan.At) > StartGrace {
-		h.Tell("twin %s expired at %s, and nobody destroyed it; it is destroyed now", h.Key, humanize.Time(h.plan.At))
+		h.Tell("twin %s expired at %s and was not destroyed in time; destroying it now", h.Key, humanize.Time(h.plan.At))
 	}
 	letGo, err := h.waitForLock(ctx)
 	if err != nil {

@@ -83,7 +83,7 @@ func (h *Host) loadSite(ctx context.Context) error {
 		return err
 	}
 	if s.Key() != h.Key || len(hosts.RemoteNames(s)) > 0 {
-		return problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).
+		return problem.New(problem.Surprise, "site %s was replaced by another one, or has other hosts", h.Key).At(h.plan.Dir).
 			Try("%s", h.manualCommand())
 	}
 	c := &hosts.Connector{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{},
@@ -102,12 +102,12 @@ func (h *Host) loadSite(ctx context.Context) error {
 func (h *Host) readPlan(trigger string) error {
 	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)
 	if err == nil && p.Dir != "" && p.Intent == nil {
-		err = errors.New("it does not say what is switched")
+		err = errors.New("it does not name the switch")
 	}
 	if err != nil {
 		return problem.New(problem.Failed, "the plan of this host for site %s (%s) cannot be read", h.Key, trigger).
 			At(apply.UnattendedPath(h.Dirs, h.Key, trigger)).Because(err).
-			Try("orrery up, from a machine with the site directory")
+			Try("run orrery up on a machine with the site directory")
 	}
 	h.plan = p
 	return nil
@@ -262,15 +262,15 @@ func (s hostSecrets) Value(ctx context.Context, name string) (string, error) {
 	v, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
 		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).
-			Try("%s, from a machine that has it", s.of.manualCommand())
+			Try("run %s on a machine that has it", s.of.manualCommand())
 	}
 	return v, nil
 }
 
 // Text always returns an error, because texts with secrets are made from the site directory.
 func (s hostSecrets) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
-	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path,
-		t.Node).Try("%s, from a machine with the site directory", s.of.manualCommand())
+	return nil, problem.New(problem.Failed, "%s of node %s contains secrets that are not on this host", t.Path,
+		t.Node).Try("run %s on a machine with the site directory", s.of.manualCommand())
 }
 
 // encodeSteps returns the encoded steps, each with everything that is needed to carry it out.

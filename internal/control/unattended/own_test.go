@@ -68,7 +68,7 @@ func TestDamagedPlan(t *testing.T) {
 	p := apply.UnattendedPlan{Trigger: apply.TriggerTrial, Host: "sv1", Watch: true, Dir: t.TempDir()}
 	must(t, p.Write(h.Dirs, h.Key))
 	err := h.Run(t.Context(), apply.TriggerTrial, "")
-	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "does not say what is switched") {
+	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "does not name the switch") {
 		t.Errorf("%v", err)
 	}
 }

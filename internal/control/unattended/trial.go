@@ -64,7 +64,7 @@ func rollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *o
 	for i := range seen {
 		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
 	}
-	ended := watching.EndRecord(t, observe.Reverted, "nobody confirmed it in time")
+	ended := watching.EndRecord(t, observe.Reverted, "it was not confirmed in time")
 	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same time on all hosts
 	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
 	if err != nil {
@@ -109,7 +109,7 @@ func rollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *o
 }
 
 // ReasonUnwatched is the reason recorded when a trial goes back because no process watched it until its end.
-const ReasonUnwatched = "its time was over while nobody watched over it"
+const ReasonUnwatched = "it ended while no process watched it"
 
 type trial struct{}
 
@@ -221,7 +221,7 @@ func (o *trialWatch) ifOnlyHost(what string) string {
 func (o *trialWatch) unhealthyReason(ctx context.Context) string {
 	nodes, err := o.host.Nodes.List(ctx)
 	if err != nil {
-		return "how its nodes are cannot be told: " + err.Error()
+		return "the state of its nodes is unknown: " + err.Error()
 	}
 	for _, w := range o.plan.Checks {
 		if !slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.ID == w.Node.ID && n.Runs() }) {
@@ -242,7 +242,7 @@ func (o *trialWatch) unhealthyReason(ctx context.Context) string {
 func (o *trialWatch) confirm(ctx context.Context) error {
 	const why = "its health checks held"
 	if o.plan.Dir == "" {
-		return errors.New("nobody has confirmed it")
+		return errors.New("it was not confirmed")
 	}
 	letGo, err := o.waitForLock(ctx)
 	if err != nil {

@@ -134,11 +134,11 @@ func (a *adoption) findDataHost(ctx context.Context, seen []observe.Host) (*appl
 		return h, nil
 	case home == "":
 		return nil, problem.New(problem.Unable,
-			"the data of %s is on host %s, and node %s may come to another; nothing was done", a.of.Former, h.Name, n.Name).
+			"the data of %s is on host %s, but node %s may be placed on another; nothing was done", a.of.Former, h.Name, n.Name).
 			At("site.toml").
-			Try("say host = %q for %s", h.Name, n.Name)
+			Try("set host = %q for %s", h.Name, n.Name)
 	}
-	return nil, problem.New(problem.Unable, "the data of %s is on host %s, and node %s is on %s; nothing was done",
+	return nil, problem.New(problem.Unable, "the data of %s is on host %s, but node %s is on %s; nothing was done",
 		a.of.Former, h.Name, n.Name, home).
 		Try("orrery move %s --to %s first", n.Name, h.Name)
 }
@@ -153,7 +153,7 @@ func (a *adoption) checkUnused() error {
 	for _, r := range a.site.RolesOf(n) {
 		for _, use := range r.Volumes {
 			if slices.ContainsFunc(a.all, func(v apply.Adoption) bool { return v.Volume == use.Name }) {
-				return problem.New(problem.Refused, "node %s uses volume %s itself; nothing was done", a.of.Former, use.Name).
+				return problem.New(problem.Refused, "node %s still uses volume %s; nothing was done", a.of.Former, use.Name).
 					At("site.toml").
 					Try("orrery cp copies data from one node to another")
 			}
@@ -172,6 +172,6 @@ func (a *adoption) destroySteps(hosts []observe.Host) ([]*plan.Step, error) {
 	if p.Empty() {
 		return nil, nil
 	}
-	_, err := a.Session.AskProduction(a.site, a.of.Former+" would end.")
+	_, err := a.Session.AskProduction(a.site, a.of.Former+" would be destroyed.")
 	return p.Steps, err
 }

@@ -109,12 +109,12 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*volumeDi
 		some = some || len(p.on[on]) > 0
 	}
 	if !some {
-		what := "no volume that a node uses"
+		what := "no volume that a node uses has a mirror"
 		if len(names) > 0 {
-			what = "volume " + names[0] + ", if a node uses it,"
+			what = "volume " + names[0] + " has no mirror, or no node uses it"
 		}
-		return nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").
-			Try(`say [volume.NAME] mirror = "user@host:/directory"`)
+		return nil, problem.New(problem.Usage, "%s", what).At("site.toml").
+			Try(`set [volume.NAME] mirror = "user@host:/directory"`)
 	}
 	return p, nil
 }

@@ -112,7 +112,7 @@ func TestAdoptionRefuses(t *testing.T) {
 	a := &adoption{Session: c, site: s, of: apply.AdoptRequest{Former: "db", Heir: *heir},
 		all: []apply.Adoption{{Volume: "ledger", As: "ledger"}}}
 	if err := a.checkUnused(); problem.ExitCode(err) != int(problem.Refused) ||
-		!strings.Contains(err.Error(), "node db uses volume ledger itself") {
+		!strings.Contains(err.Error(), "node db still uses volume ledger") {
 		t.Errorf("of a node that is declared: %v", err)
 	}
 	node := observe.Node{Node: *heir, State: observe.Stopped}

@@ -186,14 +186,14 @@ func (r *Directory) Absence(name string) error {
 
 // frozenError returns the error that a node is frozen, with the cause if known, and the cure.
 func frozenError(n *observe.Node) error {
-	p := problem.New(problem.Failed, "node %s stands still", n.Name)
+	p := problem.New(problem.Failed, "node %s is frozen", n.Name)
 	switch {
 	case n.Starved:
-		return p.Because(errors.New("its host has no room for what it writes to its disks")).
-			Try("make room there, then orrery start %s", n.Name)
+		return p.Because(errors.New("its host has no space left for its disks")).
+			Try("free space there, then run orrery start %s", n.Name)
 	case n.Panic != "":
 		return p.Because(errors.New("its kernel has panicked")).
-			Try("orrery console --log %[1]s shows what it printed; orrery restart %[1]s starts it anew", n.Name)
+			Try("orrery console --log %[1]s shows its output; orrery restart %[1]s restarts it", n.Name)
 	}
 	return p.Try("orrery start %s", n.Name)
 }
@@ -273,7 +273,7 @@ func Runner(ctx context.Context, c *control.Session, s *site.Site, name string) 
 // NotRunningError returns the error that a node does not run, or is on a host that was left out.
 func NotRunningError(name string, without ...string) error {
 	if len(without) > 0 {
-		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name,
+		return problem.New(problem.Failed, "node %s does not run, or is on %s, which was left out", name,
 			humanize.List(without, 12)).Try("leave out fewer hosts with --without")
 	}
 	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
@@ -287,6 +287,6 @@ type forbiddenRunner struct {
 
 func (b forbiddenRunner) Run(context.Context, host.Command) error {
 	return problem.New(problem.Refused,
-		"node %s is privileged, so whoever runs programs in it is root on this host; nothing was done", b.name).
-		Try("ask whoever administers this host")
+		"node %s is privileged: programs in it run as root on this host; nothing was done", b.name).
+		Try("ask the administrator of this host")
 }

@@ -14,9 +14,9 @@ func TestStandsStill(t *testing.T) {
 		return &n
 	}
 	for want, n := range map[string]*observe.Node{
-		"node db stands still: its host has no room for what it writes to its disks (make room there, then orrery start db)":              n(observe.Node{Starved: true}),
-		"node db stands still: its kernel has panicked (orrery console --log db shows what it printed; orrery restart db starts it anew)": n(observe.Node{Panic: "Kernel panic"}),
-		"node db stands still (orrery start db)": n(observe.Node{}),
+		"node db is frozen: its host has no space left for its disks (free space there, then run orrery start db)":             n(observe.Node{Starved: true}),
+		"node db is frozen: its kernel has panicked (orrery console --log db shows its output; orrery restart db restarts it)": n(observe.Node{Panic: "Kernel panic"}),
+		"node db is frozen (orrery start db)": n(observe.Node{}),
 	} {
 		if got := frozenError(n).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
