@@ -392,7 +392,7 @@ func releaseSwitch(s *site) {
 	if got := s.in(0, "store", "systemctl is-active only.service ledger.service; ls /srv/data"); got != "inactive\ninactive" {
 		s.Errorf("on the former store: %q", got)
 	}
-	s.run("switch", "--release", "701").want(0, "release 701 is live already")
+	s.run("switch", "--release", "701").want(0, "release 701 is already live")
 }
 
 type releaseLine struct {
