@@ -213,8 +213,8 @@ func TestWho(t *testing.T) {
 	stranger := d
 	stranger.Key = key(t, filepath.Join(t.TempDir(), "k"))
 	var not *NotReadyError
-	if _, err := stranger.Connect(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "rejects the login") ||
-		not.Cure == "" {
+	if _, err := stranger.Connect(t.Context()); !errors.As(err, &not) ||
+		!strings.Contains(err.Error(), "rejects the login") || not.Cure == "" {
 		t.Errorf("%v", err)
 	}
 	mute := d
