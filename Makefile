@@ -14,18 +14,18 @@ help: ## list the targets
 .PHONY: up
 up: packages bin/orrery bin/orrery-guest ## bring up SITE (default: examples/toykat)
 	bin/orrery -C $(SITE) up
-	@echo "  (the program is bin/orrery; make install puts it into $(PREFIX)/bin)"
+	@echo "  (the program is bin/orrery; make install copies it to $(PREFIX)/bin)"
 
 .PHONY: down
-down: bin/orrery ## take SITE down
+down: bin/orrery ## destroy the nodes of SITE
 	bin/orrery -C $(SITE) down
 
 .PHONY: packages
-packages: ## install by apt what nodes need of this host
+packages: ## install the packages that nodes need on this host
 	@packaging/packages run
 
 .PHONY: vm-packages
-vm-packages: packages ## install by apt what virtual machines need of this host besides
+vm-packages: packages ## install the packages that virtual machines also need
 	@packaging/packages vm
 
 .PHONY: test-packages
@@ -64,15 +64,15 @@ test: test-packages bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest 
 	  -count=1 -vet=off -p 3 -parallel 3 -timeout 90m ./test ./...
 
 .PHONY: mutate
-mutate: ## small faults in one package that no hermetic test notices: make mutate PKG=./internal/plan N=40
+mutate: ## find mutations of a package that its hermetic tests miss: make mutate PKG=./internal/plan N=40
 	$(GO) run ./test/mutate -n $${N:-40} -seed $${SEED:-1} -tests "$${TESTS:-}" $(PKG)
 
 .PHONY: test-race
-test-race: ## two operations at once in one process, under the race detector
+test-race: ## run concurrent operations in one process, under the race detector
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 30m -run '^TestTwoAtOnce$$' ./internal/control
 
 .PHONY: test-chaos
-test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time), 300,000 rows written meanwhile, and many more kills
+test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## run random verbs with kills, full disks and other faults: 200 new histories (make test: the same 30 each time), 300,000 rows, many more kills
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
 	ORRERY_INTEGRATION=1 ORRERY_FARCHAOS_RUNS=$${ORRERY_FARCHAOS_RUNS:-20} \
@@ -83,7 +83,7 @@ test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with
 	  $(GO) test -count=1 -p 1 -timeout 30m -v -run '^Test(SwitchKill|SwitchHistory|KilledRemount)$$' ./test ./internal/engine/kvm
 
 .PHONY: test-cloud
-test-cloud: test-packages bin/orrery bin/orrery-guest ## a disk as clouds have it, as a node: made here, booted by UEFI, given a role over SSH, which installs a package
+test-cloud: test-packages bin/orrery bin/orrery-guest ## test a cloud disk as a node: built here, booted by UEFI, configured over SSH with a role that installs a package
 	ORRERY_INTEGRATION=1 $(GO) test -count=1 -tags cloud -timeout 60m -v -run '^TestCloud$$' ./test
 
 METAL         ?= containers kvm
@@ -113,7 +113,7 @@ install: bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest ## install 
 	install -d $(DESTDIR)$(PREFIX)/share/orrery
 	sed 's|@BIN@|$(PREFIX)/bin|g; s|@GROUP@|$(GROUP)|g' packaging/sudoers > $(DESTDIR)$(PREFIX)/share/orrery/sudoers
 	@visudo=$$(command -v visudo || echo /usr/sbin/visudo); [ ! -x $$visudo ] || $$visudo -cqf $(DESTDIR)$(PREFIX)/share/orrery/sudoers
-	@echo "people who are not root: make members GROUP=$(GROUP) lets that group call orrery-member, by the rule in $(PREFIX)/share/orrery/sudoers"
+	@echo "to let users other than root call orrery-member: make members GROUP=$(GROUP), with the sudo rule in $(PREFIX)/share/orrery/sudoers"
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	bin/orrery completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery
 	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
@@ -128,7 +128,7 @@ members: ## let the members of GROUP call orrery-member by sudo
 	DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/members $(GROUP)
 
 .PHONY: uninstall
-uninstall: ## remove what install installed
+uninstall: ## remove what make install installed
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit disable
 	@rule=$(DESTDIR)/etc/sudoers.d/orrery; ! grep -qs ' $(PREFIX)/bin/orrery-member$$' $$rule || rm -f $$rule # another one may be installed elsewhere
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
@@ -138,7 +138,7 @@ uninstall: ## remove what install installed
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 
 .PHONY: dist
-dist: ## make Debian packages, tarballs, SBOMs and checksums for amd64 and arm64 in build/dist
+dist: ## build Debian packages, tarballs, SBOMs and checksums for amd64 and arm64 in build/dist
 	-@packaging/packages dist
 	packaging/dist
 

@@ -34,9 +34,9 @@ func TestFarHosts(t *testing.T) {
 	control.reaches("10.8.1.2")
 	const known = "/root/.ssh/known_hosts"
 	sh(h.At(1), "cp "+known+" /root/known; sed -i /sv2/d "+known)
-	control.run("plan").want(4, "host sv2: its SSH host key is not known", "ssh 10.8.1.2 once")
+	control.run("plan").want(4, "host sv2: its SSH host key is unknown", "ssh 10.8.1.2 once")
 	sh(h.At(1), "sed -n s/^sv1,10.8.1.1/10.8.1.2/p /root/known >"+known)
-	control.run("plan").want(4, "host sv2: its SSH host key is not the one that is known", "ssh-keygen -R")
+	control.run("plan").want(4, "host sv2: its SSH host key has changed", "ssh-keygen -R")
 	sh(h.At(1), "cp /root/known "+known)
 	control.reaches("nobody@10.8.1.2")
 	control.run("plan").want(4, "host sv2: it refuses the login", "authorized_keys")
@@ -44,7 +44,7 @@ func TestFarHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	control.reaches("guest@10.8.1.2")
-	control.run("plan").want(4, "host sv2: its login may not become root without a question", "NOPASSWD")
+	control.run("plan").want(4, "host sv2: its login cannot become root without a prompt", "NOPASSWD")
 	control.reaches("ops@10.8.1.2")
 	sh(far, "head -c 2G /dev/zero >/var/lib/orrery/full || true")
 	control.run("plan").want(4, "host sv2: its disk is full", "make room")
@@ -76,7 +76,7 @@ func TestFarHosts(t *testing.T) {
 			t.Errorf("that a host is %s is noticed after %s", c.what, noticed)
 		}
 		if c.what != "silent" {
-			control.run("plan").want(1, "host sv2: nobody answers")
+			control.run("plan").want(1, "host sv2: no answer")
 		}
 		if err := c.mends(); err != nil {
 			t.Fatal(err)

@@ -117,7 +117,7 @@ privileged = true
 	// Commands that are not for members say what to do.
 	for script, why := range map[string]string{
 		`$orrery up`: "of site it-member is for root only.*stage and switch",
-		`$orrery cp one:/etc/passwd /etc/cron.d/`:                                                               "for root only.*whoever administers",
+		`$orrery cp one:/etc/passwd /etc/cron.d/`:                                                               "for root only.*administrator",
 		`$orrery logs --layer ../../x`:                                                                          "--layer of orrery logs is for root only",
 		`$orrery twin create it-member x --volumes $D/home-ada/fill`:                                            "it would be run as root",
 		`$orrery twin create it-member x --nat`:                                                                 "nat = true",
@@ -167,5 +167,5 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 
 	// Members cannot use a site directory that other users can write to.
 	h.must(os.Chmod(filepath.Join(s.dir, "site.toml"), 0o666))
-	h.as("ada", `$orrery status`).want(9, "others than root can change the site.*chmod -R go-w")
+	h.as("ada", `$orrery status`).want(9, "users other than root can change the site.*chmod -R go-w")
 }

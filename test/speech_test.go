@@ -191,8 +191,8 @@ func hostileCopy(s *site) {
 	s.sh("one", fmt.Sprintf(`mkdir -p /srv/y /srv/a /srv/b/y && ln -s %q /srv/a/y && echo evil > /srv/b/y/victim
 tar -C /srv/a -cf /srv/false.tar y && tar -C /srv/b -rf /srv/false.tar y/victim
 printf '#!/bin/sh\ncat /srv/false.tar\n' > /usr/local/bin/tar && chmod 755 /usr/local/bin/tar`, dir))
-	s.run("cp", "one:/srv/y", into).want(1, "not a tree of files")
-	s.run("cp", "one:/srv/y", "two:/srv/y").want(1, "not a tree of files")
+	s.run("cp", "one:/srv/y", into).want(1, "did not send a valid file tree")
+	s.run("cp", "one:/srv/y", "two:/srv/y").want(1, "did not send a valid file tree")
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "of the host" {
 		s.Errorf("the host's file holds %q: %v", text, err)
 	}

@@ -27,7 +27,7 @@ func TestTwoStateDirectories(t *testing.T) {
 	})
 	other := s.at(host.Dirs{State: state, Run: run})
 	for _, verb := range []string{"plan", "status", "up", "down"} {
-		other.run(verb).want(4, "site it-states is on this machine already, kept in "+s.dirs.State,
+		other.run(verb).want(4, "site it-states already exists on this machine, with its state in "+s.dirs.State,
 			"ORRERY_STATE="+s.dirs.State+" orrery down")
 	}
 	if after := s.init("one"); after != before {

@@ -170,8 +170,9 @@ func TestFarBackupLayers(t *testing.T) {
 	third := take()
 	at, far := newHosts(t, d)
 	_, err := backups.Restore(t.Context(), at.Session, third.Title, control.RestoreOptions{Dir: at.dir, TrustLayers: true})
-	if err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), "is not as it was built") ||
-		!strings.Contains(err.Error(), "without --trust-layers it is built") {
+	if err == nil || !strings.Contains(err.Error(), bad) ||
+		!strings.Contains(err.Error(), "differs from what was built") ||
+		!strings.Contains(err.Error(), "without --trust-layers, the layer is built") {
 		t.Errorf("a layer that is not as it was built: %v", err)
 	}
 	at.noRestore("a layer that is not as it was built", at.machine, far)

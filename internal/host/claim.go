@@ -83,8 +83,8 @@ func (d Dirs) checkOwner(key, where string) error {
 	if other := (Dirs{State: where}); where == "" || where == d.State || sameDir(where, d.State) || !other.isInUse(key) {
 		return nil
 	}
-	return problem.New(problem.Unable, "site %s is on this machine already, kept in %s", key, where).At(d.State).
-		Try("ORRERY_STATE=%s orrery down; or give one of them another name", where)
+	return problem.New(problem.Unable, "site %s already exists on this machine, with its state in %s", key, where).At(d.State).
+		Try("destroy it with ORRERY_STATE=%s orrery down, or rename one of the two", where)
 }
 
 // Yield releases the claim to a site that has no nodes left in this state directory. The caller

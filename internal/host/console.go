@@ -44,7 +44,7 @@ func (t *Terminal) AttachConsole(ctx context.Context, line io.ReadWriteCloser) (
 		return true, errors.Join(err, line.Close())
 	case err = <-left:
 	case <-t.Gone:
-		err = errors.New("its terminal has gone")
+		err = errors.New("the terminal was closed")
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}

@@ -86,7 +86,7 @@ func TestConsoleEnds(t *testing.T) {
 		err   string
 	}{
 		"the machine ends":  {func(s *seat) { s.far.Close() }, true, ""},
-		"the terminal goes": {func(s *seat) { close(s.gone) }, false, "its terminal has gone"},
+		"the terminal goes": {func(s *seat) { close(s.gone) }, false, "the terminal was closed"},
 		"somebody ends it":  {func(s *seat) { s.end(tired) }, false, "tired"},
 		"no more keys":      {func(s *seat) { s.keys.Close() }, false, ""},
 		"the keys fail":     {func(s *seat) { s.keys.CloseWithError(tired) }, false, "tired"},

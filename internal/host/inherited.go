@@ -70,16 +70,16 @@ func resetScheduling(thread int) error {
 // (runtime.LockOSThread).
 func ResetThread() error {
 	if bits, err := unix.PrctlRetInt(unix.PR_GET_MDWE, 0, 0, 0, 0); err == nil && bits != 0 {
-		return errors.New("no program that is started here could make code at run time (PR_SET_MDWE)")
+		return errors.New("programs started here could not create code at run time (PR_SET_MDWE)")
 	}
 	if err := resetScheduling(0); err != nil {
 		return fmt.Errorf("scheduling class: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, ofProcess, 0, noPriority); errno != 0 {
-		return fmt.Errorf("priority for disks: %w", errno)
+		return fmt.Errorf("disk priority: %w", errno)
 	}
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil {
-		return fmt.Errorf("slack of timers: %w", err)
+		return fmt.Errorf("timer slack: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_PERSONALITY, linux, 0, 0); errno != 0 {
 		return fmt.Errorf("personality: %w", errno)

@@ -16,7 +16,7 @@ func NewLineWriter(most int, to func(line []byte) error) *LineWriter {
 }
 
 // cutMark is at the end of each piece of a line that is too long, except the last piece.
-const cutMark = " … (the line goes on)\n"
+const cutMark = " … (line continues)\n"
 
 // Write passes on all lines that are complete.
 func (l *LineWriter) Write(p []byte) (int, error) {

@@ -52,7 +52,7 @@ const (
 )
 
 // ErrHeld means that another process or goroutine holds the lock.
-var ErrHeld = errors.New("somebody else has the lock")
+var ErrHeld = errors.New("another process holds the lock")
 
 // Flock locks an open file if it is free now, or returns ErrHeld. Closing the file releases the
 // lock.

@@ -191,7 +191,7 @@ func TestWaitTells(t *testing.T) {
 	if took := time.Since(began); took < 2*time.Second || len(told) != 2 ||
 		!strings.HasPrefix(told[0], "waits for the lock of a test: ") ||
 		!strings.Contains(told[0], fmt.Sprintf("(process %d)", os.Getpid())) ||
-		!strings.HasPrefix(told[1], "has the lock of a test, after ") {
+		!strings.HasPrefix(told[1], "got the lock of a test after ") {
 		t.Errorf("after %v it is told %q", took, told)
 	}
 	if err := other.Wait(); err != nil {

@@ -29,7 +29,7 @@ func EnsureInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	}
 	if s.Type != unix.TMPFS_MAGIC && s.Type != unix.RAMFS_MAGIC {
 		if err := unix.Mount("orrery", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700"); err != nil {
-			return nil, problem.New(problem.Unable, "no tmpfs can be mounted for secrets").At(dir).Because(err)
+			return nil, problem.New(problem.Unable, "the tmpfs for secrets could not be mounted").At(dir).Because(err)
 		}
 	}
 	hold, err := os.Open(dir) // an open file keeps the mount busy
@@ -64,10 +64,10 @@ func unmountMemory(ctx context.Context, dir string) {
 	_ = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
 }
 
-// lockMount waits for the lock of what is mounted on a directory. The lock file is beside the
+// lockMount waits for the lock of the mount at a directory. The lock file is beside the
 // directory, because a mount may cover the files inside. The parent directory cannot be the lock,
 // because every user can open and lock it.
 func lockMount(ctx context.Context, dir string) (unlock func(), err error) {
 	return lockFile(ctx, filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"),
-		"the lock of what is mounted on "+dir)
+		"the lock of the mount at "+dir)
 }

@@ -67,7 +67,7 @@ func (k sysctlDir) set(name, value string) error {
 	if err == nil {
 		return nil
 	}
-	return problem.New(problem.Unable, "the kernel setting %s cannot be set to %s", name, value).Because(err).
+	return problem.New(problem.Unable, "the kernel setting %s could not be set to %s", name, value).Because(err).
 		Try("run orrery as root, on the host itself or in a container that may set it")
 }
 
@@ -182,5 +182,5 @@ func writeRecord(runDir string, record map[string]changedSetting) error {
 
 // lockSettings prevents runs for different sites from changing the record at the same time.
 func lockSettings(ctx context.Context, runDir string) (unlock func(), err error) {
-	return lockFile(ctx, filepath.Join(runDir, "settings.lock"), "the lock of the kernel's settings")
+	return lockFile(ctx, filepath.Join(runDir, "settings.lock"), "the lock of the kernel settings")
 }

@@ -61,7 +61,7 @@ func RunWithRemoteTerminal(ctx context.Context, c Command, run func(context.Cont
 	go func() {
 		select {
 		case <-user.Gone:
-			end(errors.New("its terminal has gone"))
+			end(errors.New("the terminal was closed"))
 		case <-over:
 		}
 	}()
@@ -74,8 +74,8 @@ func RunWithRemoteTerminal(ctx context.Context, c Command, run func(context.Cont
 func runOnTerminal(c Command, start func(Streams) (Process, error)) error {
 	ours, theirs, err := openTerminal(c)
 	if err != nil {
-		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).
-			Try("see that /dev/pts is mounted there")
+		return problem.New(problem.Unable, "this host has no free pseudo-terminal").Because(err).
+			Try("check that /dev/pts is mounted")
 	}
 	defer ours.Close()
 	user := c.Terminal

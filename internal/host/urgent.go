@@ -26,7 +26,7 @@ func WithRealtimePriority(work func()) (why error) {
 	return OnLockedThread(func() error { // on a thread that ends with the work, and its priority with it
 		why := raisePriority()
 		if why == nil && locked != nil {
-			why = fmt.Errorf("memory is not locked: %w", locked)
+			why = fmt.Errorf("memory could not be locked: %w", locked)
 		}
 		work()
 		return why
@@ -42,7 +42,7 @@ func raisePriority() error {
 		return nil
 	}
 	if nice := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20); nice != nil {
-		return fmt.Errorf("neither real-time priority nor a higher one: %w", nice)
+		return fmt.Errorf("neither real-time nor higher priority is available: %w", nice)
 	}
-	return fmt.Errorf("no real-time priority: %w", err)
+	return fmt.Errorf("real-time priority is not available: %w", err)
 }

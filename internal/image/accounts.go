@@ -86,7 +86,7 @@ func parseIDs(file string, fields []string) (number, next int, err error) {
 	for i, word := range wanted {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 || n > math.MaxUint16 {
-			return 0, 0, fmt.Errorf("/%s gives %q the number %q, which no account of a node has", file, fields[0], word)
+			return 0, 0, fmt.Errorf("/%s: the account %q has the number %q, which is not valid in a node", file, fields[0], word)
 		}
 		found[i] = n
 	}

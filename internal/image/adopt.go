@@ -35,9 +35,9 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	}
 	if lines.digest() != r.Content {
 		return problem.New(problem.Failed,
-			"layer %s (%s) is not as it was built: its content has the digest %s instead of %s",
+			"layer %s (%s) differs from what was built: its content has the digest %s instead of %s",
 			r.Digest, r.Title, lines.digest(), r.Content).
-			Try("orrery image verify on the host on which it was backed up; without --trust-layers it is built from its recipe")
+			Try("run orrery image verify on the host that was backed up; without --trust-layers, the layer is built from its recipe")
 	}
 	adopted := *r
 	adopted.Size = bytes

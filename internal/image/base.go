@@ -41,7 +41,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	}
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) {
-		err = problem.New(problem.Failed, "image %s could not be made", l.Image.Name).Because(err)
+		err = problem.New(problem.Failed, "image %s could not be built", l.Image.Name).Because(err)
 	}
 	if errors.As(err, &p) && p.Where == "" {
 		p.Where = log.Name()
@@ -53,7 +53,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	say func(string)) error {
 	tree, d := filepath.Join(g.dir, "tree"), distro.ForImage(l.Image)
 	if l.IsDisk() {
-		say("takes " + filepath.Base(l.Image.Import))
+		say("copies " + filepath.Base(l.Image.Import))
 		from, taken, err := g.store.imports.origin(ctx, l)
 		if err != nil {
 			return err
@@ -81,12 +81,12 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 			return err
 		}
 	}
-	say("fits the image")
+	say("adapts the image")
 	if err := adaptTree(d, tree); err != nil {
-		return fmt.Errorf("fit the image: %w", err)
+		return fmt.Errorf("adapt the image: %w", err)
 	}
 	if err := removeVolatile(d, tree); err != nil {
-		return fmt.Errorf("tidy the image: %w", err)
+		return fmt.Errorf("clean up the image: %w", err)
 	}
 	packages, err := read(tree, d.Packages.Installed)
 	if err != nil {
@@ -99,9 +99,9 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 
 // finish moves a built tree into the store.
 func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say func(string)) error {
-	say("takes its digest")
+	say("computes its digest")
 	tree := filepath.Join(g.dir, "tree")
-	hashed := &sums.Progress{Say: func(n int64) { say("takes its digest: " + formatSize(uint64(n)) + " read") }}
+	hashed := &sums.Progress{Say: func(n int64) { say("computes its digest: " + formatSize(uint64(n)) + " read") }}
 	lines, bytes, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
 		return sums.Digest(ctx, f, hashed.Add)
 	})
@@ -113,7 +113,7 @@ func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say fu
 }
 
 func interrupted(ctx context.Context, l *spec.Layer) error {
-	return problem.New(problem.Interrupted, "the build of %s was interrupted; nothing is left of it", l.Title).
+	return problem.New(problem.Interrupted, "the build of %s was interrupted, and has been removed", l.Title).
 		Because(context.Cause(ctx))
 }
 

@@ -49,7 +49,7 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		shorten(run, packages.Maker+" "+l.Image.Suite)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, l.Image.Suite).
+		return problem.New(problem.Failed, "image %s: %s could not build %s", l.Image.Name, packages.Maker, l.Image.Suite).
 			Because(err).
 			Try("%s", packages.Unreached)
 	}

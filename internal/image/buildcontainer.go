@@ -182,7 +182,7 @@ func (c *buildContainer) wait(ctx context.Context) error {
 			log, _ := os.ReadFile(filepath.Join(c.dir, "lxc.log"))
 			return problem.New(problem.Failed, "the scratch container did not start").
 				Because(errors.Join(err, errors.New(strings.TrimSpace(string(log))))).
-				Try("`orrery doctor` says what this host lacks")
+				Try("`orrery doctor` lists what this host lacks")
 		}
 	}
 }

@@ -35,7 +35,7 @@ func canonicalEntry(e *tree.Entry, ids uint32) error {
 		return unix.Fchownat(e.Dir, e.Name, 0, 0, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if e.Stat.Uid >= ids || e.Stat.Gid >= ids {
-		return fmt.Errorf("it belongs to %d:%d, whom the container does not know", e.Stat.Uid, e.Stat.Gid)
+		return fmt.Errorf("its owner %d:%d does not exist in the container", e.Stat.Uid, e.Stat.Gid)
 	}
 	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
 		return unix.Unlinkat(e.Dir, e.Name, 0) // no process listens on the socket

@@ -26,9 +26,9 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	}
 	defer root.Close()
 	if _, err := root.Lstat("etc"); err != nil {
-		return problem.New(problem.Mistake, "import %s: it is not a root file system, because it has no /etc",
+		return problem.New(problem.Mistake, "import %s: it is not a root file system: /etc is missing",
 			l.Image.Import).
-			Try("make the archive from within the root: tar -C ROOT -cf FILE .")
+			Try("create the archive from within the root: tar -C ROOT -cf FILE .")
 	}
 	d := distro.ForImage(l.Image)
 	for _, init := range d.Services.Init {
@@ -37,11 +37,11 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 		}
 	}
 	if _, err := root.Lstat(d.Packages.Tool); err != nil {
-		return problem.New(problem.Mistake, "import %s: it has no %s, and no %s to add it", l.Image.Import, d.Services.Name,
+		return problem.New(problem.Mistake, "import %s: it has no %s, and no %s to install it", l.Image.Import, d.Services.Name,
 			d.Packages.Name).
 			Try("import a whole system, with %s", d.Services.Name)
 	}
-	say("adds " + d.Services.Name + " and what else a node needs")
+	say("adds " + d.Services.Name + " and other packages that a node needs")
 	// Create what the scratch container mounts on.
 	if err := writeFiles(root, distro.File{Path: "/etc/resolv.conf"}); err != nil {
 		return err

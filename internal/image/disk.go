@@ -57,7 +57,7 @@ func (d *disk) fullProblem(need uint64) *problem.Problem {
 	return problem.New(problem.Unable, "the disk of %s is full: %s free, a build needs at least %s", d.dir,
 		formatSize(free),
 		formatSize(need)).
-		Try("remove layers that nothing uses with `orrery image gc`, or make room")
+		Try("remove unused layers with `orrery image gc`, or make room")
 }
 
 // explain replaces an error that was caused by a full disk, which appears in many forms, by a

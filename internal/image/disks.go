@@ -32,7 +32,7 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 	if err != nil {
 		return nil, nil, errors.Join(problem.New(problem.Failed,
 			"the disk image in the store is damaged").At(f.Name()).Because(err).
-			Try("`orrery image verify` tells more; remove the layer, and orrery up takes the image once more"), f.Close())
+			Try("`orrery image verify` shows more; remove the layer, and orrery up copies the image again"), f.Close())
 	}
 	return f, info, nil
 }

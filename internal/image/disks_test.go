@@ -68,9 +68,9 @@ func TestDisksOfStrangers(t *testing.T) {
 		want    string
 	}{
 		"backed.qcow2":  {backed, "backing file"},
-		"wrong.qcow2":   {make([]byte, 1024), "no qcow2 image"},
+		"wrong.qcow2":   {make([]byte, 1024), "not a qcow2 image"},
 		"damaged.qcow2": {blank.Bytes()[:1<<17], "damaged"},
-		"json:{\"driver\":\"file\",\"filename\":\"x\"}.raw": {backed, "begins as a qcow2 image"},
+		"json:{\"driver\":\"file\",\"filename\":\"x\"}.raw": {backed, "begins like a qcow2 image"},
 	} {
 		s, file := Open(t.TempDir()), filepath.Join(dir, name)
 		must(t, os.WriteFile(file, try.content, 0o600))

@@ -306,7 +306,7 @@ func TestImportMistakes(t *testing.T) {
 		"text": {[]byte("this is no archive, but long enough to be taken for the header of one, were it not for the check sum" + strings.Repeat(".",
 			600)), "could not be unpacked"},
 		"cut short": {compress(t, "gz", good)[:200], "could not be unpacked"},
-		"no system": {tarred(t, item{name: "a", text: "x"}), "no /etc"},
+		"no system": {tarred(t, item{name: "a", text: "x"}), "/etc is missing"},
 		"no init":   {tarred(t, item{name: "etc/x", text: "x"}), "no systemd"},
 		"idmapped":  {tarred(t, append([]item{{name: "etc/y", uid: 100000}}, small...)...), "belongs to 100000"},
 	} {

@@ -51,11 +51,11 @@ func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) e
 		return errors.Join(err, to.Remove())
 	case err != nil: // what has been received stays for the next call, or GC removes it
 		return i.disk.explain(problem.New(problem.Failed,
-			"a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), minBaseSpace)
+			"a file to import was not received").At(i.disk.dir).Because(err).Try("run the same command again"), minBaseSpace)
 	case came != digest:
 		changed := problem.New(problem.Surprise,
-			"a file to import has come as something else: it changed while it was sent").
-			Try("run the same command again once nobody writes to it")
+			"a file to import changed while it was sent").
+			Try("run the same command again when no program writes to it")
 		return errors.Join(changed, to.Remove())
 	}
 	if err := os.Rename(path, i.file(digest)); err != nil {
@@ -92,7 +92,7 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 	file = i.file(digest)
 	if _, err := os.Lstat(file); err != nil {
 		held.Release()
-		return "", nil, problem.New(problem.Failed, "import %s: the file has not come to this host", own).
+		return "", nil, problem.New(problem.Failed, "import %s: this host has not received the file", own).
 			Because(problem.PathErrorCause(err)).Try("run the same command again")
 	}
 	return file, func(err error) error {

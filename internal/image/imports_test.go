@@ -31,7 +31,7 @@ func TestReceived(t *testing.T) {
 			t.Fatalf("%s: another place makes another layer", name)
 		}
 		err := remote.BuildBase(t.Context(), away, site.Mirror{}, sayTo(t))
-		if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "has not come") {
+		if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "has not received the file") {
 			t.Errorf("%s: without the file: %v", name, err)
 		}
 		must(t, remote.receiveFile(t, img.ContentDigest(), file))

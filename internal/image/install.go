@@ -54,7 +54,7 @@ func notInstalled(d *distro.Distribution, packages []string, err error) error {
 	}
 	p = problem.New(problem.Failed, "packages could not be installed (%s)", strings.Join(packages, " ")).Because(err)
 	if anyOf(err.Error(), d.Packages.Unknown) {
-		return p.Try("correct the name in the role's apt list; `components` of the image says which parts of the archive are used")
+		return p.Try("correct the name in the role's apt list; `components` of the image selects the parts of the archive")
 	}
 	return p.Try("%s", d.Packages.Unreached)
 }
@@ -129,7 +129,7 @@ func (i *installer) withLists(ctx context.Context, do func() error) error {
 		if err == nil || ctx.Err() != nil || fresh || !anyOf(err.Error(), i.Outdated) {
 			return err
 		}
-		fmt.Fprintln(i.log, "orrery: once more, with fresh package lists")
+		fmt.Fprintln(i.log, "orrery: trying again with fresh package lists")
 	}
 }
 
@@ -164,7 +164,7 @@ func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, erro
 			if err == nil {
 				err = os.WriteFile(stamp, nil, 0o644)
 			} else if have && !fresh && ctx.Err() == nil {
-				fmt.Fprintln(i.log, "orrery: the package lists could not be updated; going on with those of before")
+				fmt.Fprintln(i.log, "orrery: the package lists could not be updated; continuing with the old ones")
 				l.Release()
 				return host.WaitLock(ctx, file, host.Shared, lists)
 			}

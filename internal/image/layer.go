@@ -85,9 +85,9 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 		return err
 	}
 	tree := filepath.Join(g.dir, "tree")
-	say("tidies the layer")
+	say("cleans up the layer")
 	if err := finishTree(ctx, d, tree); err != nil {
-		return fmt.Errorf("tidy the layer: %w", err)
+		return fmt.Errorf("clean up the layer: %w", err)
 	}
 	record := newRecord(l, begun)
 	if record.Packages, err = read(tree, d.Packages.Installed); err != nil {

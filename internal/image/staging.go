@@ -89,7 +89,7 @@ func (g *staging) abandon() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("remove what a killed build of %s left: %w", g.digest, err)
+		return fmt.Errorf("remove the leftovers of a killed build of %s: %w", g.digest, err)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (g *chunkServer) arriving(ctx context.Context) (*chunks.Download, error) {
 	case <-g.comes.begun:
 		return g.comes.r, nil
 	case <-time.After(chunks.WaitTimeout):
-		return nil, errors.New("it does not come here")
+		return nil, errors.New("this host does not receive the layer")
 	case <-g.comes.over:
 		return nil, nil
 	case <-ctx.Done():
@@ -205,7 +205,7 @@ func (g *chunkServer) Piece(ctx context.Context, p chunks.Piece) ([]byte, error)
 	}
 	path, ok := g.paths[p.Sum]
 	if !ok || p.N < 0 {
-		return nil, errors.New("it is not of the layer")
+		return nil, errors.New("the piece does not belong to the layer")
 	}
 	f, err := g.root.OpenFile(path)
 	if err != nil {
@@ -262,7 +262,7 @@ const localSource = "this host"
 func (t *layerDownload) take(ctx context.Context, from []chunks.Source, begun time.Time) (liar string, err error) {
 	x, whole, whose, err := t.index(ctx, from)
 	if err != nil {
-		return "", problem.New(problem.Failed, "no host gives layer %s as it should be", t.layer.Title).Because(err)
+		return "", problem.New(problem.Failed, "no host sends a correct copy of layer %s", t.layer.Title).Because(err)
 	}
 	r, err := chunks.Open(ctx, filepath.Join(t.dir, "files"), x, whole)
 	if err != nil {
@@ -281,16 +281,16 @@ func (t *layerDownload) take(ctx context.Context, from []chunks.Source, begun ti
 		came, err := r.Fetch(ctx, from, t.doubt)
 		if errors.Is(err, chunks.ErrCorrupt) { // the pieces may be right, and the index wrong
 			return whose, errors.Join(fmt.Errorf(
-				"what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
+				"the received pieces of layer %s do not match the list from host %s", t.layer.Title, whose), err)
 		}
 		if err != nil {
 			return "", problem.New(problem.Failed, "layer %s was not fetched: %s of %s are missing", t.layer.Title,
 				formatSize(uint64(r.Missing())), formatSize(uint64(all))).Because(err).
-				Try("run the same command again: what has come is kept")
+				Try("run the same command again: what was received is kept")
 		}
 		t.say(describeSources(came, time.Since(begun)))
 	}
-	t.say("verifies it")
+	t.say("verifies the layer")
 	tree := filepath.Join(t.staging.dir, "tree")
 	if err := removeTree(tree); err != nil {
 		return "", err
@@ -298,7 +298,7 @@ func (t *layerDownload) take(ctx context.Context, from []chunks.Source, begun ti
 	if err := r.Extract(ctx, tree); chunks.IsLocal(err) || ctx.Err() != nil {
 		return "", err
 	} else if err != nil {
-		return whose, fmt.Errorf("host %s: what it gives of layer %s cannot be laid down: %w", whose, t.layer.Title, err)
+		return whose, fmt.Errorf("host %s: its data of layer %s cannot be extracted: %w", whose, t.layer.Title, err)
 	}
 	lines, bytes, err := scan(ctx, tree, digestQuietly)
 	if err != nil {
@@ -306,7 +306,7 @@ func (t *layerDownload) take(ctx context.Context, from []chunks.Source, begun ti
 	}
 	if lines.digest() != t.content {
 		name, err := r.Mismatch(ctx)
-		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s",
+		return whose, errors.Join(fmt.Errorf("host %s: its list of the pieces of layer %s is wrong for %s",
 			whose, t.layer.Title, name), err)
 	}
 	record := t.record(x.Note, begun)
@@ -343,7 +343,7 @@ func (t *layerDownload) index(ctx context.Context, from []chunks.Source) (x *chu
 func (t *layerDownload) check(whole []byte) (*chunks.Index, error) {
 	x, err := chunks.ReadIndex(bytes.NewReader(whole), uint32(containerIDs.Size))
 	if err == nil && manifest(x.Lines()).digest() != t.content {
-		err = fmt.Errorf("its list of files is not that of the layer: %w", chunks.ErrCorrupt)
+		err = fmt.Errorf("its list of files does not match the layer: %w", chunks.ErrCorrupt)
 	}
 	return x, err
 }

@@ -17,7 +17,7 @@ import (
 func (s *Store) Verify(ctx context.Context, digest string) error {
 	if !s.has(digest) {
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).
-			Try("`orrery image ls` lists those that are")
+			Try("`orrery image ls` lists the layers in the store")
 	}
 	held, err := s.locks.layer(ctx, digest, host.Shared) // keep GC from removing the layer
 	if err != nil {
@@ -40,11 +40,11 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		return nil
 	}
 	recorded, err := readManifest(filepath.Join(s.Dir, digest, "manifest.gz"))
-	difference := "its list of files is damaged as well"
+	difference := "its list of files is damaged too"
 	if err == nil && recorded.digest() == r.Content {
 		difference = firstDifference(recorded, current)
 	}
-	return problem.New(problem.Failed, "layer %s (%s) is not as it was built: %s", digest, r.Title, difference).
+	return problem.New(problem.Failed, "layer %s (%s) differs from what was built: %s", digest, r.Title, difference).
 		At(s.Tree(digest)).Try("%s", rebuildAdvice(s, digest))
 }
 
@@ -71,7 +71,7 @@ func reread(ctx context.Context, tree, content string) (manifest, error) {
 }
 
 func rebuildAdvice(s *Store, digest string) string {
-	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again",
+	return fmt.Sprintf("destroy the nodes that use it, remove %s, and `orrery up` builds it again",
 		filepath.Join(s.Dir, digest))
 }
 

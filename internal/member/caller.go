@@ -15,11 +15,11 @@ import (
 // of the host's databases. Caller refuses root, and users whom the configuration does not name.
 func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	if os.Geteuid() != 0 {
-		return nil, problem.New(problem.Unable, "this program must be called by sudo").Try("orrery-member …")
+		return nil, problem.New(problem.Unable, "this program must be run with sudo").Try("run it as orrery-member …")
 	}
 	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
 	if err != nil || uid <= 0 {
-		return nil, refusedError("sudo does not say who called").Try("as root, call orrery itself")
+		return nil, refusedError("sudo does not name the caller").Try("as root, run orrery itself")
 	}
 	p := &Person{}
 	here := host.Local{Name: "host"}
@@ -29,7 +29,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	}
 	fields := strings.Split(string(entry), ":")
 	if len(fields) < 4 || fields[0] == "" || strings.HasPrefix(fields[0], "-") || fields[2] != strconv.Itoa(uid) {
-		return nil, refusedError("what this host knows of user %d cannot be read", uid)
+		return nil, refusedError("the account of user %d cannot be read", uid)
 	}
 	p.Name = fields[0]
 	groups, err := host.Output(ctx, here, host.Command{Args: []string{"id", "-Gnz", "--", p.Name}}, 1<<20)
@@ -39,7 +39,7 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	p.Groups = strings.FieldsFunc(string(groups), func(r rune) bool { return r == 0 })
 	if !p.In([]string{"@" + in.Members.Group}) {
 		return nil, refusedError("%s is not in group %s", p.Name, in.Members.Group).At(in.file).
-			Try("ask whoever administers this host")
+			Try("ask the administrator of this host")
 	}
 	return p, nil
 }

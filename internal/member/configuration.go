@@ -28,7 +28,7 @@ func ReadConfiguration(file string) (*Configuration, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(file, &st); err != nil {
 		return nil, problem.New(problem.Unable, "this host is not configured for members").At(file).Because(err).
-			Try("make members GROUP=… writes it")
+			Try("run make members GROUP=…")
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || !onlyRootWrites(&st) {
 		return nil, refusedError("the configuration of the host must be a file that only root can write").At(file).
@@ -50,12 +50,12 @@ func ReadConfiguration(file string) (*Configuration, error) {
 	for key, dir := range map[string]string{"state": c.State, "run": c.Run} {
 		if dir != "" && !filepath.IsAbs(dir) {
 			mistakes = append(mistakes, problem.New(problem.Mistake, "%s = %q does not begin with /", key,
-				dir).At(file).Try("the full path"))
+				dir).At(file).Try("write the full path"))
 		}
 	}
 	if c.Members.Group == "" || strings.ContainsAny(c.Members.Group, "@:\x00") {
 		mistakes = append(mistakes, problem.New(problem.Mistake, "members.group = %q is not the name of a group",
-			c.Members.Group).At(file).Try(`[members] group = "orrery"`))
+			c.Members.Group).At(file).Try(`set [members] group = "orrery"`))
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes

@@ -51,8 +51,8 @@ func onlyRootWrites(st *unix.Stat_t) bool {
 }
 
 func checkExposed(at string, st *unix.Stat_t) error {
-	return refusedError("%s belongs to user %d with mode %04o, so others than root can change the site",
+	return refusedError("%s belongs to user %d with mode %04o: users other than root can change the site",
 		tree.DisplayPath(at),
 		st.Uid, st.Mode&0o7777).
-		Try("let the site directory, and those above it, be root's: chown -R root: DIRECTORY; chmod -R go-w DIRECTORY; then orrery up from there")
+		Try("make root own the site directory and those above it: chown -R root: DIRECTORY; chmod -R go-w DIRECTORY; then run orrery up there")
 }

@@ -132,19 +132,19 @@ func (p *Person) CheckCall(c Call) error {
 	_, ofSites := rules[c.Verb]
 	if !ok {
 		return refusedError("orrery %s is for root only", c.Verb).
-			Try("ask whoever administers this host; orrery-member --help lists all verbs, docs/operations.md those for members")
+			Try("ask the administrator of this host; orrery-member --help lists all verbs, docs/operations.md those for members")
 	}
 	for _, flag := range c.Flags {
 		if !slices.Contains(commonFlags, flag) && !slices.Contains(r.flags, flag) {
 			return refusedError("--%s of orrery %s is for root only", flag, c.Verb).
-				Try("leave it out, or ask whoever administers this host")
+				Try("leave it out, or ask the administrator of this host")
 		}
 	}
 	switch {
 	case r.on == OnNothing || r.on == OnInner || r.on == OnHost:
 		return nil
 	case c.Site == nil:
-		return refusedError("orrery %s needs a site that is known here", c.Verb)
+		return refusedError("orrery %s needs a site that this host knows", c.Verb)
 	case r.on == OnNewTwin:
 		return p.checkMayCreate(c.Site)
 	case c.Twin != "":
@@ -158,15 +158,15 @@ func (p *Person) CheckCall(c Call) error {
 		return nil
 	}
 	return refusedError("%s is not an owner of site %s", p.Name, c.Site.Name).
-		Try("%s; owners in [site] of its site.toml says who is", askOwnersHint(c.Site.Owners))
+		Try("%s; owners in [site] of its site.toml lists the owners", askOwnersHint(c.Site.Owners))
 }
 
 func (p *Person) checkMayCreate(s *site.Site) error {
 	if p.In(s.Twins.Members) || len(s.Twins.Members) == 0 && p.In(s.Owners) {
 		return nil
 	}
-	return refusedError("%s may make no twins of site %s", p.Name, s.Name).
-		Try("%s; members in [twin] of its site.toml says who may", askOwnersHint(s.Owners))
+	return refusedError("%s may not create twins of site %s", p.Name, s.Name).
+		Try("%s; members in [twin] of its site.toml lists who may", askOwnersHint(s.Owners))
 }
 
 // checkOwner returns an error if a call changes a twin of another owner. Members may do with their
@@ -175,7 +175,7 @@ func (p *Person) checkOwner(c Call) error {
 	if rules[c.Verb].all || c.Owner != "" && c.Owner == p.Name {
 		return nil
 	}
-	return refusedError("twin %s belongs to %s", c.Twin, c.Owner).Try("ask %s, or make one of your own", c.Owner)
+	return refusedError("twin %s belongs to %s", c.Twin, c.Owner).Try("ask %s, or create a twin of your own", c.Owner)
 }
 
 // A TwinRequest is a twin that a person wants to create.
@@ -192,21 +192,21 @@ type TwinRequest struct {
 func CheckTwin(rules site.TwinRules, w TwinRequest) (time.Duration, error) {
 	switch {
 	case w.Volumes != site.CopyEmpty && w.Volumes != site.CopySnapshot:
-		return 0, refusedError("--volumes with a program is for root only: it would be run as root").Try("--volumes empty")
+		return 0, refusedError("--volumes with a program is for root only: it would be run as root").Try("use --volumes empty")
 	case w.Volumes == site.CopySnapshot && !rules.Data:
 		return 0, refusedError("a member's twin may not have the site's data").
-			Try("--volumes empty, or data = true in [twin] of the site file")
+			Try("use --volumes empty, or set data = true in [twin] of the site file")
 	case w.NAT && !rules.NAT:
 		return 0, refusedError("a member's twin may not use --nat").
 			Try("leave it out, or set nat = true in [twin] of the site file")
 	case w.Scale > 1:
-		return 0, refusedError("a member's twin may not be larger than the site").Try("--scale with at most 1")
+		return 0, refusedError("a member's twin may not be larger than the site").Try("use a --scale of at most 1")
 	case w.Has >= rules.Most:
 		return 0, refusedError("a member may have at most %s of this site at a time", humanize.Plural(rules.Most, "twin")).
-			Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
+			Try("orrery-member twin destroy TWIN, or raise most in [twin] of the site file")
 	case w.Expires > rules.Expires:
 		return 0, refusedError("a member's twin may last %s at most", rules.Expires).
-			Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
+			Try("use --expires %s, or raise expires in [twin] of the site file", rules.Expires)
 	case w.Expires <= 0:
 		return rules.Expires, nil
 	}
@@ -220,7 +220,7 @@ func refusedError(format string, args ...any) *problem.Problem {
 // askOwnersHint returns an advice that names the people to ask.
 func askOwnersHint(owners []string) string {
 	if len(owners) == 0 {
-		return "ask whoever administers this host"
+		return "ask the administrator of this host"
 	}
 	return "ask " + strings.Join(owners, " or ")
 }

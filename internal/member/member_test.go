@@ -45,7 +45,8 @@ func TestMay(t *testing.T) {
 		{ada, of(call("stage"), closed), "not an owner"}, {ada, of(call("shell"), closed), "not an owner"},
 		// Twins: those whom the site names, each with their own.
 		{ada, call("twin create", "expires"), ""}, {bob, call("twin create"), ""},
-		{carl, call("twin create"), "carl may make no twins"}, {bob, of(call("twin create"), closed), "no twins"},
+		{carl, call("twin create"), "carl may not create twins"}, {bob, of(call("twin create"), closed),
+			"bob may not create twins"},
 		{bob, twin(call("exec"), "bob"), ""}, {bob, twin(call("up"), "bob"), ""}, {bob, twin(call("stop"), "bob"), ""},
 		{bob, twin(call("stage"), "bob"), ""}, {bob, twin(call("twin destroy"), "bob"), ""},
 		{bob, twin(call("twin destroy"), "ada"), "twin dev belongs to ada"},
@@ -123,7 +124,7 @@ func TestRootsAlone(t *testing.T) {
 	}
 	err := CheckRootOwned(t.Context(), dir)
 	if os.Geteuid() != 0 {
-		if err == nil || !strings.Contains(err.Error(), "others than root can change the site") {
+		if err == nil || !strings.Contains(err.Error(), "users other than root can change the site") {
 			t.Errorf("a directory of user %d: %v", os.Getuid(), err)
 		}
 		return

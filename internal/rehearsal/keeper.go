@@ -131,7 +131,7 @@ func (k *Keeper) boot(number int) error {
 	running := k.hosts[number].init != nil
 	k.mu.Unlock()
 	if running {
-		return fmt.Errorf("host %s runs", k.o.Places[number-1].Name)
+		return fmt.Errorf("host %s is already running", k.o.Places[number-1].Name)
 	}
 	group := groupsOf(k.o.Name, portName(number))
 	if err := group.Create(); err != nil {
@@ -237,11 +237,11 @@ func (k *Keeper) running(number int) (machine, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if number < 1 || number > len(k.o.Places) {
-		return machine{}, fmt.Errorf("there is no host %d: there are %d", number, len(k.o.Places))
+		return machine{}, fmt.Errorf("host %d does not exist: there are %d", number, len(k.o.Places))
 	}
 	m := k.hosts[number]
 	if m.init == nil {
-		return machine{}, errors.New("it does not run")
+		return machine{}, errors.New("it is not running")
 	}
 	select {
 	case <-m.ended:
@@ -254,7 +254,7 @@ func (k *Keeper) running(number int) (machine, error) {
 // Boot starts a host that was killed.
 func (k *Keeper) Boot(number int, _ *int) error {
 	if number < 1 || number > len(k.o.Places) {
-		return fmt.Errorf("there is no host %d: there are %d", number, len(k.o.Places))
+		return fmt.Errorf("host %d does not exist: there are %d", number, len(k.o.Places))
 	}
 	return k.boot(number)
 }

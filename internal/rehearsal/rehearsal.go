@@ -74,7 +74,7 @@ func Start(o Options) (*Hosts, error) {
 		o.Name = fmt.Sprintf("%d-%d", os.Getpid(), serial.Add(1))
 	}
 	if len(o.Places) < 1 || len(o.Places) > maxHosts {
-		return nil, fmt.Errorf("%d hosts: 1 to %d can be had", len(o.Places), maxHosts)
+		return nil, fmt.Errorf("%d hosts: the number must be 1 to %d", len(o.Places), maxHosts)
 	}
 	if err := Sweep(o.State); err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (h *Hosts) WaitGone() error { return h.set.waitGone() }
 func (s set) waitGone() error {
 	return retry(func() error {
 		if left := s.remains(); len(left) > 0 {
-			return fmt.Errorf("hosts %s have left %s", s.name, strings.Join(left, ", "))
+			return fmt.Errorf("hosts %s left behind %s", s.name, strings.Join(left, ", "))
 		}
 		return nil
 	})

@@ -140,7 +140,7 @@ func (b hostConfig) address() error {
 			alone := netip.PrefixFrom(to.Addr(), to.Addr().BitLen())
 			if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: network(alone),
 				Scope: netlink.SCOPE_LINK}); err != nil {
-				return fmt.Errorf("the way to %s: %w", to, err)
+				return fmt.Errorf("the route to %s: %w", to, err)
 			}
 		}
 	}

@@ -18,20 +18,20 @@ import (
 	"orrery/test/need"
 )
 
-const usage = `usage: scenarios/hosts/run N [COMMAND...]   N hosts, until the command ends (without one: until Ctrl-C)
-       scenarios/hosts/run VERB HOST...      something that befalls one of those that are up; HOST is a number
+const usage = `usage: scenarios/hosts/run N [COMMAND...]   run N hosts until the command ends (or until Ctrl-C)
+       scenarios/hosts/run VERB HOST...      do something to a running host; HOST is its number
 
-  exec HOST COMMAND...   run a command there as root (not by SSH)
+  exec HOST COMMAND...   run a command on the host as root (not by SSH)
   ssh HOST [COMMAND...]  run ssh on host 1, to HOST
-  cut HOST [to|from]     take its link down; lose only what goes to it, or comes from it
-  join HOST              end that
-  kill HOST              end all that runs there, as without power
+  cut HOST [to|from]     take its link down; with to or from, drop one direction only
+  join HOST              restore its link
+  kill HOST              end all its processes, as on a power failure
   boot HOST              start it again
-  pause HOST             let it stand still
-  resume HOST            let it go on
-  slow HOST BYTES        bound its disk to so many bytes a second (0: do not)
+  pause HOST             freeze it
+  resume HOST            thaw it
+  slow HOST BYTES        limit its disk to BYTES per second (0: no limit)
 
-HOSTS_NAME names them all (hosts); two sets of hosts need two.
+HOSTS_NAME names the set of hosts (hosts); two sets need two names.
 `
 
 func main() {
@@ -64,11 +64,11 @@ func do(word string, rest []string) error {
 	}
 	verb, ok := verbs[word]
 	if !ok || len(rest) == 0 {
-		return fmt.Errorf("%q is none of its verbs, or lacks a host\n%s", word, usage)
+		return fmt.Errorf("%q is not a verb, or the host is missing\n%s", word, usage)
 	}
 	number, err := strconv.Atoi(rest[0])
 	if err != nil {
-		return fmt.Errorf("%q is no number of a host", rest[0])
+		return fmt.Errorf("%q is not the number of a host", rest[0])
 	}
 	all, err := hosts.Attach(name())
 	if err != nil {
@@ -92,7 +92,7 @@ var verbs = map[string]func(all *rehearsal.Hosts, number int, rest []string) err
 		case hosts.Both, hosts.To, hosts.From:
 			return all.At(number).Disconnect(way)
 		default:
-			return fmt.Errorf("a link is cut both ways, or to or from its host, not %q", way)
+			return fmt.Errorf("%q is not a direction: to, from, or none for both", way)
 		}
 	},
 	"join":   func(all *rehearsal.Hosts, number int, _ []string) error { return all.At(number).Reconnect() },
@@ -103,7 +103,7 @@ var verbs = map[string]func(all *rehearsal.Hosts, number int, rest []string) err
 	"slow": func(all *rehearsal.Hosts, number int, rest []string) error {
 		rate, err := strconv.ParseInt(strings.Join(rest, " "), 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no number of bytes", strings.Join(rest, " "))
+			return fmt.Errorf("%q is not a number of bytes", strings.Join(rest, " "))
 		}
 		return all.At(number).SetDiskRate(rate)
 	},

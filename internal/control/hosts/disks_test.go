@@ -17,7 +17,7 @@ import (
 func TestCheckDisks(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, text, want string }{
-		{"junk.qcow2", "junk", "junk.qcow2: it is no qcow2 image (get it once more"},
+		{"junk.qcow2", "junk", "junk.qcow2: it is not a qcow2 image (download it again"},
 		{"other.img", "KDMV" + strings.Repeat("x", 508), "other.img: it is a VMDK image (convert it"},
 		{"gone.raw", "", "gone.raw: it cannot be read"},
 		{"good.raw", strings.Repeat("x", 1024), ""},

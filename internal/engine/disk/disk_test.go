@@ -149,7 +149,7 @@ func TestRefused(t *testing.T) {
 		"cut off":             {site.QCow2, func(t *testing.T, d *Disk) { must(t, os.Truncate(d.Path, 100<<10)) }, "tables"},
 		"another format": {site.QCow2, func(t *testing.T, d *Disk) {
 			must(t, os.WriteFile(d.Path, make([]byte, 4096), 0o600))
-		}, "no qcow2 image"},
+		}, "not a qcow2 image"},
 		"gone": {site.RawFile, func(t *testing.T, d *Disk) { must(t, os.Remove(d.Path)) }, "not there"},
 		"a link": {site.RawFile, func(t *testing.T, d *Disk) {
 			must(t, os.Remove(d.Path))

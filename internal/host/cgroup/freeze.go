@@ -78,7 +78,7 @@ func (g Group) Frozen() bool {
 // thawed.
 func (g Group) WaitFrozen(ctx context.Context, frozen bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, freezeTimeout,
-		fmt.Errorf("some of its processes go on after %v", freezeTimeout))
+		fmt.Errorf("the processes did not all change state within %v", freezeTimeout))
 	defer cancel()
 	for told := time.Now(); ; {
 		file, want := "freezer.state", "FROZEN"

@@ -121,8 +121,8 @@ func (g Group) SetLimits(node string, l site.Limits) error {
 	// refused may be accepted after the others have been set.
 	for _, f := range refused {
 		if err := os.WriteFile(path(f), []byte(f.Value), 0); err != nil {
-			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", node, f.Name, f.Value).
-				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
+			return problem.New(problem.Failed, "node %s: limit %s = %s was refused", node, f.Name, f.Value).
+				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below the node's current usage cannot be set while it runs")
 		}
 	}
 	if held, ok := g.InForce(l); !ok {

@@ -82,8 +82,8 @@ func (h hierarchy) controllers() Fact {
 	}
 	f := Fact{"cgroup controllers", len(lacks) == 0, Recommended, strings.Join(present, ", "), ""}
 	if !f.OK {
-		f.Value = strings.TrimPrefix(f.Value+"; not "+strings.Join(lacks, ", "), "; ")
-		f.Fix = "nodes cannot have the limits of these controllers"
+		f.Value = strings.TrimPrefix(f.Value+"; missing: "+strings.Join(lacks, ", "), "; ")
+		f.Fix = "limits of these controllers do not work"
 		if slices.Contains(lacks, "memory") {
 			f.Fix += "; boot with cgroup_enable=memory"
 		}
@@ -95,10 +95,10 @@ func (h hierarchy) controllers() Fact {
 func (h hierarchy) groupsBelow() Fact {
 	const name = "control groups of nodes"
 	if len(h.v1) > 0 || h.at == "" {
-		return Fact{name, false, Info, "only version 2 bounds how many a node makes, each 80 KB of the host's memory",
-			"boot with systemd.unified_cgroup_hierarchy=1, or run what you do not trust in virtual machines"}
+		return Fact{name, false, Info, "not limited (80 KB of the host's memory each): needs version 2",
+			"boot with systemd.unified_cgroup_hierarchy=1, or run untrusted software in virtual machines"}
 	}
-	return Fact{name, true, Info, "bounded", ""}
+	return Fact{name, true, Info, "limited", ""}
 }
 
 // swapAccounting looks for the file that limits swap. Version 2 has it in every group except the

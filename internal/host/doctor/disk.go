@@ -21,12 +21,12 @@ func disk(state string) Facts {
 		err = unix.Statfs(dir, &fs)
 	}
 	if err != nil {
-		return Facts{{"disk", false, Required, err.Error(), "make the directory " + state}}
+		return Facts{{"disk", false, Required, err.Error(), "create the directory " + state}}
 	}
 	free := int64(fs.Bavail) * fs.Bsize
 	room := Fact{"disk", free >= minFreeBytes, Recommended, fmt.Sprintf("%s free for %s", formatGiB(free), state), ""}
 	if !room.OK {
-		room.Fix = fmt.Sprintf("make room for %s, or name another directory in ORRERY_STATE", formatGiB(minFreeBytes))
+		room.Fix = fmt.Sprintf("make room for %s, or set ORRERY_STATE to another directory", formatGiB(minFreeBytes))
 	}
 	return Facts{room, fileSystem(fs.Type, state)}
 }
@@ -47,9 +47,9 @@ func fileSystem(kind int64, dir string) Fact {
 		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse",
 		unix.MSDOS_SUPER_MAGIC: "vfat",
 	}
-	fix := fmt.Sprintf("have %s, or the directory named in ORRERY_STATE, on ext4, xfs or btrfs", dir)
+	fix := fmt.Sprintf("put %s, or the directory that ORRERY_STATE names, on ext4, xfs or btrfs", dir)
 	if what, ok := bad[kind]; ok {
 		return Fact{name, false, Required, what + " cannot hold the private layers of nodes", fix}
 	}
-	return Fact{name, false, Recommended, fmt.Sprintf("of an unknown kind (%#x)", kind), fix}
+	return Fact{name, false, Recommended, fmt.Sprintf("unknown type (%#x)", kind), fix}
 }

@@ -100,7 +100,7 @@ func TestCgroups(t *testing.T) {
 		},
 		"v2 without memory": {
 			map[string]string{"proc/self/mountinfo": mountsV2, "sys/fs/cgroup/cgroup.controllers": "cpuset cpu pids\n"},
-			true, "version 2", false, "not memory", false,
+			true, "version 2", false, "missing: memory", false,
 		},
 		"v1": {
 			map[string]string{"proc/self/mountinfo": mountsV1, "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes": "9"},
@@ -111,21 +111,21 @@ func TestCgroups(t *testing.T) {
 			true, "hybrid", true, "freezer (/sys/fs/cgroup/freezer)", false,
 		},
 		"none": {map[string]string{"proc/self/mountinfo": "30 23 0:26 / / rw - ext4 /dev/sda rw\n"}, false, "not mounted",
-			false, "not cpu", false},
+			false, "missing: cpu", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := fakeMachine(t, c.files).cgroups()
 			expectFact(t, facts[0], c.fine, c.version)
 			expectFact(t, facts[1], c.all, c.controllers)
 			expectFact(t, facts[2], c.swap, "")
-			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "bound") // limit of the number of groups
+			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "limited") // limit of the number of groups
 		})
 	}
 }
 
 func TestProcessIDs(t *testing.T) {
 	for text, value := range map[string]string{"32768\n": "4 nodes of 8192 processes; raised", "4194304\n": "512 nodes",
-		"": "not there"} {
+		"": "is missing"} {
 		f := fakeMachine(t, map[string]string{"proc/sys/kernel/pid_max": text}).processIDs()
 		expectFact(t, f, text != "", value)
 	}
@@ -218,7 +218,7 @@ func TestFirewall(t *testing.T) {
 			facts := m.firewall()
 			expectFact(t, facts[0], false, "ip filter FORWARD")
 			expectFact(t, facts[1], true, "filter")
-			expectFact(t, facts[2], false, "within a network")
+			expectFact(t, facts[2], false, "between the nodes of a network")
 			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
 				&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
 				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte("orb")},

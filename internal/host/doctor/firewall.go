@@ -18,14 +18,14 @@ func (m machine) firewall() Facts {
 	facts := Facts{firewallFact(closed)}
 	if tables := strings.Fields(m.read("proc/net/ip_tables_names")); len(tables) > 0 {
 		facts = append(facts, Fact{"iptables-legacy", true, Info,
-			"tables " + strings.Join(tables, ", ") + ": what they drop, nodes miss", ""})
+			"tables " + strings.Join(tables, ", ") + ": packets that they drop do not reach nodes", ""})
 	}
 	// With br_netfilter, a closed chain even separates the nodes of one network.
 	if m.read("proc/sys/net/bridge/bridge-nf-call-iptables") == "1" {
 		f := Fact{"br_netfilter", len(closed) == 0, Recommended,
-			"firewalls also see what goes from node to node within a network", ""}
+			"firewalls also filter packets between the nodes of a network", ""}
 		if !f.OK {
-			f.Fix = "sysctl -w net.bridge.bridge-nf-call-iptables=0, or let the bridges orb* through as above"
+			f.Fix = "sysctl -w net.bridge.bridge-nf-call-iptables=0, or accept the bridges orb* as above"
 		}
 		facts = append(facts, f)
 	}
@@ -91,7 +91,7 @@ func dropsPackets(c *nftables.Chain) bool {
 func firewallFact(closed []*nftables.Chain) Fact {
 	const name = "firewall"
 	if len(closed) == 0 {
-		return Fact{name, true, Recommended, "no chain of others drops by policy", ""}
+		return Fact{name, true, Recommended, "no other program's chain drops packets by policy", ""}
 	}
 	var chains, fixes []string
 	for _, c := range closed {
@@ -103,8 +103,8 @@ func firewallFact(closed []*nftables.Chain) Fact {
 		}
 	}
 	return Fact{
-		name, false, Recommended, "drops by policy what it does not know: " + strings.Join(chains, ", "),
-		"unless its rules let the bridges orb* through: " + strings.Join(fixes, "; "),
+		name, false, Recommended, "chains that drop packets by policy: " + strings.Join(chains, ", "),
+		"unless their rules accept the bridges orb*: " + strings.Join(fixes, "; "),
 	}
 }
 

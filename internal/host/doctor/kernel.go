@@ -68,5 +68,5 @@ func (m machine) seccomp() Fact {
 		return Fact{"seccomp", true, Recommended, actions, ""}
 	}
 	return Fact{"seccomp", false, Recommended, "not in this kernel",
-		"containers run without a filter of system calls; use a kernel with CONFIG_SECCOMP_FILTER"}
+		"containers run without a system call filter; use a kernel with CONFIG_SECCOMP_FILTER"}
 }

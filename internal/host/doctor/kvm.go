@@ -53,7 +53,7 @@ func guestProgram() Fact {
 
 // missingFact returns the fact about a missing requirement that only virtual machines have.
 func missingFact(name string, err error) Fact {
-	f := Fact{name, false, Info, err.Error(), "install it, if nodes are to be virtual machines"}
+	f := Fact{name, false, Info, err.Error(), "install it to run virtual machines"}
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		f.Value, f.Fix = p.What+": no virtual machines", p.Cure
 	}
@@ -63,19 +63,19 @@ func missingFact(name string, err error) Fact {
 // kvm checks whether virtual machines run with hardware acceleration, which the device alone does
 // not prove. The argument is the result of a trial.
 func (m machine) kvm(err error) Fact {
-	const name, slow = "KVM", "; virtual machines only run in software emulation here, which is many times as slow"
+	const name, slow = "KVM", "; virtual machines run in software emulation, which is many times slower"
 	switch {
 	case err == nil:
 		return Fact{name, true, Info, "virtual machines run", ""}
 	case errors.Is(err, fs.ErrNotExist):
 		return Fact{name, false, Info, "no /dev/kvm" + slow,
-			"turn on virtualization in the firmware, or nested virtualization of the machine above, and modprobe kvm_intel or kvm_amd"}
+			"turn on virtualization in the firmware, or nested virtualization on the outer machine, and modprobe kvm_intel or kvm_amd"}
 	case errors.Is(err, fs.ErrPermission):
 		return Fact{name, false, Info, err.Error(), "run orrery as root"}
 	}
 	fix := "use another machine for virtual machines"
 	if !m.processorHas("vmx") && !m.processorHas("svm") {
-		fix = "the processor does not show VT-x or AMD-V: turn on nested virtualization of the machine above"
+		fix = "the processor has no VT-x or AMD-V: turn on nested virtualization on the outer machine"
 	}
 	return Fact{name, false, Info, "/dev/kvm opens, but virtual machines do not run: " + err.Error() + slow, fix}
 }

@@ -12,7 +12,7 @@ import (
 // limits checks how many nodes the kernel's limits allow.
 func (m machine) limits() Facts {
 	instances := m.read("proc/sys/fs/inotify/max_user_instances")
-	f := Fact{"inotify", true, Info, fmt.Sprintf("%s instances and %s watches a user",
+	f := Fact{"inotify", true, Info, fmt.Sprintf("%s instances and %s watches per user",
 		instances, m.read("proc/sys/fs/inotify/max_user_watches")), ""}
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
@@ -37,8 +37,8 @@ func (m machine) neighbourTables() Fact {
 		values = append(values, fmt.Sprintf("%d of %d of %s", entries, bound, of.family))
 		if 4*entries >= 3*bound {
 			f.OK, f.Level = false, Recommended
-			f.Fix = "when the table is full, neither the host nor any node finds those that it has not called lately: " +
-				"look for a node that calls many addresses (ip neigh), or raise " + key
+			f.Fix = "when the table is full, the host and its nodes cannot reach addresses that are not in it: " +
+				"find a node that contacts many addresses (ip neigh), or raise " + key
 		}
 	}
 	if f.Value = strings.Join(values, ", "); f.Value == "" {
@@ -62,7 +62,7 @@ func (m machine) processIDs() Fact {
 	text := m.read("proc/sys/kernel/pid_max")
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return Fact{name, false, Info, "kernel.pid_max is not there", "mount proc on /proc"}
+		return Fact{name, false, Info, "kernel.pid_max is missing", "mount proc on /proc"}
 	}
 	f := Fact{name, true, Info, fmt.Sprintf("%d, enough for %d nodes of %d processes", n, n/site.DefaultPids,
 		site.DefaultPids), ""}
@@ -77,8 +77,8 @@ func (m machine) processIDs() Fact {
 func realtimePriority() Fact {
 	const name = "real-time priority"
 	if why := host.WithRealtimePriority(func() {}); why != nil {
-		return Fact{name, false, Info, why.Error(), "on a host whose processors are all busy a switch takes longer; " +
-			"with cgroup v1, give the control group that orrery runs in some of cpu.rt_runtime_us, or run it from another"}
+		return Fact{name, false, Info, why.Error(), "when all processors are busy, a switch takes longer; " +
+			"with cgroup v1, set cpu.rt_runtime_us of orrery's control group, or run orrery in another"}
 	}
 	return Fact{name, true, Info, "usable: a switch does not wait for busy processors", ""}
 }

@@ -27,7 +27,7 @@ func (m machine) userNamespaces() Fact {
 		return Fact{name, false, Required, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=65536"}
 	}
 	return trialFact(name, Required, tryUserNamespace(),
-		"run orrery as root, on the host itself or in a container that may make user namespaces")
+		"run orrery as root, on the host itself or in a container that may create user namespaces")
 }
 
 // tryUserNamespace starts a process under the ids of a node. The process stops before its first
@@ -58,13 +58,13 @@ func (m machine) idRange() Fact {
 			}
 			if n, _ := fmt.Sscanf(numbers, "%d:%d", &first, &count); n == 2 && count > 0 && first+count > firstID &&
 				first <= lastID {
-				overlaps = append(overlaps, fmt.Sprintf("/%s: %s has %d and the %d after", file, who, first, count-1))
+				overlaps = append(overlaps, fmt.Sprintf("/%s: %s has ids %d to %d", file, who, first, first+count-1))
 			}
 		}
 	}
 	if len(overlaps) > 0 {
 		return Fact{name, false, Recommended, strings.Join(overlaps, "; "),
-			fmt.Sprintf("give them ids below %d: nodes use those from there on", firstID)}
+			fmt.Sprintf("give them ids below %d: nodes use the ids from there on", firstID)}
 	}
-	return Fact{name, true, Recommended, fmt.Sprintf("nobody else has ids from %d on", firstID), ""}
+	return Fact{name, true, Recommended, fmt.Sprintf("no user has ids from %d on", firstID), ""}
 }

@@ -17,11 +17,11 @@ var tools = []struct {
 	{"mmdebstrap", "mmdebstrap", Recommended, "no images of a suite, only imported ones"},
 	{"apt-get", "apt", Recommended, "no images of a suite, only imported ones"},
 	{"tar", "tar", Recommended, "no imported images"},
-	{"zstd", "zstd", Recommended, "no imported images that zstd compressed"},
+	{"zstd", "zstd", Recommended, "no imported images compressed with zstd"},
 	{"runuser", "util-linux", Recommended, "no commands as another user"},
-	{"modprobe", "kmod", Info, "kernel modules are not loaded when they are needed"},
+	{"modprobe", "kmod", Info, "kernel modules are not loaded on demand"},
 	{"mount.nfs", "nfs-common", Info, "no volumes that are NFS exports"},
-	{"nft", "nftables", Info, "no listing of the rules of networks; Orrery itself does without"},
+	{"nft", "nftables", Info, "network rules cannot be listed; Orrery itself does not need it"},
 }
 
 // containers returns the version of LXC.

@@ -66,7 +66,7 @@ func (m machine) initSystem() Fact {
 		return Fact{"init system", true, Recommended, "systemd", ""}
 	}
 	return Fact{"init system", false, Recommended, name + ", not systemd",
-		"nodes work all the same; after a reboot, have `orrery up` run by what starts your services"}
+		"nodes work anyway; have your init system run `orrery up` after a reboot"}
 }
 
 func formatGiB(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

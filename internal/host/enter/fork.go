@@ -25,7 +25,7 @@ type failure struct {
 var steps = []string{
 	stepSession: "setsid", stepStreams: "dup3", stepClose: "close_range", stepGroup: "enter the control groups",
 	stepLimits:   "prlimit",
-	stepTerminal: "take the terminal", stepCgroupSpace: "enter the cgroup namespace",
+	stepTerminal: "acquire the terminal", stepCgroupSpace: "enter the cgroup namespace",
 	stepUserSpace: "enter the user namespace", stepIDs: "become root of the container",
 	stepCapabilities: "drop capabilities", stepDeath: "prctl", stepExec: "execve",
 }

@@ -22,7 +22,7 @@ type Init struct {
 
 // ErrNotReady means that a process is not, or not yet, the init of a container. LXC's child becomes
 // the init by execve(2), after it has its namespaces and its root directory.
-var ErrNotReady = errors.New("it is not the init of a container")
+var ErrNotReady = errors.New("not the init of a container")
 
 // OpenInit holds the init of a container by its PID, and verifies it. Monitor is the process that
 // started the init, which the caller knows to be root's. UidMap is the line of its user namespace
@@ -71,17 +71,17 @@ func (i *Init) verify(monitor int, uidMap string) error {
 	}
 	i.status = status
 	if status["PPid"] != strconv.Itoa(monitor) {
-		return fmt.Errorf("%w: process %d has not started it", ErrNotReady, monitor)
+		return fmt.Errorf("%w: not started by process %d", ErrNotReady, monitor)
 	}
 	if numbers := strings.Fields(status["NSpid"]); len(numbers) < 2 || numbers[len(numbers)-1] != "1" {
-		return fmt.Errorf("%w: it is not the first process of a namespace", ErrNotReady)
+		return fmt.Errorf("%w: not the first process of a PID namespace", ErrNotReady)
 	}
 	if same, err := sameFile(i.file("exe"), "/proc/"+strconv.Itoa(monitor)+"/exe"); err != nil || same {
-		return fmt.Errorf("%w: it is still a copy of its monitor", ErrNotReady)
+		return fmt.Errorf("%w: still a copy of its monitor", ErrNotReady)
 	}
 	for _, space := range []string{"ns/mnt", "ns/pid", "ns/net", "ns/uts", "ns/ipc"} {
 		if same, err := sameFile(i.file(space), "/proc/self/"+space); err != nil || same {
-			return fmt.Errorf("%w: it has no %s of its own", ErrNotReady, space)
+			return fmt.Errorf("%w: no %s of its own", ErrNotReady, space)
 		}
 	}
 	text, err := rawfile.ReadFile(i.file("uid_map"))
@@ -89,7 +89,7 @@ func (i *Init) verify(monitor int, uidMap string) error {
 		return err
 	}
 	if its := strings.Join(strings.Fields(string(text)), " "); its != uidMap {
-		return fmt.Errorf("%w: its user ids are %q instead of %q", ErrNotReady, its, uidMap)
+		return fmt.Errorf("%w: user ids are %q instead of %q", ErrNotReady, its, uidMap)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (l Launcher) Launch(ctx context.Context, streams host.Streams) (*Process, e
 	path, err := exec.LookPath(l.Args[0])
 	if err != nil {
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", l.Args[0]).
-			Try("apt-get install lxc; orrery doctor tells what else is missing")
+			Try("apt-get install lxc; orrery doctor lists what else is missing")
 	}
 	b, release, err := newChildSpec(l.Args, []string{"PATH=" + host.Path, "LANG=C.UTF-8"}, []string{path}, streams)
 	if err != nil {

@@ -88,7 +88,7 @@ func (i *Init) openMultiplexer() (int, error) {
 		return -1, err
 	}
 	if system.Type != unix.DEVPTS_SUPER_MAGIC || file.Mode&unix.S_IFMT != unix.S_IFCHR || file.Rdev != unix.Mkdev(5, 2) {
-		return -1, errors.New("what is at /dev/pts/ptmx is no multiplexer")
+		return -1, errors.New("/dev/pts/ptmx is not a pseudo-terminal multiplexer")
 	}
 	return unix.Open("/proc/self/fd/"+strconv.Itoa(found), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 }

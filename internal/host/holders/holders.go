@@ -152,7 +152,7 @@ func (t table) startTime(pid int) time.Time {
 // Describe returns the names of processes for a message.
 func Describe(all []Process) string {
 	if len(all) == 0 {
-		return "a process that cannot be seen from here"
+		return "a process that is not visible on this host"
 	}
 	var words []string
 	for _, p := range all[:min(len(all), maxNamed)] {
@@ -170,7 +170,7 @@ const maxNamed = 3
 // String returns who runs a process, its command, and since when.
 func (p Process) String() string {
 	if p.Who == "" {
-		return fmt.Sprintf("a program that process %d, which has ended, has started", p.Pid)
+		return fmt.Sprintf("a program started by process %d, which has ended", p.Pid)
 	}
 	text := fmt.Sprintf(`%s runs "%s" (process %d)`, p.Who, p.Command, p.Pid) // Command is already safe to print
 	if !p.Began.IsZero() {

@@ -89,10 +89,10 @@ func TestLockers(t *testing.T) {
 	if got := fmt.Sprint(at.lockers(st)); got != "[16]" {
 		t.Errorf("with another device number, holders are %s", got)
 	}
-	if words := Describe([]Process{at.process(16)}); words != "a program that process 16, which has ended, has started" {
+	if words := Describe([]Process{at.process(16)}); words != "a program started by process 16, which has ended" {
 		t.Errorf("one that has ended is told as %q", words)
 	}
-	if words := Describe(nil); !strings.Contains(words, "cannot be seen") {
+	if words := Describe(nil); !strings.Contains(words, "is not visible") {
 		t.Errorf("nobody is told as %q", words)
 	}
 	if words := Describe(make([]Process, 5)); !strings.HasSuffix(words, ", 2 more") {

@@ -19,13 +19,13 @@ import (
 func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "unix" {
 		if _, err := netip.ParseAddrPort(address); err != nil {
-			return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).
+			return nil, problem.New(problem.Failed, "%s is not a numeric address (names are not resolved)", address).
 				At(c.door.Place)
 		}
 	}
 	far, err := c.ssh.DialContext(ctx, network, address)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "%s is not reached", address).At(c.door.Place).Because(err)
+		return nil, problem.New(problem.Failed, "%s could not be reached", address).At(c.door.Place).Because(err)
 	}
 	near, err := withDeadlines(far)
 	if err != nil {

@@ -75,11 +75,11 @@ func TestLies(t *testing.T) {
 		"a password": {func(ch ssh.Channel, requests <-chan *ssh.Request) {
 			<-requests
 			say(t, ch, "", "sudo: a password is required\n", 1)
-		}, "without being asked for a password"},
+		}, "cannot become root without a password"},
 		"no number": {func(ch ssh.Channel, requests <-chan *ssh.Request) {
 			<-requests
 			say(t, ch, "-1\n", "", 0)
-		}, `"-1" where the number of a process belongs`},
+		}, `"-1" instead of a process ID`},
 		"a long number": {func(ch ssh.Channel, requests <-chan *ssh.Request) {
 			<-requests
 			for {
@@ -87,12 +87,12 @@ func TestLies(t *testing.T) {
 					return
 				}
 			}
-		}, "where the number of a process belongs"},
+		}, "instead of a process ID"},
 		"no end": {func(ch ssh.Channel, requests <-chan *ssh.Request) {
 			<-requests
 			_, _ = ch.Write([]byte("77\n"))
 			_ = ch.Close()
-		}, "did not say how it ended"},
+		}, "did not report an exit status"},
 		"a flood": {func(ch ssh.Channel, requests <-chan *ssh.Request) {
 			<-requests
 			_, _ = ch.Write([]byte("77\n"))

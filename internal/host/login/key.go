@@ -46,8 +46,8 @@ func LoadOrCreateKey(path, comment string) (ssh.Signer, []byte, error) {
 	}
 	key, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, nil, problem.New(problem.Failed, "an SSH key cannot be read").At(path).Because(err).
-			Try("put it back from a backup; or remove it, and make the node anew")
+		return nil, nil, problem.New(problem.Failed, "the SSH key cannot be read").At(path).Because(err).
+			Try("restore it from a backup, or remove it and recreate the node")
 	}
 	return key, text, nil
 }

@@ -49,7 +49,7 @@ type Client struct {
 var _ host.Runner = (*Client)(nil)
 
 // errWrongHostKey is the error for a machine with another host key.
-var errWrongHostKey = errors.New("its SSH host key is not the one that it was given")
+var errWrongHostKey = errors.New("the SSH host key is not the one that the node was given")
 
 // Connect connects to a machine. If there is no answer, or not one of an SSH server, it returns the
 // error of the network and not a problem. In this case the machine may still be booting.
@@ -78,14 +78,15 @@ func (d Server) Connect(ctx context.Context) (*Client, error) {
 		return nil, errors.Join(context.Cause(ctx), raw.Close())
 	case err != nil && (other || noCommonHostKey(err)):
 		raw.Close() //nolint:errcheck // nothing was asked
-		return nil, problem.New(problem.Failed, "node %s: who answers as its SSH server is not known: %v", d.Place,
+		return nil, problem.New(problem.Failed, "node %s: its SSH server is not trusted: %v", d.Place,
 			errWrongHostKey).
-			Try("see at its console what has changed the keys in /etc/ssh; orrery down %[1]s and orrery up make the node anew",
+			Try("check on its console what changed the keys in /etc/ssh; orrery down %[1]s and orrery up recreate it",
 				d.Place)
 	case err != nil && isRefused(err):
 		raw.Close() //nolint:errcheck // nothing was asked
-		return nil, &NotReadyError{problem.New(problem.Failed, "node %s does not let %s in", d.Place, d.User).Because(err).
-			Try("see that the system on its disk sets itself up by cloud-init; `login` of the image says as whom the host comes")}
+		return nil, &NotReadyError{problem.New(problem.Failed, "node %s rejects the login of user %s", d.Place, d.User).
+			Because(err).
+			Try("check that the system on its disk runs cloud-init; `login` of the image names the user")}
 	case err != nil:
 		raw.Close() //nolint:errcheck // nothing was asked
 		return nil, err
@@ -138,7 +139,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	}
 }
 
-var errConnectionLost = errors.New("the connection to its SSH server has ended")
+var errConnectionLost = errors.New("the connection to the SSH server was lost")
 
 // admissionTimeout limits how long a server may reject a further session although none of this
 // client's sessions ends (MaxSessions of sshd_config(5)). A busy machine may notice the end of a
@@ -249,9 +250,9 @@ func (s *session) finish(told bool, status int, signal string) {
 func (s *session) err() error {
 	switch {
 	case !s.told:
-		return errors.New("its SSH server did not say how it ended")
+		return errors.New("the SSH server did not report an exit status")
 	case s.signal != "":
-		return fmt.Errorf("it was ended by signal %q", s.signal)
+		return fmt.Errorf("it was killed by signal %q", s.signal)
 	case s.status != 0:
 		return fmt.Errorf("exit status %d", s.status)
 	}

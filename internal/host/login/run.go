@@ -84,13 +84,13 @@ func (c *Client) close(s *session) {
 
 // startError returns the reason why the machine did not start a command.
 func (c *Client) startError(s *session, said string) error {
-	p := problem.New(problem.Failed, "node %s: %s cannot run commands there", c.door.Place, c.door.User).
+	p := problem.New(problem.Failed, "node %s: user %s cannot run commands", c.door.Place, c.door.User).
 		Because(errors.Join(s.err(), errors.New(strings.TrimSpace(said))))
 	if c.door.User != "root" && s.told {
-		p = problem.New(problem.Failed, "node %s: %s does not become root there without being asked for a password",
+		p = problem.New(problem.Failed, "node %s: user %s cannot become root without a password",
 			c.door.Place, c.door.User).
 			Because(errors.New(strings.TrimSpace(said))).
-			Try(`write "%s ALL=(ALL) NOPASSWD:ALL" to a file in /etc/sudoers.d of the image; or say another login`, c.door.User)
+			Try(`write "%s ALL=(ALL) NOPASSWD:ALL" to a file in /etc/sudoers.d of the image, or set another login`, c.door.User)
 	}
 	return p
 }
@@ -281,7 +281,7 @@ func (e *outputReader) readStdout(from io.Reader, begun chan<- int) error {
 	}
 	pid, err := strconv.Atoi(line)
 	if err != nil || pid <= 1 || pid > 1<<30 {
-		return fmt.Errorf("its SSH server says %q where the number of a process belongs", line)
+		return fmt.Errorf("the SSH server sent %q instead of a process ID", line)
 	}
 	begun <- pid
 	return e.copyOutput(text, e.c.Stdout, e.c.Stdout == nil || e.c.Stderr != nil)

@@ -74,7 +74,7 @@ func (c *archive) next(ctx context.Context) (*item, error) {
 }
 
 func invalidArchive(format string, args ...any) error {
-	return problem.New(problem.Failed, "what the node sends is not a tree of files: "+format, args...)
+	return problem.New(problem.Failed, "the node did not send a valid file tree: "+format, args...)
 }
 
 // item returns the item of a header, or nil if it is left out.
@@ -101,7 +101,7 @@ func (c *archive) item(h *tar.Header) (*item, error) {
 		it.Mode, it.Link, it.size = unix.S_IFLNK|0o777, h.Linkname, 0
 	case tar.TypeLink:
 		if !c.isBelow(h.Linkname) || !tree.PathLess(h.Linkname, name) {
-			return nil, invalidArchive("%s is another name of %s, which does not come before it", tree.DisplayPath(name),
+			return nil, invalidArchive("%s is a hard link to %s, which does not precede it", tree.DisplayPath(name),
 				tree.DisplayPath(h.Linkname))
 		}
 		it.Mode, it.Same, it.size = unix.S_IFREG|it.Mode, h.Linkname, 0
@@ -109,7 +109,7 @@ func (c *archive) item(h *tar.Header) (*item, error) {
 		kind := map[byte]string{tar.TypeChar: "a device", tar.TypeBlock: "a device", tar.TypeFifo: "a named pipe"}
 		return nil, c.left.add(name, c.top, kind[h.Typeflag])
 	default:
-		return nil, invalidArchive("%s is of an unknown kind (%q)", tree.DisplayPath(name), h.Typeflag)
+		return nil, invalidArchive("%s has an unknown type (%q)", tree.DisplayPath(name), h.Typeflag)
 	}
 	return it, nil
 }
@@ -126,7 +126,7 @@ func (c *archive) checkOrder(name string) error {
 		c.above = c.above[:len(c.above)-1]
 	}
 	if name != c.top && (len(c.above) == 0 || c.above[len(c.above)-1] != path.Dir(name)) {
-		return invalidArchive("%q is in no directory of it", tree.DisplayPath(name))
+		return invalidArchive("the directory of %q is missing", tree.DisplayPath(name))
 	}
 	c.last = name
 	return nil
@@ -141,7 +141,7 @@ func (c *archive) isBelow(name string) bool {
 func (c *archive) readPadding() error {
 	const record = 1 << 20
 	if n, err := io.CopyN(io.Discard, c.from, record); n == record || !errors.Is(err, io.EOF) {
-		return errors.Join(invalidArchive("there is more behind its end"), err)
+		return errors.Join(invalidArchive("data follows its end"), err)
 	}
 	if c.last == "" {
 		return invalidArchive("it is empty")
@@ -292,6 +292,6 @@ func (l *skippedPaths) problem() error {
 	if l.count > len(l.some) {
 		more = fmt.Sprintf(" and %d more", l.count-len(l.some))
 	}
-	return problem.New(problem.Failed, "all was copied but what is neither a file nor a directory nor a link: %s%s",
+	return problem.New(problem.Failed, "only files, directories and links were copied; left out: %s%s",
 		strings.Join(l.some, ", "), more)
 }

@@ -122,16 +122,16 @@ func TestHostileTar(t *testing.T) {
 		"another":        {entries(tar.Header{Name: "other", Size: 1}), "is not below"},
 		"the top itself": {entries(dirEntry(".")), "is not below"},
 		"below a link": {entries(dirEntry("thing"), link("thing/a", "../../outside"),
-			tar.Header{Name: "thing/a/key", Size: 1}), "in no directory"},
+			tar.Header{Name: "thing/a/key", Size: 1}), "is missing"},
 		"below a link at top": {entries(link("thing", "../outside"), tar.Header{Name: "thing/key", Size: 1}),
-			"in no directory"},
+			"is missing"},
 		"a link for a dir": {entries(dirEntry("thing"), dirEntry("thing/a"), link("thing/a", "../../outside"),
 			tar.Header{Name: "thing/a/key", Size: 1}), "comes after"},
 		"twice": {entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 1},
 			tar.Header{Name: "thing/a", Size: 2}), "comes after"},
-		"without directory": {entries(dirEntry("thing"), tar.Header{Name: "thing/a/b", Size: 1}), "in no directory"},
-		"another name of":   {entries(dirEntry("thing"), same("thing/a", "../outside/key")), "does not come before"},
-		"another name of /": {entries(dirEntry("thing"), same("thing/a", "/etc/passwd")), "does not come before"},
+		"without directory": {entries(dirEntry("thing"), tar.Header{Name: "thing/a/b", Size: 1}), "is missing"},
+		"another name of":   {entries(dirEntry("thing"), same("thing/a", "../outside/key")), "does not precede"},
+		"another name of /": {entries(dirEntry("thing"), same("thing/a", "/etc/passwd")), "does not precede"},
 		"a name below a link": {entries(dirEntry("thing"), link("thing/a", "../../outside"),
 			same("thing/b", "thing/a/key")), "not a directory"},
 		"a device at top": {entries(tar.Header{Name: "thing", Typeflag: tar.TypeBlock, Devmajor: 8}), "is a device"},
@@ -161,13 +161,13 @@ func TestHostileTar(t *testing.T) {
 					return err
 				}
 			}
-		}, "more behind its end"},
+		}, "data follows its end"},
 		"holes": {func(w io.Writer) error {
 			tw := tar.NewWriter(w)
 			_ = tw.WriteHeader(&tar.Header{Name: "thing/", Typeflag: tar.TypeDir, Mode: 0o755})
 			_ = tw.Flush()
 			return sparse(w)
-		}, "unknown kind"},
+		}, "unknown type"},
 		"holes, of PAX": {holes(t), "has holes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -458,11 +458,11 @@ func TestCures(t *testing.T) {
 	}{
 		"run the same command again":  {interrupted, context.Canceled},
 		"whether the node still runs": {t.Context(), &host.RunError{Place: "store", Status: 143}},
-		"mend that in the node": {t.Context(),
+		"fix this in the node": {t.Context(),
 			&host.RunError{Place: "store", Status: 1, Output: "there is no such file"}},
-		"make room there": {t.Context(),
+		"make room in the node": {t.Context(),
 			&host.RunError{Place: "store", Status: 2, Output: "tar: No space left on device"}},
-		"mend the cause and run the same ": {t.Context(), errors.New("broken")},
+		"fix the cause and run the same ": {t.Context(), errors.New("broken")},
 	} {
 		sends := func(io.Writer) error {
 			if failure.ctx == interrupted {
@@ -494,14 +494,14 @@ func TestOnWhatIsThere(t *testing.T) {
 			"link": {func(at string) error {
 				return errors.Join(os.WriteFile(at+"-far", nil, 0o600), os.Symlink(at+"-far", at))
 			}, "at-far", ""},
-			"link to nothing": {func(at string) error { return os.Symlink("none", at) }, "", "not there"},
-			"pipe":            {func(at string) error { return unix.Mkfifo(at, 0o600) }, "", "no regular file"},
+			"link to nothing": {func(at string) error { return os.Symlink("none", at) }, "", "does not exist"},
+			"pipe":            {func(at string) error { return unix.Mkfifo(at, 0o600) }, "", "not a regular file"},
 			"link to a pipe": {func(at string) error {
 				return errors.Join(unix.Mkfifo(at+"-far", 0o600), os.Symlink("at-far", at))
-			}, "", "no regular file"},
+			}, "", "not a regular file"},
 			"pipe in a directory": {func(at string) error {
 				return errors.Join(os.Mkdir(at, 0o700), unix.Mkfifo(filepath.Join(at, "thing"), 0o600))
-			}, "", "no regular file"},
+			}, "", "not a regular file"},
 		} {
 			t.Run(side+"/"+name, func(t *testing.T) {
 				dir := t.TempDir()

@@ -155,4 +155,4 @@ func (s *stream) end(read error) error {
 	return nil
 }
 
-var errReaderStopped = errors.New("nothing more of it is taken")
+var errReaderStopped = errors.New("the receiver has stopped reading")

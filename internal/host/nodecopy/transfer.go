@@ -44,7 +44,7 @@ func Copy(ctx context.Context, from, to Endpoint, several bool) error {
 // Transfer.
 func WithErrors(ctx context.Context, from, to Endpoint, copies func(context.Context) error) error {
 	if path.Clean(from.Path) == "/" {
-		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
+		return problem.New(problem.Usage, "/ cannot be copied as a whole").Try("name a directory below it")
 	}
 	called := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -63,15 +63,15 @@ func WithErrors(ctx context.Context, from, to Endpoint, copies func(context.Cont
 		p := problem.New(problem.Failed, "%s was not copied to %s: %s", from.Path, to.Path,
 			cmp.Or(strings.TrimSpace(run.Output), fmt.Sprintf("exit status %d", run.Status))).At(run.Place)
 		if strings.Contains(run.Output, "No space left on device") {
-			return p.Try("make room there; df in the node tells on which file system")
+			return p.Try("make room in the node; df there shows which file system is full")
 		}
 		if run.Output == "" {
-			return p.Try("orrery status tells whether the node still runs; then run the same command again")
+			return p.Try("see with orrery status whether the node still runs, then run the same command again")
 		}
-		return p.Try("mend that in the node, or correct the path, and run the same command again")
+		return p.Try("fix this in the node, or correct the path, and run the same command again")
 	}
 	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err).
-		Try("mend the cause and run the same command again")
+		Try("fix the cause and run the same command again")
 }
 
 func (p Endpoint) copyTo(ctx context.Context, to Endpoint, several bool) error {
@@ -156,9 +156,9 @@ func (p Endpoint) extractInNode(ctx context.Context, sent io.Reader, name string
 	const script = `set -e
 d=$1 new=$3
 if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else
-if [ -L "$d" ]; then d=$(readlink -e -- "$d") || { echo "it is a link to what is not there" >&2; exit 1; }; fi
+if [ -L "$d" ]; then d=$(readlink -e -- "$d") || { echo "it is a link to what does not exist" >&2; exit 1; }; fi
 into=$(dirname -- "$d"); new=$(basename -- "$d"); fi
-if [ -e "$into/$new" ] && [ ! -L "$into/$new" ] && [ ! -f "$into/$new" ] && [ ! -d "$into/$new" ]; then echo "it is no regular file, and is not replaced" >&2; exit 1; fi
+if [ -e "$into/$new" ] && [ ! -L "$into/$new" ] && [ ! -f "$into/$new" ] && [ ! -d "$into/$new" ]; then echo "it is not a regular file, and is not replaced" >&2; exit 1; fi
 find "$into/." -maxdepth 1 -type d -user "$(id -u)" -name '.orrery.??????' -mmin +1 -exec flock -n {} rm -rf -- {} ';' 2>/dev/null || :
 t=$(mktemp -d -- "$into/.orrery.XXXXXX"); trap 'rm -rf -- "$t"' EXIT; trap 'exit 1' HUP INT TERM
 exec 9<"$t"; flock -n 9 2>/dev/null || :
@@ -204,7 +204,7 @@ func (p Endpoint) extractHere(name string, several bool, fill func(in string) er
 	}
 	into, err = filepath.EvalSymlinks(into)
 	if err != nil {
-		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).
+		return problem.New(problem.Failed, "nothing can be copied into %s", path.Dir(path.Clean(p.Path))).
 			At("this host").Because(problem.PathErrorCause(err))
 	}
 	if err := replaceable(path.Join(into, as)); err != nil {
@@ -232,8 +232,8 @@ func (p Endpoint) target(name string, several bool) (into, as string, err error)
 	}
 	if link, err := os.Readlink(whole); err == nil {
 		if whole, err = filepath.EvalSymlinks(whole); err != nil {
-			return "", "", problem.New(problem.Failed, "it is a link to %s, which is not there", sanitize.Line(link)).
-				At(p.Path).Try("remove the link, or make what it leads to")
+			return "", "", problem.New(problem.Failed, "it is a link to %s, which does not exist", sanitize.Line(link)).
+				At(p.Path).Try("remove the link, or create its target")
 		}
 	}
 	return path.Dir(whole), path.Base(whole), nil
@@ -245,6 +245,6 @@ func replaceable(at string) error {
 	if err != nil || info.Mode().IsRegular() || info.IsDir() || info.Mode()&os.ModeSymlink != 0 {
 		return nil // any other error occurs again later
 	}
-	return problem.New(problem.Failed, "it is no regular file, and is not replaced").At(at).
-		Try("name another path; orrery exec NODE -- cat FILE prints what is in a file")
+	return problem.New(problem.Failed, "it is not a regular file, and is not replaced").At(at).
+		Try("name another path; orrery exec NODE -- cat FILE prints a file")
 }

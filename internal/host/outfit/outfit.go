@@ -103,12 +103,12 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	if !m.Has("apt-get") || !m.Has("dpkg") {
 		return nil, problem.New(problem.Unable, "%s are missing here, and there is no apt-get to install them",
 			list(missing)).
-			Try("install them with what this system has for that, and run the same command again; of Debian and Ubuntu, the packages are %s",
+			Try("install them with this system's package manager, and run the same command again; the packages of Debian and Ubuntu are %s",
 				packagesOf(missing))
 	}
 	loud, err := m.Quiet()
 	if err != nil {
-		return nil, problem.New(problem.Failed, "packages cannot be kept from starting services of their own").Because(err)
+		return nil, problem.New(problem.Failed, "packages could not be prevented from starting their services").Because(err)
 	}
 	defer loud()
 	apt := func(what string, args ...string) error {
@@ -121,21 +121,21 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 		args = append([]string{"env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "NEEDRESTART_MODE=l"}, args...)
 		return m.Run(ctx, line, args...)
 	}
-	if err := apt("finishing what dpkg has left undone", "dpkg", "--configure", "-a", "--force-confold"); err != nil {
+	if err := apt("finishing interrupted work of dpkg", "dpkg", "--configure", "-a", "--force-confold"); err != nil {
 		return nil, aptError(ctx, "dpkg --configure -a", err)
 	}
 	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockTimeout.Seconds()))
 	// Without this option, apt succeeds even if an archive cannot be reached.
-	unreached := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0",
+	unreached := apt("updating the package lists", "apt-get", wait, "-oDpkg::Use-Pty=0",
 		"-oAPT::Update::Error-Mode=any", "update")
 	if unreached != nil && ctx.Err() == nil {
-		say("the archives were not all reached: going on with the packages that are known here")
+		say("not all archives could be reached: continuing with the known packages")
 	}
 	names, unknown := m.choosePackages(ctx, missing)
 	if len(unknown) > 0 && ctx.Err() == nil {
 		return nil, problem.New(problem.Unable, "apt knows no package %s here", humanize.List(unknown, 12)).
 			Because(unreached).
-			Try("see which archives /etc/apt/sources.list and sources.list.d name over there, and whether apt-get update works; then run the same command again")
+			Try("check which archives /etc/apt/sources.list and sources.list.d name on that host, and that apt-get update works there; then run the same command again")
 	}
 	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes",
 		"--no-install-recommends", "install", "--"}, names...)
@@ -143,8 +143,8 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 		return names, aptError(ctx, "apt-get install "+strings.Join(names, " "), err)
 	}
 	if left := m.missing(engines); len(left) > 0 {
-		return names, problem.New(problem.Unable, "%s are installed, and %s are still missing", strings.Join(names, ", "),
-			list(left)).Try("see which packages of this system have them")
+		return names, problem.New(problem.Unable, "%s are installed, but %s are still missing", strings.Join(names, ", "),
+			list(left)).Try("find out which packages of this system contain them")
 	}
 	return names, nil
 }
@@ -168,10 +168,10 @@ func (m Machine) choosePackages(ctx context.Context, missing []requirement) (nam
 func aptError(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "%s was interrupted", what).
-			Try("run the same command again: it goes on from what is there")
+			Try("run the same command again: it continues where it stopped")
 	}
 	return problem.New(problem.Failed, "%s failed", what).Because(err).
-		Try("run it there by hand, and then the same command again")
+		Try("run it by hand on that host, then run the same command again")
 }
 
 // isProgressLine reports whether a line of apt is shown while it runs.

@@ -117,7 +117,7 @@ func TestInstallNot(t *testing.T) {
 		"none was reached": {&bare{has: []string{"apt-get", "dpkg"}, fails: "update"}, problem.Unable,
 			"apt knows no package lxc, "},
 		"no archives": {&bare{has: []string{"apt-get", "dpkg"}, knows: debian[1:]}, problem.Unable,
-			"apt knows no package lxc here (see which archives"},
+			"apt knows no package lxc here (check which archives"},
 	} {
 		if _, err := c.on.install(t, "lxc"); problem.ExitCode(err) != int(c.kind) || err != nil &&
 			!strings.Contains(err.Error(), c.says) {

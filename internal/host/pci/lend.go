@@ -25,7 +25,7 @@ func (b Bus) BindVFIO(ctx context.Context, holder string, addresses []string) (d
 	}
 	defer unlock()
 	if err := b.loadDriver(); err != nil {
-		return nil, problem.New(problem.Unable, "this kernel has no driver %s, by which functions of the PCI bus are lent",
+		return nil, problem.New(problem.Unable, "the kernel has no driver %s, which lends PCI functions to nodes",
 			vfio).Because(err).
 			Try("modprobe %s; or install a kernel that has it", vfio)
 	}
@@ -61,9 +61,9 @@ func (b Bus) bindVFIO(holder, address string) error {
 		}
 	}
 	if err := b.bind(address, vfio); err != nil {
-		return problem.New(problem.Failed, "PCI function %s cannot be taken from the driver %q", address, f.Driver).
+		return problem.New(problem.Failed, "PCI function %s could not be detached from driver %q", address, f.Driver).
 			Because(err).
-			Try("dmesg tells what the kernel says to it")
+			Try("dmesg shows the kernel's messages about it")
 	}
 	return nil
 }
@@ -101,9 +101,9 @@ func (b Bus) release(holder string) error {
 			continue // also the lock file, which is not a loan
 		}
 		if err := b.bind(e.Name(), loan.Driver); err != nil {
-			errs = append(errs, problem.New(problem.Failed, "PCI function %s cannot be given back to the driver %q", e.Name(),
+			errs = append(errs, problem.New(problem.Failed, "PCI function %s could not be returned to driver %q", e.Name(),
 				loan.Driver).Because(err).
-				Try("dmesg tells what the kernel says to it"))
+				Try("dmesg shows the kernel's messages about it"))
 			continue
 		}
 		errs = append(errs, os.Remove(b.bindingPath(e.Name())))
@@ -148,7 +148,7 @@ func (b Bus) bind(address, driver string) error {
 		return err
 	}
 	if bound := b.linkTarget(address, "driver"); bound != driver {
-		return fmt.Errorf("its driver is %q then", bound)
+		return fmt.Errorf("its driver is now %q", bound)
 	}
 	return nil
 }

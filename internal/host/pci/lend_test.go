@@ -240,7 +240,7 @@ func TestLendFails(t *testing.T) {
 	must(t, err)
 	k.fails = "bind"
 	if err := b.Release(t.Context(), "karoo/101"); problem.ExitCode(err) != int(problem.Failed) ||
-		!strings.Contains(err.Error(), `given back to the driver "e1000e"`) {
+		!strings.Contains(err.Error(), `returned to driver "e1000e"`) {
 		t.Error(err)
 	}
 	if loan, err := host.ReadJSON[Binding](b.bindingPath(card)); err != nil || loan.Driver != "e1000e" {

@@ -36,7 +36,7 @@ func (v Versions) CheckMigration(ctx context.Context) error {
 		}
 		if !p.does(version) {
 			return problem.New(problem.Unable, "%s %s cannot move a running machine", p.name, version).At(program).
-				Try("install QEMU %s or later and the virtiofsd in Rust, %s or later: Debian 13 has both", minMigrationQEMU,
+				Try("install QEMU %s or later and the Rust virtiofsd, %s or later: Debian 13 has both", minMigrationQEMU,
 					minMigrationVirtiofsd)
 		}
 	}

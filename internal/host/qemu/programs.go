@@ -48,8 +48,8 @@ func nested(cpuinfo string) bool {
 // System returns the path of QEMU for guests of this machine's own architecture.
 func System() (string, error) {
 	if runtime.GOARCH != "amd64" {
-		return "", problem.New(problem.Unable, "virtual machines need a host of architecture amd64, and this one is %s",
-			runtime.GOARCH).Try(`write engine = "lxc"`)
+		return "", problem.New(problem.Unable, "virtual machines need an amd64 host, but this one is %s",
+			runtime.GOARCH).Try(`set engine = "lxc"`)
 	}
 	return findProgram("QEMU", "apt-get install qemu-system-x86", "qemu-system-x86_64")
 }
@@ -96,13 +96,13 @@ func Version(ctx context.Context, program string) (string, error) {
 	defer cancel()
 	out, err := host.Program(ctx, program, "--version").Output()
 	if err != nil {
-		return "", problem.New(problem.Unable, "%s does not say which version it is", program).Because(err).
-			Try("install it anew")
+		return "", problem.New(problem.Unable, "%s does not report its version", program).Because(err).
+			Try("reinstall it")
 	}
 	if version := versionPattern().FindString(string(out)); version != "" {
 		return version, nil
 	}
-	return "", problem.New(problem.Unable, "%s does not say which version it is", program).Try("install it anew")
+	return "", problem.New(problem.Unable, "%s does not report its version", program).Try("reinstall it")
 }
 
 // CheckVersion returns an error if a version of QEMU is too old, or nil.

@@ -57,7 +57,7 @@ const (
 func tryMode(dev int, setMode func(special []byte)) error {
 	vm, err := ioctl(dev, kvmCreateVM, 0)
 	if err != nil {
-		return fmt.Errorf("no virtual machine: %w", err)
+		return fmt.Errorf("cannot create a virtual machine: %w", err)
 	}
 	defer os.NewFile(uintptr(vm), "vm").Close()
 	if _, err := ioctl(vm, kvmSetTSS, 0xfffbd000); err != nil { // older Intel processors need it for real mode
@@ -68,7 +68,7 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	// a moment. The trial must not disturb running machines, so it creates interrupt controllers,
 	// as every real machine does.
 	if _, err := ioctl(vm, kvmInterrupts, 0); err != nil {
-		return fmt.Errorf("no interrupts: %w", err)
+		return fmt.Errorf("cannot create an interrupt controller: %w", err)
 	}
 	memory, err := unix.Mmap(-1, 0, guestBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -85,7 +85,7 @@ func tryMode(dev int, setMode func(special []byte)) error {
 		guest, bytes, where uint64
 	}{bytes: guestBytes, where: uint64(uintptr(unsafe.Pointer(&memory[0])))}
 	if _, err := ioctl(vm, kvmSetMemory, uintptr(unsafe.Pointer(&region))); err != nil {
-		return fmt.Errorf("no memory: %w", err)
+		return fmt.Errorf("cannot map memory: %w", err)
 	}
 	size, err := ioctl(dev, kvmMapSize, 0)
 	if err != nil {
@@ -93,7 +93,7 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	}
 	cpu, err := ioctl(vm, kvmCreateVCPU, 0)
 	if err != nil {
-		return fmt.Errorf("no processor: %w", err)
+		return fmt.Errorf("cannot create a processor: %w", err)
 	}
 	defer os.NewFile(uintptr(cpu), "vcpu").Close()
 	run, err := unix.Mmap(cpu, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -134,15 +134,15 @@ func runToPort(cpu int, run []byte) error {
 		_, err := ioctl(cpu, kvmRun, 0)
 		switch reason := binary.LittleEndian.Uint32(run[8:]); {
 		case late.Load():
-			return fmt.Errorf("a virtual processor did not come to its end")
+			return fmt.Errorf("the virtual processor did not finish in time")
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return fmt.Errorf("a virtual processor does not run: %w", err)
+			return fmt.Errorf("the virtual processor does not run: %w", err)
 		case reason == kvmExitInternal:
-			return fmt.Errorf("the kernel emulates the virtual processor, and cannot go on with it")
+			return fmt.Errorf("the kernel emulates the virtual processor, and cannot continue")
 		case reason != kvmExitPort:
-			return fmt.Errorf("a virtual processor stopped before its end, with reason %d (linux/kvm.h, KVM_EXIT)", reason)
+			return fmt.Errorf("the virtual processor stopped early, with reason %d (linux/kvm.h, KVM_EXIT)", reason)
 		}
 		return nil
 	}

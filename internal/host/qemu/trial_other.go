@@ -5,4 +5,4 @@ package qemu
 import "errors"
 
 // ProbeKVM returns an error, because the trial's code exists only for amd64.
-func ProbeKVM() error { return errors.New("not tried on this kind of processor") }
+func ProbeKVM() error { return errors.New("not tested on this processor architecture") }

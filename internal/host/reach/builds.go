@@ -121,7 +121,7 @@ func (a *build) writeTo(to io.Writer) (sent int64, err error) {
 		f.Close() //nolint:errcheck // it was read
 		sent += n
 		if errors.Is(err, io.EOF) {
-			return sent, problem.New(problem.Surprise, "this program changes while it is sent").At(path).Try("run it again")
+			return sent, problem.New(problem.Surprise, "this program changed while it was sent").At(path).Try("run it again")
 		}
 		if err != nil {
 			return sent, err

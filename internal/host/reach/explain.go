@@ -25,27 +25,27 @@ type knownError struct {
 // knownErrors are tried in this order. The patterns match the English messages of OpenSSH (LC_ALL=C).
 var knownErrors = []knownError{
 	{pattern.New(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`),
-		"its SSH host key is not the one that is known: it was made anew, or somebody else answers",
-		"compare its fingerprint with that on its console; if it is right, ssh-keygen -R the host and type %[1]s once",
+		"its SSH host key has changed: it was replaced, or another machine answers",
+		"compare its fingerprint with the one on its console; if they match, ssh-keygen -R the host and run %[1]s once",
 		problem.Unable},
-	{pattern.New(`^Host key verification failed\.$`), "its SSH host key is not known on this machine",
-		"type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
+	{pattern.New(`^Host key verification failed\.$`), "its SSH host key is unknown on this machine",
+		"run %[1]s once, and compare the fingerprint before you answer yes", problem.Unable},
 	{pattern.New(`^\S+: Permission denied \(.*\)\.$`), "it refuses the login",
-		"let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent",
+		"make %[1]s work without a prompt: add your public key to ~/.ssh/authorized_keys on the host, or start an ssh-agent",
 		problem.Unable},
 	{pattern.New(`^Received disconnect from \S+ port \d+:2: Too many authentication failures$`),
 		"it refuses the login: too many keys were tried",
 		"name the right one in ~/.ssh/config (IdentityFile, IdentitiesOnly yes)", problem.Unable},
-	{pattern.New(`^ssh: Could not resolve hostname `), "its name is not known", "see address in site.toml",
+	{pattern.New(`^ssh: Could not resolve hostname `), "its name cannot be resolved", "check address in site.toml",
 		problem.Failed},
-	{pattern.New(`^Timeout, server .* not responding\.$`), "the connection stalls: nothing comes from it any more",
-		"see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
-	{pattern.New(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers there",
-		"see whether sshd runs there, at that port", problem.Failed},
-	{pattern.New(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "nobody answers",
-		"see whether it runs and is in reach (%[1]s)", problem.Failed},
-	{pattern.New(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "nobody answers",
-		"see whether it runs and is in reach (%[1]s)", problem.Failed},
+	{pattern.New(`^Timeout, server .* not responding\.$`), "the connection stalled: no data arrives",
+		"check that it runs and is reachable (%[1]s), and run the same command again", problem.Failed},
+	{pattern.New(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers",
+		"check that sshd runs on the host, on that port", problem.Failed},
+	{pattern.New(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "no answer",
+		"check that it runs and is reachable (%[1]s)", problem.Failed},
+	{pattern.New(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "no answer",
+		"check that it runs and is reachable (%[1]s)", problem.Failed},
 }
 
 // Texts of ssh: before a quoted message of another host, and for a connection that another program
@@ -74,20 +74,20 @@ func (f Target) explain(err error, l *Conn) error {
 	}
 	printed := cmp.Or(lastLine(l.errs.String()), l.noise)
 	p = problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).
-		Try("see whether %s gets there", f.sshCommand())
+		Try("check that %s works", f.sshCommand())
 	ran, status := l.remoteStatus()
 	switch last := lastLine(l.log.String()); {
 	case l.late.Load():
-		return p.Because(errors.New("it took the login and said nothing in " + loginTimeout.String()))
+		return p.Because(errors.New("it accepted the login but sent nothing within " + loginTimeout.String()))
 	case errors.Is(err, errNoise):
 		return p.Because(err)
 	case ran && strings.HasPrefix(printed, "sudo:"):
 		return f.refusalProblem(&refusal{"sudo", printed})
 	case ran:
 		p = problem.New(problem.Unable,
-			"host %s: its login shell has ended (status %d) before anything could be started there", f.Name, status).
+			"host %s: its login shell exited (status %d) before it could start this program", f.Name, status).
 			At(f.Address).
-			Try("see what %s true prints: an exit in ~/.bashrc does that, and so does a login without a shell (nologin)",
+			Try("see what %s true prints; causes are an exit in ~/.bashrc and a login without a shell (nologin)",
 				f.sshCommand())
 		if printed != "" {
 			p = p.Because(fmt.Errorf("it printed %q", sanitize.Line(printed)))
@@ -118,23 +118,23 @@ func (f Target) refusalProblem(r *refusal) error {
 	p := problem.New(problem.Unable, "host %s: %s", f.Name, r.detail).At(f.Address)
 	switch {
 	case r.word == "sudo":
-		p.What = "host " + f.Name + ": its login may not become root without a question: " + r.detail
-		return p.Try("give it \"NOPASSWD: ALL\" in /etc/sudoers.d over there, or log in as root")
+		p.What = "host " + f.Name + ": its login cannot become root without a prompt: " + r.detail
+		return p.Try("give it \"NOPASSWD: ALL\" in /etc/sudoers.d on the host, or log in as root")
 	case r.word == "arch":
-		p.What = "host " + f.Name + " is of another architecture: " + r.detail
-		return p.Try("make dist builds orrery for amd64 and arm64: put that of the other one beside this program, as orrery-%s",
+		p.What = "host " + f.Name + " has another architecture: " + r.detail
+		return p.Try("make dist builds orrery for amd64 and arm64: put that build beside this program, as orrery-%s",
 			archOf(r.detail))
 	case r.word == "open":
-		p.What = "host " + f.Name + ": others than root may write to " + r.detail + ", where root's programs would be"
-		return p.Try("see who has made it, then: chown root: %s; chmod 755 %[1]s", r.detail)
+		p.What = "host " + f.Name + ": users other than root can write to " + r.detail + ", where root's programs are stored"
+		return p.Try("find out who created it, then: chown root: %s; chmod 755 %[1]s", r.detail)
 	case strings.Contains(r.detail, "No space left") || strings.Contains(r.detail, "quota exceeded"):
-		p.What = "host " + f.Name + ": its disk is full, and this program has no room there: " + r.detail
-		return p.Try("make room below /var/lib/orrery over there")
+		p.What = "host " + f.Name + ": its disk is full, with no room for this program: " + r.detail
+		return p.Try("make room below /var/lib/orrery on the host")
 	case r.word == "put":
-		p.Kind, p.What = problem.Failed, "host "+f.Name+": this program cannot be put there: "+r.detail
-		return p.Try("see the directory over there, and run the same command again")
+		p.Kind, p.What = problem.Failed, "host "+f.Name+": this program could not be stored: "+r.detail
+		return p.Try("check that directory on the host, and run the same command again")
 	}
-	return p.Try("see whether %s gets there", f.sshCommand())
+	return p.Try("check that %s works", f.sshCommand())
 }
 
 func archOf(machine string) string {
@@ -153,12 +153,12 @@ func (f Target) lostError(cause error, l *Conn) error {
 		return p
 	}
 	p := problem.New(problem.Failed, "host %s: the connection has ended", f.Name).At(f.Address).Because(cause).
-		Try("see whether %s gets there, and run the same command again: it goes on from what is there", f.sshCommand())
+		Try("check that %s works, and run the same command again: it continues where it stopped", f.sshCommand())
 	if last := lastLine(log); last != "" {
 		return p.Because(errors.New(last))
 	}
 	if printed := lastLine(l.errs.String()); printed != "" {
-		return p.Because(fmt.Errorf("%w; what was printed there last is %q", cause, sanitize.Line(printed)))
+		return p.Because(fmt.Errorf("%w; its last output is %q", cause, sanitize.Line(printed)))
 	}
 	return p
 }

@@ -96,10 +96,10 @@ func (f Target) Dial(ctx context.Context, a *Builds, share Sharing, args ...stri
 		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
 	case l.stalled.Load():
 		return nil, problem.New(problem.Failed,
-			"host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name,
+			"host %s: the connection that your ssh keeps open has stalled: no data for %v", f.Name,
 			sharedLoginTimeout).
 			At(f.Address).
-			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.sshCommand(), "ssh "))
+			Try("close it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.sshCommand(), "ssh "))
 	}
 	return nil, f.explain(err, l)
 }
@@ -172,7 +172,7 @@ func (f Target) start(by route, command string) (*Conn, error) {
 		closeAll(near[:])
 		closeAll(theirs[3:])
 		if errors.Is(err, exec.ErrNotFound) {
-			return nil, problem.New(problem.Unable, "there is no ssh on this machine, by which host %s would be reached",
+			return nil, problem.New(problem.Unable, "ssh is not installed on this machine, but is needed to reach host %s",
 				f.Name).Try("apt install openssh-client")
 		}
 		return nil, err
@@ -300,13 +300,13 @@ func (l *Conn) upload(arms []build, of []string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("it wants the program of %q", of)
+	return fmt.Errorf("it requested the program for %q", of)
 }
 
 // maxNoiseBytes limits what a login may print before the script's first line, such as greetings.
 const maxNoiseBytes = 1 << 20
 
-var errNoise = errors.New("its shell prints much, and nothing that was asked")
+var errNoise = errors.New("its shell prints much, but not the expected answer")
 
 // readWords waits for the next line of the remote script and returns its words. It skips what the login
 // shell prints before.

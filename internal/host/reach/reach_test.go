@@ -172,18 +172,18 @@ func TestRefused(t *testing.T) {
 		words []string
 	}{
 		"unknown key": {fails("Host key verification failed."), problem.Unable,
-			[]string{"not known", "ssh -p 2222 ops@10.8.1.2", "fingerprint"}},
+			[]string{"is unknown on this machine", "ssh -p 2222 ops@10.8.1.2", "fingerprint"}},
 		"another key": {fails("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."),
-			problem.Unable, []string{"somebody else answers", "ssh-keygen -R"}},
+			problem.Unable, []string{"another machine answers", "ssh-keygen -R"}},
 		"refused login": {fails("ops@10.8.1.2: Permission denied (publickey)."), problem.Unable,
 			[]string{"refuses the login", "authorized_keys"}},
 		"no server": {fails("ssh: connect to host 10.8.1.2 port 2222: Connection refused"), problem.Failed,
 			[]string{"no SSH server"}},
 		"nobody": {fails("ssh: connect to host 10.8.1.2 port 2222: Connection timed out"), problem.Failed,
-			[]string{"nobody answers"}},
+			[]string{"no answer"}},
 		"name": {fails("ssh: Could not resolve hostname sv2: Name or service not known"), problem.Failed,
-			[]string{"name is not known"}},
-		"stall": {fails("Timeout, server 10.8.1.2 not responding."), problem.Failed, []string{"stalls"}},
+			[]string{"name cannot be resolved"}},
+		"stall": {fails("Timeout, server 10.8.1.2 not responding."), problem.Failed, []string{"the connection stalled"}},
 		"something": {fails("kex_exchange_identification: read: Connection reset by peer"), problem.Failed,
 			[]string{"Connection reset by peer", "ssh -p 2222"}},
 		"no sudo": {func(b *bench) {
@@ -199,15 +199,15 @@ func TestRefused(t *testing.T) {
 			b.program("ssh", `exec <&-; printf '\norrery-host want %s\n\norrery-host put No space left on device\n' "$(uname -m)"`)
 		}, problem.Unable, []string{"disk is full", "make room"}},
 		"damaged": {func(b *bench) { b.program("sha256sum", "echo 0000  -") }, problem.Failed,
-			[]string{"what came is not what was sent"}},
+			[]string{"the received data does not match what was sent"}},
 		"open directory": {func(b *bench) {
 			must(b, os.MkdirAll(filepath.Join(b.state, "helper"), 0o755))
 			must(b, os.Chmod(filepath.Join(b.state, "helper"), 0o777))
-		}, problem.Unable, []string{"others than root may write", "chmod"}},
+		}, problem.Unable, []string{"users other than root can write", "chmod"}},
 		"no directory": {func(b *bench) {
 			must(b, os.MkdirAll(b.state, 0o755))
 			must(b, os.WriteFile(filepath.Join(b.state, "helper"), nil, 0o644))
-		}, problem.Failed, []string{"cannot be put there"}},
+		}, problem.Failed, []string{"could not be stored"}},
 		"noise": {func(b *bench) { b.program("ssh", "exec yes") }, problem.Failed, []string{"prints much"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestShared(t *testing.T) {
 	b := newBench(t)
 	b.program("ssh", `[ "$1 $2" != "-O check" ] || exit 0; exec sleep 1000`)
 	_, err := b.dial()
-	wants(t, err, problem.Failed, "keeps open to it stalls", "ssh -O exit -p 2222 ops@10.8.1.2")
+	wants(t, err, problem.Failed, "keeps open has stalled", "ssh -O exit -p 2222 ops@10.8.1.2")
 	b.program("ssh", `[ "$1 $2" != "-O check" ] || { touch `+b.bin+`/asked; exit 255; }; until [ -e `+b.bin+
 		`/asked ]; do sleep 0.01; done; for a; do last=$a; done; exec sh -c "$last"`)
 	l, err := b.dial()
@@ -468,12 +468,12 @@ func TestSSHRefuses(t *testing.T) {
 		word string
 	}{
 		"unknown key": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "host.known"), nil, 0o600)) },
-			"is not known on this machine"},
+			"is unknown on this machine"},
 		"another key": {func(_ *bench, dir string) {
 			text, err := os.ReadFile(filepath.Join(dir, "mine.known"))
 			must(t, err)
 			must(t, os.WriteFile(filepath.Join(dir, "host.known"), text, 0o600))
-		}, "somebody else answers"},
+		}, "another machine answers"},
 		"refused login": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "mine.line"), nil, 0o600)) },
 			"refuses the login"},
 	} {

@@ -33,11 +33,11 @@ var rootScript = strings.Join([]string{
 	`if [ -x "$w/orrery" ]; then touch "$w"; else ` +
 		// Remove former versions that were not started for two months.
 		`find "$d" -mindepth 1 -maxdepth 1 -mtime +60 -exec rm -rf {} +; ` +
-		`f=$(mktemp -d "$d/.XXXXXX" 2>/dev/null) || end put "no directory can be made in $d"; ` +
+		`f=$(mktemp -d "$d/.XXXXXX" 2>/dev/null) || end put "no directory can be created in $d"; ` +
 		`trap "rm -rf $f" EXIT; chmod 755 "$f"; say want "$m"; ` +
 		`e=$( { head -c "$3" > "$f/orrery" && { [ "$4" -eq 0 ] || head -c "$4" > "$f/orrery-guest"; } && chmod 755 "$f"/* && sync "$f"/*; } 2>&1) || end put "$e"; ` +
-		`s=$(cat "$f"/* | sha256sum); [ "${s%% *}" = "$2" ] || end put "what came is not what was sent"; ` +
-		`mv -T "$f" "$w" 2>/dev/null || [ -x "$w/orrery" ] || end put "it cannot be put in its place"; rm -rf "$f"; fi`,
+		`s=$(cat "$f"/* | sha256sum); [ "${s%% *}" = "$2" ] || end put "the received data does not match what was sent"; ` +
+		`mv -T "$f" "$w" 2>/dev/null || [ -x "$w/orrery" ] || end put "it could not be moved into place"; rm -rf "$f"; fi`,
 	`say have; exec "$w/orrery" $a`,
 }, "; ")
 

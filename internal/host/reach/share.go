@@ -43,8 +43,8 @@ func SharingFromEnv(dirs host.Dirs) (s Sharing, err error) {
 	s.Keep = defaultKeep
 	if text := os.Getenv(KeepEnv); text != "" {
 		if s.Keep, err = parseKeep(text); err != nil {
-			return s, problem.New(problem.Usage, "%s is %q, and not how long connections to hosts are kept", KeepEnv, text).
-				Try("say a number of seconds, up to %d, or 0: not at all", int(maxKeep.Seconds()))
+			return s, problem.New(problem.Usage, "%s is %q, which is not a time to keep connections to hosts", KeepEnv, text).
+				Try("set it to a number of seconds, up to %d, or to 0 to keep none", int(maxKeep.Seconds()))
 		}
 	}
 	switch dir := os.Getenv("XDG_RUNTIME_DIR"); {
@@ -64,7 +64,7 @@ func parseKeep(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err == nil && (d < 0 || d > maxKeep) {
-		err = errors.New("it is out of bounds")
+		err = errors.New("it is out of range")
 	}
 	return d, err
 }
@@ -76,7 +76,7 @@ func checkPrivate(dir string) error {
 		return &os.PathError{Op: "stat", Path: dir, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0 {
-		return fmt.Errorf("%s is not a directory that is this user's alone", dir)
+		return fmt.Errorf("%s is not a private directory of this user", dir)
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ func sshdWith(t *testing.T, settings string) (b *bench, dir string) {
 // misled checks that an error contains no diagnosis that comes from the output of a host.
 func misled(t *testing.T, err error) {
 	t.Helper()
-	for _, word := range []string{"somebody else answers", "ssh-keygen", "refuses the login", "authorized_keys",
-		"is not known", "NOPASSWD"} {
+	for _, word := range []string{"another machine answers", "ssh-keygen", "refuses the login", "authorized_keys",
+		"is unknown", "cannot be resolved", "NOPASSWD"} {
 		if strings.Contains(err.Error(), word) {
 			t.Errorf("the words of a host have decided: %v", err)
 		}
@@ -74,7 +74,7 @@ func TestWordsOfAHost(t *testing.T) {
 		t.Run("a login that ends, with "+what, func(t *testing.T) {
 			b, _ := sshdWith(t, "Banner DIR/lying\nForceCommand "+command+"\n")
 			_, err := b.enter()
-			wants(t, err, problem.Unable, "its login shell has ended ("+what+")", "nologin", "ssh sv2")
+			wants(t, err, problem.Unable, "its login shell exited ("+what+")", "nologin", "ssh sv2")
 			misled(t, err)
 		})
 	}
@@ -106,7 +106,7 @@ func TestSilentLogin(t *testing.T) {
 	defer func() { loginTimeout = 30 * time.Second }()
 	b, _ := sshdWith(t, "ForceCommand sleep 1000\n")
 	_, err := b.enter()
-	wants(t, err, problem.Failed, "took the login and said nothing in 300ms")
+	wants(t, err, problem.Failed, "accepted the login but sent nothing within 300ms")
 }
 
 // TestStalls checks that a stalled connection is recognised by the message of ssh.
@@ -118,5 +118,5 @@ func TestStalls(t *testing.T) {
 	must(t, l.ends.to.Close())
 	_, err = io.ReadAll(l)
 	must(t, err)
-	wants(t, l.Explain(io.ErrUnexpectedEOF), problem.Failed, "the connection stalls")
+	wants(t, l.Explain(io.ErrUnexpectedEOF), problem.Failed, "the connection stalled")
 }

@@ -15,7 +15,7 @@ import (
 // does, idle is the reason: the timer is not set on this host, or no program there runs timers. The
 // time is zero if the timer is set but its last run is unknown.
 func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle string) {
-	const unscheduled = "not scheduled: orrery up does that"
+	const unscheduled = "not scheduled: run orrery up"
 	if host.SystemdRuns() {
 		timer := unitPath(s.unitName(t) + ".timer")
 		switch {

@@ -45,7 +45,7 @@ func TestNextRun(t *testing.T) {
 	next := func(volume string) (time.Time, string) {
 		return timers().NextRun(Timer{For: "mirror", Part: volume, Every: 90 * time.Minute}, now, now)
 	}
-	if at, idle := next("archive"); !at.IsZero() || !strings.Contains(idle, "not scheduled: orrery up") {
+	if at, idle := next("archive"); !at.IsZero() || !strings.Contains(idle, "not scheduled: run orrery up") {
 		t.Errorf("of a site that is down: %s, %q", at, idle)
 	}
 	if err := os.Mkdir(filepath.Join(etc, "cron.d"), 0o755); err != nil {

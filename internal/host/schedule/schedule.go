@@ -48,7 +48,7 @@ type Pending struct {
 // otherwise by a process of its own.
 func Run(l Job, dirs host.Dirs) error {
 	if l.Name == "" || strings.ContainsAny(l.Name, "/ ") || strings.HasPrefix(l.Name, ".") {
-		return fmt.Errorf("%q cannot be the name of what is to run later", l.Name)
+		return fmt.Errorf("%q is not a valid name of a scheduled job", l.Name)
 	}
 	if err := Cancel(l.Name, dirs); err != nil {
 		return err
@@ -63,7 +63,7 @@ func Run(l Job, dirs host.Dirs) error {
 	}
 	w := &Pending{Name: l.Name, Due: time.Now().Add(l.After), Args: l.Args}
 	if err := begin(w, dirs, append([]string{program}, l.Args...), l.After); err != nil {
-		return problem.New(problem.Failed, "%q cannot be made to run in %s", "orrery "+strings.Join(l.Args, " "), l.After).
+		return problem.New(problem.Failed, "%q could not be scheduled to run in %s", "orrery "+strings.Join(l.Args, " "), l.After).
 			Because(err)
 	}
 	return nil
@@ -92,7 +92,7 @@ func Cancel(name string, dirs host.Dirs) error {
 		err = w.cancel()
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "what is to run later as %s cannot be stopped", name).At(recordPath(dirs, name)).
+		return problem.New(problem.Failed, "the scheduled job %s could not be cancelled", name).At(recordPath(dirs, name)).
 			Because(err)
 	}
 	return removeFile(recordPath(dirs, name))

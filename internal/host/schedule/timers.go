@@ -48,7 +48,7 @@ func (s Timers) Apply() (notes []string, err error) {
 	table, notes := s.table()
 	if !cronRuns() {
 		notes = append(notes, fmt.Sprintf(
-			"neither systemd nor cron runs on this host: until one does, nothing runs at intervals that site %s asks for",
+			"neither systemd nor cron runs on this host: until one does, no timers of site %s run",
 			s.Key))
 	}
 	if isUpToDate(table) {
@@ -61,7 +61,7 @@ func timerProblem(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problem.New(problem.Failed, "the timers of a site cannot be set").Because(err)
+	return problem.New(problem.Failed, "the timers of a site could not be set").Because(err)
 }
 
 // environment returns the variables for the host's directories, or nil if they are the default
@@ -213,7 +213,7 @@ func (s Timers) table() (f host.File, notes []string) {
 	for _, t := range s.All {
 		when, really := cronTime(t.Every, s.Key+" "+t.Part)
 		if really != t.Every {
-			notes = append(notes, fmt.Sprintf("%s %s runs every %s: cron cannot say every %s", t.For, t.Part, really, t.Every))
+			notes = append(notes, fmt.Sprintf("%s %s runs every %s: cron cannot express every %s", t.For, t.Part, really, t.Every))
 		}
 		line := s.commandLine(host.Quote, t)
 		if env := s.environment(); len(env) > 0 {

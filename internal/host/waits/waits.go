@@ -74,7 +74,7 @@ func For(ctx context.Context, wanted string, try func() (Holder, error)) error {
 		held, err := try()
 		if held == nil {
 			if !told.IsZero() && err == nil {
-				Report(ctx, fmt.Sprintf("has %s, after %s", wanted, time.Since(began).Round(100*time.Millisecond)))
+				Report(ctx, fmt.Sprintf("got %s after %s", wanted, time.Since(began).Round(100*time.Millisecond)))
 			}
 			return err
 		}

@@ -35,7 +35,7 @@ func TestFor(t *testing.T) {
 		if err := For(ctx, "the lock", until(45*time.Second)); err != nil {
 			t.Error(err)
 		}
-		want := "1s waits for the lock: ada has it|31s waits for the lock: ada has it|45s has the lock, after 45s"
+		want := "1s waits for the lock: ada has it|31s waits for the lock: ada has it|45s got the lock after 45s"
 		if got := strings.Join(told, "|"); got != want {
 			t.Errorf("a long wait is told as %q, not %q", got, want)
 		}

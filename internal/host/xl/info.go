@@ -74,7 +74,7 @@ func ParseInfo(text []byte) (*Info, error) {
 		}
 	}
 	if i.Version == "" {
-		return nil, errors.New("xl does not say which version of Xen runs")
+		return nil, errors.New("xl does not report the version of Xen")
 	}
 	return i, nil
 }
@@ -118,7 +118,7 @@ func ParseUptime(text []byte) (all []Uptime, err error) {
 func parseClock(word string) (time.Duration, error) {
 	parts := strings.Split(word, ":")
 	if len(parts) != 3 {
-		return 0, fmt.Errorf("%q is no time", word)
+		return 0, fmt.Errorf("%q is not a time", word)
 	}
 	var all time.Duration
 	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
@@ -141,7 +141,7 @@ func ConsolePath(ctx context.Context, domain string) (string, error) {
 	said, err := host.Output(ctx, host.Local{Name: "xenstore"},
 		host.Command{Args: []string{"xenstore-read", fmt.Sprintf("/local/domain/%d/console/tty", id)}}, maxOutputBytes)
 	if err != nil {
-		return "", problem.New(problem.Failed, "xenstore does not say where the console of %s is", domain).Because(err)
+		return "", problem.New(problem.Failed, "xenstore does not report the console of %s", domain).Because(err)
 	}
 	path := strings.TrimSpace(string(said))
 	if !terminal().MatchString(path) {

@@ -126,10 +126,10 @@ func ParseDetails(text []byte) ([]Details, error) {
 	if trimmed := strings.TrimSpace(string(text)); strings.HasPrefix(trimmed, "{") {
 		all = make([]domain, 1)
 		if err := json.Unmarshal(text, &all[0]); err != nil {
-			return nil, fmt.Errorf("what xl list -l prints is not understood: %w", err)
+			return nil, fmt.Errorf("the output of xl list -l is invalid: %w", err)
 		}
 	} else if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("what xl list -l prints is not understood: %w", err)
+		return nil, fmt.Errorf("the output of xl list -l is invalid: %w", err)
 	}
 	var described []Details
 	for _, d := range all {
@@ -155,7 +155,7 @@ func tableLines(text []byte, head ...string) (lines []string, err error) {
 		}
 	}
 	if len(lines) == 0 {
-		return nil, errors.New("xl prints nothing")
+		return nil, errors.New("xl printed nothing")
 	}
 	words := strings.Fields(lines[0])
 	for i, word := range head {
@@ -167,7 +167,7 @@ func tableLines(text []byte, head ...string) (lines []string, err error) {
 }
 
 func unexpected(line string) error {
-	return fmt.Errorf("xl prints what is not understood: %.200q", line)
+	return fmt.Errorf("unexpected output of xl: %.200q", line)
 }
 
 func number(word string, to *int) (err error) {

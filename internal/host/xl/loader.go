@@ -20,9 +20,9 @@ func Loader(kind string) (string, error) {
 	path := Loaders[kind]
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", problem.New(problem.Unable, "the boot loader for disks of guests of the type %s is not installed", kind).
+		return "", problem.New(problem.Unable, "the boot loader for disks of %s guests is not installed", kind).
 			At(path).
-			Try(`apt-get install grub-xen-host; or write xen.type = "hvm", by which the image's own is run`)
+			Try(`apt-get install grub-xen-host; or set xen.type = "hvm" to run the image's own`)
 	}
 	return path, err
 }

@@ -41,7 +41,7 @@ const maxConfigBytes = 1 << 20
 // ParseSaved returns the configuration of the domain whose state a file of `xl save` contains. It
 // checks only the beginning of the file.
 func ParseSaved(in io.Reader) (*Details, error) {
-	bad := errors.New("it is no state that xl has saved")
+	bad := errors.New("it is not a state saved by xl")
 	var h savedHeader
 	if err := binary.Read(in, binary.LittleEndian, &h); err != nil || string(h.Magic[:]) != savedMagic {
 		return nil, bad
@@ -50,7 +50,7 @@ func ParseSaved(in io.Reader) (*Details, error) {
 	case h.ByteOrder != savedOrder:
 		return nil, errors.New("it was saved on another kind of machine")
 	case h.Mandatory&^(savedJSON|savedStream2) != 0:
-		return nil, fmt.Errorf("it was saved by a version of xl that is not known (%#x)", h.Mandatory)
+		return nil, fmt.Errorf("it was saved by an unknown version of xl (%#x)", h.Mandatory)
 	case h.Mandatory&savedStream2 == 0 || h.Mandatory&savedJSON == 0:
 		return nil, errors.New("it was saved by a version of xl that is too old")
 	case h.Length < 4 || h.Length > maxConfigBytes:
@@ -67,7 +67,7 @@ func ParseSaved(in io.Reader) (*Details, error) {
 	config := bytes.TrimRight(text[4:4+length], "\x00")
 	all, err := ParseDetails(fmt.Appendf(nil, `{"config":%s}`, config))
 	if err != nil || !json.Valid(config) || len(all) != 1 || all[0].Name == "" {
-		return nil, errors.New("what it says of the domain is not understood")
+		return nil, errors.New("its domain configuration is invalid")
 	}
 	return &all[0], nil
 }

@@ -46,18 +46,18 @@ func TestSaved(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":         {nil, "no state"},
-		"something else":  {[]byte(strings.Repeat("x", 100)), "no state"},
+		"nothing":         {nil, "not a state"},
+		"something else":  {[]byte(strings.Repeat("x", 100)), "not a state"},
 		"another machine": {saved(t, made, func(h *savedHeader) { h.ByteOrder = 0x04030201 }), "another kind"},
-		"a later version": {saved(t, made, func(h *savedHeader) { h.Mandatory |= 4 }), "not known (0x7)"},
+		"a later version": {saved(t, made, func(h *savedHeader) { h.Mandatory |= 4 }), "unknown version of xl (0x7)"},
 		"an old version":  {saved(t, made, func(h *savedHeader) { h.Mandatory = 0 }), "too old"},
-		"much":            {saved(t, made, func(h *savedHeader) { h.Length = 1 << 31 }), "no state"},
-		"little":          {saved(t, made, func(h *savedHeader) { h.Length = 3 }), "no state"},
+		"much":            {saved(t, made, func(h *savedHeader) { h.Length = 1 << 31 }), "not a state"},
+		"little":          {saved(t, made, func(h *savedHeader) { h.Length = 3 }), "not a state"},
 		"cut short":       {saved(t, made, nil)[:200], "cut short"},
-		"longer inside":   {saved(t, made, func(h *savedHeader) { h.Length = 50 }), "no state"},
-		"no JSON":         {saved(t, "name = x", nil), "not understood"},
-		"JSON beside":     {saved(t, `{}}, {"config": {"c_info": {"name": "x"}}`, nil), "not understood"},
-		"nobody":          {saved(t, `{"c_info": {}}`, nil), "not understood"},
+		"longer inside":   {saved(t, made, func(h *savedHeader) { h.Length = 50 }), "not a state"},
+		"no JSON":         {saved(t, "name = x", nil), "is invalid"},
+		"JSON beside":     {saved(t, `{}}, {"config": {"c_info": {"name": "x"}}`, nil), "is invalid"},
+		"nobody":          {saved(t, `{"c_info": {}}`, nil), "is invalid"},
 	} {
 		if d, err := ParseSaved(bytes.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v", what, d, err)

@@ -60,12 +60,12 @@ func checkDom0(root string) error {
 	kind, _ := os.ReadFile(filepath.Join(root, "sys/hypervisor/type"))
 	if strings.TrimSpace(string(kind)) != "xen" {
 		return problem.New(problem.Unable, "this host does not run on Xen").
-			Try("apt-get install xen-system-amd64, and choose Xen when it boots")
+			Try("apt-get install xen-system-amd64, and choose Xen at boot")
 	}
 	capabilities, _ := os.ReadFile(filepath.Join(root, "proc/xen/capabilities"))
 	if !strings.Contains(string(capabilities), "control_d") {
 		return problem.New(problem.Unable, "this host is a guest of Xen and not its Dom0, or /proc/xen is not mounted").
-			Try("run orrery in Dom0; there, systemctl start xen-init-dom0")
+			Try("run orrery in Dom0, after systemctl start xen-init-dom0")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func DeviceModel() (string, error) {
 	if path, err := exec.LookPath("xen-qemu-system-i386"); err == nil {
 		return path, nil
 	}
-	return "", problem.New(problem.Unable, "the QEMU that gives guests of Xen their root is not installed").
+	return "", problem.New(problem.Unable, "the QEMU that serves the root of Xen guests is not installed").
 		Try("apt-get install qemu-system-xen")
 }
 
@@ -101,7 +101,7 @@ func Output(ctx context.Context, args ...string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, xlTimeout, fmt.Errorf("it has not ended within %v", xlTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, xlTimeout, fmt.Errorf("it did not end within %v", xlTimeout))
 	defer cancel()
 	said, err := host.Output(ctx, host.Local{Name: "xl"}, host.Command{Args: append([]string{program}, args...)},
 		maxOutputBytes)
@@ -131,7 +131,7 @@ func Failed(args []string, said string, err error) error {
 	if words := LastLines(said); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
-	return problem.New(problem.Failed, "%s has failed", verb).Because(err)
+	return problem.New(problem.Failed, "%s failed", verb).Because(err)
 }
 
 // maxLines limits how many lines of xl's output a problem contains.

@@ -62,7 +62,7 @@ func TestAsk(t *testing.T) {
 	}
 	fake(t, `echo "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed (rc=-3)" >&2; printf 'cannot \033[2J\n' >&2; exit 3`)
 	err = Run(t.Context(), "create", "x")
-	if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create has failed") ||
+	if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create failed") ||
 		!strings.Contains(err.Error(), "domain 3 device model: spawn failed (rc=-3); cannot") ||
 		strings.Contains(err.Error(), "libxl_dm.c") || strings.Contains(err.Error(), "\033") {
 		t.Errorf("%q", err)

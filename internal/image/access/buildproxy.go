@@ -88,9 +88,9 @@ func (w *BuildProxy) Explain(err error) error {
 	}
 	slices.Sort(refused)
 	refused = slices.Compact(refused)
-	return problem.New(problem.Failed, "a build reaches the places of packages only, and this one wanted to reach %s",
+	return problem.New(problem.Failed, "builds can reach package archives only, but this one tried to reach %s",
 		strings.Join(refused, ", ")).Because(err).
-		Try("if it shall, say so in site.toml: [mirror] hosts = [%q]", refused[0])
+		Try("to allow it, set in site.toml: [mirror] hosts = [%q]", refused[0])
 }
 
 // ProxyVariables are the environment variables that name proxies.

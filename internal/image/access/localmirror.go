@@ -80,8 +80,8 @@ func CompleteMirror(m site.Mirror) (site.Mirror, error) {
 		return m, nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, "dists")); err != nil {
-		return m, problem.New(problem.Mistake, "[mirror] apt = %q: no archive is there", m.Apt).At("site.toml").Because(err).
-			Try("orrery mirror pull makes one")
+		return m, problem.New(problem.Mistake, "[mirror] apt = %q: the archive does not exist", m.Apt).At("site.toml").Because(err).
+			Try("orrery mirror pull creates one")
 	}
 	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKeyFile), maxKeyBytes); err == nil && len(m.Key) == 0 {
 		m.Key = key
@@ -111,8 +111,8 @@ func ForBuild(m site.Mirror) (site.Mirror, []LocalMirror, error) {
 			return nil
 		}
 		if _, err := os.Stat(dir); err != nil {
-			return problem.New(problem.Mistake, "[mirror] names %q, which is not there", *uri).At("site.toml").Because(err).
-				Try("orrery mirror pull makes a mirror")
+			return problem.New(problem.Mistake, "[mirror] names %q, which does not exist", *uri).At("site.toml").Because(err).
+				Try("orrery mirror pull creates a mirror")
 		}
 		releases, err := filepath.Glob(filepath.Join(dir, "dists", "*", "Release"))
 		if err != nil {

@@ -35,12 +35,12 @@ func newBounds(free int64) *bounds {
 // read them read the holes as well.
 const maxSparseBytes = 16 << 40
 
-var errTooMuch = errors.New("there is more in it than fits on this disk")
+var errTooMuch = errors.New("its content does not fit on this disk")
 
 // entry counts an entry of an archive.
 func (b *bounds) entry(name string, size int64) error {
 	if len(name) >= unix.PathMax || strings.Count(path.Clean(name), "/") > tree.DefaultBounds.Depth {
-		return problem.New(problem.Mistake, "import: a path in it is too long: %s", tree.DisplayPath(fmt.Sprintf("%q", name)))
+		return problem.New(problem.Mistake, "import: a path is too long: %s", tree.DisplayPath(fmt.Sprintf("%q", name)))
 	}
 	if b.content -= max(size, 0); size < 0 || b.content < 0 {
 		return b.limitError(errTooMuch)
@@ -52,7 +52,7 @@ func (b *bounds) entry(name string, size int64) error {
 func (b *bounds) path(name string) error {
 	b.paths--
 	if b.names -= len(name); b.paths < 0 || b.names < 0 {
-		return b.limitError(errors.New("there are more than 4 million paths in it, or their names take more than 512 MiB"))
+		return b.limitError(errors.New("it has more than 4 million paths, or more than 512 MiB of names"))
 	}
 	return nil
 }
@@ -60,14 +60,14 @@ func (b *bounds) path(name string) error {
 // hole counts the size of a file with holes.
 func (b *bounds) hole(size int64) error {
 	if size > b.holed {
-		return b.limitError(fmt.Errorf("its files with holes have more than %d TiB together", int64(maxSparseBytes)>>40))
+		return b.limitError(fmt.Errorf("its sparse files have more than %d TiB in total", int64(maxSparseBytes)>>40))
 	}
 	b.holed -= size
 	return nil
 }
 
 func (b *bounds) limitError(why error) error {
-	return problem.New(problem.Unable, "import: it is too large").Because(why).Try("import a smaller image, or make room")
+	return problem.New(problem.Unable, "import: the archive is too large").Because(why).Try("import a smaller image, or make room")
 }
 
 // reader limits how much is read of an archive. Its reads fail when ctx has ended.

@@ -111,7 +111,7 @@ func (x *extractor) extract(h *tar.Header, content io.Reader) error {
 		return x.root.Lchown(name, h.Uid, h.Gid)
 	case tar.TypeChar, tar.TypeBlock:
 		return problem.New(problem.Mistake,
-			"import: %s is a device, and no node has devices but those that Orrery gives it", h.Name).
+			"import: %s is a device, but nodes only have the devices that Orrery creates", h.Name).
 			Try("leave it out of the archive")
 	case tar.TypeFifo:
 		if !x.owned {
@@ -119,7 +119,7 @@ func (x *extractor) extract(h *tar.Header, content io.Reader) error {
 		}
 		return x.pipe(h, name)
 	}
-	return fmt.Errorf("an entry of an unknown type %q", h.Typeflag)
+	return fmt.Errorf("an entry has the unknown type %q", h.Typeflag)
 }
 
 // resolvePath returns the path of an entry in the tree. It follows links among the parent directories as

@@ -39,7 +39,7 @@ func (x *extractor) applyWhiteout(name string) (bool, error) {
 	case !ok:
 		return false, nil
 	case hidden == "" || hidden == "." || hidden == "..":
-		return true, problem.New(problem.Mistake, "import: a whiteout names nothing").
+		return true, problem.New(problem.Mistake, "import: a whiteout has no name").
 			Try("build the image again with a tool that follows the OCI image specification")
 	case strings.HasPrefix(hidden, whiteoutPrefix) && base != opaqueWhiteout:
 		return true, nil // metadata of aufs, without a meaning here

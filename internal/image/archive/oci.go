@@ -79,7 +79,7 @@ func (in *imageReader) layoutLayers() ([]layerFile, error) {
 
 func blobName(d v1.Hash) (string, error) {
 	if d.Algorithm != "sha256" || len(d.Hex) != 2*sha256.Size || strings.Trim(d.Hex, "0123456789abcdef") != "" {
-		return "", fmt.Errorf("%q is no digest by SHA-256", d.String())
+		return "", fmt.Errorf("%q is not a SHA-256 digest", d.String())
 	}
 	return "blobs/sha256/" + d.Hex, nil
 }
@@ -98,7 +98,7 @@ func (in *imageReader) blob(d v1.Hash) ([]byte, error) {
 }
 
 func errDigestMismatch(name string) error {
-	return fmt.Errorf("%s is damaged: its digest is another than it should be", name)
+	return fmt.Errorf("%s is damaged: its digest does not match", name)
 }
 
 func digestOfBytes(text []byte) string {
@@ -113,7 +113,7 @@ func (in *imageReader) chooseManifest(text []byte, depth int) (*v1.Manifest, err
 		return nil, err
 	}
 	if in.seen += len(index.Manifests); depth > 4 || in.seen > 1000 {
-		return nil, fmt.Errorf("indexes within indexes, deeper or more than makes sense")
+		return nil, fmt.Errorf("its indexes are nested too deeply, or too many")
 	}
 	var others []string
 	var found []*v1.Manifest
@@ -142,7 +142,7 @@ func (in *imageReader) chooseManifest(text []byte, depth int) (*v1.Manifest, err
 		found = append(found, m)
 	}
 	if len(found) == 0 {
-		return nil, problem.New(problem.Mistake, "import: it holds no image for linux/%s, only %q", runtime.GOARCH,
+		return nil, problem.New(problem.Mistake, "import: the archive has no image for linux/%s, only %q", runtime.GOARCH,
 			orNone(others)).
 			Try("export the image for this machine's processor")
 	}
@@ -153,7 +153,7 @@ func (in *imageReader) chooseManifest(text []byte, depth int) (*v1.Manifest, err
 }
 
 func severalImages(n int) error {
-	return problem.New(problem.Mistake, "import: it holds %d images", n).
+	return problem.New(problem.Mistake, "import: the archive has %d images", n).
 		Try("export one image only, such as with `skopeo copy docker://NAME oci-archive:FILE`")
 }
 
@@ -189,7 +189,7 @@ func (in *imageReader) savedLayers() ([]layerFile, error) {
 		return nil, err
 	}
 	if len(config.RootFS.DiffIDs) != len(m.Layers) {
-		return nil, fmt.Errorf("it has %d layers and tells of %d", len(m.Layers), len(config.RootFS.DiffIDs))
+		return nil, fmt.Errorf("it has %d layers, but its configuration lists %d", len(m.Layers), len(config.RootFS.DiffIDs))
 	}
 	var all []layerFile
 	for i, name := range m.Layers {

@@ -24,7 +24,7 @@ type sparse struct {
 // An extent is a part of a file that is not a hole.
 type extent struct{ at, length int64 }
 
-var errSparse = errors.New("the list of the data of a sparse file is damaged")
+var errSparse = errors.New("the data map of a sparse file is damaged")
 
 // newSparse returns the sparse file of a header, or nil if the file has no holes. Headers has the
 // raw headers of the file.

@@ -44,7 +44,7 @@ func Unpack(ctx context.Context, file, dir, scratch string, free int64) error {
 	err = unpackAny(ctx, file, info.IsDir(), dir, scratch, newBounds(free))
 	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) && ctx.Err() == nil {
-		err = problem.New(problem.Failed, "import %s: it could not be unpacked", file).Because(err).
+		err = problem.New(problem.Failed, "import %s: the archive could not be unpacked", file).Because(err).
 			Try("import a root file system as .tar, .tar.gz, .tar.xz or .tar.zst, an OCI archive, or an OCI layout directory")
 	}
 	return err

@@ -34,7 +34,7 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 		return d.(proxy.ContextDialer).DialContext(ctx, "tcp", place)
 	case "http", "https":
 	default:
-		return nil, fmt.Errorf("%w: %s is no kind of proxy", errUpstreamRefused, by.Scheme)
+		return nil, fmt.Errorf("%w: unsupported proxy type %s", errUpstreamRefused, by.Scheme)
 	}
 	c, err := direct.DialContext(ctx, "tcp", HostPort(by))
 	if err != nil {

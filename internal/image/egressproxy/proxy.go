@@ -137,7 +137,7 @@ func (r *Proxy) allow(w http.ResponseWriter, place string) bool {
 		r.refused = append(r.refused, place)
 	}
 	r.mutex.Unlock()
-	http.Error(w, "orrery: this place cannot be reached from here; [mirror] hosts in site.toml opens more",
+	http.Error(w, "orrery: builds cannot reach this host; [mirror] hosts in site.toml allows more hosts",
 		http.StatusForbidden)
 	return false
 }
@@ -195,4 +195,4 @@ func closeWriteSide(c net.Conn) {
 	}
 }
 
-var errUpstreamRefused = errors.New("the proxy of the host refused")
+var errUpstreamRefused = errors.New("the host's proxy refused the connection")

@@ -38,7 +38,7 @@ func newInvalid(cure, format string, args ...any) *InvalidError {
 
 const (
 	adviceConvert = "convert it: qemu-img convert -O qcow2 FILE disk.qcow2"
-	adviceRefetch = "get it once more, and compare its checksum"
+	adviceRefetch = "download it again, and compare its checksum"
 )
 
 // otherFormats are formats that an image may be in by mistake, by their first bytes.
@@ -77,15 +77,15 @@ func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 	qcow2 := bytes.HasPrefix(head, []byte(magic))
 	switch {
 	case qcow2 && strings.HasSuffix(name, ".raw"):
-		return nil, newInvalid("call it .qcow2, if that is what it is", "it is called .raw, and begins as a qcow2 image does")
+		return nil, newInvalid("rename it to .qcow2, if it is a qcow2 image", "its name ends in .raw, but it begins like a qcow2 image")
 	case qcow2:
 		return inspectQCow2(f, bytesIn, "")
 	case strings.HasSuffix(name, ".qcow2"):
-		return nil, newInvalid(adviceRefetch, "it is no qcow2 image")
+		return nil, newInvalid(adviceRefetch, "it is not a qcow2 image")
 	case bytesIn < 512 || bytesIn%512 != 0:
-		return nil, newInvalid(adviceRefetch, "it has %d bytes, which is no whole number of sectors", bytesIn)
+		return nil, newInvalid(adviceRefetch, "it has %d bytes, which is not a multiple of the sector size", bytesIn)
 	case bytesIn > maxSize:
-		return nil, newInvalid("make it smaller", "it has more than %d TiB", maxSize>>40)
+		return nil, newInvalid("make it smaller", "it is larger than %d TiB", maxSize>>40)
 	}
 	return &Disk{Raw, bytesIn}, nil
 }
@@ -146,7 +146,7 @@ func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 		return nil, err
 	}
 	if n < lengthV2 {
-		return nil, newInvalid(adviceRefetch, "it ends in its header")
+		return nil, newInvalid(adviceRefetch, "its header is cut short")
 	}
 	if err := binary.Read(bytes.NewReader(raw), binary.BigEndian, &h); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 		h.Incompatible, h.RefcountOrder, h.Length = 0, 4, lengthV2
 	case 3:
 		if n < lengthV3 {
-			return nil, newInvalid(adviceRefetch, "it ends in its header")
+			return nil, newInvalid(adviceRefetch, "its header is cut short")
 		}
 	default:
 		return nil, newInvalid(adviceConvert, "it is a qcow2 image of version %d", h.Version)
@@ -189,9 +189,9 @@ func (h *header) checkBacking(f io.ReaderAt, under string) error {
 			return nil
 		}
 	case !named:
-		return newInvalid(adviceRefetch, "it has lost what is under it")
+		return newInvalid(adviceRefetch, "it has lost its backing file")
 	}
-	return newInvalid("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
+	return newInvalid("merge both files where the other one is: qemu-img convert -O qcow2 FILE disk.qcow2",
 		"it names a backing file")
 }
 
@@ -200,16 +200,16 @@ func (h *header) checkBacking(f io.ReaderAt, under string) error {
 func (h *header) checkFeatures() error {
 	switch {
 	case h.Incompatible&external != 0:
-		return newInvalid("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
-			"it has its data in another file")
+		return newInvalid("merge both files where the other one is: qemu-img convert -O qcow2 FILE disk.qcow2",
+			"its data is in another file")
 	case h.Crypt != 0:
 		return newInvalid("decrypt it: qemu-img convert", "it is encrypted")
 	case h.Incompatible&corrupt != 0:
-		return newInvalid("repair it: qemu-img check -r all FILE", "it says of itself that it is damaged")
+		return newInvalid("repair it: qemu-img check -r all FILE", "it is marked as damaged")
 	case h.Incompatible&dirty != 0:
-		return newInvalid("repair it: qemu-img check -r all FILE", "it was not closed when it was last written")
+		return newInvalid("repair it: qemu-img check -r all FILE", "it was not closed after it was last written")
 	case h.Incompatible&^(compression|extendedL2) != 0:
-		return newInvalid(adviceConvert, "it has features that nobody knew when this was written (%#x)", h.Incompatible)
+		return newInvalid(adviceConvert, "it has unknown features (%#x)", h.Incompatible)
 	}
 	return nil
 }
@@ -219,10 +219,10 @@ func (h *header) checkTables(bytesIn int64) error {
 	damaged := newInvalid(adviceRefetch, "it is damaged: its tables are not where its header says")
 	if h.ClusterBits < 9 || h.ClusterBits > 21 || h.RefcountOrder > 6 || h.Length < lengthV2 || h.Length%8 != 0 ||
 		uint64(h.Length) > 1<<h.ClusterBits {
-		return newInvalid(adviceRefetch, "it is damaged: its header says what cannot be")
+		return newInvalid(adviceRefetch, "it is damaged: its header has impossible values")
 	}
 	if h.Size > maxSize {
-		return newInvalid("make it smaller", "it has more than %d TiB", maxSize>>40)
+		return newInvalid("make it smaller", "it is larger than %d TiB", maxSize>>40)
 	}
 	cluster, in := uint64(1)<<h.ClusterBits, uint64(bytesIn)
 	entry := uint64(8)
@@ -264,7 +264,7 @@ func (h *header) checkExtensions(f io.ReaderAt, bytesIn int64, under string) err
 			at = end
 			continue
 		case dataFile:
-			return newInvalid(adviceConvert, "it has its data in another file")
+			return newInvalid(adviceConvert, "its data is in another file")
 		case backingFormat:
 			if under == "" || !contains(f, at+8, length, under) {
 				return newInvalid(adviceConvert, "it names a backing file")
@@ -274,12 +274,12 @@ func (h *header) checkExtensions(f io.ReaderAt, bytesIn int64, under string) err
 			return newInvalid("decrypt it: qemu-img convert", "it is encrypted")
 		}
 		if length > end-at-8 {
-			return newInvalid(adviceRefetch, "it is damaged: its header says what cannot be")
+			return newInvalid(adviceRefetch, "it is damaged: its header has impossible values")
 		}
 		at += 8 + (length+7)/8*8
 	}
 	if !known {
-		return newInvalid(adviceRefetch, "it does not say of what format it is what is under it")
+		return newInvalid(adviceRefetch, "it does not name the format of its backing file")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func CreateOverlay(to io.WriterAt, size int64, format string) error {
 func InspectOverlay(f io.ReaderAt, bytesIn int64, format string) (*Disk, error) {
 	begins := make([]byte, len(magic))
 	if _, err := f.ReadAt(begins, 0); err != nil || string(begins) != magic {
-		return nil, newInvalid(adviceRefetch, "it is no qcow2 image")
+		return nil, newInvalid(adviceRefetch, "it is not a qcow2 image")
 	}
 	return inspectQCow2(f, bytesIn, format)
 }

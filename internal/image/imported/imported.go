@@ -144,7 +144,7 @@ func digestOf(ctx context.Context, path string) (string, error) {
 // Changed returns the problem that a file changed while it was read.
 func Changed(path string) *problem.Problem {
 	return problem.New(problem.Surprise, "import %s: it changed while it was read", path).
-		Try("run the same command again once nobody writes to it")
+		Try("run the same command again when no program writes to it")
 }
 
 // DigestOf returns the digest of b.

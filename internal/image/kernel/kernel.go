@@ -49,7 +49,7 @@ func Files(ctx context.Context, store *image.Store, layer, guest string) (*Boot,
 	if errors.As(err, &p) {
 		return nil, err
 	}
-	return nil, problem.New(problem.Failed, "nothing to boot a machine from could be made of layer %s", layer).At(dir).
+	return nil, problem.New(problem.Failed, "boot files could not be created from layer %s", layer).At(dir).
 		Because(err).
 		Try("orrery image verify %s", layer)
 }
@@ -66,7 +66,7 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 	}
 	program, err := tree.ReadFile(guest, maxGuestBytes)
 	if err != nil {
-		return nil, problem.New(problem.Unable, "the program that virtual machines boot with cannot be read").At(guest).
+		return nil, problem.New(problem.Unable, "the guest program of virtual machines cannot be read").At(guest).
 			Because(err).Try("make bin/orrery-guest")
 	}
 	b := &Boot{

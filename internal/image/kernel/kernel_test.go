@@ -180,9 +180,9 @@ func TestFilesOfBadLayers(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no kernel": {map[string]string{"boot/vmlinuz-6.1.0-test": ""}, "no such kernel"},
+		"no kernel": {map[string]string{"boot/vmlinuz-6.1.0-test": ""}, "but not that kernel"},
 		"damaged": {map[string]string{"boot/vmlinuz-6.1.0-test": string(bzImage(nil,
-			[]byte("no known way of packing")))}, "not known"},
+			[]byte("no known way of packing")))}, "format is unknown"},
 		"cut short": {map[string]string{"boot/vmlinuz-6.1.0-test": string(bzImage(nil,
 			packers["gzip"](t, elfWith(18, "Xen\x00")))[:1700])}, "cut short"},
 		"two kernels": {map[string]string{"usr/lib/modules/6.2/modules.dep": "x"}, "several kernels"},

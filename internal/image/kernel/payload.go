@@ -52,7 +52,7 @@ func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 	end := len(payload) - 4
 	want := binary.LittleEndian.Uint32(payload[end:])
 	if want > maxKernelBytes {
-		return nil, fmt.Errorf("the kernel would be %d bytes", want)
+		return nil, fmt.Errorf("the kernel is too large: %d bytes", want)
 	}
 	packed := payload[:end]
 	if bytes.HasPrefix(packed, gzipMagic) {
@@ -63,7 +63,7 @@ func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the kernel cannot be unpacked: %w", err)
 	}
 	if len(kernel) != int(want) {
-		return nil, fmt.Errorf("the kernel is damaged: it has %d bytes and not %d", len(kernel), want)
+		return nil, fmt.Errorf("the kernel is damaged: it has %d bytes instead of %d", len(kernel), want)
 	}
 	return kernel, nil
 }
@@ -98,20 +98,20 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 		// supports. The kernel is not trusted, so the program has no privileges.
 		if _, err := exec.LookPath("xz"); err != nil {
 			return nil, problem.New(problem.Unable,
-				"xz is not installed, and the kernel of virtual machines is packed with it").
-				Try("install xz: orrery doctor tells what else this host lacks")
+				"xz is not installed, but the kernel of virtual machines is compressed with it").
+				Try("install xz; orrery doctor lists what else this host lacks")
 		}
 		return host.Output(ctx, host.Unprivileged{},
 			host.Command{Args: []string{"xz", "--decompress", "--stdout"}, Stdin: bytes.NewReader(packed)}, most)
 	default:
-		return nil, fmt.Errorf("it is packed in a way that is not known: %x", packed[:min(len(packed), 8)])
+		return nil, fmt.Errorf("its compression format is unknown: %x", packed[:min(len(packed), 8)])
 	}
 	if err != nil {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(from, int64(most)+1))
 	if err == nil && len(text) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
+		err = fmt.Errorf("it is larger than %d bytes", most)
 	}
 	return text, err
 }

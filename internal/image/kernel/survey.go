@@ -164,5 +164,5 @@ func (s *kernelTree) kernel(ctx context.Context) ([]byte, error) {
 		}
 		return uncompressed(ctx, text)
 	}
-	return nil, fmt.Errorf("it has modules of %s and no such kernel", s.release)
+	return nil, fmt.Errorf("it has modules for kernel %s, but not that kernel", s.release)
 }

@@ -41,12 +41,12 @@ func ReadMounts(table io.Reader) ([]MountInfo, error) {
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) < 6 {
-			return nil, fmt.Errorf("a line of a mount table: %q", line)
+			return nil, fmt.Errorf("invalid line in a mount table: %q", line)
 		}
 		id, err1 := strconv.ParseUint(fields[0], 10, 64)
 		parent, err2 := strconv.ParseUint(fields[1], 10, 64)
 		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("a line of a mount table: %q", line)
+			return nil, fmt.Errorf("invalid line in a mount table: %q", line)
 		}
 		kind := ""
 		// optional fields precede the dash
@@ -127,5 +127,5 @@ func mountSourceOf(dir string, table []MountInfo) (MountSource, error) {
 		inside, err := filepath.Rel(m.At, real)
 		return MountSource{m.Origin.Device, filepath.Join(m.Origin.Path, inside)}, err
 	}
-	return MountSource{}, fmt.Errorf("%s is on no mount of this host", dir)
+	return MountSource{}, fmt.Errorf("%s is not on any mount of this host", dir)
 }

@@ -157,14 +157,14 @@ const (
 
 var steps = []string{
 	stepEnter: "create a user namespace", stepLimit: "limit what is in it",
-	stepInner: "create a user namespace inside it", stepMap: "map the ids of that",
+	stepInner: "create a user namespace inside it", stepMap: "map its ids",
 }
 
 // receive waits for a report of the child and returns the process id in it.
 func receive(from *os.File) (pid int, err error) {
 	var said [unsafe.Sizeof(report{})]byte
 	if _, err := from.Read(said[:]); err != nil {
-		return 0, fmt.Errorf("the process that makes a user namespace: %w", err)
+		return 0, fmt.Errorf("the process that creates a user namespace: %w", err)
 	}
 	r := *(*report)(unsafe.Pointer(&said))
 	if r.errno != 0 {

@@ -125,7 +125,7 @@ func (o *Overlay) mount(ids *os.File) error {
 	// Upper and Work must be on one mount for overlayfs to rename between them.
 	private := filepath.Join(o.Target, "private")
 	if filepath.Dir(o.Upper) != filepath.Dir(o.Work) {
-		return fmt.Errorf("%s and %s are not side by side", o.Upper, o.Work)
+		return fmt.Errorf("%s and %s are not in the same directory", o.Upper, o.Work)
 	}
 	if err := attach(filepath.Dir(o.Upper), private, ids, false); err != nil {
 		return err

@@ -378,7 +378,7 @@ func TestTerminalGone(t *testing.T) {
 	}()
 	screen.await(t, "ready")
 	close(gone)
-	if err := ended(t, over); err == nil || !strings.Contains(err.Error(), "terminal has gone") {
+	if err := ended(t, over); err == nil || !strings.Contains(err.Error(), "terminal was closed") {
 		t.Error(err)
 	}
 }
