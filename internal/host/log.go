@@ -64,7 +64,7 @@ func (l *Log) Close() error {
 	var err error
 	if l.lost > 0 {
 		end := l.end.String()
-		_, err = fmt.Fprintf(l.file, "\n… %d bytes omitted …\n%s", l.lost-len(end), end)
+		_, err = fmt.Fprintf(l.file, "\n… %d bytes are left out …\n%s", l.lost-len(end), end)
 	}
 	return errors.Join(err, l.file.Close())
 }

@@ -91,7 +91,7 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(path)
-	if len(text) > maxLogBytes+64<<10 || !strings.Contains(string(text), "bytes omitted") ||
+	if len(text) > maxLogBytes+64<<10 || !strings.Contains(string(text), "bytes are left out …") ||
 		!strings.HasSuffix(string(text), "the reason\n") {
 		t.Errorf("the log has %d bytes and ends with %q", len(text), text[max(0, len(text)-100):])
 	}

@@ -302,7 +302,7 @@ func TestImportMistakes(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"missing": {nil, "there is no such file"},
+		"missing": {nil, "it cannot be read"},
 		"text": {[]byte("this is no archive, but long enough to be taken for the header of one, were it not for the check sum" + strings.Repeat(".",
 			600)), "could not be unpacked"},
 		"cut short": {compress(t, "gz", good)[:200], "could not be unpacked"},

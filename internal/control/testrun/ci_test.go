@@ -140,7 +140,7 @@ func TestLongOutput(t *testing.T) {
 	fmt.Fprint(&o, "end")
 	text := o.String()
 	if len(text) > 2*maxKeptBytes+100 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end") ||
-		!strings.Contains(text, "bytes omitted") {
+		!strings.Contains(text, "bytes are left out here") {
 		t.Errorf("%d bytes", len(text))
 	}
 }

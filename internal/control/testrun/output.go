@@ -44,5 +44,5 @@ func (o *output) String() string {
 	if o.lost == 0 {
 		return o.begin.String() + string(o.end)
 	}
-	return fmt.Sprintf("%s\n… %d bytes omitted …\n%s", o.begin.String(), o.lost, o.end)
+	return fmt.Sprintf("%s\n… %d bytes are left out here …\n%s", o.begin.String(), o.lost, o.end)
 }

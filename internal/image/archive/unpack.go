@@ -35,7 +35,7 @@ import (
 func Unpack(ctx context.Context, file, dir, scratch string, free int64) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return problem.New(problem.Mistake, "import %s: there is no such file", file).Because(err).
+		return problem.New(problem.Mistake, "import %s: it cannot be read", file).Because(err).
 			Try("correct `import` of the image in site.toml")
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
