@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
-	"orrery/internal/cli/speech"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
@@ -56,6 +55,6 @@ func copyAll(ctx context.Context, to verb.Output, c *nodes.CopyJob) error {
 	if c.Nodes == nil || !reply.IsJSON(to.Out) && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
-	endings, err := c.Each(ctx, speech.New(to.Out, to.Err, c.Nodes, false), show.Add)
-	return speech.Tally(to.Err, endings, err)
+	endings, err := c.Each(ctx, newSpeech(to.Out, to.Err, c.Nodes, false), show.Add)
+	return printTally(to.Err, endings, err)
 }

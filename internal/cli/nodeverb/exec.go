@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/speech"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
@@ -38,8 +37,8 @@ and the first MiB of its output.`,
 			to := call.Raw(raw)
 			return call.WithHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o,
-					func(of []*site.Node) nodes.Output { return speech.New(to.Out, to.Err, of, grouped) })
-				return speech.Tally(to.Err, endings, err)
+					func(of []*site.Node) nodes.Output { return newSpeech(to.Out, to.Err, of, grouped) })
+				return printTally(to.Err, endings, err)
 			})(c, args[:dash])
 		},
 	}

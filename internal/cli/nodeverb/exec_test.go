@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"orrery/internal/cli/screen"
-	"orrery/internal/cli/speech"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
@@ -47,7 +46,7 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 // sayAll makes nodes print as in exec.
 func sayAll(t *testing.T, to verb.Output, of []*site.Node, runners map[string]host.Runner) {
 	c := &nodes.Group{Nodes: of, Runners: runners, Parallel: 1}
-	_, _ = c.RunShown(t.Context(), speech.Prefixed(to.Out, to.Err, of, false),
+	_, _ = c.RunShown(t.Context(), newPrefixed(to.Out, to.Err, of, false),
 		func(ctx context.Context, _ int, in host.Runner, to nodes.NodeOutput) error {
 			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.Out()})
 		})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/speech"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/logs"
@@ -67,10 +66,10 @@ func printLogs(ctx context.Context, session *control.Session, s *site.Site, to v
 		return err
 	}
 	endings, err := logs.Print(ctx, session, s, of, o, func(of []*site.Node) nodes.Output {
-		return speech.Prefixed(to.Out, to.Err, of, false)
+		return newPrefixed(to.Out, to.Err, of, false)
 	})
 	if err != nil || len(nodes.Failed(endings)) == 0 {
 		return err
 	}
-	return speech.Tally(to.Err, endings, nil)
+	return printTally(to.Err, endings, nil)
 }

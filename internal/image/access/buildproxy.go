@@ -12,7 +12,6 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"orrery/internal/host"
-	"orrery/internal/image/egressproxy"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -21,14 +20,14 @@ import (
 // of proxies on the namespace's loopback. Each connection uses the host's proxy for the place, and
 // other places are refused.
 type BuildProxy struct {
-	relay *egressproxy.Proxy
+	relay *egressProxy
 	ways  []proxyListener
 }
 
 // A proxyListener is the address of a proxy in the namespace, and how the host reaches what is behind it.
 type proxyListener struct {
 	address string
-	up      egressproxy.Upstream
+	up      upstream
 }
 
 // Addresses of the proxies, by whose settings on the host they follow.
@@ -41,7 +40,7 @@ const (
 // Redirect changes the host's access to that of a build, which can only use proxies, and returns the
 // Way for them.
 func (a *Access) Redirect(places []string) *BuildProxy {
-	w := &BuildProxy{relay: egressproxy.New(places)}
+	w := &BuildProxy{relay: newEgressProxy(places)}
 	byEnv := envUpstream(a.env)
 	aptProxies, options := aptProxies(a.Apt)
 	w.ways = append(w.ways,
@@ -99,7 +98,7 @@ var ProxyVariables = map[string]bool{
 	"HTTP_PROXY": true, "HTTPS_PROXY": true, "FTP_PROXY": true, "ALL_PROXY": true, "NO_PROXY": true,
 }
 
-func envUpstream(env map[string]string) egressproxy.Upstream {
+func envUpstream(env map[string]string) upstream {
 	first := func(names ...string) string {
 		i := slices.IndexFunc(names, func(name string) bool { return env[name] != "" })
 		if i < 0 {
@@ -131,7 +130,7 @@ func aptProxies(options []string) (proxies map[string]string, others []string) {
 
 // aptUpstream returns the proxy for a place in apt's order (apt-transport-http(1)): the one for the
 // host, the one for all hosts, the one of the environment.
-func aptUpstream(proxies map[string]string, u *url.URL, byEnv egressproxy.Upstream) (*url.URL, error) {
+func aptUpstream(proxies map[string]string, u *url.URL, byEnv upstream) (*url.URL, error) {
 	for _, key := range []string{u.Scheme + "::" + strings.ToLower(u.Hostname()), u.Scheme,
 		"http::" + strings.ToLower(u.Hostname()), "http"} {
 		if text, ok := proxies[key]; ok {
@@ -160,8 +159,8 @@ func proxyURL(text string) (*url.URL, error) {
 func (a *Access) HostPorts(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {
-		if u, err := url.Parse(uri); err == nil && egressproxy.HostPort(u) != "" {
-			all = append(all, egressproxy.HostPort(u))
+		if u, err := url.Parse(uri); err == nil && hostPort(u) != "" {
+			all = append(all, hostPort(u))
 		}
 	}
 	for _, s := range from {

@@ -1,8 +1,4 @@
-// Package egressproxy is the only way out of a build's network namespace.
-//
-// It is an HTTP proxy that listens on the namespace's loopback and dials from the host. It connects
-// only to places from a given list.
-package egressproxy
+package access
 
 import (
 	"context"
@@ -24,11 +20,11 @@ import (
 	"orrery/internal/host"
 )
 
-// An Upstream returns the host's proxy for a URL, or nil if there is none.
-type Upstream func(*url.URL) (*url.URL, error)
+// An upstream returns the host's proxy for a URL, or nil if there is none.
+type upstream func(*url.URL) (*url.URL, error)
 
-// A Proxy lets processes in a network namespace reach some places.
-type Proxy struct {
+// A egressProxy lets processes in a network namespace reach some places.
+type egressProxy struct {
 	places  map[string]bool // HOST:PORT
 	mutex   sync.Mutex
 	refused []string
@@ -42,17 +38,17 @@ const maxConnections = 128
 // dialTimeout is how long a place may take to accept a connection.
 const dialTimeout = 30 * time.Second
 
-// New returns a relay to places, given as HOST:PORT. It does not listen yet.
-func New(places []string) *Proxy {
-	r := &Proxy{places: map[string]bool{}}
+// newEgressProxy returns a relay to places, given as HOST:PORT. It does not listen yet.
+func newEgressProxy(places []string) *egressProxy {
+	r := &egressProxy{places: map[string]bool{}}
 	for _, p := range places {
 		r.places[strings.ToLower(p)] = true
 	}
 	return r
 }
 
-// HostPort returns the HOST:PORT of an http or https URL, or "" if the URL has none.
-func HostPort(u *url.URL) string {
+// hostPort returns the HOST:PORT of an http or https URL, or "" if the URL has none.
+func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -64,7 +60,7 @@ func HostPort(u *url.URL) string {
 }
 
 // Listen makes the relay available as a proxy at an address in a network namespace.
-func (r *Proxy) Listen(space *os.File, address string, up Upstream) error {
+func (r *egressProxy) Listen(space *os.File, address string, up upstream) error {
 	var l net.Listener
 	if err := host.InNetNS(space, func() (err error) {
 		l, err = net.Listen("tcp", address)
@@ -77,7 +73,7 @@ func (r *Proxy) Listen(space *os.File, address string, up Upstream) error {
 }
 
 // serve serves the relay on a listener.
-func (r *Proxy) serve(l net.Listener, up Upstream) {
+func (r *egressProxy) serve(l net.Listener, up upstream) {
 	transport := &http.Transport{
 		Proxy: func(q *http.Request) (*url.URL, error) { return up(q.URL) },
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).
@@ -97,7 +93,7 @@ func (r *Proxy) serve(l net.Listener, up Upstream) {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if q.Method == http.MethodConnect {
 				r.connect(w, q, up)
-			} else if r.allow(w, HostPort(q.URL)) {
+			} else if r.allow(w, hostPort(q.URL)) {
 				plain.ServeHTTP(w, q)
 			}
 		}),
@@ -109,7 +105,7 @@ func (r *Proxy) serve(l net.Listener, up Upstream) {
 }
 
 // Close stops the relay and all connections through it.
-func (r *Proxy) Close() {
+func (r *egressProxy) Close() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for _, s := range r.servers {
@@ -118,7 +114,7 @@ func (r *Proxy) Close() {
 }
 
 // Denied returns the places that a client tried to reach and that are not allowed.
-func (r *Proxy) Denied() []string {
+func (r *egressProxy) Denied() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return append([]string(nil), r.refused...)
@@ -128,7 +124,7 @@ func (r *Proxy) Denied() []string {
 const maxDenied = 8
 
 // allow reports whether a place is allowed. If it is not, it answers with an error.
-func (r *Proxy) allow(w http.ResponseWriter, place string) bool {
+func (r *egressProxy) allow(w http.ResponseWriter, place string) bool {
 	if r.places[place] {
 		return true
 	}
@@ -143,8 +139,8 @@ func (r *Proxy) allow(w http.ResponseWriter, place string) bool {
 }
 
 // connect connects a client to a place (RFC 9110, CONNECT).
-func (r *Proxy) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
-	place := HostPort(&url.URL{Scheme: "https", Host: q.Host})
+func (r *egressProxy) connect(w http.ResponseWriter, q *http.Request, up upstream) {
+	place := hostPort(&url.URL{Scheme: "https", Host: q.Host})
 	if !r.allow(w, place) {
 		return
 	}

@@ -1,4 +1,4 @@
-package egressproxy
+package access
 
 import (
 	"crypto/tls"
@@ -15,13 +15,13 @@ import (
 func direct(*url.URL) (*url.URL, error) { return nil, nil }
 
 // at starts a relay on this machine's loopback and returns a client for it.
-func at(t *testing.T, up Upstream, places ...string) (*Proxy, *http.Client, string) {
+func at(t *testing.T, up upstream, places ...string) (*egressProxy, *http.Client, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(places)
+	r := newEgressProxy(places)
 	r.serve(l, up)
 	t.Cleanup(r.Close)
 	by := &url.URL{Scheme: "http", Host: l.Addr().String()}
@@ -47,7 +47,7 @@ func place(t *testing.T, s *httptest.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return HostPort(u)
+	return hostPort(u)
 }
 
 func TestOnlyPlaces(t *testing.T) {
@@ -130,8 +130,8 @@ func TestPlace(t *testing.T) {
 		"http://[::1]:3141/x": "[::1]:3141", "file:///srv": "", "/x": "",
 	} {
 		u, err := url.Parse(uri)
-		if err != nil || HostPort(u) != want {
-			t.Errorf("%s is at %q, %v", uri, HostPort(u), err)
+		if err != nil || hostPort(u) != want {
+			t.Errorf("%s is at %q, %v", uri, hostPort(u), err)
 		}
 	}
 }

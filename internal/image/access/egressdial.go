@@ -1,4 +1,4 @@
-package egressproxy
+package access
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 )
 
 // dial connects to a place, through the host's proxy for it if there is one.
-func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
+func dial(ctx context.Context, place string, up upstream) (net.Conn, error) {
 	by, err := up(&url.URL{Scheme: "https", Host: place})
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	default:
 		return nil, fmt.Errorf("%w: unsupported proxy type %s", errUpstreamRefused, by.Scheme)
 	}
-	c, err := direct.DialContext(ctx, "tcp", HostPort(by))
+	c, err := direct.DialContext(ctx, "tcp", hostPort(by))
 	if err != nil {
 		return nil, err
 	}

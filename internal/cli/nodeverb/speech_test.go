@@ -1,4 +1,4 @@
-package speech
+package nodeverb
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func prints(ctx context.Context, _ int, in host.Runner, to nodes.NodeOutput) err
 // TestReported: programs get the result of each node, with limited output.
 func TestReported(t *testing.T) {
 	var out, errs bytes.Buffer
-	endings, err := three().RunShown(t.Context(), Reported(&out), prints)
+	endings, err := three().RunShown(t.Context(), newReported(&out), prints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +79,12 @@ func TestReported(t *testing.T) {
 	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
 		t.Errorf("d: %+v", one)
 	}
-	if err := Tally(&errs, endings, nil); problem.ExitCode(err) != 103 ||
+	if err := printTally(&errs, endings, nil); problem.ExitCode(err) != 103 ||
 		!strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
 		t.Errorf("status %d: %s", problem.ExitCode(err), errs.String())
 	}
 	out.Reset()
-	if err := Reported(&out).Close(); err != nil || out.String() != "[]\n" {
+	if err := newReported(&out).Close(); err != nil || out.String() != "[]\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }
@@ -94,7 +94,7 @@ func TestReported(t *testing.T) {
 func TestGrouped(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := three()
-	if _, err := c.RunShown(t.Context(), Prefixed(&out, &errs, c.Nodes, true), prints); err != nil {
+	if _, err := c.RunShown(t.Context(), newPrefixed(&out, &errs, c.Nodes, true), prints); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > maxKeptBytes+1<<10 {
@@ -116,7 +116,7 @@ func TestInterrupted(t *testing.T) {
 	c.Timeout = 0
 	time.AfterFunc(50*time.Millisecond, stop)
 	var errs bytes.Buffer
-	_, err := c.RunShown(ctx, Prefixed(io.Discard, &errs, c.Nodes, false), prints)
+	_, err := c.RunShown(ctx, newPrefixed(io.Discard, &errs, c.Nodes, false), prints)
 	if problem.ExitCode(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") ||
 		!strings.Contains(errs.String(), "c | interrupted\n") {
 		t.Errorf("%v\n%s", err, errs.String())

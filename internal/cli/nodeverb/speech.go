@@ -1,6 +1,4 @@
-// Package speech shows what many nodes print at once. For people, it prints lines that begin with
-// the name of the node. For programs, it prints a list.
-package speech
+package nodeverb
 
 import (
 	"bytes"
@@ -34,17 +32,17 @@ type prefixed struct {
 	grouped    bool // print the lines of a node together, when it has ended
 }
 
-// New returns a Speech for the output of nodes. It is Reported for programs and Prefixed for people.
-func New(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Output {
+// newSpeech returns a Speech for the output of nodes. It is newReported for programs and newPrefixed for people.
+func newSpeech(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Output {
 	if reply.IsJSON(out) {
-		return Reported(out)
+		return newReported(out)
 	}
-	return Prefixed(out, errs, of, grouped)
+	return newPrefixed(out, errs, of, grouped)
 }
 
-// Prefixed prints the lines of nodes as they come or, if grouped, when their node has ended.
+// newPrefixed prints the lines of nodes as they come or, if grouped, when their node has ended.
 // Results are printed to own.
-func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Output {
+func newPrefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Output {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
 	for _, n := range of {
 		p.names = append(p.names, n.Name)
@@ -112,8 +110,8 @@ type answer struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Reported prints a JSON list of answers, each when its node has ended.
-func Reported(to io.Writer) nodes.Output { return &reported{to: reply.Result(to)} }
+// newReported prints a JSON list of answers, each when its node has ended.
+func newReported(to io.Writer) nodes.Output { return &reported{to: reply.Result(to)} }
 
 type reported struct {
 	mu   sync.Mutex
@@ -186,9 +184,9 @@ func withoutOutput(err error) string {
 	return err.Error()
 }
 
-// Tally prints on how many nodes something succeeded, and returns the exit status for all of them.
-// If err is more than an exit status, the work was not done, and Tally returns err.
-func Tally(w io.Writer, endings []nodes.Result, err error) error {
+// printTally prints on how many nodes something succeeded, and returns the exit status for all of them.
+// If err is more than an exit status, the work was not done, and printTally returns err.
+func printTally(w io.Writer, endings []nodes.Result, err error) error {
 	var status problem.Status
 	if err != nil && !errors.As(err, &status) {
 		return err
