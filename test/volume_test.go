@@ -71,7 +71,7 @@ func renamedNodes(s *site) {
 	}
 	s.sh("m2", "echo own > /srv/data/own")
 	s.run("volume", "adopt", "n2", "m2").want(9, "node m2 runs and uses volume data; nothing was done", "orrery stop m2")
-	s.run("volume", "adopt", "m1", "m2").want(9, "node m1 uses volume data itself")
+	s.run("volume", "adopt", "m1", "m2").want(9, "node m1 still uses volume data")
 	s.do("stop", "m2")
 	s.run("volume", "adopt", "n2", "m2").
 		want(0, "m2 now has the data of n2", "Its own former data is kept at "+data+"/m2.before")
