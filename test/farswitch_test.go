@@ -77,7 +77,7 @@ func TestFarSwitch(t *testing.T) {
 
 	// A trial confirmed from the other host stays live. Without a confirmation, each host goes back
 	// on its own: the hosts are cut off from one another and from the control host.
-	says(1, "orrery switch --release 700 --confirm-within 1h", "goes back to release none otherwise", "status 12")
+	says(1, "orrery switch --release 700 --confirm-within 1h", "otherwise it goes back to release none", "status 12")
 	says(2, "orrery confirm", "is confirmed", "status 0")
 	says(2, "orrery rollback", "2 nodes at release none", "status 0")
 	says(1, "orrery switch --release 700 --confirm-within 5s", "status 12")

@@ -85,7 +85,7 @@ timeout = "1s"
 
 	// The same, without waiting for it.
 	s.run("switch", "--release", "701", "--confirm-within", "3s").
-		want(12, "on trial until .* goes back to release none otherwise")
+		want(12, "on trial until .* otherwise it goes back to release none")
 	s.trialOver(time.Minute)
 	s.wantLive(701)
 	s.run("confirm").want(0, "release 701 is confirmed .*health checks held")
