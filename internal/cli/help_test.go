@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"iter"
 	"orrery/internal/cli/labverb"
 	"regexp"
 	"strings"
@@ -20,17 +21,23 @@ func eachVerb(c *cobra.Command, do func(c *cobra.Command)) {
 	}
 }
 
+// helpLines returns the lines of a verb's help.
+func helpLines(t *testing.T, c *cobra.Command) iter.Seq[string] {
+	t.Helper()
+	var out bytes.Buffer
+	c.SetOut(&out)
+	if err := c.Help(); err != nil {
+		t.Error(err)
+	}
+	return strings.Lines(out.String())
+}
+
 // TestEmptyDefaults: no help text has a meaningless default value. (For manual pages:
 // packaging/man.)
 func TestEmptyDefaults(t *testing.T) {
 	empty := regexp.MustCompile(`\(default(:? *| "")\)|\(default \[?\]?\)`)
 	eachVerb(Verbs(labverb.Lab{}), func(c *cobra.Command) {
-		var out bytes.Buffer
-		c.SetOut(&out)
-		if err := c.Help(); err != nil {
-			t.Error(err)
-		}
-		for line := range strings.Lines(out.String()) {
+		for line := range helpLines(t, c) {
 			if empty.MatchString(line) || strings.Count(line, "(default") > 1 {
 				t.Errorf("%s --help: %s", c.CommandPath(), line)
 			}
@@ -43,12 +50,7 @@ func TestEmptyDefaults(t *testing.T) {
 func TestHelpFits(t *testing.T) {
 	const maxColumns, maxFlagHelp = 80, 60
 	eachVerb(Verbs(labverb.Lab{}), func(c *cobra.Command) {
-		var out bytes.Buffer
-		c.SetOut(&out)
-		if err := c.Help(); err != nil {
-			t.Error(err)
-		}
-		for line := range strings.Lines(out.String()) {
+		for line := range helpLines(t, c) {
 			isFlag := strings.HasPrefix(strings.TrimSpace(line), "-")
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > maxColumns && !isFlag {
 				t.Errorf("%s --help: %d columns: %s", c.CommandPath(), n, line)
