@@ -148,9 +148,13 @@ const admissionTimeout = 30 * time.Second
 
 // openWhenAdmitted opens a session as soon as the server accepts one.
 func (c *Client) openWhenAdmitted(ctx context.Context) (*session, error) {
-	stop := func() {}
-	defer func() { stop() }()
-	for began, reported := time.Now(), false; ; {
+	var stop func() // ends the report of the wait
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
+	for began := time.Now(); ; {
 		s, err := c.open(ctx)
 		var refused *ssh.OpenChannelError
 		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed {
@@ -160,8 +164,8 @@ func (c *Client) openWhenAdmitted(ctx context.Context) (*session, error) {
 			(ended == nil || time.Since(*ended) > admissionTimeout) {
 			return nil, err
 		}
-		if !reported {
-			reported, stop = true, waits.ReportSlow(ctx, c.door.Place+": waiting until its SSH server accepts a further session")
+		if stop == nil {
+			stop = waits.ReportSlow(ctx, c.door.Place+": waiting until its SSH server accepts a further session")
 		}
 		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
