@@ -17,9 +17,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// LabProgram is the name of the program with the lab. It is a program of its own, because the lab and
+// labProgram is the name of the program with the lab. It is a program of its own, because the lab and
 // its statistics are a sixth of its size, and each host of a site has a copy of orrery.
-const LabProgram = "orrery-lab"
+const labProgram = "orrery-lab"
 
 // ofLab is the annotation of a verb that orrery-lab answers for.
 const ofLab = "lab"
@@ -72,7 +72,7 @@ func isForLab(root *cobra.Command, args []string) bool {
 // becomeLab replaces this process by orrery-lab, with the same command line. It returns only if that
 // fails.
 func becomeLab(args []string) error {
-	path, err := host.FindTool(LabProgram)
+	path, err := host.FindTool(labProgram)
 	if err != nil {
 		return err
 	}
