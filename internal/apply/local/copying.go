@@ -13,7 +13,7 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// sendCopy sends a file or directory of a node over a connection.
+// sendCopy sends a file or directory of a node, packed by the node's tar, over a connection.
 func sendCopy(ctx context.Context, in host.Runner, e *apply.CopyTransfer, along net.Conn) error {
 	to := transfer.NewFramedWriter(transfer.WithoutDeadline(along))
 	cut := &firstErrorWriter{Writer: to}
@@ -40,7 +40,7 @@ func (c *firstErrorWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// receiveCopy makes a node store what another node sends.
+// receiveCopy checks what a node of another host sends, and makes its own node unpack it.
 func receiveCopy(ctx context.Context, in host.Runner, e *apply.CopyTransfer, with apply.Coordinator) error {
 	t := &moveCounter{tell: with.Moved, told: time.Now()}
 	defer t.end()

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A layerStore is the layer store of a host.
+// A layerStore is the layer store of a host. A layer is used if a node of any site, or a snapshot of
+// one, needs it.
 type layerStore struct {
 	dirs  host.Dirs
 	nodes func(context.Context) ([]observe.Node, error)

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// A mirrorVolumes is the directories of a site's volumes on a host.
+// mirrorVolumes are the directories of a site's volumes on a host. It maintains their mirrors.
 type mirrorVolumes struct {
 	dirs host.Dirs
 	key  string

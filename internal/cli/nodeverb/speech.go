@@ -23,7 +23,7 @@ const maxLineBytes = 256 << 10
 // maxKeptBytes is how much of a node's output is stored if it is shown only at the end.
 const maxKeptBytes = 1 << 20
 
-// prefixed prints each line after the name of its node.
+// A prefixed output prints each line after the name of its node.
 type prefixed struct {
 	mu         sync.Mutex
 	lines, own io.Writer // for the nodes' lines; for messages about their results
@@ -32,7 +32,8 @@ type prefixed struct {
 	grouped    bool // print the lines of a node together, when it has ended
 }
 
-// newSpeech returns a Speech for the output of nodes. It is newReported for programs and newPrefixed for people.
+// newSpeech returns an output that shows what many nodes print at once. For people, it prints lines that
+// begin with the name of the node. For programs, it prints a list.
 func newSpeech(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Output {
 	if reply.IsJSON(out) {
 		return newReported(out)
@@ -59,7 +60,7 @@ func (p *prefixed) Of(i int) nodes.NodeOutput {
 
 func (p *prefixed) Close() error { return nil }
 
-// A prefixedNode is one node of a prefixed speech. Locking keeps its output and its errors apart.
+// A prefixedNode is one node of a prefixed output. Locking keeps its output and its errors apart.
 type prefixedNode struct {
 	speech *prefixed
 	prefix string
@@ -151,7 +152,7 @@ func (r *reported) add(one answer) {
 	_ = r.write(begin + string(text)) // Close returns the error
 }
 
-// A reportedNode is one node of a reported speech.
+// A reportedNode is one node of a reported output.
 type reportedNode struct {
 	list         *reported
 	said, erring reply.HeadBuffer

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// openDisplay returns a connection on which QEMU shows the screen (-vnc). It needs no password, because
-// only the caller has the connection.
+// openDisplay returns a connection on which QEMU shows the screen (-vnc). QEMU does not listen for
+// viewers: it receives one end of the connection. So it needs no password, because only the caller has
+// the other end.
 func openDisplay(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -9,8 +9,10 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A machineTraits is what the QEMU of a running machine says of it. The QEMU is not trusted, because its
-// guest may have taken it over. As JSON, a Likeness is the first line of a file with a state.
+// machineTraits are what a machine must have in common with its successor. QEMU refuses the state of a
+// machine of another type, with other device slots, or with other features. The QEMU of the running
+// machine reports them. It is not trusted, because its guest may have taken it over. As JSON, they are
+// the first line of a file with a state.
 type machineTraits struct {
 	Type  string     `json:"type"`
 	Slots argv.Slots `json:"slots"`
@@ -18,7 +20,7 @@ type machineTraits struct {
 	Kicks bool       `json:"kicks,omitempty"` // the guest notifies virtiofsd of each request
 }
 
-// traitsOf returns the likeness of a running machine.
+// traitsOf returns the traits of a running machine.
 func traitsOf(ctx context.Context, q *qmp.Client) (l machineTraits, err error) {
 	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &l.Type); err != nil {
 		return l, err

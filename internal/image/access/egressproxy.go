@@ -23,7 +23,8 @@ import (
 // An upstream returns the host's proxy for a URL, or nil if there is none.
 type upstream func(*url.URL) (*url.URL, error)
 
-// A egressProxy lets processes in a network namespace reach some places.
+// An egressProxy is the only way out of a build's network namespace. It is an HTTP proxy that listens
+// on the namespace's loopback and dials from the host. It connects only to places from a given list.
 type egressProxy struct {
 	places  map[string]bool // HOST:PORT
 	mutex   sync.Mutex
