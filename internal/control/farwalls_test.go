@@ -270,7 +270,7 @@ func TestLockUnwritable(t *testing.T) {
 	d.write("elsewhere", "version = 1\n")
 	d.must(os.Symlink("elsewhere", filepath.Join(d.dir, "releases.lock")))
 	_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
-	d.wantExit(err, problem.Unable, "releases.lock: it cannot be written", "a site directory that you can write to")
+	d.wantExit(err, problem.Unable, "releases.lock: cannot be written", "a writable site directory")
 	d.wantNodes(allUp)
 	if _, err := os.Stat(other.dirs.Release("toykat", 700)); err == nil {
 		t.Error("a host keeps a copy all the same")
