@@ -68,7 +68,7 @@ func (v VM) ShrunkDisk(wanted VM) (d Drive, oldSize int64, found bool) {
 // current bytes.
 func (d *Drive) ShrinkError(node string, current int64) (what, cure string) {
 	return fmt.Sprintf("node %s: disk %s cannot shrink from %s to %s", node, d.Name, sizeText(current),
-		sizeText(d.Size)),
+			sizeText(d.Size)),
 		fmt.Sprintf("write size = %q or more, or recreate node %s", sizeText(current), node)
 }
 

@@ -71,11 +71,11 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 		case len(r.Volumes) > 0:
 			found.report(atNode(n, "roles"), "give the role to a node whose image is not a disk",
 				"node %s boots a disk image and cannot mount volumes, such as %s of role %s", n.Name,
-					r.Volumes[0].Name, r.Name)
+				r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
 			found.report(atNode(n, "roles"), "give the role to a node whose image is not a disk",
 				"node %s boots a disk image, on which secret %s of role %s would remain", n.Name, r.Secrets[0].Name,
-					r.Name)
+				r.Name)
 		}
 	}
 }

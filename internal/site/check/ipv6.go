@@ -27,7 +27,7 @@ func checkIPv6(ix *index, found *findings) {
 			if len(nic.IPv6) > maxIPv6Addresses {
 				found.report(key, "or set spoof = true on the network to allow any",
 					"node %s has %d IPv6 addresses on network %s; the maximum is %d", n.Name, len(nic.IPv6),
-						nic.Network,
+					nic.Network,
 					maxIPv6Addresses)
 			}
 			for _, a := range nic.IPv6 {

@@ -157,12 +157,12 @@ func TestBombs(t *testing.T) {
 			want: "the site has more than 100000 nodes"},
 		"nodes on networks": {site: head + many(1000, "[network.n%d]\nsubnet = \"10.0.0.0/8\"\n") +
 			"[node.\"n{00000..99999}\"]\nid = 2\n",
-				want: "the nodes' networks, roles and groups are more than 2000000 in all"},
+			want: "the nodes' networks, roles and groups are more than 2000000 in all"},
 		"nodes of roles": {site: head + "[node.\"n{00000..99999}\"]\nid = 2\nroles = [" + many(1000, "\"r%d\",") + "]\n",
 			want: "the nodes' networks, roles and groups are more than 2000000 in all"},
 		"groups": {site: head + "[node.\"n{00000..99999}\"]\nid = 2\n" + many(need.Times(25, 5000),
 			"[group.g%d]\nnodes=[\"*\"]\n"),
-				want: "the nodes' networks, roles and groups are more than 2000000 in all"},
+			want: "the nodes' networks, roles and groups are more than 2000000 in all"},
 		"globs": {site: head + "[node.\"n{00000..99999}\"]\nid = 2\n[group.g]\nnodes=[" +
 			many(need.Times(250, 5000), "\"*a*b*%d\",") + "]\n", want: "the groups take too long to evaluate"},
 		"chain of groups": {site: head + "node.a.id = 2\n[group.g0]\n" +
