@@ -185,7 +185,7 @@ func TestForgedCopy(t *testing.T) {
 		"stage": func() error {
 			_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700, GiveUp: true})
 			if problem.ExitCode(err) == int(problem.Mistake) &&
-				strings.Contains(err.Error(), "is live: nothing changes under it") {
+				strings.Contains(err.Error(), "is live and cannot be changed") {
 				return problem.New(problem.Refused, "does not have the digest")
 			}
 			return err

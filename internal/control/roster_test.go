@@ -154,7 +154,7 @@ func TestDrainHost(t *testing.T) {
 	}
 	m, err := drain("sv1", true)
 	if d.must(err); len(m.Moves.Moves) != 2 || len(m.Stuck) != 1 ||
-		!strings.Contains(m.Stuck[0].Cure, `take host = "sv1" out`) || len(m.Moved) > 0 {
+		!strings.Contains(m.Stuck[0].Cure, `remove host = "sv1"`) || len(m.Moved) > 0 {
 		t.Errorf("leaving are %+v", m)
 	}
 	if states := d.Connector(d.site()).States(t.Context()); states[0].Drained == "" {
