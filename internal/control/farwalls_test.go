@@ -277,7 +277,7 @@ func TestLockUnwritable(t *testing.T) {
 	}
 	d.write("elsewhere", "version = 1\n<<<<<<< HEAD\n")
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
-	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
+	d.wantExit(err, problem.Mistake, "releases.lock: cannot be read: line 2", "keep the lines of both")
 }
 
 // TestRestoreReleases: the releases of a backup are restored if they are in releases.lock, or if

@@ -33,8 +33,8 @@ func TestAddHost(t *testing.T) {
 	}
 	refused("nobody is there", "sv3", "10.8.1.3", problem.Failed, "host sv3: nobody answers")
 	refused("another address", "sv2", "10.8.1.3", problem.Mistake, "host sv2 is at ops@10.8.1.2:2222")
-	refused("an address that is taken", "sv3", "ops@10.8.1.2:2222", problem.Mistake, "already that of host sv2")
-	refused("no address", "sv3", "-oProxyCommand=x", problem.Mistake, "is none of a host")
+	refused("an address that is taken", "sv3", "ops@10.8.1.2:2222", problem.Mistake, "already used by host sv2")
+	refused("no address", "sv3", "-oProxyCommand=x", problem.Mistake, "is not that of a host")
 	third := newMachine(t)
 	d.machine.others["sv3"] = d.machine.others["sv2"]
 	refused("the same machine", "sv3", "10.8.1.3", problem.Mistake, "sv2 and sv3 are the same machine")
