@@ -75,7 +75,7 @@ func labProgramMissing(t *testing.T) {
 		cmd.Env = environment(s.dirs)
 		out, _ := cmd.CombinedOutput()
 		if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), missing+" is not there") ||
-			strings.Contains(string(out), "making network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
+			strings.Contains(string(out), "creating network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
 			t.Errorf("without %s: status %d: %s", missing, status, out)
 		}
 		must(t, os.Link(filepath.Join(filepath.Dir(program), missing), filepath.Join(alone, missing)))

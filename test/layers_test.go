@@ -112,7 +112,7 @@ func TestLayersTravel(t *testing.T) {
 		t.Errorf("%d bytes came, although some had come before", n)
 	}
 	on(2, "orrery image verify "+`$(basename `+layer+`)`)
-	says("orrery journal --steps -n 1", "layer debian + cargo: fetch: not in the store", "and in that of sv1", "status 0")
+	says("orrery journal --steps -n 1", "layer debian + cargo: fetch: not in the store", "available on sv1", "status 0")
 
 	// Only the host that sends wrong data has the layer now.
 	says("orrery down a", "status 0")

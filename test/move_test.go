@@ -87,8 +87,8 @@ func TestMove(t *testing.T) {
 	// The node moves back and forth. Each time, a kill happens at the end of another step: on the
 	// control host, or on the receiving host.
 	to := []string{"sv2", "sv1"}
-	moments := []string{"giving away", "receiving", "sending the rest of", "copying", "stopping", "starting",
-		"removing what was left of"}
+	moments := []string{"handing over", "receiving", "sending the rest of", "copying", "stopping", "starting",
+		"cleaning up"}
 	for i, when := range moments[:need.Kills(3, len(moments))] {
 		victim := "kill -9 $(cat /tmp/move.pid)"
 		if i%2 == 1 {
@@ -134,7 +134,7 @@ func TestMove(t *testing.T) {
 		says(1, "orrery exec a -- sh -c 'cat /root/g; sha256sum -c /data/sum'", []string{"staged", "written"}[i], "big: OK",
 			"status 0")
 	}
-	says(1, "sh -c 'echo $$ > /tmp/move.pid; exec orrery move a --to sv2' 2>&1 | while read -r line; do case \"$line\" in *\"giving away node a\"*) kill -9 $(cat /tmp/move.pid) 2>/dev/null;; esac; done; true",
+	says(1, "sh -c 'echo $$ > /tmp/move.pid; exec orrery move a --to sv2' 2>&1 | while read -r line; do case \"$line\" in *\"handing over node a\"*) kill -9 $(cat /tmp/move.pid) 2>/dev/null;; esac; done; true",
 		"status 0")
 	says(1, "for i in $(seq 100); do orrery move a --to sv2 && break; sleep 0.2; done", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")

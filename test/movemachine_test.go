@@ -74,7 +74,7 @@ func TestMoveMachine(t *testing.T) {
 		to := 3 - from
 		move := "orrery move m --to sv" + strconv.Itoa(to)
 		if i > 0 { // killed at the end of another step each time
-			when := []string{"giving away", "receiving", "stopping", "starting"}[i%4]
+			when := []string{"handing over", "receiving", "stopping", "starting"}[i%4]
 			says(1, `rm -f /tmp/move.pid; sh -c 'echo $$ > /tmp/move.pid; exec `+move+`' 2>&1 |
 				while read -r line; do case "$line" in *"`+when+` node m"*) kill -9 $(cat /tmp/move.pid);; esac; done; true`,
 				"status 0")

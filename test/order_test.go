@@ -124,7 +124,8 @@ roles = ["ctld", "other"]
 	// A daemon that ends as soon as it has started fails the run, with its output. The next run
 	// starts again.
 	s.write("roles/base/cluster.conf", "echo no such port; exit 3\n")
-	s.run("up").want(8, "one: configure: FAILED", `service agent.service ends as soon as it has started`, "no such port")
+	s.run("up").want(8, "one: configure: FAILED", `service agent.service exits immediately after its start`,
+		"no such port")
 	s.run("status").want(11)
 	s.write("roles/base/cluster.conf", "port=3\n")
 	s.do("up")

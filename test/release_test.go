@@ -464,7 +464,7 @@ func releaseUnchanged(s *site) {
 	s.edit("roles/ledger/role.toml", "within = \"20s\"", "within = \"21s\"")
 	s.run("plan").want(0)
 	s.run("stage", "--release", "701").
-		want(3, "release 701 of node .* is live: nothing changes under it", "another release")
+		want(3, "release 701 of node .* is live and cannot be changed", "another release")
 	s.run("plan").want(0)
 	s.edit("roles/greeter2/greeter.py", "three", "two")
 	s.edit("roles/greeter/greeter.py", "zero", "one")
@@ -652,7 +652,7 @@ func releaseTwoNumbers(s *site) {
 		s.Errorf("first processes were %v and are %v", before, after)
 	}
 	s.edit("roles/greeter2/greeter.py", "two", "three")
-	s.run("stage", "--release", "701").want(3, "makes other nodes of it now", "--give-up-rollback")
+	s.run("stage", "--release", "701").want(3, "now declares other nodes for it", "--give-up-rollback")
 	s.do("switch", "--release", "701")
 	says("two")
 	s.do("switch", "--release", "700")
@@ -709,8 +709,8 @@ func TestReleasePart(t *testing.T) {
 		t.Errorf("there are %v", instances)
 	}
 	s.run("switch", "web1", "--release", "701").
-		want(3, "node web1 of release 701 is not on this host", "orrery stage web1 --release 701")
-	s.run("switch", "web0", "web1", "--release", "701").want(3, "node web1 of release 701 is not on this host")
+		want(3, "node web1 of release 701 does not exist on this host", "orrery stage web1 --release 701")
+	s.run("switch", "web0", "web1", "--release", "701").want(3, "node web1 of release 701 does not exist on this host")
 	s.wantLive(0)
 	s.run("switch", "--release", "701").want(0, "1 node at release 701") // the staged ones
 	s.wantLive(701, "web0")
@@ -773,7 +773,8 @@ func TestReleaseCopy(t *testing.T) {
 	s.write("editions/two/.greeter.py", greeterSays("three"))
 	before := s.inits()
 	s.run("stage", "web1", "--release", "701").
-		want(3, "release 701 is that of node web0", "greeter: file /usr/local/bin/greeter.py changed", "another release")
+		want(3, "release 701 is used by node web0", "greeter: file /usr/local/bin/greeter.py changed",
+			"another release")
 	s.settled()
 	s.do("up")
 	if after := s.inits(); !maps.Equal(before, after) {
@@ -873,7 +874,8 @@ func TestReleaseMisuse(t *testing.T) {
 	// A release that is not healthy in quarantine.
 	refused(8, []string{"node web0 is not healthy"}, "stage", "--release", "702")
 	s.wantLive(0)
-	refused(3, []string{"node (web0|web1) of release 702 is not proven", "orrery stage web. --release 702"}, "switch",
+	refused(3, []string{"node (web0|web1) of release 702 has not passed its health checks",
+		"orrery stage web. --release 702"}, "switch",
 		"--release", "702")
 	s.wantLive(0)
 	// A release that was healthy, and is no longer.

@@ -61,11 +61,11 @@ func renamedNodes(s *site) {
 	data := filepath.Join(s.dirs.Volumes(s.name), "data")
 	s.run("volume", "ls").want(0, "data +n1 +.* -\n")
 	s.edit("site.toml", "n{1..2}", "m{1..2}")
-	s.run("plan").want(10, "volume data of n1 is used by no node any more, and m1 looks like its heir: orrery volume adopt n1 m1 gives it the data",
+	s.run("plan").want(10, "volume data of n1 is not used by any node, and m1 looks like its successor: orrery volume adopt n1 m1 assigns the data to it",
 		"adopt n2 m2")
 	s.run("volume", "ls").want(0, "data +m1 +- ", `data +n1 \(unused\) +[0-9]`)
 	s.run("volume", "adopt", "n1", "m1").want(0, "m1 now has the data of n1's volume data")
-	s.run("up").want(0, "Note: volume data of n2 is used by no node any more")
+	s.run("up").want(0, "Note: volume data of n2 is not used by any node")
 	if got := s.sh("m1", "cat /srv/data/x"); got != "ONE" {
 		s.Errorf("m1 has %q", got)
 	}
@@ -78,7 +78,7 @@ func renamedNodes(s *site) {
 	s.do("up")
 	s.sh("m2", "test -e /srv/data/scheduled")
 	s.edit("site.toml", "m{1..2}", "k{1..2}") // while they run
-	s.run("plan").want(10, "orrery volume adopt m1 k1 gives it the data")
+	s.run("plan").want(10, "orrery volume adopt m1 k1 assigns the data to it")
 	s.run("volume", "adopt", "m1", "k1").want(0, "node m1: destroy: ok", "k1 now has the data of m1's volume data")
 	s.do("up")
 	if got := s.sh("k1", "cat /srv/data/x"); got != "ONE" {

@@ -12,7 +12,7 @@ import (
 // TestEmulated: plan and up report that virtual machines are emulated, once for each host, and
 // status for each node.
 func TestEmulated(t *testing.T) {
-	const want = "on host local virtual machines run in software emulation, many times as slow as containers: db, web1, web2; `orrery doctor` says why"
+	const want = "on host local virtual machines run in software emulation, many times slower than containers: db, web1, web2; `orrery doctor` shows why"
 	d := newDesk(t)
 	d.up()
 	r, err := status.Read(t.Context(), d.Session, d.site(), nil)

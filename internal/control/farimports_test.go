@@ -67,7 +67,7 @@ func TestFarImports(t *testing.T) {
 	e.up() // neither host has this file, so it is sent
 	e.must(os.Remove(filepath.Join(e.dir, "else/where.tar")))
 	_, err = sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
-	e.wantExit(err, problem.Mistake, "there is no file", "where.tar")
+	e.wantExit(err, problem.Mistake, "file ", "where.tar does not exist")
 }
 
 // TestFarImportReleases: a release uses the file that it was staged from. Its stored copy has the

@@ -185,7 +185,7 @@ func TestForgedCopy(t *testing.T) {
 		"stage": func() error {
 			_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700, GiveUp: true})
 			if problem.ExitCode(err) == int(problem.Mistake) &&
-				strings.Contains(err.Error(), "is live: nothing changes under it") {
+				strings.Contains(err.Error(), "is live and cannot be changed") {
 				return problem.New(problem.Refused, "does not have the digest")
 			}
 			return err
@@ -270,14 +270,14 @@ func TestLockUnwritable(t *testing.T) {
 	d.write("elsewhere", "version = 1\n")
 	d.must(os.Symlink("elsewhere", filepath.Join(d.dir, "releases.lock")))
 	_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
-	d.wantExit(err, problem.Unable, "releases.lock: it cannot be written", "a site directory that you can write to")
+	d.wantExit(err, problem.Unable, "releases.lock: cannot be written", "a writable site directory")
 	d.wantNodes(allUp)
 	if _, err := os.Stat(other.dirs.Release("toykat", 700)); err == nil {
 		t.Error("a host keeps a copy all the same")
 	}
 	d.write("elsewhere", "version = 1\n<<<<<<< HEAD\n")
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
-	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
+	d.wantExit(err, problem.Mistake, "releases.lock: cannot be read: line 2", "keep the lines of both")
 }
 
 // TestRestoreReleases: the releases of a backup are restored if they are in releases.lock, or if

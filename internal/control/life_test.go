@@ -172,8 +172,8 @@ func TestRestart(t *testing.T) {
 		d.must(err)
 		d.wantNodes(allUp)
 		did := strings.Join(d.watch.steps, "\n")
-		for _, want := range []string{"node web1: " + string(ends) + ": asked for", "node web1: start: asked for",
-			"node web1: check: prove health"} {
+		for _, want := range []string{"node web1: " + string(ends) + ": requested", "node web1: start: requested",
+			"node web1: check: check health"} {
 			if !strings.Contains(did, want) {
 				t.Errorf("%q is not in\n%s", want, did)
 			}
@@ -191,7 +191,7 @@ func TestRestart(t *testing.T) {
 	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
 	if !slices.ContainsFunc(entries, func(e journal.Entry) bool {
-		return e.Step == "node web1: kill: asked for" &&
+		return e.Step == "node web1: kill: requested" &&
 			e.Result == "done"
 	}) {
 		t.Errorf("the journal does not have it: %+v", entries)

@@ -208,7 +208,7 @@ func TestSurvive(t *testing.T) {
 		t.Errorf("of nodes that may be anywhere: %s (%v)", got, err)
 	}
 	_, err := survive(2)
-	d.wantExit(err, problem.Usage, "of 2 hosts, 2 cannot be lost")
+	d.wantExit(err, problem.Usage, "the site has 2 hosts and cannot lose 2")
 	delete(d.machine.others, "sv2")
 	d.Links.Close()
 	_, err = survive(1)

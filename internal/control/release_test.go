@@ -286,7 +286,7 @@ func TestEditsWait(t *testing.T) {
 	d.write("roles/web/web", "{{ .Node.Name }} is on {{ .Node.Host }}")
 	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]\n", "roles  = [\"db\"]\nmemory = \"99MiB\"\n", 1))
 	const web = "web1, web2: web: file /etc/web added, web: step page added"
-	if got, want := warnings(), "edits of nodes wait for the next release, because release 700 is live: db: memory changed; "+web; got != want {
+	if got, want := warnings(), "changes of nodes wait for the next release, because release 700 is live: db: memory changed; "+web; got != want {
 		t.Errorf("plan says\n%q, not\n%q", got, want)
 	}
 	if got := warnings("role=web"); !strings.HasSuffix(got, ": "+web) {
@@ -294,7 +294,7 @@ func TestEditsWait(t *testing.T) {
 	}
 	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.must(err)
-	if got := d.watch.text(); !strings.Contains(got, "notice: edits of nodes wait for the next release") {
+	if got := d.watch.text(); !strings.Contains(got, "notice: changes of nodes wait for the next release") {
 		t.Errorf("up told\n%s", got)
 	}
 	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
@@ -319,7 +319,7 @@ func TestDownKeepsRelease(t *testing.T) {
 	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || len(p.Warnings) > 0 {
 		t.Errorf("of a site that is not taken down: %v, %v", p, err)
 	}
-	const down = "release 700 stays the live one: the next orrery up brings it up again"
+	const down = "release 700 stays live: the next orrery up starts it again"
 	for warning, selectors := range map[string][]string{down: nil, "": {"web1"}} {
 		p, err := sites.Preview(t.Context(), d.Session, selectors, sites.PreviewOptions{Down: true})
 		if err != nil || strings.Join(p.Warnings, "\n") != warning {
@@ -331,7 +331,7 @@ func TestDownKeepsRelease(t *testing.T) {
 	if got := d.watch.text(); strings.Count(got, "notice: "+down) != 1 {
 		t.Errorf("down told\n%s", got)
 	}
-	const up = "release 700 comes up again, because it was live when the site was taken down"
+	const up = "release 700 is started again, because it was live when the site was taken down"
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	if err != nil || strings.Join(p.Warnings, "\n") != up {
 		t.Errorf("plan says %q, %v", p.Warnings, err)

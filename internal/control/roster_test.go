@@ -33,8 +33,8 @@ func TestAddHost(t *testing.T) {
 	}
 	refused("nobody is there", "sv3", "10.8.1.3", problem.Failed, "host sv3: nobody answers")
 	refused("another address", "sv2", "10.8.1.3", problem.Mistake, "host sv2 is at ops@10.8.1.2:2222")
-	refused("an address that is taken", "sv3", "ops@10.8.1.2:2222", problem.Mistake, "already that of host sv2")
-	refused("no address", "sv3", "-oProxyCommand=x", problem.Mistake, "is none of a host")
+	refused("an address that is taken", "sv3", "ops@10.8.1.2:2222", problem.Mistake, "already used by host sv2")
+	refused("no address", "sv3", "-oProxyCommand=x", problem.Mistake, "is not that of a host")
 	third := newMachine(t)
 	d.machine.others["sv3"] = d.machine.others["sv2"]
 	refused("the same machine", "sv3", "10.8.1.3", problem.Mistake, "sv2 and sv3 are the same machine")
@@ -154,7 +154,7 @@ func TestDrainHost(t *testing.T) {
 	}
 	m, err := drain("sv1", true)
 	if d.must(err); len(m.Moves.Moves) != 2 || len(m.Stuck) != 1 ||
-		!strings.Contains(m.Stuck[0].Cure, `take host = "sv1" out`) || len(m.Moved) > 0 {
+		!strings.Contains(m.Stuck[0].Cure, `remove host = "sv1"`) || len(m.Moved) > 0 {
 		t.Errorf("leaving are %+v", m)
 	}
 	if states := d.Connector(d.site()).States(t.Context()); states[0].Drained == "" {

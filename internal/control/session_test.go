@@ -199,7 +199,7 @@ func TestReleaseOfTwin(t *testing.T) {
 	}
 	d.wantLive(0) // of the original
 	for edit, want := range map[string]string{"": "",
-		"memory = \"99MiB\"\n": "edits of nodes wait for the next release, because release 700 is live: db: memory changed"} {
+		"memory = \"99MiB\"\n": "changes of nodes wait for the next release, because release 700 is live: db: memory changed"} {
 		d.write("site.toml", strings.Replace(toykat, "[node.db]\n", "[node.db]\n"+edit, 1))
 		p, err := sites.Preview(t.Context(), &of, nil, sites.PreviewOptions{})
 		d.must(err)

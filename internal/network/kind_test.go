@@ -153,7 +153,7 @@ func TestMacvlan(t *testing.T) {
 	two := mac
 	two.Site, two.Subnet, two.Gateway = "toy", "10.9.73.0/24", ""
 	two.Bridge = site.BridgeName(two.Site, two.Name)
-	wantRefused(t, two, "is that of network mac of site karoo")
+	wantRefused(t, two, "is already used by network mac of site karoo")
 	wide := mac
 	wide.MTU = 9000
 	wantRefused(t, wide, "mtu 9000 is more than the 1500")

@@ -49,11 +49,11 @@ func TestNewKind(t *testing.T) {
 
 	s, err := loaded(t, `interface = "w0"`)
 	must(t, err)
-	if _, err := loaded(t, ""); err == nil || !strings.Contains(err.Error(), "vepa network lan is on no interface") {
+	if _, err := loaded(t, ""); err == nil || !strings.Contains(err.Error(), "vepa network lan has no interface") {
 		t.Errorf("on no interface: %v", err)
 	}
 	if _, err := loaded(t, `interface = "w0"`+"\nencrypt = true"); err == nil ||
-		!strings.Contains(err.Error(), "is not encrypted") {
+		!strings.Contains(err.Error(), "cannot be encrypted") {
 		t.Errorf("encrypted: %v", err)
 	}
 	if !s.Networks[0].Wired() {

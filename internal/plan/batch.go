@@ -163,7 +163,7 @@ func addBatch(d *planBuilder, batch int, rolled, away []*chain) int {
 		}
 	}
 	if exceedsBounds(rolled, batch) {
-		s.Reason += ": more than a batch shall have, which cannot change without one another"
+		s.Reason += ": larger than a batch, because these must change together"
 	}
 	return d.add(s)
 }

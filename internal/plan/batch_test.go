@@ -81,7 +81,7 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 	}
 	together := map[int]bool{} // batches that are reported as too large
 	for _, step := range p.Steps {
-		if step.Kind == plan.BeginBatch && strings.HasSuffix(step.Reason, "without one another") {
+		if step.Kind == plan.BeginBatch && strings.HasSuffix(step.Reason, "must change together") {
 			var n int
 			_, _ = fmt.Sscan(step.Subject, &n)
 			together[n] = true

@@ -15,8 +15,8 @@ func TestCapabilities(t *testing.T) {
 	limited := func(s *site.Site) { s.Nodes[1].Limits = site.Limits{Memory: 1 << 30} }
 	image := func(s *site.Site) { s.Roles[1].Apt = []string{"python3", "vim"} }
 	const (
-		still = "memory changed; the engine fake limits only what does not run"
-		gone  = "role layer changed: receptor: apt changed; the engine fake keeps nothing of what it replaces"
+		still = "memory changed; the engine fake can limit only stopped nodes"
+		gone  = "role layer changed: receptor: apt changed; the engine fake cannot undo a replacement"
 	)
 	for _, c := range []struct {
 		name string
@@ -27,20 +27,20 @@ func TestCapabilities(t *testing.T) {
 	}{
 		{"limits", observe.Capabilities{}, limited, false, []string{
 			"node receptor1: stop: " + still, "node receptor1: reshape: " + still, "node receptor1: start: after the change",
-			"node receptor1: check: prove health",
+			"node receptor1: check: check health",
 		}},
 		{"limits of a stopped node", observe.Capabilities{}, limited, true, []string{
 			"node receptor1: limit: memory changed", "node receptor1: start: after the change",
-			"node receptor1: check: prove health",
+			"node receptor1: check: check health",
 		}},
 		{"live limits", observe.Capabilities{LiveLimits: true}, limited, false,
-			[]string{"node receptor1: limit: memory changed", "node receptor1: check: prove health"}},
+			[]string{"node receptor1: limit: memory changed", "node receptor1: check: check health"}},
 		{"autostart", observe.Capabilities{}, func(s *site.Site) { s.Nodes[1].Autostart = false }, false, []string{
-			"node receptor1: limit: autostart changed", "node receptor1: check: prove health",
+			"node receptor1: limit: autostart changed", "node receptor1: check: check health",
 		}},
 		{"replace", observe.Capabilities{}, image, false, []string{
 			"node receptor1: destroy: " + gone, "node receptor1: create: new", "node receptor1: start: new",
-			"node receptor1: configure: apply roles", "node receptor1: check: prove health",
+			"node receptor1: configure: apply roles", "node receptor1: check: check health",
 		}},
 		{"replace and keep", observe.Capabilities{Keep: true}, image, false,
 			replacement("receptor1", "role layer changed: receptor: apt changed", true)},

@@ -24,13 +24,13 @@ func (c *change) incompatibility() string {
 	current, wanted := c.has, c.wanted
 	switch {
 	case current.State == observe.Broken:
-		return "half made"
+		return "incomplete"
 	case current.ID != wanted.ID:
 		return fmt.Sprintf("id changed from %d to %d", current.ID, wanted.ID)
 	case current.Engine != wanted.Engine:
 		return fmt.Sprintf("engine changed from %s to %s", current.Engine, wanted.Engine)
 	case !c.capabilities().Keep && c.replaceReason() != "":
-		return c.replaceReason() + "; the engine " + current.Engine + " keeps nothing of what it replaces"
+		return c.replaceReason() + "; the engine " + current.Engine + " cannot undo a replacement"
 	}
 	return ""
 }

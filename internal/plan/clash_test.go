@@ -34,7 +34,7 @@ func TestNetworkRefused(t *testing.T) {
 		{
 			observatory(), observe.HostNetworking{Leads: []observe.ReachableSubnet{{To: "10.0.0.0/8", Link: "tun0",
 				Route: true}}},
-			"a route of the host by tun0",
+			"a route of the host through tun0",
 		},
 		{observatory(), observe.HostNetworking{Leads: []observe.ReachableSubnet{{To: "10.2.0.7/24", Link: "eth0"}}}, ""},
 		{observatory(), observe.HostNetworking{Interfaces: []string{"eth0", wanted.Bridge}}, "an interface " + wanted.Bridge},
@@ -42,7 +42,7 @@ func TestNetworkRefused(t *testing.T) {
 		{onCard, observe.HostNetworking{Interfaces: []string{"eth0", "enp9"}}, ""},
 		{
 			onCard, observe.HostNetworking{Interfaces: []string{"enp9"}, Networks: []spec.Network{macvlan}},
-			"that of network lan of site former",
+			"is already used by network lan of site former",
 		},
 	} {
 		f := newFleet("sv1")

@@ -46,23 +46,23 @@ func (c *companion) check(b *planInput, from *observe.Host, r *observe.Releases)
 	release := site.ReleaseName(c.has.Release)
 	no := func(cure, format string, args ...any) error {
 		return problem.New(problem.Unable,
-			"node %s cannot move to host %s: release %s of it stands beside it on host %s, and cannot come with it: %s",
+			"node %s cannot move to host %s: its release %s on host %s cannot move with it: %s",
 			c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
 	end := "orrery release prune --keep 0 first"
 	if former, ok := r.Former[c.node]; ok && former == c.has.Release {
 		end = fmt.Sprintf("orrery stage --release %s %s --give-up-rollback first", release, c.node)
 		if former == 0 {
-			end = "have site.toml say of it what it said then, or orrery rollback first"
+			end = "restore its former declaration in site.toml, or orrery rollback first"
 		}
 	}
 	switch {
 	case r.Trial != nil:
 		return no("orrery confirm or orrery rollback first", "release %s is on trial", site.ReleaseName(r.Trial.Release))
 	case r.Switch != nil:
-		return no("orrery up brings that to its end", "a switch was cut short")
+		return no("orrery up finishes it", "a switch was interrupted")
 	case c.has.State == observe.Broken:
-		return no(end, "it is half made")
+		return no(end, "it is incomplete")
 	}
 	var why string
 	if c.DeclaredNode, why, err = asDeclared(b, &c.has.Node); err != nil {
@@ -76,7 +76,7 @@ func (c *companion) check(b *planInput, from *observe.Host, r *observe.Releases)
 	}
 	for _, h := range []*observe.Host{from, b.hosts[c.to]} {
 		if h.Engines != nil && !h.Engines[c.has.Engine].Move {
-			return no(end, "the engine %s moves no nodes", c.has.Engine)
+			return no(end, "the engine %s cannot move nodes", c.has.Engine)
 		}
 	}
 	return place.CheckFit(b.site.Key(), c.Of, b.hosts[c.to])
@@ -114,7 +114,7 @@ func (m *movePlanner) moveCompanions(all []*companion) {
 					!slices.ContainsFunc(all, func(c *companion) bool { return c.from == name && c.has.ID == node.ID })
 			}
 			if slices.ContainsFunc(all, goes) && !slices.ContainsFunc(h.Nodes, stays) {
-				m.removeNetwork(h, n, "no node of this host is on it any more", left[name])
+				m.removeNetwork(h, n, "no node of this host uses it any more", left[name])
 			}
 		}
 	}

@@ -35,37 +35,37 @@ func TestEquipped(t *testing.T) {
 	}{
 		{"a model", with(func(n *site.Node) { n.VM.CPU = "Nehalem" }), 0, ""},
 		{"no such model", with(func(n *site.Node) { n.VM.CPU = "Nehalen" }), problem.Unable,
-			`processors of the model "Nehalen", which QEMU of host sv1 does not have (did you mean "Nehalem"?)`},
+			`processor model "Nehalen", which QEMU on host sv1 does not support (did you mean "Nehalem"?)`},
 		{"its own model", with(func(n *site.Node) { n.VM.CPU = "host" }), 0, ""},
 		{"its own model, emulated", with(func(n *site.Node) { n.VM.CPU = "host" }), problem.Unable,
-			`node portal wants the processors of host sv1 itself, and that runs its virtual machines in software emulation (leave vm.cpu out, or name "max"`},
+			`node portal needs the processor model of host sv1, which runs its virtual machines in software emulation (remove vm.cpu, or write "max"`},
 		{"nothing like it", with(func(n *site.Node) { n.VM.CPU = "pentium" }), problem.Unable,
 			"`qemu-system-x86_64 -cpu help` lists them"},
 
 		{"large pages", pages(1 << 30), 0, ""},
 		{"too few", pages(2 << 20), problem.Unable,
-			"node portal is to be in pages of 2 MiB, of which host sv1 has 3 of 512 free; 256 are needed (sysctl vm.nr_hugepages=765)"},
+			"node portal: no room in huge pages of 2 MiB: host sv1 has 3 of 512 free; 256 are needed (sysctl vm.nr_hugepages=765)"},
 
 		{"large pages beside", pagesOf(1), 0, ""},
 		{"too few beside", pagesOf(0), problem.Unable,
-			"of which NUMA node 0 of host sv1 has 0 of 2 free; 1 are needed (hugepagesz=1G hugepages=0:3 on the kernel's command line)"},
+			"no room in huge pages of 1024 MiB: NUMA node 0 of host sv1 has 0 of 2 free; 1 are needed (hugepagesz=1G hugepages=0:3 on the kernel's command line)"},
 
 		{"memory beside", memory(1, ""), 0, ""},
 		{"pinned beside", memory(1, "2"), 0, ""},
 		{"pinned elsewhere", memory(1, "1-2"), problem.Mistake,
-			"pinned to processors 1-2, of which 1 are not on NUMA node 1 (that has 2)"},
-		{"no such memory", memory(2, ""), problem.Mistake, "to be on NUMA node 2, but host sv1 has 0, 1 only"},
+			"pinned to processors 1-2, of which 1 are not on NUMA node 1 (that NUMA node has 2)"},
+		{"no such memory", memory(2, ""), problem.Mistake, "is declared on NUMA node 2, but host sv1 has only 0, 1"},
 
 		{"a function", lends("0000:03:00.0"), 0, ""},
 		{"a whole group", lends("0000:04:00.0", "0000:04:00.1"), 0, ""},
 		{"half a group", lends("0000:04:00.0"), problem.Unable,
-			"PCI function 0000:04:00.0 of host sv1 is in one IOMMU group with 0000:04:00.1 (nvme), which the host uses"},
+			"PCI function 0000:04:00.0 of host sv1 shares its IOMMU group with 0000:04:00.1 (nvme), which the host uses"},
 		{"no such function", lends("0000:09:00.0"), problem.Unable,
 			"host sv1 has no PCI function 0000:09:00.0 (lspci -D lists them)"},
 		{"a bridge", lends("0000:00:1c.0"), problem.Mistake, "is a bridge"},
 		{"no IOMMU", lends("0000:05:00.0"), problem.Unable,
-			"is behind no IOMMU, and would reach all of the host's memory (turn the IOMMU on"},
-		{"another's", lends("0000:06:00.0"), problem.Unable, "is lent to the node other/7 (stop that node first)"},
+			"has no IOMMU and could access all of the host's memory (enable the IOMMU"},
+		{"another's", lends("0000:06:00.0"), problem.Unable, "is used by node other/7 (stop that node first)"},
 		{"its own", lends("0000:07:00.0"), 0, ""},
 	} {
 		s := observatory()
@@ -145,7 +145,7 @@ func TestPagesElsewhere(t *testing.T) {
 	none := []observe.Hugepages{{Size: 2 << 20}}
 	hosts[0].Hugepages, hosts[0].Numa = all,
 		[]observe.Numa{{ID: 0, Online: "0", Hugepages: all}, {ID: 1, Online: "1", Hugepages: none}}
-	const want = "of which NUMA node 1 of host sv1 has 0 of 0 free; 256 are needed (echo 256 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages)"
+	const want = "no room in huge pages of 2 MiB: NUMA node 1 of host sv1 has 0 of 0 free; 256 are needed (echo 256 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages)"
 	if _, err := plan.Up(s, hosts, plan.Goal{}); problem.ExitCode(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
@@ -162,7 +162,7 @@ func TestOtherDevices(t *testing.T) {
 	s.Nodes[3].VM.Queues = 4
 	const why = "virtual hardware changed"
 	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why,
-		"node portal: start: after the change", "node portal: check: prove health")
+		"node portal: start: after the change", "node portal: check: check health")
 }
 
 // TestCrowded: a plan warns of machines with more processors than their host.
@@ -208,9 +208,9 @@ func TestDataShutsDown(t *testing.T) {
 		c.edit(&node.VM)
 		c.edit(&s.Nodes[3].VM)
 		only := plan.Goal{Nodes: map[string]bool{"portal": true}}
-		down := []string{"node portal: destroy: asked for"}
+		down := []string{"node portal: destroy: requested"}
 		if c.removed != "" {
-			down = append([]string{"node portal: " + c.removed + ": asked for"}, down...)
+			down = append([]string{"node portal: " + c.removed + ": requested"}, down...)
 		}
 		t.Run(c.name, func(t *testing.T) {
 			wantLines(t, plan.Down(s, hosts, only), down...)
@@ -243,9 +243,9 @@ func TestSmallerDisk(t *testing.T) {
 		want string
 	}{
 		"its root": {func(s *site.Site) { portal(s).VM.Size = 1536 << 20 },
-			`disk orrery-root has 2GiB, and is to have 1536MiB .*write size = "2GiB" or more`},
+			`disk orrery-root cannot shrink from 2GiB to 1536MiB .*write size = "2GiB" or more`},
 		"another": {func(s *site.Site) { portal(s).VM.Disks[0].Size = 1 << 20 },
-			`disk data has 1GiB, and is to have 1MiB`},
+			`disk data cannot shrink from 1GiB to 1MiB`},
 		"larger":            {func(s *site.Site) { portal(s).VM.Size = 3 << 30 }, ""},
 		"gone":              {func(s *site.Site) { portal(s).VM.Disks = nil }, ""},
 		"a device now":      {func(s *site.Site) { portal(s).VM.Disks[0] = site.Drive{Name: "data", Disk: "/dev/sdz"} }, ""},

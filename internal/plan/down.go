@@ -31,7 +31,7 @@ func discardArrivals(d *planBuilder, h *observe.Host) {
 	for _, a := range h.Arrivals {
 		if d.goal.selects(a.Name) {
 			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
-			d.add(Step{Kind: DiscardNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "asked for",
+			d.add(Step{Kind: DiscardNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "requested",
 				Disturbs: []string{a.Name}})
 		}
 	}
@@ -41,7 +41,7 @@ func downHost(d *planBuilder, h *observe.Host) {
 	var gone []int
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; d.goal.selects(n.Name) {
-			gone = append(gone, d.removeNode(h, n, "asked for"))
+			gone = append(gone, d.removeNode(h, n, "requested"))
 		}
 	}
 	if d.goal.Volumes {
@@ -53,7 +53,8 @@ func downHost(d *planBuilder, h *observe.Host) {
 			if v.Node != "" {
 				title += " of " + v.Node
 			}
-			d.add(Step{Kind: RemoveVolume, Host: h.Name, Subject: title, Reason: "asked for", Needs: gone, Path: v.Path})
+			d.add(Step{Kind: RemoveVolume, Host: h.Name, Subject: title, Reason: "requested", Needs: gone,
+				Path: v.Path})
 		}
 	}
 	if d.goal.Nodes != nil {
@@ -64,18 +65,18 @@ func downHost(d *planBuilder, h *observe.Host) {
 		needs := last
 		for i := range h.Networks {
 			if n := &h.Networks[i].Network; (n.Kind == spec.VethPair) == vethPairs {
-				last = append(last, d.removeNetwork(h, n, "asked for", needs))
+				last = append(last, d.removeNetwork(h, n, "requested", needs))
 			}
 		}
 	}
 	if h.Names != "" {
-		last = append(last, d.forgetNames(h, "asked for", gone))
+		last = append(last, d.forgetNames(h, "requested", gone))
 	}
 	live := slices.Collect(maps.Values(h.Releases.RestartTargets()))
 	for _, release := range h.Releases.Staged {
 		if !slices.Contains(live, release) { // the next up makes the live releases again
 			last = append(last, d.add(Step{
-				Kind: ForgetRelease, Host: h.Name, Subject: strconv.Itoa(release), Reason: "asked for", Needs: gone,
+				Kind: ForgetRelease, Host: h.Name, Subject: strconv.Itoa(release), Reason: "requested", Needs: gone,
 				Release: release,
 			}))
 		}
@@ -89,7 +90,7 @@ func downHost(d *planBuilder, h *observe.Host) {
 func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	p, _ := planPower(s, hosts, goal, func(d *planBuilder, h *observe.Host, n *observe.Node) error {
 		if n.Runs() {
-			d.stop(h, n, "asked for")
+			d.stop(h, n, "requested")
 		}
 		return nil
 	})
@@ -119,7 +120,7 @@ func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		}
 		var ended []int
 		if n.Runs() {
-			ended = []int{d.stop(h, n, "asked for")}
+			ended = []int{d.stop(h, n, "requested")}
 		}
 		return start(d, h, n, ended)
 	})
@@ -150,14 +151,16 @@ func start(d *planBuilder, h *observe.Host, n *observe.Node, needs []int) error 
 		return err
 	}
 	if lost := missingNetwork(h, &n.Node); lost != "" {
-		return problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot",
+		return problem.New(problem.Failed,
+			"node %s cannot start: network %s does not exist on this host, for example after a reboot",
 			n.Name, lost).At(h.Name).
-			Try("orrery up makes the networks and starts the nodes")
+			Try("orrery up creates the networks and starts the nodes")
 	}
-	start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Needs: needs, Node: &n.Node,
-		Was: &n.Node, Undo: "stop"})
+	start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "requested", Needs: needs,
+		Node: &n.Node,
+		Was:  &n.Node, Undo: "stop"})
 	if n.Config.Health != "" {
-		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node,
+		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "check health", Node: &n.Node, Was: &n.Node,
 			Needs: []int{start}})
 	}
 	return nil

@@ -42,16 +42,16 @@ func Decode(text []byte) (*Step, error) {
 	p := encodedStep{Step: &Step{}}
 	err := decodeStrict(text, &p)
 	if p.Version != version && p.Version != 0 { // the version comes first
-		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", p.Version,
+		return nil, problem.New(problem.Unable, "the step has version %d, but this orrery has version %d", p.Version,
 			version).
-			Try("install the same orrery on all hosts")
+			Try("install the same version of orrery on all hosts")
 	}
 	if err != nil {
 		return nil, err
 	}
 	load, known := payloadOf(p.Step)
 	if !known {
-		return nil, fmt.Errorf("a step of kind %q is not known", p.Kind)
+		return nil, fmt.Errorf("a step of kind %q is unknown", p.Kind)
 	}
 	return p.Step, decodeStrict(p.Load, load)
 }
@@ -63,7 +63,7 @@ func decodeStrict(text []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // it is never wrapped
-		return fmt.Errorf("something stands behind a step")
+		return fmt.Errorf("unexpected data after the step")
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestOtherEngine(t *testing.T) {
 	anewAs := func(why string) []string {
 		return []string{
 			"node db: stop: " + why, "node db: destroy: " + why, "node db: create: new", "node db: start: new",
-			"node db: configure: apply roles", "node db: check: prove health",
+			"node db: configure: apply roles", "node db: check: check health",
 		}
 	}
 	var nodes plan.Plan
@@ -59,9 +59,9 @@ func TestMachineLimits(t *testing.T) {
 	s = observatory()
 	virtual(&s.Nodes[3])
 	s.Nodes[3].Limits.Memory = 1 << 30
-	const why = "memory changed; the engine kvm limits only what does not run"
+	const why = "memory changed; the engine kvm can limit only stopped nodes"
 	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why,
-		"node portal: start: after the change", "node portal: check: prove health")
+		"node portal: start: after the change", "node portal: check: check health")
 }
 
 // TestUnable: if a node cannot run on its host, this is reported with a cure before anything is
@@ -83,7 +83,7 @@ func TestUnable(t *testing.T) {
 		{"no QEMU", virtual, map[string]observe.Capabilities{"fake": caps, site.KVM: lacks}, problem.Unable,
 			"node portal cannot run on host sv1: QEMU is not installed (apt-get install qemu-system-x86)"},
 		{"no such engine", virtual, map[string]observe.Capabilities{"fake": caps}, problem.Unable,
-			`node portal wants the engine "kvm", which host sv1 does not have`},
+			`node portal needs the engine "kvm", which host sv1 does not have`},
 		{"too large", func(n *site.Node) { virtual(n); n.Limits.Memory = 2 << 40 },
 			map[string]observe.Capabilities{"fake": caps, site.KVM: caps}, problem.Mistake,
 			"node portal is a virtual machine with 2097152 MiB of memory, but host sv1 has 1048576 MiB"},
@@ -120,10 +120,10 @@ func TestPooled(t *testing.T) {
 		{"enough", 1024, 1024, false, ""},
 		{"more than Dom0 has", 4096, 4000, false, ""},
 		{"too little", 1000, 1024, false,
-			"there is no room for node portal, which is to have 1024 MiB: of the 8192 MiB that the engine xen has on host sv1, 1000 are free; 1024 are needed (lower its memory"},
+			"no room for node portal with 1024 MiB: of the 8192 MiB of the engine xen on host sv1, 1000 are free; 1024 are needed (lower its memory"},
 		{"its own", 0, 1024, true, ""},
 		{"grown", 100, 2048, true, "1124 are free; 2048 are needed"},
-		{"unsaid", 400, 0, false, "which is to have 512 MiB"},
+		{"unsaid", 400, 0, false, "no room for node portal with 512 MiB"},
 	} {
 		s := observatory()
 		virtual(&s.Nodes[3])
@@ -173,7 +173,7 @@ func TestEmulated(t *testing.T) {
 	virtual(&s.Nodes[1])
 	virtual(&s.Nodes[3])
 	f.reach(t, s)
-	const want = "on host sv1 virtual machines run in software emulation, many times as slow as containers: receptor1, portal; `orrery doctor` says why"
+	const want = "on host sv1 virtual machines run in software emulation, many times slower than containers: receptor1, portal; `orrery doctor` shows why"
 	if p := f.up(t, s, plan.Goal{}); !p.Empty() || len(p.Warnings) != 1 || p.Warnings[0] != want {
 		t.Errorf("warned is %q", p.Warnings)
 	}
@@ -232,12 +232,12 @@ func TestPlug(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, p, "node portal: limit: plugs disk data", "node portal: check: prove health")
+	wantLines(t, p, "node portal: limit: plugs disk data", "node portal: check: check health")
 	s.Nodes[3].VM.CPU = "max"
 	if p, err = plan.Up(s, hosts, plan.Goal{}); err != nil {
 		t.Fatal(err)
 	}
 	const why = "virtual hardware changed"
 	wantLines(t, p, "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change",
-		"node portal: check: prove health")
+		"node portal: check: check health")
 }

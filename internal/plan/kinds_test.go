@@ -67,7 +67,7 @@ func TestAnotherKindIsMadeAnew(t *testing.T) {
 	s := wired()
 	s.Networks[0].Kind, s.Networks[0].Interface = "", ""
 	_, err := plan.Up(s, f.observe(), plan.Goal{Nodes: map[string]bool{"a": true}})
-	if err == nil || !strings.Contains(err.Error(), "cannot be made anew while node b is on it") {
+	if err == nil || !strings.Contains(err.Error(), "cannot be recreated while node b uses it") {
 		t.Error(err)
 	}
 	p := f.reach(t, s)

@@ -65,9 +65,9 @@ func (d *layerPlanner) planLayer(h *observe.Host, l *spec.Layer, before []*spec.
 		Undo: "kept in the store"}
 	if sources, builder := d.sources(l, h); builder != h {
 		s.Kind, s.Sources = FetchLayer, sources
-		s.Reason += ", and in that of " + humanize.List(sources, 4)
+		s.Reason += ", available on " + humanize.List(sources, 4)
 		if builder != nil {
-			s.Sources, s.Reason = []string{builder.Name}, "not in the store: "+l.Digest+", and built on "+builder.Name
+			s.Sources, s.Reason = []string{builder.Name}, "not in the store: "+l.Digest+", built on "+builder.Name
 			d.planLayers(builder, append(slices.Clone(before), l))
 			needs = append(needs, d.steps[builder.Name+" "+l.Digest])
 		}

@@ -91,7 +91,7 @@ type nodeMove struct {
 func nodeMoves(s *site.Site, hosts []observe.Host, moves map[string]string) ([]nodeMove, error) {
 	for _, name := range slices.Sorted(maps.Keys(moves)) {
 		if _, ok := s.Node(name); !ok {
-			return nil, problem.New(problem.Usage, "no node is called %q", name).Try("orrery ls names those that there are")
+			return nil, problem.New(problem.Usage, "no node is called %q", name).Try("orrery ls lists the nodes")
 		}
 	}
 	var all []nodeMove
@@ -133,26 +133,26 @@ func nodeMoveOf(n *site.Node, hosts []observe.Host, to string) (*nodeMove, error
 	target := slices.Index(names, to)
 	switch {
 	case target < 0:
-		return nil, problem.New(problem.Usage, "no host is called %q", to).Try("the site has %s", humanize.List(names, 12))
+		return nil, problem.New(problem.Usage, "no host is called %q", to).Try("known: %s", humanize.List(names, 12))
 	case j.from == to:
 		return j, nil
 	case hosts[target].Unknown:
-		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, of which nothing is known", n.Name, to).
-			Try("see that it answers: orrery host check")
+		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, whose state is unknown", n.Name, to).
+			Try("check the host: orrery host check")
 	case hosts[target].Drained != nil:
 		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, which is drained", n.Name, to).
 			Try("orrery host undrain %s, or choose another host", to)
 	case n.Host != "" && n.Host != to:
 		return nil, problem.New(problem.Mistake,
-			"node %s is declared to be on host %s, and the next up would make it anew there", n.Name, n.Host).At("site.toml").
-			Try("write host = %q with it, then orrery move %s --to %s; or leave host out, and it stays where it is", to,
+			"node %s is declared on host %s, where the next up would recreate it", n.Name, n.Host).At("site.toml").
+			Try("write host = %q for it, then orrery move %s --to %s; or remove host, and it stays on its current host", to,
 				n.Name, to)
 	case j.from == "" && unknown != "":
-		return nil, problem.New(problem.Unable, "node %s may be on host %s, of which nothing is known", n.Name, unknown).
-			Try("see that it answers: orrery host check")
+		return nil, problem.New(problem.Unable, "node %s may be on host %s, whose state is unknown", n.Name, unknown).
+			Try("check the host: orrery host check")
 	case j.from == "":
-		return nil, problem.New(problem.Failed, "node %s is on no host", n.Name).
-			Try("orrery up %s makes it; host = %q in site.toml says where", n.Name, to)
+		return nil, problem.New(problem.Failed, "node %s does not exist on any host", n.Name).
+			Try("orrery up %s creates it; host = %q in site.toml determines the host", n.Name, to)
 	}
 	return j, nil
 }
@@ -265,21 +265,21 @@ func (j *nodeMove) check(b *planInput, from *observe.Host) error {
 	upFirst := "orrery up " + n.Name + " first, then move"
 	switch {
 	case j.has.State == observe.Broken:
-		return no(upFirst, "it is half made")
+		return no(upFirst, "it is incomplete")
 	case j.has.ID != wanted.ID:
-		return no(upFirst, "it has the id %d, and is declared with %d", j.has.ID, wanted.ID)
+		return no(upFirst, "it has the id %d but is declared with %d", j.has.ID, wanted.ID)
 	case j.has.Engine != wanted.Engine:
-		return no(upFirst, "it is of the engine %s, and is declared with %s", j.has.Engine, wanted.Engine)
+		return no(upFirst, "it has the engine %s but is declared with %s", j.has.Engine, wanted.Engine)
 	}
 	if why := stand.LayerChange(&j.has.Node, wanted); why != "" {
-		return no(upFirst, "it is not as it is declared, and would be made anew: %s", why)
+		return no(upFirst, "it differs from its declaration and would be recreated: %s", why)
 	}
 	if err := stand.DiskChange(&j.has.Node, wanted); err != nil {
 		return err
 	}
 	for _, h := range []*observe.Host{from, to} {
 		if h.Engines != nil && !h.Engines[n.Engine].Move {
-			return no("orrery backup and orrery restore take it there", "the engine %s moves no nodes", n.Engine)
+			return no("move it by orrery backup and orrery restore", "the engine %s cannot move nodes", n.Engine)
 		}
 	}
 	return place.CheckFit(b.site.Key(), n, to)
@@ -301,7 +301,8 @@ func (m *movePlanner) planNetworks(h *observe.Host) error {
 		wanted = m.up.networks.spans.On(h.Name, wanted)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 &&
 			used[wanted.Name] && replacesLink(&h.Networks[i], &wanted) {
-			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew",
+			return problem.New(problem.Mistake,
+				"network %s of host %s differs from its declaration and would be recreated",
 				wanted.Name, h.Name).Try("orrery up first, then move")
 		}
 	}
@@ -372,10 +373,10 @@ func (m *movePlanner) planTransfer(j *nodeMove, wanted *spec.Node, why string, n
 		})
 	}
 	needs = append(needs, m.settled[j.node]...)
-	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", needs...)
+	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove the copy", needs...)
 	last := step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", halt(copied))
 	last = step(HandOverNode, j.from, j.to, "to host "+j.to, "take it back", last)
-	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
+	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" owns it again", last)
 }
 
 // planResume plans that a node whose move was interrupted runs again.
@@ -441,7 +442,7 @@ func (m *movePlanner) removeUnusedNetworks(h *observe.Host) {
 				needs = append(needs, join.step)
 			}
 		}
-		m.removeNetwork(h, n, "no node of this host is on it any more", needs)
+		m.removeNetwork(h, n, "no node of this host uses it any more", needs)
 	}
 	if h.Names != "" && len(here) == 0 && len(h.Nodes) == 0 {
 		m.forgetNames(h, "no node is on this host any more", m.lefts)
@@ -452,7 +453,7 @@ func (m *movePlanner) removeUnusedNetworks(h *observe.Host) {
 // now, or when nodes are on other hosts than before.
 func (m *movePlanner) updateNames(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
-	reason := "nodes have come"
+	reason := "nodes moved here"
 	if len(came) == 0 {
 		if h.Unknown || h.Names == m.up.names || len(h.Nodes) == 0 {
 			return
@@ -465,7 +466,7 @@ func (m *movePlanner) updateNames(h *observe.Host) {
 		}
 	}
 	m.add(Step{
-		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back",
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "restore the previous names",
 		Needs: came, Names: m.up.names, WasNames: h.Names,
 	})
 }

@@ -339,30 +339,38 @@ func TestMoveGoesOn(t *testing.T) {
 // TestMoveRefused: a node that is tied to its host is not moved, nor one with unknown facts.
 func TestMoveRefused(t *testing.T) {
 	for want, change := range map[string]func(s *site.Site, f *paper) []observe.Host{
-		"is declared to be on host sv1": func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].Host = "sv1"; return nil },
-		"no host is called":             func(_ *site.Site, f *paper) []observe.Host { return f.seen()[:2] },
-		"of which nothing is known":     func(_ *site.Site, f *paper) []observe.Host { return f.seen("sv3") },
-		"may be on host sv1":            func(_ *site.Site, f *paper) []observe.Host { return f.seen("sv1") },
-		"is on no host":                 func(_ *site.Site, f *paper) []observe.Host { f.hosts[0].Nodes = nil; return nil },
-		"moves no nodes": func(_ *site.Site, f *paper) []observe.Host {
+		"is declared on host sv1": func(s *site.Site,
+			_ *paper) []observe.Host {
+			s.Nodes[0].Host = "sv1"
+			return nil
+		},
+		"no host is called":      func(_ *site.Site, f *paper) []observe.Host { return f.seen()[:2] },
+		"whose state is unknown": func(_ *site.Site, f *paper) []observe.Host { return f.seen("sv3") },
+		"may be on host sv1":     func(_ *site.Site, f *paper) []observe.Host { return f.seen("sv1") },
+		"does not exist on any host": func(_ *site.Site,
+			f *paper) []observe.Host {
+			f.hosts[0].Nodes = nil
+			return nil
+		},
+		"cannot move nodes": func(_ *site.Site, f *paper) []observe.Host {
 			f.hosts[2].Engines["fake"] = observe.Capabilities{}
 			return nil
 		},
-		"it is half made": func(_ *site.Site, f *paper) []observe.Host {
+		"it is incomplete": func(_ *site.Site, f *paper) []observe.Host {
 			f.hosts[0].Nodes[0].State = observe.Broken
 			return nil
 		},
-		"would be made anew: base image changed": func(_ *site.Site, f *paper) []observe.Host {
+		"would be recreated: base image changed": func(_ *site.Site, f *paper) []observe.Host {
 			f.hosts[0].Nodes[0].Base = "other"
 			return nil
 		},
-		"release 7 of it stands beside it on host sv2, and cannot come with it: what it was staged from is not known": func(_ *site.Site,
+		"its release 7 on host sv2 cannot move with it: its site directory as staged is unknown": func(_ *site.Site,
 			f *paper) []observe.Host {
 			f.hosts[1].Nodes = append(f.hosts[1].Nodes,
 				observe.Node{Node: spec.Node{Name: "a", ID: 7011, Release: 7, Staged: true}})
 			return nil
 		},
-		"takes the interface eth7": func(s *site.Site, _ *paper) []observe.Host {
+		"uses the interface eth7": func(s *site.Site, _ *paper) []observe.Host {
 			s.Nodes[0].NICs[1].Interface = "eth7"
 			return nil
 		},
@@ -378,7 +386,7 @@ func TestMoveRefused(t *testing.T) {
 			hold(s, site.Volume{Shared: true})
 			return nil
 		},
-		"has no 9 cpus and 16 MiB free": func(s *site.Site, _ *paper) []observe.Host {
+		"does not have 9 cpus and 16 MiB free": func(s *site.Site, _ *paper) []observe.Host {
 			s.Nodes[0].Limits.Cpus, s.Nodes[0].Limits.Memory = 9, 16<<20
 			return nil
 		},
@@ -456,7 +464,7 @@ func TestMoveCompany(t *testing.T) {
 	}
 	at.Nodes[slices.IndexFunc(at.Nodes, func(n observe.Node) bool { return n.Release == 7 })].Base = "other"
 	if _, err := MoveNodes(s, f.seen(), goal, map[string]string{"a": "sv1"}); err == nil ||
-		!strings.Contains(err.Error(), "cannot come with it: base image changed") {
+		!strings.Contains(err.Error(), "cannot move with it: base image changed") {
 		t.Errorf("of one that is not as its release declares it: %v", err)
 	}
 }

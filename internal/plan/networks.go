@@ -53,7 +53,7 @@ func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready
 				continue
 			}
 			if s.Reason = networkDifference(old, &wanted); s.Reason == "" {
-				s.Reason = "its veth pair is made anew"
+				s.Reason = "its veth pair is recreated"
 			}
 			if anew || replacesLink(old, &wanted) {
 				removed, err := d.planUnlink(h, &old.Network, s.Reason)
@@ -62,7 +62,7 @@ func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready
 				}
 				s.Needs = append(slices.Clone(s.Needs), removed)
 			} else {
-				s.WasNetwork, s.Undo, s.Disturbs = &old.Network, "make network "+wanted.Name+" as it was",
+				s.WasNetwork, s.Undo, s.Disturbs = &old.Network, "restore network "+wanted.Name,
 					cutOffNodes(h, &old.Network, &wanted)
 			}
 		}
@@ -92,8 +92,9 @@ func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready
 func (d *networkPlanner) planUnlink(h *observe.Host, old *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Runs() && isOn(&n.Node, old) && !d.goal.selects(n.Name) {
-			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", old.Name, n.Name).
-				Try("orrery up without naming nodes, or stop %s", n.Name)
+			return 0, problem.New(problem.Mistake, "network %s cannot be recreated while node %s uses it", old.Name,
+				n.Name).
+				Try("run orrery up for all nodes, or stop %s", n.Name)
 		}
 	}
 	step := d.removeNetwork(h, old, why, nil)
@@ -224,8 +225,8 @@ func networkParts(n *spec.Network) spec.PartDigests {
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU),
 		"router": fmt.Sprint(n.Router),
 		"host":   n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
-		"number between hosts": fmt.Sprint(n.VXLAN.ID), "address between hosts": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(),
+		"VXLAN number": fmt.Sprint(n.VXLAN.ID), "VXLAN address": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(),
 		"nodes on other hosts": n.VXLAN.Peers, "key of this host": n.VXLAN.Key,
-		"joined with": n.Uplink.String(), "kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
+		"uplink": n.Uplink.String(), "kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}
 }

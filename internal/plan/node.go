@@ -27,12 +27,12 @@ func (u *nodePlanner) upNode() (configure int, planned bool) {
 	u.repair()
 	reason := u.configureReason()
 	if reason != "" {
-		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
+		configure, planned = u.step(ConfigureNode, reason, "restore the previous files"), true
 	}
 	if wanted.Config.Health != "" && (len(u.steps) > 0 || current.Proven != wanted.Config.Health) {
-		why := "prove health"
+		why := "check health"
 		if len(u.steps) == 0 {
-			why = "health not yet proven"
+			why = "health not checked yet"
 		}
 		u.step(CheckNode, why, "")
 	}
@@ -154,13 +154,13 @@ func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 			kind = KillNode
 		}
 		u.stopIfRunning(kind, why)
-		u.step(ReplaceNode, why+"; its private layer is made anew", "put the former layers back")
+		u.step(ReplaceNode, why+"; recreated, everything outside volumes is lost", "restore the previous layers")
 		u.fresh = true
 		return false
 	}
 	if why := u.reshapeReason(); why != "" {
 		u.stopIfRunning(StopNode, why)
-		u.step(ReshapeNode, why, "put the former interfaces and mounts back")
+		u.step(ReshapeNode, why, "restore the previous interfaces and mounts")
 		return false
 	}
 	var changes []string
@@ -168,9 +168,9 @@ func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 		if why == "" {
 			why = "autostart changed"
 		} else if u.has.Runs() && !u.capabilities().LiveLimits {
-			why += "; the engine " + u.has.Engine + " limits only what does not run"
+			why += "; the engine " + u.has.Engine + " can limit only stopped nodes"
 			u.stopIfRunning(StopNode, why)
-			u.step(ReshapeNode, why, "put the former limits back")
+			u.step(ReshapeNode, why, "restore the previous limits")
 			return false
 		}
 		changes = append(changes, why)
@@ -184,13 +184,13 @@ func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 		changes = append(changes, spec.DescribeNetworks("plugs", wires.In))
 	}
 	if len(changes) > 0 {
-		n := u.step(LimitNode, strings.Join(changes, ", "), "put back what was")
+		n := u.step(LimitNode, strings.Join(changes, ", "), "restore the previous settings")
 		if u.less != nil {
 			u.up.Steps[n].Was = u.less
 		}
 	}
 	if u.has.State == observe.Running && u.hasMisplacedLink(wires) {
-		n := u.step(MoveLinks, "links are not on their networks", "move them back")
+		n := u.step(MoveLinks, "links are on the wrong networks", "move them back")
 		u.up.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
 	}
 	return true
@@ -235,17 +235,17 @@ func (u *nodePlanner) relinkReason() string {
 		return why
 	}
 	if len(u.has.Unlinked) > 0 {
-		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"
+		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is missing"
 	}
 	for _, nic := range u.has.NICs {
 		if u.up.networks.relinked[networkClaim(u.host.Name, nic.Network)] {
-			return "network " + nic.Network + " is made anew"
+			return "network " + nic.Network + " is recreated"
 		}
 	}
 	for _, s := range u.up.Steps {
 		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair &&
 			isOn(&u.has.Node, s.Network) {
-			return "network " + s.Subject + " is made anew"
+			return "network " + s.Subject + " is recreated"
 		}
 	}
 	return ""
@@ -260,7 +260,7 @@ func (u *nodePlanner) startReason() string {
 	case u.has.State == observe.Frozen:
 		return "frozen"
 	case u.has.Resume:
-		return "it ran before it was to move"
+		return "it ran before its move"
 	}
 	return "not running"
 }
@@ -273,9 +273,9 @@ func (u *nodePlanner) configureReason() string {
 		}
 		return "apply roles"
 	case u.fresh:
-		return "apply roles anew"
+		return "apply roles again"
 	case !u.has.Configured:
-		return "not finished before"
+		return "not finished earlier"
 	case !u.wanted.Staged && !u.has.Active && isLiveOnly(u.wanted):
 		// A failed switch had retired it, and it did not run when the switch was undone.
 		return "not active"

@@ -24,25 +24,25 @@ func TestOrphans(t *testing.T) {
 	}{
 		"in use": {there: []observe.Volume{pgdata("db")}},
 		"the only one": {there: []observe.Volume{pgdata("old")},
-			want: "volume pgdata of old is used by no node any more, and db looks like its heir: orrery volume adopt old db gives it the data"},
+			want: "volume pgdata of old is not used by any node, and db looks like its successor: orrery volume adopt old db assigns the data to it"},
 		"has data of its own": {there: []observe.Volume{pgdata("db"), pgdata("old")},
-			want: "volume pgdata of old is used by no node any more: orrery volume adopt old NODE"},
+			want: "volume pgdata of old is not used by any node: orrery volume adopt old NODE"},
 		"the same id": {there: []observe.Volume{pgdata("db"), pgdata("db0")}, nodes: []observe.Node{former},
-			want: "orrery volume adopt db0 db gives it the data"},
+			want: "orrery volume adopt db0 db assigns the data to it"},
 		"another volume": {
 			edit:  func(s *site.Site) { s.Roles[2].Volumes[0].Name = "postgres" },
 			there: []observe.Volume{pgdata("db")},
-			want:  "volume pgdata of db is used by no node any more, and db looks like its heir: orrery volume adopt db db pgdata=postgres gives",
+			want:  "volume pgdata of db is not used by any node, and db looks like its successor: orrery volume adopt db db pgdata=postgres assigns",
 		},
 		"the nearest": {
 			edit: func(s *site.Site) {
 				s.Nodes[1].Roles, s.Nodes[1].Name = []string{"db"}, "db2"
 				s.Nodes[0].Name = "archive"
 			},
-			there: []observe.Volume{pgdata("db1")}, want: "orrery volume adopt db1 db2 gives",
+			there: []observe.Volume{pgdata("db1")}, want: "orrery volume adopt db1 db2 assigns",
 		},
 		"shared": {there: []observe.Volume{{Name: "common", Path: "/v/common/@all"}},
-			want: "volume common, which nodes shared, is used by no node any more: it is kept at /v/common/@all"},
+			want: "volume common, formerly shared, is not used by any node: it is kept at /v/common/@all"},
 		"shared, and used": {
 			edit:  func(s *site.Site) { s.Volumes = []site.Volume{{Name: "pgdata", Shared: true}} },
 			there: []observe.Volume{{Name: "pgdata", Path: "/v/pgdata/@all"}},
@@ -50,7 +50,7 @@ func TestOrphans(t *testing.T) {
 		"elsewhere": {
 			nodes: []observe.Node{{Node: spec.Node{Name: "db0", ID: 101,
 				Mounts: []spec.Mount{{Volume: "pgdata", Source: "/srv/pg"}}}}},
-			want: "orrery volume adopt db0 db gives",
+			want: "orrery volume adopt db0 db assigns",
 		},
 		"of a release that is kept": {there: []observe.Volume{{Name: "former", Node: "db", Path: "/v/former/db"}}},
 	} {

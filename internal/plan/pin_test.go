@@ -13,8 +13,9 @@ import (
 // done.
 func TestPinned(t *testing.T) {
 	for pin, want := range map[string]string{
-		"0-1": "", "4": "", "": "", "0-99": "node db is pinned to processors 0-99, but host sv1 has 0-1,4 only: it lacks 2-3,5-99",
-		"3": "it lacks 3",
+		"0-1": "", "4": "", "": "",
+		"0-99": "node db is pinned to processors 0-99, but host sv1 has only 0-1,4: it lacks 2-3,5-99",
+		"3":    "it lacks 3",
 	} {
 		s := observatory()
 		s.Nodes[0].Limits.Pin = pin

@@ -74,7 +74,7 @@ func wantLines(t *testing.T, p *plan.Plan, want ...string) {
 	}
 }
 
-const anew = "; its private layer is made anew"
+const anew = "; recreated, everything outside volumes is lost"
 
 // replacement describes how a node gets another layer.
 func replacement(node, why string, health bool) []string {
@@ -85,10 +85,10 @@ func replacement(node, why string, health bool) []string {
 	all := []string{
 		"node " + node + ": " + halt + ": " + why, "node " + node + ": replace: " + why + anew,
 		"node " + node + ": start: after the change",
-		"node " + node + ": configure: apply roles anew",
+		"node " + node + ": configure: apply roles again",
 	}
 	if health {
-		all = append(all, "node "+node+": check: prove health")
+		all = append(all, "node "+node+": check: check health")
 	}
 	return all
 }
@@ -110,8 +110,10 @@ func TestReasons(t *testing.T) {
 		{
 			name: "template", edit: func(s *site.Site) { receptor(s).Files[0].Content = []byte("{{.Node.ID}}\n") },
 			want: []string{
-				"node receptor1: configure: receptor: file /etc/receptor.json changed", "node receptor1: check: prove health",
-				"node receptor2: configure: receptor: file /etc/receptor.json changed", "node receptor2: check: prove health",
+				"node receptor1: configure: receptor: file /etc/receptor.json changed",
+				"node receptor1: check: check health",
+				"node receptor2: configure: receptor: file /etc/receptor.json changed",
+				"node receptor2: check: check health",
 			},
 		},
 		{name: "a template that comes to the same", edit: func(s *site.Site) {
@@ -136,7 +138,7 @@ func TestReasons(t *testing.T) {
 				s.Nodes[1].Roles = []string{"portal", "receptor"}
 			},
 			want: []string{"host sv1: names: names, addresses or roles changed",
-				"node receptor1: configure: portal: file /etc/portal added", "node receptor1: check: prove health"},
+				"node receptor1: configure: portal: file /etc/portal added", "node receptor1: check: check health"},
 		},
 		{
 			name: "requirement", edit: func(s *site.Site) { s.Nodes[2].Requirements.Text = "aiokatcp==1.9\n" },
@@ -149,43 +151,44 @@ func TestReasons(t *testing.T) {
 		{name: "requirements that no role uses", edit: func(s *site.Site) { s.Nodes[0].Requirements.Text = "x==1\n" }},
 		{
 			name: "step", edit: func(s *site.Site) { db(s).Steps[0].Script = []byte("createdb y\n") },
-			want: []string{"node db: configure: db: step schema changed", "node db: check: prove health"},
+			want: []string{"node db: configure: db: step schema changed", "node db: check: check health"},
 		},
 		{
 			name: "a file that a step reads", edit: func(s *site.Site) {
 				db(s).Beside = map[string][]byte{"schema.sql": []byte("create table y;\n")}
 			},
-			want: []string{"node db: configure: db: schema.sql changed", "node db: check: prove health"},
+			want: []string{"node db: configure: db: schema.sql changed", "node db: check: check health"},
 		},
 		{
 			name: "health", edit: func(s *site.Site) { db(s).Health = []site.HealthCheck{{TCP: 5433}} },
-			want: []string{"node db: check: health not yet proven"},
+			want: []string{"node db: check: health not checked yet"},
 		},
 		{
 			name: "services", edit: func(s *site.Site) { receptor(s).Services = []string{"receptor2.service"} },
 			want: []string{
-				"node receptor1: configure: services changed", "node receptor1: check: prove health",
-				"node receptor2: configure: services changed", "node receptor2: check: prove health",
+				"node receptor1: configure: services changed", "node receptor1: check: check health",
+				"node receptor2: configure: services changed", "node receptor2: check: check health",
 			},
 		},
 		{
 			name: "limits", edit: func(s *site.Site) { s.Nodes[1].Limits = site.Limits{Cpus: 2, Memory: 1 << 30} },
-			want: []string{"node receptor1: limit: cpus changed, memory changed", "node receptor1: check: prove health"},
+			want: []string{"node receptor1: limit: cpus changed, memory changed",
+				"node receptor1: check: check health"},
 		},
 		{
 			name: "a bound of processes where there was none",
 			edit: func(s *site.Site) { s.Nodes[1].Limits.Pids = site.DefaultPids },
-			want: []string{"node receptor1: limit: pids changed", "node receptor1: check: prove health"},
+			want: []string{"node receptor1: limit: pids changed", "node receptor1: check: check health"},
 		},
 		{
 			name: "another pin", edit: func(s *site.Site) { s.Nodes[1].Limits.Pin = "0" },
-			want: []string{"node receptor1: limit: pin changed", "node receptor1: check: prove health"},
+			want: []string{"node receptor1: limit: pin changed", "node receptor1: check: check health"},
 		},
 		{
 			name: "volume", edit: func(s *site.Site) { s.Volumes = []site.Volume{{Name: "pgdata", Path: "/srv/pg"}} },
 			want: []string{
 				"node db: stop: volumes changed", "node db: reshape: volumes changed", "node db: start: after the change",
-				"node db: configure: db: volume pgdata changed", "node db: check: prove health",
+				"node db: configure: db: volume pgdata changed", "node db: check: check health",
 			},
 		},
 		{
@@ -193,15 +196,15 @@ func TestReasons(t *testing.T) {
 			want: []string{
 				"node portal: stop: privileges changed", "node portal: reshape: privileges changed",
 				"node portal: start: after the change",
-				"node portal: check: prove health",
+				"node portal: check: check health",
 			},
 		},
 		{
 			name: "system calls", edit: func(s *site.Site) { s.Nodes[3].Syscalls = []string{site.IOUring} },
 			want: []string{
-				"node portal: stop: system calls that it may use changed",
-				"node portal: reshape: system calls that it may use changed",
-				"node portal: start: after the change", "node portal: check: prove health",
+				"node portal: stop: allowed system calls changed",
+				"node portal: reshape: allowed system calls changed",
+				"node portal: start: after the change", "node portal: check: check health",
 			},
 		},
 		{
@@ -209,7 +212,7 @@ func TestReasons(t *testing.T) {
 			want: []string{
 				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed",
 				"node portal: start: after the change",
-				"node portal: check: prove health",
+				"node portal: check: check health",
 			},
 		},
 		{
@@ -219,7 +222,7 @@ func TestReasons(t *testing.T) {
 			want: []string{
 				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed",
 				"node portal: start: after the change",
-				"node portal: check: prove health",
+				"node portal: check: check health",
 			},
 		},
 		{
@@ -231,7 +234,7 @@ func TestReasons(t *testing.T) {
 			want: []string{
 				"host sv1: names: names, addresses or roles changed",
 				"node portal: destroy: id changed from 104 to 200", "node portal: create: new",
-				"node portal: start: new", "node portal: configure: apply roles", "node portal: check: prove health",
+				"node portal: start: new", "node portal: configure: apply roles", "node portal: check: check health",
 			},
 		},
 		{
@@ -239,7 +242,7 @@ func TestReasons(t *testing.T) {
 			want: []string{
 				"node receptor2: destroy: no longer declared",
 				"host sv1: names: names, addresses or roles changed",
-				"node portal: configure: portal: file /etc/portal changed", "node portal: check: prove health",
+				"node portal: configure: portal: file /etc/portal changed", "node portal: check: check health",
 			},
 		},
 		{
@@ -319,10 +322,11 @@ func TestAfterKillReasons(t *testing.T) {
 	f.run(f.up(t, observatory(), plan.Goal{}), 4)
 	f.faults.Revive()
 	wantLines(t, f.up(t, observatory(), plan.Goal{}),
-		"node db: destroy: half made", "node db: create: new", "node db: start: new", "node db: configure: apply roles",
-		"node db: check: prove health",
-		"node receptor1: configure: not finished before", "node receptor1: check: prove health",
-		"node receptor2: start: not running", "node receptor2: configure: not finished before",
-		"node receptor2: check: prove health",
-		"node portal: configure: not finished before", "node portal: check: prove health")
+		"node db: destroy: incomplete", "node db: create: new", "node db: start: new",
+		"node db: configure: apply roles",
+		"node db: check: check health",
+		"node receptor1: configure: not finished earlier", "node receptor1: check: check health",
+		"node receptor2: start: not running", "node receptor2: configure: not finished earlier",
+		"node receptor2: check: check health",
+		"node portal: configure: not finished earlier", "node portal: check: check health")
 }

@@ -37,13 +37,14 @@ func renewable(h *observe.Host, n *observe.Node) error {
 	switch {
 	case can.Accel == "" && can.Stuck == observe.Missing{}:
 		return problem.New(problem.Unable,
-			"node %s is no virtual machine: nothing of the host's runs it that could be replaced", n.Name).At(h.Name).
+			"node %s is not a virtual machine: no program of the host runs it", n.Name).At(h.Name).
 			Try("choose other nodes")
 	case can.Stuck != observe.Missing{}:
-		return problem.New(problem.Unable, "node %s cannot go on in another QEMU: %s", n.Name, can.Stuck.What).At(h.Name).
+		return problem.New(problem.Unable, "node %s cannot switch to another QEMU: %s", n.Name, can.Stuck.What).
+			At(h.Name).
 			Try("%s", can.Stuck.Cure)
 	case n.State != observe.Running:
-		return problem.New(problem.Surprise, "node %s does not run: it is %s", n.Name, n.State).At(h.Name).
+		return problem.New(problem.Surprise, "node %s is not running: it is %s", n.Name, n.State).At(h.Name).
 			Try("orrery start %s", n.Name)
 	}
 	return nil
@@ -51,7 +52,7 @@ func renewable(h *observe.Host, n *observe.Node) error {
 
 func renewReason(n *observe.Node) string {
 	if len(n.Outdated) == 0 {
-		return "asked for"
+		return "requested"
 	}
 	return "replaced on the host: " + humanize.List(n.Outdated, 2)
 }

@@ -24,7 +24,7 @@ func TestRewire(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true
 	f.reach(t, observatory())
-	check := "node portal: check: prove health"
+	check := "node portal: check: check health"
 	for _, c := range []struct {
 		name string
 		edit func(*site.Site)
@@ -132,7 +132,7 @@ func TestNoRewire(t *testing.T) {
 	if p := up(); !p.Empty() {
 		t.Errorf("%s", text(p))
 	}
-	check := "node portal: check: prove health"
+	check := "node portal: check: check health"
 	wantLines(t, up("data"), "node portal: limit: unplugs network data", "node portal: limit: plugs network data", check)
 	nics := s.Nodes[3].NICs
 	restart := func(why string) []string {
@@ -144,7 +144,7 @@ func TestNoRewire(t *testing.T) {
 	s.Nodes[3].NICs = nics[:1]
 	s.Nodes[3].VM.CPU = "max"
 	wantSteps(t, named(up()), append(restart("virtual hardware changed"),
-		"network data: unnetwork: no node of this host is on it any more")...)
+		"network data: unnetwork: no node of this host uses it any more")...)
 }
 
 // named returns the steps of a plan, without those for names and those that follow from them.

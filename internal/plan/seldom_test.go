@@ -103,15 +103,16 @@ func TestMoveNowhere(t *testing.T) {
 			problem.Unable},
 		"it has the id 99": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].ID = 99 }, "a",
 			problem.Unable},
-		"it is of the engine other": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Engine = "other" }, "a",
+		"it has the engine other": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Engine = "other" }, "a",
 			problem.Unable},
-		"disk data has 2GiB": {func(s *site.Site, f *paper) { disks(s, f, 2<<30, 1<<30) }, "a", problem.Mistake},
-		"network lan of host sv3 is not": {func(_ *site.Site, f *paper) { f.hosts[2].Networks[0].Kind = site.Macvlan },
+		"disk data cannot shrink from 2GiB": {func(s *site.Site, f *paper) { disks(s, f, 2<<30, 1<<30) }, "a",
+			problem.Mistake},
+		"network lan of host sv3 differs": {func(_ *site.Site, f *paper) { f.hosts[2].Networks[0].Kind = site.Macvlan },
 			"a", problem.Mistake},
-		"what it was staged from is gone": {func(_ *site.Site, f *paper) {
+		"its site directory as staged is missing": {func(_ *site.Site, f *paper) {
 			f.hosts[0].Releases.Active = map[string]int{"a": 7}
 		}, "a", problem.Failed},
-		"made anew: role layer changed": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Layer = "other" }, "a",
+		"recreated: role layer changed": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Layer = "other" }, "a",
 			problem.Unable},
 	} {
 		s, f := movable()
@@ -157,7 +158,7 @@ func TestMoveFrames(t *testing.T) {
 		s.Nodes[i].Host = ""
 	}
 	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"x": "sv2"})
-	if err != nil || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "restarts those that stay on it: y") {
+	if err != nil || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "restarts these nodes: y") {
 		t.Errorf("%q, %v", p.Warnings, err)
 	}
 	if p, err = MoveNodes(s, f.seen(), Goal{}, map[string]string{"x": "sv2", "y": "sv2"}); err != nil ||
@@ -178,22 +179,22 @@ func TestCompanyRefused(t *testing.T) {
 		"a trial": {func(h *observe.Host, _ *observe.Node) { h.Releases.Trial = &observe.Trial{Release: 7} },
 			"release 7 is on trial", "orrery confirm or orrery rollback first"},
 		"a switch": {func(h *observe.Host, _ *observe.Node) { h.Releases.Switch = &observe.Switch{} },
-			"a switch was cut short", "orrery up brings that to its end"},
-		"half made": {func(_ *observe.Host, n *observe.Node) { n.State = observe.Broken }, "it is half made",
+			"a switch was interrupted", "orrery up finishes it"},
+		"incomplete": {func(_ *observe.Host, n *observe.Node) { n.State = observe.Broken }, "it is incomplete",
 			"orrery release prune --keep 0 first"},
-		"half made, and rollback's": {func(h *observe.Host, n *observe.Node) {
+		"incomplete, and rollback's": {func(h *observe.Host, n *observe.Node) {
 			n.State = observe.Broken
 			h.Releases.Former = map[string]int{"a": 7}
-		}, "it is half made", "orrery stage --release 7 a --give-up-rollback first"},
-		"half made, another is": {func(h *observe.Host, n *observe.Node) {
+		}, "it is incomplete", "orrery stage --release 7 a --give-up-rollback first"},
+		"incomplete, another is": {func(h *observe.Host, n *observe.Node) {
 			n.State = observe.Broken
 			h.Releases.Former = map[string]int{"a": 8}
-		}, "it is half made", "orrery release prune --keep 0 first"},
+		}, "it is incomplete", "orrery release prune --keep 0 first"},
 		"made of something else": {func(_ *observe.Host, n *observe.Node) { n.Base = "other" }, "base image changed",
 			"orrery release prune"},
 		"an engine that moves nothing": {func(h *observe.Host, _ *observe.Node) {
 			h.Engines = map[string]observe.Capabilities{"fake": {}}
-		}, "the engine fake moves no nodes", ""},
+		}, "the engine fake cannot move nodes", ""},
 	} {
 		s, f := movable()
 		goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7)}}
@@ -275,11 +276,11 @@ func TestStuckNode(t *testing.T) {
 		"given to a host that is silent": {func(f *paper) {
 			f.hosts[0].Given = []observe.OutgoingMove{{Node: f.hosts[0].Nodes[0], To: "sv3", Sum: "s"}}
 			f.hosts[2] = observe.Host{Name: "sv3", Unknown: true}
-		}, "host sv1 has given it to host sv3, of which nothing is known"},
+		}, "host sv1 handed it over to host sv3, whose state is unknown"},
 		"all of it has come, and nobody has given it": {func(f *paper) {
 			n := f.hosts[0].Nodes[0]
 			f.hosts[2].Arrivals = []observe.IncomingMove{{Name: "a", ID: n.ID, From: "sv1", Sum: "s", Whole: true}}
-		}, "all of it has come from host sv1, which does not know that it has given it"},
+		}, "all of it was received from host sv1, which has no record of handing it over"},
 	} {
 		s, f := movable()
 		c.change(f)
@@ -293,7 +294,7 @@ func TestStuckNode(t *testing.T) {
 				t.Errorf("%s: %s: %s", what, step.Host, step)
 			}
 		}
-		if text := strings.Join(p.Warnings, "\n"); !strings.Contains(text, "node a is left alone: "+c.says) {
+		if text := strings.Join(p.Warnings, "\n"); !strings.Contains(text, "node a is not changed: "+c.says) {
 			t.Errorf("%s: the warnings are %s", what, text)
 		}
 	}

@@ -56,7 +56,7 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 		}
 		p, err := plan.Up(s, f.observe(), plan.Goal{Nodes: chosen})
 		if err != nil { // an unselected node is on a network that would change its kind
-			if !strings.Contains(err.Error(), "cannot be made anew while node") {
+			if !strings.Contains(err.Error(), "cannot be recreated while node") {
 				t.Fatalf("plan.Up: %v", err)
 			}
 			return
@@ -105,7 +105,7 @@ func TestSelectionStartsSleepers(t *testing.T) {
 	}
 	wantLines(t, f.up(t, s, plan.Goal{}))
 	wantLines(t, f.up(t, s, plan.Goal{Nodes: map[string]bool{"db": true, "portal": true}}),
-		"node db: start: not running", "node db: check: prove health")
+		"node db: start: not running", "node db: check: check health")
 }
 
 // A running node without autostart keeps running after a change.
@@ -138,7 +138,7 @@ func TestStopAndStart(t *testing.T) {
 	f.reach(t, s)
 	goal := plan.Goal{Nodes: map[string]bool{"portal": true, "db": true}}
 	stop := plan.Stop(s, f.observe(), goal)
-	wantLines(t, stop, "node db: stop: asked for", "node portal: stop: asked for")
+	wantLines(t, stop, "node db: stop: requested", "node portal: stop: requested")
 	if d := stop.DisturbedNodes(); !slices.Equal(d, []string{"db", "portal"}) {
 		t.Errorf("disturbed: %q", d)
 	}
@@ -147,15 +147,15 @@ func TestStopAndStart(t *testing.T) {
 	rebooted := f.observe()
 	rebooted[0].Networks = nil
 	if _, err := plan.Start(s, rebooted, plan.Goal{}); err == nil ||
-		!strings.Contains(err.Error(), "is not on this host") || !strings.Contains(err.Error(), "orrery up") {
+		!strings.Contains(err.Error(), "does not exist on this host") || !strings.Contains(err.Error(), "orrery up") {
 		t.Errorf("without networks: %v", err)
 	}
 	start, err := plan.Start(s, f.observe(), plan.Goal{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, start, "node db: start: asked for", "node db: check: prove health", "node portal: start: asked for",
-		"node portal: check: prove health")
+	wantLines(t, start, "node db: start: requested", "node db: check: check health", "node portal: start: requested",
+		"node portal: check: check health")
 	if result := f.run(start, 2); !result.OK() {
 		t.Fatal(result.Failed)
 	}
@@ -167,8 +167,8 @@ func TestDownOfSome(t *testing.T) {
 	f := newFleet("sv1")
 	f.reach(t, s)
 	down := plan.Down(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}, Volumes: true})
-	wantLines(t, down, "node db: stop: asked for", "node db: destroy: asked for",
-		"volume pgdata of db: unvolume: asked for")
+	wantLines(t, down, "node db: stop: requested", "node db: destroy: requested",
+		"volume pgdata of db: unvolume: requested")
 	for _, step := range down.Steps[1:] {
 		if step.Undo != "" {
 			t.Errorf("%s claims that it can be undone", step)

@@ -65,7 +65,7 @@ func finishMoves(d *planBuilder, m *handover.Resolutions) {
 	d.homes = m.Homes
 	for _, u := range m.Stuck {
 		d.stuck[u.Node] = true
-		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is left alone: %s", u.Node, u.Why))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is not changed: %s", u.Node, u.Why))
 	}
 	for i := range m.All {
 		finishMove(d, &m.All[i])
@@ -73,7 +73,7 @@ func finishMoves(d *planBuilder, m *handover.Resolutions) {
 }
 
 func finishMove(d *planBuilder, h *handover.Handover) {
-	const why = "a move was cut short"
+	const why = "a move was interrupted"
 	old := &spec.Node{Site: d.maker.Key(), Name: h.Node, ID: h.ID}
 	if h.Given != nil {
 		old = &h.Given.Node.Node
@@ -92,10 +92,11 @@ func finishMove(d *planBuilder, h *handover.Handover) {
 		cleanUpMoved(d, h.From, h.To, old)
 		return
 	case handover.Reclaim:
-		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
+		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To,
+			why+": host "+h.Given.To+" did not receive all of it"
 	case handover.Receive:
 		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From,
-			why+": host "+h.From+" has given it, and all of it is here"
+			why+": host "+h.From+" handed it over, and all of it is here"
 		s.Node = receivableNode(d.planInput, h.Given)
 	}
 	step := d.add(s)

@@ -133,9 +133,9 @@ func TestSpanMTU(t *testing.T) {
 		"IPv6":     {takes: 1500, ipv6: true, want: 1430},
 		"declared": {takes: 1500, declared: 1400, want: 1400},
 		"does not fit": {takes: 1500, declared: 1451,
-			wrong: "mtu 1451 does not fit between hosts sv1 and sv2 and sv3, which take 1450"},
-		"does not fit there":  {takes: 1500, ipv6: true, declared: 1450, wrong: "which take 1430"},
-		"no room":             {takes: 600, wrong: "take only 600 bytes"},
+			wrong: "mtu 1451 is too large between hosts sv1 and sv2 and sv3, where at most 1450 fit"},
+		"does not fit there":  {takes: 1500, ipv6: true, declared: 1450, wrong: "where at most 1430 fit"},
+		"no room":             {takes: 600, wrong: "is only 600"},
 		"of a host unheard":   {takes: 1500, unknown: true, want: 1300},
 		"less than unheard":   {takes: 1320, unknown: true, want: 1270},
 		"immense":             {takes: 1 << 40, declared: 8950, want: 8950},
@@ -194,19 +194,19 @@ func TestUnderlay(t *testing.T) {
 		}, `underlay = "10.8.1.1" in [host.sv1]`},
 		"none beside them": {func(_ *site.Site, hosts []observe.Host) {
 			hosts[0].Addresses = hosts[0].Addresses[:1]
-		}, "by which of its addresses sv1 is reached"},
+		}, "sv1 has several addresses at which they might reach it"},
 		"not its own": {func(s *site.Site, _ []observe.Host) { s.Hosts[1].Address = "10.8.1.77" },
-			"none of the interfaces of sv2 has the address 10.8.1.77"},
+			"no interface of sv2 has the address 10.8.1.77"},
 		"the same": {func(s *site.Site, hosts []observe.Host) {
 			s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.2")
 			hosts[2].Addresses[1].Prefix = "10.8.1.2/24"
-		}, "would both be reached at 10.8.1.2"},
+		}, "have the same underlay address 10.8.1.2"},
 		"of two kinds": {func(s *site.Site, _ []observe.Host) {
 			s.Hosts[0].Underlay, s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.1"), netip.MustParseAddr("2001:db8::3")
-		}, "some are reached by IPv4 and some by IPv6"},
+		}, "some reached by IPv4 and some by IPv6"},
 		"no addresses at all": {func(_ *site.Site, hosts []observe.Host) {
 			hosts[1].Addresses = []observe.Address{{Prefix: "nonsense", MTU: 1500}, {Prefix: "10.8.1.2/24", MTU: -1}}
-		}, "none of the interfaces of sv2"},
+		}, "no interface of sv2 has"},
 		"a host by its name, unheard": {func(s *site.Site, hosts []observe.Host) {
 			s.Hosts[2].Underlay, hosts[2] = netip.Addr{}, observe.Host{Name: "sv3", Unknown: true}
 		}, "underlay"},
@@ -249,7 +249,7 @@ func TestUnderlayWas(t *testing.T) {
 	lan := slices.IndexFunc(hosts[1].Networks, func(n observe.Network) bool { return n.Name == "lan" })
 	hosts[1].Networks[lan].VXLAN.Peers = strings.Replace(hosts[1].Networks[lan].VXLAN.Peers, "10.8.1.3", "10.8.1.66", 1)
 	if _, err := Up(s, hosts, Goal{}); err == nil ||
-		!strings.Contains(err.Error(), "by which of its addresses sv3 is reached") {
+		!strings.Contains(err.Error(), "sv3 has several addresses at which they might reach it") {
 		t.Errorf("hosts disagree on it: %v", err)
 	}
 }
@@ -306,9 +306,9 @@ func TestEncrypt(t *testing.T) {
 	if changed := made(t, s, unheard, Goal{}); len(changed) != 0 {
 		t.Errorf("without a host, networks become %v", changed)
 	}
-	for what, wrong := range map[string]string{"": "the key of host sv2 is not known", "x|y": "is not known",
-		key(1) + "\n": "is not known", key(1)[:40]: "is not known",
-		key(0): "hosts sv1 and sv2 say that they have the same key"} {
+	for what, wrong := range map[string]string{"": "the key of host sv2 is unknown", "x|y": "is unknown",
+		key(1) + "\n": "is unknown", key(1)[:40]: "is unknown",
+		key(0): "hosts sv1 and sv2 report the same key"} {
 		hosts[1].Key = what
 		if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("a host has the key %q: %v", what, err)
@@ -337,7 +337,7 @@ func TestWireCut(t *testing.T) {
 	}
 	s.Hosts[0].Underlay = netip.MustParseAddr("10.8.1.9")
 	if _, err := Up(s, hosts, Goal{}); err == nil ||
-		!strings.Contains(err.Error(), "none of the interfaces of sv1 has the address 10.8.1.9") {
+		!strings.Contains(err.Error(), "no interface of sv1 has the address 10.8.1.9") {
 		t.Errorf("an address that it never had: %v", err)
 	}
 }
@@ -345,8 +345,8 @@ func TestWireCut(t *testing.T) {
 // TestSpanQuarantine: a network on host interfaces is on bridges in quarantine. These are joined if
 // the wire's MTU leaves room, and otherwise this is reported.
 func TestSpanQuarantine(t *testing.T) {
-	for mtu, want := range map[int]string{0: "mtu 1500 does not fit between hosts sv1 and sv2 and sv3", 1450: "",
-		1451: "mtu 1451 does not fit"} {
+	for mtu, want := range map[int]string{0: "mtu 1500 is too large between hosts sv1 and sv2 and sv3", 1450: "",
+		1451: "mtu 1451 is too large"} {
 		s, hosts := spanning()
 		for i := range s.Networks {
 			s.Networks[i].Kind, s.Networks[i].Interface, s.Networks[i].MTU = site.Macvlan, "eth0", mtu
@@ -391,7 +391,7 @@ func TestNumbersClash(t *testing.T) {
 		s.Nodes[2].NICs = nil
 		break
 	}
-	if _, err := newNetworkPlanner(d, hosts); err == nil || !strings.Contains(err.Error(), "by the same number") {
+	if _, err := newNetworkPlanner(d, hosts); err == nil || !strings.Contains(err.Error(), "the same VXLAN number") {
 		t.Errorf("of networks %s and %s: %v", s.Networks[0].Name, s.Networks[1].Name, err)
 	}
 }

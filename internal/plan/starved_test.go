@@ -25,7 +25,7 @@ func TestStarved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, start, "node db: start: asked for", "node db: check: prove health")
+	wantLines(t, start, "node db: start: requested", "node db: check: check health")
 }
 
 // withDB returns the host of a running site whose node db is changed by edit, and a goal that
@@ -52,8 +52,8 @@ func TestPanicked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, start, "node db: stop: its kernel has panicked", "node db: start: asked for",
-		"node db: check: prove health")
+	wantLines(t, start, "node db: stop: its kernel has panicked", "node db: start: requested",
+		"node db: check: check health")
 	up, err := plan.Up(s, hosts, only)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestLostLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why := "its link to network " + network + " is gone"
+	why := "its link to network " + network + " is missing"
 	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: "+why) ||
 		!strings.Contains(got, "node db: start: ") || up.Counts()[plan.MoveLinks] > 0 {
 		t.Errorf("up:\n%s", got)
@@ -93,7 +93,7 @@ func TestLostLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, restart, "node db: stop: asked for", "node db: start: asked for", "node db: check: prove health")
+	wantLines(t, restart, "node db: stop: requested", "node db: start: requested", "node db: check: check health")
 	up, err = plan.Up(s, lost(), only)
 	if err != nil || up.Counts()[plan.MoveLinks] != 1 || up.Counts()[plan.StopNode] > 0 {
 		t.Errorf("off its bridge: %q, %v", lines(up), err)
@@ -110,8 +110,8 @@ func TestRootless(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, start, "node db: stop: "+why, "node db: start: asked for", "node db: check: prove health")
-	wantLines(t, plan.Stop(s, hosts, only), "node db: stop: asked for")
+	wantLines(t, start, "node db: stop: "+why, "node db: start: requested", "node db: check: check health")
+	wantLines(t, plan.Stop(s, hosts, only), "node db: stop: requested")
 	up, err := plan.Up(s, hosts, only)
 	if err != nil {
 		t.Fatal(err)

@@ -158,21 +158,21 @@ func (s *Step) Title() string {
 
 // verbs maps each kind of step, except BeginBatch, to a verb. A batch names its nodes instead.
 var verbs = map[Kind]string{
-	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "making",
-	WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
-	ReshapeNode: "reshaping", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring",
+	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "creating",
+	WriteNames: "writing the names of", CreateNode: "creating", ReplaceNode: "replacing",
+	ReshapeNode: "updating", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring",
 	CheckNode: "checking", StopNode: "stopping",
 	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing",
 	RemoveVolume: "removing",
-	RestoreHost:  "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on",
+	RestoreHost:  "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names of",
 	RevertNode: "restoring the files of",
-	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to",
+	RetireNode: "retiring", TakeVolumes: "mounting volumes on", ReturnVolumes: "mounting volume copies on",
 	MoveLinks:    "moving the links of",
-	ActivateNode: "activating", RepairNode: "mending", RenewNode: "renewing", CommitSwitch: "recording",
+	ActivateNode: "activating", RepairNode: "repairing", RenewNode: "renewing", CommitSwitch: "recording",
 	ForgetRelease: "removing",
-	CopyNode:      "copying", SendNode: "sending the rest of", HandOverNode: "giving away", ReceiveNode: "receiving",
-	CleanUpNode: "removing what was left of", ReclaimNode: "taking back",
-	DiscardNode: "removing what came of",
+	CopyNode:      "copying", SendNode: "sending the rest of", HandOverNode: "handing over", ReceiveNode: "receiving",
+	CleanUpNode: "cleaning up", ReclaimNode: "reclaiming",
+	DiscardNode: "removing the copy of",
 }
 
 // Doing returns what the step does, for progress output: "building layer debian + portal".

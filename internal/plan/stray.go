@@ -26,7 +26,7 @@ func (d *sitePlanner) removeStrays(h *observe.Host, here []*site.Node, home map[
 		case declared && d.goal.selects(n.Name):
 			d.removeNode(h, n, "moves to host "+host)
 			d.Warnings = append(d.Warnings,
-				fmt.Sprintf("node %s is made anew on host %s, and what it has on host %s goes; orrery move %s --to %s takes that along",
+				fmt.Sprintf("node %s is recreated on host %s, and its data on host %s is deleted; orrery move %s --to %s keeps it",
 					n.Name, host, h.Name, n.Name, host))
 		case !declared && all:
 			d.removeNode(h, n, "no longer declared")
@@ -41,7 +41,7 @@ func (d *sitePlanner) removeStrays(h *observe.Host, here []*site.Node, home map[
 		}
 		why := "no longer declared"
 		if _, declared := d.site.Network(n.Name); declared {
-			why = "no node of this host is on it any more"
+			why = "no node of this host uses it any more"
 		}
 		d.frees.addNetwork(h, n, d.removeNetwork(h, n, why, nil))
 	}

@@ -159,7 +159,7 @@ func (d *sitePlanner) prepare(h *observe.Host, needed bool) []int {
 	}
 	return []int{d.add(Step{
 		Kind: PrepareHost, Host: h.Name, Subject: h.Name,
-		Reason: spec.DescribeChanges(pick(h.Settings, lacks), lacks), Undo: "the former settings are put back by down",
+		Reason: spec.DescribeChanges(pick(h.Settings, lacks), lacks), Undo: "down restores the previous settings",
 		Settings: lacks,
 	})}
 }
@@ -179,9 +179,9 @@ func (d *sitePlanner) writeNames(h *observe.Host, nodes []*site.Node) (int, bool
 	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
 		return 0, false
 	}
-	reason, undo := "names, addresses or roles changed", "put the former names back"
+	reason, undo := "names, addresses or roles changed", "restore the previous names"
 	if h.Names == "" {
-		reason, undo = "new", "forget them"
+		reason, undo = "new", "remove them"
 	}
 	return d.add(Step{
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,

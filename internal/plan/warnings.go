@@ -24,7 +24,7 @@ func warnUncertain(b *planInput) []string {
 		return nil
 	}
 	slices.Sort(hosts)
-	why := "left alone, because they may be on " + strings.Join(hosts, " or ") + ", of which nothing is known"
+	why := "not changed, because they may be on " + strings.Join(hosts, " or ") + ", whose state is unknown"
 	return warning(why, 12, b.selectedNames(func(n *site.Node) bool { return !b.isLocated(n) }))
 }
 
@@ -38,14 +38,14 @@ func warnPlacement(b *planInput, hosts []observe.Host) (all []string) {
 		}
 		nodes := b.selectedNames(func(n *site.Node) bool { return n.Host == host && b.isExcluded(n) })
 		slices.Sort(nodes)
-		why := "left alone, because their host " + host + " is drained (orrery host undrain " + host + ")"
+		why := "not changed, because their host " + host + " is drained (orrery host undrain " + host + ")"
 		all = append(all, warning(why, 12, nodes)...)
 	}
 	if b.site.Stage != 0 {
 		return all
 	}
 	for _, c := range place.SpreadViolations(b.site, hosts) {
-		all = append(all, c.String()+" (orrery rebalance moves some)")
+		all = append(all, c.String()+" (run orrery rebalance)")
 	}
 	return all
 }
@@ -65,7 +65,7 @@ func warnLargeMTU(b *planInput, mtus map[string]int) []string {
 		}
 	}
 	slices.Sort(names)
-	return warning("on a network over hosts with a larger MTU than fits, until up is run for them", 12, names)
+	return warning("on a network between hosts whose MTU is too large until up is run for them", 12, names)
 }
 
 // warnMTUChange names the nodes that stay when others move but whose networks change their MTU,
@@ -88,7 +88,7 @@ func warnMTUChange(b *planInput) []string {
 			names = append(names, n.Name)
 		}
 	}
-	return warning("a network takes frames of another size then, and the next up restarts those that stay on it", 12,
+	return warning("a network's MTU will change, and the next up restarts these nodes", 12,
 		names)
 }
 
@@ -121,6 +121,6 @@ func warning(why string, most int, names []string) []string {
 
 // EmulationWarning returns a warning about virtual machines of a host whose processors are emulated.
 func EmulationWarning(host string, nodes []string) string {
-	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why",
+	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times slower than containers: %s; `orrery doctor` shows why",
 		host, humanize.List(nodes, 8))
 }

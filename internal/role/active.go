@@ -123,7 +123,7 @@ func (j *Job) runOnServices(ctx context.Context, r *spec.RoleAction, word string
 	j.Say("role " + r.Name + ": " + word + " services")
 	if err := j.run(ctx, runOnServices, services); err != nil {
 		return problem.New(problem.Failed, "role %s: %s of its services failed", r.Name, word).
-			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
+			At("node "+j.Duties.Node).Because(err).Try("see orrery logs %s", j.Duties.Node)
 	}
 	return nil
 }

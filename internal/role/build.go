@@ -32,7 +32,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 		packages = append(packages, d.Venv)
 	}
 	if len(packages) > 0 {
-		say(fmt.Sprintf("%d packages and what they need", len(packages)))
+		say(fmt.Sprintf("%d packages and their dependencies", len(packages)))
 		slices.Sort(packages)
 		if err := install(ctx, in, d, slices.Compact(packages), log); err != nil {
 			return err
@@ -43,7 +43,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 		return err
 	}
 	if len(pip) > 0 {
-		say(fmt.Sprintf("%d Python packages and what they need", len(pip)))
+		say(fmt.Sprintf("%d Python packages and their dependencies", len(pip)))
 		if err := installPip(ctx, in, pip, l, log); err != nil {
 			return err
 		}
@@ -84,8 +84,8 @@ func installPip(ctx context.Context, in host.Runner, packages []string, l *spec.
 	args := []string{Venv + "/bin/pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"}
 	args = append(args, pipArguments(packages, l.Pins, file)...)
 	if err := in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log}); err != nil {
-		return problem.New(problem.Failed, "Python packages of %s", l.Title).Because(err).
-			Try("see that the requirements file pins all of them, and what they need, in versions that exist")
+		return problem.New(problem.Failed, "Python packages of %s could not be installed", l.Title).Because(err).
+			Try("pin all of them and their dependencies to existing versions in the requirements file")
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestBuildFails(t *testing.T) {
 		t.Errorf("a script: %v", err)
 	}
 	if err := build(t, broken("pip install"), layerOf()); err == nil ||
-		!strings.Contains(err.Error(), "see that the requirements file pins all of them") {
+		!strings.Contains(err.Error(), "pin all of them and their dependencies") {
 		t.Errorf("pip: %v", err)
 	}
 	if err := build(t, broken("-m venv"), layerOf()); err == nil || !strings.Contains(err.Error(), "virtual environment") {
@@ -157,7 +157,7 @@ func TestServiceFails(t *testing.T) {
 		Is: spec.Config{Services: []string{"db.service", "web.service", "mail.service"},
 			Parts: spec.PartDigests{"web: x": "1", "db: x": "1"}}}
 	err := j.Configure(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "role web: a service does not start") ||
+	if err == nil || !strings.Contains(err.Error(), "role web: a service failed to start") ||
 		!strings.Contains(err.Error(), "orrery logs one") {
 		t.Errorf("%v", err)
 	}

@@ -72,7 +72,7 @@ const bootTimeout = 5 * time.Minute
 // WaitForBoot waits until the node has booted. It reports whether all units have started.
 func WaitForBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, bootTimeout,
-		fmt.Errorf("its %s is still at work after %s", sv.Name, bootTimeout))
+		fmt.Errorf("%s is still busy after %s", sv.Name, bootTimeout))
 	defer cancel()
 	ask := func(ctx context.Context, out io.Writer, args []string) error {
 		return in.Run(ctx, host.Command{Args: args, Stdout: out})
@@ -93,11 +93,11 @@ func WaitForBoot(ctx context.Context, in host.Runner, sv *distro.Services, log i
 			_ = host.Sleep(within, 50*time.Millisecond)
 			continue
 		case ctx.Err() == nil && within.Err() != nil:
-			fmt.Fprintln(log, "these jobs of the node are not done:")
+			fmt.Fprintln(log, "these jobs of the node have not finished:")
 			err = errors.Join(context.Cause(within), ask(ctx, log, sv.Pending))
 		}
-		return false, problem.New(problem.Failed, "the node does not boot").Because(err).
-			Try("orrery logs tells what its units printed")
+		return false, problem.New(problem.Failed, "the node did not boot").Because(err).
+			Try("orrery logs shows the output of its units")
 	}
 }
 
@@ -177,8 +177,8 @@ func (j *Job) services(ctx context.Context, r *spec.RoleAction, services []strin
 		if errors.As(err, &run) {
 			run.Command = slices.Concat(j.initSystem().Restart, services)
 		}
-		return problem.New(problem.Failed, "role %s: a service does not start", r.Name).
-			At("node "+j.Duties.Node).Because(err).Try("orrery logs %s tells more", j.Duties.Node)
+		return problem.New(problem.Failed, "role %s: a service failed to start", r.Name).
+			At("node "+j.Duties.Node).Because(err).Try("see orrery logs %s", j.Duties.Node)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func Check(ctx context.Context, in host.Runner, n *spec.RoleActions, say func(st
 				}
 				return problem.New(problem.Failed, "node %s is not healthy: role %s: %s %s", n.Node, r.Name, Describe(h), how).
 					At(fmt.Sprintf("%s/role.toml:%d", r.Dir, h.Line)).Because(err).
-					Try("orrery logs %s tells what its services printed", n.Node)
+					Try("orrery logs %s shows the output of its services", n.Node)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func TestNoRedirects(t *testing.T) {
 			in := &node{}
 			err := ask(t, in, nodes.URL)
 			if err == nil || !strings.Contains(err.Error(), fmt.Sprint(status)) ||
-				!strings.Contains(err.Error(), "follow no redirects") {
+				!strings.Contains(err.Error(), "do not follow redirects") {
 				t.Errorf("%d to %s: error %v", status, to, err)
 			}
 			if len(in.dialed) != 1 {
@@ -76,7 +76,8 @@ func TestNoRedirects(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	in := &node{}
 	for _, name := range []string{"portal.example", "localhost.localdomain", "db", "0x7f000001"} {
-		if err := ask(t, in, "http://"+name+":1/"); err == nil || !strings.Contains(err.Error(), "not looked up") {
+		if err := ask(t, in, "http://"+name+":1/"); err == nil || !strings.Contains(err.Error(),
+			"DNS lookups are not supported") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

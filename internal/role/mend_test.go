@@ -143,7 +143,7 @@ func TestMendWatches(t *testing.T) {
 	j := &Job{Duties: dutiesOf(t, s), In: in, Log: io.Discard, Say: func(string) {}, Live: true}
 	stopped := []observe.Drift{{Kind: observe.DriftService, How: observe.NotRunning, Subject: "db.service", Role: "db"}}
 	if err := j.Repair(t.Context(), stopped); err == nil ||
-		!strings.Contains(err.Error(), "service db.service ends as soon as it has started") {
+		!strings.Contains(err.Error(), "service db.service exits immediately after its start") {
 		t.Errorf("error %v", err)
 	}
 }

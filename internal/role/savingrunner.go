@@ -48,9 +48,9 @@ if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
 		args := append([]string{"/bin/sh", "-c", script, "save"}, paths...)
 		archive, err := host.Output(ctx, s, host.Command{Args: args}, maxSavedBytes)
 		if err != nil {
-			return problem.New(problem.Failed, "what is there of the files to be written cannot be kept for undoing").
+			return problem.New(problem.Failed, "the files to be replaced could not be saved").
 				Because(err).
-				Try("see in the node what these are: %s", strings.Join(paths, ", "))
+				Try("check these paths in the node: %s", strings.Join(paths, ", "))
 		}
 		if err := s.keep(Saved{paths, archive}); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 // runStep runs one step of a role. Its script must already be in place.
 func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, env []string, log io.Writer,
 	where string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not done within %s", s.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not finished within %s", s.Timeout))
 	defer cancel()
 	script := scriptOf(r, s)
 	fmt.Fprintf(log, "--- role %s: step %s\n", r.Name, s.Name)

@@ -39,7 +39,7 @@ func installInPlace(ctx context.Context, in host.Runner, d *distro.Distribution,
 		if err := in.Run(ctx, host.Command{Args: command, Env: []string{"DEBIAN_FRONTEND=noninteractive"}, Stdout: log,
 			Stderr: log}); err != nil {
 			return problem.New(problem.Failed, "packages could not be installed in the node").Because(err).
-				Try("see that the node reaches the archives that its own %s names: nat = true on a network with a gateway",
+				Try("let the node reach the archives of its %s: nat = true on a network with a gateway",
 					d.Packages.Name)
 		}
 	}

@@ -40,7 +40,7 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 		case !l.Unproven:
 			continue
 		case l.Restarts > first[i].Restarts:
-			found = "started again and again"
+			found = "started repeatedly"
 		case fault != distro.NotRunning && fault != distro.Missing:
 			continue
 		}
@@ -48,9 +48,9 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 		if words := lastOutput(ctx, j.In, j.initSystem(), units[i]); words != "" {
 			err = errors.New(err.Error() + "\n" + words)
 		}
-		return problem.New(problem.Failed, "role %s: service %s ends as soon as it has started", roles[i], units[i]).
+		return problem.New(problem.Failed, "role %s: service %s exits immediately after its start", roles[i], units[i]).
 			At("node "+j.Duties.Node).Because(err).
-			Try("orrery logs %s tells more; a service that is to end by itself needs Type=oneshot", j.Duties.Node)
+			Try("see orrery logs %s; a service that exits by design needs Type=oneshot", j.Duties.Node)
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func TestWatch(t *testing.T) {
 	}{
 		"it runs":                  {runs + "Type=simple\nNRestarts=0\n", false, "", 2},
 		"it says that it is ready": {runs + "Type=notify\nNRestarts=0\n", false, "", 1},
-		"it is started again":      {runs + "Type=simple\nNRestarts=N\n", false, "started again and again", 2},
+		"it is started again":      {runs + "Type=simple\nNRestarts=N\n", false, "started repeatedly", 2},
 		"it waits for its restart": {"LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=exit-code\nType=exec\n",
-			false, "failing again and again (exit-code)", 2},
+			false, "failing repeatedly (exit-code)", 2},
 		"it was started again before": {runs + "Type=simple\nNRestarts=3\n", false, "", 2},
 		"it has failed": {"LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=signal\nType=simple\n",
 			false, "failed (signal)", 2},

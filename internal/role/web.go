@@ -55,7 +55,8 @@ func get(ctx context.Context, in host.Runner, n *spec.RoleActions, address strin
 	case 2:
 		return nil
 	case 3:
-		return fmt.Errorf("%s, to %s: health checks follow no redirects", what, shortLine(answer.Header.Get("Location")))
+		return fmt.Errorf("%s, to %s: health checks do not follow redirects", what,
+			shortLine(answer.Header.Get("Location")))
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
 	return fmt.Errorf("%s: %s", what, shortLine(string(text)))
@@ -81,8 +82,8 @@ func resolveHost(u *url.URL, n *spec.RoleActions) (string, error) {
 	if name == n.Node {
 		return net.JoinHostPort(n.Addresses[0].String(), port), nil
 	}
-	return "", problem.New(problem.Mistake, "%q is not an address, and names are not looked up", name).
-		Try("let the health check ask localhost, an address, or the node by its own name; or use `command`, which runs in the node")
+	return "", problem.New(problem.Mistake, "%q is not an address, and DNS lookups are not supported", name).
+		Try("use localhost, an address or the node's own name in the health check; or use `command`, which runs in the node")
 }
 
 // maxAnswerBytes limits the part of a response that is shown.

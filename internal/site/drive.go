@@ -67,8 +67,9 @@ func (v VM) ShrunkDisk(wanted VM) (d Drive, oldSize int64, found bool) {
 // ShrinkError returns an error message and its cure: a disk of a node cannot become smaller than
 // current bytes.
 func (d *Drive) ShrinkError(node string, current int64) (what, cure string) {
-	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(current), sizeText(d.Size)),
-		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(current), node)
+	return fmt.Sprintf("node %s: disk %s cannot shrink from %s to %s", node, d.Name, sizeText(current),
+			sizeText(d.Size)),
+		fmt.Sprintf("write size = %q or more, or recreate node %s", sizeText(current), node)
 }
 
 // sizeText returns a size as a site file writes it, rounded up to whole MiB.
@@ -157,7 +158,7 @@ func (r DiskChange) String() string {
 	for _, part := range []struct {
 		does string
 		to   []Drive
-	}{{"plugs", r.In}, {"unplugs", r.Out}, {"bounds", r.Bound}, {"makes larger", r.Larger}} {
+	}{{"plugs", r.In}, {"unplugs", r.Out}, {"bounds", r.Bound}, {"enlarges", r.Larger}} {
 		for _, d := range part.to {
 			all = append(all, part.does+" disk "+d.Name)
 		}

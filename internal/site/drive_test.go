@@ -31,7 +31,7 @@ func TestReplug(t *testing.T) {
 		{func(v *VM) { v.Disks = v.Disks[1:] }, "unplugs disk a"},
 		{func(v *VM) { v.Disks = append(v.Disks, Drive{Name: "c", Disk: QCow2, Size: 1 << 26}) }, "plugs disk c"},
 		{func(v *VM) { v.Disks[1].Size, v.Read = 1<<27, 1<<20 },
-			"bounds disk orrery-root, bounds disk a, bounds disk b, makes larger disk b"},
+			"bounds disk orrery-root, bounds disk a, bounds disk b, enlarges disk b"},
 		{func(v *VM) { v.Size = 1 << 29 }, "-"},
 		{func(v *VM) { v.Disks[0].Cache = "none" }, "-"},
 		{func(v *VM) { v.Disks[0].Disk = QCow2 }, "-"},

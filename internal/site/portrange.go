@@ -39,7 +39,7 @@ func ParsePortRanges(words []string) ([]PortRange, error) {
 		}
 		o, ok := parsePortRange(word)
 		if !ok {
-			return nil, fmt.Errorf("%q is no port of the host", word)
+			return nil, fmt.Errorf("%q is not a port or a port range", word)
 		}
 		all = append(all, o)
 	}

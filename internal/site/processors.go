@@ -91,16 +91,16 @@ func parseProcessorRange(part string) (from, to uint64, err error) {
 		last = first
 	}
 	if from, err = strconv.ParseUint(first, 10, 16); err != nil {
-		return 0, 0, fmt.Errorf("%q is no processor", part)
+		return 0, 0, fmt.Errorf("%q is not a processor number", part)
 	}
 	to, err = strconv.ParseUint(last, 10, 16)
 	switch {
 	case err != nil:
 		return 0, 0, fmt.Errorf("%q is not a range of processors", part)
 	case from > to:
-		return 0, 0, fmt.Errorf("%q goes backwards", part)
+		return 0, 0, fmt.Errorf("%q is reversed", part)
 	case to >= maxProcessors:
-		return 0, 0, fmt.Errorf("no machine has a processor %d", to)
+		return 0, 0, fmt.Errorf("processor number %d is too high", to)
 	}
 	return from, to, nil
 }

@@ -37,9 +37,9 @@ func ParseProtocols(words []string) ([]uint16, error) {
 		n, err := strconv.ParseUint(digits, 16, 16)
 		switch {
 		case !hex || err != nil || len(digits) != 4 || n < minEtherType:
-			return nil, fmt.Errorf("%q is no protocol of Ethernet", word)
+			return nil, fmt.Errorf("%q is not an Ethernet protocol", word)
 		case slices.Contains(filteredProtocols, uint16(n)):
-			return nil, fmt.Errorf("%q cannot be allowed by itself", word)
+			return nil, fmt.Errorf("%q is filtered by address and cannot be listed", word)
 		}
 		all = append(all, uint16(n))
 	}

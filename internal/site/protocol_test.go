@@ -10,13 +10,13 @@ func TestParseProtocols(t *testing.T) {
 		"ptp":               "0x88f7",
 		"0x88f7 ptp 0x88A4": "0x88a4,0x88f7",
 		"0x0600":            "0x0600",
-		"0x05ff":            `"0x05ff" is no protocol of Ethernet`,
-		"88f7":              `"88f7" is no protocol of Ethernet`,
-		"0x88f":             `"0x88f" is no protocol of Ethernet`,
-		"0x+8f7":            `"0x+8f7" is no protocol of Ethernet`,
-		"lldp":              `"lldp" is no protocol of Ethernet`,
-		"0x86dd":            `"0x86dd" cannot be allowed by itself`,
-		"0x8100":            `"0x8100" cannot be allowed by itself`,
+		"0x05ff":            `"0x05ff" is not an Ethernet protocol`,
+		"88f7":              `"88f7" is not an Ethernet protocol`,
+		"0x88f":             `"0x88f" is not an Ethernet protocol`,
+		"0x+8f7":            `"0x+8f7" is not an Ethernet protocol`,
+		"lldp":              `"lldp" is not an Ethernet protocol`,
+		"0x86dd":            `"0x86dd" is filtered by address and cannot be listed`,
+		"0x8100":            `"0x8100" is filtered by address and cannot be listed`,
 	} {
 		all, err := ParseProtocols(strings.Fields(text))
 		got := FormatProtocols(all)

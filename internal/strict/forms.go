@@ -36,7 +36,7 @@ func (s *subnet) Parse(value any) *problem.Problem {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		if addr, err := netip.ParseAddr(text); err == nil && addr.Is4() {
-			return mistake("%s is not a subnet: it does not say how long the prefix is", Describe(text)).
+			return mistake("%s is not a subnet: the prefix length is missing", Describe(text)).
 				Try(`write "%s/24"`, text)
 		}
 		return mistake("%s is not a subnet", Describe(text)).Try(`write "10.8.67.0/24"`)

@@ -20,7 +20,7 @@ func (d *Decoder) scalar(name string, at *Node, into reflect.Value) {
 		into.SetBool(given.Bool())
 	case into.CanInt() && given.Kind() == reflect.Int64:
 		if into.OverflowInt(given.Int()) {
-			d.Wrong(at, problem.New(problem.Mistake, "%s = %d is too great", name, given.Int()))
+			d.Wrong(at, problem.New(problem.Mistake, "%s = %d is too large", name, given.Int()))
 			return
 		}
 		into.SetInt(given.Int())

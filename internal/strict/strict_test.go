@@ -120,7 +120,7 @@ func TestTwoStructures(t *testing.T) {
 	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &own,
 		&options)
 	want := []string{
-		"2: small = 200 is too great",
+		"2: small = 200 is too large",
 		"6: times.b must be a whole number, not \"x\"",
 		"8: unknown key \"Plain\" (known: any, kind, ratio, rest, small, time, times)",
 		"9: unknown key \"smal\" (did you mean \"small\"?)",
@@ -187,7 +187,7 @@ func TestSizes(t *testing.T) {
 		"0x10":    `"0x10" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
 		"nan":     `"nan" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
 		"9e99":    `"9e99" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
-		int64(-1): "-1 is less than nothing",
+		int64(-1): "-1 is negative",
 		true:      `a size must be a string or a number of bytes, not true (write "512MiB" or "2GiB")`,
 	} {
 		var s Size

@@ -37,7 +37,7 @@ func unit(name string) float64 {
 func (s *Size) Parse(value any) *problem.Problem {
 	if n, ok := value.(int64); ok {
 		if n < 0 {
-			return mistake("%d is less than nothing", n)
+			return mistake("%d is negative", n)
 		}
 		*s = Size(n)
 		return nil

@@ -20,7 +20,7 @@ func TestEmulated(t *testing.T) {
 	}
 	var out bytes.Buffer
 	Emulated(&out, rows)
-	const want = "Warning: on host sv1 virtual machines run in software emulation, many times as slow as containers: a, b; `orrery doctor` says why.\n"
+	const want = "Warning: on host sv1 virtual machines run in software emulation, many times slower than containers: a, b; `orrery doctor` shows why.\n"
 	if out.String() != want {
 		t.Errorf("%q", out.String())
 	}

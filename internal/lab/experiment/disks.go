@@ -35,15 +35,16 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	case s.Disk == "":
 		for _, key := range []string{"devices", "cache", "aio"} {
 			if where, written := at.Keys[key]; written {
-				r.addMistake(where, mistake("%s is of a disk, and the setting has none", key).Try("write disk = %q, or take it out",
-					File))
+				r.addMistake(where, mistake("%s is of a disk, and the setting has none", key).
+					Try("write disk = %q, or remove it",
+						File))
 			}
 		}
 	case !slices.Contains(Disks, s.Disk):
 		r.addMistake(at.At("disk"), withSuggestion(mistake("disk %q is not known", s.Disk), s.Disk, Disks))
 	case !s.Virtual() && !noEngine:
 		r.addMistake(at.At("disk"), mistake("disk = %q is of a virtual machine",
-			s.Disk).Try("write engine = %q, or take it out",
+			s.Disk).Try("write engine = %q, or remove it",
 			site.KVM))
 	default:
 		r.devices(at, s)
@@ -73,7 +74,8 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 	where, written := at.Keys["devices"]
 	switch {
 	case written && s.Disk != Partition:
-		r.addMistake(where, mistake("disk = %q has no devices", s.Disk).Try("write disk = %q, or take them out", Partition))
+		r.addMistake(where, mistake("disk = %q has no devices", s.Disk).Try("write disk = %q, or remove them",
+			Partition))
 		return
 	case s.Disk == Partition && len(s.Devices) == 0 && s.Missing == "" && !r.bad[where]:
 		s.Missing = `no partition is named; each node takes one, with all that is on it: devices = ["/dev/vg/lab1"]`

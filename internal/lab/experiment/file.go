@@ -82,7 +82,7 @@ func (c *copies) Parse(value any) *problem.Problem {
 		}
 		for _, before := range *c {
 			if before == int(n) {
-				return mistake("%d is there twice", n).Try("take one out")
+				return mistake("%d is there twice", n).Try("remove one")
 			}
 		}
 		*c = append(*c, int(n))

@@ -34,7 +34,7 @@ func (r *reading) settings() {
 		var t settingTable
 		strict.Table(at, "setting."+key, r.addMistake, &t)
 		if strings.HasPrefix(key, Bare) && !validName().MatchString(key) || key == Bare {
-			r.addMistake(at, mistake("setting %q is there always, and is not declared", key).Try("take it out"))
+			r.addMistake(at, mistake("setting %q is there always, and is not declared", key).Try("remove it"))
 			continue
 		}
 		if r.checkName(at, "setting", key) {
@@ -96,7 +96,7 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 	r.xen(at, &s)
 	if t.Missing != nil {
 		if s.Missing = *t.Missing; strings.TrimSpace(s.Missing) == "" && !r.bad[at.At("missing")] {
-			r.addMistake(at.At("missing"), mistake("missing does not say why").Try("write the reason, or take it out"))
+			r.addMistake(at.At("missing"), mistake("missing does not say why").Try("write the reason, or remove it"))
 		}
 	}
 	return s
@@ -136,7 +136,7 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	case s.Engine == site.Xen && s.Network == site.Vif:
 	case s.Engine == site.Xen && slices.Contains(append(here, site.NICModels...), s.Network):
 		r.addMistake(at.At("network"), mistake("network = %q is not for guests of Xen",
-			s.Network).Try("write network = %q, or take it out", site.Vif))
+			s.Network).Try("write network = %q, or remove it", site.Vif))
 	case r.bad[at.At("network")] || noEngine && machine: // the engine is missing
 	case machine && !s.Virtual():
 		r.addMistake(at.At("network"), mistake("network = %q is a network card of a virtual machine",
@@ -158,10 +158,10 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 		r.addMistake(where, mistake("interface = %q is no name of an interface", s.Interface).
 			Try("`ip link` shows them; left out: one end of a veth pair stands in for it"))
 	case s.Virtual():
-		r.addMistake(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out"))
+		r.addMistake(where, mistake("network = %q takes no interface of the host", s.Network).Try("remove it"))
 	case s.Bridged() || s.Network == Routed:
 		r.addMistake(where, mistake("network = %q takes no interface of the host",
-			s.Network).Try("take it out, or write network = %q or %q", Macvlan, Exclusive))
+			s.Network).Try("remove it, or write network = %q or %q", Macvlan, Exclusive))
 	}
 }
 

@@ -142,12 +142,12 @@ func (r *reading) checkOnly(at *strict.Node, t *Test) {
 		}
 		switch {
 		case setting == Bare || setting == Control:
-			r.addMistake(item, mistake("only names %q, which is always measured", setting).Try("take it out"))
+			r.addMistake(item, mistake("only names %q, which is always measured", setting).Try("remove it"))
 		case !slices.Contains(declared, setting):
 			r.addMistake(item, withSuggestion(mistake("only names setting %q, which is not declared", setting), setting,
 				declared))
 		case seen[setting]:
-			r.addMistake(item, mistake("only names %q twice", setting).Try("take one out"))
+			r.addMistake(item, mistake("only names %q twice", setting).Try("remove one"))
 		}
 		seen[setting] = true
 	}

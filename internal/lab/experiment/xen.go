@@ -12,7 +12,7 @@ func (r *reading) xen(at *strict.Node, s *Setting) {
 	switch where := at.At("type"); {
 	case r.bad[where] || s.Type == "":
 	case s.Engine != site.Xen:
-		r.addMistake(where, mistake("type = %q is of a guest of Xen", s.Type).Try("write engine = %q, or take it out",
+		r.addMistake(where, mistake("type = %q is of a guest of Xen", s.Type).Try("write engine = %q, or remove it",
 			site.Xen))
 	case !slices.Contains(site.XenTypes, s.Type):
 		r.addMistake(where, withSuggestion(mistake("type %q is not known", s.Type), s.Type, site.XenTypes))

@@ -67,20 +67,22 @@ func isVethPairEnd(h *observe.Host, end string) bool {
 
 // NameTaken returns the problem that the name of a network's bridge is taken.
 func NameTaken(n *spec.Network) *problem.Problem {
-	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, n.Bridge).
+	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name,
+		n.Bridge).
 		Try("rename it or remove it: ip link delete %s", n.Bridge)
 }
 
 // EndTaken returns the problem that the name of an end of a veth pair is taken.
 func EndTaken(n *spec.Network, end string) *problem.Problem {
-	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, end).
-		Try("give the end another name; ip link lists those that are taken")
+	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name,
+		end).
+		Try("give the end another name; ip link lists those in use")
 }
 
 // ParentMissing returns the problem that the interface of a macvlan network is missing.
 func ParentMissing(n *spec.Network) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, n.Parent).
-		Try("ip link lists those that it has")
+		Try("ip link lists its interfaces")
 }
 
 // KindConflict returns why a network cannot exist beside other networks of the host, whatever its subnet,
@@ -92,13 +94,15 @@ func KindConflict(n *spec.Network, others []spec.Network) *problem.Problem {
 			continue
 		}
 		if site.KindOf(n.Kind).OnInterface && site.KindOf(o.Kind).OnInterface && o.Parent == n.Parent {
-			return problem.New(problem.Unable, "network %s: interface %s is that of network %s of site %s already",
-				n.Name, n.Parent, o.Name, o.Site).Try("give it another interface: two networks on one would be one")
+			return problem.New(problem.Unable, "network %s: interface %s is already used by network %s of site %s",
+				n.Name, n.Parent, o.Name, o.Site).
+				Try("give it another interface: two networks on the same one would be joined")
 		}
 		if site.KindOf(n.Kind).Routed && site.KindOf(o.Kind).Routed &&
 			site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
-			return problem.New(problem.Unable, "network %s: its links would be taken for those of network %s of site %s",
-				n.Name, o.Name, o.Site).Try("give the network another name: a digest of this one happens to be the same")
+			return problem.New(problem.Unable,
+				"network %s: its links could not be distinguished from those of network %s of site %s",
+				n.Name, o.Name, o.Site).Try("give the network another name: the digests of the names collide")
 		}
 	}
 	return nil
@@ -131,7 +135,8 @@ func SubnetOverlap(n *spec.Network, around *observe.HostNetworking) *problem.Pro
 		switch {
 		case !overlaps(l.To):
 		case l.Route:
-			return overlap("a route of the host by "+l.Link, l.To).Try("give the network another subnet, or remove the route")
+			return overlap("a route of the host through "+l.Link, l.To).
+				Try("give the network another subnet, or remove the route")
 		default:
 			return overlap("the host's interface "+l.Link, l.To).Try("give the network a subnet that the host is not on")
 		}

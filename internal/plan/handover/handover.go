@@ -93,8 +93,9 @@ func (e *Resolutions) resolveGiven(from *observe.Host, g *observe.OutgoingMove,
 	case to.Unknown:
 		after := hostByName(e.After, from.Name)
 		after.Given = append(after.Given, *g)
-		e.Stuck = append(e.Stuck, Blocked{g.Name, fmt.Sprintf("host %s has given it to host %s, of which nothing is known",
-			from.Name, g.To)})
+		e.Stuck = append(e.Stuck, Blocked{g.Name,
+			fmt.Sprintf("host %s handed it over to host %s, whose state is unknown",
+				from.Name, g.To)})
 		return
 	default:
 		a, came := to.IncomingMove(g.ID)
@@ -157,9 +158,9 @@ func (e *Resolutions) keepReason(a *observe.IncomingMove) string {
 	}
 	switch {
 	case unknown:
-		return fmt.Sprintf("it was on its way from host %s, and of a host nothing is known", a.From)
+		return fmt.Sprintf("its move from host %s was interrupted, and the state of a host is unknown", a.From)
 	case a.Whole:
-		return fmt.Sprintf("all of it has come from host %s, which does not know that it has given it; orrery down %s removes that",
+		return fmt.Sprintf("all of it was received from host %s, which has no record of handing it over; orrery down %s removes the copy",
 			a.From, a.Name)
 	}
 	return ""

@@ -31,17 +31,17 @@ func (o Orphan) IsUnclaimed() bool { return !strings.Contains(o.Node, ".") }
 // String describes the orphan and what the user can do about it.
 func (o Orphan) String() string {
 	if o.Node == "" {
-		return fmt.Sprintf("volume %s, which nodes shared, is used by no node any more: it is kept at %s", o.Volume, o.Path)
+		return fmt.Sprintf("volume %s, formerly shared, is not used by any node: it is kept at %s", o.Volume, o.Path)
 	}
-	what := fmt.Sprintf("volume %s of %s is used by no node any more", o.Volume, o.Node)
+	what := fmt.Sprintf("volume %s of %s is not used by any node", o.Volume, o.Node)
 	if o.Heir == "" {
-		return what + ": orrery volume adopt " + o.Node + " NODE gives it to another"
+		return what + ": orrery volume adopt " + o.Node + " NODE assigns it to another node"
 	}
 	adopt := "orrery volume adopt " + o.Node + " " + o.Heir
 	if o.As != o.Volume {
 		adopt += " " + o.Volume + "=" + o.As
 	}
-	return what + ", and " + o.Heir + " looks like its heir: " + adopt + " gives it the data"
+	return what + ", and " + o.Heir + " looks like its successor: " + adopt + " assigns the data to it"
 }
 
 // All returns the volumes on a host that no node of the site uses, neither as declared now nor in a

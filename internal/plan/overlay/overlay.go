@@ -182,7 +182,7 @@ func (j *spanPlanner) join() (Spans, error) {
 		s, err := j.spanOf(n, all[name])
 		if err != nil && n.Wired() {
 			j.warnings = append(j.warnings,
-				fmt.Sprintf("nodes of network %s on different hosts do not reach one another in quarantine, where such a network is on bridges of its own: %v",
+				fmt.Sprintf("nodes of network %s on different hosts cannot reach one another in quarantine, where the network has its own bridges: %v",
 					n.Name, err))
 			continue
 		}
@@ -191,8 +191,8 @@ func (j *spanPlanner) join() (Spans, error) {
 		}
 		if other, taken := numbers[s.id]; taken {
 			return nil, problem.New(problem.Mistake,
-				"networks %s and %s would be told from one another by the same number, %d", other, name, s.id).At("site.toml").
-				Try("give one of them another name: a digest of the names happens to be the same")
+				"networks %s and %s would have the same VXLAN number, %d", other, name, s.id).At("site.toml").
+				Try("give one of them another name: the digests of the names collide")
 		}
 		numbers[s.id] = name
 		joints[name] = s
@@ -214,8 +214,9 @@ func (j *spanPlanner) spanOf(n *site.Network, hosts []string) (*span, error) {
 			return nil, err
 		}
 		if other, taken := whose[at]; taken {
-			return nil, problem.New(problem.Mistake, "hosts %s and %s would both be reached at %s", other, name, at).
-				At("site.toml").Try("say underlay = with each")
+			return nil, problem.New(problem.Mistake, "hosts %s and %s have the same underlay address %s", other, name,
+				at).
+				At("site.toml").Try("set underlay = for each")
 		}
 		whose[at] = name
 		if s.peers[name], err = j.peer(n, name, at); err != nil {
@@ -223,8 +224,8 @@ func (j *spanPlanner) spanOf(n *site.Network, hosts []string) (*span, error) {
 		}
 		if over != 0 && over != overheadAt(at) {
 			return nil, problem.New(problem.Mistake,
-				"network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, hostList(hosts)).
-				At("site.toml").Try("say underlay = with them, of one kind")
+				"network %s has nodes on hosts %s, some reached by IPv4 and some by IPv6", n.Name, hostList(hosts)).
+				At("site.toml").Try("set underlay = for them, all IPv4 or all IPv6")
 		}
 		over = overheadAt(at)
 		if takes == 0 {
@@ -238,13 +239,14 @@ func (j *spanPlanner) spanOf(n *site.Network, hosts []string) (*span, error) {
 	}
 	switch fits := least - over; {
 	case least > 0 && fits < MinMTU:
-		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another",
+		return nil, problem.New(problem.Unable, "network %s: the MTU between hosts %s is only %d",
 			n.Name, hostList(hosts), least).
 			Try("give their interfaces a larger MTU: ip link set … mtu 1500")
 	case least > 0 && n.MTU > fits:
-		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name,
+		return nil, problem.New(problem.Mistake,
+			"network %s: mtu %d is too large between hosts %s, where at most %d fit", n.Name,
 			n.MTU, hostList(hosts), fits).At("site.toml").
-			Try("mtu = %d, or leave it out; or give the interfaces of the hosts a larger one", fits)
+			Try("write mtu = %d, or remove it; or give the interfaces of the hosts a larger MTU", fits)
 	case n.MTU > 0:
 		s.mtu = n.MTU
 	case least == 0:
@@ -291,15 +293,16 @@ func (j *spanPlanner) peer(n *site.Network, name string, at netip.Addr) (spec.Pe
 	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 ||
 		base64.StdEncoding.EncodeToString(text) != p.Key {
 		// DecodeString ignores line breaks.
-		return p, problem.New(problem.Unable, "network %s is encrypted, and the key of host %s is not known", n.Name, name).
-			Try("orrery host check tells what is wrong with it; or leave encrypt out")
+		return p, problem.New(problem.Unable, "network %s is encrypted, but the key of host %s is unknown", n.Name,
+			name).
+			Try("orrery host check shows what is wrong with it; or remove encrypt")
 	}
 	for other, o := range j.hosts {
 		if other != name && o.Key == p.Key {
 			return p, problem.New(problem.Unable,
-				"network %s is encrypted, and hosts %s and %s say that they have the same key", n.Name, min(name, other),
+				"network %s is encrypted, but hosts %s and %s report the same key", n.Name, min(name, other),
 				max(name, other)).
-				Try("one has a copy of the other's state: remove keys/.wireguard of the site from it")
+				Try("one has a copy of the other's state: remove keys/.wireguard of the site there")
 		}
 	}
 	return p, nil
@@ -376,9 +379,9 @@ func (j *spanPlanner) underlay(n *site.Network, name string, hosts []string) (at
 	}
 	if !at.IsValid() {
 		return at, 0, problem.New(problem.Mistake,
-			"network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others",
+			"network %s has nodes on hosts %s, but %s has several addresses at which they might reach it",
 			n.Name, hostList(hosts), name).
-			At("site.toml").Try("say it: underlay = \"10.8.1.1\" in [host.%s]", name)
+			At("site.toml").Try("write underlay = \"10.8.1.1\" in [host.%s]", name)
 	}
 	if o := j.hosts[name]; o != nil && o.Unknown {
 		return at, 0, nil
@@ -395,10 +398,10 @@ func (j *spanPlanner) underlay(n *site.Network, name string, hosts []string) (at
 		return at, 0, nil // the host had the address before, and may have lost it while a wire is cut
 	}
 	return at, 0, problem.New(problem.Mistake,
-		"network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, hostList(hosts),
+		"network %s has nodes on hosts %s, but no interface of %s has the address %s", n.Name, hostList(hosts),
 		name,
 		at).
-		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
+		At("site.toml").Try("set the address at which the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
 // recordedUnderlay returns the address at which others reach a host that does not answer, from their

@@ -223,8 +223,8 @@ func (r *capacities) refusal(n *site.Node) (refusal, cure string) {
 		}
 	}
 	if len(candidates) == 0 {
-		return fmt.Sprintf("no other host takes nodes, and has the engine %s, an interface that it could take and what it shares with others",
-			n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
+		return fmt.Sprintf("no other host accepts nodes and has the engine %s, a free interface for it and its shared volumes",
+			n.Engine), "orrery host check shows what hosts lack, orrery host ls which are drained"
 	}
 	return fmt.Sprintf("none of %s has %s free", strings.Join(candidates, ", "), describeNeeds(n)),
 		"lower limits, or declare another [host.…]"
@@ -249,7 +249,7 @@ type SpreadViolation struct {
 }
 
 func (c SpreadViolation) String() string {
-	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes,
+	return fmt.Sprintf("group %s is not spread evenly over hosts: %d nodes on %s and %d on %s", c.Group, c.Nodes,
 		c.Host, c.Few, c.Least)
 }
 

@@ -36,14 +36,14 @@ const hostModel = "host"
 func checkCPUModel(n *site.Node, h *observe.Host) error {
 	models, model := h.Engines[n.Engine].Models, n.VM.CPU
 	if model == hostModel && h.Engines[n.Engine].Accel == observe.TCG {
-		const what = "node %s wants the processors of host %s itself, and that runs its virtual machines in software emulation"
+		const what = "node %s needs the processor model of host %s, which runs its virtual machines in software emulation"
 		return problem.New(problem.Unable, what, n.Name, h.Name).At("site.toml").
-			Try(`leave vm.cpu out, or name "max"; orrery doctor says why KVM does not run there`)
+			Try(`remove vm.cpu, or write "max"; orrery doctor shows why KVM does not work there`)
 	}
 	if model == "" || len(models) == 0 || slices.Contains(models, model) {
 		return nil
 	}
-	return problem.New(problem.Unable, "node %s wants processors of the model %q, which QEMU of host %s does not have",
+	return problem.New(problem.Unable, "node %s needs the processor model %q, which QEMU on host %s does not support",
 		n.Name, model, h.Name).At("site.toml").
 		Try("%s", problem.SuggestOr(model, models, "`qemu-system-x86_64 -cpu help` lists them"))
 }
@@ -60,14 +60,15 @@ func checkNUMA(n *site.Node, h *observe.Host) error {
 		for j, m := range h.Numa {
 			ids[j] = fmt.Sprint(m.ID)
 		}
-		return problem.New(problem.Mistake, "node %s is to be on NUMA node %d, but host %s has %s only", n.Name, *n.VM.Numa,
+		return problem.New(problem.Mistake, "node %s is declared on NUMA node %d, but host %s has only %s", n.Name,
+			*n.VM.Numa,
 			h.Name, humanize.List(ids, 8)).At("site.toml").
-			Try("name one that it has, or leave numa out")
+			Try("use one of these, or remove numa")
 	}
 	if far := site.MissingProcessors(n.Limits.Pin, h.Numa[i].Online); far != "" {
 		return problem.New(problem.Mistake, "node %s is pinned to processors %s, of which %s are not on NUMA node %d",
 			n.Name, n.Limits.Pin, far, *n.VM.Numa).At("site.toml").
-			Try("that has %s", h.Numa[i].Online)
+			Try("that NUMA node has %s", h.Numa[i].Online)
 	}
 	return nil
 }
@@ -85,22 +86,24 @@ func checkPCIFunctions(key string, n *site.Node, h *observe.Host) error {
 		f := h.Functions[i]
 		switch {
 		case f.Bridge:
-			return problem.New(problem.Mistake, "node %s: PCI function %s of host %s is a bridge, and no device", n.Name,
-				address, h.Name).At("site.toml").Try("name those behind it")
+			return problem.New(problem.Mistake, "node %s: PCI function %s of host %s is a bridge, not a device", n.Name,
+				address, h.Name).At("site.toml").Try("use the functions behind it")
 		case f.Holder != "" && f.Holder != holder:
-			return problem.New(problem.Unable, "node %s: PCI function %s of host %s is lent to the node %s", n.Name, address,
+			return problem.New(problem.Unable, "node %s: PCI function %s of host %s is used by node %s", n.Name,
+				address,
 				h.Name, f.Holder).Try("stop that node first")
 		case f.Group == "":
 			return problem.New(problem.Unable,
-				"node %s: PCI function %s of host %s is behind no IOMMU, and would reach all of the host's memory", n.Name,
+				"node %s: PCI function %s of host %s has no IOMMU and could access all of the host's memory", n.Name,
 				address, h.Name).
-				Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
+				Try("enable the IOMMU in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 		}
 		if with := iommuGroupPeers(h, f, n.VM.PCI); len(with) > 0 {
 			return problem.New(problem.Unable,
-				"node %s: PCI function %s of host %s is in one IOMMU group with %s, which the host uses", n.Name, address, h.Name,
+				"node %s: PCI function %s of host %s shares its IOMMU group with %s, which the host uses", n.Name,
+				address, h.Name,
 				strings.Join(with, ", ")).
-				Try("give the node all of them, or put the card into another slot")
+				Try("give all of them to the node, or put the card into another slot")
 		}
 	}
 	return nil
@@ -171,7 +174,7 @@ func (p pool) checkFit(h *observe.Host, nodes []*site.Node) error {
 		return nil
 	}
 	return problem.New(problem.Unable,
-		"node %s is to be in pages of %d MiB, of which %s has %d of %d free; %d are needed", short, p.Size>>20, p.of, free,
+		"node %s: no room in huge pages of %d MiB: %s has %d of %d free; %d are needed", short, p.Size>>20, p.of, free,
 		p.Total, wants).
 		Try("%s", p.cure(p.Total+wants-free))
 }

@@ -16,7 +16,8 @@ func CheckEngine(h *observe.Host, node, engine string) error {
 	switch {
 	case h.Engines == nil: // the host was not asked
 	case !known:
-		return problem.New(problem.Unable, "node %s wants the engine %q, which host %s does not have", node, engine, h.Name).
+		return problem.New(problem.Unable, "node %s needs the engine %q, which host %s does not have", node, engine,
+			h.Name).
 			Try("write another engine, or put the node on another host")
 	case can.Unable != observe.Missing{}:
 		return problem.New(problem.Unable, "node %s cannot run on host %s: %s", node, h.Name, can.Unable.What).
@@ -57,7 +58,7 @@ func checkMemoryPools(h *observe.Host, nodes []*site.Node) error {
 			memory := cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory))
 			if wants += memory; wants > free {
 				return problem.New(problem.Unable,
-					"there is no room for node %s, which is to have %d MiB: of the %d MiB that the engine %s has on host %s, %d are free; %d are needed",
+					"no room for node %s with %d MiB: of the %d MiB of the engine %s on host %s, %d are free; %d are needed",
 					n.Name,
 					memory>>20, pool.Total>>20, engine, h.Name, free>>20, wants>>20).
 					Try("lower its memory, stop other guests, or give Dom0 less: xl mem-set 0, or dom0_mem= on Xen's command line")

@@ -17,7 +17,7 @@ func MoveObstacle(s *site.Site, n *site.Node) (why, cure string) {
 	}
 	for _, nic := range n.NICs {
 		if nic.Interface != "" {
-			return fmt.Sprintf("it takes the interface %s of its host", nic.Interface),
+			return fmt.Sprintf("it uses the interface %s of its host", nic.Interface),
 				"orrery down " + n.Name + ", then write the other host and its interface in site.toml, and orrery up"
 		}
 	}
@@ -30,7 +30,7 @@ func MoveObstacle(s *site.Site, n *site.Node) (why, cure string) {
 				return fmt.Sprintf("volume %s is shared with other nodes of its host", v.Name), `give it an nfs = "server:/export"`
 			case v.Path != "":
 				return fmt.Sprintf("volume %s is at %s of its host", v.Name, v.Path),
-					"leave path out, and it is kept with the host's state and moves along; or put what is in it where both hosts have it"
+					"remove path to keep it in the host's state, so that it moves too; or put its data on storage that both hosts share"
 			}
 		}
 	}
@@ -51,9 +51,11 @@ func CheckMoves(s *site.Site, hosts []observe.Host, names []string, fixed func(n
 	}
 	for _, n := range come {
 		if !room.byName[n.Host].hasRoomFor(n) && !fixed(n.Name) {
-			return problem.New(problem.Unable, "node %s cannot move to host %s: that has no %s free", n.Name, n.Host,
+			return problem.New(problem.Unable, "node %s cannot move to host %s, which does not have %s free", n.Name,
+				n.Host,
 				describeNeeds(n)).
-				Try("move others away first, lower limits, or write host = %q with it to overcommit that host", n.Host)
+				Try("move other nodes away first, lower limits, or write host = %q for it to overcommit that host",
+					n.Host)
 		}
 		room.assign(n, n.Host)
 	}

@@ -32,8 +32,8 @@ func ProposeDrain(s *site.Site, hosts []observe.Host, from string) (Moves, error
 	all := Moves{Moves: []Move{}, Stuck: []Unschedulable{}}
 	i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == from })
 	if i < 0 || hosts[i].Unknown {
-		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell what would leave it",
-			from).Try("see that it answers: orrery host check")
+		return all, problem.New(problem.Unable, "the state of host %s is unknown: its moves cannot be computed",
+			from).Try("check the host: orrery host check")
 	}
 	placed, err := Assign(s, hosts)
 	if err != nil {
@@ -48,7 +48,7 @@ func ProposeDrain(s *site.Site, hosts []observe.Host, from string) (Moves, error
 	}
 	for _, n := range l.Lost {
 		if _, ok := hosts[i].Node(n.Node); ok {
-			n.Cure = strings.ReplaceAll(n.Cure, "it goes where there is room", "drain again")
+			n.Cure = strings.ReplaceAll(n.Cure, "it moves to a host with room", "drain again")
 			all.Stuck = append(all.Stuck, n)
 		}
 	}
@@ -56,8 +56,9 @@ func ProposeDrain(s *site.Site, hosts []observe.Host, from string) (Moves, error
 		if n := &hosts[i].Nodes[j]; n.Staged &&
 			!slices.ContainsFunc(all.Moves, func(m Move) bool { return m.Node == n.Name }) {
 			all.Stuck = append(all.Stuck, Unschedulable{fmt.Sprintf("%s of release %d", n.Name, n.Release),
-				"it is in quarantine, and goes elsewhere only with what is live of it",
-				fmt.Sprintf("switch to the release, or end it: orrery release prune %d; stage it again afterwards", n.Release)})
+				"it is in quarantine and moves only together with the live node",
+				fmt.Sprintf("switch to the release, or remove it: orrery release prune %d; stage it again afterwards",
+					n.Release)})
 		}
 	}
 	return all, nil
@@ -74,8 +75,8 @@ const maxImbalance = 0.1
 func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 	all := Moves{Moves: []Move{}, Stuck: []Unschedulable{}}
 	if name := firstUnknown(hosts); name != "" {
-		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell how full it is", name).
-			Try("see that it answers: orrery host check")
+		return all, problem.New(problem.Unable, "the state of host %s is unknown: its load cannot be computed", name).
+			Try("check the host: orrery host check")
 	}
 	placed, err := Assign(s, hosts)
 	if err != nil {
@@ -190,7 +191,7 @@ func (b *balance) levelLoad() bool {
 		}
 		if found != nil {
 			cpus, memory := millionths(found.Limits.Cpus), found.Limits.Memory
-			b.move(found, a, to, fmt.Sprintf("%s is taken to %.0f %% and %s to %.0f %%; then it is %.0f %% and %.0f %%",
+			b.move(found, a, to, fmt.Sprintf("%s is used to %.0f %% and %s to %.0f %%; afterwards %.0f %% and %.0f %%",
 				a.host.Name, 100*full, to.host.Name, 100*to.usedShare(0, 0),
 				100*a.usedShare(-cpus, -memory), 100*to.usedShare(cpus, memory)))
 			return true

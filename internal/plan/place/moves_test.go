@@ -145,7 +145,7 @@ func TestRebalance(t *testing.T) {
 			Why: "group web has 2 nodes on sv1 and 0 on sv2"}) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if why := got.Moves[1].Why; why != "sv1 is taken to 75 % and sv3 to 0 %; then it is 62 % and 12 %" {
+	if why := got.Moves[1].Why; why != "sv1 is used to 75 % and sv3 to 0 %; afterwards 62 % and 12 %" {
 		t.Errorf("the second moves since %s", why)
 	}
 	hosts = moved(t, hosts, got.Moves)
@@ -178,7 +178,7 @@ func TestLeave(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for i, want := range []string{"node0: none of sv2 has 3 cpus and 0 MiB free then (lower limits, or declare another [host.…])",
-		`node1: it is on that host alone (take host = "sv1" out, and drain again)`,
+		`node1: it is tied to that host (remove host = "sv1", and drain again)`,
 		"node2 of release 7: it is in quarantine"} {
 		if text := got.Stuck[i].Node + ": " + got.Stuck[i].Why + " (" + got.Stuck[i].Cure +
 			")"; !strings.HasPrefix(text, want) {

@@ -13,9 +13,9 @@ func checkPinning(n *site.Node, h *observe.Host) error {
 		return nil
 	}
 	if lacks := site.MissingProcessors(n.Limits.Pin, h.Online); lacks != "" {
-		return problem.New(problem.Mistake, "node %s is pinned to processors %s, but host %s has %s only: it lacks %s",
+		return problem.New(problem.Mistake, "node %s is pinned to processors %s, but host %s has only %s: it lacks %s",
 			n.Name, n.Limits.Pin, h.Name, h.Online, lacks).
-			At("site.toml").Try("name those that it has, or leave pin out and bound the node by cpus")
+			At("site.toml").Try("use processors that it has, or remove pin and limit the node by cpus")
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func Assign(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, er
 			why, _ := room.refusal(n)
 			return nil, problem.New(problem.Mistake, "node %s has no host: %s", n.Name,
 				strings.Replace(why, "no other host", "none", 1)).
-				Try("declare another [host.…], lower its limits, or say host = … to overcommit one")
+				Try("declare another [host.…], lower its limits, or set host = … to overcommit one")
 		}
 		n.Host = host
 		room.assign(n, host)

@@ -259,7 +259,7 @@ func TestPlaceSpreadsGroups(t *testing.T) {
 		s.Nodes[i].Host = "sv2"
 	}
 	if all := place.SpreadViolations(s, seen); len(all) != 1 ||
-		all[0].String() != "group web is to be spread over hosts, and has 3 nodes on sv2 and 0 on sv1" {
+		all[0].String() != "group web is not spread evenly over hosts: 3 nodes on sv2 and 0 on sv1" {
 		t.Errorf("crowded are %v", all)
 	}
 }
@@ -312,7 +312,8 @@ func TestPlaceByEngine(t *testing.T) {
 	seen := machines(64, 2, 2)
 	seen[0].Engines = map[string]observe.Capabilities{"kvm": {Unable: observe.Missing{What: "QEMU"}}}
 	_, err := place.Assign(s, seen)
-	if err == nil || !strings.Contains(err.Error(), "node node2 has no host: none takes nodes, and has the engine kvm") {
+	if err == nil || !strings.Contains(err.Error(),
+		"node node2 has no host: none accepts nodes and has the engine kvm") {
 		t.Errorf("three nodes for two hosts: %v", err)
 	}
 	s.Nodes = s.Nodes[:2]

@@ -41,21 +41,21 @@ func (l *HostLoss) IsHarmless() bool { return len(l.Lost) == 0 && len(l.Crowded)
 // that is live. An unknown host proves nothing, so Survive returns an error if there is one.
 func SimulateLoss(s *site.Site, hosts []observe.Host, lost int) ([]HostLoss, error) {
 	if len(hosts) < 2 {
-		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").
-			Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
+		return nil, problem.New(problem.Usage, "the site has only one host").
+			Try(`declare another: [host.sv2] address = "ops@10.8.1.2"`)
 	}
 	if lost < 1 || lost >= len(hosts) {
-		return nil, problem.New(problem.Usage, "of %d hosts, %d cannot be lost", len(hosts), lost).
-			Try("name a number from 1 to %d", len(hosts)-1)
+		return nil, problem.New(problem.Usage, "the site has %d hosts and cannot lose %d", len(hosts), lost).
+			Try("use a number from 1 to %d", len(hosts)-1)
 	}
 	without := combinations(len(hosts), lost)
 	if without == nil {
-		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", maxCombinations, lost,
-			len(hosts)).Try("prove a smaller number")
+		return nil, problem.New(problem.Usage, "more than %d ways to lose %d of %d hosts", maxCombinations, lost,
+			len(hosts)).Try("use a smaller number")
 	}
 	if name := firstUnknown(hosts); name != "" {
-		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", name).
-			Try("see that it answers: orrery host check")
+		return nil, problem.New(problem.Unable, "the state of host %s is unknown: nothing can be proven", name).
+			Try("check the host: orrery host check")
 	}
 	placed, err := Assign(s, hosts)
 	if err != nil {
@@ -121,14 +121,14 @@ func compareSize(a, b *site.Node) int {
 func tieReason(n *site.Node, fixed bool) (why, cure string) {
 	switch {
 	case fixed:
-		return "it is on that host alone", fmt.Sprintf("take host = %q out, and it goes where there is room", n.Host)
+		return "it is tied to that host", fmt.Sprintf("remove host = %q, and it moves to a host with room", n.Host)
 	case len(n.VM.PCI) > 0:
 		return "it has PCI functions of that host: " + strings.Join(n.VM.PCI, ", "),
-			"have a node on another host that does the same"
+			"declare a node on another host for the same purpose"
 	}
 	if n.VM.Disk != "" && strings.HasPrefix(n.VM.Disk, "/") ||
 		slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() }) {
-		return "its disk is a device of that host", "give it a disk that is a file: \"qcow2\" or \"raw\""
+		return "its disk is a device of that host", "use a file as its disk: \"qcow2\" or \"raw\""
 	}
 	return "", ""
 }

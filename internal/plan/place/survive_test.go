@@ -66,13 +66,16 @@ func TestSurvive(t *testing.T) {
 // TestSurviveTied: nodes that only one host can have are named, with the reason.
 func TestSurviveTied(t *testing.T) {
 	for why, change := range map[string]func(n *site.Node, other *observe.Host){
-		"on that host alone": func(n *site.Node, _ *observe.Host) { n.Host = "sv1" },
-		"PCI functions":      func(n *site.Node, _ *observe.Host) { n.VM.PCI = []string{"0000:01:00.0"} },
-		"a device of":        func(n *site.Node, _ *observe.Host) { n.VM.Disks = []site.Drive{{Disk: "/dev/vg/lv"}} },
+		"it is tied to that host": func(n *site.Node, _ *observe.Host) { n.Host = "sv1" },
+		"PCI functions":           func(n *site.Node, _ *observe.Host) { n.VM.PCI = []string{"0000:01:00.0"} },
+		"a device of": func(n *site.Node,
+			_ *observe.Host) {
+			n.VM.Disks = []site.Drive{{Disk: "/dev/vg/lv"}}
+		},
 		"has the engine kvm": func(n *site.Node, other *observe.Host) {
 			n.Engine, other.Engines = "kvm", map[string]observe.Capabilities{"kvm": {Unable: observe.Missing{What: "QEMU"}}}
 		},
-		"an interface that it could take": func(n *site.Node, _ *observe.Host) {
+		"a free interface for it": func(n *site.Node, _ *observe.Host) {
 			n.NICs = []site.NIC{{Network: "capture", Interface: "enp3s0"}}
 		},
 	} {

@@ -40,7 +40,7 @@ func (d *switchPlanner) commit(hosts []observe.Host, parts []*hostPart) error {
 		}
 		committed[i] = add(d.Plan, plan.Step{
 			Kind: plan.CommitSwitch, Host: h.Name, Subject: title(on), Reason: "release " + releases(d.order) + " is live",
-			Releases: &record, WasReleases: &h.Releases, Needs: needs, Undo: "take down what was live before",
+			Releases: &record, WasReleases: &h.Releases, Needs: needs, Undo: "record the previous releases",
 		})
 	}
 	for i := range hosts {
@@ -113,7 +113,8 @@ func (d *switchPlanner) names(h *observe.Host, then []observe.Host, committed []
 		return nil
 	}
 	add(d.Plan, plan.Step{
-		Kind: plan.WriteNames, Host: h.Name, Subject: h.Name, Reason: "roles changed", Undo: "put the former names back",
+		Kind: plan.WriteNames, Host: h.Name, Subject: h.Name, Reason: "roles changed",
+		Undo:  "restore the previous names",
 		Names: digest, WasNames: h.Names, Needs: slices.DeleteFunc(slices.Clone(committed),
 			func(n int) bool { return n < 0 }),
 	})

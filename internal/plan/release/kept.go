@@ -27,17 +27,17 @@ func quarantineSite(declared, kept *site.Site, hosts []observe.Host) (*site.Site
 	if len(bound) == 0 {
 		return declared, nil
 	}
-	what, err := "what it was staged from is gone or cannot be read", error(nil)
+	what, err := "its site directory as staged is missing or cannot be read", error(nil)
 	if kept != nil {
 		if what, err = Difference(kept, declared); err != nil || what == "" {
 			return kept, err
 		}
-		what = "the site directory makes other nodes of it now: " + what
+		what = "the site directory now declares other nodes for it: " + what
 	}
-	p := problem.New(problem.Mistake, "release %d is that of %s, and %s", declared.Stage, bound[0], what).
-		Try("declare the change as another release and stage that")
+	p := problem.New(problem.Mistake, "release %d is used by %s: %s", declared.Stage, bound[0], what).
+		Try("declare the change as another release and stage it")
 	if isRollbackTarget(hosts, declared.Stage) {
-		p.Try("or, with --give-up-rollback, stage it over what rollback returns to")
+		p.Try("or, with --give-up-rollback, stage it over the release that rollback returns to")
 	}
 	return nil, p
 }
@@ -102,7 +102,7 @@ func difference(former, current *site.Site) (string, error) {
 		old := nodes[name]
 		delete(nodes, name)
 		if old == nil {
-			return fmt.Sprintf("node %s was not there", name), nil
+			return fmt.Sprintf("node %s did not exist", name), nil
 		}
 		what, err := describeChange(before, after, old, &current.Nodes[i])
 		if err != nil {
@@ -113,7 +113,7 @@ func difference(former, current *site.Site) (string, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		return fmt.Sprintf("node %s is not there", name), nil
+		return fmt.Sprintf("node %s is missing", name), nil
 	}
 	return "", nil
 }

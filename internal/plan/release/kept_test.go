@@ -146,7 +146,8 @@ func TestStageTellsWhat(t *testing.T) {
 			t.Fatalf("other: %t, but %v", other, err)
 		}
 		if err != nil && !strings.HasPrefix(err.Error(),
-			fmt.Sprintf("release 701 is that of node %s, and the site directory makes other nodes of it now: ", first)) {
+			fmt.Sprintf("release 701 is used by node %s: the site directory now declares other nodes for it: ",
+				first)) {
 			t.Fatal(err)
 		}
 	})

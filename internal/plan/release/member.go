@@ -65,7 +65,8 @@ func (d *switchPlanner) findMembers(h *observe.Host) error {
 		}
 		m := &member{name: n.Name, host: h, to: n, live: stand.AsLive(n.Node), wake: -1, ready: -1, start: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
-			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).
+			return problem.New(problem.Failed, "release %s: its site directory as staged is missing",
+				site.ReleaseName(release)).
 				Try("stage it again")
 		}
 		m.node, _ = m.site.Node(n.Name)
@@ -226,15 +227,15 @@ func (d *switchPlanner) checkReady(m *member) error {
 	case !isUsable(m.to):
 		what = fmt.Sprintf("is %s", m.to.State)
 	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.hasServed():
-		what = "is not proven"
+		what = "has not passed its health checks"
 	case m.to.Release != 0 && !m.wasLive() && d.makers.outdatedReason(m) != "":
-		what = "was not staged anew when others were: " + d.makers.outdatedReason(m)
+		what = "was not staged again with the others: " + d.makers.outdatedReason(m)
 	default:
 		return nil
 	}
 	if m.to.Release == 0 {
-		return problem.New(problem.Mistake, "node %s of release none %s", m.name, what).
-			Try("declare as a release what it was, and stage that")
+		return problem.New(problem.Mistake, "node %s without a release %s", m.name, what).
+			Try("declare its former state as a release and stage it")
 	}
 	return problem.New(problem.Mistake, "node %s of release %s %s", m.name, site.ReleaseName(m.to.Release), what).
 		Try("orrery stage %s --release %d", m.name, m.to.Release)

@@ -29,7 +29,7 @@ func TestMixedSet(t *testing.T) {
 		{"a volume that it can change", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, "", ""},
 		{"a disk", observe.Capabilities{MoveNIC: true, Remount: true}, nil, site.QCow2, ""},
 		{"a volume above a disk", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, site.QCow2,
-			"node kvm keeps what it writes on a disk"},
+			"node kvm writes to a disk"},
 		{"links stay", observe.Capabilities{}, nil, "", "engine kvm cannot move the links"},
 	} {
 		h := &observe.Host{Engines: map[string]observe.Capabilities{site.LXC: {MoveNIC: true, Remount: true},

@@ -87,7 +87,7 @@ func (w *hostNetworks) network(wanted spec.Network) {
 		updated := *old
 		updated.VXLAN, updated.MTU = wanted.VXLAN, wanted.MTU
 		s.Network, s.WasNetwork, s.Reason, s.Undo = &updated, old, "hosts or nodes on other hosts changed",
-			"make network "+wanted.Name+" as it was"
+			"restore network "+wanted.Name
 	case i >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // another program has damaged it, and undo leaves it repaired
 	}

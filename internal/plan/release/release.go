@@ -18,10 +18,10 @@ func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*pl
 	for i := range hosts {
 		for _, n := range declared.Nodes {
 			if live, known := hosts[i].Releases.Active[n.Name]; known && live == declared.Stage && selects(goal, n.Name) {
-				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it",
+				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live and cannot be changed",
 					declared.Stage,
 					n.Name).
-					Try("declare the change as another release and stage that")
+					Try("declare the change as another release and stage it")
 			}
 		}
 	}

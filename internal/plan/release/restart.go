@@ -31,7 +31,7 @@ func restartReason(h *observe.Host, set []*member) string {
 	}
 	if names := slices.Sorted(maps.Keys(networks)); len(names) > 0 {
 		name := names[0]
-		return "network " + name + " is " + networks[name] + ", and links move between bridges only"
+		return "network " + name + " is " + networks[name] + ", and links can move only between bridges"
 	}
 	return ""
 }
@@ -42,7 +42,7 @@ func fixedVolumesReason(h *observe.Host, n *observe.Node) string {
 	case !h.Engines[n.Engine].Remount:
 		return "engine " + n.Engine + " cannot change the volumes of running nodes"
 	case n.VM.Disk != "": // its guest mounted them when it booted
-		return "node " + n.Name + " keeps what it writes on a disk (vm.disk), so its volumes cannot be changed while it runs"
+		return "node " + n.Name + " writes to a disk (vm.disk): its volumes cannot be changed while it runs"
 	}
 	return ""
 }
@@ -86,6 +86,6 @@ func (d *switchPlanner) stopAndPlace(m *member, n *observe.Node, shall *spec.Nod
 	}
 	return add(d.Plan, plan.Step{
 		Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: shall, Was: &n.Node, Needs: needs,
-		Undo: "put the former interfaces and mounts back",
+		Undo: "restore the previous interfaces and mounts",
 	})
 }

@@ -41,7 +41,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.To)) {
 		if d.members[name] == nil && (!g.Recover || !isGone(hosts, name)) {
-			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name,
+			return nil, problem.New(problem.Mistake, "node %s of release %s does not exist on this host", name,
 				site.ReleaseName(g.To[name])).
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
@@ -98,9 +98,10 @@ func checkSameHost(set map[string]*member, hosts []observe.Host) error {
 				continue
 			}
 			return problem.New(problem.Unable,
-				"node %s of release %s is on host %s, and what is live of it on %s: a switch moves no node to another host",
+				"node %s of release %s is on host %s, but the live one is on %s: a switch cannot move nodes between hosts",
 				n.Name, site.ReleaseName(m.to.Release), m.host.Name, h.Name).
-				Try("orrery move %s --to %s brings them together; or say host = %q on it, and stage it again", n.Name, h.Name,
+				Try("orrery move %s --to %s brings them together; or write host = %q for it and stage it again",
+					n.Name, h.Name,
 					h.Name)
 		}
 	}

@@ -41,8 +41,9 @@ func PendingEdits(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[
 	var warnings []string
 	for _, release := range slices.Sorted(maps.Keys(all)) {
 		if text := all[release].text(); text != "" {
-			warnings = append(warnings, fmt.Sprintf("edits of nodes wait for the next release, because release %d is live: %s",
-				release, text))
+			warnings = append(warnings,
+				fmt.Sprintf("changes of nodes wait for the next release, because release %d is live: %s",
+					release, text))
 		}
 	}
 	return warnings
@@ -115,7 +116,7 @@ func describeChange(before, after *spec.Builder, old, current *site.Node) (strin
 	if err != nil || sameDigest(b, a) {
 		return "", err
 	}
-	return cmp.Or(changedParts(b, a), stand.UpdateReason(b, a), "it is made otherwise"), nil
+	return cmp.Or(changedParts(b, a), stand.UpdateReason(b, a), "it is built differently"), nil
 }
 
 // ReturningReleases warns of the releases that come up with a site of which no node exists, because they
@@ -137,7 +138,7 @@ func ReturningReleases(s *site.Site, hosts []observe.Host, goal plan.Goal) []str
 	var warnings []string
 	for _, release := range slices.Sorted(maps.Keys(at)) {
 		warnings = append(warnings, fmt.Sprintf(
-			"release %d comes up again, because it was live when the site was taken down", release))
+			"release %d is started again, because it was live when the site was taken down", release))
 	}
 	return warnings
 }
@@ -157,7 +158,7 @@ func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
 	}
 	delete(live, 0)
 	for _, release := range slices.Sorted(maps.Keys(live)) {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays the live one: the next orrery up brings it up again",
+		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays live: the next orrery up starts it again",
 			release))
 	}
 	return p

@@ -75,7 +75,7 @@ func TestWaiting(t *testing.T) {
 		"a node is gone":        {live: all, edit: func(s *site.Site) { s.Nodes = s.Nodes[1:] }},
 		"not declared any more": {live: all, edit: memory("db"), lost: true},
 		"of unknown kind": {live: all, edit: func(s *site.Site) { s.Roles = nil; s.Nodes[0].ID = 99 },
-			want: []string{"release 700 is live: db: it is made otherwise"}},
+			want: []string{"release 700 is live: db: it is built differently"}},
 		"of a release that nobody knows": {live: map[string]int{"db": 799}, edit: memory("db")},
 	} {
 		s := threeNodes(0)
@@ -93,7 +93,7 @@ func TestWaiting(t *testing.T) {
 				return now, nil
 			})
 		for i := range got {
-			got[i] = strings.TrimPrefix(got[i], "edits of nodes wait for the next release, because ")
+			got[i] = strings.TrimPrefix(got[i], "changes of nodes wait for the next release, because ")
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, not %q", what, got, c.want)
@@ -158,7 +158,7 @@ func TestReturning(t *testing.T) {
 		got := release.ReturningReleases(s, c.hosts, plan.Goal{Nodes: c.only,
 			Releases: map[int]*site.Site{700: threeNodes(700), 701: threeNodes(701)}})
 		for i := range got {
-			got[i], _, _ = strings.Cut(got[i], " comes up again")
+			got[i], _, _ = strings.Cut(got[i], " is started again")
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, not %q", what, got, c.want)
@@ -180,7 +180,7 @@ func TestDownWarns(t *testing.T) {
 		"nothing":   {hosts: []observe.Host{{Name: host, Releases: hosts[0].Releases}}},
 	} {
 		p := release.Down(threeNodes(0), c.hosts, plan.Goal{Nodes: c.only})
-		if len(p.Warnings) != c.want || c.want > 0 && !strings.HasPrefix(p.Warnings[0], "release 700 stays the live one") {
+		if len(p.Warnings) != c.want || c.want > 0 && !strings.HasPrefix(p.Warnings[0], "release 700 stays live") {
 			t.Errorf("%s: %q", what, p.Warnings)
 		}
 	}

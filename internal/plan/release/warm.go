@@ -26,7 +26,7 @@ func (d *switchPlanner) startStaged(m *member, networks []int) {
 	}
 	m.wake = add(d.Plan, plan.Step{
 		Kind: plan.StartNode, Host: m.host.Name, Subject: m.name,
-		Reason: "release " + site.ReleaseName(m.to.Release) + " does not run", Node: &m.to.Node, Was: &m.to.Node,
+		Reason: "release " + site.ReleaseName(m.to.Release) + " is not running", Node: &m.to.Node, Was: &m.to.Node,
 		Needs: networks, Undo: "stop",
 	})
 	d.proofs = append(d.proofs, m.wake)
@@ -40,7 +40,7 @@ func (d *switchPlanner) retire(m *member) {
 			m.retire = append(m.retire, add(d.Plan, plan.Step{
 				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name,
 				Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
-				Node:   &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
+				Node:   &cold, Was: &old.Node, Needs: d.proofs, Undo: "restore the previous interfaces and mounts",
 			}))
 			continue
 		}
@@ -59,7 +59,7 @@ func (d *switchPlanner) retire(m *member) {
 		}
 		m.retire = append(m.retire, add(d.Plan, plan.Step{
 			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name,
-			Reason: "release " + site.ReleaseName(old.Release) + " lets go of what is not for two",
+			Reason: "release " + site.ReleaseName(old.Release) + " releases its exclusive volumes and live-only services",
 			Node:   &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
 		}))
 	}
@@ -72,18 +72,18 @@ func (d *switchPlanner) takeVolumes(m *member) {
 		needs = append(needs, other.retire...)
 	}
 	s := plan.Step{
-		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " takes its volumes",
+		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " uses its volumes",
 		Was: &m.to.Node, Needs: needs,
 	}
 	switch {
 	case !m.runs():
 		cold := m.live
-		s.Kind, s.Node, s.Undo = plan.ReshapeNode, &cold, "put the former interfaces and mounts back"
+		s.Kind, s.Node, s.Undo = plan.ReshapeNode, &cold, "restore the previous interfaces and mounts"
 	case slices.Equal(m.to.Mounts, m.live.Mounts):
 		return
 	default:
 		with := withVolumesOf(m.to.Node, m.live)
-		s.Kind, s.Node, s.Undo = plan.TakeVolumes, &with, "give them back for copies"
+		s.Kind, s.Node, s.Undo = plan.TakeVolumes, &with, "replace them by copies"
 	}
 	m.ready = add(d.Plan, s)
 }
@@ -100,7 +100,7 @@ func (d *switchPlanner) activate(m *member, moved []int) {
 	if d.goal.wasInterrupted(m) {
 		live.Config.Active = spec.ActiveParts(m.site.RolesOf(m.node)) // which it may never have done
 		needs = []int{add(d.Plan, plan.Step{
-			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",
+			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished earlier",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
 		})}
 	} else if live.Exclusive() || hasLiveOnlyWork(m.site, m.node) {
@@ -113,7 +113,7 @@ func (d *switchPlanner) activate(m *member, moved []int) {
 	m.done = needs
 	if live.Config.Health != "" {
 		m.done = []int{add(d.Plan, plan.Step{
-			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "prove health", Node: &live, Was: &live,
+			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "check health", Node: &live, Was: &live,
 			Needs: needs,
 		})}
 	}

@@ -68,7 +68,7 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 	case old.Privileged != wanted.Privileged:
 		return "privileges changed"
 	case !slices.Equal(old.Syscalls, wanted.Syscalls):
-		return "system calls that it may use changed"
+		return "allowed system calls changed"
 	case !slices.Equal(linked(old), linked(wanted)):
 		return "network interfaces changed"
 	case !slices.Equal(old.Mounts, wanted.Mounts):
@@ -76,7 +76,7 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 	case spec.Digest(old.VM) != spec.Digest(wanted.VM):
 		return "virtual hardware changed"
 	case old.Xen != wanted.Xen:
-		return "type of the guest of Xen changed"
+		return "Xen guest type changed"
 	case old.MachineID != wanted.MachineID:
 		return "machine-id changed"
 	}

@@ -34,12 +34,12 @@ func TestChanges(t *testing.T) {
 		"parts alone":   {func(n *spec.Node) { n.Parts = spec.PartDigests{"apt": "jq"} }, "", ""},
 		"privileges":    {func(n *spec.Node) { n.Privileged = true }, shape, "privileges changed"},
 		"system calls": {func(n *spec.Node) { n.Syscalls = []string{site.IOUring} }, shape,
-			"system calls that it may use changed"},
+			"allowed system calls changed"},
 		"an address": {func(n *spec.Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24") }, shape,
 			"network interfaces changed"},
 		"volumes":      {func(n *spec.Node) { n.Mounts = nil }, shape, "volumes changed"},
 		"hardware":     {func(n *spec.Node) { n.VM.CPU = "max" }, shape, "virtual hardware changed"},
-		"guest of Xen": {func(n *spec.Node) { n.Xen.Type = "pvh" }, shape, "type of the guest of Xen changed"},
+		"guest of Xen": {func(n *spec.Node) { n.Xen.Type = "pvh" }, shape, "Xen guest type changed"},
 		"machine-id":   {func(n *spec.Node) { n.MachineID = "other" }, shape, "machine-id changed"},
 		"memory":       {func(n *spec.Node) { n.Limits.Memory = 1 << 30 }, limits, "memory changed"},
 		"swap":         {func(n *spec.Node) { n.Limits.Swap = new(int64) }, limits, "swap changed"},
@@ -136,9 +136,9 @@ func TestSpell(t *testing.T) {
 		"as it was retired": {has: retired, change: func(*spec.Node, *site.Site) {}},
 		"other frames":      {has: staged, change: func(node *spec.Node, _ *site.Site) { node.NICs[0].MTU = 1400 }},
 		"gone": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes = nil },
-			why: "it is not declared any more"},
+			why: "it is no longer declared"},
 		"of another release": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].Release = 701 },
-			why: "it is not declared any more"},
+			why: "it is no longer declared"},
 		"another id": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].ID = 12 },
 			why: "its id changed"},
 		"another engine": {has: staged, change: func(node *spec.Node, _ *site.Site) { node.Engine = "lxc" },
@@ -154,8 +154,8 @@ func TestSpell(t *testing.T) {
 			node.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24")
 		}, why: "network interfaces changed"},
 		"half of its volumes": {has: staged, change: func(node *spec.Node, _ *site.Site) { node.Mounts[0].Release = 701 },
-			why: "a change of its volumes was cut short"},
-		"of a site that is gone": {has: staged, why: "what it was staged from is not known"},
+			why: "a change of its volumes was interrupted"},
+		"of a site that is gone": {has: staged, why: "its site directory as staged is unknown"},
 	} {
 		current, of := c.has, declared()
 		current.NICs, current.Mounts = slices.Clone(current.NICs), slices.Clone(current.Mounts)

@@ -21,11 +21,11 @@ type DeclaredNode struct {
 // the declaration differs from the existing node, or "" if it does not.
 func AsDeclared(current *spec.Node, of *site.Site, mtus map[string]int) (e *DeclaredNode, why string, err error) {
 	if of == nil {
-		return nil, "what it was staged from is not known", nil
+		return nil, "its site directory as staged is unknown", nil
 	}
 	n, ok := of.Node(current.Name)
 	if !ok || n.Release != current.Release {
-		return nil, "it is not declared any more", nil
+		return nil, "it is no longer declared", nil
 	}
 	live := spec.NewBuilder(of)
 	live.MTUs = mtus
@@ -67,7 +67,7 @@ func AsDeclared(current *spec.Node, of *site.Site, mtus map[string]int) (e *Decl
 		return nil, why, nil
 	}
 	if e.Node == nil {
-		return nil, "a change of its volumes was cut short", nil
+		return nil, "a change of its volumes was interrupted", nil
 	}
 	return e, "", nil
 }

@@ -33,8 +33,8 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 		of, ok := releases[release]
 		if !ok {
 			return nil, &LostError{release, problem.New(problem.Failed,
-				"release %d of node %s is live, but what it was staged from is gone", release, n.Name).
-				Try("orrery stage %s under another number, and switch to that", n.Name)}
+				"release %d of node %s is live, but its site directory as staged is missing", release, n.Name).
+				Try("orrery stage %s under another number, then switch to it", n.Name)}
 		}
 		if nodes[release] == nil {
 			nodes[release] = of.NodesByName()

@@ -13,7 +13,7 @@ func invalidAddress(n *site.Network, a netip.Addr) string {
 	case !n.Subnet.Contains(a):
 		return fmt.Sprintf("is not in the subnet %s", n.Subnet)
 	case a == n.Subnet.Addr():
-		return fmt.Sprintf("is the network's own in %s", n.Subnet)
+		return fmt.Sprintf("is the network address of %s", n.Subnet)
 	case a == site.Broadcast(n.Subnet):
 		return fmt.Sprintf("is the broadcast address of %s", n.Subnet)
 	}
@@ -54,7 +54,7 @@ func checkAddresses(ix *index, found *findings) {
 					found.reportUnknown(atNode(n, "net", nic.Network), "network", nic.Network,
 						names(ix.Networks, func(n *site.Network) string { return n.Name }))
 				case pass == 1 && seen[nic.Network]:
-					found.report(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
+					found.report(at("defaults", "networks"), "name it once", "network %q is listed twice", nic.Network)
 				case !known || site.SubnetCapacity(s.Subnet) == 0 || n.ID < minID:
 				case pass == 0 && s.taken[nic.Address] == nil:
 					s.taken[nic.Address] = n
@@ -76,12 +76,12 @@ func checkAddress(found *findings, n *site.Node, nic site.NIC, s *segment) {
 	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)
 	if other := s.taken[nic.Address]; other != n && nic.Address.IsValid() {
 		found.reportConflict(key, atNode(other, "net", nic.Network), s.free(),
-			"%s on network %s is already that of node %s", what, nic.Network, other.Name)
+			"%s on network %s is already used by node %s", what, nic.Network, other.Name)
 		return
 	}
 	switch {
 	case !nic.Address.IsValid():
-		found.report(key, s.free(), "node %s finds no address on network %s, %s", n.Name, nic.Network, s.Subnet)
+		found.report(key, s.free(), "node %s: no address is free on network %s, %s", n.Name, nic.Network, s.Subnet)
 	case nic.Address == s.Gateway:
 		found.report(key, s.free(), "%s is the gateway of network %s", what, nic.Network)
 	case wrong != "":

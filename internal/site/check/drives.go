@@ -21,14 +21,14 @@ const (
 func checkDrives(ix *index, found *findings, taken holders, n *site.Node) {
 	checkDiskSettings(found, n.VM.DiskSettings, func(name string) []string { return atNode(n, "vm", name) })
 	if n.VM.Disk == "" && n.VM.Size != 0 {
-		found.report(atNode(n, "vm", "size"), `write vm.disk = "qcow2", or take it out`,
-			"node %s has no disk of its own, and says how large it is", n.Name)
+		found.report(atNode(n, "vm", "size"), `write vm.disk = "qcow2", or remove it`,
+			"node %s has a disk size but no disk", n.Name)
 	}
 	if i, ok := ix.Image(n.Image); ok && i.IsDisk() && n.VM.Disk != "" {
-		found.report(atNode(n, "vm", "disk"), "take it out", "node %s boots a disk, and keeps what it writes on that", n.Name)
+		found.report(atNode(n, "vm", "disk"), "remove it", "node %s boots a disk image and writes to that disk", n.Name)
 	}
 	if len(n.VM.Disks) > maxDrives {
-		found.report(atNode(n, "vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name,
+		found.report(atNode(n, "vm", "disks"), "remove some", "node %s has %d disks; the maximum is %d", n.Name,
 			len(n.VM.Disks), maxDrives)
 		return
 	}
@@ -38,11 +38,12 @@ func checkDrives(ix *index, found *findings, taken holders, n *site.Node) {
 		at := func(name string) []string { return atNode(n, "vm", "disks", i, name) }
 		switch {
 		case !ValidLabel(d.Name):
-			found.report(at("name"), labelCure(d.Name), "disk name %q is no legal name", d.Name)
+			found.report(at("name"), labelCure(d.Name), "disk name %q is not valid", d.Name)
 		case len(d.Name) > maxSerial:
-			found.report(at("name"), "at most 20 characters: a guest sees no more", "disk name %q is too long", d.Name)
+			found.report(at("name"), "at most 20 characters: a guest sees only these", "disk name %q is too long",
+				d.Name)
 		case seen[d.Name]:
-			found.report(at("name"), "choose another name", "node %s has a disk %s already", n.Name, d.Name)
+			found.report(at("name"), "choose another name", "node %s already has a disk %s", n.Name, d.Name)
 		}
 		seen[d.Name] = true
 		checkDiskSettings(found, d.DiskSettings, at)
@@ -68,45 +69,46 @@ func checkDrive(found *findings, taken holders, n *site.Node, d site.Drive, at f
 		checkDevice(found, taken, n, d, at)
 	case d.Disk != site.QCow2 && d.Disk != site.RawFile:
 		found.report(at("disk"), `"qcow2", "raw" or the path of a device, such as "/dev/vg/lv"`,
-			"disk = %q is nothing that a disk can be", d.Disk)
+			"disk = %q is not a kind of disk", d.Disk)
 	case d.Size == 0:
-		found.report(at("size"), `such as size = "8GiB"`, "disk %s of node %s is a file, and does not say how large it is",
+		found.report(at("size"), `such as size = "8GiB"`, "disk %s of node %s is a file without a size",
 			d.Name, n.Name)
 	case d.Size < minDisk || d.Size > maxDisk || d.Size%512 != 0:
 		found.report(at("size"), "from 64MiB to 64TiB, in whole sectors of 512 bytes",
-			"size = %d bytes is no size of a disk", d.Size)
+			"size = %d bytes is not a valid disk size", d.Size)
 	}
 	if d.AIO == "native" && slices.Contains(site.Caches, cmp.Or(d.Cache, "writeback")) && !d.BypassesCache() {
-		found.report(at("aio"), `write cache = "none" or "directsync" beside it`,
-			`aio = "native" reads and writes past the memory of the host, and the cache does not`)
+		found.report(at("aio"), `add cache = "none" or "directsync"`,
+			`aio = "native" needs a cache mode that bypasses the host's page cache`)
 	}
 }
 
 // checkDevice checks that only one node uses a device of the host.
 func checkDevice(found *findings, taken holders, n *site.Node, d site.Drive, at func(string) []string) {
 	if d.Size != 0 {
-		found.report(at("size"), "take it out", "disk %s of node %s is a device, which is as large as it is", d.Name, n.Name)
+		found.report(at("size"), "remove it", "disk %s of node %s is a device, whose size is fixed", d.Name, n.Name)
 	}
 	if !strings.HasPrefix(d.Disk, "/dev/") || path.Clean(d.Disk) != d.Disk {
 		found.report(at("disk"), `a path in /dev, such as "/dev/vg/lv" or "/dev/disk/by-id/…"`,
-			"disk = %q is no path of a device", d.Disk)
+			"disk = %q is not the path of a device", d.Disk)
 		return
 	}
 	if other := taken.claim(n, d.Disk); other != nil {
-		found.report(at("disk"), "give each a device of its own", "device %s is that of node %s already", d.Disk, other.Name)
+		found.report(at("disk"), "give each node its own device", "device %s is already used by node %s", d.Disk,
+			other.Name)
 	}
 }
 
 // checkDiskSettings checks the settings for the use of a disk.
 func checkDiskSettings(found *findings, m site.DiskSettings, at func(string) []string) {
 	if m.Cache != "" && !slices.Contains(site.Caches, m.Cache) {
-		found.report(at("cache"), "use "+sentence(site.Caches), "cache = %q is not known", m.Cache)
+		found.report(at("cache"), "use "+sentence(site.Caches), "cache = %q is unknown", m.Cache)
 	}
 	if m.AIO != "" && !slices.Contains(site.AIOs, m.AIO) {
-		found.report(at("aio"), "use "+sentence(site.AIOs), "aio = %q is not known", m.AIO)
+		found.report(at("aio"), "use "+sentence(site.AIOs), "aio = %q is unknown", m.AIO)
 	}
 	if m.Read < 0 || m.Write < 0 || m.IOPS < 0 {
-		found.report(at("read"), "a number of bytes a second, or of requests; or take it out",
-			"a bound of a disk is less than nothing")
+		found.report(at("read"), "bytes or requests per second; or remove it",
+			"a limit of a disk is negative")
 	}
 }

@@ -23,11 +23,11 @@ func checkTarget(found *findings, key []string, kind, p string) {
 		found.report(key, `write path = "/…"`, "the %s has no path", kind)
 	case !path.IsAbs(p) || path.Clean(p) != p || p == "/" || strings.ContainsAny(p, "\x00\n"):
 		found.report(key, fmt.Sprintf("write path = %q", path.Join("/", "etc", path.Base(p))),
-			"path %q is no plain absolute path", p)
+			"path %q is not a clean absolute path", p)
 	case slices.ContainsFunc(kernelDirs, inside):
-		found.report(key, "put it elsewhere", "path %q is the kernel's", p)
+		found.report(key, "put it elsewhere", "path %q belongs to the kernel", p)
 	case slices.ContainsFunc(orreryPaths, inside):
-		found.report(key, "put it elsewhere", "path %q is Orrery's own", p)
+		found.report(key, "put it elsewhere", "path %q belongs to Orrery", p)
 	}
 }
 
@@ -42,7 +42,7 @@ func checkRoleChanges(found *findings, r *site.Role) {
 	for k, p := range r.Changes {
 		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
 			found.report(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`,
-				"%q in changes is no plain absolute path", p)
+				"%q in changes is not a clean absolute path", p)
 		}
 	}
 }

@@ -13,19 +13,19 @@ func checkRoleHealth(ix *index, found *findings, r *site.Role) {
 		key := at("role", r.Name, "health", k)
 		switch kinds := countTrue(h.TCP != 0, h.HTTP != "", len(h.Command) > 0); {
 		case kinds != 1:
-			found.report(key, "give one of them", "the health check has %d of http, tcp and command", kinds)
+			found.report(key, "set one of them", "the health check has %d of http, tcp and command", kinds)
 		case h.TCP < 0 || h.TCP > 65535:
 			found.report(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
 		case h.HTTP != "" && !isHTTP(h.HTTP):
-			found.report(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
+			found.report(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is not an HTTP URL", h.HTTP)
 		case h.HTTP != "" && !isLookedUp(ix, h.HTTP):
 			found.report(append(key, "http"), "write localhost, an address, or the name of the node that has the role",
-				"the health check %q needs a name looked up", h.HTTP)
+				"the health check %q needs a DNS lookup", h.HTTP)
 		case len(h.Command) > 0 && h.Command[0] == "":
-			found.report(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
+			found.report(append(key, "command"), `such as ["pg_isready"]`, "the command is empty")
 		}
 		if h.Timeout > h.Within {
-			found.report(append(key, "timeout"), "the node must become healthy within more than one try",
+			found.report(append(key, "timeout"), "within must allow more than one try",
 				"timeout %s is longer than within %s", h.Timeout, h.Within)
 		}
 	}

@@ -17,10 +17,10 @@ const maxHook = 5 * time.Minute
 func checkHooks(ix *index, found *findings) {
 	for h := range each(ix.Hooks) {
 		if !ValidLabel(h.Name) {
-			found.report(at("hook", h.Name), labelCure(h.Name), "hook name %q is not legal", h.Name)
+			found.report(at("hook", h.Name), labelCure(h.Name), "hook name %q is not valid", h.Name)
 		}
 		if len(h.On) == 0 {
-			found.report(at("hook", h.Name, "on"), `such as ["`+site.SwitchFailed+`"]`, "hook %s is told of nothing", h.Name)
+			found.report(at("hook", h.Name, "on"), `such as ["`+site.SwitchFailed+`"]`, "hook %s has no events", h.Name)
 		}
 		for k, event := range h.On {
 			checkEvent(found, at("hook", h.Name, "on", strconv.Itoa(k)), event)
@@ -33,14 +33,14 @@ func checkHooks(ix *index, found *findings) {
 			if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
 				u.User != nil {
 				found.report(at("hook", h.Name, "url"), `such as "https://chat.example/hook"`,
-					"the url of hook %s is none of a server", h.Name)
+					"hook %s: its url is not that of a web server", h.Name)
 			}
 		case !strings.HasPrefix(h.Command[0], "/"):
-			found.report(at("hook", h.Name, "command"), "give the full path of a program of the host",
+			found.report(at("hook", h.Name, "command"), "write the full path of a program on the host",
 				"command %q does not begin with /", h.Command[0])
 		}
 		if !account().MatchString(h.User) {
-			found.report(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not legal", h.User)
+			found.report(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not valid", h.User)
 		}
 		if h.Timeout <= 0 || h.Timeout > maxHook {
 			found.report(at("hook", h.Name, "timeout"), "more than 0, at most 5m", "timeout %s is out of range", h.Timeout)
@@ -50,6 +50,7 @@ func checkHooks(ix *index, found *findings) {
 
 func checkEvent(found *findings, key []string, name string) {
 	if !slices.Contains(site.Events, name) {
-		found.report(key, problem.SuggestOr(name, site.Events, strings.Join(site.Events, ", ")), "there is no event %q", name)
+		found.report(key, problem.SuggestOr(name, site.Events, strings.Join(site.Events, ", ")),
+			"event %q does not exist", name)
 	}
 }

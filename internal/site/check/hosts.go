@@ -18,26 +18,28 @@ func checkHosts(ix *index, found *findings) {
 		key := at("host", h.Name)
 		checkLabel(found, key, "host", h.Name)
 		if !sshAddress().MatchString(h.Address) {
-			found.report(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`, "address %q is none of a host", h.Address)
+			found.report(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`,
+				"address %q is not that of a host", h.Address)
 		}
 		if other, taken := first[h.Address]; taken {
-			found.reportConflict(at("host", h.Name, "address"), at("host", other, "address"), "declare a machine once",
-				`address "%s" is already that of host %s`, h.Address, other)
+			found.reportConflict(at("host", h.Name, "address"), at("host", other, "address"),
+				"declare each machine once",
+				`address "%s" is already used by host %s`, h.Address, other)
 		} else {
 			first[h.Address] = h.Name
 		}
 		checkUnderlay(found, h, first)
 		if !validCPUs(h.Cpus) {
-			found.report(at("host", h.Name, "cpus"), "leave it out: the host is asked",
+			found.report(at("host", h.Name, "cpus"), "remove it: Orrery reads it from the host",
 				"cpus = %v is not a number of processors", h.Cpus)
 		}
 		if h.Oversubscribe != 0 && (!validCPUs(h.Oversubscribe) || h.Oversubscribe < 1 || h.Oversubscribe > 100) {
 			found.report(at("host", h.Name, "oversubscribe"),
-				"from 1 to 100: 2 gives nodes its processors twice; for fewer processors, say cpus",
-				"oversubscribe = %v is no such factor", h.Oversubscribe)
+				"1 to 100: with 2, nodes get twice its processors; for fewer processors, set cpus",
+				"oversubscribe = %v is out of range", h.Oversubscribe)
 		}
 		if h.Memory != 0 && h.Memory < minMemory {
-			found.report(at("host", h.Name, "memory"), "leave it out: the host is asked",
+			found.report(at("host", h.Name, "memory"), "remove it: Orrery reads it from the host",
 				"memory = %d bytes is less than a node needs", h.Memory)
 		}
 	}
@@ -50,12 +52,14 @@ func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 	}
 	key := at("host", h.Name, "underlay")
 	if !h.Underlay.IsGlobalUnicast() || h.Underlay.Zone() != "" || h.Underlay.Is4In6() {
-		found.report(key, `such as "10.8.1.1": one by which the other hosts reach it`, "underlay %s is no address of a host",
+		found.report(key, `write one that other hosts can reach, such as "10.8.1.1"`,
+			"underlay %s is not the address of a host",
 			h.Underlay)
 	}
 	text := "underlay " + h.Underlay.String()
 	if other, taken := first[text]; taken {
-		found.reportConflict(key, at("host", other, "underlay"), "each host has its own", "%s is already that of host %s",
+		found.reportConflict(key, at("host", other, "underlay"), "give each host its own",
+			"%s is already used by host %s",
 			text, other)
 		return
 	}

@@ -23,13 +23,14 @@ func checkImages(ix *index, found *findings) {
 		case i.Suite != "" && i.Import != "":
 			found.report(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
 		case i.Suite != "" && !suite().MatchString(i.Suite):
-			found.report(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
+			found.report(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is not a Debian suite",
+				i.Suite)
 		}
 		checkDistribution(found, &i)
 		checkDiskImage(found, &i)
 		for k, name := range i.Components {
 			if !component().MatchString(name) {
-				found.report(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
+				found.report(at("image", i.Name, "components", k), `such as "main"`, "component %q is not valid", name)
 			}
 		}
 		for k, name := range i.Packages {
@@ -48,7 +49,7 @@ func checkDistribution(found *findings, i *site.Image) {
 	if d == nil {
 		known := names(distro.All, func(d **distro.Distribution) string { return (*d).Name })
 		found.report(at("image", i.Name, "distribution"), "use "+sentence(known),
-			"distribution %q is not known", i.Distribution)
+			"distribution %q is unknown", i.Distribution)
 	} else if i.Suite != "" && !d.HasSuite(i.Suite) {
 		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
 		found.report(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)

@@ -14,8 +14,8 @@ func checkDiskImage(found *findings, i *site.Image) {
 		for _, of := range []struct{ key, value string }{{"firmware", i.Firmware}, {"guest", i.Guest}, {"login", i.Login},
 			{"bus", i.Bus}} {
 			if of.value != "" {
-				found.report(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`,
-					"image %s is no disk, and says %s = %q", i.Name, of.key, of.value)
+				found.report(key(of.key), `remove it, or import a disk: import = "disk.qcow2"`,
+					"image %s is not a disk but has %s = %q", i.Name, of.key, of.value)
 			}
 		}
 		return
@@ -25,18 +25,19 @@ func checkDiskImage(found *findings, i *site.Image) {
 		known      []string
 	}{{"firmware", i.Firmware, site.Firmwares}, {"guest", i.Guest, site.Guests}, {"bus", i.Bus, site.Buses}} {
 		if of.value != "" && !slices.Contains(of.known, of.value) {
-			found.report(key(of.key), "use "+sentence(of.known), "%s = %q is nothing that a disk can have", of.key, of.value)
+			found.report(key(of.key), "use "+sentence(of.known), "%s = %q is unknown", of.key, of.value)
 		}
 	}
 	if i.Login != "" && !account().MatchString(i.Login) {
-		found.report(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
+		found.report(key("login"), `such as "debian"`, "login = %q is not a user name", i.Login)
 	}
 	if i.Login != "" && i.Guest == site.NoGuest {
-		found.report(key("login"), `take it out, or take guest = "none" out`,
-			"image %s has nobody to log in to, and says login = %q", i.Name, i.Login)
+		found.report(key("login"), `remove it, or remove guest = "none"`,
+			"image %s has login = %q, but guest = \"none\" allows no login", i.Name, i.Login)
 	}
 	if len(i.Packages) > 0 {
-		found.report(key("packages"), "let a role have them: apt = […]", "image %s is a disk, which is taken as it is",
+		found.report(key("packages"), "install them by a role: apt = […]",
+			"image %s is a disk, to which packages cannot be added",
 			i.Name)
 	}
 }
@@ -49,30 +50,32 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 	}
 	if !n.Virtual() {
 		found.report(atNode(n, "image"), `write engine = "kvm", or another image`,
-			"node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
+			"node %s: engine %s cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
 	}
 	if n.Engine == site.Xen {
 		checkImportedOnXen(found, n, i)
 	}
 	if len(n.VM.Drives()) > 0 {
-		found.report(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others",
+		found.report(atNode(n, "vm"), "remove its disks", "node %s boots image %s, which is its only disk",
 			n.Name, i.Name)
 	}
 	roles := ix.rolesOf(n.Roles)
 	if i.Guest == site.NoGuest && len(roles) > 0 {
-		found.report(atNode(n, "roles"), "take them out",
-			`node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
+		found.report(atNode(n, "roles"), "remove them",
+			`node %s boots image %s with guest = "none" and cannot have roles`, n.Name, i.Name)
 		return
 	}
 	for _, r := range roles {
 		switch {
 		case len(r.Volumes) > 0:
-			found.report(atNode(n, "roles"), "give the role to a node whose image is no disk",
-				"node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
+			found.report(atNode(n, "roles"), "give the role to a node whose image is not a disk",
+				"node %s boots a disk image and cannot mount volumes, such as %s of role %s", n.Name,
+				r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
-			found.report(atNode(n, "roles"), "give the role to a node whose image is no disk",
-				"node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
+			found.report(atNode(n, "roles"), "give the role to a node whose image is not a disk",
+				"node %s boots a disk image, on which secret %s of role %s would remain", n.Name, r.Secrets[0].Name,
+				r.Name)
 		}
 	}
 }
@@ -85,10 +88,10 @@ func checkImportedOnXen(found *findings, n *site.Node, i *site.Image) {
 		cure, what string
 	}{
 		{i.Disk().Guest != site.NoGuest, `write guest = "none" for the image, or engine = "kvm" for the node`,
-			"in whose guest nothing can be done from here"},
-		{i.Firmware == site.UEFI, `write firmware = "bios", if the image boots by that, or engine = "kvm"`,
-			"which has no firmware of the kind uefi"},
-		{i.Bus != "", "take it out", "whose disk is on Xen's own bus"},
+			"whose guest Orrery cannot configure there"},
+		{i.Firmware == site.UEFI, `write firmware = "bios", if the image boots with it, or engine = "kvm"`,
+			"which cannot boot firmware uefi"},
+		{i.Bus != "", "remove it", "whose disk always uses Xen's own bus"},
 	} {
 		if of.wrong {
 			found.report(atNode(n, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)

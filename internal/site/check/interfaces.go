@@ -19,11 +19,11 @@ func invalidInterface(name string) string {
 		return "is the loopback interface"
 	case name == "." || name == ".." || strings.ContainsAny(name, "/:%, \t\n\v\f\r") ||
 		strings.ToValidUTF8(name, "") != name:
-		return "is no name of an interface"
+		return "is not a valid interface name"
 	}
 	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw"} {
 		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRoutedLink(name)) {
-			return "is a name that Orrery gives itself"
+			return "is a name that Orrery uses itself"
 		}
 	}
 	return ""
@@ -44,7 +44,7 @@ func checkVethPairs(ix *index, found *findings) {
 				found.report(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name,
 					what)
 			case i == 1 && veth.Ends[0] == end:
-				found.report(at("vethpair", veth.Name, "ends", i), "give each its own name",
+				found.report(at("vethpair", veth.Name, "ends", i), "give each end its own name",
 					"both ends of veth pair %s are called %q", veth.Name, end)
 			}
 		}
@@ -68,7 +68,8 @@ func checkInterfaces(ix *index, found *findings) {
 		}
 		for _, other := range taken[name] {
 			if other.host == t.host || other.host == "" || t.host == "" {
-				found.reportConflict(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name,
+				found.reportConflict(t.key, other.key, "give each its own"+kind,
+					"interface %q of %s is already used by %s", name,
 					t.who,
 					other.who)
 				return
@@ -78,7 +79,7 @@ func checkInterfaces(ix *index, found *findings) {
 	}
 	for n := range each(ix.Networks) {
 		if site.KindOf(n.Kind).OnInterface {
-			take(n.Interface, "; networks on one would be one",
+			take(n.Interface, "; networks on the same one would be joined",
 				use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
@@ -89,13 +90,13 @@ func checkInterfaces(ix *index, found *findings) {
 			switch {
 			case !known:
 			case !kind.TakesInterfaces && nic.Interface != "":
-				found.report(key, "take it out, or make the network exclusive",
-					"node %s takes interface %q on network %s, which is not exclusive",
+				found.report(key, "remove it, or make the network exclusive",
+					"node %s has interface %q on network %s, which is not exclusive",
 					n.Name, nic.Interface, nic.Network)
 			case !kind.TakesInterfaces:
 			case nic.Interface == "":
 				found.report(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
-					"node %s takes no interface on %s network %s", n.Name, kind.Name, nic.Network)
+					"node %s has no interface on %s network %s", n.Name, kind.Name, nic.Network)
 			default:
 				if what := invalidInterface(nic.Interface); what != "" {
 					found.report(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
@@ -113,7 +114,7 @@ func checkVethEnds(ix *index, found *findings) {
 		for i, end := range veth.Ends {
 			if other, taken := ends[end]; taken && end != "" && other != veth.Name {
 				found.reportConflict(at("vethpair", veth.Name, "ends", i), at("vethpair", other, "ends"), "give each its own",
-					"end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other)
+					"end %q of veth pair %s is already used by veth pair %s", end, veth.Name, other)
 			}
 			ends[end] = veth.Name
 		}

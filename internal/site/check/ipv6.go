@@ -20,25 +20,26 @@ func checkIPv6(ix *index, found *findings) {
 			}
 			key := atNode(n, "ipv6", nic.Network)
 			if !kind.Bridged {
-				found.report(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
+				found.report(key, "remove it", "%s network %s cannot check the IPv6 addresses of node %s",
 					kind.Name, nic.Network, n.Name)
 				continue
 			}
 			if len(nic.IPv6) > maxIPv6Addresses {
-				found.report(key, "spoof = true on the network allows all",
-					"node %s has %d addresses of IPv6 on network %s; %d are possible", n.Name, len(nic.IPv6), nic.Network,
+				found.report(key, "or set spoof = true on the network to allow any",
+					"node %s has %d IPv6 addresses on network %s; the maximum is %d", n.Name, len(nic.IPv6),
+					nic.Network,
 					maxIPv6Addresses)
 			}
 			for _, a := range nic.IPv6 {
 				if !unicast6(a) {
 					found.report(key, `such as "2001:db8::11" or "fe80::5054:ff:fe12:3456"`,
-						"%s is not an IPv6 address of one node", a)
+						"%s is not an IPv6 unicast address", a)
 					continue
 				}
 				h := holder{nic.Network, a.String()}
 				if other, ok := taken[h]; ok {
 					found.reportConflict(key, at("node", other, "ipv6", nic.Network), "give each its own",
-						"address %s of node %s on network %s is already that of node %s", a, n.Name, nic.Network, other)
+						"address %s of node %s on network %s is already used by node %s", a, n.Name, nic.Network, other)
 				}
 				taken[h] = n.Name
 			}

@@ -23,22 +23,22 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 	checkSyscalls(found, n)
 	if !n.Virtual() {
 		if !n.VM.IsZero() {
-			found.report(atNode(n, "vm"), `write engine = "kvm", or take it out`,
-				"node %s is no virtual machine, and says what it shows to its guest", n.Name)
+			found.report(atNode(n, "vm"), `write engine = "kvm", or remove it`,
+				"node %s is not a virtual machine but has settings of one", n.Name)
 		}
 		return
 	}
 	if n.VM.CPU != "" && !cpuModel().MatchString(n.VM.CPU) {
 		found.report(atNode(n, "vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them",
-			"cpu = %q is no model of a processor", n.VM.CPU)
+			"cpu = %q is not a processor model", n.VM.CPU)
 	}
 	if n.VM.Model != "" && !slices.Contains(site.NICModels, n.VM.Model) {
 		found.report(atNode(n, "vm", "model"), "use "+sentence(site.NICModels),
-			"model = %q is no network card that a virtual machine can have", n.VM.Model)
+			"model = %q is not a network card of a virtual machine", n.VM.Model)
 	}
 	if n.Privileged {
-		found.report(atNode(n, "privileged"), "take it out",
-			"node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
+		found.report(atNode(n, "privileged"), "remove it",
+			"node %s is a virtual machine, where privileged has no effect", n.Name)
 	}
 	checkMachineLimits(found, n)
 	checkMachineLinks(ix, found, n)
@@ -49,16 +49,16 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 // checkSyscalls checks the system calls that a container requests.
 func checkSyscalls(found *findings, n *site.Node) {
 	if n.Virtual() && len(n.Syscalls) > 0 {
-		found.report(atNode(n, "syscalls"), "take it out",
-			"node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
+		found.report(atNode(n, "syscalls"), "remove it",
+			"node %s is a virtual machine, whose own kernel allows all system calls", n.Name)
 		return
 	}
 	for i, name := range n.Syscalls {
 		if !slices.Contains(site.NodeSyscalls, name) {
 			found.report(atNode(n, "syscalls"), "use "+sentence(site.NodeSyscalls),
-				"syscalls has %q, which no node has to ask for", name)
+				"syscalls has %q, which cannot be allowed", name)
 		} else if i > 0 && n.Syscalls[i-1] == name {
-			found.report(atNode(n, "syscalls"), "say it once", "syscalls has %q twice", name)
+			found.report(atNode(n, "syscalls"), "remove one", "syscalls has %q twice", name)
 		}
 	}
 }
@@ -66,24 +66,24 @@ func checkSyscalls(found *findings, n *site.Node) {
 // checkMachineLimits checks the resource limits of a virtual machine: the processors and the memory
 // that it shows to its guest.
 func checkMachineLimits(found *findings, n *site.Node) {
-	const inside = "take it out: the guest's own kernel sees to it"
+	const inside = "remove it: the guest's own kernel decides"
 	l := &n.Limits
 	if l.Swap != nil && *l.Swap >= 0 {
-		found.report(atNode(n, "swap"), inside, "node %s is a virtual machine and has no limit of swap", n.Name)
+		found.report(atNode(n, "swap"), inside, "node %s is a virtual machine and cannot have a swap limit", n.Name)
 	}
 	if l.Pids != 0 {
-		found.report(atNode(n, "pids"), inside, "node %s is a virtual machine and has no limit of processes", n.Name)
+		found.report(atNode(n, "pids"), inside, "node %s is a virtual machine and cannot have a process limit", n.Name)
 	}
 	switch {
 	case l.Memory == 0:
 		found.report(atNode(n, "memory"), `such as "512MiB"`,
-			"node %s is a virtual machine, whose memory is never without limit", n.Name)
+			"node %s is a virtual machine and needs a memory limit", n.Name)
 	case l.Memory >= minMemory && l.Memory < site.MinVMMemory:
 		found.report(atNode(n, "memory"), "at least 128MiB",
-			"memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
+			"memory = %d bytes is too little to boot a virtual machine", l.Memory)
 	}
 	if validCPUs(l.Cpus) && l.Cpus > maxVCPUs {
-		found.report(atNode(n, "cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
+		found.report(atNode(n, "cpus"), "at most 255", "cpus = %v is too many for a virtual machine", l.Cpus)
 	}
 }
 
@@ -97,7 +97,7 @@ func checkMachineLinks(ix *index, found *findings, n *site.Node) {
 		}
 	}
 	if len(n.NICs) > maxNICs {
-		found.report(atNode(n, "net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible",
+		found.report(atNode(n, "net"), "remove some", "node %s is a virtual machine on %d networks; the maximum is %d",
 			n.Name, len(n.NICs), maxNICs)
 	}
 }

@@ -20,7 +20,7 @@ func checkMirror(ix *index, found *findings) {
 		u, err := url.Parse(part.value)
 		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") ||
 			strings.ContainsAny(part.value, " \t\n\"'")) {
-			found.report(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
+			found.report(at("mirror", part.key), "write http://…", "%s = %q is not a valid URL", part.key, part.value)
 			continue
 		}
 		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") &&
@@ -39,7 +39,7 @@ func checkReachable(ix *index, found *findings) {
 	for i, h := range ix.Mirror.Hosts {
 		if !reachable().MatchString(h) {
 			found.report(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`,
-				"hosts names %q, which is no machine", h)
+				"hosts has %q, which is not a host name or address", h)
 		}
 	}
 }

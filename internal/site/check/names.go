@@ -19,7 +19,7 @@ func checkLabel(found *findings, key []string, kind, name string) bool {
 	if ValidLabel(name) {
 		return true
 	}
-	found.report(key, labelCure(name), "%s name %q is no legal host name", kind, name)
+	found.report(key, labelCure(name), "%s name %q is not a valid host name", kind, name)
 	return false
 }
 
@@ -34,7 +34,7 @@ func labelCure(name string) string {
 		return '-'
 	}, strings.ToLower(name)), "-")
 	if ValidLabel(legal) {
-		return fmt.Sprintf("%q would be: lower case letters, digits and \"-\"", legal)
+		return fmt.Sprintf("such as %q: lower case letters, digits and \"-\"", legal)
 	}
 	return `lower case letters, digits and "-"`
 }
@@ -46,18 +46,18 @@ func checkSiteName(ix *index, found *findings) {
 	}
 	checkLabel(found, at("site", "name"), "site", ix.Name)
 	if id := ix.ID; id != "" && !ValidLabel(id) {
-		found.report(at("site", "id"), labelCure(id), "id %q has other characters than names of hosts have", id)
+		found.report(at("site", "id"), labelCure(id), "id %q is not a valid host name", id)
 	}
 }
 
 func checkGroups(ix *index, found *findings) {
 	for _, g := range ix.Groups {
 		if !fileNamePattern().MatchString(g.Name) {
-			found.report(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
+			found.report(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not valid", g.Name)
 		}
 		if g.Spread != "" && g.Spread != site.SpreadOverHosts {
 			found.report(at("group", g.Name, "spread"), `write spread = "host"`,
-				"spread = %q is nothing over which nodes are spread", g.Spread)
+				"spread = %q is unknown", g.Spread)
 		}
 	}
 }
@@ -72,9 +72,9 @@ func checkNodeNames(ix *index, found *findings) {
 			found.report(key, "choose another name", "two nodes are called %q", name)
 		case !checkLabel(found, key, "node", name):
 		case slices.Contains(reserved, name):
-			found.report(key, "choose another name", "a node cannot be called %q: the word means something else", name)
+			found.report(key, "choose another name", "a node cannot be called %q: the word is reserved", name)
 		case strings.Trim(name, "0123456789") == "":
-			found.report(key, fmt.Sprintf("put a letter in it: \"n%s\"", name),
+			found.report(key, fmt.Sprintf("add a letter: \"n%s\"", name),
 				"node name %q is a number: it would be read as an address", name)
 		}
 		seen[name] = true

@@ -22,15 +22,15 @@ func checkNetworks(ix *index, found *findings) {
 		checkPortRanges(found, &n)
 		checkProtocols(found, &n)
 		if n.Encrypt && (n.Wired() || site.KindOf(n.Kind).Routed) {
-			found.report(at("network", n.Name, "encrypt"), "take it out",
-				"network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
+			found.report(at("network", n.Name, "encrypt"), "remove it",
+				"network %s cannot be encrypted, because Orrery does not join its hosts", n.Name)
 		}
 		if n.Metadata && !n.NAT {
-			found.report(at("network", n.Name, "metadata"), "give it nat, or take it out",
-				"network %s has no nat by which it could reach link-local addresses of the host", n.Name)
+			found.report(at("network", n.Name, "metadata"), "add nat, or remove it",
+				"network %s has no nat, which it needs to reach link-local addresses of the host", n.Name)
 		}
 		if n.NAT && !n.Gateway.IsValid() && !site.KindOf(n.Kind).WithoutHost {
-			found.report(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
+			found.report(at("network", n.Name, "nat"), "set a gateway", "nat needs a gateway")
 		}
 		key := at("network", n.Name, "subnet")
 		switch {
@@ -65,15 +65,16 @@ func checkPortRanges(found *findings, n *site.Network) {
 	switch {
 	case err != nil:
 	case len(all) > maxPortRanges:
-		found.report(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name,
+		found.report(key(), "combine them into ranges",
+			"network %s opens %d ports and ranges of the host; the maximum is %d", n.Name,
 			len(all), maxPortRanges)
 	case len(all) > 0 && n.Bridge != "": // the host has addresses on its own bridge
 	case len(all) > 0 && (!n.Gateway.IsValid() || site.KindOf(n.Kind).WithoutHost):
-		found.report(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it",
+		found.report(key(), "set a gateway, or remove it", "network %s opens ports of the host, which is not on it",
 			n.Name)
 	}
 	if n.Spoof && !site.KindOf(n.Kind).Bridged {
-		found.report(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others",
+		found.report(at("network", n.Name, "spoof"), "remove it", "%s network %s cannot allow spoofing",
 			n.Kind, n.Name)
 	}
 }
@@ -90,10 +91,11 @@ func checkProtocols(found *findings, n *site.Network) {
 	case err != nil:
 		found.report(key, `"ptp" or an EtherType such as "0x88a4"; spoof = true allows all`, "%s", err)
 	case len(all) > maxProtocols:
-		found.report(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all),
+		found.report(key, "spoof = true allows all", "network %s allows %d protocols; the maximum is %d", n.Name,
+			len(all),
 			maxProtocols)
 	case len(all) > 0 && !site.KindOf(n.Kind).Bridged:
-		found.report(key, "take it out", "%s network %s has no ports at which protocols are told apart", n.Kind, n.Name)
+		found.report(key, "remove it", "%s network %s cannot filter protocols", n.Kind, n.Name)
 	}
 }
 
@@ -110,7 +112,8 @@ func checkOverlaps(ix *index, found *findings) {
 	var widest *site.Network // of the previous networks, the one that ends last
 	for _, n := range sorted {
 		if widest != nil && widest.Subnet.Overlaps(n.Subnet) {
-			found.reportConflict(at("network", n.Name, "subnet"), at("network", widest.Name, "subnet"), "give each its own",
+			found.reportConflict(at("network", n.Name, "subnet"), at("network", widest.Name, "subnet"),
+				"give each network its own",
 				"subnet %s overlaps %s of network %s", n.Subnet, widest.Subnet, widest.Name)
 		}
 		if widest == nil || site.Broadcast(widest.Subnet).Less(site.Broadcast(n.Subnet)) {

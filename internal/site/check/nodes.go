@@ -24,8 +24,8 @@ func checkNodes(ix *index, found *findings) {
 		case n.Image == "" && len(ix.Images) == 0:
 			found.report(atNode(n, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
 		case n.Image == "":
-			found.report(atNode(n, "image"), "say image = … for the node or in [defaults]",
-				"node %s has none of the site's %d images", n.Name, len(images))
+			found.report(atNode(n, "image"), "set image = … for the node or in [defaults]",
+				"node %s has no image; the site has %d images", n.Name, len(images))
 		case !images[n.Image]:
 			checkImageName(ix, found, atNode(n, "image"), n.Image)
 		}
@@ -50,23 +50,24 @@ func checkLimits(found *findings, n *site.Node) {
 	l := &n.Limits
 	if l.Swap != nil && l.Memory == 0 {
 		// Control groups of version 1 limit memory and swap together.
-		found.report(atNode(n, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
+		found.report(atNode(n, "swap"), "set memory too", "node %s has a swap limit but no memory limit", n.Name)
 	}
 	if !validCPUs(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
 		found.report(atNode(n, "cpus"), "more than 0; 0 means no limit", "cpus = %v is not a number of processors", l.Cpus)
 	}
 	if l.Memory != 0 && l.Memory < minMemory {
-		found.report(atNode(n, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)
+		found.report(atNode(n, "memory"), "at least 16MiB", "memory = %d bytes is too little to start a node", l.Memory)
 	}
 	if l.Swap != nil && *l.Swap < 0 {
-		found.report(atNode(n, "swap"), "0 or more", "swap = %d is less than nothing", *l.Swap)
+		found.report(atNode(n, "swap"), "0 or more", "swap = %d is negative", *l.Swap)
 	}
 	if l.Pids != 0 && l.Pids < minPids {
-		found.report(atNode(n, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
+		found.report(atNode(n, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start a node",
+			l.Pids)
 	}
 	if l.Pids > site.MaxPids {
 		found.report(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids),
-			"pids = %d is more than the kernel can count", l.Pids)
+			"pids = %d is more than the kernel supports", l.Pids)
 	}
 	if _, err := site.NormalizeProcessors(l.Pin); err != nil {
 		found.report(atNode(n, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)

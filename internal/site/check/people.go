@@ -18,15 +18,15 @@ func checkPeople(ix *index, found *findings) {
 	}{{"site", "owners", ix.Owners}, {"twin", "members", ix.Twins.Members}} {
 		for i, name := range list.names {
 			if !person().MatchString(name) {
-				found.report(at(list.table, list.key, strconv.Itoa(i)), `the name of a user, or "@" and that of a group`,
-					"%s.%s: %q is nobody's name", list.table, list.key, name)
+				found.report(at(list.table, list.key, strconv.Itoa(i)), `write a user name, or "@" and a group name`,
+					"%s.%s: %q is not a user or group name", list.table, list.key, name)
 			}
 		}
 	}
 	if most := ix.Twins.Most; most < 0 || most > 100 {
-		found.report(at("twin", "most"), "0 to 100", "twin.most = %d", most)
+		found.report(at("twin", "most"), "0 to 100", "twin.most = %d is out of range", most)
 	}
 	if expires := ix.Twins.Expires; expires < 0 {
-		found.report(at("twin", "expires"), `a time such as "24h"`, "twin.expires = %s", expires)
+		found.report(at("twin", "expires"), `write a duration such as "24h"`, "twin.expires = %s is negative", expires)
 	}
 }

@@ -37,11 +37,11 @@ func checkSubstitutes(ix *index, found *findings, r site.Release) {
 		case ix.roleByName[other] == nil:
 			addUnknownRole(ix, found, key, other)
 		case other == old:
-			found.report(key, "take it out", "role %s is replaced by itself", old)
+			found.report(key, "remove it", "role %s is replaced by itself", old)
 		case chained && next == old:
-			found.report(key, "take one of them out", "roles %s and %s replace one another", old, other)
+			found.report(key, "remove one of them", "roles %s and %s replace one another", old, other)
 		case chained:
-			found.report(key, fmt.Sprintf("write %q here or take that out", next),
+			found.report(key, fmt.Sprintf("write %q here, or remove the other", next),
 				"role %s is replaced by %s, which is itself replaced by %s", old, other, next)
 		}
 	}
@@ -105,7 +105,7 @@ func addSameNumber(found *findings, n *site.Node, release int, other *site.Node,
 		of = fmt.Sprintf(" of release %d", release)
 	}
 	found.reportConflict(atNode(n, "id"), at("release", others),
-		"choose an id of at most three digits, or releases of as many digits as one another",
+		"choose an id of at most three digits, or release numbers of equal length",
 		"node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name,
 		others)
 }

@@ -49,10 +49,10 @@ func checkPins(found *findings, r site.Requirements) {
 		name := pins.Normal(l.Pin.Name)
 		switch {
 		case first[name] != 0 && l.Pin.Always():
-			found.report(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
+			found.report(key, "remove one of them", "%s is already pinned in line %d", l.Pin.Name, first[name])
 		case hashed && !l.Hashed:
-			found.report(key, "add --hash=sha256:… or take all hashes out",
-				"%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
+			found.report(key, "add --hash=sha256:… or remove all hashes",
+				"%s has no hash but other packages have: pip requires all or none", l.Pin.Name)
 		}
 		if !l.Pin.Never() {
 			first[name] = l.Number
@@ -64,16 +64,16 @@ func checkOption(found *findings, key []string, word, text string) {
 	if slices.Contains(options, word) {
 		return
 	}
-	cure := "take it out"
+	cure := "remove it"
 	switch word {
 	case "-r", "--requirement", "-c", "--constraint":
 		cure = "copy the lines of that file here"
 	case "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host":
-		cure = "say mirror.pypi in site.toml"
+		cure = "set mirror.pypi in site.toml"
 	case "-e", "--editable":
 		cure = "build a wheel and put it in the index"
 	}
-	found.report(key, cure, "%q cannot stand in a requirements file here", text)
+	found.report(key, cure, "%q is not allowed in a requirements file", text)
 }
 
 func addUnpinned(found *findings, key []string, l pins.Line) {
@@ -81,16 +81,16 @@ func addUnpinned(found *findings, key []string, l pins.Line) {
 	name := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("=<>!~;@[( \t,", r) })
 	cure := "write NAME==VERSION"
 	if len(name) > 0 {
-		cure = fmt.Sprintf("write %s==VERSION; `pip freeze` tells which", name[0])
+		cure = fmt.Sprintf("write %s==VERSION; `pip freeze` prints the version", name[0])
 	}
 	switch l.Wrong {
 	case pins.Extras:
 		cure = "write names with commas between them, such as [socks,security]"
 	case pins.Marker:
-		cure = `write one such as python_version >= "3.11"; PEP 508 says which there are`
+		cure = `write one such as python_version >= "3.11"; PEP 508 lists them`
 	}
 	if strings.Contains(text, "#") {
-		cure = "write a space before the #, or it begins no comment"
+		cure = "write a space before the # to begin a comment"
 	}
 	if l.Wrong != "" {
 		found.report(key, cure, "%q has %s that pip cannot read", text, l.Wrong)
@@ -134,8 +134,9 @@ func checkPips(ix *index, found *findings) {
 	for r := range each(ix.Roles) {
 		for k, name := range r.Pip {
 			if !pins.Package().MatchString(name) {
-				found.report(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file",
-					"%q is no name of a Python package", name)
+				found.report(at("role", r.Name, "pip", k),
+					"write the name only; the requirements file pins its version",
+					"%q is not the name of a Python package", name)
 			}
 		}
 	}
@@ -145,7 +146,8 @@ func checkPip(found *findings, key []string, name, file string, pinned map[strin
 	bare := pins.Package().FindStringSubmatch(name)[1]
 	pin := pinned[pins.Normal(bare)]
 	if pin != nil && pin.Never() {
-		found.report(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
+		found.report(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that is true in nodes",
+			bare),
 			"Python package %q is in %s for other systems only: %s", name, file, pin.Marker)
 	}
 	if pin != nil {

@@ -17,17 +17,18 @@ func checkRestarts(ix *index, found *findings) {
 		for k, f := range r.Files {
 			key := at("role", r.Name, "file", k, "restarts")
 			if f.Restarts != nil && !f.Rendered() {
-				found.report(key, "take it out, or make the file a template",
-					"restarts is of no use for %s, which is in the layer: a change of it recreates the node", f.Path)
+				found.report(key, "remove it, or make the file a template",
+					"restarts has no effect on %s, which is in the layer: changing it recreates the node", f.Path)
 				continue
 			}
 			for n, s := range f.Restarts {
 				if !known[s] {
-					cure := "add it to services of its role"
+					cure := "add it to the role's services"
 					if nearest := found.nearest("service", s, services); nearest != "" {
 						cure = fmt.Sprintf("did you mean %q?", nearest)
 					}
-					found.report(append(key, strconv.Itoa(n)), cure, "%s restarts %q, and no role has that service", f.Path, s)
+					found.report(append(key, strconv.Itoa(n)), cure,
+						"%s restarts %q, which is not a service of any role", f.Path, s)
 				}
 			}
 		}

@@ -18,7 +18,7 @@ func addUnknownRole(ix *index, found *findings, key []string, name string) {
 	if nearest := found.nearest("role", name, known); nearest != "" {
 		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
-	found.report(key, cure, "there is no role %q", name)
+	found.report(key, cure, "role %q does not exist", name)
 }
 
 // checkRoles checks each role separately.
@@ -47,7 +47,7 @@ var (
 
 func checkDebianPackage(found *findings, key []string, name string) {
 	if !debianPackage().MatchString(name) {
-		found.report(key, "lower case letters, digits, +, - and .", "%q is no name of a Debian package", name)
+		found.report(key, "lower case letters, digits, +, - and .", "%q is not the name of a Debian package", name)
 	}
 }
 
@@ -59,7 +59,7 @@ func checkOwner(found *findings, key []string, owner string) {
 
 func checkRoleWords(found *findings, r *site.Role) {
 	if !ValidLabel(r.Name) {
-		found.report(at("role", r.Name), labelCure(r.Name), "role name %q is not legal", r.Name)
+		found.report(at("role", r.Name), labelCure(r.Name), "role name %q is not valid", r.Name)
 	}
 	for k, name := range r.Apt {
 		checkDebianPackage(found, at("role", r.Name, "apt", k), name)
@@ -71,11 +71,11 @@ func checkRoleWords(found *findings, r *site.Role) {
 		value, key := r.Env[name], at("role", r.Name, "env", name)
 		switch {
 		case !variable().MatchString(name):
-			found.report(key, "letters, digits and _", "%q is no name of a variable", name)
+			found.report(key, "letters, digits and _", "%q is not a valid variable name", name)
 		case strings.HasPrefix(name, "ORRERY_"):
-			found.report(key, "choose another name", "variable %q: names with ORRERY_ are Orrery's own", name)
+			found.report(key, "choose another name", "variable %q: Orrery reserves names that begin with ORRERY_", name)
 		case strings.ContainsAny(value, "\n\x00"):
-			found.report(key, "a file can have more lines", "variable %q has more than one line", name)
+			found.report(key, "use a file for several lines", "variable %q has more than one line", name)
 		}
 	}
 }
@@ -86,9 +86,10 @@ func checkUnit(found *findings, r *site.Role, name string) {
 	case name == "":
 		found.report(key, `write name = "….service"`, "the service has no name")
 	case !unit().MatchString(name):
-		found.report(key, fmt.Sprintf("%q?", name+".service"), "%q is no name of a systemd unit", name)
+		found.report(key, fmt.Sprintf("did you mean %q?", name+".service"), "%q is not the name of a systemd unit",
+			name)
 	case slices.Contains(r.Services, name) && slices.Contains(r.Active, name):
-		found.report(key, "name it once", "%s is both to run wherever the node does and only where it is live", name)
+		found.report(key, "list it once", "%s is in both boot and active services", name)
 	}
 }
 
@@ -112,7 +113,8 @@ func checkRoleCycles(ix *index, found *findings) {
 			case needed == nil:
 			case state[name] == open:
 				cycle := append(slices.Clone(path[slices.Index(path, name):]), name)
-				found.report(at("role", r.Name, "needs", "roles", k), "take one of these needs out", "roles need one another: %s",
+				found.report(at("role", r.Name, "needs", "roles", k), "remove one of these needs",
+					"roles need one another: %s",
 					strings.Join(cycle, " → "))
 			case state[name] == fresh:
 				visit(needed, path)
@@ -131,12 +133,12 @@ func checkRoleSteps(found *findings, r *site.Role) {
 	for k, s := range r.Steps {
 		if !slices.Contains([]string{site.Build, site.Boot, site.Started, site.Active}, s.When) {
 			found.report(at("role", r.Name, "step", k, "when"),
-				`write when = "build" for what goes into the layer, when = "boot" for what is done on the node, `+
-					`when = "started" for what needs its services, or when = "active" for what only a live node does`,
-				"when = %q does not say when the step is done", s.When)
+				`write when = "build" to run it for the layer, when = "boot" to run it on the node, `+
+					`when = "started" to run it after the services, or when = "active" to run it only on a live node`,
+				"when = %q is unknown", s.When)
 		}
 		if !account().MatchString(s.User) {
-			found.report(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
+			found.report(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not valid", s.User)
 		}
 		if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {
 			found.report(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`,

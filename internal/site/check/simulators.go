@@ -18,7 +18,8 @@ func checkSimulators(ix *index, found *findings) {
 		}
 		key := at("role", r.Name, "simulated_by")
 		if r.SimulatedBy == r.Name {
-			found.report(key, "write a role that does the same without the rest of the world", "role %s is simulated by itself",
+			found.report(key, "write a role that simulates it without the outside world",
+				"role %s is simulated by itself",
 				r.Name)
 			continue
 		}
@@ -36,7 +37,7 @@ func checkSimulator(ix *index, found *findings, key []string, what, name string)
 	case r == nil:
 		addUnknownRole(ix, found, key, name)
 	case r.SimulatedBy != "" && r.SimulatedBy != name:
-		found.report(key, "name the one that a twin shall have",
+		found.report(key, "name the role that a twin uses",
 			"%s is simulated by role %s, which is itself simulated by %s", what, name, r.SimulatedBy)
 	}
 }
@@ -44,7 +45,7 @@ func checkSimulator(ix *index, found *findings, key []string, what, name string)
 // checkOnlyInTwins reports production nodes that have a simulator, even if only because a role
 // needs it.
 func checkOnlyInTwins(ix *index, found *findings, simulators map[string]bool) {
-	const cure = "use the role that it simulates: simulators are for twins"
+	const cure = "use the role that it simulates: simulators run only in twins"
 	for n := range each(ix.Nodes) {
 		for k, name := range n.Roles {
 			if simulators[name] {

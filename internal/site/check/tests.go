@@ -17,11 +17,11 @@ func checkTests(ix *index, found *findings) {
 	}
 	for _, t := range ix.Tests {
 		if !fileNamePattern().MatchString(t.Name) {
-			found.report(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not legal", t.Name)
+			found.report(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not valid", t.Name)
 		}
 		switch {
 		case t.Node == "":
-			found.report(at("test", t.Name, "node"), "say on which node it is run", "test %s has no node", t.Name)
+			found.report(at("test", t.Name, "node"), "set the node that runs it", "test %s has no node", t.Name)
 		case !nodes[t.Node]:
 			found.reportUnknown(at("test", t.Name, "node"), "node", t.Node,
 				names(ix.Nodes, func(n *site.Node) string { return n.Name }))
@@ -32,10 +32,10 @@ func checkTests(ix *index, found *findings) {
 				"test %s has no command", t.Name)
 		case t.Command[0] == "":
 			found.report(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`,
-				"the command has no name")
+				"the command is empty")
 		}
 		if !account().MatchString(t.User) {
-			found.report(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
+			found.report(at("test", t.Name, "user"), `such as "root"`, "user %q is not valid", t.User)
 		}
 		if t.Timeout <= 0 || t.Timeout > maxTest {
 			found.report(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()),

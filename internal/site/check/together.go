@@ -41,12 +41,12 @@ func checkRoleConflicts(found *findings, roles []*site.Role, node string, told m
 			return
 		}
 		told[pair] = true
-		text := fmt.Sprintf("%s is already put on node %s by role %s", what, node, first.role)
+		text := fmt.Sprintf("%s is already on node %s, by role %s", what, node, first.role)
 		if mine.value != "" {
 			text = fmt.Sprintf("%s is %s here, but role %s on the same node %s has %s", what, mine.value, first.role, node,
 				first.value)
 		}
-		found.reportConflict(mine.key, first.key, "let one role have it and the other need that role", "%s", text)
+		found.reportConflict(mine.key, first.key, "keep it in one role and let the other need that role", "%s", text)
 	}
 	for _, r := range roles {
 		for k, f := range r.Files {

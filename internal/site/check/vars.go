@@ -19,7 +19,7 @@ func checkVars(ix *index, found *findings) {
 func checkFinite(found *findings, key []string, vars map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if within := append(slices.Clone(key), name); !finite(vars[name]) {
-			found.report(within, "write it as a string", "%s has a number that is none", name)
+			found.report(within, "write it as a string", "%s is not a finite number", name)
 		}
 	}
 }

@@ -25,17 +25,18 @@ func checkVolumes(ix *index, found *findings) {
 		key := at("volume", v.Name)
 		if !used[v.Name] {
 			// A misspelt name would silently store the data in the default place.
-			found.report(key, problem.SuggestOr(v.Name, known, "take it out, or declare it in a role"),
-				"no role has a volume %q", v.Name)
+			found.report(key, problem.SuggestOr(v.Name, known, "remove it, or declare it in a role"),
+				"no role declares a volume %q", v.Name)
 		}
 		checkMirrored(found, v)
 		from, address := site.SourceOf(v.Remote, v.Path)
 		switch {
 		case v.Path != "" && address != "":
-			found.report(at("volume", v.Name, from.Key), "take one of them out",
+			found.report(at("volume", v.Name, from.Key), "remove one of them",
 				"volume %s has both path and %s", v.Name, from.Key)
 		case address != "" && !from.Valid(address):
-			found.report(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key,
+			found.report(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example),
+				"%s = %q is not a valid %s", from.Key,
 				address, from.What)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
@@ -59,16 +60,16 @@ func checkMirrored(found *findings, v site.Volume) {
 	case v.Mirror == "":
 	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
 		found.report(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`,
-			"mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
+			"mirror = %q is not an absolute path of a directory, on this or another machine", v.Mirror)
 	case v.Path != "" && target[1] == v.Mirror && overlap(v.Path, v.Mirror):
-		found.report(at("volume", v.Name, "mirror"), "choose a directory elsewhere",
-			"mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
+		found.report(at("volume", v.Name, "mirror"), "choose a directory outside the volume",
+			"mirror = %q overlaps the volume, %s", v.Mirror, v.Path)
 	}
 	switch {
 	case v.Every == 0:
 	case v.Mirror == "":
-		found.report(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"",
-			"every has no mirror that is to be made")
+		found.report(at("volume", v.Name, "every"), "add mirror = \"backup@ct:/srv/archive\"",
+			"every has no effect without a mirror")
 	case v.Every < minEvery:
 		found.report(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
 	}
@@ -84,7 +85,7 @@ func checkRoleVolumes(found *findings, r *site.Role) {
 	for k, v := range r.Volumes {
 		if !fileNamePattern().MatchString(v.Name) {
 			found.report(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`,
-				"volume name %q is no legal name of a directory", v.Name)
+				"volume name %q is not a valid directory name", v.Name)
 		}
 		checkTarget(found, at("role", r.Name, "volume", k, "path"), "volume", v.Path)
 		checkOwner(found, at("role", r.Name, "volume", k, "owner"), v.Owner)
@@ -92,11 +93,11 @@ func checkRoleVolumes(found *findings, r *site.Role) {
 		case v.Quarantine == "":
 		case v.Quarantine != site.CopyEmpty && v.Quarantine != site.CopySnapshot:
 			found.report(at("role", r.Name, "volume", k, "quarantine"),
-				`write "snapshot" for a copy of what is on it or "empty"`,
-				"quarantine = %q does not say what the volume begins with there", v.Quarantine)
+				`write "snapshot" to start with a copy, or "empty"`,
+				"quarantine = %q is unknown", v.Quarantine)
 		case !v.Exclusive:
-			found.report(at("role", r.Name, "volume", k, "quarantine"), "take it out, or write exclusive = true",
-				"quarantine = %q is of no use without exclusive: the nodes in quarantine have the volume itself", v.Quarantine)
+			found.report(at("role", r.Name, "volume", k, "quarantine"), "remove it, or write exclusive = true",
+				"quarantine = %q has no effect without exclusive: nodes in quarantine share the volume", v.Quarantine)
 		}
 	}
 }

@@ -99,7 +99,8 @@ func addCycle(ix *index, found *findings, g *waitGraph, knot []int) {
 			first = g.roles[v-g.nodes]
 		}
 	}
-	found.report(at("role", first.Name, "needs", "healthy"), `take one of the selectors out or narrow it with "and not …"`,
+	found.report(at("role", first.Name, "needs", "healthy"),
+		`remove one of the selectors or narrow it with "and not …"`,
 		"nodes wait for one another to be healthy: %s", fmt.Sprint(strings.Join(words, " → ")))
 }
 

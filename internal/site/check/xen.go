@@ -10,25 +10,25 @@ import (
 func checkXen(found *findings, n *site.Node) {
 	if n.Engine != site.Xen {
 		if n.Xen != (site.XenGuest{}) {
-			found.report(atNode(n, "xen"), `write engine = "xen", or take it out`,
-				"node %s is no guest of Xen, and says of which type it is", n.Name)
+			found.report(atNode(n, "xen"), `write engine = "xen", or remove it`,
+				"node %s is not a guest of Xen but has a guest type", n.Name)
 		}
 		return
 	}
 	if n.Xen.Type != "" && !slices.Contains(site.XenTypes, n.Xen.Type) {
-		found.report(atNode(n, "xen", "type"), "use "+sentence(site.XenTypes), "type = %q is no type of a guest of Xen",
+		found.report(atNode(n, "xen", "type"), "use "+sentence(site.XenTypes), "type = %q is not a Xen guest type",
 			n.Xen.Type)
 	}
 	other := n.VM.Fixed()
 	other.Disk = ""
 	if !other.IsZero() {
-		found.report(atNode(n, "vm"), "take all out but vm.disks",
-			"node %s is a guest of Xen, whose processors and devices are Xen's own", n.Name)
+		found.report(atNode(n, "vm"), "remove all but vm.disks",
+			"node %s is a guest of Xen, which determines its processors and devices", n.Name)
 	}
 	if n.VM.Disk != "" {
 		found.report(atNode(n, "vm", "disk"),
-			`write engine = "kvm"; or give it vm.disks, and let a role mount one where much is written`,
-			"node %s is a guest of Xen, and keeps what it writes in files of its host", n.Name)
+			`write engine = "kvm", or add vm.disks and mount one by a role`,
+			"node %s is a guest of Xen, which stores what it writes in files of its host", n.Name)
 	}
 	checkDiskSettingsOnXen(found, n, n.VM.DiskSettings, func(name string) []string { return atNode(n, "vm", name) })
 	for i := range n.VM.Disks {
@@ -47,7 +47,7 @@ func checkDiskSettingsOnXen(found *findings, n *site.Node, m site.DiskSettings, 
 	}{{"cache", m.Cache != ""}, {"aio", m.AIO != ""}, {"read", m.Read != 0}, {"write", m.Write != 0},
 		{"iops", m.IOPS != 0}} {
 		if of.said {
-			found.report(at(of.key), `take it out, or write engine = "kvm"`,
+			found.report(at(of.key), `remove it, or write engine = "kvm"`,
 				"node %s is a guest of Xen, whose disks have no %s", n.Name, of.key)
 		}
 	}

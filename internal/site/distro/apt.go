@@ -21,7 +21,7 @@ func Option(key, value string) string { return fmt.Sprintf("%s %q;", key, value)
 var apt = &Packages{
 	Name: "apt", Tool: "usr/bin/apt-get", Needs: "dpkg and apt",
 	Maker: "mmdebstrap", GetMaker: "apt-get install mmdebstrap",
-	Unreached: "see whether `apt-get update` works on this host; [mirror] in site.toml names other archives",
+	Unreached: "check that `apt-get update` works on this host; [mirror] in site.toml sets other archives",
 	Make:      mmdebstrap,
 	Told: func(room string) []string {
 		return []string{"sh", "-c", `dpkg --print-architecture --print-foreign-architectures
@@ -232,7 +232,7 @@ if apt-get -qq --print-uris -o Acquire::ForceHash=SHA256 install "$@" >../uris; 
 	{ sha256sum --check --ignore-missing ../wanted 2>/dev/null || true; } | sed -n 's/: OK$//p' | xargs -r mv -t ../archives
 	for file in *; do
 		if [ -e "$file" ]; then
-			echo "$file is left out: it is not what the archive has"
+			echo "$file is skipped: it does not match the archive"
 			rm -f "$shared/$file"
 		fi
 	done

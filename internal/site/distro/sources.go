@@ -52,8 +52,8 @@ var pockets = []string{"", "-updates", "-security"}
 // source.
 func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, error) {
 	if m.Apt == "" {
-		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", d.Title, suite).
-			Try("say in site.toml where they are, such as [mirror] apt = %q, security = %q; key = … if this host has no %s",
+		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for suite %s", d.Title, suite).
+			Try("set them in site.toml, such as [mirror] apt = %q, security = %q; key = … if this host has no %s",
 				d.Archive.Apt, d.Archive.Security, d.Keyring)
 	}
 	key := d.Keyring

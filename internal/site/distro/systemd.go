@@ -206,7 +206,7 @@ func (s unitProperties) unitState() UnitState {
 	case s["ActiveState"] == "failed":
 		return UnitState{NotRunning, "failed" + because}
 	case s["ActiveState"] == "activating" && s["SubState"] == "auto-restart":
-		return UnitState{NotRunning, "failing again and again" + because}
+		return UnitState{NotRunning, "failing repeatedly" + because}
 	case s["ActiveState"] == "inactive" && !s.done() && !s.awaited() || s["ActiveState"] == "deactivating":
 		return UnitState{NotRunning, "stopped"}
 	case s["UnitFileState"] == "disabled":

@@ -167,7 +167,7 @@ func (p *Picture) byHost() []group {
 	var all []group
 	rest := group{title: "not placed yet"}
 	if len(p.Silent) > 0 {
-		rest.title = "not placed yet, or on a host that does not answer"
+		rest.title = "not placed yet, or on an unreachable host"
 	}
 	if p.Host != "" {
 		rest.title = "host " + p.Host

@@ -35,7 +35,7 @@ const count = "orreryCount"
 // spend adds work and returns an error if that exceeds the limit.
 func (p *parsed) spend(work, line int) error {
 	if p.work += work; p.work > maxWork {
-		return &exhausted{line, "the template does not come to an end: it is a range in a range, or calls itself"}
+		return &exhausted{line, "the template takes too long: it has a range in a range, or calls itself"}
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (b *bounded) Write(more []byte) (int, error) {
 }
 
 func tooLong() error {
-	return &exhausted{what: fmt.Sprintf("the template makes more than %d MiB of text, or more than it may on the way",
+	return &exhausted{what: fmt.Sprintf("the template writes more than %d MiB of text, intermediate text included",
 		maxText>>20)}
 }
 
@@ -206,7 +206,7 @@ func (p *parsed) printf(format string, args ...any) (string, error) {
 	verbs := verb().FindAllString(format, -1)
 	for _, v := range verbs {
 		if wide().MatchString(v) {
-			return "", fmt.Errorf("printf %q: a width of more than 999, or one that is an argument, is not known here", v)
+			return "", fmt.Errorf("printf %q: a width above 999 or from an argument is not supported", v)
 		}
 	}
 	const escaped, padded = 6, 2000 // %q writes a letter as \u1234; a width and a precision

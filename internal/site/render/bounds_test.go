@@ -26,7 +26,7 @@ func thousand() *site.Site {
 // TestTemplatesEnd: any template terminates with limited time and memory.
 func TestTemplatesEnd(t *testing.T) {
 	v := New(thousand())
-	const end = "does not come to an end"
+	const end = "takes too long"
 	for template, want := range map[string]string{
 		"a\n{{range .Nodes}}{{range $.Nodes}}\n{{range $.Nodes}}{{end}}{{end}}{{end}}": "roles/portal/x.tmpl:3: the template " + end,
 		`{{range 1000000000000}}{{end}}`:                                               "roles/portal/x.tmpl:1: the template " + end,
@@ -34,19 +34,19 @@ func TestTemplatesEnd(t *testing.T) {
 		// text/template itself limits the recursion depth
 		`{{define "a"}}{{template "a"}}{{template "a"}}{{end}}{{template "a"}}`:                                                           "template",
 		`{{define "a"}}{{if lt (len .) 60}}{{template "a" (print . "x")}}{{template "a" (print . "y")}}{{end}}{{end}}{{template "a" ""}}`: end,
-		`{{if true}}{{with 1}}{{range $.Nodes}}{{range $.Nodes}}{{range $.Nodes}}{{.}}{{else}}{{end}}{{end}}{{end}}{{end}}{{end}}`:        "makes more than 16 MiB",
+		`{{if true}}{{with 1}}{{range $.Nodes}}{{range $.Nodes}}{{range $.Nodes}}{{.}}{{else}}{{end}}{{end}}{{end}}{{end}}{{end}}`:        "writes more than 16 MiB",
 		`{{range .Nodes}}{{range $.Nodes}}` + strings.Repeat("0123456789", 10) +
-			`{{end}}{{end}}`: "makes more than 16 MiB",
-		`{{$x := "xx"}}{{range 60}}{{$x = printf "%s%s" $x $x}}{{end}}`:                       "makes more than 16 MiB",
-		`{{$x := "xx"}}{{range 60}}{{$x = print $x $x}}{{end}}`:                               "makes more than 16 MiB",
-		`{{$x := "xx"}}{{range 60}}{{$x = quote $x}}{{$x = json $x}}{{end}}`:                  "makes more than 16 MiB",
+			`{{end}}{{end}}`: "writes more than 16 MiB",
+		`{{$x := "xx"}}{{range 60}}{{$x = printf "%s%s" $x $x}}{{end}}`:                       "writes more than 16 MiB",
+		`{{$x := "xx"}}{{range 60}}{{$x = print $x $x}}{{end}}`:                               "writes more than 16 MiB",
+		`{{$x := "xx"}}{{range 60}}{{$x = quote $x}}{{$x = json $x}}{{end}}`:                  "writes more than 16 MiB",
 		`{{$x := "<<"}}{{range 60}}{{$x = html $x}}{{$x = js $x}}{{$x = urlquery $x}}{{end}}`: "",
-		`{{$x := "xxxxxxxx"}}{{range 17}}{{$x = print $x $x}}{{end}}{{join $x .Nodes}}`:       "makes more than 16 MiB",
+		`{{$x := "xxxxxxxx"}}{{range 17}}{{$x = print $x $x}}{{end}}{{join $x .Nodes}}`:       "writes more than 16 MiB",
 		`{{$x := "xxxxxxxx"}}{{range 16}}{{$x = print $x $x}}{{end}}{{printf "` + strings.Repeat("%[1]s", 9999) +
-			`" $x}}`: "makes more than 16 MiB",
-		`{{printf "%999999999d" 1}}`:  "a width of more than 999",
-		`{{printf "%.1000000f" 1.0}}`: "a width of more than 999",
-		`{{printf "%*d" 1000000 1}}`:  "a width of more than 999",
+			`" $x}}`: "writes more than 16 MiB",
+		`{{printf "%999999999d" 1}}`:  "a width above 999",
+		`{{printf "%.1000000f" 1.0}}`: "a width above 999",
+		`{{printf "%*d" 1000000 1}}`:  "a width above 999",
 		`{{range $i, $n := .Nodes}}{{range $j, $m := $.Nodes}}{{len (select (printf "n%d,n%d" $i $j))}}{{end}}{{end}}`: end,
 		`{{range .Nodes}}{{range $.Nodes}}` + strings.Repeat("{{$x := 1}}", 1000) + `{{end}}{{end}}`:                   end,
 		strings.Repeat("{{if 1}}", 100_000) + strings.Repeat("{{end}}",

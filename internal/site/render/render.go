@@ -108,7 +108,7 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 					return p.secrets(name)
 				}
 			}
-			return "", fmt.Errorf("role %s does not name the secret %q in a [[secret]]", role.Name, name)
+			return "", fmt.Errorf("role %s has no [[secret]] named %q", role.Name, name)
 		},
 		"json": func(x any) (string, error) {
 			text, err := json.Marshal(x)
@@ -185,7 +185,7 @@ func mistake(role *site.Role, f *site.File, err error) error {
 		if end.line > 0 {
 			where += ":" + strconv.Itoa(end.line)
 		}
-		return problem.New(problem.Mistake, "%s", end.what).At(where).Try("docs/roles.md says how much a template may do")
+		return problem.New(problem.Mistake, "%s", end.what).At(where).Try("docs/roles.md lists the limits of templates")
 	}
 	if rest, ok := strings.CutPrefix(what, "template: "+f.Template+":"); ok {
 		if line, text, ok := strings.Cut(rest, ":"); ok {

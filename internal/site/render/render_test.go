@@ -124,7 +124,7 @@ func TestMistakes(t *testing.T) {
 		`{{node "nobody"}}`:                     `no node is called "nobody"`,
 		`{{address .Node "moon"}}`:              `node receptor1 is not on network "moon"`,
 		"\n\n{{secret \"other\"}}":              "roles/portal/x.tmpl:3: ",
-		`{{secret "other"}} `:                   `role portal does not name the secret "other"`,
+		`{{secret "other"}} `:                   `role portal has no [[secret]] named "other"`,
 		`{{range select "role="}}{{end}}`:       "roles/portal/x.tmpl:1: ",
 		`{{range select "role=none"}}{{end}}`:   "none",
 		`{{range select "nobody"}}{{.}}{{end}}`: "nobody",

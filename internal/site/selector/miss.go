@@ -29,7 +29,7 @@ func (t term) noMatch(v *View, text string) *problem.Problem {
 		return p.Try("did you mean %q?", nearest)
 	}
 	if t.property == "name" && slices.Contains(properties, t.value) {
-		return p.Try("a property is written %s=VALUE", t.value)
+		return p.Try("write a property as %s=VALUE", t.value)
 	}
 	if t.property == "name" && slices.Contains((term{property: "role"}).knownValues(v), t.value) {
 		return p.Try("role=%s selects by role", t.value)

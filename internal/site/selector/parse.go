@@ -25,8 +25,8 @@ const maxLength = 64 << 10
 // without a property is a name.
 func Parse(text string) (Selector, error) {
 	if len(text) > maxLength {
-		return Selector{}, problem.New(problem.Usage, "a selector of %d bytes: more than %d", len(text), maxLength).
-			Try("make a group of the nodes")
+		return Selector{}, problem.New(problem.Usage, "the selector has %d bytes, more than %d", len(text), maxLength).
+			Try("declare a group of the nodes")
 	}
 	p := &parser{text: text, tokens: lex(text)}
 	e, err := p.or(0)
@@ -78,7 +78,7 @@ func (p *parser) and(depth int) (expr, error) {
 
 func (p *parser) unary(depth int) (expr, error) {
 	if depth > maxDepth {
-		return nil, p.problemAt(p.peek(), "more than %d parentheses in one another", maxDepth)
+		return nil, p.problemAt(p.peek(), "more than %d nested parentheses", maxDepth)
 	}
 	switch {
 	case p.accept(notWord):
@@ -163,7 +163,7 @@ func (p *parser) term(property string, value token) (expr, error) {
 		return t, nil
 	case "production", "privileged":
 		if value.text != "true" && value.text != "false" {
-			return nil, p.problemAt(value, "%s is true or false, not %q", property, value.text)
+			return nil, p.problemAt(value, "%s must be true or false, not %q", property, value.text)
 		}
 		return t, nil
 	}

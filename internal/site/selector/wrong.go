@@ -38,7 +38,7 @@ func (p *parser) surplus() *problem.Problem {
 	at := p.peek()
 	switch {
 	case at.kind == closing:
-		return p.problemAt(at, "\")\" without \"(\"").Try("take it away")
+		return p.problemAt(at, "\")\" without \"(\"").Try("remove it")
 	case at.kind == word && strings.Trim(at.text, "&") == "":
 		return p.problemAt(at, "%q is not an operator", at.text).Try("write and")
 	case at.kind == word && strings.Trim(at.text, "|") == "":

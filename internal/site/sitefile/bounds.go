@@ -74,7 +74,7 @@ func (m *meter) token(text []byte) int {
 	case '.':
 		m.count(4)
 		if m.dots++; m.dots > maxNesting {
-			m.wrong = fmt.Sprintf("more than %d tables one in another", maxNesting)
+			m.wrong = fmt.Sprintf("more than %d nested tables", maxNesting)
 		}
 	}
 	return 1
@@ -92,13 +92,13 @@ func (m *meter) open() {
 	m.dots = 0
 	m.count(1)
 	if m.lists++; m.lists > maxNesting {
-		m.wrong = fmt.Sprintf("more than %d lists or tables one in another", maxNesting)
+		m.wrong = fmt.Sprintf("more than %d nested lists or tables", maxNesting)
 	}
 }
 
 func (m *meter) count(n int) {
 	if m.values += n; m.values > maxValues {
-		m.wrong = "more keys and values than any site has"
+		m.wrong = "more keys and values than any site needs"
 	}
 }
 

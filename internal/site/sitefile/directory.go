@@ -73,7 +73,7 @@ func (d *directory) readNamed(name string) ([]byte, *problem.Problem) {
 	inside, ok := d.relPath(name)
 	if !ok {
 		return nil, mistake("%q is outside the site directory", name).
-			Try("copy the file into the site directory, and name it there")
+			Try("copy the file into the site directory and use that path")
 	}
 	content, err := d.read(inside, maxNamed)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -88,7 +88,7 @@ type tooLarge struct{ most int64 }
 func (e tooLarge) Error() string { return fmt.Sprintf("more than %d MiB", e.most>>20) }
 
 // errAll is the error for a file that is not too large itself, but exceeds the limit for all files.
-var errAll = errors.New("the whole is too large")
+var errAll = errors.New("the site directory is too large")
 
 // read reads a file of the site directory.
 func (d *directory) read(name string, most int64) ([]byte, error) {
@@ -116,15 +116,15 @@ func readProblem(what string, err error) *problem.Problem {
 	case err == nil:
 		return nil
 	case errors.Is(err, tree.ErrOutside), errors.Is(err, unix.ELOOP):
-		return mistake("%s leads out of the site directory", what).Try("copy into the site directory what it leads to")
+		return mistake("%s points outside the site directory", what).Try("copy its target into the site directory")
 	case errors.Is(err, fs.ErrNotExist):
-		return mistake("%s leads nowhere", what).Try("take it out, or make what it leads to")
+		return mistake("%s points to a missing file", what).Try("remove it, or create its target")
 	case errors.Is(err, tree.ErrNotRegular), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR):
-		return mistake("%s is not a file", what).Try("put a file there, or take it out")
+		return mistake("%s is not a file", what).Try("put a file there, or remove it")
 	case errors.Is(err, unix.ENOTDIR):
-		return mistake("%s is not a directory", what).Try("make a directory there, or take it out")
+		return mistake("%s is not a directory", what).Try("create a directory there, or remove it")
 	case errors.Is(err, errAll):
-		return mistake("the site directory has more than %d MiB to be read", maxAll>>20).
+		return mistake("the site directory has more than %d MiB of files to read", maxAll>>20).
 			Try("put data on a volume or in a package")
 	case errors.As(err, &large):
 		return mistake("%s has %v", what, large).Try("put data on a volume or in a package")
@@ -134,7 +134,7 @@ func readProblem(what string, err error) *problem.Problem {
 
 // missingFile returns the problem for a file that does not exist, with the nearest existing name.
 func (d *directory) missingFile(name string) *problem.Problem {
-	p := mistake("there is no file %s", filepath.Join(d.path, name))
+	p := mistake("file %s does not exist", filepath.Join(d.path, name))
 	// if the directory is missing, there is no nearest name
 	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names)
 	if nearest := problem.Suggest(path.Base(name), beside); nearest != "" {
@@ -173,7 +173,7 @@ func (d *directory) stampInside(name string) (string, *problem.Problem) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		return "", d.missingFile(name)
 	case errors.Is(err, tree.ErrOutside):
-		return "", readProblem(filepath.Join(d.path, name), err).Try("name the image by its own path")
+		return "", readProblem(filepath.Join(d.path, name), err).Try("write the path of the image itself")
 	case err == nil && info.Mode&unix.S_IFMT != unix.S_IFREG:
 		err = tree.ErrNotRegular
 	}
@@ -193,9 +193,9 @@ func stampOutside(at string) (string, *problem.Problem) {
 	}
 	switch {
 	case err != nil:
-		return "", mistake("there is no image %s", at).Try("create it or correct the path")
+		return "", mistake("image %s does not exist", at).Try("create it or correct the path")
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return "", mistake("%s is not an image", at).Try("name an archive, or a directory in OCI's layout")
+		return "", mistake("%s is not an image", at).Try("use an archive or a directory in OCI layout")
 	}
 	return stampOf(&info), nil
 }

@@ -72,7 +72,7 @@ func (m *membership) spendComparisons(names int, t *strict.Named[groupTable]) bo
 	if m.looked += names; m.looked > maxComparisons && !m.deep {
 		m.deep = true
 		m.loader.report.addAt(Name, t.At,
-			mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
+			mistake("the groups take too long to evaluate").Try("use fewer groups, or fewer groups in each"))
 	}
 	return !m.deep
 }
@@ -103,7 +103,7 @@ func (m *membership) nodesOf(group string, path []string) map[string]bool {
 		if k := slices.Index(path, other); k >= 0 {
 			m.loader.report.addAt(Name, at, mistake("groups contain one another: %s",
 				strings.Join(append(path[k:], other), " → ")).
-				Try("take one of them out"))
+				Try("remove one of them"))
 			continue
 		}
 		more := m.nodesOf(other, path)
@@ -144,5 +144,5 @@ func (m *membership) reportUnknown(at *strict.Node, what, ofGlob, name string, k
 		known = nil
 	}
 	m.loader.report.addAt(Name, at, mistake(what, name).Try("%s",
-		problem.SuggestOr(name, known, "declare it or take it out")))
+		problem.SuggestOr(name, known, "declare it or remove it")))
 }

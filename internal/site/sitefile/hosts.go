@@ -101,11 +101,11 @@ func (e *Edit) verify(old *site.Site, hosts []site.Host) error {
 	e.Site = s
 	byName := func(a, b site.Host) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.Equal(slices.SortedFunc(slices.Values(s.Hosts), byName), slices.SortedFunc(slices.Values(hosts), byName)) {
-		e.by = "its hosts are not written as tables of their own"
+		e.by = "its hosts are not separate tables"
 		return nil
 	}
 	if !reflect.DeepEqual(withoutHosts(s, old), withoutHosts(old, s)) {
-		e.by = "something else would change with it"
+		e.by = "other settings would change too"
 	}
 	return nil
 }
@@ -127,8 +127,8 @@ func withoutHosts(s, other *site.Site) site.Site {
 // file is unchanged.
 func (e *Edit) Write() error {
 	cannot := func(err error) error {
-		return problem.New(problem.Unable, "the site file cannot be changed in its place").At(filepath.Join(e.dir, Name)).
-			Because(err).Try("do it by hand")
+		return problem.New(problem.Unable, "the site file cannot be edited").At(filepath.Join(e.dir, Name)).
+			Because(err).Try("edit it by hand")
 	}
 	if e.by != "" {
 		return cannot(errors.New(e.by))
@@ -143,11 +143,12 @@ func (e *Edit) Write() error {
 		return cannot(problem.PathErrorCause(err))
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return cannot(errors.New("it is a link"))
+		return cannot(errors.New("it is a symbolic link"))
 	}
 	if now, err := d.read(Name, maxFile); err != nil || !bytes.Equal(now, e.was) {
-		return problem.New(problem.Surprise, "the site file was changed meanwhile").At(filepath.Join(e.dir, Name)).
-			Try("run it again")
+		return problem.New(problem.Surprise, "the site file was changed at the same time").At(filepath.Join(e.dir,
+			Name)).
+			Try("run the command again")
 	}
 	if err := replace(d.tree.Fd(), Name, st, e.now); err != nil {
 		return cannot(problem.PathErrorCause(err))

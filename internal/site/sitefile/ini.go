@@ -25,7 +25,7 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 		return nil, problem.New(problem.Failed, "cannot be read").At(name).Because(err)
 	}
 	if len(text) > maxFile {
-		return nil, mistake("more than %d MiB are no host database", maxFile>>20).At(name)
+		return nil, mistake("larger than %d MiB, too large for a host database", maxFile>>20).At(name)
 	}
 	if text, err = sanitize.StripBOM(text); err != nil {
 		return nil, mistake("this is not INI: %v", err).At(name + ":1")
@@ -103,8 +103,8 @@ func headed(text, name string) *problem.Problem {
 		number++
 		key, isKey := iniKeyOf(line)
 		if isKey && keys[key] != 0 {
-			return mistake("[%s] %s is there again, after line %d", oneLine(section), oneLine(key), keys[key]).
-				At(fmt.Sprintf("%s:%d", name, number)).Try("take out the one that is wrong")
+			return mistake("[%s] %s is set twice, first in line %d", oneLine(section), oneLine(key), keys[key]).
+				At(fmt.Sprintf("%s:%d", name, number)).Try("remove the wrong one")
 		}
 		if isKey {
 			keys[key] = number
@@ -112,9 +112,9 @@ func headed(text, name string) *problem.Problem {
 		if m := iniSection().FindStringSubmatch(line); m != nil && line[0] == '[' {
 			section, lines = strings.TrimSpace(m[1]), 0
 			if first[section] != 0 {
-				return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).
+				return mistake("section [%s] exists twice, first in line %d", oneLine(section), first[section]).
 					At(fmt.Sprintf("%s:%d", name, number)).
-					Try("name each section after its machine, and write one for each")
+					Try("write one section for each machine and name it after the machine")
 			}
 			first[section], keys = number, map[string]int{}
 		}
@@ -189,7 +189,7 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 			continue
 		}
 		if values += len(s.Keys()) + len(defaults.Keys()); values > maxDatabaseValues {
-			return mistake("more than %d values are no host database", maxDatabaseValues).At(m.name)
+			return mistake("more than %d values, too many for a host database", maxDatabaseValues).At(m.name)
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
 		n.name = validName(shortName(s.Name()), m.taken)
@@ -199,9 +199,9 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 				if _, said := n.keys[k.Name()]; !said {
 					value, ok := iniValue(from, defaults, k)
 					if !ok {
-						return mistake("%s of [%s] has no end, or one of more than %d bytes: values name one another", k.Name(),
+						return mistake("%s of [%s] refers to itself, or is longer than %d bytes", k.Name(),
 							s.Name(), maxValue).At(m.name).
-							Try("write it out")
+							Try("write the value in full")
 					}
 					n.keys[k.Name()] = strings.TrimSpace(value)
 					n.order = append(n.order, k.Name())

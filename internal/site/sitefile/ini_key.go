@@ -27,13 +27,13 @@ func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 		placed = w.size(n, key, "memory")
 	case "swap":
 		if !n.hasMemory() {
-			w.noteLostKey(n, key, "a node without a limit of memory has none of swap")
+			w.noteLostKey(n, key, "a node without a memory limit has no swap limit")
 			return
 		}
 		placed = w.size(n, key, "swap")
 	}
 	if !placed {
-		w.noteLostKey(n, key, "no place for it")
+		w.noteLostKey(n, key, "no matching key")
 	}
 }
 

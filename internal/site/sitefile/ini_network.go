@@ -46,23 +46,23 @@ func (m *iniImport) networksOf() {
 	m.subnets(all)
 	taken := map[netip.Addr]string{} // by user
 	for _, n := range m.networks {
-		taken[n.subnet.Addr()], taken[site.Broadcast(n.subnet)] = "the network itself", "broadcasts"
+		taken[n.subnet.Addr()], taken[site.Broadcast(n.subnet)] = "the network address", "broadcasts"
 		taken[n.gateway] = "the gateway of network " + n.name
 	}
 	for _, a := range all {
 		n := a.node
 		network := m.networkOf(a.address)
 		if slices.ContainsFunc(n.nics, func(nic iniNIC) bool { return nic.network == network }) {
-			m.noteLostKey(n, a.key, "a node has one address on a network")
+			m.noteLostKey(n, a.key, "a node has only one address on a network")
 			continue
 		}
 		if by := taken[a.address]; by != "" {
 			former := a.address
 			if a.address = network.free(taken); !a.address.IsValid() {
-				m.noteLostKey(n, a.key, fmt.Sprintf("%s is taken by %s, and no other is free", former, by))
+				m.noteLostKey(n, a.key, fmt.Sprintf("%s is used by %s, and no other is free", former, by))
 				continue
 			}
-			m.noteLostKey(n, a.key, fmt.Sprintf("%s is taken by %s; the node has %s", former, by, a.address))
+			m.noteLostKey(n, a.key, fmt.Sprintf("%s is used by %s; the node gets %s", former, by, a.address))
 		}
 		taken[a.address] = fmt.Sprintf("[%s] in line %d", oneLine(n.section), m.lineOf(n, a.key))
 		n.nics = append(n.nics, iniNIC{network, a.address})
@@ -136,7 +136,7 @@ func (m *iniImport) masks(n *iniNode) *problem.Problem {
 	for _, key := range n.order {
 		_, netmask := suffixOf(key, "netmask")
 		if _, ok := prefixLength(n.keys[key]); netmask && !ok && n.keys[key] != "" {
-			return mistake("[%s] %s: %q is no netmask", oneLine(n.section), oneLine(key), oneLine(n.keys[key])).
+			return mistake("[%s] %s: %q is not a netmask", oneLine(n.section), oneLine(key), oneLine(n.keys[key])).
 				At(fmt.Sprintf("%s:%d", m.name, m.lineOf(n, key))).Try("write one such as 255.255.255.0")
 		}
 	}
@@ -199,7 +199,7 @@ func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
 	case legal && !n.gateway.IsValid():
 		n.gateway = g
 	case legal && g != n.gateway:
-		m.noteLostKey(a.node, key, fmt.Sprintf("network %s has the gateway %s already", n.name, n.gateway))
+		m.noteLostKey(a.node, key, fmt.Sprintf("network %s already has the gateway %s", n.name, n.gateway))
 	}
 }
 

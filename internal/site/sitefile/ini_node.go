@@ -61,11 +61,11 @@ func (m *iniImport) idsOf() {
 			without = append(without, n)
 			continue
 		case err != nil || id < 1 || release > 9999:
-			m.noteLostKey(n, "ctid", "no id: it is a number, of a release and of three digits for the node; the node gets one that is free")
+			m.noteLostKey(n, "ctid", "not an id (a release number and three digits); the node gets a free one")
 			without = append(without, n)
 			continue
 		case taken[id] != nil:
-			m.noteLostKey(n, "ctid", fmt.Sprintf("[%s] in line %d has the id %d already; the node gets one that is free",
+			m.noteLostKey(n, "ctid", fmt.Sprintf("[%s] in line %d already has the id %d; the node gets a free one",
 				oneLine(taken[id].section), m.lineOf(taken[id], "ctid"), id))
 			without = append(without, n)
 			continue
@@ -80,9 +80,9 @@ func (m *iniImport) idsOf() {
 	for _, n := range without {
 		for ; taken[next] != nil; next++ {
 		}
-		taken[next], n.id, n.note = n, next, "the database has none: the first that was free"
+		taken[next], n.id, n.note = n, next, "not in the database: the first free one"
 		if n.keys["ctid"] != "" {
-			n.note = "the first that was free"
+			n.note = "the first free one"
 		}
 	}
 }

@@ -66,11 +66,11 @@ func (m *iniImport) noteStrayKeys(all []iniAddress) {
 			}
 			if suffix, ok := suffixOf(key, "gateway"); ok &&
 				!known[place{of: n, suffix: suffix, network: m.networkOfGateway(n.keys[key])}] {
-				m.noteLostKey(n, key, "no network of this section can have such a gateway")
+				m.noteLostKey(n, key, "no network of this section can have this gateway")
 			}
 			if suffix, ok := suffixOf(key, "netmask"); ok {
 				if bits, _ := prefixLength(n.keys[key]); !known[place{of: n, suffix: suffix, bits: bits}] {
-					m.noteLostKey(n, key, "no network of this section has such a netmask")
+					m.noteLostKey(n, key, "no network of this section has this netmask")
 				}
 			}
 		}

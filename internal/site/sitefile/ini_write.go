@@ -21,7 +21,7 @@ func (w *iniWriter) printf(format string, args ...any) { fmt.Fprintf(&w.text, fo
 
 // write returns the site file.
 func (w *iniWriter) write() []byte {
-	w.printf("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n",
+	w.printf("# Written by orrery import from %s. Please read it: comments mark what was guessed or left out.\n",
 		oneLine(path.Base(w.name)))
 	w.printf("\n[site]\nname = %s\n", tomlString(w.Site))
 	w.production()
@@ -83,8 +83,9 @@ func (w *iniWriter) production() {
 		w.printf("production = true  # destructive verbs ask for the site's name\n")
 	}
 	if yes > 0 && no > 0 {
-		w.printf("# Some sections of the database are not of production: a site is or is not. Make two of it if need be.\n")
-		w.Lost = append(w.Lost, fmt.Sprintf("%s: %d sections are of production and %d are not: the site is", w.name, yes, no))
+		w.printf("# Some sections of the database are not production, but a site is as a whole. Split it in two if necessary.\n")
+		w.Lost = append(w.Lost, fmt.Sprintf("%s: %d sections are production and %d are not: the site is production",
+			w.name, yes, no))
 	}
 }
 
@@ -114,7 +115,7 @@ func (w *iniWriter) writeHost(h *iniNode) {
 			// already converted, or from [DEFAULT]
 		case key == "cpus" && w.cpus(h, key), key == "ram" && w.size(h, key, "memory"):
 		default:
-			w.noteLostKey(h, key, "no place for it in a host")
+			w.noteLostKey(h, key, "no matching key for a host")
 		}
 	}
 	w.comments(h)
@@ -138,7 +139,7 @@ func (w *iniWriter) writeImages() {
 		switch {
 		case template != "" && !known:
 			w.printf("  # the database has %s", oneLine(template))
-			w.noteLoss(n.section, "template %s is unknown here: its nodes start from %s", oneLine(template), suite)
+			w.noteLoss(n.section, "template %s is unknown: its nodes use %s", oneLine(template), suite)
 		case template != "":
 			w.printf("  # %s", oneLine(template))
 		}
@@ -164,7 +165,7 @@ func (w *iniWriter) writeNode(n *iniNode, roles []string) {
 		w.printf("net.%s = %s\n", nic.network.name, tomlString(nic.address.String()))
 	}
 	if len(n.nics) == 0 {
-		w.printf("net    = {}  # no address in the database; without this line it would get one on every network\n")
+		w.printf("net    = {}  # no address in the database; without this line the node gets one on every network\n")
 	}
 	for _, key := range slices.Sorted(maps.Keys(vars)) {
 		w.printf("vars.%s = %s\n", key, tomlString(vars[key]))

@@ -90,7 +90,7 @@ func TestImportIsBounded(t *testing.T) {
 		"one section":   {"[a]\n" + keys("k", 2000), "[a] has more than 1000 lines"},
 		"one value":     {"[a]\nk=1\n" + strings.Repeat(" [x]\n", 2000), "[a] has more than 1000 lines"},
 		"no section":    {keys("k", 2000), "[DEFAULT] has more than 1000 lines"},
-		"with defaults": {"[DEFAULT]\n" + keys("k", 900) + sections(2000), "values are no host database"},
+		"with defaults": {"[DEFAULT]\n" + keys("k", 900) + sections(2000), "values, too many for a host database"},
 	} {
 		_, err := ImportINI(strings.NewReader(c.text), "hosts.ini", "")
 		var p *problem.Problem
@@ -105,12 +105,12 @@ func TestImportIsBounded(t *testing.T) {
 // network, is rejected with the line.
 func TestImportRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"[a]\nram = 64\n[b]\n[a]\nram = 128\n":              "hosts.ini:4: [a] is there again, after line 1",
-		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.255\n":     `hosts.ini:3: [a] netmask: "255.255.0.255" is no netmask`,
-		"[a]\nip = 10.0.0.2\nIP: 10.0.0.3\n":                "hosts.ini:3: [a] ip is there again, after line 2",
-		"[DEFAULT]\nram = 64\nram = 64\n":                   "hosts.ini:3: [DEFAULT] ram is there again, after line 2",
-		"[DEFAULT]\nnetmask = 24\n[a]\nip = 10.0.0.2\n":     `hosts.ini:2: [a] netmask: "24" is no netmask`,
-		"[a]\nip_x = 10.0.0.2\nnetmask_x = 255.255.255.1\n": `hosts.ini:3: [a] netmask_x: "255.255.255.1" is no netmask`,
+		"[a]\nram = 64\n[b]\n[a]\nram = 128\n":              "hosts.ini:4: section [a] exists twice, first in line 1",
+		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.255\n":     `hosts.ini:3: [a] netmask: "255.255.0.255" is not a netmask`,
+		"[a]\nip = 10.0.0.2\nIP: 10.0.0.3\n":                "hosts.ini:3: [a] ip is set twice, first in line 2",
+		"[DEFAULT]\nram = 64\nram = 64\n":                   "hosts.ini:3: [DEFAULT] ram is set twice, first in line 2",
+		"[DEFAULT]\nnetmask = 24\n[a]\nip = 10.0.0.2\n":     `hosts.ini:2: [a] netmask: "24" is not a netmask`,
+		"[a]\nip_x = 10.0.0.2\nnetmask_x = 255.255.255.1\n": `hosts.ini:3: [a] netmask_x: "255.255.255.1" is not a netmask`,
 	} {
 		_, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -123,21 +123,21 @@ func TestImportRefuses(t *testing.T) {
 // with its line.
 func TestImportOfGateways(t *testing.T) {
 	for text, want := range map[string]string{
-		"[a]\nip = 10.0.0.2\ngateway = 10.9.0.1\n":                                   "hosts.ini:3: [a] gateway = 10.9.0.1: no network of this section can have such a gateway",
-		"[a]\nip = 10.0.0.2\ngateway = 10.0.0.255\n":                                 "hosts.ini:3: [a] gateway = 10.0.0.255: no network of this section can have such a gateway",
-		"[a]\nip = 10.0.0.2\ngateway = the router\n":                                 "hosts.ini:3: [a] gateway = the router: no network of this section can have such a gateway",
+		"[a]\nip = 10.0.0.2\ngateway = 10.9.0.1\n":                                   "hosts.ini:3: [a] gateway = 10.9.0.1: no network of this section can have this gateway",
+		"[a]\nip = 10.0.0.2\ngateway = 10.0.0.255\n":                                 "hosts.ini:3: [a] gateway = 10.0.0.255: no network of this section can have this gateway",
+		"[a]\nip = 10.0.0.2\ngateway = the router\n":                                 "hosts.ini:3: [a] gateway = the router: no network of this section can have this gateway",
 		"[a]\nip = 10.0.0.2\nip_data = 10.0.1.2\ngateway = 10.0.1.1\n":               "",
 		"[DEFAULT]\ngateway = 10.0.0.1\n[a]\nip = 10.0.0.2\n[b]\nip = 10.0.1.2\n":    "",
 		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.0\ngateway = 10.0.9.1\n":            "",
-		"[a]\nip = 10.0.0.2\nnetmask = 255.255.255.128\ngateway = 10.0.0.200\n[b]\n": "hosts.ini:4: [a] gateway = 10.0.0.200: no network of this section can have such a gateway",
-		"[a]\ngateway = 10.0.0.1\n":                                                  "hosts.ini:2: [a] gateway = 10.0.0.1: no network of this section can have such a gateway",
-		"[a]\nip = 10.0.0.2\ngateway_data = 10.0.0.1\n":                              "hosts.ini:3: [a] gateway_data = 10.0.0.1: no network of this section can have such a gateway",
+		"[a]\nip = 10.0.0.2\nnetmask = 255.255.255.128\ngateway = 10.0.0.200\n[b]\n": "hosts.ini:4: [a] gateway = 10.0.0.200: no network of this section can have this gateway",
+		"[a]\ngateway = 10.0.0.1\n":                                                  "hosts.ini:2: [a] gateway = 10.0.0.1: no network of this section can have this gateway",
+		"[a]\nip = 10.0.0.2\ngateway_data = 10.0.0.1\n":                              "hosts.ini:3: [a] gateway_data = 10.0.0.1: no network of this section can have this gateway",
 		"[a]\nip_x = 10.0.0.2\ngateway = 10.0.0.1\nnetmask = 255.255.0.0\n":          "",
 		"[a]\nip2 = 10.0.0.2\ngateway2 = 10.0.0.1\nnetmask2 = 255.255.0.0\n":         "",
-		"[a]\nnetmask = 255.255.0.0\n":                                               "hosts.ini:2: [a] netmask = 255.255.0.0: no network of this section has such a netmask",
-		"[a]\nip = 10.0.0.2/24\nnetmask = 255.255.0.0\n":                             "hosts.ini:3: [a] netmask = 255.255.0.0: no network of this section has such a netmask",
-		"[a]\nip = 10.0.0.2\nnetmask_data = 255.255.0.0\n":                           "hosts.ini:3: [a] netmask_data = 255.255.0.0: no network of this section has such a netmask",
-		"[a]\nip = 10.0.0.2\n[b]\nip = 10.0.0.200\nnetmask = 255.255.255.128\n":      "hosts.ini:5: [b] netmask = 255.255.255.128: no network of this section has such a netmask",
+		"[a]\nnetmask = 255.255.0.0\n":                                               "hosts.ini:2: [a] netmask = 255.255.0.0: no network of this section has this netmask",
+		"[a]\nip = 10.0.0.2/24\nnetmask = 255.255.0.0\n":                             "hosts.ini:3: [a] netmask = 255.255.0.0: no network of this section has this netmask",
+		"[a]\nip = 10.0.0.2\nnetmask_data = 255.255.0.0\n":                           "hosts.ini:3: [a] netmask_data = 255.255.0.0: no network of this section has this netmask",
+		"[a]\nip = 10.0.0.2\n[b]\nip = 10.0.0.200\nnetmask = 255.255.255.128\n":      "hosts.ini:5: [b] netmask = 255.255.255.128: no network of this section has this netmask",
 		"[DEFAULT]\nnetmask = 255.255.0.0\n[a]\n[b]\nip = 10.0.0.2/24\n":             "",
 	} {
 		made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")

@@ -29,7 +29,7 @@ func Copy(dir, to string) (*site.Site, error) {
 	}
 	for _, name := range d.images {
 		if err := copyImage(d.tree, name, filepath.Join(to, name)); err != nil {
-			return nil, problem.New(problem.Failed, "the image %s cannot be kept", name).At(dir).Because(err)
+			return nil, problem.New(problem.Failed, "image %s could not be copied", name).At(dir).Because(err)
 		}
 	}
 	return s, nil

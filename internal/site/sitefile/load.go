@@ -165,7 +165,7 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	l.report.roots[file] = at
 	l.decoder(file).Table(at, "", into)
 	if n, ok := at.At("format").Value.(int64); ok && n != format {
-		l.report.addAt(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d",
+		l.report.addAt(file, at.Keys["format"], mistake("format %d is unknown", n).Try("this Orrery reads format %d",
 			format))
 	}
 	return true

@@ -66,8 +66,8 @@ func ReadLock(dir string) (*Lock, error) {
 		err = l.parse()
 	}
 	if err != nil {
-		return nil, problem.New(problem.Mistake, "it cannot be read").At(l.path).Because(problem.PathErrorCause(err)).
-			Try("take it from version control; if two branches have changed it, keep the lines of both")
+		return nil, problem.New(problem.Mistake, "cannot be read").At(l.path).Because(problem.PathErrorCause(err)).
+			Try("restore it from version control; if two branches changed it, keep the lines of both")
 	}
 	return l, nil
 }
@@ -83,7 +83,7 @@ func (l *Lock) parse() error {
 		return err
 	}
 	if file.Version != lockVersion {
-		return fmt.Errorf("this Orrery reads version %d, and it has version %d", lockVersion, file.Version)
+		return fmt.Errorf("this Orrery reads version %d, but it has version %d", lockVersion, file.Version)
 	}
 	if err := l.add("", file.Release); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (l *Lock) Write() error {
 		return nil
 	}
 	if err := l.replace(text); err != nil {
-		return problem.New(problem.Unable, "it cannot be written").At(l.path).Because(problem.PathErrorCause(err)).
-			Try("use a site directory that you can write to")
+		return problem.New(problem.Unable, "cannot be written").At(l.path).Because(problem.PathErrorCause(err)).
+			Try("use a writable site directory")
 	}
 	l.text = text
 	return nil
@@ -168,7 +168,7 @@ func (l *Lock) replace(text []byte) error {
 		return err
 	}
 	if !bytes.Equal(now, l.text) {
-		return errors.New("another command has changed it; run this one again")
+		return errors.New("another command changed it; run this one again")
 	}
 	like := LockName
 	if l.text == nil {
@@ -179,12 +179,12 @@ func (l *Lock) replace(text []byte) error {
 		return err
 	}
 	if like == LockName && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errors.New("it is a link")
+		return errors.New("it is a symbolic link")
 	}
 	return replace(d.tree.Fd(), LockName, st, text)
 }
 
-const lockHead = `# The copies that hosts keep of staged releases, by their digests: Orrery uses no others.
+const lockHead = `# Digests of the staged releases that hosts store. Orrery uses no other copies.
 # orrery stage and orrery release write this file. Commit it with site.toml.
 `
 

@@ -54,7 +54,7 @@ func TestLock(t *testing.T) {
 	must(t, again.Write())
 	l.Set("", 703, one)
 	if err := l.Write(); !problem.Is(err, problem.Unable) ||
-		!strings.Contains(err.Error(), "another command has changed it") {
+		!strings.Contains(err.Error(), "another command changed it") {
 		t.Errorf("the change of another: %v", err)
 	}
 	if again, err = ReadLock(dir); err != nil ||
@@ -74,7 +74,7 @@ func TestLockMistakes(t *testing.T) {
 		"version = 1\n[release]\n0701 = \"" + good + "\"\n":          "not the number of a release",
 		"version = 1\n[release]\n-1 = \"" + good + "\"\n":            "not the number of a release",
 		"version = 1\n[release]\n701 = \"sha256:00\"\n":              "not a digest",
-		"version = 1\n[twin.\"../x\".release]\n1 = \"" + good + "\"": "is not legal",
+		"version = 1\n[twin.\"../x\".release]\n1 = \"" + good + "\"": "is not valid",
 		"#" + strings.Repeat(" ", maxLockBytes):                      "larger than allowed",
 	} {
 		_, err := ReadLock(siteDir(t, map[string]string{"site.toml": "site.name = \"x\"\n", LockName: text}))
@@ -88,7 +88,7 @@ func TestLockMistakes(t *testing.T) {
 	l, err := ReadLock(dir)
 	must(t, err)
 	l.Set("", 701, good)
-	if err := l.Write(); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "it is a link") {
+	if err := l.Write(); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "it is a symbolic link") {
 		t.Errorf("through a link: %v", err)
 	}
 	if os.Geteuid() != 0 {

@@ -36,7 +36,7 @@ func (l *loader) nodes() {
 		}
 		for i, name := range names {
 			if other, taken := l.report.nodes[name]; taken {
-				l.report.addAt(Name, t.At, mistake("node %s is declared already (%s)", name,
+				l.report.addAt(Name, t.At, mistake("node %s is already declared (%s)", name,
 					where(Name, other)).Try("choose another name"))
 				continue
 			}
@@ -49,7 +49,7 @@ func (l *loader) nodes() {
 }
 
 func tooManyParts() *problem.Problem {
-	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all",
+	return mistake("the nodes' networks, roles and groups are more than %d in all",
 		maxParts).Try("make several sites")
 }
 
@@ -151,7 +151,7 @@ func (d *declaration) nicOn(nics []site.NIC, key, network string, at *strict.Nod
 	i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == network })
 	if i < 0 {
 		d.reportAt(at, mistake("%s.%s: the node is not on network %s", key, network, network).
-			Try(`add net.%s = "auto", or take it out`, network))
+			Try(`add net.%s = "auto", or remove it`, network))
 		return nil
 	}
 	return &nics[i]
@@ -177,7 +177,8 @@ func (d *declaration) addIPv6(nics []site.NIC) []site.NIC {
 		for _, text := range said.Value {
 			a, err := netip.ParseAddr(text)
 			if err != nil {
-				d.reportAt(said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
+				d.reportAt(said.At, mistake("ipv6.%s: %q is not an address", said.Name, text).
+					Try(`such as "2001:db8::11"`))
 				continue
 			}
 			nic.IPv6 = append(nic.IPv6, a)

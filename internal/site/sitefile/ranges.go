@@ -37,7 +37,7 @@ func expand(name string, most int) ([]string, *problem.Problem) {
 	last, _ := strconv.Atoi(m[3])
 	switch {
 	case first > last:
-		return nil, mistake("the range %q goes backwards", name).Try(`write "%s{%s..%s}%s"`, m[1], m[3], m[2], m[4])
+		return nil, mistake("the range %q is reversed", name).Try(`write "%s{%s..%s}%s"`, m[1], m[3], m[2], m[4])
 	case last-first >= most:
 		return nil, mistake("the site has more than %d nodes with the %d of %q", maxNodes, last-first+1, name).
 			Try("make several sites")

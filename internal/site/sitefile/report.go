@@ -54,7 +54,7 @@ func newReport() *report {
 func (r *report) add(p *problem.Problem) {
 	switch len(r.mistakes) - maxMistakes {
 	case 0:
-		p = mistake("there are more than %d mistakes: the others are not told", maxMistakes).At(p.Where).
+		p = mistake("more than %d mistakes: the others are not shown", maxMistakes).At(p.Where).
 			Try("fix these first")
 	case 1:
 		return

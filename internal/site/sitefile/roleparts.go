@@ -58,8 +58,8 @@ func (r *roleParts) service(t *serviceTable) {
 	case site.Active:
 		r.Active = append(r.Active, t.Name)
 	default:
-		r.reportAt(t.At.Keys["when"], mistake("when = %q does not say when the service runs", t.When).
-			Try(`write when = "boot" or, for one that must run only on a live node, when = "active"`))
+		r.reportAt(t.At.Keys["when"], mistake("when = %q is unknown", t.When).
+			Try(`write when = "boot", or when = "active" for a service that runs only on a live node`))
 	}
 }
 
@@ -84,7 +84,7 @@ func (r *roleParts) content(t *fileTable) site.File {
 	if given != 1 {
 		r.reportAt(t.At, mistake("the file %s has %d of source, template and content", cmp.Or(f.Path, "without a path"),
 			given).
-			Try("give one of them"))
+			Try("set one of them"))
 	}
 	return f
 }
@@ -103,7 +103,7 @@ func (r *roleParts) step(t *stepTable, number int) site.Step {
 	switch {
 	case (t.Run == nil) == (t.Script == nil):
 		r.reportAt(t.At, mistake("the step must have either run or script").
-			Try(`write run = "FILE" for a script beside %s or script = """…""" for one here`, roleFileName))
+			Try(`write run = "FILE" for a script beside %s, or script = """…"""`, roleFileName))
 	case t.Run != nil:
 		s.Run = path.Clean(*t.Run)
 		s.Script = r.besideNamed("run", *t.Run, t.At.Keys["run"])
@@ -127,7 +127,7 @@ func (r *roleParts) besideNamed(key, name string, at *strict.Node) []byte {
 	}
 	content, ok := r.Beside[path.Clean(name)]
 	if !ok {
-		r.reportAt(at, mistake("%s = %q: there is no such file in %s", key, name, r.Dir).
+		r.reportAt(at, mistake("%s = %q does not exist in %s", key, name, r.Dir).
 			Try("%s", problem.SuggestOr(name, slices.Sorted(maps.Keys(r.Beside)), "write it")))
 	}
 	return content

@@ -24,7 +24,7 @@ func (l *loader) roles() {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case errors.Is(err, tree.ErrTooLarge):
-		l.report.add(mistake("there are more than %d roles", maxRoles).At("roles").Try("make several sites"))
+		l.report.add(mistake("more than %d roles", maxRoles).At("roles").Try("make several sites"))
 		return
 	case err != nil:
 		l.report.add(readProblem("it", err).At("roles"))
@@ -49,7 +49,7 @@ func (l *loader) role(name string) {
 	content, ok := beside[roleFileName]
 	if !ok {
 		if whole {
-			l.report.add(mistake("there is no %s in the role's directory",
+			l.report.add(mistake("%s is missing in the role's directory",
 				roleFileName).At(dir).Try("write one or remove the directory"))
 		}
 		// so that nodes with this role are not reported as well
@@ -93,7 +93,7 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 		return nil
 	})
 	if errors.Is(err, tree.ErrTooLarge) {
-		l.report.add(mistake("the role's directory has more than %d files, or more than %d directories one in another",
+		l.report.add(mistake("the role's directory has more than %d files, or more than %d nested directories",
 			roleBounds.All, roleBounds.Depth).At(dir).
 			Try("put them in an archive or a package"))
 	} else if err != nil {

@@ -28,11 +28,11 @@ func TestRoleDirectory(t *testing.T) {
 		}
 	}
 	_, err = Load(dir)
-	want := `roles/a/abs: it leads out of the site directory (copy into the site directory what it leads to)
+	want := `roles/a/abs: it points outside the site directory (copy its target into the site directory)
 roles/a/huge: it has more than 16 MiB (put data on a volume or in a package)
-roles/a/nowhere: it leads nowhere (take it out, or make what it leads to)
-roles/a/out: it leads out of the site directory (copy into the site directory what it leads to)
-roles/none: there is no role.toml in the role's directory (write one or remove the directory)`
+roles/a/nowhere: it points to a missing file (remove it, or create its target)
+roles/a/out: it points outside the site directory (copy its target into the site directory)
+roles/none: role.toml is missing in the role's directory (write one or remove the directory)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", err, want)
 	}

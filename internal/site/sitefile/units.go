@@ -27,7 +27,7 @@ func (b *batch) Parse(value any) *problem.Problem {
 		}
 	}
 	if !ok {
-		return mistake("%s is neither a number of nodes nor a share of them", strict.Describe(value)).
+		return mistake("%s is not a number or percentage of nodes", strict.Describe(value)).
 			Try(`write 1 or more, or "1%%" to "100%%"`)
 	}
 	*b = batch(parsed)

@@ -97,9 +97,9 @@ func mergeRequirements(one, n *site.Node) error {
 		one.Requirements = n.Requirements
 	default:
 		return problem.New(problem.Mistake,
-			"node %s needs the Python packages of %s and node %s or one before it those of %s: they cannot be one node",
+			"node %s needs the Python packages of %s but node %s or an earlier one those of %s: they cannot become one node",
 			n.Name, n.Requirements.File, one.Name, one.Requirements.File).
-			Try("choose nodes with --only, or a release whose requirements are those of all nodes with --release")
+			Try("choose nodes with --only, or with --release a release that has the same requirements for all nodes")
 	}
 	return nil
 }

@@ -31,14 +31,14 @@ var label = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // ValidName returns an error if the name of a twin is not legal. A name of digits would be confused
 // with a quarantine.
 func ValidName(name string) error {
-	wrong := problem.New(problem.Usage, "twin name %q is not legal", name)
+	wrong := problem.New(problem.Usage, "twin name %q is not valid", name)
 	switch {
 	case len(name) > maxName:
 		return wrong.Try("at most %d characters", maxName)
 	case !label().MatchString(name):
 		return wrong.Try(`lower case letters, digits and "-", such as dev1`)
 	case strings.Trim(name, "0123456789") == "":
-		return wrong.Try("put a letter in it: dev%s", name)
+		return wrong.Try("add a letter: dev%s", name)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (o *Options) check(s *site.Site) error {
 		return err
 	}
 	if s.Twin != "" {
-		return problem.New(problem.Usage, "%s is a twin itself", s.Key()).Try("make it of site %s", s.Name)
+		return problem.New(problem.Usage, "%s is itself a twin", s.Key()).Try("create it from site %s", s.Name)
 	}
 	for _, factor := range []float64{o.Cpus, o.Memory} {
 		if factor < 0 || math.IsNaN(factor) || math.IsInf(factor, 0) {
@@ -56,7 +56,7 @@ func (o *Options) check(s *site.Site) error {
 		}
 	}
 	if o.Only != nil && len(o.Only) == 0 {
-		return problem.New(problem.Usage, "the twin would have no node").Try("choose some")
+		return problem.New(problem.Usage, "the twin would have no nodes").Try("choose at least one")
 	}
 	for _, name := range o.Only {
 		if _, ok := s.Node(name); !ok {

@@ -27,7 +27,7 @@ func (r *Record) Key() string { return r.Site + "." + r.Options.Name }
 // Check returns an error if the record is invalid. The record may come from another host.
 func (r *Record) Check(of *site.Site) error {
 	if r.Site != of.Name {
-		return problem.New(problem.Surprise, "the record of twin %q is of site %q", r.Options.Name, r.Site)
+		return problem.New(problem.Surprise, "the record of twin %q belongs to site %q", r.Options.Name, r.Site)
 	}
 	return r.Options.check(of)
 }

@@ -24,9 +24,10 @@ func Release(s *site.Site, number int) (*site.Site, error) {
 		return nil, err
 	}
 	if len(s.Nodes) > 0 && s.Nodes[0].Release != 0 {
-		return nil, problem.New(problem.Failed, "release %d of site %s cannot be made from its release %d", number, s.Key(),
+		return nil, problem.New(problem.Failed, "release %d of site %s cannot be created from its release %d", number,
+			s.Key(),
 			s.Nodes[0].Release).
-			Try("make it from the site as it is declared")
+			Try("create it from the site as declared")
 	}
 	made := *s
 	made.Nodes = withRelease(s.Nodes, r)
@@ -60,7 +61,7 @@ func findRelease(s *site.Site, number int) (*site.Release, error) {
 	if len(known) == 0 || len(known) > maxNames {
 		return nil, wrong.Try("declare it: [release.%d]", number)
 	}
-	return nil, wrong.Try("choose %s, or declare it: [release.%d]", strings.Join(known, " or "), number)
+	return nil, wrong.Try("use %s, or declare it: [release.%d]", strings.Join(known, " or "), number)
 }
 
 // maxNames is the maximum number of names in a message.

@@ -285,14 +285,14 @@ func TestScale(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	s := sites().Example(1)
 	for want, o := range map[string]twin.Options{
-		`twin name "" is not legal`:                {},
-		`twin name "701" is not legal (put a let`:  {Name: "701"},
-		`twin name "Dev.1" is not legal`:           {Name: "Dev.1"},
-		"at most 20 characters":                    {Name: strings.Repeat("x", 21)},
-		`no node is called "nobody"`:               {Name: "dev1", Only: []string{"nobody"}},
-		"the twin would have no node":              {Name: "dev1", Only: []string{}},
-		"limits cannot be scaled by -1":            {Name: "dev1", Cpus: -1},
-		"site karoo declares no release 703 (choo": {Name: "dev1", Release: 703},
+		`twin name "" is not valid`:                   {},
+		`twin name "701" is not valid (add a let`:     {Name: "701"},
+		`twin name "Dev.1" is not valid`:              {Name: "Dev.1"},
+		"at most 20 characters":                       {Name: strings.Repeat("x", 21)},
+		`no node is called "nobody"`:                  {Name: "dev1", Only: []string{"nobody"}},
+		"the twin would have no node":                 {Name: "dev1", Only: []string{}},
+		"limits cannot be scaled by -1":               {Name: "dev1", Cpus: -1},
+		"site karoo declares no release 703 (use 700": {Name: "dev1", Release: 703},
 	} {
 		_, err := twin.New(s, o)
 		if err == nil || !strings.Contains(err.Error(), want) {

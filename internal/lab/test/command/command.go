@@ -86,7 +86,7 @@ func (c *command) check(wrong test.MistakeFunc) {
 		f := &c.options.Figures[i]
 		f.check(wrong)
 		if slices.ContainsFunc(c.options.Figures[:i], func(g figure) bool { return g.Name == f.Name }) {
-			wrong("give each its own name", "figures: %q is there twice", f.Name)
+			wrong("give each its own name", "figures: %q is listed twice", f.Name)
 		}
 	}
 }

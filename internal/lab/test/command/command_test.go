@@ -242,7 +242,7 @@ func TestNew(t *testing.T) {
 		"command = \"x\"\nseconds = 0" + took: "seconds = 0",
 		"command = \"x\"\nfar_command = \"y\"" + took:                                       "far_port = 0 (give the port",
 		"command = \"x\"\nfar_protocol = \"icmp\"" + took:                                   `far_protocol = "icmp"`,
-		"command = \"x\"" + took + took:                                                     `figures: "took" is there twice`,
+		"command = \"x\"" + took + took:                                                     `figures: "took" is listed twice`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"":                              `"a" has both regex and json, or neither`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\nregex=\"(\"":                 `"a": regex: error parsing regexp: missing closing )`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\nregex=\"x\"":                 `"a": regex has no group (put the number in parentheses`,
