@@ -53,7 +53,7 @@ func mixedConsole(s *site) {
 	at.write("echo $((6*7))-$(tty)\r")
 	at.wait("42-/dev/ttyS0")
 	second := s.seat("console", "machine")
-	second.wait("the console of node machine is taken: ")
+	second.wait("the console of node machine is in use: ")
 	if second.end() == nil {
 		s.Error("two have the console")
 	}

@@ -43,9 +43,9 @@ func lockConsole(ctx context.Context, ref Ref, run string, by host.Holder) (*hos
 	path := filepath.Join(run, "console.lock")
 	held, err := host.TakeLock(ctx, path, by)
 	if problem.Is(err, problem.Locked) {
-		return nil, problem.New(problem.Locked, "the console of node %s is taken: %s", ref.Name, host.DescribeHolder(path)).
+		return nil, problem.New(problem.Locked, "the console of node %s is in use: %s", ref.Name, host.DescribeHolder(path)).
 			At(ref.Site).
-			Try("wait, or end that process; orrery console --log %s shows what is printed on it", ref.Name)
+			Try("wait, or end that process; orrery console --log %s shows its output", ref.Name)
 	}
 	return held, err
 }

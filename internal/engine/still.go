@@ -21,7 +21,7 @@ func Running(ctx context.Context, engines map[string]Engine, site string) ([]*sp
 	for name, e := range engines {
 		nodes, err := e.List(ctx, site)
 		if err != nil {
-			return nil, problem.New(problem.Failed, "the engine %s cannot tell which nodes of %s run", name, site).Because(err)
+			return nil, problem.New(problem.Failed, "engine %s: running nodes of %s cannot be listed", name, site).Because(err)
 		}
 		for i := range nodes {
 			if nodes[i].Runs() {
@@ -37,7 +37,7 @@ func Running(ctx context.Context, engines map[string]Engine, site string) ([]*sp
 func CheckFreezable(engines map[string]Engine, nodes []*spec.Node) error {
 	for _, n := range nodes {
 		if _, ok := engines[n.Engine].(Freezer); !ok {
-			return problem.New(problem.Unable, "node %s runs, and its engine %q cannot let it stand still", n.Name, n.Engine).
+			return problem.New(problem.Unable, "node %s is running, and its engine %q cannot freeze it", n.Name, n.Engine).
 				Try("orrery stop %s, then run the same command again", n.Name)
 		}
 	}
@@ -106,8 +106,8 @@ func WhileFrozenAt(ctx context.Context, engines map[string]Engine, nodes []*spec
 func thaw(ctx context.Context, engines map[string]Engine, nodes []*spec.Node) error {
 	return each(nodes, func(_ int, n *spec.Node) error {
 		if err := engines[n.Engine].(Freezer).Thaw(ctx, RefOf(n)); err != nil {
-			return problem.New(problem.Left, "node %s still stands still", n.Name).Because(err).
-				Try("every orrery command that changes the site lets it go on first, for instance orrery up")
+			return problem.New(problem.Left, "node %s is still frozen", n.Name).Because(err).
+				Try("every orrery command that changes the site thaws it first, for instance orrery up")
 		}
 		return nil
 	})

@@ -104,7 +104,7 @@ func TestStill(t *testing.T) {
 	e, nodes := glacier("Thaw")
 	_, err := engine.WhileFrozen(t.Context(), map[string]engine.Engine{"ice": e}, nodes[:3],
 		func(context.Context) error { return nil })
-	if problem.ExitCode(err) != int(problem.Left) || !strings.Contains(err.Error(), "n2 still stands still") {
+	if problem.ExitCode(err) != int(problem.Left) || !strings.Contains(err.Error(), "n2 is still frozen") {
 		t.Errorf("a node that does not thaw gives %v", err)
 	}
 }

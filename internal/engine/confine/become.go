@@ -77,7 +77,7 @@ func (b Backend) Exec(args []string) error {
 	}
 	b.Sees = append(slices.Clone(b.Sees), append([]string{b.Program, b.Space}, line.tools...)...)
 	if err := b.enter(); err != nil {
-		return fmt.Errorf("a cell for %s: %w", filepath.Base(b.Program), err)
+		return fmt.Errorf("sandbox for %s: %w", filepath.Base(b.Program), err)
 	}
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
 		return os.NewSyscallError("unshare", err)

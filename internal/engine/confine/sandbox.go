@@ -74,7 +74,7 @@ func (c Sandbox) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	}
 	defer joined()
 	if err := c.enter(); err != nil {
-		return fmt.Errorf("a cell for %s: %w", name, err)
+		return fmt.Errorf("sandbox for %s: %w", name, err)
 	}
 	if err := host.DetachFromCaller(); err != nil {
 		return err

@@ -61,7 +61,7 @@ func (d *Disk) Check(ctx context.Context, cell confine.Sandbox, in cgroup.Group)
 		return nil
 	}
 	return problem.New(problem.Failed, "node %s: disk %s is damaged", d.Node, d.Drive.Name).At(d.Path).Because(err).
-		Try("orrery snapshot restore puts an earlier one back; qemu-img check -r all %s mends what can be; or make node %s anew",
+		Try("orrery snapshot restore restores an earlier one; qemu-img check -r all %s repairs what it can; or recreate node %s",
 			d.Path, d.Node)
 }
 

@@ -41,15 +41,15 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	case err == nil && string(id) == content["UUID"]:
 		return nil
 	case err == nil:
-		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, describeContent(content)).
-			Try("correct the path, or make the node anew: orrery down %s, orrery up", d.Node)
+		return d.refused("no longer has the data of node %s, but %s", d.Node, describeContent(content)).
+			Try("correct the path, or recreate the node: orrery down %s, orrery up", d.Node)
 	case !errors.Is(err, fs.ErrNotExist):
-		return d.failed(err, "cannot be told from others")
+		return d.failed(err, "cannot be identified")
 	}
 	if len(content) > 0 && content["LABEL"] != site.RootDisk {
 		return problem.New(problem.Mistake, "node %s: the device is not empty, but has %s", d.Node,
 			describeContent(content)).At(d.Path).
-			Try("correct the path; if nothing on it is needed: wipefs -a %s", d.Path)
+			Try("correct the path; if nothing on it is needed, erase it: wipefs -a %s", d.Path)
 	}
 	id := newUUID()
 	if err := format(ctx, d.Path, site.RootDisk, "-U", id); err != nil {
@@ -89,7 +89,7 @@ func (d *Disk) signatures(ctx context.Context) (map[string]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, d.failed(err, "cannot be looked at")
+		return nil, d.failed(err, "cannot be inspected")
 	}
 	all := map[string]string{}
 	for line := range strings.Lines(string(out)) {

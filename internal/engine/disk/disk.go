@@ -65,15 +65,15 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	mark := d.Path + madeSuffix
 	existing, err := exists(d.Path)
 	if err != nil {
-		return d.failed(err, "cannot be looked at")
+		return d.failed(err, "cannot be inspected")
 	}
 	made, err := exists(mark)
 	switch {
 	case err != nil:
-		return d.failed(err, "cannot be looked at")
+		return d.failed(err, "cannot be inspected")
 	case !existing && made:
-		return d.refused("is gone, though it was made").
-			Try("put the file back, or orrery snapshot restore; for an empty disk instead, remove %s", mark)
+		return d.refused("is missing").
+			Try("restore the file, or run orrery snapshot restore; for an empty disk instead, remove %s", mark)
 	case !existing:
 		if err := d.createAtomically(ctx, filesystem); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 		return nil
 	}
 	if err := createFile(mark, func(*os.File) error { return nil }); err != nil {
-		return d.failed(err, "is there, but that cannot be written down")
+		return d.failed(err, "exists, but this cannot be recorded")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 // Forget allows Provide to create a missing disk again.
 func (d *Disk) Forget() error {
 	if err := os.Remove(d.Path + madeSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return d.failed(err, "cannot be let go")
+		return d.failed(err, "cannot be released")
 	}
 	return nil
 }

@@ -280,7 +280,7 @@ func TestGone(t *testing.T) {
 		must(t, d.Provide(t.Context(), false))
 		must(t, os.Rename(d.Path, d.Path+".aside"))
 		err := d.Provide(t.Context(), false)
-		if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is gone") ||
+		if problem.ExitCode(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is missing") ||
 			!strings.Contains(err.Error(), d.Path) {
 			t.Errorf("%s: %v", kind, err)
 		}

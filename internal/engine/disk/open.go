@@ -22,10 +22,10 @@ func (d *Disk) Open() (*os.File, error) {
 	fd, err := unix.Open(d.Path, flags, 0)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return nil, d.refused("is in use: it is mounted on this host, or another machine has it").
-			Try("lsblk -f %s tells by whom; give node %s another", d.Path, d.Node)
+		return nil, d.refused("is in use: it is mounted on this host, or another machine uses it").
+			Try("lsblk -f %s shows its user; choose another disk for node %s", d.Path, d.Node)
 	case errors.Is(err, unix.ENOENT):
-		return nil, d.refused("is not there").Try("make it, or correct the site file")
+		return nil, d.refused("does not exist").Try("create it, or correct the site file")
 	case err != nil:
 		return nil, d.failed(&os.PathError{Op: "open", Path: d.Path, Err: err}, "cannot be opened")
 	}
@@ -39,16 +39,16 @@ func (d *Disk) Open() (*os.File, error) {
 func (d *Disk) validate(f *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return d.failed(os.NewSyscallError("fstat", err), "cannot be looked at")
+		return d.failed(os.NewSyscallError("fstat", err), "cannot be inspected")
 	}
 	switch kind := st.Mode & unix.S_IFMT; {
 	case d.Drive.IsDevice() && kind != unix.S_IFBLK:
-		return d.refused("is no block device").
+		return d.refused("is not a block device").
 			Try(`write disk = "raw" for a file, or the path of a disk, a partition or a logical volume`)
 	case d.Drive.IsDevice():
 		return nil
 	case kind != unix.S_IFREG:
-		return d.refused("is no file").Try("orrery up makes the node anew, if you remove it first: orrery down %s", d.Node)
+		return d.refused("is not a regular file").Try("recreate the node: orrery down %s, then orrery up", d.Node)
 	case d.Drive.Disk == site.RawFile:
 		return d.grow(f, st.Size)
 	}
@@ -56,8 +56,8 @@ func (d *Disk) validate(f *os.File) error {
 	var refused *foreign.InvalidError
 	switch {
 	case errors.As(err, &refused):
-		return d.refused("is not used: %s", refused.What).
-			Try("%s; or orrery snapshot restore, or make node %s anew", refused.Cure, d.Node)
+		return d.refused("is refused: %s", refused.What).
+			Try("%s; or run orrery snapshot restore, or recreate node %s", refused.Cure, d.Node)
 	case err != nil:
 		return d.failed(err, "cannot be read")
 	}
@@ -71,7 +71,7 @@ func (d *Disk) NeedsGrow(f *os.File) (bool, error) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return false, d.failed(err, "cannot be looked at")
+		return false, d.failed(err, "cannot be inspected")
 	}
 	disk, err := foreign.Inspect("disk.qcow2", f, info.Size())
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Disk) grow(f *os.File, size int64) error {
 		return err
 	}
 	if err := f.Truncate(d.Drive.Size); err != nil {
-		return d.failed(err, "cannot be made larger")
+		return d.failed(err, "cannot be enlarged")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func changeRunning(ctx context.Context, g *guests, node *spec.Node) error {
 		return err
 	}
 	if spec.Digest(old.Limits) != spec.Digest(node.Limits) || spec.Digest(old.VM.Fixed()) != spec.Digest(node.VM.Fixed()) {
-		return problem.New(problem.Surprise, "node %s runs: the processors and the memory of its machine cannot be changed",
+		return problem.New(problem.Surprise, "node %s is running: its processors and memory cannot be changed",
 			node.Name).At(g.nodes.Dir(engine.RefOf(node)).Path()).Try("plan again")
 	}
 	if err := replug(ctx, g, old, node.VM); err != nil {

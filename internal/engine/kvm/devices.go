@@ -70,7 +70,7 @@ func pin(ctx context.Context, m machine, n *spec.Node) error {
 	for _, v := range vcpus {
 		thread, known := threads[v.Thread]
 		if !known || v.Index < 0 || v.Index >= len(on) {
-			return fmt.Errorf("processor %d of the machine cannot be pinned: it is no thread of QEMU's, or there is none for it",
+			return fmt.Errorf("processor %d of the machine cannot be pinned: QEMU reports no thread of its own for it",
 				v.Index)
 		}
 		var set unix.CPUSet

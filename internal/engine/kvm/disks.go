@@ -24,7 +24,7 @@ func growImages(ctx context.Context, m machine, n *spec.Node) error {
 func resize(ctx context.Context, q *qmp.Client, m machine, larger []site.Drive) error {
 	for _, d := range larger {
 		if err := q.Do(ctx, "block_resize", map[string]any{"node-name": argv.BlockID(d), "size": d.Size}, nil); err != nil {
-			return m.DiskProblem(d, "does not get larger", err)
+			return m.DiskProblem(d, "could not be enlarged", err)
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func TestDisks(t *testing.T) {
 	for _, name := range []string{"orrery-root.qcow2", "data.raw"} {
 		at := filepath.Join(room, name)
 		must(t, os.Rename(at, at+".aside"))
-		if err := g.Start(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "is gone") ||
+		if err := g.Start(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "is missing") ||
 			!strings.Contains(err.Error(), at) {
 			t.Errorf("without %s: %v", name, err)
 		}

@@ -42,7 +42,7 @@ func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 	}
 	if err := m.Freezer().Freeze(ctx); err != nil {
 		err = errors.Join(err, f.resume(ctx, m))
-		return m.Problem("does not stand still", err)
+		return m.Problem("could not be frozen", err)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := machineOf(f.guests.nodes, ref)
 	if err := f.thaw(ctx, m); err != nil {
-		return m.Problem("stays frozen", err)
+		return m.Problem("is still frozen", err)
 	}
 	return m.Group().WaitFrozen(ctx, false)
 }

@@ -31,7 +31,7 @@ func (g *guests) Runner(ref engine.Ref) host.Runner {
 	}
 	return vm.GuestRunner(func(context.Context) (host.Runner, error) {
 		if m.rootless() {
-			return nil, problem.New(problem.Failed, "node %s: virtiofsd, which shows it its root, has ended", ref.Name).
+			return nil, problem.New(problem.Failed, "node %s: virtiofsd, which serves its root, has exited", ref.Name).
 				At(ref.Site).Try("orrery restart %s", ref.Name)
 		}
 		return g.agents.Runner(ref), nil

@@ -112,7 +112,7 @@ func (g *guests) ejectSeed(ctx context.Context, m machine) error {
 			{"blockdev-del", map[string]any{"node-name": "seed-file"}},
 		} {
 			if err := q.Do(ctx, o.command, o.of, nil); err != nil {
-				return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).
+				return problem.New(problem.Failed, "node %s: its SSH host keys could not be removed from its drive", m.Ref.Name).At(m.Path()).
 					Because(err)
 			}
 		}

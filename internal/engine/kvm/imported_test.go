@@ -94,7 +94,7 @@ func TestDiskWithoutGuest(t *testing.T) {
 	awaitPrinted(t, m, "booted from the disk")
 	if err := e.Runner(ref).Run(t.Context(),
 		host.Command{Args: []string{"true"}}); problem.ExitCode(err) != int(problem.Unable) ||
-		!strings.Contains(err.Error(), "nothing is known") {
+		!strings.Contains(err.Error(), "is unknown") {
 		t.Errorf("%v", err)
 	}
 	e.shows(t, ref)
@@ -102,7 +102,7 @@ func TestDiskWithoutGuest(t *testing.T) {
 	e.goesOver(t, ref)
 	must(t, e.Freeze(t.Context(), ref))
 	if _, err := e.Screen(ref).Picture(t.Context()); problem.ExitCode(err) != int(problem.Failed) ||
-		!strings.Contains(err.Error(), "stands still") {
+		!strings.Contains(err.Error(), "is frozen") {
 		t.Errorf("%v", err)
 	}
 	must(t, e.Thaw(t.Context(), ref))

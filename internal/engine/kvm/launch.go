@@ -229,7 +229,7 @@ func (l *launch) awaitMonitor(ctx context.Context, ended <-chan error, said *os.
 	}()
 	select {
 	case err := <-ended:
-		return l.m.StartProblem(fmt.Errorf("QEMU has ended: %w", err), confine.ReadOutput(said))
+		return l.m.StartProblem(fmt.Errorf("QEMU has exited: %w", err), confine.ReadOutput(said))
 	case err := <-ready:
 		if err != nil {
 			return l.m.StartProblem(err, confine.ReadOutput(said))

@@ -68,8 +68,8 @@ func (l *logins) door(m machine) (login.Server, error) {
 	}
 	if r.Disk.Guest == site.NoGuest {
 		return login.Server{}, problem.New(problem.Unable,
-			"node %s: nothing is known of the system on its disk, so no command can be run in it", r.Name).At(r.Site).
-			Try(`if it sets itself up by cloud-init, take guest = "none" out of its image`)
+			"node %s: the system on its disk is unknown, and commands cannot run in it", r.Name).At(r.Site).
+			Try(`if it uses cloud-init, remove guest = "none" from its image`)
 	}
 	k, err := keysOf(l.nodes.Dirs, r)
 	if err != nil {
@@ -126,7 +126,7 @@ func (l *logins) await(ctx context.Context, m machine, accel string) error {
 	case err == nil:
 		return nil
 	case errors.Is(waiting.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("its SSH server has not let us in within %v: %w", timeout, err)
+		return fmt.Errorf("login to its SSH server failed for %v: %w", timeout, err)
 	case waiting.Err() != nil:
 		return context.Cause(waiting)
 	}

@@ -71,7 +71,7 @@ func writeState(ctx context.Context, q *qmp.Client, r *nodedir.Record, file stri
 		most := vm.MaxStateBytes(&r.Node)
 		n, err := io.Copy(f, io.LimitReader(from, most))
 		if err == nil && n == most {
-			err = errors.New("QEMU sends more than there can be")
+			err = errors.New("QEMU sent more than the memory can hold")
 		}
 		from.Close() //nolint:errcheck // QEMU hears of it
 		copied <- err
@@ -152,7 +152,7 @@ func (s *state) load(ctx context.Context, m machine) error {
 		for {
 			status, err := q.Status(ctx)
 			if err != nil {
-				return fmt.Errorf("QEMU does not take the state: %w", err)
+				return fmt.Errorf("QEMU rejected the state: %w", err)
 			}
 			if status != qmp.Receiving {
 				break

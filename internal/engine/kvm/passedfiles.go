@@ -20,12 +20,12 @@ type passedFiles map[string]*os.File
 func (h passedFiles) inOrder(names []string) (all []*os.File, err error) {
 	for _, name := range names {
 		if h[name] == nil {
-			return nil, fmt.Errorf("QEMU is to be handed %s, and nobody has opened it", name)
+			return nil, fmt.Errorf("file %s for QEMU is not open", name)
 		}
 		all = append(all, h[name])
 	}
 	if len(h) != len(all) {
-		return nil, fmt.Errorf("of %d files that were opened for QEMU, it is told of %d", len(h), len(all))
+		return nil, fmt.Errorf("%d files are open for QEMU, its arguments name %d", len(h), len(all))
 	}
 	return all, nil
 }
@@ -76,7 +76,7 @@ func (h passedFiles) inheritLinks(qemu int, r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		var its taps
 		if its, rest = rest.split(nic.HostEnd); len(its) == 0 {
-			return fmt.Errorf("it has not got the link %s", nic.HostEnd)
+			return fmt.Errorf("link %s is missing", nic.HostEnd)
 		}
 		h.addQueues(nic, its)
 	}
@@ -108,7 +108,7 @@ func (h passedFiles) openVHost(m machine, n *spec.Node) (vhost bool, err error) 
 				}
 				return false, problem.New(problem.Unable, "node %s: the host's kernel cannot serve its network cards", n.Name).
 					Because(err).
-					Try("modprobe vhost_net, or take vm.vhost out")
+					Try("modprobe vhost_net, or remove vm.vhost")
 			}
 			h[argv.VHost(nic, queue)], vhost = f, true
 		}

@@ -36,7 +36,7 @@ func takePicture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	}
 	picture, err := read(io.NewSectionReader(sheet, 0, math.MaxInt64))
 	if err != nil {
-		return nil, fmt.Errorf("what QEMU gives is no picture: %w", err)
+		return nil, fmt.Errorf("QEMU did not return a picture: %w", err)
 	}
 	var out bytes.Buffer
 	err = png.Encode(&out, picture)

@@ -24,7 +24,7 @@ type replugging struct {
 func replug(ctx context.Context, g *guests, old *nodedir.Record, vm site.VM) error {
 	change, live := old.VM.DiskChange(vm)
 	if !live {
-		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", old.Name).At(old.Site).
+		return problem.New(problem.Surprise, "node %s is running: its disks cannot be changed this way", old.Name).At(old.Site).
 			Try("plan again")
 	}
 	if change.String() == "" {
@@ -56,7 +56,7 @@ func (p *replugging) do(ctx context.Context, change site.DiskChange) error {
 	for _, d := range change.Bound {
 		if err := p.q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits",
 			"value": argv.LimitsOf(d)}, nil); err != nil {
-			return p.m.DiskProblem(d, "does not get other bounds", err)
+			return p.m.DiskProblem(d, "could not get other limits", err)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 		return err
 	}
 	if at == "" {
-		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).
+		return m.DiskProblem(drive, "has no free slot", errors.New("all are in use")).
 			Try("orrery restart %s: the machine then has as many as it needs", m.Ref.Name)
 	}
 	if err := m.Disk(drive).Forget(); err != nil { // the machine has no disk of that name
@@ -96,10 +96,10 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 func (p *replugging) unplug(ctx context.Context, drive site.Drive) error {
 	if err := unplugDevice(ctx, p.q, argv.DriveID(drive)); err != nil {
 		return p.m.DiskProblem(drive, "cannot be unplugged", err).
-			Try("let the guest unmount it and run the same command again, or orrery restart %s", p.m.Ref.Name)
+			Try("unmount it in the guest and run the same command again, or orrery restart %s", p.m.Ref.Name)
 	}
 	if err := removeDriveBackend(ctx, p.q, drive); err != nil {
-		return p.m.DiskProblem(drive, "stays with the machine", err)
+		return p.m.DiskProblem(drive, "could not be removed from the machine", err)
 	}
 	return nil
 }

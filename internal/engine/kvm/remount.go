@@ -40,7 +40,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return engine.NotRunning(m.Ref)
 	}
 	if m.frozenOrHalted() {
-		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).
+		return problem.New(problem.Failed, "node %s is frozen: its volumes cannot be changed", n.Name).At(n.Site).
 			Try("orrery start %s", n.Name)
 	}
 	if err := ctx.Err(); err != nil {
@@ -71,7 +71,7 @@ func checkUnchanged(r *nodedir.Record, n *spec.Node) error {
 	if slices.Equal(r.Mounts, n.Mounts) {
 		return nil
 	}
-	return problem.New(problem.Unable, "node %s keeps what it writes on a disk, and runs: its volumes cannot be changed",
+	return problem.New(problem.Unable, "node %s is running with its private layer on a disk: its volumes cannot be changed",
 		n.Name).At(n.Site).
 		Try("orrery stop %s, and run the same command again", n.Name)
 }
@@ -204,13 +204,13 @@ func (s *remounting) unmount(ctx context.Context, doomed []string) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EBUSY):
-			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.Ref.Name).At(s.m.Ref.Site).
+			return problem.New(problem.Failed, "node %s: a volume cannot be removed", s.m.Ref.Name).At(s.m.Ref.Site).
 				Because(err)
 		case time.Since(begun) > unmountTimeout:
 			if open := s.openFilesBelow(doomed[0]); open != "" {
 				err = fmt.Errorf("%w: virtiofsd has %s open", err, open)
 			}
-			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.Ref.Name,
+			return problem.New(problem.Failed, "node %s: %s is in use by a process unknown to its guest", s.m.Ref.Name,
 				doomed[0]).
 				At(s.m.Ref.Site).Because(err).Try("stop what uses it and run the same command again")
 		}
@@ -252,7 +252,7 @@ func (s *remounting) mount(lacks []nodedir.Mount) error {
 			if err := s.attach(loose[i], v.Path); err != nil {
 				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.Ref.Name, v.Path).
 					At(s.m.Ref.Site).Because(err).
-					Try("a volume is mounted on a directory of the node, which no link leads to")
+					Try("mount the volume on a directory of the node, without symbolic links in its path")
 			}
 		}
 		return nil

@@ -34,7 +34,7 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 		return nil, engine.NotRunning(ref)
 	}
 	if m.frozenOrHalted() {
-		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).
+		return nil, problem.New(problem.Failed, "node %s is frozen: it cannot continue in another QEMU", ref.Name).At(ref.Site).
 			Try("orrery start %s", ref.Name)
 	}
 	if err := s.checkMovable(ctx, r); err != nil {
@@ -47,7 +47,7 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 	sent, err := s.migrateToNew(ctx, over, r)
 	back := context.WithoutCancel(ctx)
 	if err != nil {
-		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).
+		err = problem.New(problem.Failed, "node %s could not continue in another QEMU and stays in its own", ref.Name).
 			At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
 		return nil, errors.Join(err, over.rollBack(back))
 	}
@@ -61,7 +61,7 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 // checkMovable returns a problem if the state of a machine cannot be saved or sent.
 func (s states) checkMovable(ctx context.Context, r *nodedir.Record) error {
 	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
-		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over",
+		return problem.New(problem.Unable, "node %s has exclusive devices of the host, which another QEMU cannot take over",
 			r.Name).At(r.Site).Try("stop it and start it again")
 	}
 	if len(r.Doubt) > 0 {
@@ -116,7 +116,7 @@ func (s states) migrateToNew(ctx context.Context, over *takeover, r *nodedir.Rec
 	defer said.Close() //nolint:errcheck // nothing was written
 	sent, err := sendState(ctx, old, heir)
 	if words := confine.ReadOutput(said); err != nil && words != "" {
-		err = fmt.Errorf("%w\nQEMU that was to take over: %s", err, words)
+		err = fmt.Errorf("%w\noutput of the new QEMU: %s", err, words)
 	}
 	return sent, err
 }

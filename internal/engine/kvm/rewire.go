@@ -37,12 +37,12 @@ func rewire(ctx context.Context, g *guests, old *nodedir.Record, node *spec.Node
 	m := machineOf(g.nodes, engine.RefOf(node))
 	switch {
 	case !live:
-		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", node.Name).At(m.Path()).
+		return problem.New(problem.Surprise, "node %s is running: its interfaces cannot be changed this way", node.Name).At(m.Path()).
 			Try("plan again")
 	case change.IsZero():
 		return nil
 	case m.Group().Frozen():
-		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", node.Name).At(node.Site).
+		return problem.New(problem.Failed, "node %s is frozen: its networks cannot be changed", node.Name).At(node.Site).
 			Try("orrery start %s", node.Name)
 	case !tree.Exists(vm.GuestFilePath(g.nodes.Dirs, m.Ref, boot.NICsFile)):
 		return problem.New(problem.Failed,
@@ -85,7 +85,7 @@ func (w *rewiring) removeNICs(ctx context.Context, nics []spec.NIC) error {
 			return w.problem(nic, "cannot be unplugged", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
 		}
 		if err := removeCardRemains(ctx, w.q, nic); err != nil {
-			return w.problem(nic, "stays with the machine", err)
+			return w.problem(nic, "could not be removed from the machine", err)
 		}
 	}
 	return recordInDoubt(m.Dir, w.r, rest, nil)
@@ -121,7 +121,7 @@ func (w *rewiring) addNIC(ctx context.Context, nic spec.NIC, served bool) error 
 		return err
 	}
 	if at == "" {
-		return w.problem(nic, "finds no free slot", errors.New("all are taken")).
+		return w.problem(nic, "has no free slot", errors.New("all are in use")).
 			Try("orrery restart %s: the machine then has as many as it needs", w.r.Name)
 	}
 	alone := &nodedir.Record{Node: w.r.Node}
@@ -176,7 +176,7 @@ func (w *rewiring) configureInGuest(ctx context.Context, nics []spec.NIC) error 
 		err = agent.ConfigureNICs(ctx, argv.GuestNICs(nics))
 	}
 	if err != nil {
-		return w.problem(nics[0], "is plugged, but its guest does not take it", err).
+		return w.problem(nics[0], "is plugged, but its guest could not configure it", err).
 			Try("run the same command again, or orrery restart %s", w.m.Ref.Name)
 	}
 	return nil

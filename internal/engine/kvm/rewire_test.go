@@ -214,7 +214,7 @@ func TestRewireKilled(t *testing.T) {
 		old, err := e.Record(ref)
 		must(t, err)
 		err = rewire(t.Context(), e.guests, old, node)
-		if err != nil && !strings.Contains(err.Error(), "its guest does not take it") {
+		if err != nil && !strings.Contains(err.Error(), "its guest could not configure it") {
 			return err
 		}
 		return m.Write(&nodedir.Record{Node: *node})
@@ -297,7 +297,7 @@ func TestRewireKilled(t *testing.T) {
 
 	// A machine whose slots are all taken, and one that an earlier version has started.
 	c.occupy(true, "a", "b", "d")
-	if err := change(&more); err == nil || !strings.Contains(err.Error(), "finds no free slot") {
+	if err := change(&more); err == nil || !strings.Contains(err.Error(), "has no free slot") {
 		t.Error(err)
 	}
 	c.occupy(false, "a", "b", "d")

@@ -28,12 +28,12 @@ func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *q
 	err error) {
 	switch {
 	case !m.HasDisk():
-		return result, problem.New(problem.Unable, "node %s has no screen, as its system is made for none", m.Ref.Name).
+		return result, problem.New(problem.Unable, "node %s has no screen: its system does not use one", m.Ref.Name).
 			At(m.Ref.Site).Try("orrery console %s", m.Ref.Name)
 	case !m.running():
 		return result, engine.NotRunning(m.Ref)
 	case m.Group().Frozen():
-		return result, problem.New(problem.Failed, "node %s stands still, and so does its screen", m.Ref.Name).At(m.Ref.Site).
+		return result, problem.New(problem.Failed, "node %s is frozen, and its screen with it", m.Ref.Name).At(m.Ref.Site).
 			Try("orrery start %s", m.Ref.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
@@ -44,7 +44,7 @@ func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *q
 	})
 	if err != nil {
 		err = problem.New(problem.Failed, "the screen of node %s does not answer", m.Ref.Name).At(m.Ref.Site).Because(err).
-			Try("orrery status; a machine that an earlier version of Orrery has started has none until orrery restart %s",
+			Try("orrery status; a machine started by an earlier version of Orrery has no screen until orrery restart %s",
 				m.Ref.Name)
 	}
 	return result, err

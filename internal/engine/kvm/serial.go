@@ -67,5 +67,5 @@ func (s serial) Printed() ([]byte, error) {
 	}
 	return nil, problem.New(problem.Failed, "node %s: its console is not recorded", s.m.Ref.Name).At(s.m.Ref.Site).
 		Because(err).
-		Try("orrery restart %s, if a former version of orrery started it", s.m.Ref.Name)
+		Try("orrery restart %s, if an earlier version of Orrery started it", s.m.Ref.Name)
 }

@@ -30,7 +30,7 @@ func TestSerial(t *testing.T) {
 		must(t, err)
 		_, err = serial{m}.connect(t.Context(), host.Holder{Who: "bob"})
 		if !problem.Is(err, problem.Locked) ||
-			!strings.Contains(err.Error(), `the console of node db is taken: ada runs "orrery console db"`) ||
+			!strings.Contains(err.Error(), `the console of node db is in use: ada runs "orrery console db"`) ||
 			!strings.Contains(err.Error(), "orrery console --log db") {
 			t.Errorf("for the second: %v", err)
 		}

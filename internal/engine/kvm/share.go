@@ -115,13 +115,13 @@ func (l *launch) mountVolumes(ctx context.Context, ended <-chan struct{}) error 
 		}
 		select {
 		case <-ended:
-			return errors.New("virtiofsd has ended")
+			return errors.New("virtiofsd has exited")
 		case <-ctx.Done():
 			return ctx.Err()
 		default:
 		}
 		if time.Since(begun) > isolationTimeout {
-			return errors.New("virtiofsd does not shut itself off")
+			return errors.New("virtiofsd could not confine itself")
 		}
 	}
 }

@@ -46,7 +46,7 @@ func unplugDevice(ctx context.Context, q *qmp.Client, id string) error {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, unplugTimeout,
-		fmt.Errorf("its guest has not let go of it within %s", unplugTimeout))
+		fmt.Errorf("its guest did not release it within %s", unplugTimeout))
 	defer cancel()
 	return awaitUnplugged(ctx, q, id)
 }
@@ -68,7 +68,7 @@ func awaitUnplugged(ctx context.Context, q *qmp.Client, id string) error {
 			continue
 		}
 		if event.Name != "DEVICE_DELETED" {
-			return errors.New("its guest refuses to let go of it")
+			return errors.New("its guest refuses to release it")
 		}
 		return nil
 	}

@@ -107,16 +107,16 @@ func bootTimeouts(accel string) vm.Timeouts {
 const haltInterval = time.Second
 
 // errStarved ends the wait for a booting machine whose host has no room.
-var errStarved = problem.New(problem.Failed, "its host has no room for what it writes to its disks").
-	Try("make room there, then run the same command again")
+var errStarved = problem.New(problem.Failed, "its host has no space left for its disks").
+	Try("free space on the host, then run the same command again")
 
 // errPanicked ends the wait for a booting machine whose kernel has panicked.
 var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
-	Try("orrery console NODE --log shows all that was recorded of its console")
+	Try("orrery console NODE --log shows its recorded console")
 
 // errRootless ends the wait for a booting machine that has lost its root.
-var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its root, has ended").
-	Try("run the same command again; the host's kernel tells whether it was short of memory (dmesg)")
+var errRootless = problem.New(problem.Failed, "virtiofsd, which serves its root, has exited").
+	Try("run the same command again; dmesg on the host shows whether memory was short")
 
 // unlessHalted calls wait, and cancels it when the machine stops because the host has no room, its
 // kernel panics, or virtiofsd ends. Then it returns that cause.

@@ -70,7 +70,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if err := m.Group().Kill(ctx); err != nil {
-		return m.Problem("does not end", err)
+		return m.Problem("could not be killed", err)
 	}
 	if err := e.cleanUp(ctx, m); err != nil {
 		return err

@@ -53,10 +53,10 @@ func (s *remounting) callAgent(ctx context.Context, what func(context.Context, v
 			At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
 	case problem.Is(err, problem.Unable): // the agent returns Unable only for an unknown request
 		return problem.New(problem.Failed,
-			"node %s: the agent of its guest is of a former version of orrery, and cannot change volumes", s.m.Ref.Name).
+			"node %s: its guest agent is from an earlier version of Orrery and cannot change volumes", s.m.Ref.Name).
 			At(s.m.Ref.Site).
 			Try("orrery restart %s, and run the same command again", s.m.Ref.Name)
 	}
-	return problem.New(problem.Failed, "node %s: its guest does not change its volumes", s.m.Ref.Name).At(s.m.Ref.Site).
+	return problem.New(problem.Failed, "node %s: the guest agent could not change its volumes", s.m.Ref.Name).At(s.m.Ref.Site).
 		Because(err)
 }

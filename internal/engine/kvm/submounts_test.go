@@ -41,10 +41,10 @@ func TestForgetLies(t *testing.T) {
 		"nobody":  {liar{says: &rpc.InUse{}}, "in use by something that the guest's kernel does not name"},
 		"hostile": {liar{says: &rpc.InUse{By: "\x1b[2Jall is well\u202e\nindeed"}}, `\x1b[2Jall is well\u202e\nindeed`},
 		"flood":   {liar{says: &rpc.InUse{By: strings.Repeat("\x1b", 1<<20)}}, "a volume is in use by"},
-		"fails":   {liar{says: errors.New("no")}, "its guest does not change its volumes"},
+		"fails":   {liar{says: errors.New("no")}, "the guest agent could not change its volumes"},
 		"old": {liar{says: problem.New(problem.Unable, `it does not know "forget"`)},
-			"of a former version of orrery, and cannot change volumes (orrery restart db"},
-		"never": {liar{never: true}, "its guest does not change its volumes"},
+			"from an earlier version of Orrery and cannot change volumes (orrery restart db"},
+		"never": {liar{never: true}, "the guest agent could not change its volumes"},
 		"yes":   {liar{}, ""}, // the host finds out when it unmounts
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -68,7 +68,7 @@ func TestForgetLies(t *testing.T) {
 	s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}},
 		agent: func(context.Context) (volumeAgent, error) { return nil, errors.New("nobody answers") }}
 	if err := s.unmountInGuest(t.Context(), []string{"/srv/x"}); err == nil ||
-		!strings.Contains(err.Error(), "node db: its guest does not change its volumes") {
+		!strings.Contains(err.Error(), "node db: the guest agent could not change its volumes") {
 		t.Error(err)
 	}
 }

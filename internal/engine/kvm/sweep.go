@@ -16,7 +16,7 @@ import (
 // to the host the PCI functions of machines whose QEMU was killed. The agents end commands in
 // guests when their callers die.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	left := problem.New(problem.Failed, "virtual machines of a run of site %s that was killed are still at work", site).
+	left := problem.New(problem.Failed, "virtual machines of a killed run of site %s are still running", site).
 		Try("end their processes and run the same command again")
 	return vm.Sweep(ctx, e.Nodes, site, left, func(ctx context.Context, ref engine.Ref) error {
 		return e.sweep(ctx, e.machine(ref))

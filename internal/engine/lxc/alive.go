@@ -35,7 +35,7 @@ func (s start) checkAlive(ctx context.Context) error {
 	}
 	err := error(problem.New(problem.Failed, "node %s: its init ended before the node was up", s.r.Name).At(s.log()).
 		Because(errors.New(s.lastLines())).
-		Try("see what init printed; orrery down %s and orrery up make the node anew", s.r.Name))
+		Try("check the output of init; orrery down %s and orrery up recreate the node", s.r.Name))
 	if killed := s.kill(ctx); killed != nil {
 		return errors.Join(err, killed)
 	}

@@ -41,7 +41,7 @@ func (p processes) dial(ctx context.Context, network, address string) (net.Conn,
 	thread := unix.Gettid()
 	dialer := net.Dialer{Control: func(string, string, syscall.RawConn) error {
 		if unix.Gettid() != thread { // the socket would be in the host's network namespace
-			return problem.New(problem.Failed, "the connection to %s was not begun in the node", address)
+			return problem.New(problem.Failed, "the node did not start the connection to %s", address)
 		}
 		return nil
 	}}

@@ -15,7 +15,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 		return engine.NotRunning(ref)
 	}
 	if err := c.freezer().Freeze(ctx); err != nil {
-		return problem.New(problem.Failed, "node %s does not stand still", ref.Name).At(c.Path()).Because(err)
+		return problem.New(problem.Failed, "node %s could not be frozen", ref.Name).At(c.Path()).Because(err)
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if err := c.thaw(); err != nil {
-		return problem.New(problem.Failed, "node %s stays frozen", ref.Name).At(c.Path()).Because(err)
+		return problem.New(problem.Failed, "node %s is still frozen", ref.Name).At(c.Path()).Because(err)
 	}
 	return c.group().WaitFrozen(ctx, false)
 }

@@ -74,7 +74,7 @@ func (s start) run(ctx context.Context) error {
 	if limits, ok := s.group().InForce(s.r.Limits); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, limits, s.r.Limits).
 			At(s.group().Name()).
-			Try("orrery doctor tells which limits this host can set")
+			Try("orrery doctor shows which limits this host can set")
 	}
 	s.awaitSystemd(ctx, s.r)
 	return s.checkAlive(ctx)
@@ -198,6 +198,6 @@ func (s start) problem(err error) error {
 	if why := s.errorsInLog(); why != "" {
 		err = errors.New(why)
 	}
-	return problem.New(problem.Failed, "node %s does not start", s.ref.Name).At(s.log()).Because(err).
-		Try("orrery doctor tells what this host lacks")
+	return problem.New(problem.Failed, "node %s could not start", s.ref.Name).At(s.log()).Because(err).
+		Try("orrery doctor shows what this host lacks")
 }

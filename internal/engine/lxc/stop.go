@@ -149,7 +149,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 			return err
 		}
 		if err := c.killInit(ctx); err != nil {
-			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.Path()).Because(err)
+			return problem.New(problem.Failed, "node %s could not be killed", ref.Name).At(c.Path()).Because(err)
 		}
 	}
 	if err := c.cleanUp(ctx, r); err != nil {

@@ -24,7 +24,7 @@ const sweepTimeout = 30 * time.Second
 // unfinished. It kills the commands of that run, and removes what it left beside the nodes.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepTimeout, problem.New(problem.Failed,
-		"processes of a run of site %s that was killed are still at work", site).
+		"processes of a killed run of site %s are still running", site).
 		Try("end those processes and run the same command again"))
 	defer cancel()
 	if err := e.sweepFrozen(site); err != nil { // first, because frozen processes neither stop nor end

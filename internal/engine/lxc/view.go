@@ -96,7 +96,7 @@ func (s *remounting) busyProblem(err error, who []string) error {
 		strings.Join(who[:min(len(who), 5)], ", ")).
 		At(s.c.ref.Site).Try("stop what uses it and run the same command again")
 	if len(who) == 0 {
-		p.What = "node " + s.c.ref.Name + ": " + where + " is in use by something that the kernel does not name"
+		p.What = "node " + s.c.ref.Name + ": " + where + " is in use by a process unknown to the kernel"
 	}
 	return p
 }
@@ -114,7 +114,7 @@ func (s *remounting) unmount(v view, table func() ([]rootfs.MountInfo, error)) e
 				At(s.c.ref.Site).Try("unmount it in the node"))
 		}
 		if err := unix.Unmount(m.At, unix.UMOUNT_NOFOLLOW); err != nil {
-			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.c.ref.Name).At(s.c.ref.Site).
+			return problem.New(problem.Failed, "node %s: a volume cannot be removed", s.c.ref.Name).At(s.c.ref.Site).
 				Because(&os.PathError{Op: "unmount", Path: m.At, Err: err})
 		}
 	}
@@ -259,7 +259,7 @@ func (s *remounting) attach(v view, lacks []nodedir.Mount, loose []*os.File) err
 			if err != nil {
 				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.Path).
 					At(s.c.ref.Site).Because(err).
-					Try("a volume is mounted on a directory of the node, which no link leads to")
+					Try("mount the volume on a directory of the node, without symbolic links in its path")
 			}
 		}
 		return nil

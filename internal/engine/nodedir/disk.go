@@ -61,9 +61,9 @@ func (m newNode) createDisk() error {
 
 // NoFirmware returns the problem that a host has no firmware for site.UEFI.
 func NoFirmware(node string) *problem.Problem {
-	return problem.New(problem.Unable, "node %s boots by UEFI, for which this host has no firmware", node).
+	return problem.New(problem.Unable, "node %s boots by UEFI, but this host has no UEFI firmware", node).
 		At(firmwareVars).
-		Try(`install the package ovmf; or write firmware = "bios", if the image boots by that`)
+		Try(`install the package ovmf; or write firmware = "bios", if the image boots by BIOS`)
 }
 
 func makeFile(path string, fill func(*os.File) error) error {
@@ -114,7 +114,7 @@ func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, er
 	}
 	if err != nil {
 		return nil, errors.Join(problem.New(problem.Failed, "the disk of the node is damaged").At(f.Name()).Because(err).
-			Try("orrery snapshot revert or orrery restore give it a former one; orrery down and orrery up make it anew"),
+			Try("orrery snapshot revert or orrery restore restores an earlier one; orrery down and orrery up recreate it"),
 			f.Close())
 	}
 	return f, nil

@@ -32,7 +32,7 @@ func (n *Nodes) Disable(_ context.Context, ref engine.Ref, units ...string) erro
 			if err := root.services.Disable(root.root, unit); err != nil {
 				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(n.Dir(ref).Path()).
 					Because(err).
-					Try("put /etc/systemd/system right in the node; or remove the release with orrery release prune and stage it again")
+					Try("repair /etc/systemd/system in the node; or remove the release with orrery release prune and stage it again")
 			}
 		}
 		return nil
@@ -46,7 +46,7 @@ func (n *Nodes) withinStopped(ref engine.Ref, work func(stoppedRoot) error) erro
 		return err
 	}
 	if n.Running(ref) {
-		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(n.Dir(ref).Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s is already running", ref.Name).At(n.Dir(ref).Path()).Try("plan again")
 	}
 	return within(n.Dir(ref), n.Store, r, work)
 }

@@ -44,7 +44,7 @@ func (n *Nodes) Restore(_ context.Context, ref engine.Ref) error {
 	d := n.Dir(ref)
 	former := d.sibling("former")
 	if !exists(former.Path()) {
-		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name).At(d.Path())
+		return problem.New(problem.Failed, "node %s: its former state was not kept", ref.Name).At(d.Path())
 	}
 	if err := host.SwapPaths(former.Path(), d.Path()); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (n *Nodes) Settle(_ context.Context, ref engine.Ref) error {
 
 func (n *Nodes) checkReplaceable(ref engine.Ref) error {
 	if n.Running(ref) {
-		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", ref.Name).At(n.Dir(ref).Path()).
+		return problem.New(problem.Surprise, "node %s is running and cannot be replaced", ref.Name).At(n.Dir(ref).Path()).
 			Try("plan again")
 	}
 	return nil

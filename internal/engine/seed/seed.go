@@ -51,7 +51,7 @@ func (s *Seed) Image() ([]byte, error) {
 	}
 	all := image("cidata", map[string][]byte{"meta-data": meta, "user-data": user, "network-config": network})
 	if len(all) > maxBytes {
-		return nil, problem.New(problem.Unable, "node %s: what it is to be told when it boots has %d MiB", s.Node.Name,
+		return nil, problem.New(problem.Unable, "node %s: its boot data has %d MiB", s.Node.Name,
 			len(all)>>20)
 	}
 	return all, nil

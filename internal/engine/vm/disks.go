@@ -82,8 +82,8 @@ func (m Machine) CreateDiskDir() error {
 	defer root.Close()
 	dir, err := root.MkdirAllNoFollow(DiskDir, 0, 0)
 	if err != nil {
-		return problem.New(problem.Failed, "node %s: there is no place for its disks", m.Ref.Name).At(m.Disks()).
-			Because(err).Try("remove what the node has put at /%s", DiskDir)
+		return problem.New(problem.Failed, "node %s: the directory for its disks cannot be made", m.Ref.Name).At(m.Disks()).
+			Because(err).Try("remove the node's own files at /%s", DiskDir)
 	}
 	defer dir.Close()
 	return dir.Chmod(0o700)
@@ -151,6 +151,6 @@ func CheckReceivedDisks(node, layer string) error {
 }
 
 func foreignDiskProblem(node, layer, what string) error {
-	return problem.New(problem.Failed, "node %s: what has come from the other host as its disk is none", node).
-		At(filepath.Join(layer, what)).Try("look at that host: somebody else may have it; the node is still there")
+	return problem.New(problem.Failed, "node %s: the file received from the other host is not a disk", node).
+		At(filepath.Join(layer, what)).Try("check that host for intruders; the node still exists there")
 }

@@ -123,11 +123,11 @@ func (m Machine) StartProblem(err error, printed string) error {
 	if printed != "" {
 		err = fmt.Errorf("%w\n%s", err, printed)
 	}
-	p := m.Problem("does not start", err)
+	p := m.Problem("could not start", err)
 	if known {
 		return p
 	}
-	return p.Try("orrery doctor tells what this host lacks")
+	return p.Try("orrery doctor shows what this host lacks")
 }
 
 // AsLack returns err as what a host lacks for virtual machines.

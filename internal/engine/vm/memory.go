@@ -25,6 +25,6 @@ func MaxStateBytes(n *spec.Node) int64 { return n.GuestMemory()*5/4 + 64<<20 }
 
 // MemoryProblem returns the problem that the memory of the machine cannot be saved.
 func (m Machine) MemoryProblem(err error) *problem.Problem {
-	return problem.New(problem.Failed, "the memory of node %s cannot be kept", m.Ref.Name).At(m.Path()).Because(err).
+	return problem.New(problem.Failed, "the memory of node %s cannot be saved", m.Ref.Name).At(m.Path()).Because(err).
 		Try("take the snapshot without --memory")
 }

@@ -56,11 +56,11 @@ func inUseProblem(m Machine, d site.Drive, err error) *problem.Problem {
 			Try("unmount it in the node"+orElse+"; or orrery stop %s"+orElse, m.Ref.Name)
 	case problem.Is(err, problem.Unable): // the answer of an agent that does not know the request
 		return problem.New(problem.Failed,
-			"node %s: the agent of its guest is of a former version of orrery, and cannot tell whether disk %s is in use",
+			"node %s: its guest agent is from an earlier version of Orrery and cannot report whether disk %s is in use",
 			m.Ref.Name, d.Name).
 			At(m.Ref.Site).Try("orrery restart %s"+orElse, m.Ref.Name)
 	}
-	return m.DiskProblem(d, "may be in use: its guest does not say", err).Try("orrery stop %s"+orElse, m.Ref.Name)
+	return m.DiskProblem(d, "may be in use: its guest did not answer", err).Try("orrery stop %s"+orElse, m.Ref.Name)
 }
 
 // MaxUsersBytes limits the size of a guest's answer to what uses a volume or a disk.
@@ -72,7 +72,7 @@ func SanitizeUsers(says string) string {
 	says = sanitize.Line(says)
 	switch {
 	case says == "":
-		return "something that the guest's kernel does not name"
+		return "a process unknown to the guest's kernel"
 	case len(says) > MaxUsersBytes:
 		return says[:MaxUsersBytes] + "…"
 	}

@@ -34,10 +34,10 @@ func TestUnused(t *testing.T) {
 			want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
 		"hostile": {disks: both, says: &rpc.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
 		"old": {disks: both, says: problem.New(problem.Unable, `it does not know "unused"`),
-			want: "of a former version of orrery, and cannot tell whether disk b is in use (orrery restart db"},
+			want: "from an earlier version of Orrery and cannot report whether disk b is in use (orrery restart db"},
 		"fails": {disks: both, says: errors.New("no"),
-			want: "disk b may be in use: its guest does not say: no (orrery stop db"},
-		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest does not say: nobody answers"},
+			want: "disk b may be in use: its guest did not answer: no (orrery stop db"},
+		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest did not answer: nobody answers"},
 	} {
 		err := checkUnused(t.Context(), m, c.disks, func(context.Context) (diskUser, error) {
 			if c.none {

@@ -160,7 +160,7 @@ func TestSweep(t *testing.T) {
 func TestSaid(t *testing.T) {
 	const printed = "Kernel panic"
 	err := Of(nodes(t, false), db).StartProblem(errors.New("QEMU has ended"), printed)
-	for _, part := range []string{"node db does not start", "QEMU has ended\n", "Kernel panic", "orrery doctor"} {
+	for _, part := range []string{"node db could not start", "QEMU has ended\n", "Kernel panic", "orrery doctor"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}
@@ -182,7 +182,7 @@ type counted struct {
 
 func (c counted) Ping(context.Context) error {
 	if *c.ended {
-		return errors.New("it has ended")
+		return errors.New("it has exited")
 	}
 	return nil
 }

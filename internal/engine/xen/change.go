@@ -25,7 +25,7 @@ func (e *Engine) changeRunning(ctx context.Context, node *spec.Node) error {
 	if spec.Digest(old.Limits) != spec.Digest(node.Limits) || old.Xen != node.Xen ||
 		spec.Digest(old.VM) != spec.Digest(node.VM) {
 		return problem.New(problem.Surprise,
-			"node %s runs: the type, the processors, the memory and the disks of its domain cannot be changed", node.Name).
+			"node %s is running: the type, processors, memory and disks of its domain cannot be changed", node.Name).
 			At(e.Dir(ref).Path()).Try("plan again")
 	}
 	return vm.MoveLinks(ctx, node, e.Runner(ref))

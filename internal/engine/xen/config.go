@@ -45,7 +45,7 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	kind := n.Xen.Kind()
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	say("# Node %s of site %s. Orrery makes this file anew whenever the node starts.", n.Name, n.Site)
+	say("# Node %s of site %s. Orrery rewrites this file whenever the node starts.", n.Name, n.Site)
 	say("name = %s\nuuid = %s\ntype = %s", quote(d.name), quote(uuid(n.MachineID)), quote(kind))
 	say("%s", boots)
 	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", n.GuestMemory()>>20, n.Limits.VCPUs())
@@ -119,8 +119,8 @@ func (d *domain) checkPaths(string) error {
 	}
 	for _, path := range paths {
 		if path != "" && !safePath().MatchString(path) {
-			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).
-				Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
+			return problem.New(problem.Unable, "Xen's toolstack does not accept the path %q", path).
+				Try("set ORRERY_STATE and ORRERY_RUN to directories whose names contain only letters, digits and dashes")
 		}
 	}
 	if len(d.run)+1+len(rpc.SocketName(ports)) > maxPathBytes {
@@ -154,9 +154,9 @@ func (d *domain) kernelLine(n *spec.Node) (string, error) {
 		"systemd.mask=getty@tty1.service", word}, " ")
 	if n.Xen.Kind() == site.PV && len(line) > maxLineBytes {
 		return "", problem.New(problem.Mistake,
-			"node %s: a guest of the type pv is told of its networks and volumes in %d bytes, and takes %d", n.Name, len(line),
+			"node %s: its networks and volumes need %d bytes, and a pv guest accepts %d", n.Name, len(line),
 			maxLineBytes).
-			Try(`write xen.type = "pvh", or take some networks or volumes out`)
+			Try(`write xen.type = "pvh", or remove some networks or volumes`)
 	}
 	return line, nil
 }

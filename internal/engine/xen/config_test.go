@@ -126,7 +126,7 @@ func TestConfigRefuses(t *testing.T) {
 	}{
 		"a comma": {func(_ *spec.Node, d *domain) { d.shares[0].dir = "/state,path=/etc" }, problem.Unable, "ORRERY_STATE"},
 		"a quote": {func(_ *spec.Node, d *domain) { d.run = `/run/"` }, problem.Unable, "ORRERY_RUN"},
-		"a line":  {func(_ *spec.Node, d *domain) { d.kernel = "/x\ndisk = 1" }, problem.Unable, "does not take"},
+		"a line":  {func(_ *spec.Node, d *domain) { d.kernel = "/x\ndisk = 1" }, problem.Unable, "does not accept"},
 		"a disk": {func(_ *spec.Node, d *domain) { d.drives = []drive{{"xvde", "/state/a,script=/x", "raw"}} },
 			problem.Unable, "ORRERY_STATE"},
 		"too long": {func(_ *spec.Node, d *domain) { d.run = "/run/" + strings.Repeat("x", 100) }, problem.Unable,

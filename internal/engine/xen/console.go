@@ -30,7 +30,7 @@ func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, 
 }
 
 func (c console) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
-	return engine.OpenConsole(ctx, c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status",
+	return engine.OpenConsole(ctx, c.m.Ref, c.m.Run, by, "check that xenconsoled runs on this host, and orrery status",
 		func() (io.ReadWriteCloser, error) {
 			path, err := xl.ConsolePath(ctx, c.m.domain())
 			if err != nil {
@@ -82,7 +82,7 @@ func (c console) Printed() ([]byte, error) { return printed(consoleLogPrefix + c
 func printed(path string) ([]byte, error) {
 	text, err := readTail(path, maxPrintedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []byte("(What was printed before is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done.)\n"),
+		return []byte("(Earlier output is not kept: set XENCONSOLED_TRACE=guest in /etc/default/xen to keep it.)\n"),
 			nil
 	}
 	return text, err

@@ -32,7 +32,7 @@ func TestConsole(t *testing.T) {
 		c, err := console{m}.connect(t.Context(), ada)
 		must(t, err)
 		if _, err := (console{m}).connect(t.Context(), host.Holder{Who: "bob"}); !problem.Is(err, problem.Locked) ||
-			!strings.Contains(err.Error(), `the console of node db1 is taken: ada runs "orrery console db1"`) {
+			!strings.Contains(err.Error(), `the console of node db1 is in use: ada runs "orrery console db1"`) {
 			t.Errorf("for the second: %v", err)
 		}
 		_, err = c.Write([]byte("id\r\x03"))

@@ -123,7 +123,7 @@ func (f *environment) growImages(ctx context.Context, m machine, all []site.Driv
 	for _, i := range f.short {
 		if err := q.Do(ctx, "block_resize", map[string]any{"node-name": deviceOf(i) + "-" + all[i].Disk,
 			"size": all[i].Size}, nil); err != nil {
-			return m.DiskProblem(all[i], "does not get larger", err)
+			return m.DiskProblem(all[i], "could not be enlarged", err)
 		}
 	}
 	return nil

@@ -43,14 +43,14 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 		return nil
 	}
 	err = errors.Join(err, m.resume(context.WithoutCancel(ctx)))
-	return m.Problem("does not stand still", err)
+	return m.Problem("could not be frozen", err)
 }
 
 // Thaw lets a frozen domain continue.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := m.thaw(ctx); err != nil {
-		return m.Problem("stays frozen", err)
+		return m.Problem("is still frozen", err)
 	}
 	return nil
 }

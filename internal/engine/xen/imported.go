@@ -48,7 +48,7 @@ func unsupportedRunner(ref engine.Ref, running func(engine.Ref) bool) host.Runne
 			return nil, engine.NotRunning(ref)
 		}
 		return nil, problem.New(problem.Unable,
-			"node %s: nothing is known of the system on its disk, so no command can be run in it", ref.Name).At(ref.Site).
+			"node %s: the system on its disk is unknown, and commands cannot run in it", ref.Name).At(ref.Site).
 			Try("use its network; or orrery console %s", ref.Name)
 	})
 }

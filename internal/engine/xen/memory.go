@@ -44,7 +44,7 @@ func (e *Engine) SaveMemory(ctx context.Context, ref engine.Ref, file string) er
 	}
 	if !r.Imported() {
 		return problem.New(problem.Unable,
-			"the memory of node %s cannot be kept: its root is a directory of this host, which its kernel has by 9p, and Linux cannot save a 9p device",
+			"the memory of node %s cannot be saved: its root is on 9p, and Linux cannot save a 9p device",
 			ref.Name).
 			At(m.Path()).Try(`take the snapshot without --memory; or let the node boot a disk: [image.NAME] import = "FILE.qcow2"`)
 	}
@@ -75,7 +75,7 @@ func (m machine) saveMemory(ctx context.Context, r *nodedir.Record, file string)
 		return err
 	}
 	if err := m.drain(ctx); err != nil {
-		return fmt.Errorf("what its QEMU has in memory is not written: %w", err)
+		return fmt.Errorf("the memory of its QEMU was not written: %w", err)
 	}
 	if _, err := readDetails(file); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m machine) save(file string, most int64) error {
 		return problem.New(problem.Unable, "prlimit is not installed on this host").Try("install the package util-linux")
 	}
 	patient, cancel := context.WithTimeoutCause(context.Background(), saveTimeout,
-		fmt.Errorf("it has not ended within %v", saveTimeout))
+		fmt.Errorf("it has not finished within %v", saveTimeout))
 	defer cancel()
 	args := []string{"save", "-p", m.domain(), file}
 	said := &host.Tail{}
@@ -195,12 +195,12 @@ func (m machine) takeState() (string, error) {
 	}
 	of, err := readDetails(m.loadingFile())
 	if err == nil && of.Name != m.domain() {
-		err = fmt.Errorf("it is that of %q", of.Name)
+		err = fmt.Errorf("it belongs to %q", of.Name)
 	}
 	if err != nil {
-		return "", problem.New(problem.Failed, "the state from which node %s is to go on is damaged", m.Ref.Name).
+		return "", problem.New(problem.Failed, "the saved state of node %s is damaged", m.Ref.Name).
 			At(m.loadingFile()).Because(err).
-			Try("start the node once more: then it boots")
+			Try("start the node again: it boots without the saved state")
 	}
 	return m.loadingFile(), nil
 }

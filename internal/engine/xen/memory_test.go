@@ -109,7 +109,7 @@ func TestStranger(t *testing.T) {
 	must(t, m.Write(&nodedir.Record{Node: r.Node}))
 	e.Running = func(engine.Ref) bool { return true }
 	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{}); problem.ExitCode(err) != int(problem.Unable) ||
-		!strings.Contains(err.Error(), "nothing is known") {
+		!strings.Contains(err.Error(), "is unknown") {
 		t.Errorf("it has an agent: %v", err)
 	}
 	if _, err := e.OpenRoot(m.Ref); problem.ExitCode(err) != int(problem.Unable) {

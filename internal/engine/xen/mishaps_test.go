@@ -99,7 +99,7 @@ func createHangs(t *testing.T, w world, n *spec.Node) {
 func pauseHangs(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	w.dom0.order(t, "pause", "hang")
-	w.wantFailed(t, "freeze", w.Freeze(within(t), engine.RefOf(n)), "does not stand still")
+	w.wantFailed(t, "freeze", w.Freeze(within(t), engine.RefOf(n)), "could not be frozen")
 	w.dom0.order(t, "pause", "")
 	if got := w.state(t, n); got != string(observe.Running) {
 		t.Errorf("it is %s", got)
@@ -112,7 +112,7 @@ func unpauseFails(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	must(t, w.Freeze(t.Context(), engine.RefOf(n)))
 	w.dom0.order(t, "unpause", "fail")
-	w.wantFailed(t, "thaw", w.Thaw(t.Context(), engine.RefOf(n)), "stays frozen")
+	w.wantFailed(t, "thaw", w.Thaw(t.Context(), engine.RefOf(n)), "is still frozen")
 	if got := w.state(t, n); got != string(observe.Frozen) {
 		t.Errorf("a guest that Xen lets stand still is listed as %s", got)
 	}
@@ -126,7 +126,7 @@ func unpauseFails(t *testing.T, w world, n *spec.Node) {
 func destroyFails(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	w.dom0.order(t, "destroy", "fail")
-	w.wantFailed(t, "destroy", w.Destroy(t.Context(), engine.RefOf(n)), "does not end")
+	w.wantFailed(t, "destroy", w.Destroy(t.Context(), engine.RefOf(n)), "could not be killed")
 	if w.state(t, n) == "" {
 		t.Error("it is not listed, though its domain runs")
 	}

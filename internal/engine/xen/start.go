@@ -106,7 +106,7 @@ func (f *environment) create(ctx context.Context, m machine, state string) error
 		return m.StartProblem(xl.Failed(args, said.String(), err), modelLog(m.domain()))
 	}
 	if !m.running() {
-		return m.StartProblem(errors.New("the QEMU that gives it its files has ended"), modelLog(m.domain()))
+		return m.StartProblem(errors.New("the QEMU that serves its files has exited"), modelLog(m.domain()))
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func hasShutDown(all []xl.Domain, name string) bool {
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := e.kill(ctx, m); err != nil {
-		return m.Problem("does not end", err)
+		return m.Problem("could not be killed", err)
 	}
 	cgroup.RemoveEmpty(ref.Site)
 	return e.Remove(ref)

@@ -14,7 +14,7 @@ import (
 // the shutdown of those that it was stopping, and removes what it left beside the nodes. Commands
 // in guests need no sweep, because the agent ends them when their caller dies.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	left := problem.New(problem.Failed, "guests of Xen of a run of site %s that was killed are still at work", site).
+	left := problem.New(problem.Failed, "Xen guests of a killed run of site %s are still running", site).
 		Try("end them with xl destroy and run the same command again")
 	return vm.Sweep(ctx, e.Nodes, site, left, func(ctx context.Context, ref engine.Ref) error {
 		return e.sweep(ctx, e.machine(ref))

@@ -18,7 +18,7 @@ const (
 func lastLines(domain string) string {
 	text := logTail(consoleLogPrefix + domain + ".log")
 	if text == "" {
-		return "what it printed is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done"
+		return "its output is not kept: set XENCONSOLED_TRACE=guest in /etc/default/xen to keep it"
 	}
 	return "the last lines of its console:\n" + text
 }

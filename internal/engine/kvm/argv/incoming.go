@@ -22,7 +22,7 @@ var machineTypePattern = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
 func MachineType(class string) (string, error) {
 	name := strings.TrimSuffix(class, "-machine")
 	if !machineTypePattern().MatchString(name) {
-		return "", fmt.Errorf("QEMU says that its machine is a %q", class)
+		return "", fmt.Errorf("QEMU reports the machine type %q", class)
 	}
 	return name, nil
 }

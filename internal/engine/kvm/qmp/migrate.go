@@ -85,7 +85,7 @@ func (c *Client) CancelMigration(ctx context.Context) (*Migration, error) {
 	return sent, nil
 }
 
-var errCancelled = errors.New("it was given up")
+var errCancelled = errors.New("it was cancelled")
 
 // Receive makes a machine that was started for it load the state from a file, and continue with it.
 func (c *Client) Receive(ctx context.Context, from *os.File) error {

@@ -65,7 +65,7 @@ func TestSendFails(t *testing.T) {
 			"vhost-user-fs cannot"},
 		"fails": {done + "\n" + tells("failed"), `{"return":{"status":"failed","error-desc":"no \u001b[2Jroom"}}`,
 			"no \\x1b[2Jroom"},
-		"ends": {done + "\n" + tells("cancelled"), `{"return":{"status":"cancelled"}}`, "given up"},
+		"ends": {done + "\n" + tells("cancelled"), `{"return":{"status":"cancelled"}}`, "cancelled"},
 		"lies": {done + "\n" + `{"event":"MIGRATION","data":7}`, "", "cannot unmarshal"},
 	} {
 		c := answers(t, func(command string) string {

@@ -48,7 +48,7 @@ type Event struct {
 type CommandError struct{ Command, Class, What string }
 
 func (r *CommandError) Error() string {
-	return fmt.Sprintf("QEMU does not do %s: %s", r.Command, sanitize.Line(r.What))
+	return fmt.Sprintf("QEMU rejected %s: %s", r.Command, sanitize.Line(r.What))
 }
 
 // Unknown reports whether QEMU does not know the command, because it is too old or built without
@@ -71,7 +71,7 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 
 func greet(ctx context.Context, conn *net.UnixConn) (*Client, error) {
 	c := &Client{conn: conn, in: bufio.NewReader(conn)}
-	err := c.interruptible(ctx, "there is no greeting", func() error {
+	err := c.interruptible(ctx, "no greeting received", func() error {
 		_, err := c.next(func(m *message) bool { return m.Greeting != nil })
 		return err
 	})
@@ -221,7 +221,7 @@ func (c *Client) read() error {
 		part, err := c.in.ReadSlice('\n')
 		c.line = append(c.line, part...)
 		if len(c.line) > maxMessageBytes {
-			return errors.New("it talks without end")
+			return errors.New("it sends without end")
 		}
 		if err == nil {
 			if len(bytes.TrimSpace(c.line)) > 0 {
@@ -231,7 +231,7 @@ func (c *Client) read() error {
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			return errors.New("it has ended")
+			return errors.New("it has exited")
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err

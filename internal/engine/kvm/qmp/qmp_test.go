@@ -80,7 +80,7 @@ func TestDo(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.Do(t.Context(), "quit", nil, nil); err == nil ||
-		!strings.Contains(err.Error(), "quit is not answered: it has ended") {
+		!strings.Contains(err.Error(), "quit is not answered: it has exited") {
 		t.Errorf("a monitor that has ended has answered: %v", err)
 	}
 }
