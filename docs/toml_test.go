@@ -123,6 +123,9 @@ func siteDirectory(t *testing.T, dir, text string) {
 		}
 		put(t, dir, "roles/stand-in/role.toml", uses.String())
 	}
+	for _, file := range found(all, "authorized_keys") {
+		put(t, dir, file, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE\n")
+	}
 	for _, file := range found(all["image"], "import") {
 		put(t, dir, file, "")
 	}

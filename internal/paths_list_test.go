@@ -299,6 +299,7 @@ var paths = map[string]string{
 	"internal/network/wireguard/key.go":           ofOwn,
 	"internal/network/router_inside.go":           ofKernel,
 	"internal/network/table.go":                   ofKernel,
+	"internal/role/access.go":                     ofNode,
 	"internal/role/build.go":                      ofNode,
 	"internal/role/savingrunner.go":               ofNode,
 	"internal/secret/store.go":                    ofOwn,

@@ -27,6 +27,9 @@ func TestConfigureDisturbs(t *testing.T) {
 		"a file": {func(s *site.Site) { s.Roles[1].Files[0].Content = []byte("new\n") },
 			"receptor1", true},
 		"a file that restarts nothing": {func(s *site.Site) { content(s, "new\n") }, "receptor1", false},
+		"keys of people": {func(s *site.Site) {
+			s.Nodes[1].AuthorizedKeys = []string{"ssh-ed25519 AAAA"}
+		}, "receptor1", false},
 		"one that restarts a service": {func(s *site.Site) {
 			content(s, "new\n")
 			s.Roles[1].Files[2].Restarts = []string{"receptor.service"}

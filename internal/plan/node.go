@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/stand"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -104,6 +105,9 @@ func (u *nodePlanner) restartsServices() bool {
 // restartedBy returns the services that a changed part of a configuration restarts, or false if the
 // site does not declare them.
 func (u *nodePlanner) restartedBy(part string) (services []string, exact bool) {
+	if strings.HasPrefix(part, site.AccessPart("")) { // sshd reads it at each login
+		return nil, true
+	}
 	if _, added := u.has.Config.Parts[part]; !added {
 		return nil, false
 	}

@@ -39,6 +39,9 @@ func (j *Job) Configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := revokeKeys(ctx, j); err != nil {
+		return err
+	}
 	roles := rolesOf(j.Duties)
 	if whole && j.Injected && site.SelfStarting(roles) && started(roles, j.Starts) {
 		tasks := newTasks(j.Duties)

@@ -20,9 +20,11 @@ func (j *Job) installUnlayered(ctx context.Context) error {
 	l := &spec.Layer{Title: "node " + j.Duties.Node, Image: site.Image{Distribution: j.Duties.Distribution},
 		Pins: j.Duties.Pins}
 	for i := range j.Duties.Roles {
-		if d := &j.Duties.Roles[i]; j.difference().changed(d) {
+		switch d := &j.Duties.Roles[i]; {
+		case d.Name == site.AccessRole: // it is the same on every node
+		case j.difference().changed(d):
 			l.Roles = append(l.Roles, d.Role)
-		} else {
+		default:
 			l.Under = append(l.Under, d.Role)
 		}
 	}

@@ -208,7 +208,10 @@ type Node struct {
 	NICs         []NIC // the first is the primary interface
 	Vars         map[string]any
 	Requirements Requirements
-	SimulatedBy  string // role that a twin uses instead of the node's own, or ""
+	// AuthorizedKeys are lines of authorized_keys(5): who may log in as SSHUser by SSH.
+	AuthorizedKeys []string
+	SSHUser        string // or "" for root; see Login
+	SimulatedBy    string // role that a twin uses instead of the node's own, or ""
 	// StandsFor lists, in a twin, the roles that the simulator replaces. Other nodes find the
 	// simulator under these roles.
 	StandsFor []string

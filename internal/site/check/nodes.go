@@ -43,6 +43,7 @@ func checkNodes(ix *index, found *findings) {
 		checkLimits(found, n)
 		checkMachine(ix, found, taken, n)
 		checkImported(ix, found, n)
+		checkAccess(ix, found, n)
 	}
 }
 

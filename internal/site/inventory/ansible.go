@@ -70,7 +70,7 @@ func HostVars(s *site.Site, n *site.Node) map[string]any {
 func hostVars(s *site.Site, n *site.Node, e entry) map[string]any {
 	vars := make(map[string]any, len(n.Vars)+10)
 	maps.Copy(vars, n.Vars)
-	vars["ansible_user"] = "root"
+	vars["ansible_user"] = n.Login()
 	vars["orrery_id"] = e.ID
 	vars["orrery_roles"] = e.Roles
 	vars["orrery_groups"] = e.Groups

@@ -26,7 +26,7 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 		}
 		fmt.Fprintf(&b, "\nHost %s\n", strings.Join(names(s, n), " "))
 		fmt.Fprintf(&b, "    HostName %s\n", n.NICs[0].Address)
-		fmt.Fprintf(&b, "    User root\n")
+		fmt.Fprintf(&b, "    User %s\n", n.Login())
 		fmt.Fprintf(&b, "    HostKeyAlias %s\n", full)
 		fmt.Fprintf(&b, "    UserKnownHostsFile %s\n", quote(knownHosts))
 		fmt.Fprintf(&b, "    StrictHostKeyChecking yes\n")

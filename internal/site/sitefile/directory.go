@@ -36,6 +36,7 @@ type directory struct {
 	// images lists the image files and OCI layout directories inside the site directory that are
 	// imported. They are too large to be read here.
 	images []string
+	copied bool              // a copy made by Copy or CopyText
 	stamps map[string]string // known stamps by image name; the files of these images are not accessed
 }
 

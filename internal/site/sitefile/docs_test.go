@@ -24,7 +24,7 @@ func example(t *testing.T, page string) string {
 func TestSiteFileOfTheDocumentation(t *testing.T) {
 	const pins = "aiokatcp==1.8.0\n"
 	s, err := Load(siteDir(t, map[string]string{
-		"site.toml": example(t, "site-file.md"), "certs/ca.pem": "", "debian-12-genericcloud.qcow2": "",
+		"site.toml": example(t, "site-file.md"), "certs/ca.pem": "", "keys.pub": adaKey, "team.pub": bobKey, "debian-12-genericcloud.qcow2": "",
 		"certs/mirror.asc": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "requirements/portal.txt": pins,
 		"requirements/site.txt": pins,
 		"requirements/v7.txt":   pins, "roles/portal/role.toml": "", "roles/receptor/role.toml": "",

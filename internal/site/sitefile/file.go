@@ -42,15 +42,18 @@ type mirrorTable struct {
 
 // nodeSettings are the settings that a node or [defaults] may contain.
 type nodeSettings struct {
-	Image        string        `toml:"image"`
-	Host         string        `toml:"host"`
-	Engine       string        `toml:"engine"`
-	Privileged   bool          `toml:"privileged"`
-	Syscalls     []string      `toml:"syscalls"`
-	Autostart    bool          `toml:"autostart"`
-	Requirements string        `toml:"requirements"`
-	VM           site.VM       `toml:"vm"`
-	Xen          site.XenGuest `toml:"xen"`
+	Image        string   `toml:"image"`
+	Host         string   `toml:"host"`
+	Engine       string   `toml:"engine"`
+	Privileged   bool     `toml:"privileged"`
+	Syscalls     []string `toml:"syscalls"`
+	Autostart    bool     `toml:"autostart"`
+	Requirements string   `toml:"requirements"`
+	// AuthorizedKeys are public keys, or files of them.
+	AuthorizedKeys []string      `toml:"authorized_keys"`
+	SSHUser        string        `toml:"ssh_user"`
+	VM             site.VM       `toml:"vm"`
+	Xen            site.XenGuest `toml:"xen"`
 	site.Limits
 }
 
@@ -80,6 +83,8 @@ type groupTable struct {
 	Groups []string `toml:"groups"`
 	Batch  batch    `toml:"batch"`
 	Spread string   `toml:"spread"`
+	// AuthorizedKeys are added to those that the group's nodes have.
+	AuthorizedKeys []string `toml:"authorized_keys"`
 }
 
 type releaseTable struct {

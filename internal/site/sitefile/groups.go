@@ -25,10 +25,11 @@ func (l *loader) groups() {
 		m.tables[t.Name] = t
 		m.groups = append(m.groups, t.Name)
 	}
-	groupsOf := map[string][]string{}
+	groupsOf, keysOf := map[string][]string{}, map[string][]string{}
 	for _, name := range m.groups {
 		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].Value.Batch), Spread: m.tables[name].Value.Spread}
 		members := m.nodesOf(name, nil)
+		keys := l.publicKeys(m.tables[name].At.Keys["authorized_keys"], m.tables[name].Value.AuthorizedKeys)
 		if !m.spendComparisons(len(m.names), m.tables[name]) {
 			return
 		}
@@ -36,9 +37,12 @@ func (l *loader) groups() {
 			if members[node] {
 				g.Nodes = append(g.Nodes, node)
 				groupsOf[node] = append(groupsOf[node], name)
+				if len(keys) > 0 {
+					keysOf[node] = addKeys(keysOf[node], keys)
+				}
 			}
 		}
-		if l.parts += len(g.Nodes); l.parts > maxParts {
+		if l.parts += len(g.Nodes) * (1 + len(keys)); l.parts > maxParts {
 			l.report.addAt(Name, m.tables[name].At, tooManyParts())
 			return
 		}
@@ -48,6 +52,7 @@ func (l *loader) groups() {
 		n := &l.site.Nodes[i]
 		n.Groups = groupsOf[n.Name]
 		slices.Sort(n.Groups)
+		n.AuthorizedKeys = addKeys(n.AuthorizedKeys, keysOf[n.Name])
 	}
 }
 

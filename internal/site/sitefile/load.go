@@ -43,7 +43,7 @@ func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error)
 		return nil, err
 	}
 	defer d.close()
-	d.stamps = stamps
+	d.stamps, d.copied = stamps, true
 	return d.load(dir)
 }
 
@@ -54,6 +54,7 @@ func read(dir, home string) (*directory, *site.Site, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	d.copied = dir != home
 	s, err := d.load(dir)
 	if err != nil {
 		d.close()
@@ -107,12 +108,13 @@ type loader struct {
 	file         siteFile
 	site         *site.Site
 	requirements map[string]site.Requirements // by file
+	keys         map[*strict.Node][]string    // public keys, by the list that declares them
 	parts        int                          // parts of all nodes, see maxParts
 }
 
 func newLoader(dir *directory) *loader {
 	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{nodeSettings: builtinDefaults}}, report: newReport(),
-		site: &site.Site{}, requirements: map[string]site.Requirements{}}
+		site: &site.Site{}, requirements: map[string]site.Requirements{}, keys: map[*strict.Node][]string{}}
 }
 
 func (l *loader) load(content []byte) {

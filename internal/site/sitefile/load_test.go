@@ -63,6 +63,7 @@ node.two = { id = 2, roles = ["z"] }
 		"roles/portal/role.toml":   "needs = { roles = [\"python\"], healthy = [\"role=receptor\"] }\npip = [\"aiokatcp\"]\n",
 		"roles/receptor/role.toml": "needs.roles = [\"python\"]\n",
 		"roles/stand-in/role.toml": "",
+		"roles/access/role.toml":   "file = [{path = \"/root/.ssh/authorized_keys\", content = \"\"}]\n",
 		"roles/db/role.toml":       "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
 	}
 }

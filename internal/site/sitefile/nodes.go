@@ -30,7 +30,7 @@ func (l *loader) nodes() {
 			continue
 		}
 		first := said.node(networks)
-		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
+		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles) + len(first.AuthorizedKeys)); l.parts > maxParts {
 			l.report.addAt(Name, t.At, tooManyParts())
 			return
 		}
@@ -73,6 +73,7 @@ func (d *declaration) node(networks []string) site.Node {
 		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
 		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
+	n.AuthorizedKeys, n.SSHUser = d.authorizedKeys(), d.SSHUser
 	d.dropUnsupportedDefaults(&n)
 	if d.Requirements != "" {
 		n.Requirements = d.loader.require(d.Requirements,
@@ -86,6 +87,9 @@ func (d *declaration) node(networks []string) site.Node {
 // table stay and are reported as mistakes.
 func (d *declaration) dropUnsupportedDefaults(n *site.Node) {
 	said := func(key string) bool { return d.At.Keys[key] != nil }
+	if i, ok := d.loader.site.Image(n.Image); ok && i.Disk().Guest == site.NoGuest && !said("authorized_keys") {
+		n.AuthorizedKeys = nil
+	}
 	if n.Engine != site.Xen && !said("xen") {
 		n.Xen = site.XenGuest{}
 	}

@@ -297,6 +297,9 @@ func (m *Builder) config(n *site.Node, roles []*site.Role) (Config, error) {
 			health = append(health, r.Name, checks(r.Health))
 		}
 	}
+	if f, ok := m.accessFile(n); ok {
+		c.Parts[site.AccessPart(f.Path)] = Digest([]any{f.Owner, f.Mode, DigestBytes(f.Content)})
+	}
 	if len(health) > 0 {
 		c.Health = Digest(health)
 	}

@@ -83,6 +83,9 @@ func (m *Builder) RoleActions(n *site.Node) (*RoleActions, error) {
 		}
 		d.Roles = append(d.Roles, duty)
 	}
+	if f, ok := m.accessFile(n); ok {
+		d.Roles = append(d.Roles, RoleAction{Role: accessRole(f.Path), Rendered: []RenderedFile{f}})
+	}
 	return d, nil
 }
 

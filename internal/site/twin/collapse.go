@@ -70,6 +70,7 @@ func mergeNode(one, n *site.Node) {
 	if !one.Virtual() {
 		one.Syscalls = slices.Sorted(slices.Values(union(one.Syscalls, n.Syscalls)))
 	}
+	one.AuthorizedKeys = union(one.AuthorizedKeys, n.AuthorizedKeys)
 	one.Autostart = one.Autostart || n.Autostart
 	one.Limits = sumLimits(one.Limits, convertLimits(one, n))
 	for _, nic := range n.NICs {

@@ -1,0 +1,38 @@
+package site
+
+import (
+	"cmp"
+	"path"
+)
+
+// AccessRole is the name under which a node records its AuthorizedKeys, as if a role had the file.
+// No declared role can have this name.
+const AccessRole = "authorized_keys"
+
+// AccessPart returns the name under which a node records the file with its AuthorizedKeys.
+func AccessPart(file string) string { return AccessRole + ": file " + file }
+
+// Login returns the user whom AuthorizedKeys let in, and whom Ansible and ssh log in as.
+func (n *Node) Login() string { return cmp.Or(n.SSHUser, "root") }
+
+// AccessFile returns the path of the file that holds the node's AuthorizedKeys. It is the second of
+// the two files that sshd(8) reads if the host itself logs in as that user of a disk image, because
+// cloud-init has written the host's key to the first.
+func (s *Site) AccessFile(n *Node) string {
+	home, name := "/root", "authorized_keys"
+	if user := n.Login(); user != "root" {
+		home = path.Join("/home", user)
+	}
+	if i, ok := s.Image(n.Image); ok && i.Disk().Login == n.Login() {
+		name = "authorized_keys2"
+	}
+	return path.Join(home, ".ssh", name)
+}
+
+// AccessOwner returns the owner of the file with the node's AuthorizedKeys.
+func (n *Node) AccessOwner() string {
+	if n.Login() == "root" {
+		return "root:root"
+	}
+	return n.Login() // and the user's own group
+}
