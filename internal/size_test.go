@@ -33,6 +33,8 @@ var alone = map[string]string{
 	"control/members": "an operation; each is a package",
 	"control/picture": "an operation; each is a package",
 
+	"control/sshconfig": "an operation; each is a package",
+
 	"cli/rehearse":       "verbs of one subject; each subject is a package",
 	"cli/backlog":        "a wall with rules of its own: its reader is hostile",
 	"engine/kvm/record":  "orrery-guest is this program, and has nothing else of kvm",

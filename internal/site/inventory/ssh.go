@@ -3,6 +3,7 @@ package inventory
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"orrery/internal/site"
@@ -14,7 +15,15 @@ import (
 // The nodes of a remote host are reached with that host as jump host. The addresses of a twin's
 // nodes belong to the original, so the host cannot connect to them. Instead, a command on the host
 // connects to these nodes from inside.
-func SSHConfig(s *site.Site, knownHosts string) []byte {
+func SSHConfig(s *site.Site, knownHosts string) []byte { return sshConfig(s, knownHosts, names) }
+
+// FullSSHConfig returns the same for a user's own configuration, which may have other hosts. It has
+// the names of nodes only with the name of the site.
+func FullSSHConfig(s *site.Site, knownHosts string) []byte {
+	return sshConfig(s, knownHosts, fullNames)
+}
+
+func sshConfig(s *site.Site, knownHosts string, names func(*site.Site, *site.Node) []string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Site %s, by orrery ssh-config\n", s.Key())
 	for i := range s.Nodes {
@@ -50,6 +59,13 @@ func names(s *site.Site, n *site.Node) []string {
 		all = append(all, nic.Address.String())
 	}
 	return all
+}
+
+// fullNames returns the names that contain the site's name, and the addresses.
+func fullNames(s *site.Site, n *site.Node) []string {
+	return slices.DeleteFunc(names(s, n), func(name string) bool {
+		return name == n.Name || slices.Contains(n.Aliases, name)
+	})
 }
 
 // throughHost returns a command that connects standard input and output to a node's SSH server from
