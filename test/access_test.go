@@ -63,8 +63,8 @@ roles = ["ssh"]
 	}
 
 	s.run("shell", "web", "--", "sh", "-c", "echo '"+strings.TrimSpace(public)+"' >> /root/.ssh/authorized_keys").want(0)
-	s.run("plan").want(10, "drifted: .*authorized_keys")
-	s.do("up")
+	s.run("plan", "--probe").want(10, "drifted: .*authorized_keys")
+	s.do("up", "--probe")
 	wantReach("repaired", false, true)
 
 	s.edit("site.toml", `authorized_keys = ["bob.pub"]`, "")

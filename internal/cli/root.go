@@ -167,7 +167,9 @@ system containers. Start with "orrery init", or with one of the examples.`,
 		siteverb.SSHConfig(call),
 		siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
-		c.RunE = siteBound.wrap(c.RunE)
+		for _, c := range append(c.Commands(), c) {
+			c.RunE = siteBound.wrap(c.RunE)
+		}
 	}
 	add("site", siteverb.Init(call))
 	add("site", reading...)

@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/stand"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -105,7 +104,7 @@ func (u *nodePlanner) restartsServices() bool {
 // restartedBy returns the services that a changed part of a configuration restarts, or false if the
 // site does not declare them.
 func (u *nodePlanner) restartedBy(part string) (services []string, exact bool) {
-	if strings.HasPrefix(part, site.AccessPart("")) { // sshd reads it at each login
+	if strings.HasPrefix(part, spec.AccessPart("")) { // sshd reads it at each login
 		return nil, true
 	}
 	if _, added := u.has.Config.Parts[part]; !added {

@@ -17,7 +17,7 @@ import (
 func revokeKeys(ctx context.Context, j *Job) error {
 	var files []string
 	for _, part := range slices.Sorted(maps.Keys(j.Was.Parts)) {
-		file, ok := strings.CutPrefix(part, site.AccessPart(""))
+		file, ok := strings.CutPrefix(part, spec.AccessPart(""))
 		if _, still := j.Is.Parts[part]; ok && !still && !hasFile(j.Duties, file) {
 			files = append(files, file)
 		}

@@ -21,7 +21,7 @@ func (j *Job) installUnlayered(ctx context.Context) error {
 		Pins: j.Duties.Pins}
 	for i := range j.Duties.Roles {
 		switch d := &j.Duties.Roles[i]; {
-		case d.Name == site.AccessRole: // it is the same on every node
+		case d.Name == spec.AccessRole: // it is the same on every node
 		case j.difference().changed(d):
 			l.Roles = append(l.Roles, d.Role)
 		default:

@@ -5,13 +5,6 @@ import (
 	"path"
 )
 
-// AccessRole is the name under which a node records its AuthorizedKeys, as if a role had the file.
-// No declared role can have this name.
-const AccessRole = "authorized_keys"
-
-// AccessPart returns the name under which a node records the file with its AuthorizedKeys.
-func AccessPart(file string) string { return AccessRole + ": file " + file }
-
 // Login returns the user whom AuthorizedKeys let in, and whom Ansible and ssh log in as.
 func (n *Node) Login() string { return cmp.Or(n.SSHUser, "root") }
 

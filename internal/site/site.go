@@ -284,7 +284,8 @@ type Group struct {
 	Nodes []string // names of all its nodes, in order of id
 	Batch Batch    // how many of its nodes the command up disturbs at once
 	// Spread is SpreadOverHosts if placement distributes the nodes evenly, or "".
-	Spread string `json:",omitempty"`
+	Spread string         `json:",omitempty"`
+	Vars   map[string]any `json:"-"` // free values for templates; see Site.VarsOf
 }
 
 // SpreadOverHosts distributes the nodes of a group evenly over the hosts.

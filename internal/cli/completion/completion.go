@@ -46,7 +46,8 @@ const (
 // Arguments says what the arguments of each verb may be, in order. The last entry also holds for all
 // further arguments.
 var Arguments = map[string][]Completer{
-	"query": {request.selectors}, "graph": {request.selectors}, "plan": {request.selectors}, "up": {request.selectors},
+	"query vars": {request.nodes, request.nothing},
+	"query":      {request.selectors}, "graph": {request.selectors}, "plan": {request.selectors}, "up": {request.selectors},
 	"down": {request.selectors}, "start": {request.selectors}, "stop": {request.selectors}, "restart": {request.selectors},
 	"move":  {request.selectors},
 	"renew": {request.selectors}, "stage": {request.selectors}, "switch": {request.selectors},

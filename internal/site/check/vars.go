@@ -9,6 +9,9 @@ import (
 // checkVars reports numbers that JSON cannot represent, because the inventory is JSON.
 func checkVars(ix *index, found *findings) {
 	checkFinite(found, at("site", "vars"), ix.Vars)
+	for g := range each(ix.Groups) {
+		checkFinite(found, at("group", g.Name, "vars"), g.Vars)
+	}
 	for n := range each(ix.Nodes) {
 		if len(n.Vars) > 0 {
 			checkFinite(found, atNode(n, "vars"), n.Vars)

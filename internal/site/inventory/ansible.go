@@ -64,12 +64,12 @@ func Inventory(s *site.Site) any {
 // HostVars returns the response to --host of Ansible's dynamic inventory, to be encoded as JSON. It
 // has the node's own vars and variables with its settings.
 func HostVars(s *site.Site, n *site.Node) map[string]any {
-	return hostVars(s, n, entryOf(n, roleNames(s)))
+	return hostVars(s, n, entryOf(s, n, roleNames(s)))
 }
 
 func hostVars(s *site.Site, n *site.Node, e entry) map[string]any {
-	vars := make(map[string]any, len(n.Vars)+10)
-	maps.Copy(vars, n.Vars)
+	vars := make(map[string]any, len(e.Vars)+10)
+	maps.Copy(vars, e.Vars)
 	vars["ansible_user"] = n.Login()
 	vars["orrery_id"] = e.ID
 	vars["orrery_roles"] = e.Roles

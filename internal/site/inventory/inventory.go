@@ -72,16 +72,16 @@ func entries(s *site.Site) []entry {
 	roles := roleNames(s)
 	all := make([]entry, len(s.Nodes))
 	for i := range s.Nodes {
-		all[i] = entryOf(&s.Nodes[i], roles)
+		all[i] = entryOf(s, &s.Nodes[i], roles)
 	}
 	return all
 }
 
-func entryOf(n *site.Node, roles func(*site.Node) []string) entry {
+func entryOf(s *site.Site, n *site.Node, roles func(*site.Node) []string) entry {
 	e := entry{
 		Name: n.Name, ID: n.ID, Release: n.Release, Aliases: n.Aliases, Roles: orEmpty(roles(n)), Groups: orEmpty(n.Groups),
 		Host: n.Host, Image: n.Image,
-		Engine: n.Engine, Addresses: make(map[string]string, len(n.NICs)), Vars: n.Vars,
+		Engine: n.Engine, Addresses: make(map[string]string, len(n.NICs)), Vars: s.VarsOf(n),
 	}
 	for _, nic := range n.NICs {
 		e.Addresses[nic.Network] = nic.Address.String()

@@ -90,7 +90,7 @@ func viewNode(s *site.Site, n *site.Node) *NodeView {
 	view := &NodeView{
 		Name: n.Name, ID: n.ID, Release: n.Release, Groups: n.Groups, Host: n.Host,
 		Addresses: make(map[string]netip.Addr, len(n.NICs)),
-		Cpus:      n.Limits.Cpus, Memory: n.Limits.Memory, Vars: n.Vars,
+		Cpus:      n.Limits.Cpus, Memory: n.Limits.Memory, Vars: s.TemplateVars(n),
 		model: n,
 	}
 	for i, nic := range n.NICs {

@@ -84,7 +84,8 @@ type groupTable struct {
 	Batch  batch    `toml:"batch"`
 	Spread string   `toml:"spread"`
 	// AuthorizedKeys are added to those that the group's nodes have.
-	AuthorizedKeys []string `toml:"authorized_keys"`
+	AuthorizedKeys []string       `toml:"authorized_keys"`
+	Vars           map[string]any `toml:"vars"`
 }
 
 type releaseTable struct {

@@ -298,7 +298,7 @@ func (m *Builder) config(n *site.Node, roles []*site.Role) (Config, error) {
 		}
 	}
 	if f, ok := m.accessFile(n); ok {
-		c.Parts[site.AccessPart(f.Path)] = Digest([]any{f.Owner, f.Mode, DigestBytes(f.Content)})
+		c.Parts[AccessPart(f.Path)] = Digest([]any{f.Owner, f.Mode, DigestBytes(f.Content)})
 	}
 	if len(health) > 0 {
 		c.Health = Digest(health)

@@ -57,8 +57,9 @@ func NamesDigest(s *site.Site) string {
 		Aliases, StandsFor []string `json:",omitempty"`
 	}
 	all := make([]entry, len(s.Nodes))
-	for i, n := range s.Nodes {
-		all[i] = entry{n.Name, n.ID, n.NICs, n.Roles, n.Groups, n.Host, n.Vars, n.Release, n.Aliases, n.StandsFor}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		all[i] = entry{n.Name, n.ID, n.NICs, n.Roles, n.Groups, n.Host, s.VarsOf(n), n.Release, n.Aliases, n.StandsFor}
 	}
 	return Digest([]any{s.Name, s.Vars, all})
 }

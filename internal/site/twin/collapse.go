@@ -15,7 +15,7 @@ func collapse(s *site.Site) error {
 		return nil
 	}
 	one := s.Nodes[0]
-	one.Vars = maps.Clone(one.Vars)
+	one.Vars = maps.Clone(s.VarsOf(&one)) // before it is in the groups of the others
 	one.Roles, one.Groups, one.StandsFor, one.NICs = slices.Clone(one.Roles), slices.Clone(one.Groups),
 		slices.Clone(one.StandsFor), slices.Clone(one.NICs)
 	for i := range s.Nodes[1:] {
@@ -23,7 +23,7 @@ func collapse(s *site.Site) error {
 		if err := mergeRequirements(&one, n); err != nil {
 			return err
 		}
-		mergeNode(&one, n)
+		mergeNode(&one, n, s.VarsOf(n))
 	}
 	slices.Sort(one.Groups)
 	s.Nodes = []site.Node{one}
@@ -60,8 +60,9 @@ func shareSecrets(s *site.Site) {
 	}
 }
 
-// mergeNode adds to the collapsed node everything that node n has and it lacks.
-func mergeNode(one, n *site.Node) {
+// mergeNode adds to the collapsed node everything that node n has and it lacks. Argument vars is the
+// result of VarsOf for n.
+func mergeNode(one, n *site.Node, vars map[string]any) {
 	one.Aliases = append(one.Aliases, n.Name)
 	one.Roles = union(one.Roles, n.Roles)
 	one.StandsFor = union(one.StandsFor, n.StandsFor)
@@ -78,7 +79,7 @@ func mergeNode(one, n *site.Node) {
 			one.NICs = append(one.NICs, nic)
 		}
 	}
-	for name, value := range n.Vars {
+	for name, value := range vars {
 		if _, ok := one.Vars[name]; ok {
 			continue
 		}
