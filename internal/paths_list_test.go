@@ -138,6 +138,7 @@ var paths = map[string]string{
 	"internal/control/sites/sites.go":             ofOwn,
 	"internal/cli/siteverb/sshconfig.go":          "install is the name of a flag",
 	"internal/control/draft/draft.go":             ofNamed,
+	"internal/control/draft/example.go":           "of the program itself, which has the examples",
 	"internal/control/sshconfig/home.go":          ofRoot,
 	"internal/control/sshconfig/install.go":       ofOwn,
 	"internal/control/logs/logs.go":               ofOwn,

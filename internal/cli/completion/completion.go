@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
+	"orrery/internal/control/draft"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/layers"
 	"orrery/internal/control/releases"
@@ -46,8 +47,7 @@ const (
 // Arguments says what the arguments of each verb may be, in order. The last entry also holds for all
 // further arguments.
 var Arguments = map[string][]Completer{
-	"query vars": {request.nodes, request.nothing},
-	"query":      {request.selectors}, "graph": {request.selectors}, "plan": {request.selectors}, "up": {request.selectors},
+	"query": {request.selectors}, "graph": {request.selectors}, "plan": {request.selectors}, "up": {request.selectors},
 	"down": {request.selectors}, "start": {request.selectors}, "stop": {request.selectors}, "restart": {request.selectors},
 	"move":  {request.selectors},
 	"renew": {request.selectors}, "stage": {request.selectors}, "switch": {request.selectors},
@@ -57,8 +57,8 @@ var Arguments = map[string][]Completer{
 	"cp":            {request.copyPaths},
 	"release show":  {request.releases, request.selectors},
 	"release diff":  {request.releases, request.releases, request.selectors},
-	"release trust": {request.releases},
-	"twin create":   {request.sites, request.nothing}, "twin destroy": {request.twins},
+	"release trust": {request.releases}, "query vars": {request.nodes, request.nothing},
+	"twin create": {request.sites, request.nothing}, "twin destroy": {request.twins},
 	"twin status": {request.twins, request.selectors}, "twin exec": {request.twins, request.selectors},
 	"twin shell": {request.twins, request.nodes}, "twin forward": {request.twins, request.ports}, "ci": {request.sites},
 	"snapshot": {request.selectors}, "snapshot restore": {request.snapshots, request.selectors},
@@ -91,6 +91,7 @@ var Arguments = map[string][]Completer{
 var flagValues = map[string]Completer{
 	"site": request.directories, "twin": request.twins, "release": request.releases, "only": request.selectors,
 	"host": request.nodes, "without": request.hosts, "to": request.hosts, "node": request.nodes, "layer": request.layers,
+	"example":    func(request) ([]string, cobra.ShellCompDirective) { return draft.Examples(), withoutFiles },
 	"confirm-by": oneOf("checks", "hand"), "owner": request.nothing, "user": request.nothing,
 	"scale":          oneOf("cpus=", "memory="),
 	"yes-production": request.nothing, "yes-volumes": request.nothing, "yes-restore": request.nothing,

@@ -26,20 +26,23 @@ const emptyRole = "# What this role adds to nodes: packages, files, services, he
 
 // WriteExample writes a small site with comments, which has two nodes and a role. It returns the paths of
 // its files. Without a name, the site is named after the directory.
+// Its subnet is one that is free on this host. If the caller has an SSH key, a file has the public half
+// of it, and the nodes let the caller in.
 func WriteExample(dir, name string) (paths []string, err error) {
-	if name == "" {
-		name, err = nameFor(dir)
-	} else {
-		err = validateName(name)
-	}
-	if err != nil {
+	if name, err = chooseName(dir, name); err != nil {
 		return nil, err
 	}
-	return write([]host.File{
-		{Path: filepath.Join(dir, sitefile.Name),
-			Content: []byte(strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID()).Replace(exampleSite)), Mode: 0o644},
-		{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(exampleRole), Mode: 0o644},
-	})
+	subnet := freeSubnet(name, takenSubnets())
+	access := noAccess
+	files := []host.File{{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(exampleRole), Mode: 0o644}}
+	if key := callerKey(); key != "" {
+		access = withAccess
+		files = append(files, host.File{Path: filepath.Join(dir, keysName), Content: []byte(key + "\n"), Mode: 0o644})
+	}
+	text := strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID(), "SUBNET", subnet.String(),
+		"GATEWAY", subnet.Addr().Next().String(), "ACCESS", access).Replace(exampleSite)
+	site := host.File{Path: filepath.Join(dir, sitefile.Name), Content: []byte(text), Mode: 0o644}
+	return write(append([]host.File{site}, files...))
 }
 
 // WriteImported writes the site of a host database, with empty roles. It returns the paths of its files.

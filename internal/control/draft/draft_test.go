@@ -43,6 +43,7 @@ func TestNames(t *testing.T) {
 		strings.Repeat("a", 31) + "-b": strings.Repeat("a", 31), // a name does not end with a hyphen
 	} {
 		dir := filepath.Join(t.TempDir(), directory)
+		t.Setenv("HOME", t.TempDir())
 		paths, err := WriteExample(dir, "")
 		if err != nil || !slices.Equal(within(dir, paths), []string{"site.toml", "roles/hello/role.toml"}) {
 			t.Errorf("%q: written are %v (%v)", directory, paths, err)

@@ -210,6 +210,19 @@ func readPublic(at string) ([]byte, error) {
 	return content, nil
 }
 
+// PublicKeys returns the public keys in a file of this machine, or nil if it has none or anything else.
+func PublicKeys(path string) []string {
+	content, err := readPublic(path)
+	if err != nil {
+		return nil
+	}
+	keys, p := parseKeys(path, string(content))
+	if p != nil {
+		return nil
+	}
+	return keys
+}
+
 // expandHome replaces "~" by the home directory of the site directory's owner, and "~NAME" by that of
 // a user. It is the owner's and not the caller's, so that everyone who runs Orrery, and a host that
 // boots, finds the same keys.
