@@ -22,6 +22,8 @@ type Site struct {
 	Twins      TwinRules
 	Production bool           `toml:"production"` // destructive commands ask for the site's name
 	Vars       map[string]any `toml:"vars"`       // free values for templates
+	// RolesPath is the directory of roles that the site has in common with others, or "".
+	RolesPath string `toml:"roles_path" json:"-"`
 
 	Hosts     []Host
 	Networks  []Network

@@ -93,10 +93,15 @@ var errAll = errors.New("the site directory is too large")
 
 // read reads a file of the site directory.
 func (d *directory) read(name string, most int64) ([]byte, error) {
-	if content, before := d.files[name]; before {
+	return d.readIn(d.tree, name, most, name)
+}
+
+// readIn reads a file of a tree. A copy of the site directory has it under the name kept.
+func (d *directory) readIn(from *tree.Root, name string, most int64, kept string) ([]byte, error) {
+	if content, before := d.files[kept]; before {
 		return content, nil
 	}
-	content, err := d.tree.ReadFile(name, min(most, d.left))
+	content, err := from.ReadFile(name, min(most, d.left))
 	switch {
 	case errors.Is(err, tree.ErrTooLarge) && d.left < most:
 		return nil, errAll
@@ -106,7 +111,7 @@ func (d *directory) read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	d.left -= int64(len(content))
-	d.files[name] = content
+	d.files[kept] = content
 	return content, nil
 }
 

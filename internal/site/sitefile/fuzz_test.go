@@ -35,7 +35,7 @@ func FuzzLoad(f *testing.F) {
 		defer time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("no end with %q %q", siteToml, roleToml)) }).Stop()
 		l := newLoader(nowhere())
 		var role roleFile
-		if l.decode(roleFileOf("x"), roleToml, &role) {
+		if l.decode(l.report.roleFile("x"), roleToml, &role) {
 			l.site.Roles = append(l.site.Roles, l.roleOf("x", &role, map[string][]byte{"setup.sh": nil}))
 		}
 		l.load(siteToml)

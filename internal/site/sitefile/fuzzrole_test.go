@@ -37,7 +37,7 @@ func FuzzRole(f *testing.F) {
 		d.files["pins.txt"] = []byte(pins)
 		l := newLoader(d)
 		var role roleFile
-		if l.decode(roleFileOf("x"), roleToml, &role) {
+		if l.decode(l.report.roleFile("x"), roleToml, &role) {
 			l.site.Roles = append(l.site.Roles, l.roleOf("x", &role,
 				map[string][]byte{"setup.sh": nil, "sub/a.tmpl": []byte(template), "a.tmpl": []byte(template)}))
 		}

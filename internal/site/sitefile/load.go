@@ -126,6 +126,7 @@ func (l *loader) load(content []byte) {
 	}
 	l.tables()
 	l.nodes()
+	l.sharedRoles()
 	l.groups()
 	if l.report.full() || l.parts > maxParts {
 		return // the running time of the checks grows with the size of the site

@@ -18,6 +18,7 @@ type report struct {
 	mistakes problem.List
 	roots    map[string]*strict.Node    // by file: site.toml, roles/NAME/role.toml
 	nodes    map[string]*strict.Node    // by name, including those that a range declares
+	shared   map[string]string          // directories of the roles in roles_path, for messages
 	units    map[[2]string]*strict.Node // by role and name, because a service has one of two forms
 	bad      map[*strict.Node]bool      // places with a mistake, which the rules need not check
 	meant    map[suggestedKey]bool
@@ -45,7 +46,8 @@ type suggestedKey struct {
 
 func newReport() *report {
 	return &report{
-		roots: map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{},
+		shared: map[string]string{},
+		roots:  map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{},
 		bad: map[*strict.Node]bool{}, meant: map[suggestedKey]bool{}, told: map[*strict.Node][]string{},
 		more: map[string]int{},
 	}
@@ -68,6 +70,12 @@ func (r *report) addAt(file string, at *strict.Node, p *problem.Problem) {
 	r.bad[at] = true
 	r.add(p.At(where(file, at)))
 }
+
+// roleDir returns the directory of a role, for messages.
+func (r *report) roleDir(role string) string { return cmp.Or(r.shared[role], "roles/"+role) }
+
+// roleFile returns the role.toml of a role, for messages.
+func (r *report) roleFile(role string) string { return r.roleDir(role) + "/" + roleFileName }
 
 func (r *report) misspelt(table *strict.Node, key string) { r.meant[suggestedKey{table, key}] = true }
 
@@ -112,9 +120,9 @@ func (r *report) addIssue(m check.Issue) {
 func (r *report) locate(key []string) (file string, at *strict.Node, rest []string) {
 	switch {
 	case len(key) == 4 && key[2] == "unit" && r.units[[2]string{key[1], key[3]}] != nil:
-		return roleFileOf(key[1]), r.units[[2]string{key[1], key[3]}], nil
+		return r.roleFile(key[1]), r.units[[2]string{key[1], key[3]}], nil
 	case len(key) >= 2 && key[0] == "role":
-		file = roleFileOf(key[1])
+		file = r.roleFile(key[1])
 		at, rest = r.roots[file], key[2:]
 	case len(key) == 3 && key[0] == "requirements":
 		line, _ := strconv.Atoi(key[2])

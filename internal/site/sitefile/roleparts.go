@@ -18,9 +18,10 @@ import (
 // roleOf converts a decoded role.toml to a role of the model.
 func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site.Role {
 	r := roleParts{f.Role, l.report}
-	r.Name, r.Dir, r.Beside, r.NeedsRoles, r.NeedsHealthy = name, "roles/"+name, beside, f.Needs.Roles, f.Needs.Healthy
+	r.Name, r.Dir, r.Beside = name, l.report.roleDir(name), beside
+	r.NeedsRoles, r.NeedsHealthy = f.Needs.Roles, f.Needs.Healthy
 	for i, unit := range f.Services {
-		l.report.units[[2]string{name, unit}], _ = l.report.roots[roleFileOf(name)].Find("services", strconv.Itoa(i))
+		l.report.units[[2]string{name, unit}], _ = l.report.roots[l.report.roleFile(name)].Find("services", strconv.Itoa(i))
 	}
 	for i := range f.ServiceTables {
 		r.service(&f.ServiceTables[i])
@@ -46,7 +47,7 @@ type roleParts struct {
 }
 
 func (r *roleParts) reportAt(at *strict.Node, p *problem.Problem) {
-	r.report.addAt(roleFileOf(r.Name), at, p)
+	r.report.addAt(r.report.roleFile(r.Name), at, p)
 }
 
 // service adds a service in the long form.

@@ -15,10 +15,16 @@ import (
 
 const roleFileName = "role.toml"
 
-func roleFileOf(role string) string { return "roles/" + role + "/" + roleFileName }
+// A roleSource is a directory with roles.
+type roleSource struct {
+	tree *tree.Root
+	dir  string // in the tree
+	kept string // in a copy of the site directory
+}
 
 // roles reads every role of the site directory, even if no node has it.
 func (l *loader) roles() {
+	own := roleSource{l.dir.tree, "roles", "roles"}
 	names, err := l.dir.tree.Names("roles", maxRoles)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,14 +44,14 @@ func (l *loader) roles() {
 		case err != nil:
 			l.report.add(readProblem("it", err).At(where))
 		case info.Mode&unix.S_IFMT == unix.S_IFDIR:
-			l.role(name)
+			l.role(own, name)
 		}
 	}
 }
 
-func (l *loader) role(name string) {
-	dir := "roles/" + name
-	beside, whole := l.beside(dir)
+func (l *loader) role(from roleSource, name string) {
+	dir := l.report.roleDir(name)
+	beside, whole := l.beside(from, name)
 	content, ok := beside[roleFileName]
 	if !ok {
 		if whole {
@@ -58,14 +64,15 @@ func (l *loader) role(name string) {
 	}
 	delete(beside, roleFileName)
 	var file roleFile
-	l.decode(roleFileOf(name), content, &file)
+	l.decode(l.report.roleFile(name), content, &file)
 	l.site.Roles = append(l.site.Roles, l.roleOf(name, &file, beside))
 }
 
 // beside reads all files in a role's directory. It reports whether there were no mistakes.
-func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
+func (l *loader) beside(from roleSource, name string) (beside map[string][]byte, whole bool) {
 	beside, before := map[string][]byte{}, len(l.report.mistakes)
-	top, err := l.dir.tree.Sub(dir)
+	dir := l.report.roleDir(name)
+	top, err := from.tree.Sub(path.Join(from.dir, name))
 	if err != nil {
 		l.report.add(readProblem("it", err).At(dir))
 		return nil, false
@@ -82,11 +89,10 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 		if e.Path == roleFileName {
 			most = maxRole
 		}
-		where := path.Join(dir, e.Path)
-		// from the top, because symbolic links may lead anywhere inside the site directory
-		content, err := l.dir.read(where, most)
+		// from the top, because symbolic links may lead anywhere inside the tree
+		content, err := l.dir.readIn(from.tree, path.Join(from.dir, name, e.Path), most, path.Join(from.kept, name, e.Path))
 		if err != nil {
-			l.report.add(readProblem("it", err).At(where))
+			l.report.add(readProblem("it", err).At(path.Join(dir, e.Path)))
 			return nil
 		}
 		beside[e.Path] = content
