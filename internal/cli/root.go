@@ -186,6 +186,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 	add("host", labVerbs(call, lab)...)
 	add("host", rehearse.Rehearse(call), rehearse.Witness(call))
 	add("host", hostverb.Internal(call, experimentRunner(call, lab))...)
+	root.SetHelpCommand(newHelp(root))
 	return root
 }
 
