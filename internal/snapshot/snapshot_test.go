@@ -226,13 +226,13 @@ func TestPutBack(t *testing.T) {
 		t.Errorf("unfinished is %q with %v (%v)", id, nodes, err)
 	}
 	if _, err := s.Restore(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true}); err == nil ||
-		!strings.Contains(err.Error(), "cut short") {
+		!strings.Contains(err.Error(), "was interrupted") {
 		t.Errorf("a part of what was cut short gives %v", err)
 	}
-	if err := Remove(o.Dirs, "karoo", s.ID); err == nil || !strings.Contains(err.Error(), "cut short") {
+	if err := Remove(o.Dirs, "karoo", s.ID); err == nil || !strings.Contains(err.Error(), "was interrupted") {
 		t.Errorf("its removal gives %v", err)
 	}
-	if _, err := Take(t.Context(), o); err == nil || !strings.Contains(err.Error(), "cut short") {
+	if _, err := Take(t.Context(), o); err == nil || !strings.Contains(err.Error(), "was interrupted") {
 		t.Errorf("a snapshot in the middle gives %v", err)
 	}
 	if err := Recover(o.Dirs, "karoo"); err != nil || state() != spoilt {
