@@ -290,7 +290,7 @@ func TestTakeHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.Left) != 1 || !strings.HasPrefix(s.Left[0], "volume data of n1: d/d/") ||
-		!strings.Contains(s.Left[0], "more than 2048 directories") || len(s.Left[0]) > 400 {
+		!strings.Contains(s.Left[0], "more than 2048 nested directories") || len(s.Left[0]) > 400 {
 		t.Errorf("left is %q", s.Left)
 	}
 	opened, err := Open(o.Dirs, "karoo", s.ID)
