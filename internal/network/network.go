@@ -49,7 +49,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 		return err
 	}
 	if err := removeUnmarked(all, n.Bridge); err != nil {
-		return networkError(n, "remove half-made bridges", err)
+		return networkError(n, "remove incomplete bridges", err)
 	}
 	if !n.Router {
 		if err := removeRouter(n); err != nil {
@@ -62,7 +62,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	// The rules are written before the link is up, so that the network is never open without them.
 	link, err := openLink(n)
 	if err != nil {
-		return networkError(n, "make link "+n.Bridge, err)
+		return networkError(n, "create link "+n.Bridge, err)
 	}
 	joints, err := readVXLANs()
 	if err != nil {
@@ -87,7 +87,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	}
 	if n.Router {
 		if err := makeRouter(n, link); err != nil {
-			return networkError(n, "make its router", err)
+			return networkError(n, "create its router", err)
 		}
 	}
 	return updatePorts(n, nodes)
@@ -133,7 +133,7 @@ func Remove(ctx context.Context, n spec.Network) error {
 		return networkError(n, "remove its router", err)
 	}
 	if err := vxlan.Remove(n); err != nil {
-		return networkError(n, "part it from other hosts", err)
+		return networkError(n, "disconnect it from other hosts", err)
 	}
 	joints, err := readVXLANs()
 	if err != nil {
@@ -147,7 +147,7 @@ func Remove(ctx context.Context, n spec.Network) error {
 		return networkError(n, "remove link "+n.Bridge, err)
 	}
 	if err := removeUnmarked(all, n.Bridge); err != nil {
-		return networkError(n, "remove half-made bridges", err)
+		return networkError(n, "remove incomplete bridges", err)
 	}
 	if slices.ContainsFunc(all, func(b bridge) bool { return b.marked && b.mark.Bridge != n.Bridge }) {
 		return nil
@@ -177,7 +177,7 @@ func check(n spec.Network) error {
 		return err
 	}
 	if n.Router && !site.KindOf(n.Kind).Bridged {
-		return problem.New(problem.Unable, "network %s: only a bridge has a router", n.Name)
+		return problem.New(problem.Unable, "network %s: only a bridge can have a router", n.Name)
 	}
 	if err := vxlan.Check(n); err != nil {
 		return err
@@ -187,10 +187,10 @@ func check(n spec.Network) error {
 		return problem.New(problem.Unable, "network %s: %q is not an IPv4 subnet", n.Name, n.Subnet).Because(err)
 	}
 	if _, err := openPorts(n); err != nil {
-		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)
+		return problem.New(problem.Unable, "network %s: the host ports that it opens cannot be parsed", n.Name).Because(err)
 	}
 	if _, err := site.ParseProtocols(splitComma(n.Protocols)); err != nil {
-		return problem.New(problem.Unable, "network %s: the protocols that it allows cannot be read", n.Name).Because(err)
+		return problem.New(problem.Unable, "network %s: the protocols that it allows cannot be parsed", n.Name).Because(err)
 	}
 	if n.Router && (!n.NAT || n.Gateway == "") {
 		return problem.New(problem.Unable, "network %s: a router needs a gateway and nat", n.Name)

@@ -218,5 +218,5 @@ func nftablesError(err error) error {
 	if os.Geteuid() != 0 {
 		return p.Try("run orrery as root")
 	}
-	return p.Try("a kernel with nf_tables is needed: modprobe nf_tables nft_masq nft_ct")
+	return p.Try("the kernel needs nf_tables: modprobe nf_tables nft_masq nft_ct")
 }

@@ -45,7 +45,7 @@ func pathError(op, name string, err error) error {
 // at opens the parent directory of a path and returns its last part.
 func (a *Patcher) at(name string) (dir int, base string, err error) {
 	if !ValidPath(name) {
-		return -1, "", fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
+		return -1, "", fmt.Errorf("invalid path in a tree: %w", unix.EINVAL)
 	}
 	above := path.Dir(name)
 	if a.fd < 0 || a.dir != above {
