@@ -51,7 +51,7 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 		}
 	}
 	if len(all) == 0 || len(all) < len(named) {
-		return nil, problem.New(problem.Usage, "%s has no such data that %s could take over", from, heir.Name).
+		return nil, problem.New(problem.Usage, "%s has no volume data that node %s could adopt", from, heir.Name).
 			At(dirs.Volumes(key)).
 			Try("orrery volume ls lists all data and its users; move shared data and data on NFS by hand")
 	}
