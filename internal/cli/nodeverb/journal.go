@@ -24,7 +24,9 @@ func Journal(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Show who did what to this site, when, and how it ended",
-		Args:  cobra.NoArgs,
+		Example: `  orrery journal
+  orrery journal --json`,
+		Args: cobra.NoArgs,
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			h, err := logs.Read(ctx, call.Session, s, runs)
 			if err != nil {

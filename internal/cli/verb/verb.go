@@ -67,6 +67,12 @@ func RequireSubcommand(c *cobra.Command, args []string) error {
 		verbs = append(verbs, verb.Name())
 	}
 	p := problem.New(problem.Usage, "%s has no verb %q", c.CommandPath(), args[0])
+	if !c.HasParent() {
+		p = problem.New(problem.Usage, "unknown verb %q", args[0])
+		if meant := synonyms(args[0]); meant != "" {
+			return p.Try("orrery calls it %s", meant)
+		}
+	}
 	if near := problem.Suggest(args[0], verbs); near != "" {
 		return p.Try("did you mean %s?", near)
 	}
