@@ -104,7 +104,7 @@ func NewHost(at SiteState) *Host {
 // ofAllSites returns the nodes of all sites, or an error unless the host was opened without a site.
 func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 	if h.Key != "" {
-		return nil, fmt.Errorf("what other sites than %s use is not known", h.Key)
+		return nil, fmt.Errorf("resources used by sites other than %s are unknown", h.Key)
 	}
 	return h.List(ctx)
 }
