@@ -137,6 +137,7 @@ var paths = map[string]string{
 	"internal/control/unattended/host.go":         ofOwn,
 	"internal/control/sites/sites.go":             ofOwn,
 	"internal/control/draft/draft.go":             ofNamed,
+	"internal/control/draft/proxmox.go":           ofNamed,
 	"internal/control/logs/logs.go":               ofOwn,
 	"internal/control/lab/bundles.go":             ofNamed,
 	"internal/control/lab/remoterun.go":           ofNamed,
