@@ -69,7 +69,7 @@ func ImportProxmox(dir, name string, files []string) (made *sitefile.Imported, p
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &proxmoxImport{dir: dir, networks: map[string]*bridgedNetwork{}, taken: map[string]bool{}, images: map[string]string{}}
+	p := &proxmoxImport{dir: dir, networks: map[string]*bridgedNetwork{}, taken: map[string]bool{}}
 	p.Site = cmp.Or(name, ofDir)
 	written := p.convert(all)
 	paths, err = write(written)
@@ -171,8 +171,7 @@ type proxmoxImport struct {
 	dir      string
 	networks map[string]*bridgedNetwork // by bridge, VLAN and subnet
 	order    []*bridgedNetwork
-	taken    map[string]bool   // names of nodes
-	images   map[string]string // by archive
+	taken    map[string]bool // names of nodes
 	roles    []host.File
 }
 
