@@ -32,7 +32,7 @@ func checkConflicts(n spec.Network, all []bridge) error {
 	if p := clash.SubnetOverlap(&n, &around); p != nil {
 		return p
 	}
-	return nil
+	return checkPortsFree(n, &around)
 }
 
 func checkName(n spec.Network) error {
