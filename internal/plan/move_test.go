@@ -359,7 +359,8 @@ func TestMovePublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for host, want := range map[string]string{"sv1": "", "sv2": "b=8081:80/tcp>10.0.0.12", "sv3": "a=8080:80/tcp>10.0.0.11"} {
+	for host, want := range map[string]string{"sv1": "",
+		"sv2": "b=8081:80/tcp>10.0.0.12", "sv3": "a=8080:80/tcp>10.0.0.11"} {
 		for _, n := range f.host(host).Networks {
 			if n.Name == "lan" && n.Publish != want {
 				t.Errorf("host %s publishes %q, not %q", host, n.Publish, want)

@@ -135,10 +135,11 @@ func (d *networkPlanner) addJoined(h *observe.Host, used map[string]bool) {
 	}
 	for i := range h.Networks {
 		n := &h.Networks[i]
-		used[n.Name] = used[n.Name] || d.publishesStray(h, &n.Network) || (d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) &&
-			slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
-				return d.goal.selects(node.Name) && slices.Contains(node.Networks(), n.Name)
-			})
+		used[n.Name] = used[n.Name] || d.publishesStray(h, &n.Network) ||
+			(d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) &&
+				slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
+					return d.goal.selects(node.Name) && slices.Contains(node.Networks(), n.Name)
+				})
 	}
 }
 

@@ -86,8 +86,9 @@ func unpublish(d *planBuilder, h *observe.Host, needs []int) {
 			continue
 		}
 		d.add(Step{
-			Kind: MakeNetwork, Host: h.Name, Subject: old.Name, Reason: networkDifference(&observe.Network{Network: *old}, &left),
-			Needs: needs, Network: &left, WasNetwork: old, Undo: "restore network " + old.Name,
+			Kind: MakeNetwork, Host: h.Name, Subject: old.Name,
+			Reason: networkDifference(&observe.Network{Network: *old}, &left), Needs: needs,
+			Network: &left, WasNetwork: old, Undo: "restore network " + old.Name,
 		})
 	}
 }

@@ -128,23 +128,27 @@ func TestPublishRefused(t *testing.T) {
 	listens := func(proto, at string, port uint16) []observe.Listener {
 		return []observe.Listener{{Proto: proto, Address: netip.MustParseAddr(at), Port: port}}
 	}
+	none := observe.HostNetworking{}
+	program := func(proto, at string, port uint16) observe.HostNetworking {
+		return observe.HostNetworking{Listeners: listens(proto, at, port)}
+	}
 	for what, c := range map[string]struct {
 		web, db string
 		around  observe.HostNetworking
 		why     string
 	}{
-		"free":               {"8080:80", "8081:80", observe.HostNetworking{}, ""},
-		"other protocol":     {"8080:80", "8080:80/udp", observe.HostNetworking{}, ""},
-		"twice":              {"8080:80", "8080:80", observe.HostNetworking{}, "already published by node"},
-		"twice, a range":     {"8000-8100:8000-8100", "10.8.1.1:8080:80", observe.HostNetworking{}, "already published by node"},
+		"free":               {"8080:80", "8081:80", none, ""},
+		"other protocol":     {"8080:80", "8080:80/udp", none, ""},
+		"twice":              {"8080:80", "8080:80", none, "already published by node"},
+		"twice, a range":     {"8000-8100:8000-8100", "10.8.1.1:8080:80", none, "already published by node"},
 		"another site":       {"8080:80", "", observe.HostNetworking{Networks: other}, "node page of site meerkat"},
 		"another port of it": {"8101:80", "", observe.HostNetworking{Networks: other}, ""},
-		"a program":          {"8080:80", "", observe.HostNetworking{Listeners: listens("tcp", "::", 8080)}, "listens at [::]:8080"},
+		"a program":          {"8080:80", "", program("tcp", "::", 8080), "listens at [::]:8080"},
 		"a program at another address": {"10.8.1.1:8080:80", "",
-			observe.HostNetworking{Listeners: listens("tcp", "10.8.2.1", 8080)}, ""},
-		"a program of udp": {"8080:80", "", observe.HostNetworking{Listeners: listens("udp", "0.0.0.0", 8080)}, ""},
-		"an IPv6 address":  {"8080:80", "", observe.HostNetworking{Listeners: listens("tcp", "2001:db8::1", 8080)}, ""},
-		"not the host's":   {"10.8.1.99:8080:80", "", observe.HostNetworking{}, "10.8.1.99, which is not an address of the host"},
+			program("tcp", "10.8.2.1", 8080), ""},
+		"a program of udp": {"8080:80", "", program("udp", "0.0.0.0", 8080), ""},
+		"an IPv6 address":  {"8080:80", "", program("tcp", "2001:db8::1", 8080), ""},
+		"not the host's":   {"10.8.1.99:8080:80", "", none, "10.8.1.99, which is not an address of the host"},
 	} {
 		f := newFleet("sv1", "sv2")
 		f.hosts[0].Around = c.around
@@ -152,7 +156,8 @@ func TestPublishRefused(t *testing.T) {
 		switch {
 		case c.why == "" && err != nil:
 			t.Errorf("%s: %v", what, err)
-		case c.why != "" && (err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), "site.toml")):
+		case c.why != "" && (err == nil || !strings.Contains(err.Error(), c.why) ||
+			!strings.Contains(err.Error(), "site.toml")):
 			t.Errorf("%s: %v\n%s", what, err, text(p))
 		}
 	}

@@ -15,12 +15,9 @@ type Publish struct {
 	NodePort uint16     // the port of the node to which the first of Ports leads; the others count up
 }
 
-// MaxTranslated is how many ports a range may have whose numbers differ on host and node. Each of
+// maxTranslated is how many ports a range may have whose numbers differ on host and node. Each of
 // them is a rule of its own.
-const MaxTranslated = 256
-
-// MaxPublish is how many entries a node may publish.
-const MaxPublish = 100
+const maxTranslated = 256
 
 // Last returns the port of the node to which the last port of the host leads.
 func (p Publish) Last() uint16 { return p.NodePort + p.Ports.Last - p.Ports.First }
@@ -83,11 +80,9 @@ func (n *Network) Routes() bool {
 	return n.Gateway.IsValid() && !n.Isolated && kind.HasHostEnds() && (n.NAT || !n.HasUplink())
 }
 
-// PublishForm is the syntax of ParsePublish, for messages.
-const PublishForm = "[ADDRESS:]HOSTPORT:NODEPORT[/tcp|udp]"
-
 // ParsePublish parses one entry of the key "publish" of a node, such as "8080:80",
-// "10.1.2.3:443:443/tcp", "8000-8010:8000-8010" or "[2001:db8::1]:53:53/udp".
+// "10.1.2.3:443:443/tcp", "8000-8010:8000-8010" or "[2001:db8::1]:53:53/udp". The form is
+// [ADDRESS:]HOSTPORT:NODEPORT[/tcp|udp].
 func ParsePublish(text string) (Publish, error) {
 	var p Publish
 	rest, proto, said := strings.Cut(text, "/")
@@ -121,8 +116,8 @@ func ParsePublish(text string) (Publish, error) {
 		return p, fmt.Errorf("the ranges on host and node have %d and %d ports", last-first+1, nodeLast-nodeFirst+1)
 	}
 	p.Ports, p.NodePort = PortRange{proto, uint16(first), uint16(last)}, uint16(nodeFirst)
-	if p.Translates() && last-first >= MaxTranslated {
-		return p, fmt.Errorf("%d ports have other numbers on the node; the maximum is %d", last-first+1, MaxTranslated)
+	if p.Translates() && last-first >= maxTranslated {
+		return p, fmt.Errorf("%d ports have other numbers on the node; the maximum is %d", last-first+1, maxTranslated)
 	}
 	return p, nil
 }

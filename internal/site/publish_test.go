@@ -61,10 +61,11 @@ func TestParsePublish(t *testing.T) {
 
 // anyPublish draws a legal Publish.
 func anyPublish(t *rapid.T) Publish {
-	length := rapid.IntRange(1, MaxTranslated).Draw(t, "length")
+	length := rapid.IntRange(1, maxTranslated).Draw(t, "length")
 	first := rapid.IntRange(1, 65536-length).Draw(t, "first")
 	p := Publish{
-		Ports:    PortRange{rapid.SampledFrom([]string{"tcp", "udp"}).Draw(t, "proto"), uint16(first), uint16(first + length - 1)},
+		Ports: PortRange{rapid.SampledFrom([]string{"tcp", "udp"}).Draw(t, "proto"), uint16(first),
+			uint16(first + length - 1)},
 		NodePort: uint16(rapid.IntRange(1, 65536-length).Draw(t, "node")),
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "address") {

@@ -27,13 +27,15 @@ func PublishedTwice(h *observe.Host, some, others []spec.Published) *problem.Pro
 // PublishedTaken returns why a host cannot lead ports to nodes of a network, or nil: another site has
 // them, a program listens there, or the host does not have the address. Ports that were published
 // before are not checked again. at are the host's addresses, or none if they are unknown.
-func PublishedTaken(n *spec.Network, before string, around *observe.HostNetworking, at []observe.Address) *problem.Problem {
+func PublishedTaken(n *spec.Network, before string, around *observe.HostNetworking,
+	at []observe.Address) *problem.Problem {
 	old, _ := spec.ParsePublished(before)
 	for _, p := range n.PublishedExcept(func(string) bool { return false }) {
 		if slices.Contains(old, p) {
 			continue
 		}
-		if p.Address.IsValid() && len(at) > 0 && !slices.ContainsFunc(at, func(a observe.Address) bool { return isAt(a, p) }) {
+		here := func(a observe.Address) bool { return isAt(a, p) }
+		if p.Address.IsValid() && len(at) > 0 && !slices.ContainsFunc(at, here) {
 			return problem.New(problem.Mistake, "node %s publishes port %s at %s, which is not an address of the host",
 				p.Node, p.Ports, p.Address).
 				Try("name one of its addresses (ip address lists them), or none for all of them")

@@ -76,8 +76,8 @@ func (d *declaration) node(networks []string) site.Node {
 	for _, p := range d.Publish {
 		n.Publish = append(n.Publish, site.Publish(p))
 	}
-	if len(n.Publish) > site.MaxPublish {
-		d.reportAt(d.At.Keys["publish"], mistake("publish: %d entries are more than %d", len(n.Publish), site.MaxPublish).
+	if len(n.Publish) > maxPublish {
+		d.reportAt(d.At.Keys["publish"], mistake("publish: %d entries are more than %d", len(n.Publish), maxPublish).
 			Try(`write ranges: "8000-8063:8000-8063"`))
 		n.Publish = nil
 	}

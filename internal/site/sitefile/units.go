@@ -37,16 +37,22 @@ func (b *batch) Parse(value any) *problem.Problem {
 	return nil
 }
 
+// publishForm is the syntax of an entry, for messages.
+const publishForm = "[ADDRESS:]HOSTPORT:NODEPORT[/tcp|udp]"
+
+// maxPublish is how many entries a node may publish.
+const maxPublish = 100
+
 func (p *publish) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {
 		return mistake("%s does not say to which port of the node it leads", strict.Describe(value)).
-			Try(`write "8080:80"; the form is %s`, site.PublishForm)
+			Try(`write "8080:80"; the form is %s`, publishForm)
 	}
 	parsed, err := site.ParsePublish(text)
 	if err != nil {
 		return mistake("%s: %s", strict.Describe(value), problem.Truncate(err.Error(), 200)).
-			Try(`such as "8080:80"; the form is %s`, site.PublishForm)
+			Try(`such as "8080:80"; the form is %s`, publishForm)
 	}
 	*p = publish(parsed)
 	return nil
