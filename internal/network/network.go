@@ -81,6 +81,9 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
+	if err := forgetFlows(published[n.Name], n.Publish); err != nil {
+		return err
+	}
 	if err := k.Make(n); err != nil {
 		return err
 	}
@@ -151,6 +154,9 @@ func Remove(ctx context.Context, n spec.Network) error {
 	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
 		func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
+		return err
+	}
+	if err := forgetFlows(published[n.Name], ""); err != nil {
 		return err
 	}
 	if err := removeMarked(n.Bridge); err != nil {

@@ -1,14 +1,17 @@
 package network
 
 import (
+	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables/userdata"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/network/kind"
-	"orrery/internal/observe"
-	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -134,29 +137,57 @@ func checkPublished(n spec.Network, subnet netip.Prefix) error {
 		return problem.New(problem.Unable, "network %s: the ports that it publishes cannot be read", n.Name).Because(err)
 	}
 	for _, p := range all {
-		if n.HostAddress() == "" || !subnet.Contains(p.To) || netip.PrefixFrom(p.To, 32) == gateway(n) {
+		if len(p.Node) > 63 || n.HostAddress() == "" || !subnet.Contains(p.To) || netip.PrefixFrom(p.To, 32) == gateway(n) {
 			return problem.New(problem.Unable, "network %s: port %s cannot lead to %s", n.Name, p.Ports, p.To)
 		}
 	}
 	return nil
 }
 
-// checkPortsFree returns an error if the host cannot have ports that a network publishes, because it
-// has changed since the plan.
-func checkPortsFree(n spec.Network, around *observe.HostNetworking) error {
-	if n.Publish == "" {
+// forgetFlows makes the kernel forget which way packets of UDP ports go that lead elsewhere, or
+// nowhere, after a change. The kernel decides that for the first packet, and a client that goes on
+// sending would never be led anew. A client of TCP connects again.
+func forgetFlows(before, after string) error {
+	old, _ := spec.ParsePublished(before)
+	current, _ := spec.ParsePublished(after)
+	stale := staleFlows{at: map[string]bool{}}
+	for _, p := range slices.Concat(old, current) {
+		if p.Ports.Proto == "udp" && slices.Contains(old, p) != slices.Contains(current, p) {
+			stale.ports = append(stale.ports, p.Ports)
+		}
+	}
+	if len(stale.ports) == 0 {
 		return nil
 	}
-	_, before, err := readTable(siteTable(n.Site))
-	if err != nil {
-		return err
+	failed := func(err error) error {
+		return problem.New(problem.Failed, "forget the flows of published ports").Because(err)
 	}
-	at, err := Addresses()
+	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(nil, netlink.FAMILY_V4)
+	})
 	if err != nil {
-		return err
+		return failed(err)
 	}
-	if p := clash.PublishedTaken(&n, before[n.Name], around, at); p != nil {
-		return p
+	for _, a := range addresses {
+		stale.at[a.IP.String()] = true
+	}
+	_, err = netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, stale)
+	if err != nil && !errors.Is(err, unix.ENOENT) { // a flow may end while they are listed
+		return failed(err)
 	}
 	return nil
+}
+
+// staleFlows matches flows to some UDP ports of the host.
+type staleFlows struct {
+	ports []site.PortRange
+	at    map[string]bool // addresses of the host
+}
+
+// MatchConntrackFlow reports whether a flow began with a packet to one of the ports.
+func (s staleFlows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	return flow.Forward.Protocol == unix.IPPROTO_UDP && s.at[flow.Forward.DstIP.String()] &&
+		slices.ContainsFunc(s.ports, func(r site.PortRange) bool {
+			return r.First <= flow.Forward.DstPort && flow.Forward.DstPort <= r.Last
+		})
 }

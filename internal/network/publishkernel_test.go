@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -84,8 +85,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestPublishTaken: a port that a program of the host or another site has is refused, and nothing is
-// changed.
+// TestPublishTaken: a plan refuses a port that a program of the host has. A port of another site is
+// refused also when the network is made.
 func TestPublishTaken(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -97,6 +98,10 @@ func TestPublishTaken(t *testing.T) {
 	here.serve(t, "tcp", "0.0.0.0:8080")
 	here.serve(t, "udp", "192.0.2.99:5353")
 	here.serve(t, "tcp", "127.0.0.1:9090")
+	around, err := around("karoo", nil)
+	must(t, err)
+	at, err := Addresses()
+	must(t, err)
 	for ports, why := range map[string]string{
 		"8080:80":                "a program of the host listens at 0.0.0.0:8080",
 		"8000-8100:8000-8100":    "a program of the host listens at 0.0.0.0:8080",
@@ -106,23 +111,104 @@ func TestPublishTaken(t *testing.T) {
 		"192.0.2.99:5354:53/udp": "",
 	} {
 		n := publishing(data, ports+">10.8.68.9")
-		around, err := around(n.Site, nil)
-		must(t, err)
-		err = checkPortsFree(n, &around)
-		if why == "" && err != nil || why != "" && (err == nil || !strings.Contains(err.Error(), why)) {
-			t.Errorf("%s: %v", ports, err)
+		p := clash.PublishedTaken(&n, "", &around, at)
+		if why == "" && p != nil || why != "" && (p == nil || !strings.Contains(p.Error(), why)) {
+			t.Errorf("%s: %v", ports, p)
 		}
 	}
-	err := Make(ctx, publishing(data, "8080:80>10.8.68.9"), noNodes)
-	if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "sport = :8080") {
-		t.Errorf("it was made: %v", err)
-	}
+	// After a reboot, a program may have come first. The network is made all the same.
+	must(t, Make(ctx, publishing(data, "8080:80>10.8.68.9"), noNodes))
 	must(t, Make(ctx, publishing(data, "8081:80>10.8.68.9"), noNodes))
 	other := publishing(cam, "8081:80>10.8.67.9")
 	other.Site = "meerkat"
 	other.Bridge = site.BridgeName(other.Site, other.Name)
 	err = Make(ctx, other, noNodes)
 	if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "node0 of site karoo") {
+		t.Errorf("it was made: %v", err)
+	}
+}
+
+// TestPublishFlows: a client of UDP that goes on sending from the same port is led to where the port
+// leads now.
+func TestPublishFlows(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	setting(t, "net.ipv4.ip_forward", "1")
+	ctx := t.Context()
+	must(t, Make(ctx, data, noNodes))
+	node := newPlace(t, "orv1", "10.8.68.9/24", "10.8.68.1")
+	node.join(t, data.Bridge)
+	node.serve(t, "udp", "10.8.68.9:53")
+	colleague := newPlace(t, "up0", "192.0.2.1/24", "192.0.2.99")
+	addAddress(t, "up0", "192.0.2.99/24")
+	var c net.Conn
+	colleague.do(t, func() (err error) {
+		c, err = net.Dial("udp4", "192.0.2.99:5353")
+		return err
+	})
+	defer c.Close()
+	answered := func() bool {
+		for range 3 { // errors about earlier packets come first
+			_, _ = io.WriteString(c, "hello")
+			must(t, c.SetReadDeadline(time.Now().Add(unheard)))
+			if n, err := c.Read(make([]byte, 64)); err == nil && n > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	for _, step := range []struct {
+		ports string
+		want  bool
+	}{
+		{"5354:53/udp", false}, {"5353:54/udp", false}, {"5353:53/udp", true}, {"5353:54/udp", false},
+		{"5353:53/udp", true},
+	} {
+		must(t, Make(ctx, publishing(data, step.ports+">10.8.68.9"), noNodes))
+		if got := answered(); got != step.want {
+			t.Errorf("with %s, an answer: %v", step.ports, got)
+		}
+	}
+	must(t, Make(ctx, data, noNodes))
+	if answered() {
+		t.Error("there is an answer although the port is gone")
+	}
+}
+
+// TestPublishRouted: each node of a routed network has a link of its own.
+func TestPublishRouted(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	colleague := world(t)
+	open := publishing(quiet, "8080:80>10.8.72.11")
+	must(t, Make(t.Context(), open, noNodes))
+	node := newPlace(t, site.RoutedName("karoo", "karoo", "q", "quiet"), "10.8.72.11/24", "10.8.72.1")
+	node.route(t, quiet, "10.8.72.11")
+	node.serve(t, "tcp", "10.8.72.11:80")
+	node.serve(t, "tcp", "10.8.72.11:22")
+	colleague.gets(t, "tcp", "192.0.2.1:8080", "192.0.2.2")
+	colleague.gets(t, "tcp", "192.0.2.1:22", "")
+	node.gets(t, "tcp", "192.0.2.1:8080", "")
+}
+
+// TestPublishMany: a host takes as many rules as a plan allows in one transaction, and they are read
+// back. More are refused.
+func TestPublishMany(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	var all []string
+	for i := range 16 {
+		all = append(all, fmt.Sprintf("%d-%d:%d-%d>10.8.68.%d", 2000+256*i, 2255+256*i, 1000, 1255, 10+i))
+	}
+	many := publishing(data, all...)
+	must(t, Make(t.Context(), many, noNodes))
+	same(t, []spec.Network{many})
+	must(t, Remove(t.Context(), many))
+	more := publishing(data, append(all, "80:1000>10.8.68.99")...)
+	if err := Make(t.Context(), more, noNodes); err == nil || !strings.Contains(err.Error(), "4097 ports") {
 		t.Errorf("it was made: %v", err)
 	}
 }

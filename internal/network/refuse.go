@@ -32,7 +32,12 @@ func checkConflicts(n spec.Network, all []bridge) error {
 	if p := clash.SubnetOverlap(&n, &around); p != nil {
 		return p
 	}
-	return checkPortsFree(n, &around)
+	// Programs that listen and the host's addresses are not checked again, as in plans: after a
+	// reboot, a network must come back whatever else has started before it.
+	if p := clash.PublishedElsewhere(&n, around.Networks); p != nil {
+		return p
+	}
+	return nil
 }
 
 func checkName(n spec.Network) error {

@@ -123,8 +123,14 @@ func hasForeignRules() (bool, error) {
 // there are none. Existing connections continue, since the kernel stores their translations apart
 // from the rules.
 func replaceTable(t *nftables.Table, all []rule) error {
-	// The kernel's answers, one for each rule, are buffered until the transaction is over.
-	room := nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetReadBuffer(1<<18 + 4096*len(all)) })
+	// The kernel takes all rules in one message, and its answers, one for each rule, are buffered until
+	// the transaction is over.
+	room := nftables.WithSockOptions(func(c *netlink.Conn) error {
+		if err := c.SetWriteBuffer(1<<18 + 2048*len(all)); err != nil {
+			return err
+		}
+		return c.SetReadBuffer(1<<18 + 4096*len(all))
+	})
 	c, err := nftables.New(room)
 	if err != nil {
 		return nftablesError(err)

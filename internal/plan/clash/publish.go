@@ -24,11 +24,15 @@ func PublishedTwice(h *observe.Host, some, others []spec.Published) *problem.Pro
 	return nil
 }
 
-// PublishedTaken returns why a host cannot lead ports to nodes of a network, or nil: another site has
-// them, a program listens there, or the host does not have the address. Ports that were published
-// before are not checked again. at are the host's addresses, or none if they are unknown.
+// PublishedTaken returns why a plan must not lead ports of a host to nodes of a network, or nil:
+// another site has them, a program listens there, or the host does not have the address. Ports that
+// were published before are not checked again. at are the host's addresses, or none if they are
+// unknown.
 func PublishedTaken(n *spec.Network, before string, around *observe.HostNetworking,
 	at []observe.Address) *problem.Problem {
+	if p := PublishedElsewhere(n, around.Networks); p != nil {
+		return p
+	}
 	old, _ := spec.ParsePublished(before)
 	for _, p := range n.PublishedExcept(func(string) bool { return false }) {
 		if slices.Contains(old, p) {
@@ -40,21 +44,44 @@ func PublishedTaken(n *spec.Network, before string, around *observe.HostNetworki
 				p.Node, p.Ports, p.Address).
 				Try("name one of its addresses (ip address lists them), or none for all of them")
 		}
-		for i := range around.Networks {
-			o := &around.Networks[i]
-			for _, other := range o.PublishedExcept(func(string) bool { return o.Site == n.Site }) {
-				if other.Overlaps(p.Publish) {
-					return problem.New(problem.Unable, "port %s of node %s is already published by node %s of site %s",
-						p.Ports, p.Node, other.Node, o.Site).
-						Try("publish another port, or take site %s down first", o.Site)
-				}
-			}
-		}
 		for _, l := range around.Listeners {
 			if l.Meets(p.Publish) {
 				return problem.New(problem.Unable, "port %s of node %s is in use: a program of the host listens at %s", p.Ports,
 					p.Node, netip.AddrPortFrom(l.Address, l.Port)).
 					Try("publish another port, or stop the program: ss -%slnp 'sport = :%d' names it", p.Ports.Proto[:1], l.Port)
+			}
+		}
+	}
+	return nil
+}
+
+// maxTranslated is how many ports of a host may have other numbers on the nodes of a network. Each of
+// them is two rules, and the kernel takes all rules of a site at once.
+const maxTranslated = 4096
+
+// PublishedElsewhere returns the problem that another site on the host publishes a port of a network,
+// or that these are too many, or nil.
+func PublishedElsewhere(n *spec.Network, others []spec.Network) *problem.Problem {
+	mine, translated := n.PublishedExcept(func(string) bool { return false }), 0
+	for _, p := range mine {
+		if p.Translates() {
+			translated += int(p.Ports.Last-p.Ports.First) + 1
+		}
+	}
+	if translated > maxTranslated {
+		return problem.New(problem.Mistake,
+			"network %s: its nodes publish %d ports whose numbers differ on the host; the maximum is %d", n.Name, translated,
+			maxTranslated).Try("publish ranges with the same numbers, such as \"8000-8063:8000-8063\"")
+	}
+	for i := range others {
+		o := &others[i]
+		for _, other := range o.PublishedExcept(func(string) bool { return o.Site == n.Site }) {
+			for _, p := range mine {
+				if other.Overlaps(p.Publish) {
+					return problem.New(problem.Unable, "port %s of node %s is already published by node %s of site %s",
+						p.Ports, p.Node, other.Node, o.Site).
+						Try("publish another port, or take site %s down first", o.Site)
+				}
 			}
 		}
 	}
