@@ -8,6 +8,9 @@ import (
 	"orrery/internal/site"
 )
 
+// vxlan is the port at which hosts of a site receive frames of networks over hosts (RFC 7348).
+var vxlan = site.Publish{Ports: site.PortRange{Proto: "udp", First: 4789, Last: 4789}}
+
 // checkPublish checks the ports that nodes publish: a node must have an address to which its host
 // can lead them, and no two nodes of a host may have the same port. Nodes without a declared host on
 // a site with several may be on different ones; package plan checks them when they are placed.
@@ -22,6 +25,10 @@ func checkPublish(ix *index, found *findings) {
 				continue // it could not be parsed, which is reported
 			}
 			checkPublishAddress(ix, found, n, i)
+			if len(ix.Hosts) > 1 && p.Overlaps(vxlan) {
+				found.report(atNode(n, "publish", i), "publish another port of the host",
+					"port %s carries the traffic of networks over hosts", vxlan.Ports)
+			}
 			if n.Host != "" || len(ix.Hosts) < 2 {
 				all = append(all, published{n.Name, n.Host, i, p})
 			}
