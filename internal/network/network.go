@@ -68,12 +68,20 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
+	_, published, err := readTable(siteTable(n.Site))
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
+		func(o spec.Network) bool { return o.Name == n.Name })
 	k := kind.Of(n.Kind)
 	if k.HasNodes() {
 		others = append(others, n)
 	}
 	if err := writeTable(n.Site, others); err != nil {
+		return err
+	}
+	if err := forgetFlows(published[n.Name], n.Publish); err != nil {
 		return err
 	}
 	if err := k.Make(n); err != nil {
@@ -139,8 +147,16 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
+	_, published, err := readTable(siteTable(n.Site))
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
+		func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
+		return err
+	}
+	if err := forgetFlows(published[n.Name], ""); err != nil {
 		return err
 	}
 	if err := removeMarked(n.Bridge); err != nil {
@@ -195,6 +211,9 @@ func check(n spec.Network) error {
 	if n.Router && (!n.NAT || n.Gateway == "") {
 		return problem.New(problem.Unable, "network %s: a router needs a gateway and nat", n.Name)
 	}
+	if err := checkPublished(n, subnet); err != nil {
+		return err
+	}
 	if n.Gateway == "" {
 		return nil
 	}
@@ -215,12 +234,14 @@ func readVXLANs() (*vxlan.State, error) {
 }
 
 // siteNetworks returns the networks of a site as their marks describe them, each with its current
-// connection to other hosts.
-func siteNetworks(all []bridge, ofSite string, joints *vxlan.State) []spec.Network {
+// connection to other hosts, and with the ports that its table publishes.
+func siteNetworks(all []bridge, ofSite string, joints *vxlan.State, published map[string]string) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
 		if b.marked && b.mark.Site == ofSite && kind.Of(b.mark.Kind).HasNodes() {
-			networks = append(networks, joints.WithOverlay(b.mark))
+			n := joints.WithOverlay(b.mark)
+			n.Publish = published[n.Name]
+			networks = append(networks, n)
 		}
 	}
 	return networks

@@ -32,6 +32,11 @@ func checkConflicts(n spec.Network, all []bridge) error {
 	if p := clash.SubnetOverlap(&n, &around); p != nil {
 		return p
 	}
+	// Programs that listen and the host's addresses are not checked again, as in plans: after a
+	// reboot, a network must come back whatever else has started before it.
+	if p := clash.PublishedElsewhere(&n, around.Networks); p != nil {
+		return p
+	}
 	return nil
 }
 

@@ -205,7 +205,8 @@ type Node struct {
 	Limits       Limits
 	VM           VM // settings of a virtual machine; see Virtual
 	Xen          XenGuest
-	NICs         []NIC // the first is the primary interface
+	NICs         []NIC     // the first is the primary interface
+	Publish      []Publish `json:",omitempty"`
 	Vars         map[string]any
 	Requirements Requirements
 	SimulatedBy  string // role that a twin uses instead of the node's own, or ""

@@ -44,9 +44,11 @@ type Node struct {
 	Doubt     []string          `json:"doubt,omitempty"`
 	Roles     []string          `json:"roles"`
 	Addresses map[string]string `json:"addresses"`
-	Detail    string            `json:"detail,omitempty"`
-	Drift     []observe.Drift   `json:"drift,omitempty"`
-	Usage     *apply.Usage      `json:"usage,omitempty"`
+	// ports of its host that lead to it
+	Published []Published     `json:"published,omitempty"`
+	Detail    string          `json:"detail,omitempty"`
+	Drift     []observe.Drift `json:"drift,omitempty"`
+	Usage     *apply.Usage    `json:"usage,omitempty"`
 	// addresses at which it answers, by network, where they differ from the declared ones
 	Answers  map[string]string `json:"answers,omitempty"`
 	Networks []string          `json:"-"` // in the order of the site file
@@ -119,6 +121,9 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 			makers[of] = spec.NewBuilder(of)
 		}
 		r := newRow(makers[of], n, hostNameOf(f, n, on[n.Name]), live[n.Name])
+		if live[n.Name] != nil {
+			r.Published = publishedPorts(makers[of], n, r.Host)
+		}
 		if live[n.Name] == nil && len(f.Unknown) > 0 {
 			r.State = Unknown
 		}
@@ -292,6 +297,7 @@ func quarantineRow(of Node, n *observe.Node) Node {
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-",
 		"", n.ProvenAt
 	r.setObserved(n)
+	r.Published = nil
 	switch {
 	case n.State != observe.Running:
 	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):

@@ -30,7 +30,7 @@ func (l *loader) nodes() {
 			continue
 		}
 		first := said.node(networks)
-		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
+		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles) + len(first.Publish)); l.parts > maxParts {
 			l.report.addAt(Name, t.At, tooManyParts())
 			return
 		}
@@ -72,6 +72,14 @@ func (d *declaration) node(networks []string) site.Node {
 		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
 		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
 		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
+	}
+	for _, p := range d.Publish {
+		n.Publish = append(n.Publish, site.Publish(p))
+	}
+	if len(n.Publish) > maxPublish {
+		d.reportAt(d.At.Keys["publish"], mistake("publish: %d entries are more than %d", len(n.Publish), maxPublish).
+			Try(`write ranges: "8000-8063:8000-8063"`))
+		n.Publish = nil
 	}
 	d.dropUnsupportedDefaults(&n)
 	if d.Requirements != "" {
@@ -194,6 +202,7 @@ func (d *declaration) nthNode(first site.Node, name string, i int) site.Node {
 	if d.At.Keys["id"] != nil {
 		n.ID += i
 	}
+	n.Publish = d.nthPublish(first.Publish, name, i)
 	n.NICs = slices.Clone(first.NICs)
 	for k := range n.NICs {
 		nic := &n.NICs[k]
@@ -207,6 +216,20 @@ func (d *declaration) nthNode(first site.Node, name string, i int) site.Node {
 		}
 	}
 	return n
+}
+
+// nthPublish returns the ports that the i-th node of a declaration publishes.
+func (d *declaration) nthPublish(first []site.Publish, name string, i int) []site.Publish {
+	var all []site.Publish
+	for k, p := range first {
+		nth, ok := p.After(i)
+		if at := d.At.Keys["publish"].Items[k]; !ok && !d.loader.report.bad[at] {
+			d.reportAt(at, mistake("publish: node %s would get a port above 65535, because the ports of a range count up", name).
+				Try("begin with a lower port"))
+		}
+		all = append(all, nth)
+	}
+	return all
 }
 
 func (l *loader) defaultNetworks() []string {
