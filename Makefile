@@ -118,7 +118,7 @@ install: bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest ## install 
 	bin/orrery completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery
 	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
 	bin/orrery completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish
-	$(GO) run ./packaging/man $(DESTDIR)$(PREFIX)/share/man/man1 $(VERSION)
+	$(GO) run ./packaging/man $(DESTDIR)$(PREFIX)/share/man $(VERSION)
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit enable
@@ -135,7 +135,7 @@ uninstall: ## remove what make install installed
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-lab $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
-	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
+	  $(DESTDIR)$(PREFIX)/share/man/man[157]/orrery*.[157] $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 
 .PHONY: dist
 dist: ## build Debian packages, tarballs, SBOMs and checksums for amd64 and arm64 in build/dist

@@ -368,7 +368,7 @@ func TestBackup(t *testing.T) {
 		s := s.of(t)
 		must(t, os.MkdirAll(restored, 0o755))
 		must(t, os.WriteFile(filepath.Join(restored, "other.toml"), nil, 0o600))
-		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(2, "another than in the backup")
+		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(2, "differs from the backup")
 		must(t, os.RemoveAll(restored))
 		s.run("restore", repository, "--dir", restored).want(9, "outside", outside, "--yes-paths")
 		if _, err := os.Stat(outside); err == nil {
@@ -711,7 +711,7 @@ func (s *site) replacesNode(backup string) {
 	s.run(replace[:5]...).want(9, "not confirmed")
 	s.run(append(replace, "--dir", s.dir)...).want(2, "--dir")
 	s.run("restore", backup, "--node", "nobody", "--replace", "--yes-replace", s.name).want(2, "no node nobody")
-	took := s.run(replace...).want(0, "volume common: it is not this node's alone", "1 node as in node keep0 in").took
+	took := s.run(replace...).want(0, "volume common: other nodes use it, too", "1 node as in node keep0 in").took
 	s.wantHoldings(before, mine())
 	wantBack(s, s.outside())
 	s.sh("keep0", "test -e /srv/common/later")

@@ -100,7 +100,7 @@ func TestFarHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	control.run("host", "add", "sv1", "local").want(0, "sv1 was added to site.toml")
-	control.run("host", "drain", "sv2").want(4, "sv2 is drained", `two stays: it is on that host alone`)
+	control.run("host", "drain", "sv2").want(4, "sv2 is drained", `two stays: it is tied to that host`)
 	control.run("host", "ls").want(0, `sv2 +ops@10.8.1.2 .*drained by`)
 	control.run("host", "undrain", "sv2").want(0, "sv2 is no longer drained")
 	control.run("host", "remove", "sv2").want(9, "sv2 is named by 1 node: two")

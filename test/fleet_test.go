@@ -54,7 +54,7 @@ func TestFleet(t *testing.T) {
 	}
 	says(1, "orrery host check", "sv2", "  fit", "status 0")
 	says(1, "orrery check --survive 1", "without sv1: of 1 node, 0 fit on the other hosts",
-		"a does not fit: it is on that host alone", "status 4")
+		"a does not fit: it is tied to that host", "status 4")
 	says(1, "orrery up", "b ", "sv2", "running", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")

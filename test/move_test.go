@@ -62,7 +62,7 @@ func TestMove(t *testing.T) {
 	says(1, `orrery exec a -- sh -c 'echo written > /root/f; ln /root/f /root/g; rm /etc/motd; dd if=/dev/urandom of=/data/big bs=1M count=20 2>&1; sha256sum /data/big > /data/sum; truncate -s 1G /data/holes'`,
 		"status 0")
 	says(1, "orrery move a --to sv9", `no host is called "sv9"`, "status 2")
-	says(1, "orrery move b --to sv1", "is declared to be on host sv2", "orrery move b --to sv1", "status 3")
+	says(1, "orrery move b --to sv1", "is declared on host sv2", "orrery move b --to sv1", "status 3")
 	says(1, "orrery move a --to sv2 --plan", "copy       node a: moves here from host sv1", "receive    node a",
 		"status 0")
 	says(1, "orrery exec b -- ping -c1 -W5 10.99.248.11", "1 received", "status 0")

@@ -102,7 +102,7 @@ tcp = 8080
 		s := s.of(t)
 		s.edit("roles/evil/role.toml", "tcp = 8080", `http = "http://localhost:8080/"`)
 		r := s.run("status", "--probe", "one")
-		if r.status != 11 || !strings.Contains(r.out, "302") || !strings.Contains(r.out, "follow no redirects") {
+		if r.status != 11 || !strings.Contains(r.out, "302") || !strings.Contains(r.out, "do not follow redirects") {
 			t.Errorf("status %d\n%s%s", r.status, r.out, r.errs)
 		}
 		if reached.Load() != 0 {

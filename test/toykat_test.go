@@ -171,8 +171,8 @@ func toykatVolume(s *site) {
 	if before == 0 {
 		s.Fatal("there are no rows")
 	}
-	s.run("down").want(0, "release 701 stays the live one")
-	s.run("up").want(0, "release 701 comes up again", `portal .*701 .*healthy`)
+	s.run("down").want(0, "release 701 stays live")
+	s.run("up").want(0, "release 701 is started again", `portal .*701 .*healthy`)
 	if after := s.samples(); after < before {
 		s.Errorf("of %d rows %d are left", before, after)
 	}

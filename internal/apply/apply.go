@@ -107,7 +107,7 @@ func (r *run) launch(n int) {
 			ctx := waits.WithReporter(r.ctx, func(text string) { r.watch.Waits(s, text) })
 			err = w.Do(ctx, s, func(text string) { r.watch.Detail(s, text) })
 		} else {
-			err = problem.New(problem.Failed, "nobody works on host %q", s.Host)
+			err = problem.New(problem.Failed, "no worker for host %q", s.Host)
 		}
 		r.spent(n, Span{began, time.Now()})
 		r.watch.End(s, err)
@@ -115,7 +115,7 @@ func (r *run) launch(n int) {
 	}()
 }
 
-var errSkipped = errors.New("not begun")
+var errSkipped = errors.New("not started")
 
 // spent records when a step began and ended.
 func (r *run) spent(n int, t Span) {

@@ -113,7 +113,7 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		err = f.checkOwner(hosts)
 	}
 	if err == nil {
-		err = f.Records().align(hosts)
+		err = f.Records().align(ctx, hosts)
 	}
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})

@@ -30,6 +30,10 @@ type stub struct {
 	word      string
 	held      *[]string // what was locked and unlocked
 	releases  observe.Releases
+	changed   *observe.Releases // what its record is after it was read once, if another process changes it
+	reads     int
+	restless  bool // its record has another name each time
+	live      int  // the release of node a that is live on it, or 0
 }
 
 // The subjects that it implements.
@@ -91,10 +95,23 @@ func (s stubLayers) Word(context.Context, string) (image.ContentInfo, error) {
 }
 
 func (s stubReleases) Read(context.Context) (observe.Releases, error) {
+	if s.reads++; s.reads > 1 && s.changed != nil {
+		return *s.changed, s.failure
+	}
+	if s.restless {
+		r := s.releases
+		r.ID = fmt.Sprint("restless-", s.reads)
+		return r, s.failure
+	}
 	return s.releases, s.failure
 }
 
-func (s stubNodes) List(context.Context) ([]observe.Node, error) { return nil, s.failure }
+func (s stubNodes) List(context.Context) ([]observe.Node, error) {
+	if s.live == 0 {
+		return nil, s.failure
+	}
+	return []observe.Node{{Node: spec.Node{Name: "a", Release: s.live}}}, s.failure
+}
 
 func (s stubRuns) Lock(context.Context, host.Holder) (func(), error) {
 	if s.failure != nil {

@@ -77,7 +77,7 @@ func (h *HostClient) send(ctx context.Context, file, content string, say func(st
 		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.PathErrorCause(err))
 	}
 	in.Close() //nolint:errcheck // it was not read
-	tell := func(n int64) { say("is sent " + filepath.Base(file) + ": " + humanize.Bytes(n)) }
+	tell := func(n int64) { say("sending " + filepath.Base(file) + ": " + humanize.Bytes(n)) }
 	tell(0)
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) error {
 		return imported.Send(ctx, file, &progressWriter{ReadWriter: rw, say: tell})

@@ -26,7 +26,7 @@ type pairTransfer struct {
 func (c *pairTransfer) run(ctx context.Context, f *Fleet) error {
 	to, known := f.Host(c.to)
 	if _, both := f.Host(c.from); !known || !both {
-		return problem.New(problem.Failed, "nobody works on hosts %s and %s", c.from, c.to)
+		return problem.New(problem.Failed, "no worker for hosts %s and %s", c.from, c.to)
 	}
 	type end struct {
 		sum string

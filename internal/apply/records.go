@@ -23,23 +23,48 @@ func (rs Records) all(ctx context.Context) ([]observe.Releases, error) {
 	})
 }
 
-// agreed returns the record that is valid for all hosts.
+// maxReads limits how often contradicting records are read again.
+const maxReads = 5
+
+// agreed returns the record that is valid for all hosts. A caller without the lock may read the
+// record of one host before another process changes it and that of the next host afterwards. So
+// agreed reads records that contradict each other again until they no longer change.
 func (rs Records) agreed(ctx context.Context) (observe.Agreement, error) {
-	all, err := rs.all(ctx)
-	if err != nil {
-		return observe.Agreement{}, err
-	}
-	words := make([]observe.ReleaseReport, len(all))
-	for i := range all {
-		words[i] = observe.ReleaseReport{Host: rs.fleet.All[i].Name, Releases: all[i]}
-	}
-	if slices.ContainsFunc(words, func(w observe.ReleaseReport) bool { return w.State() != words[0].State() }) {
-		// the nodes matter only if the records differ
-		if err := rs.ask(ctx, words); err != nil {
+	var before []observe.ReleaseReport
+	for range maxReads {
+		reports, err := rs.reports(ctx)
+		if err != nil {
 			return observe.Agreement{}, err
 		}
+		agreement, err := rs.agree(reports)
+		if err == nil || sameStates(reports, before) {
+			return agreement, err
+		}
+		before = reports
 	}
-	return rs.agree(words)
+	return rs.agree(before)
+}
+
+// sameStates reports whether all hosts have the same records as in earlier reports.
+func sameStates(reports, earlier []observe.ReleaseReport) bool {
+	return slices.EqualFunc(reports, earlier, func(r, e observe.ReleaseReport) bool { return r.State() == e.State() })
+}
+
+// reports returns the record of each host and, if the records differ, what decides which is valid.
+func (rs Records) reports(ctx context.Context) ([]observe.ReleaseReport, error) {
+	all, err := rs.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]observe.ReleaseReport, len(all))
+	for i := range all {
+		reports[i] = observe.ReleaseReport{Host: rs.fleet.All[i].Name, Releases: all[i]}
+	}
+	if slices.ContainsFunc(reports, func(r observe.ReleaseReport) bool { return r.State() != reports[0].State() }) {
+		// the nodes matter only if the records differ
+		err = rs.ask(ctx, reports)
+	}
+	return reports, err
 }
 
 // ask asks the hosts for what decides whose record is valid.
@@ -104,7 +129,7 @@ func (rs Records) Name(ctx context.Context, r observe.Releases) (observe.Release
 
 // align puts the record that is valid for all hosts into the observed hosts. Sync will make it so
 // before anything is done.
-func (rs Records) align(hosts []observe.Host) error {
+func (rs Records) align(ctx context.Context, hosts []observe.Host) error {
 	if len(rs.fleet.All) < 2 {
 		return nil
 	}
@@ -114,6 +139,9 @@ func (rs Records) align(hosts []observe.Host) error {
 			Restoring: hosts[i].Restoring != nil && hosts[i].Restoring.Going}
 	}
 	agreed, err := rs.agree(words)
+	if err != nil { // another process may have changed them while the hosts were observed
+		agreed, err = rs.agreed(ctx)
+	}
 	if err != nil {
 		return err
 	}

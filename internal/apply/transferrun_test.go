@@ -271,7 +271,7 @@ func TestCarry(t *testing.T) {
 	}
 	f, _, _ := ends()
 	for _, c := range []pairTransfer{{from: "sv1", to: "sv9"}, {from: "sv9", to: "sv1"}} {
-		if err := c.run(t.Context(), f); err == nil || !strings.Contains(err.Error(), "nobody works on hosts") {
+		if err := c.run(t.Context(), f); err == nil || !strings.Contains(err.Error(), "no worker for hosts") {
 			t.Errorf("from %s to %s: %v", c.from, c.to, err)
 		}
 	}

@@ -106,8 +106,8 @@ func (p *Extractor) node(name string) (*nodedir.Record, error) {
 			names = append(names, p.Manifest.Nodes[i].Name)
 		}
 		slices.Sort(names)
-		return nil, problem.New(problem.Usage, "there is no node %s in this backup", name).At(p.From.Where()).
-			Try("in it are %s", strings.Join(slices.Compact(names), ", "))
+		return nil, problem.New(problem.Usage, "node %s is not in this backup", name).At(p.From.Where()).
+			Try("it contains %s", strings.Join(slices.Compact(names), ", "))
 	}
 	return found, nil
 }
@@ -135,7 +135,7 @@ func (p *Extractor) where(n *nodedir.Record, name string) (t *vault.Tree, inner 
 		}
 		longest, of, below = at, volumeName(n, m), strings.TrimSuffix(rest, "/")
 		if m.From().Left != "" {
-			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name,
+			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and not in backups", n.Name,
 				name, m.Volume).At(sanitize.Line(m.Address()))
 		}
 	}
@@ -184,7 +184,7 @@ func (p *Extractor) extractTo(ctx context.Context, of part, dir string) error {
 	}
 	if err := p.build(ctx, of, filepath.Join(at.path(), "new"), shut); err != nil {
 		if ctx.Err() != nil {
-			return problem.New(problem.Interrupted, "interrupted; nothing was laid down").At(dir)
+			return problem.New(problem.Interrupted, "interrupted; nothing was extracted").At(dir)
 		}
 		return err
 	}
@@ -256,15 +256,15 @@ func (c *extraction) collect(e *vault.Entry) error {
 }
 
 func (c *extraction) missing() error {
-	p := problem.New(problem.Failed, "there is no %s in this backup", c.part.title).At(c.pick.From.Where())
+	p := problem.New(problem.Failed, "%s is not in this backup", c.part.title).At(c.pick.From.Where())
 	switch {
 	case c.gone:
-		return p.Because(errors.New("the node had removed it"))
+		return p.Because(errors.New("the node had deleted it"))
 	case c.link != "":
-		return p.Because(fmt.Errorf("%s is a link there", sanitize.Line(c.link))).
-			Try("name where it leads to, or the link itself")
+		return p.Because(fmt.Errorf("%s is a symbolic link", sanitize.Line(c.link))).
+			Try("name its target, or the link itself")
 	}
-	return p.Try("what a node has from its image and roles, and has not changed, is in its layers")
+	return p.Try("files of its image and roles that the node has not changed are in its layers")
 }
 
 // extract creates one path of the part.
@@ -361,7 +361,7 @@ func (y *stagingDir) close() {
 }
 
 func existsProblem(at string) error {
-	return problem.New(problem.Refused, "there is something already; nothing was done").At(at).
+	return problem.New(problem.Refused, "already exists; nothing was done").At(at).
 		Try("name another directory with --dir")
 }
 
@@ -371,5 +371,5 @@ func extractProblem(at string, err error) error {
 	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return problem.New(problem.KindOfWriteError(err), "it cannot be laid down").At(at).Because(problem.PathErrorCause(err))
+	return problem.New(problem.KindOfWriteError(err), "cannot be extracted").At(at).Because(problem.PathErrorCause(err))
 }

@@ -83,14 +83,14 @@ func TestPickFile(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(to, "text")); string(text) != "mine" {
 		t.Error("what was there is gone")
 	}
-	for name, says := range map[string]string{"/a/nothing": "there is no n:/a/nothing", "/a/link/x": "a/link is a link",
-		"/srv/data/x": "not in this backup", "/far/x": "on a server"} {
+	for name, says := range map[string]string{"/a/nothing": "n:/a/nothing is not in this backup",
+		"/a/link/x": "a/link is a symbolic link", "/srv/data/x": "not in this backup", "/far/x": "on a server"} {
 		if _, err := p.File(t.Context(), "n", name, to); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := p.File(t.Context(), "m", "/a", to); problem.ExitCode(err) != int(problem.Usage) ||
-		!strings.Contains(err.Error(), "in it are n") {
+		!strings.Contains(err.Error(), "it contains n") {
 		t.Errorf("a node that is not in it: %v", err)
 	}
 	if names, _ := os.ReadDir(to); len(names) != 1 {
@@ -145,7 +145,7 @@ func TestPickNode(t *testing.T) {
 		}
 	}
 	if _, err := p.File(t.Context(), "n", "/removed", t.TempDir()); err == nil ||
-		!strings.Contains(err.Error(), "the node had removed it") {
+		!strings.Contains(err.Error(), "the node had deleted it") {
 		t.Errorf("%v", err)
 	}
 }

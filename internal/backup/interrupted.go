@@ -44,9 +44,9 @@ func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 		r.Manifest, err = readManifest(r.staged(stagedManifest))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come",
+		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and its progress is unknown",
 			key).At(at).Because(problem.PathErrorCause(err)).
-			Try("run the same orrery restore again, or orrery down --volumes to begin anew")
+			Try("run the same orrery restore again, or start over with orrery down --volumes")
 	}
 	return r, nil
 }

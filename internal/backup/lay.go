@@ -50,7 +50,7 @@ func (l *treeStager) stage(dir string) error {
 	}
 	if empty {
 		b.Abandon()
-		return l.from.Damaged("the list of "+l.of.Name, errors.New("it does not begin with its top"))
+		return l.from.Damaged("the list of "+l.of.Name, errors.New("it does not begin with its root directory"))
 	}
 	return b.Close()
 }
@@ -107,7 +107,7 @@ func (l *treeStager) make(b *tree.Builder, e *vault.Entry) error {
 // meaning of a device number on this host is unknown.
 func (l *treeStager) accepts(e *vault.Entry) (bool, error) {
 	if !inPlace(l.of.Kind, e) {
-		return false, fmt.Errorf("%s does not belong there", tree.Kind(e.Mode))
+		return false, fmt.Errorf("%s is not allowed at this path", tree.Kind(e.Mode))
 	}
 	switch e.Kind() {
 	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK:
@@ -121,16 +121,16 @@ func (l *treeStager) accepts(e *vault.Entry) (bool, error) {
 	case unix.S_IFCHR, unix.S_IFBLK:
 		whiteout := e.Kind() == unix.S_IFCHR && e.Major == 0 && e.Minor == 0
 		if !whiteout && l.of.Kind == vault.LayerTree {
-			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done",
+			return false, problem.New(problem.Refused, "layer %s of the backup contains devices; nothing was done",
 				l.of.Layer).At(l.from.Where()).
-				Try("leave --trust-layers out: it is built from its recipe then")
+				Try("omit --trust-layers, and the layer is built from its recipe")
 		}
 		if !whiteout {
 			l.lacks("devices")
 		}
 		return whiteout, nil
 	}
-	return false, fmt.Errorf("there is no such kind of file: %o", e.Mode)
+	return false, fmt.Errorf("unknown file type: %o", e.Mode)
 }
 
 // inPlace reports whether a kind of tree may have an entry in this place. The directories of
@@ -182,7 +182,7 @@ func (l *treeStager) fill(f *os.File, e *vault.Entry) error {
 			}
 			if int64(len(content)) != vault.Chunk(at, end) {
 				return l.from.Damaged(l.of.Name+"/"+tree.DisplayPath(string(e.Name)),
-					errors.New("its parts are not as long as it says"))
+					errors.New("its pieces do not have the recorded length"))
 			}
 			if _, err := f.WriteAt(content, at); err != nil {
 				return err

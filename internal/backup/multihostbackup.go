@@ -99,7 +99,7 @@ func (t *MultiHostBackup) Finish(ctx context.Context, failed error) (*Report, er
 	}
 	if err == nil {
 		if wrong := t.Manifest.Check(); wrong != nil {
-			err = problem.New(problem.Surprise, "what the hosts say of the site cannot be").Because(wrong)
+			err = problem.New(problem.Surprise, "the hosts' reports of the site are inconsistent").Because(wrong)
 		}
 	}
 	return t.end(ctx, err, t.Manifest, &t.read)
@@ -130,9 +130,9 @@ func (t *MultiHostBackup) settle() error {
 		if n := len(m.Trees); n > 0 && m.Trees[n-1].Name == tree.Name {
 			if tree.Kind != vault.VolumeTree || tree.Node == "" {
 				return problem.New(problem.Surprise, "hosts %s and %s both have %s", m.Trees[n-1].Host, tree.Host, tree.Title()).
-					Try("orrery status shows what is where; orrery up clears away what is left over")
+					Try("orrery status shows what each host has; orrery up removes leftovers")
 			}
-			m.Left = append(m.Left, tree.Title()+": what host "+tree.Host+" has of it, which node "+tree.Node+" does not use")
+			m.Left = append(m.Left, tree.Title()+": the copy on host "+tree.Host+", which node "+tree.Node+" does not use")
 			continue
 		}
 		m.Trees = append(m.Trees, tree)

@@ -31,16 +31,16 @@ func (p *Extractor) Snapshot(ctx context.Context, dirs host.Dirs, key, id string
 	}
 	if then.Release != here.Release {
 		return nil, problem.New(problem.Surprise,
-			"node %s is of release %s now, and of release %s in this backup; nothing was done", here.Name,
+			"node %s is at release %s now, and at release %s in this backup; nothing was done", here.Name,
 			site.ReleaseName(here.Release), site.ReleaseName(then.Release)).
-			At(p.From.Where()).Try("orrery switch or rollback to that release first, or another backup")
+			At(p.From.Where()).Try("first change to that release with orrery switch or rollback, or choose another backup")
 	}
 	if left, err := snapshot.Open(dirs, key, id); err == nil {
 		return left, nil
 	}
 	layered, ok := e.(engine.Layered)
 	if !ok {
-		return nil, problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", here.Name,
+		return nil, problem.New(problem.Unable, "node %s: the engine %q cannot restore what the node wrote", here.Name,
 			here.Engine)
 	}
 	s := snapshot.NewEmpty(dirs, key, id)
@@ -99,7 +99,7 @@ func unchangedReason(m *spec.Mount, found bool) string {
 	case m.Copy != "":
 		return "it is a copy in quarantine"
 	case m.Shared:
-		return "it is not this node's alone"
+		return "other nodes use it, too"
 	case !found:
 		return "it is not in the backup"
 	}

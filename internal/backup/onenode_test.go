@@ -72,7 +72,7 @@ func TestSnapshotOfNode(t *testing.T) {
 	s, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e)
 	must(t, err)
 	if got := strings.Join(s.Omitted,
-		"; "); got != "inner: it is not this node's alone; far: it is on an NFS server; new: it is not in the backup" {
+		"; "); got != "inner: other nodes use it, too; far: it is on an NFS server; new: it is not in the backup" {
 		t.Errorf("left alone are %s", got)
 	}
 	kept, err := snapshot.Open(e.dirs, "s", "n-then")

@@ -102,20 +102,20 @@ const (
 func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
 	switch {
 	case to == StepDrop && r.plan.Going:
-		return nil, problem.New(problem.Surprise, "it goes on already")
+		return nil, problem.New(problem.Surprise, "the restore has already started")
 	case to == StepDrop, to == StepAbort:
 		return nil, r.Clear()
 	case !r.plan.Staged:
-		return nil, problem.New(problem.Surprise, "it is not laid down")
+		return nil, problem.New(problem.Surprise, "the part is not staged")
 	case to == StepStart:
 		r.plan.Going = true
 		return nil, r.note()
 	case !r.plan.Going:
-		return nil, problem.New(problem.Surprise, "not all hosts have laid down their parts")
+		return nil, problem.New(problem.Surprise, "not all hosts have staged their parts")
 	case to == StepClear:
 		return nil, r.Cleared()
 	case r.MustClear():
-		return nil, problem.New(problem.Surprise, "what was there before has not been taken down")
+		return nil, problem.New(problem.Surprise, "the former site has not been destroyed")
 	case to == StepPlace:
 		return nil, r.Place(ctx, engines)
 	case to == StepFinish && r.Placed():
@@ -124,7 +124,7 @@ func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine
 		}
 		return told, r.Finish(engines)
 	}
-	return nil, errors.New("there is no such step: " + to)
+	return nil, errors.New("unknown step: " + to)
 }
 
 // differences returns messages about what differs from the backup.
@@ -140,14 +140,14 @@ func (r *Part) differences() (told []string, err error) {
 	tell := func(format string, args ...any) { told = append(told, sanitize.Line(fmt.Sprintf(format, args...))) }
 	content, recipe := r.rebuilt(nodes)
 	if len(content) > 0 {
-		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)",
+		tell("rebuilt, with other content than in the backup: layer %s (packages may be newer; --with-layers keeps them)",
 			humanize.List(content, 4))
 	}
 	if len(recipe) > 0 && len(nodes) > 0 {
-		tell("no node stands on it any more, because the site file makes other layers: layer %s", humanize.List(recipe, 4))
+		tell("no longer used by any node, because the site file builds other layers: layer %s", humanize.List(recipe, 4))
 	}
 	for _, name := range r.State().Nodes { // the nodes whose private layers were not used
-		tell("not restored: a node %s of another release, or that the site no longer declares", name)
+		tell("not restored: node %s, which has another release or is no longer declared", name)
 	}
 	return told, nil
 }

@@ -30,7 +30,7 @@ func (r *Part) Place(ctx context.Context, engines map[string]engine.Engine) erro
 			continue
 		}
 		if err := m.apply(r.Replace || filepath.Dir(m.To) == r.Dirs.Releases(r.Key)); err != nil {
-			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).
+			return problem.New(problem.Failed, "the restored files cannot be moved to their place").At(m.To).
 				Because(problem.PathErrorCause(err)).
 				Try("make room there and run the same command again, or clear with orrery down")
 		}
@@ -56,8 +56,8 @@ func removeExisting(path string, replace bool) error {
 		return os.Remove(path)
 	}
 	if !replace {
-		return problem.New(problem.Surprise, "there is something already").At(path).
-			Try("move it away, and run the same command again")
+		return problem.New(problem.Surprise, "already exists").At(path).
+			Try("move it elsewhere, and run the same command again")
 	}
 	return tree.RemoveAll(path)
 }
@@ -93,12 +93,13 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	}
 	layered, ok := e.(engine.Layered)
 	if !ok {
-		return problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", n.Name, n.Engine)
+		return problem.New(problem.Unable, "node %s: the engine %q cannot restore what the node wrote", n.Name, n.Engine)
 	}
 	ref := engine.RefOf(n)
 	fresh := layered.Private(ref)
 	if err := copyHostFiles(fresh, staged); err != nil {
-		return problem.New(problem.Failed, "node %s: its private layer cannot be put in place", n.Name).At(fresh).Because(err)
+		return problem.New(problem.Failed, "node %s: its private layer cannot be moved to its place", n.Name).At(fresh).
+			Because(err)
 	}
 	if record := r.record(n); record != nil {
 		config := record.Config

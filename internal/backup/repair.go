@@ -246,7 +246,7 @@ func (l *Loss) IsEmpty() bool { return l.All == 0 }
 func (l *Loss) String() string {
 	text := strings.Join(l.Some, "; ")
 	if more := l.All - len(l.Some); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
+		text += fmt.Sprintf("; %d more", more)
 	}
 	return text
 }

@@ -86,11 +86,11 @@ func (n *spaceNeeded) check() error {
 		return nil // if space is missing, writing will fail
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < n.Bytes {
-		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", n.Bytes>>20, free>>20).
+		return problem.New(problem.Unable, "the backup needs %d MiB, and %d MiB are free", n.Bytes>>20, free>>20).
 			At(n.at).Try("make room")
 	}
 	if st.Files > 0 && int64(st.Ffree) < n.Paths { // some file systems report no number of inodes
-		return problem.New(problem.Unable, "the backup has %d paths in it, and there is room for %d", n.Paths, st.Ffree).
+		return problem.New(problem.Unable, "the backup needs %d inodes, and %d are free", n.Paths, st.Ffree).
 			At(n.at).Try("make room")
 	}
 	return nil

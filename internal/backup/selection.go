@@ -121,7 +121,7 @@ func (s *Selection) records() (nodes []nodedir.Record, left []string, err error)
 		switch {
 		case s.Nodes != nil && !s.Nodes[f.Record.Name]:
 		case !f.Whole:
-			left = append(left, fmt.Sprintf("node %d is half made: orrery up makes it anew", f.Record.ID))
+			left = append(left, fmt.Sprintf("node %d is incomplete: orrery up creates it again", f.Record.ID))
 		default:
 			nodes = append(nodes, *f.Record)
 		}
@@ -132,7 +132,7 @@ func (s *Selection) records() (nodes []nodedir.Record, left []string, err error)
 func (s *Selection) private(r *nodedir.Record) (string, error) {
 	layered, ok := s.Engines[r.Engine].(engine.Layered)
 	if !ok {
-		return "", problem.New(problem.Unable, "node %s: the engine %q does not tell where the node has what it wrote",
+		return "", problem.New(problem.Unable, "node %s: the engine %q cannot back up what the node wrote",
 			r.Name, r.Engine).
 			Try("choose nodes of other engines")
 	}
@@ -186,7 +186,7 @@ func (s *Selection) volumes(nodes []nodedir.Record) (all []Source, left []string
 			case m.Copy != "":
 			case m.From().Left != "":
 				if !remote[m.Volume] {
-					left = append(left, fmt.Sprintf("volume %s: it is on the server, %s", m.Volume, m.Address()))
+					left = append(left, fmt.Sprintf("volume %s: it is on a server, %s", m.Volume, m.Address()))
 				}
 				remote[m.Volume] = true
 			default:

@@ -71,8 +71,8 @@ func (s *SiteDir) Check(ctx context.Context) error {
 		}
 		if why != "" {
 			return problem.New(problem.Usage,
-				"the directory for the site's files is not empty, and is another than in the backup: %s", why).
-				At(s.Path).Try("name another with --dir")
+				"the site directory is not empty and differs from the backup: %s", why).
+				At(s.Path).Try("name another directory with --dir")
 		}
 	}
 	return nil
@@ -89,14 +89,14 @@ func OpenSecrets(from vault.Vault, m *vault.Manifest, with []age.Identity) (vaul
 		return nil, nil
 	}
 	if m.Secrets == nil {
-		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(from.Where()).
-			Try("leave the key or passphrase out")
+		return nil, problem.New(problem.Usage, "this backup contains no secrets").At(from.Where()).
+			Try("omit the key or passphrase")
 	}
 	all, err := vault.Unseal(vault.NewPieces(from).Stream(m.Secrets.Pieces), with)
 	if err != nil {
 		return nil, problem.New(problem.Refused,
 			"the secrets cannot be decrypted with this key or passphrase; nothing was done").At(from.Where()).Because(err).
-			Try("give the one with which the backup was made")
+			Try("use the one that the backup was made with")
 	}
 	return all, nil
 }

@@ -65,7 +65,7 @@ func readSnapshot(dir string) (*snapshot.Snapshot, error) {
 // ValidateSnapshot returns an error if a snapshot contains invalid names.
 func ValidateSnapshot(s *snapshot.Snapshot, id, key string) error {
 	if s.ID != id || s.Site != key {
-		return fmt.Errorf("it says that it is %q of %q", s.ID, s.Site)
+		return fmt.Errorf("it is recorded as %q of %q", s.ID, s.Site)
 	}
 	for _, n := range s.Nodes {
 		if n.Record == nil || !check.ValidLabel(n.Record.Name) || n.Record.ID <= 0 {
@@ -89,8 +89,8 @@ func ValidateSnapshot(s *snapshot.Snapshot, id, key string) error {
 func (r *Restore) snapshots() error {
 	return r.eachSnapshot(func(_ string, s *snapshot.Snapshot) error {
 		if to := filepath.Join(r.Dirs.Snapshots(r.Key), s.ID); tree.Exists(to) && !r.Replace {
-			return problem.New(problem.Refused, "there is a snapshot %s of %s already; nothing was done", s.ID, r.Key).At(to).
-				Try("orrery snapshot rm %s, or --replace", s.ID)
+			return problem.New(problem.Refused, "snapshot %s of %s already exists; nothing was done", s.ID, r.Key).At(to).
+				Try("remove it with orrery snapshot rm %s, or use --replace", s.ID)
 		}
 		return nil
 	})

@@ -103,7 +103,7 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 	if errors.As(err, &p) {
 		return p
 	}
-	return problem.New(problem.KindOfWriteError(err), "the backup cannot be laid down; nothing was put in place").
+	return problem.New(problem.KindOfWriteError(err), "the backup cannot be staged; nothing was put in place").
 		At(r.staged()).
 		Because(err)
 }
@@ -174,7 +174,7 @@ func (r *Restore) releases() error {
 	}
 	known, err := r.Manifest.ReadReleases()
 	if err != nil {
-		return r.damaged("what it says of releases", err)
+		return r.damaged("its record of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
 	at := r.staged("releases.json")

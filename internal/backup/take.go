@@ -110,7 +110,7 @@ func (t *Backup) recoverPieces() error {
 func explain(ctx context.Context, v vault.Vault, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.Interrupted,
-			"interrupted; what was written stays, and the same command goes on with it").At(v.Where())
+			"interrupted; the same command continues with what was written").At(v.Where())
 	}
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -140,9 +140,9 @@ func (s *Selection) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	for _, digest := range digests {
 		r, err := s.Store.PortableRecord(digest)
 		if err != nil {
-			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).
+			return nil, problem.New(problem.Failed, "layer %s, which nodes use, is not in the store", digest).
 				At(s.Store.Dir).Because(problem.PathErrorCause(err)).
-				Try("orrery image verify, then orrery up")
+				Try("run orrery image verify, then orrery up")
 		}
 		all = append(all, *r)
 	}
@@ -264,7 +264,7 @@ func (t *Backup) lists(m *vault.Manifest) error {
 // storeSecrets stores the secrets, encrypted.
 func (t *Backup) storeSecrets(secrets vault.Secrets, m *vault.Manifest) error {
 	if len(t.To) == 0 {
-		m.Left = append(m.Left, "secrets and SSH host keys: nothing was given to encrypt them with")
+		m.Left = append(m.Left, "secrets and SSH host keys: no key or passphrase to encrypt them with")
 		return nil
 	}
 	if len(secrets) == 0 {

@@ -114,9 +114,9 @@ func (w *walk) add(at *tree.Entry) error {
 		e.Size = st.Size
 		w.bytes += st.Size
 		if w.source.Bound > 0 && w.bytes > w.source.Bound {
-			return problem.New(problem.Mistake, "there is more than %d MiB in the directory", w.source.Bound>>20).
+			return problem.New(problem.Mistake, "the directory has more than %d MiB", w.source.Bound>>20).
 				At(w.source.Dir).
-				Try("keep large files elsewhere: the site directory is for what declares the site")
+				Try("keep large files outside the site directory")
 		}
 	}
 	if old := w.former[e.Name]; old != nil && unchanged(old, &e) {

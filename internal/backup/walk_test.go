@@ -46,7 +46,7 @@ func TestDeep(t *testing.T) {
 	defer func() { bounds.Depth = tree.DefaultBounds.Depth }()
 	r, err = kept(t, into, dir, time.Now())
 	must(t, err)
-	if len(r.Manifest.Left) != 1 || !strings.Contains(r.Manifest.Left[0], "more than 100 directories") ||
+	if len(r.Manifest.Left) != 1 || !strings.Contains(r.Manifest.Left[0], "more than 100 nested directories") ||
 		len(r.Manifest.Left[0]) > 400 {
 		t.Errorf("left is %q", r.Manifest.Left)
 	}

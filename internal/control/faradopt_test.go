@@ -27,7 +27,7 @@ func TestFarAdopt(t *testing.T) {
 		"orrery move ledger --to sv1 first")
 	d.write("site.toml", renamed)
 	_, err := volumes.Adopt(t.Context(), d.Session, "nobody", "ledger", nil)
-	d.wantExit(err, problem.Usage, "no such data of nobody")
+	d.wantExit(err, problem.Usage, "nobody has no volume data that node")
 	d.must(adopt())
 	d.up()
 	d.wantSaid("ledger", book, "paid")

@@ -125,8 +125,8 @@ func TestForgedRelease(t *testing.T) {
 	if got := d.machine.mounts(); len(got) > 0 {
 		t.Errorf("nodes see %v", got)
 	}
-	d.wantExit(err, problem.Surprise, "host sv2 says of release 7 of node db that it is live",
-		"contradicts what host sv1 has on record", "--without sv2")
+	d.wantExit(err, problem.Surprise, "host sv2 reports of release 7 of node db that it is live",
+		"contradicts the record of host sv1", "--without sv2")
 	d.Without = []string{"sv2"}
 	d.up()
 	if r := (hostile{d, d.machine}).record(); r.Active["db"] != 700 {
@@ -445,7 +445,7 @@ func TestForgedConfirmation(t *testing.T) {
 		r.Trial, r.Ended = nil, &observe.TrialEnd{Release: 700, Result: observe.Confirmed, Why: "by hand"}
 	})
 	d.up()
-	if !strings.Contains(d.watch.text(), "host sv1 was not told that the trial is over; it goes on") {
+	if !strings.Contains(d.watch.text(), "host sv1 does not know yet that the trial is over; the trial continues") {
 		t.Errorf("told: %s", d.watch.text())
 	}
 	for _, h := range []hostile{evil, {d, d.machine}} {

@@ -79,15 +79,7 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	need.SameIDs(t)
-	run, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory like /run; otherwise root mounts a tmpfs there
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(run); err != nil {
-			t.Error(err)
-		}
-	})
+	run := filepath.Join(need.MemoryDir(t), "run") // like /run; otherwise root mounts a tmpfs there
 	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(t.TempDir(), "state"), Run: run}, fault: &fake.Faults{},
 		hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
 }

@@ -44,7 +44,7 @@ func TestAdopt(t *testing.T) {
 	_, err := volumes.Adopt(t.Context(), d.Session, "db", "nobody", nil)
 	d.wantExit(err, problem.Usage, "nobody")
 	_, err = volumes.Adopt(t.Context(), d.Session, "nobody", "db", nil)
-	d.wantExit(err, problem.Usage, "no such data of nobody")
+	d.wantExit(err, problem.Usage, "nobody has no volume data that node")
 	renamed := strings.Replace(toykat, "[node.db]\nid     = 11", "[node.ledger]\nid     = 12", 1)
 	d.write("site.toml", renamed+"[node.db]\nid = 11\nroles = [\"db\"]\n")
 	d.up()

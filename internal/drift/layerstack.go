@@ -156,7 +156,7 @@ func (s LayerStack) Restore(ctx context.Context, to *tree.Root, first int, name 
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("/%s is in no layer of the node", tree.DisplayPath(name))
+		return fmt.Errorf("/%s is missing from all layers of the node", tree.DisplayPath(name))
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:

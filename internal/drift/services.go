@@ -41,7 +41,7 @@ func Services(ctx context.Context, node string, in host.Runner, sv *distro.Servi
 	}
 	states := sv.Conditions(string(said))
 	if len(states) != len(units) {
-		return nil, fmt.Errorf("%s told of %d units, and was asked for %d", sv.Name, len(states), len(units))
+		return nil, fmt.Errorf("%s reported %d units instead of %d", sv.Name, len(states), len(units))
 	}
 	f := collector{node: node}
 	for i, u := range units {

@@ -65,7 +65,7 @@ func Decode(from io.Reader) (all []Entry, damaged []int, number int, err error) 
 			continue // mend has ended the previous line while another process was writing it
 		}
 		if len(all)+len(damaged) == maxEntries {
-			return all, damaged, number, errors.New("it has more entries than anybody has written")
+			return all, damaged, number, errors.New("it has too many entries")
 		}
 		var e Entry
 		if json.Unmarshal(line, &e) == nil && e.Kind != "" {

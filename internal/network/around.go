@@ -31,6 +31,7 @@ func Around(siteName string) ([]observe.Address, observe.HostNetworking, error) 
 	}
 	found.Networks, found.Leads, found.Interfaces = limitTo(found.Networks), limitTo(found.Leads),
 		limitTo(found.Interfaces)
+	found.Listeners = limitTo(found.Listeners)
 	return reached, found, nil
 }
 
@@ -44,6 +45,13 @@ func around(siteName string, all []bridge) (observe.HostNetworking, error) {
 		if b.marked && b.mark.Site != siteName {
 			found.Networks = append(found.Networks, b.mark)
 		}
+	}
+	if err := addPublished(found.Networks); err != nil {
+		return found, err
+	}
+	var err error
+	if found.Listeners, err = listeners(); err != nil {
+		return found, err
 	}
 	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {

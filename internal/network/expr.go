@@ -34,6 +34,10 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 		all = append(all, &expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
 			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)})
 	}
+	if r.local {
+		all = append(all, &expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
+			equal(binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)))
+	}
 	all = append(all, addressExprs(r.except, 16, true)...)
 	if r.ask {
 		const echoRequest = 8
@@ -47,6 +51,9 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	if r.replies {
 		all = append(all, stateExprs(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)...)
 	}
+	if r.translated {
+		all = append(all, statusExprs(ctStatusDNAT)...)
+	}
 	if r.beyond > 0 {
 		all = append(all, stateExprs(expr.CtStateBitNEW)...)
 		all = append(all, &expr.Connlimit{Count: r.beyond, Flags: expr.NFT_CONNLIMIT_F_INV})
@@ -54,6 +61,8 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	switch r.verdict {
 	case masquerade:
 		return append(all, &expr.Masq{})
+	case translate:
+		return append(all, translateExprs(r.to)...)
 	case notrack:
 		return append(all, &expr.Notrack{})
 	case untracked:
@@ -130,4 +139,30 @@ func stateExprs(states uint32) []expr.Any {
 			Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}
+}
+
+// ctStatusDNAT is the flag of connections whose destination was translated (IPS_DST_NAT,
+// include/uapi/linux/netfilter/nf_conntrack_common.h).
+const ctStatusDNAT = 1 << 5
+
+// statusExprs matches packets of connections with one of some flags.
+func statusExprs(flags uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATUS},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(flags),
+			Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+	}
+}
+
+// translateExprs translates the destination of a new connection. The port stays if it is 0.
+func translateExprs(to netip.AddrPort) []expr.Any {
+	address := to.Addr().As4()
+	all := []expr.Any{&expr.Immediate{Register: 1, Data: address[:]}}
+	nat := &expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1}
+	if to.Port() != 0 {
+		all = append(all, &expr.Immediate{Register: 2, Data: binaryutil.BigEndian.PutUint16(to.Port())})
+		nat.RegProtoMin, nat.Specified = 2, true
+	}
+	return append(all, nat)
 }

@@ -216,7 +216,7 @@ func TestMacvlanParents(t *testing.T) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "nic0"
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "nic1"}))
-	for parent, why := range map[string]string{cam.Bridge: "no macvlan can be on", "lo": "no macvlan can be on",
+	for parent, why := range map[string]string{cam.Bridge: "cannot have macvlans", "lo": "cannot have macvlans",
 		"nic0": "is down"} {
 		wantRefused(t, macvlanOn(parent), why)
 	}
@@ -391,7 +391,7 @@ func TestPassthrough(t *testing.T) {
 	refused("lo", "not a network card")
 	refused(cam.Bridge, "not a network card")
 	must(t, setAddress(link("w0"), "192.0.2.7/24"))
-	refused("w0", "the host has the address 192.0.2.7/24")
+	refused("w0", "it has the host's address 192.0.2.7/24")
 	must(t, setAddress(link("w0"), ""))
 	must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK,
 		Dst: allIPv4()}))
@@ -403,7 +403,7 @@ func TestPassthrough(t *testing.T) {
 	must(t, netlink.LinkSetNoMaster(link("w0")))
 	mac := macvlanOn("w0")
 	makeAll(t, mac)
-	refused("w0", mac.Bridge+" is on it")
+	refused("w0", mac.Bridge+" is attached to it")
 	removeAll(t, mac, wire, cam)
 	nothingLeft(t)
 }

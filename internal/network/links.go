@@ -16,7 +16,7 @@ const linkPrefix = "orv"
 func RemoveLinks(names []string) error {
 	for _, name := range names {
 		if !strings.HasPrefix(name, linkPrefix) && !site.IsRoutedLink(name) {
-			return problem.New(problem.Failed, "%s is not the link of a node", name)
+			return problem.New(problem.Failed, "%s is not a link of a node", name)
 		}
 		if err := ends.Remove(name); err != nil {
 			return problem.New(problem.Failed, "remove link %s", name).Because(err)

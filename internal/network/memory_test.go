@@ -81,7 +81,8 @@ func (p packet) seen(links map[string]string) *nftest.Packet {
 	of := func(word string) bool { return slices.Contains(words[5:], word) }
 	s := &nftest.Packet{
 		In: link(words[0]), Out: link(words[1]), Local: words[1] == "host", WayBack: 7, Established: of("established"),
-		Frame: wireFrame(netip.MustParseAddr(words[2]), netip.MustParseAddr(words[3]), protocol, uint16(port), p.body),
+		Translated: of("translated"),
+		Frame:      wireFrame(netip.MustParseAddr(words[2]), netip.MustParseAddr(words[3]), protocol, uint16(port), p.body),
 	}
 	if words[0] == "lo" {
 		s.InIndex = 1

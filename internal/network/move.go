@@ -76,7 +76,8 @@ func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 	}
 	p := problem.New(problem.Failed, "move links to other bridges").Because(refused)
 	if err := relinkAll(back); err != nil {
-		return p.Because(errors.Join(refused, fmt.Errorf("and back again: %w", err))).Try("run the same command again")
+		return p.Because(errors.Join(refused, fmt.Errorf("moving them back failed, too: %w", err))).
+			Try("run the same command again")
 	}
 	return p
 }
@@ -98,11 +99,11 @@ func relinks(moves []Move, links []netlink.Link) (changes, back []relink, err er
 		link, bridge := byName[m.Link], byName[m.Bridge]
 		if link == nil || !strings.HasPrefix(m.Link, linkPrefix) {
 			return nil, nil, problem.New(problem.Failed, "the host has no link %s of a node", m.Link).
-				Try("orrery up gives nodes their links")
+				Try("orrery up creates missing links")
 		}
 		if bridge == nil {
 			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).
-				Try("orrery up makes networks that are missing")
+				Try("orrery up creates missing networks")
 		}
 		if _, ok := ownBridge(bridge); !ok {
 			return nil, nil, problem.New(problem.Failed, "%s is not one of Orrery's bridges", m.Bridge)

@@ -23,7 +23,7 @@ func FlushNeighbours(space string) error {
 	}
 	defer handle.Close()
 	if err := flushNeighbours(handle); err != nil {
-		return problem.New(problem.Failed, "forget the neighbours of a node").At(space).Because(err)
+		return problem.New(problem.Failed, "flush the neighbours of a node").At(space).Because(err)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 		return err
 	}
 	if err := removeUnmarked(all, n.Bridge); err != nil {
-		return networkError(n, "remove half-made bridges", err)
+		return networkError(n, "remove incomplete bridges", err)
 	}
 	if !n.Router {
 		if err := removeRouter(n); err != nil {
@@ -62,18 +62,26 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	// The rules are written before the link is up, so that the network is never open without them.
 	link, err := openLink(n)
 	if err != nil {
-		return networkError(n, "make link "+n.Bridge, err)
+		return networkError(n, "create link "+n.Bridge, err)
 	}
 	joints, err := readVXLANs()
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
+	_, published, err := readTable(siteTable(n.Site))
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
+		func(o spec.Network) bool { return o.Name == n.Name })
 	k := kind.Of(n.Kind)
 	if k.HasNodes() {
 		others = append(others, n)
 	}
 	if err := writeTable(n.Site, others); err != nil {
+		return err
+	}
+	if err := forgetFlows(published[n.Name], n.Publish); err != nil {
 		return err
 	}
 	if err := k.Make(n); err != nil {
@@ -87,7 +95,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	}
 	if n.Router {
 		if err := makeRouter(n, link); err != nil {
-			return networkError(n, "make its router", err)
+			return networkError(n, "create its router", err)
 		}
 	}
 	return updatePorts(n, nodes)
@@ -133,21 +141,29 @@ func Remove(ctx context.Context, n spec.Network) error {
 		return networkError(n, "remove its router", err)
 	}
 	if err := vxlan.Remove(n); err != nil {
-		return networkError(n, "part it from other hosts", err)
+		return networkError(n, "disconnect it from other hosts", err)
 	}
 	joints, err := readVXLANs()
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
+	_, published, err := readTable(siteTable(n.Site))
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
+		func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
+		return err
+	}
+	if err := forgetFlows(published[n.Name], ""); err != nil {
 		return err
 	}
 	if err := removeMarked(n.Bridge); err != nil {
 		return networkError(n, "remove link "+n.Bridge, err)
 	}
 	if err := removeUnmarked(all, n.Bridge); err != nil {
-		return networkError(n, "remove half-made bridges", err)
+		return networkError(n, "remove incomplete bridges", err)
 	}
 	if slices.ContainsFunc(all, func(b bridge) bool { return b.marked && b.mark.Bridge != n.Bridge }) {
 		return nil
@@ -177,7 +193,7 @@ func check(n spec.Network) error {
 		return err
 	}
 	if n.Router && !site.KindOf(n.Kind).Bridged {
-		return problem.New(problem.Unable, "network %s: only a bridge has a router", n.Name)
+		return problem.New(problem.Unable, "network %s: only a bridge can have a router", n.Name)
 	}
 	if err := vxlan.Check(n); err != nil {
 		return err
@@ -187,13 +203,16 @@ func check(n spec.Network) error {
 		return problem.New(problem.Unable, "network %s: %q is not an IPv4 subnet", n.Name, n.Subnet).Because(err)
 	}
 	if _, err := openPorts(n); err != nil {
-		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)
+		return problem.New(problem.Unable, "network %s: the host ports that it opens cannot be parsed", n.Name).Because(err)
 	}
 	if _, err := site.ParseProtocols(splitComma(n.Protocols)); err != nil {
-		return problem.New(problem.Unable, "network %s: the protocols that it allows cannot be read", n.Name).Because(err)
+		return problem.New(problem.Unable, "network %s: the protocols that it allows cannot be parsed", n.Name).Because(err)
 	}
 	if n.Router && (!n.NAT || n.Gateway == "") {
 		return problem.New(problem.Unable, "network %s: a router needs a gateway and nat", n.Name)
+	}
+	if err := checkPublished(n, subnet); err != nil {
+		return err
 	}
 	if n.Gateway == "" {
 		return nil
@@ -215,12 +234,14 @@ func readVXLANs() (*vxlan.State, error) {
 }
 
 // siteNetworks returns the networks of a site as their marks describe them, each with its current
-// connection to other hosts.
-func siteNetworks(all []bridge, ofSite string, joints *vxlan.State) []spec.Network {
+// connection to other hosts, and with the ports that its table publishes.
+func siteNetworks(all []bridge, ofSite string, joints *vxlan.State, published map[string]string) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
 		if b.marked && b.mark.Site == ofSite && kind.Of(b.mark.Kind).HasNodes() {
-			networks = append(networks, joints.WithOverlay(b.mark))
+			n := joints.WithOverlay(b.mark)
+			n.Publish = published[n.Name]
+			networks = append(networks, n)
 		}
 	}
 	return networks

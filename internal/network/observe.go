@@ -67,11 +67,11 @@ func Observe(siteName string) ([]observe.Network, error) {
 
 func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.Link,
 	joints *vxlan.State) ([]observe.Network, error) {
-	existing, err := comments(siteTable(siteName))
+	existing, published, err := readTable(siteTable(siteName))
 	if err != nil {
 		return nil, err
 	}
-	shall, err := desiredRules(siteNetworks(all, siteName, joints))
+	shall, err := desiredRules(siteNetworks(all, siteName, joints, published))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 		if err != nil {
 			return nil, err
 		}
-		n.NAT = masqueraded[n.Name]
+		n.NAT, n.Publish = masqueraded[n.Name], published[n.Name]
 		joined, drift := joints.WithDrift(n.Network)
 		n.Network, n.Drift = joined, append(n.Drift, drift...)
 		delete(known, n.Name)

@@ -27,9 +27,14 @@ func checkConflicts(n spec.Network, all []bridge) error {
 	}
 	around, err := around(n.Site, all)
 	if err != nil {
-		return networkError(n, "look at what else the host has", err)
+		return networkError(n, "read the host's networks", err)
 	}
 	if p := clash.SubnetOverlap(&n, &around); p != nil {
+		return p
+	}
+	// Programs that listen and the host's addresses are not checked again, as in plans: after a
+	// reboot, a network must come back whatever else has started before it.
+	if p := clash.PublishedElsewhere(&n, around.Networks); p != nil {
 		return p
 	}
 	return nil
@@ -41,7 +46,7 @@ func checkName(n spec.Network) error {
 		return nil
 	}
 	if err != nil {
-		return networkError(n, "look at "+n.Bridge, err)
+		return networkError(n, "read "+n.Bridge, err)
 	}
 	if b, ok := ownBridge(link); ok && (!b.marked || b.mark.Site == n.Site && b.mark.Name == n.Name) {
 		return nil
@@ -72,9 +77,9 @@ func checkNoUsers(n spec.Network, all []bridge) error {
 			return networkError(n, "list the host's links", err)
 		}
 		if users > 0 {
-			return problem.New(problem.Unable, "network %s: it cannot become %s while nodes are on it", n.Name,
+			return problem.New(problem.Unable, "network %s: its kind cannot change to %s while nodes are on it", n.Name,
 				site.KindOf(n.Kind).Name).
-				Try("stop the nodes that are on it")
+				Try("stop its nodes")
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func isConnectedTo(link netlink.Link, far string, router *os.File) bool {
 		other, err := netlink.LinkByName(far)
 		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index ||
 			other.Attrs().Index != link.Attrs().ParentIndex) {
-			err = fmt.Errorf("%s leads elsewhere", far)
+			err = fmt.Errorf("%s is connected to another link", far)
 		}
 		return err
 	}) == nil
@@ -145,10 +145,10 @@ func checkRouter(n spec.Network, bridge netlink.Link) error {
 	}
 	addresses, ok := pairOf(up)
 	if !ok || port.Attrs().MasterIndex != bridge.Attrs().Index || !ends.IsUp(port) || !ends.IsUp(up) {
-		return fmt.Errorf("%s or %s is not as it was made", portName(n), uplinkName(n))
+		return fmt.Errorf("%s or %s has changed", portName(n), uplinkName(n))
 	}
 	if !isNamespace(namespaceDir + "/" + routerName(n)) {
-		return fmt.Errorf("%s is not there", routerName(n))
+		return fmt.Errorf("%s is missing", routerName(n))
 	}
 	router, err := openNamespace(routerName(n), routerMark(n))
 	if err != nil {

@@ -106,7 +106,7 @@ func checkInside(n spec.Network, addresses pair) error {
 		return err
 	}
 	if !slices.ContainsFunc(routes, func(r netlink.Route) bool { return isDefaultRouteVia(r, addresses.host.Addr()) }) {
-		return errors.New("the router has no way out")
+		return errors.New("the router has no default route")
 	}
 	return nil
 }

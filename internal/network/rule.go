@@ -11,20 +11,23 @@ import (
 
 // The chains of a table.
 const (
-	prerouting  = "prerouting"
-	output      = "output"
-	forward     = "forward"
-	input       = "input"
-	postrouting = "postrouting"
+	prerouting   = "prerouting"
+	publish      = "publish" // what comes from other machines to ports that lead to nodes
+	output       = "output"
+	publishLocal = "publish-local" // what the host itself sends there
+	forward      = "forward"
+	input        = "input"
+	postrouting  = "postrouting"
 )
 
-var chainNames = []string{prerouting, output, forward, input, postrouting}
+var chainNames = []string{prerouting, publish, output, publishLocal, forward, input, postrouting}
 
 // The verdicts of rules.
 const (
 	accept     = "accept"
 	drop       = "drop"
 	masquerade = "masquerade"
+	translate  = "dnat ip to" // followed by rule.to
 	notrack    = "notrack"
 	untracked  = "notrack accept" // no other rule of the chain sees it
 )
@@ -41,14 +44,20 @@ type rule struct {
 	astray  bool         // match sources that are not routed back through the incoming link
 	mark    uint32       // match packets with this mark, or all if 0
 	passing bool         // match packets that are not for an address of this host
+	local   bool         // match packets that are for an address of this host
 	ipv6    bool
 	dest    netip.Prefix
 	except  netip.Prefix   // part of dest to leave out
 	ask     bool           // match pings
 	port    site.PortRange // zero: any
 	replies bool           // match packets of existing connections, and errors about them
-	beyond  uint32         // match new connections beyond this number seen by this rule, or all if 0
-	verdict string
+	// translated matches packets of connections whose destination was translated, by this table or by
+	// another program.
+	translated bool
+	beyond     uint32 // match new connections beyond this number seen by this rule, or all if 0
+	verdict    string
+	to         netip.AddrPort // for translate; the port is 0 if it stays
+	record     string         // the spec.Published that the rule carries out, which the kernel stores with it, or ""
 }
 
 // A linkMatch matches the link on which a packet arrives or leaves. The zero linkMatch matches any.
@@ -104,6 +113,9 @@ func (r rule) String() string {
 	if r.passing {
 		words = append(words, "fib daddr type != local")
 	}
+	if r.local {
+		words = append(words, "fib daddr type local")
+	}
 	if r.except.IsValid() {
 		words = append(words, "ip daddr != "+r.except.String())
 	}
@@ -117,10 +129,20 @@ func (r rule) String() string {
 	if r.replies {
 		words = append(words, "ct state established,related")
 	}
+	if r.translated {
+		words = append(words, "ct status dnat")
+	}
 	if r.beyond > 0 {
 		words = append(words, fmt.Sprintf("ct state new ct count over %d", r.beyond))
 	}
-	return strings.Join(append(words, r.verdict), " ")
+	words = append(words, r.verdict)
+	switch {
+	case r.verdict == translate && r.to.Port() == 0:
+		words = append(words, r.to.Addr().String())
+	case r.verdict == translate:
+		words = append(words, r.to.String())
+	}
+	return strings.Join(words, " ")
 }
 
 // comment returns the comment that the kernel stores with the rule. It describes the rule's purpose

@@ -38,6 +38,9 @@ func rules(networks []spec.Network) []rule {
 		all = append(all, hostAddressRules(n)...)
 	}
 	for _, n := range networks {
+		all = append(all, publishRules(n)...)
+	}
+	for _, n := range networks {
 		all = append(all, intraNetworkRule(n))
 	}
 	for _, n := range networks {
@@ -75,11 +78,13 @@ var (
 	noNetwork  = linkMatch{name: bridgePrefix, prefix: true, not: true}
 	anyRouter  = linkMatch{name: ends.RouterPrefix, prefix: true}
 	loopback   = linkMatch{name: "lo", first: true}
+	foreign    = linkMatch{name: ownPrefix, prefix: true, not: true}
 )
 
 // The addresses and the port of a DHCP client that has no address yet.
 var (
 	unspecifiedIPv4 = netip.MustParsePrefix("0.0.0.0/32")
+	loopbackIPv4    = netip.MustParsePrefix("127.0.0.0/8")
 	broadcastIPv4   = netip.MustParsePrefix("255.255.255.255/32")
 	dhcp            = site.PortRange{Proto: "udp", First: 67, Last: 67}
 )
@@ -108,7 +113,7 @@ func loopbackRules() []rule {
 // foreignRules accept traffic that does not come from Orrery's links, which is most of what a host
 // receives.
 func foreignRules() []rule {
-	not := linkMatch{name: ownPrefix, prefix: true, not: true}
+	not := foreign
 	return []rule{
 		{network: ofHost, chain: prerouting, why: "not ours", in: not, verdict: accept},
 		{network: ofHost, chain: input, why: "not ours", in: not, verdict: accept},
@@ -117,8 +122,14 @@ func foreignRules() []rule {
 
 // untrackedRules exempt the host's loopback from connection tracking, which no rule needs there.
 // What leaves untracked also arrives untracked.
+//
+// This holds for the addresses of the loopback only. What the host sends to its own other addresses
+// also passes the loopback, and may be for a port that leads to a node, of any site.
 func untrackedRules() []rule {
-	return []rule{{network: ofHost, chain: output, why: "loopback", out: loopback, verdict: notrack}}
+	return []rule{
+		{network: ofHost, chain: output, why: "loopback", out: loopback, dest: loopbackIPv4, verdict: notrack},
+		{network: ofHost, chain: output, why: "loopback", out: loopback, ipv6: true, verdict: notrack},
+	}
 }
 
 // hostBridgeRules are for a network that is joined with a bridge of the host. The host may have addresses
@@ -233,7 +244,7 @@ func intraNetworkRule(n spec.Network) rule {
 }
 
 func forwardRules(n spec.Network) []rule {
-	var all []rule
+	all := publishedForwardRules(n)
 	if n.Router {
 		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {

@@ -129,7 +129,7 @@ func TestJoinedRefused(t *testing.T) {
 		}
 	}
 	run("ip link add theirs type vxlan id 4711 dstport 4789 nolearning")
-	refused("4711, is that of theirs")
+	refused("4711 is already used by theirs")
 	run("ip link del theirs; ip link add " + site.VXLANName(n.Site, n.Name) + " type vxlan id 4712 dstport 4789")
 	refused("that is not Orrery's")
 	must(t, Remove(ctx, n))

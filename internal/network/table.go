@@ -53,11 +53,14 @@ func chains(t *nftables.Table) map[string]*nftables.Chain {
 		return &nftables.Chain{Name: name, Table: t, Type: kind, Hooknum: hook, Priority: &priority, Policy: &open}
 	}
 	return map[string]*nftables.Chain{
-		prerouting:  chain(prerouting, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, -300),
-		output:      chain(output, nftables.ChainTypeFilter, nftables.ChainHookOutput, -300),
-		forward:     chain(forward, nftables.ChainTypeFilter, nftables.ChainHookForward, -10),
-		input:       chain(input, nftables.ChainTypeFilter, nftables.ChainHookInput, -10),
-		postrouting: chain(postrouting, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, 90),
+		prerouting: chain(prerouting, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, -300),
+		output:     chain(output, nftables.ChainTypeFilter, nftables.ChainHookOutput, -300),
+		forward:    chain(forward, nftables.ChainTypeFilter, nftables.ChainHookForward, -10),
+		input:      chain(input, nftables.ChainTypeFilter, nftables.ChainHookInput, -10),
+		// Before the other programs' chains, which come at -100 and do not know the ports of nodes.
+		publish:      chain(publish, nftables.ChainTypeNAT, nftables.ChainHookPrerouting, -110),
+		publishLocal: chain(publishLocal, nftables.ChainTypeNAT, nftables.ChainHookOutput, -110),
+		postrouting:  chain(postrouting, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, 90),
 	}
 }
 
@@ -120,8 +123,14 @@ func hasForeignRules() (bool, error) {
 // there are none. Existing connections continue, since the kernel stores their translations apart
 // from the rules.
 func replaceTable(t *nftables.Table, all []rule) error {
-	// The kernel's answers, one for each rule, are buffered until the transaction is over.
-	room := nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetReadBuffer(1<<18 + 4096*len(all)) })
+	// The kernel takes all rules in one message, and its answers, one for each rule, are buffered until
+	// the transaction is over.
+	room := nftables.WithSockOptions(func(c *netlink.Conn) error {
+		if err := c.SetWriteBuffer(1<<18 + 2048*len(all)); err != nil {
+			return err
+		}
+		return c.SetReadBuffer(1<<18 + 4096*len(all))
+	})
 	c, err := nftables.New(room)
 	if err != nil {
 		return nftablesError(err)
@@ -148,8 +157,7 @@ func replaceTable(t *nftables.Table, all []rule) error {
 		}
 		for _, r := range all {
 			c.AddRule(&nftables.Rule{
-				Table: t, Chain: base[r.chain], Exprs: r.exprs(set),
-				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
+				Table: t, Chain: base[r.chain], Exprs: r.exprs(set), UserData: r.userData(),
 			})
 		}
 		if unset != nil {
@@ -165,16 +173,23 @@ func replaceTable(t *nftables.Table, all []rule) error {
 // comments returns the comments of the rules in a table, as "chain comment", in order, or nil if
 // there is no such table.
 func comments(t *nftables.Table) ([]string, error) {
+	all, _, err := readTable(t)
+	return all, err
+}
+
+// readTable returns the comments of the rules in a table, and the ports that its rules publish, by
+// network.
+func readTable(t *nftables.Table) (comments []string, published map[string]string, err error) {
 	c, err := nftables.New()
 	if err != nil {
-		return nil, nftablesError(err)
+		return nil, nil, nftablesError(err)
 	}
 	// ListChain is not used, because its error does not distinguish a missing chain from a failure.
 	found, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {
-		return nil, nftablesError(err)
+		return nil, nil, nftablesError(err)
 	}
-	var all []string
+	ports := map[string][]spec.Published{}
 	for _, name := range chainNames {
 		i := slices.IndexFunc(found, func(chain *nftables.Chain) bool {
 			return chain.Table.Name == t.Name && chain.Name == name && chain.Hooknum != nil
@@ -184,14 +199,19 @@ func comments(t *nftables.Table) ([]string, error) {
 		}
 		rules, err := c.GetRules(t, found[i])
 		if err != nil {
-			return nil, nftablesError(err)
+			return nil, nil, nftablesError(err)
 		}
 		for _, r := range rules {
 			text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
-			all = append(all, name+" "+text)
+			comments = append(comments, name+" "+text)
+			addRecord(ports, text, r.UserData)
 		}
 	}
-	return all, nil
+	published = map[string]string{}
+	for network, all := range ports {
+		published[network] = spec.FormatPublished(all)
+	}
+	return comments, published, nil
 }
 
 // tables returns the sites that have a table on this host.
@@ -218,5 +238,5 @@ func nftablesError(err error) error {
 	if os.Geteuid() != 0 {
 		return p.Try("run orrery as root")
 	}
-	return p.Try("a kernel with nf_tables is needed: modprobe nf_tables nft_masq nft_ct")
+	return p.Try("the kernel needs nf_tables: modprobe nf_tables nft_masq nft_ct nft_nat")
 }

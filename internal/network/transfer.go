@@ -52,7 +52,7 @@ func choosePair(link netlink.Link) (pair, error) {
 			return newPair(p), nil
 		}
 	}
-	return pair{}, errors.New("no two addresses of " + transferRange.String() + " are free")
+	return pair{}, errors.New("no pair of addresses in " + transferRange.String() + " is free")
 }
 
 // pairOf returns the pair of a link, if the link has the host's address of it and no other.

@@ -118,11 +118,11 @@ func TestUplink(t *testing.T) {
 		says string
 	}{
 		"not there": {spec.Uplink{Bridge: "br7"}, 1500, "the host has no interface br7"},
-		"no bridge": {spec.Uplink{Bridge: "w0"}, 1500, "w0 is no bridge but a veth"},
+		"no bridge": {spec.Uplink{Bridge: "w0"}, 1500, "w0 is not a bridge but a veth"},
 		"taken": {spec.Uplink{Interface: "w1", VLAN: 100}, 1500,
-			"the host has vlan 100 of w1 already, as there"},
+			"the host already has vlan 100 of w1, as there"},
 		"down":               {spec.Uplink{Interface: "card1", VLAN: 5}, 1500, "card1 is down"},
-		"loopback":           {spec.Uplink{Interface: "lo", VLAN: 5}, 1500, "no other host is behind lo"},
+		"loopback":           {spec.Uplink{Interface: "lo", VLAN: 5}, 1500, "no other host is reachable through lo"},
 		"too large":          {spec.Uplink{Bridge: "br0"}, 1501, "mtu 1501 is more than the 1500 of br0"},
 		"no VLAN":            {spec.Uplink{Interface: "w0", VLAN: 4095}, 1500, "cannot be joined"},
 		"both":               {spec.Uplink{Interface: "w0", VLAN: 5, Bridge: "br0"}, 1500, "cannot be joined"},

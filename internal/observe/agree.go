@@ -103,14 +103,15 @@ func Agree(words []ReleaseReport, owner Owner) (Agreement, error) {
 		if o.switchNotBegun() {
 			unbegun = true
 			agreed.Why = append(agreed.Why, "host "+words[i].Host+
-				" has no record of a switch that others have, so that had not begun; it ends where it would have begun")
+				" has no record of a switch that other hosts have: the switch had not begun and is cancelled")
 		}
 		if o.onTrial() {
 			if agreed.Ended != nil && agreed.Ended.Settled {
 				return Agreement{}, o.contradiction("its trial is over on all hosts", words[i].Trial.Release)
 			}
 			agreed.Trial, agreed.Ended, agreed.Confirmed, agreed.New = words[i].Trial, words[i].Ended, words[i].Confirmed, true
-			agreed.Why = append(agreed.Why, "host "+words[i].Host+" was not told that the trial is over; it goes on")
+			agreed.Why = append(agreed.Why, "host "+words[i].Host+
+				" does not know yet that the trial is over; the trial continues")
 		}
 	}
 	if unbegun {
@@ -145,7 +146,7 @@ func (o objection) check() error {
 		}
 		if o.head.Trial != nil {
 			if back, listed := o.head.Trial.Back[node]; listed && !o.mayReturnTo(node, back) {
-				return o.contradiction("a trial goes back to it", back, node)
+				return o.contradiction("a trial reverts to it", back, node)
 			}
 		}
 		if o.head.Switch != nil {
@@ -262,9 +263,9 @@ func (o objection) contradiction(what string, release int, nodes ...string) erro
 		of = " of node " + problem.Truncate(sanitize.Line(humanize.List(nodes, 1)), 80)
 	}
 	return problem.New(problem.Surprise,
-		"host %s says of release %s%s that %s, and that contradicts what host %s has on record", o.head.Host,
+		"host %s reports of release %s%s that %s, which contradicts the record of host %s", o.head.Host,
 		site.ReleaseName(release), of, what, o.Host).
-		Try("whoever wrote releases.json of the site on %s did not steer the site: look at that host, and leave it out until then (--without %s). If it is right all the same, as when %s was put back from an old disk, remove releases.json from %[3]s, which then takes over the record",
+		Try("releases.json of the site on %s was not written by a control host: inspect that host, and leave it out until then (--without %s). If that record is right, for example because %s was restored from an old disk, remove releases.json from %[3]s, which then adopts the record",
 			o.head.Host, o.head.Host, o.Host)
 }
 

@@ -61,7 +61,7 @@ func TestAgreeHostile(t *testing.T) {
 		}},
 	} {
 		agreed, err := agreeing(c.older, c.after)
-		if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), "host sv2 says of release") ||
+		if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), "host sv2 reports of release") ||
 			!strings.Contains(err.Error(), "--without sv2") {
 			t.Errorf("%s: %+v, %v", what, agreed, err)
 		}

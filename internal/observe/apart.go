@@ -39,7 +39,7 @@ func diverged(words []ReleaseReport, owner Owner) (agreed Releases, why string, 
 			agreed = stays.Releases
 			agreed.Staged, agreed.Trial, agreed.Switch, agreed.Ended = nil, nil,
 				&Switch{To: to, End: end, Who: "whoever began the trial"}, gone.reverted(end)
-			return agreed, "hosts " + gone.Host + " and " + stays.Host + " ended a trial apart from one another", true
+			return agreed, "hosts " + gone.Host + " and " + stays.Host + " ended a trial independently of each other", true
 		}
 	}
 	return agreed, "", false

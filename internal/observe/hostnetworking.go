@@ -10,6 +10,9 @@ type HostNetworking struct {
 	Leads []ReachableSubnet `json:"leads,omitempty"`
 	// Interfaces are names of interfaces that belong neither to nodes nor to networks of the site.
 	Interfaces []string `json:"interfaces,omitempty"`
+	// Listeners are sockets of programs of the host, which ports that lead to nodes must not collide
+	// with.
+	Listeners []Listener `json:"listeners,omitempty"`
 }
 
 // MaxHostNetworking limits each list of an Around, because a host may have all routes of the internet. A

@@ -85,17 +85,17 @@ func newest(words []ReleaseReport) (head int, behind []int, err error) {
 		switch one, other := &words[head], &words[i]; {
 		case one.State() != "" && one.State() == other.State() && !one.same(other.Releases):
 			return 0, nil, problem.New(problem.Surprise,
-				"hosts %s and %s have different things on record of releases under the same name, so one of them was changed by hand",
+				"hosts %s and %s have different records of releases with the same name: one of them was changed by hand",
 				one.Host, other.Host).
-				Try("look at releases.json of the site on both; --without leaves one out until then")
+				Try("compare releases.json of the site on both; --without leaves one out until then")
 		case one.succeeds(&other.Releases):
 		case other.succeeds(&one.Releases):
 			head = i
 		default:
 			return 0, nil, problem.New(problem.Surprise,
-				"hosts %s and %s disagree on which releases are live, and neither knows what the other has on record", one.Host,
+				"hosts %s and %s disagree on which releases are live, and neither knows the record of the other", one.Host,
 				other.Host).
-				Try("they were steered apart from one another: decide which is right, and remove releases.json of the site from the other, which then takes over the record; --without leaves one out until then")
+				Try("they were changed independently of each other: remove releases.json of the site from the host whose record is wrong, which then adopts the other record; --without leaves one out until then")
 		}
 	}
 	for i := range words {

@@ -169,7 +169,7 @@ func (n *Node) RestartReason() string {
 	case n.Panic != "":
 		return "its kernel has panicked"
 	case n.Rootless:
-		return "what shows it its root has ended"
+		return "the process that serves its root has ended"
 	}
 	return ""
 }

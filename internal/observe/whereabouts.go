@@ -56,6 +56,7 @@ func HostByNode(hosts []Host, stage int) map[string]string {
 // because the other copy would be lost.
 func DuplicateError(node, one, other string) error {
 	return problem.New(problem.Surprise,
-		"node %s is on host %s and on host %s, and the site does not say where it belongs", node, one, other).At("site.toml").
-		Try("say host = in [node.%s]: up then removes it from the other; --without leaves a host out until then", node)
+		"node %s is on host %s and on host %s, and the site file does not assign it to either", node, one, other).
+		At("site.toml").
+		Try("set host = in [node.%s]: up then removes it from the other; --without leaves a host out until then", node)
 }

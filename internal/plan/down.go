@@ -58,6 +58,7 @@ func downHost(d *planBuilder, h *observe.Host) {
 		}
 	}
 	if d.goal.Nodes != nil {
+		unpublish(d, h, gone)
 		return
 	}
 	last := gone

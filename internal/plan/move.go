@@ -63,6 +63,9 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err := m.planMoves(all, with); err != nil {
 		return nil, err
 	}
+	if err := up.networks.refused.OrNil(); err != nil {
+		return nil, err
+	}
 	return m.sorted(), nil
 }
 

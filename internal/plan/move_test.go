@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,9 @@ func movable() (*site.Site, *paper) {
 	s, hosts := spanning()
 	for i := range s.Nodes {
 		s.Nodes[i].Autostart = true
+		s.Nodes[i].Publish = webPort(8080 + uint16(i))
 	}
+	s.Networks[0].Gateway = netip.MustParseAddr("10.0.0.1")
 	for i := range s.Networks {
 		s.Networks[i].MTU = 1450 // whether it is on one host or on several
 	}
@@ -46,6 +49,11 @@ func movable() (*site.Site, *paper) {
 		s.Nodes[i].Host = ""
 	}
 	return s, f
+}
+
+// webPort returns a port of the host that leads to port 80 of a node.
+func webPort(port uint16) []site.Publish {
+	return []site.Publish{{Ports: site.PortRange{Proto: "tcp", First: port, Last: port}, NodePort: 80}}
 }
 
 // run does steps until choose returns -1. Each time, choose picks one of the steps that can be
@@ -316,6 +324,47 @@ func TestMove(t *testing.T) {
 	} {
 		if again, err := plans(); err != nil || !again.Empty() {
 			t.Errorf("afterwards there is to do (%v)\n%s", err, told(again))
+		}
+	}
+}
+
+// TestMovePublished: the ports of a host lead to a node wherever it is. Two nodes of one host cannot
+// both have a port.
+func TestMovePublished(t *testing.T) {
+	s, f := movable()
+	s.Nodes[2].Publish = webPort(8080)
+	p, err := Up(s, f.seen(), Goal{})
+	if err == nil {
+		err = f.run(p, func([]int) int { return 0 })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3"})
+	if err == nil || !strings.Contains(err.Error(), "port tcp/8080 of node") {
+		t.Errorf("two nodes have a port of host sv3: %v", err)
+	}
+	s.Nodes[2].Publish = nil
+	p, err = Up(s, f.seen(), Goal{})
+	if err == nil {
+		err = f.run(p, func([]int) int { return 0 })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3"})
+	if err == nil {
+		err = f.run(p, func([]int) int { return 0 })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{"sv1": "",
+		"sv2": "b=8081:80/tcp>10.0.0.12", "sv3": "a=8080:80/tcp>10.0.0.11"} {
+		for _, n := range f.host(host).Networks {
+			if n.Name == "lan" && n.Publish != want {
+				t.Errorf("host %s publishes %q, not %q", host, n.Publish, want)
+			}
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready
 		if !used[wanted.Name] {
 			continue
 		}
-		wanted = d.spans.On(h.Name, wanted)
+		wanted = d.withPublished(h, d.spans.On(h.Name, wanted))
 		s := Step{
 			Kind: MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "new", Needs: ready,
 			Network: &wanted, Undo: "remove network " + wanted.Name,
@@ -73,6 +73,7 @@ func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready
 			s.Needs = append(slices.Clone(s.Needs), veth)
 		}
 		steps[wanted.Name] = d.add(s)
+		d.checkPublished(h, &wanted)
 		if freed := networkClaim(h.Name, wanted.Name); !d.relinked[freed] {
 			d.frees[freed] = steps[wanted.Name]
 		}
@@ -126,17 +127,19 @@ func (d *networkPlanner) usedNetworks(nodes []*site.Node) map[string]bool {
 }
 
 // addJoined adds networks of a host that are or were joined with other hosts and that selected nodes
-// use on any host. Each host must know where all of these nodes are.
+// use on any host. Each host must know where all of these nodes are. It also adds networks whose
+// ports of the host still lead to selected nodes that are on another host now.
 func (d *networkPlanner) addJoined(h *observe.Host, used map[string]bool) {
 	if d.goal.Nodes == nil {
 		return // each network is either used or removed
 	}
 	for i := range h.Networks {
 		n := &h.Networks[i]
-		used[n.Name] = used[n.Name] || (d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) &&
-			slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
-				return d.goal.selects(node.Name) && slices.Contains(node.Networks(), n.Name)
-			})
+		used[n.Name] = used[n.Name] || d.publishesStray(h, &n.Network) ||
+			(d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) &&
+				slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
+					return d.goal.selects(node.Name) && slices.Contains(node.Networks(), n.Name)
+				})
 	}
 }
 
@@ -223,8 +226,9 @@ func networkDifference(old *observe.Network, wanted *spec.Network) string {
 func networkParts(n *spec.Network) spec.PartDigests {
 	return spec.PartDigests{
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU),
-		"router": fmt.Sprint(n.Router),
-		"host":   n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
+		"router":          fmt.Sprint(n.Router),
+		"published ports": n.Publish,
+		"host":            n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
 		"VXLAN number": fmt.Sprint(n.VXLAN.ID), "VXLAN address": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(),
 		"nodes on other hosts": n.VXLAN.Peers, "key of this host": n.VXLAN.Key,
 		"uplink": n.Uplink.String(), "kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),

@@ -105,7 +105,7 @@ func TestLostLink(t *testing.T) {
 func TestRootless(t *testing.T) {
 	s := observatory()
 	hosts, only := withDB(t, s, func(n *observe.Node) { n.Rootless = true })
-	const why = "what shows it its root has ended"
+	const why = "the process that serves its root has ended"
 	start, err := plan.Start(s, hosts, only)
 	if err != nil {
 		t.Fatal(err)

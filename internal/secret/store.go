@@ -32,9 +32,9 @@ func (k Store) Put(name, value string) error {
 	case err == nil && stored == value:
 		return nil
 	case err == nil:
-		return problem.New(problem.Surprise, "there is another value of the generated secret %s already", name).
+		return problem.New(problem.Surprise, "generated secret %s already exists with another value", name).
 			At(filepath.Join(k.Dir, name)).
-			Try("decide which is right, and remove the file that has the other")
+			Try("decide which value is right, and remove the file with the other one")
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -46,7 +46,7 @@ func (k Store) Put(name, value string) error {
 
 func (k Store) path(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") {
-		return "", problem.New(problem.Mistake, "%q is no name of a secret", name)
+		return "", problem.New(problem.Mistake, "%q is not a valid secret name", name)
 	}
 	return filepath.Join(k.Dir, name), nil
 }

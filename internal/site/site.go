@@ -207,7 +207,8 @@ type Node struct {
 	Limits       Limits
 	VM           VM // settings of a virtual machine; see Virtual
 	Xen          XenGuest
-	NICs         []NIC // the first is the primary interface
+	NICs         []NIC     // the first is the primary interface
+	Publish      []Publish `json:",omitempty"`
 	Vars         map[string]any
 	Requirements Requirements
 	// AuthorizedKeys are lines of authorized_keys(5): who may log in as SSHUser by SSH.

@@ -32,7 +32,7 @@ func newDirSwap(path string) (*dirSwap, error) {
 func inode(path string) (uint64, error) {
 	var s unix.Stat_t
 	if err := unix.Lstat(path, &s); err != nil && !errors.Is(err, unix.ENOENT) {
-		return 0, &os.PathError{Op: "look at", Path: path, Err: err}
+		return 0, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	return s.Ino, nil
 }
@@ -111,8 +111,8 @@ func Interrupted(dirs host.Dirs, key string) (id string, nodes []string, err err
 
 // interruptedProblem returns the problem that tells the user how to continue that restore.
 func interruptedProblem(dirs host.Dirs, key, id string, nodes []string) error {
-	return problem.New(problem.Left, "the restoring of snapshot %s was cut short", id).At(swapsPath(dirs, key)).
-		Try("orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
+	return problem.New(problem.Left, "the restore of snapshot %s was interrupted", id).At(swapsPath(dirs, key)).
+		Try("complete it with orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
 }
 
 func readSwaps(dirs host.Dirs, key string) (r restoreRecord, err error) {
@@ -131,7 +131,7 @@ func Recover(dirs host.Dirs, key string) error {
 		err = errors.Join(err, p.swapBack())
 	}
 	if err != nil {
-		return problem.New(problem.Left, "the restoring of snapshot %s was cut short, and cannot be taken back",
+		return problem.New(problem.Left, "the restore of snapshot %s was interrupted and cannot be undone",
 			r.Snapshot).At(swapsPath(dirs, key)).Because(err)
 	}
 	return removeSwaps(dirs, key)

@@ -104,7 +104,7 @@ func (r *Restore) chooseVolumes() error {
 	}
 	for _, v := range r.from.Volumes {
 		if other, shared := others[v.Path]; shared && uses[v.Path] {
-			r.Left = append(r.Left, v.Name+": node "+other+" uses it too, and is not put back")
+			r.Left = append(r.Left, v.Name+": node "+other+" uses it, too, and is not restored")
 		} else if uses[v.Path] {
 			r.volumes = append(r.volumes, v)
 		}

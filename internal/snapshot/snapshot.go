@@ -81,14 +81,15 @@ func Open(dirs host.Dirs, key, id string) (*Snapshot, error) {
 	}
 	if err != nil {
 		return nil, problem.New(problem.Failed, "snapshot %s cannot be read", id).At(dir).Because(err).
-			Try("orrery snapshot rm %s", id)
+			Try("remove it with orrery snapshot rm %s", id)
 	}
 	s.Dir = dir
 	return &s, nil
 }
 
 func absent(key, id string) error {
-	return problem.New(problem.Usage, "there is no snapshot %q of %s", id, key).Try("orrery snapshot ls lists them")
+	return problem.New(problem.Usage, "snapshot %q of %s does not exist", id, key).
+		Try("orrery snapshot ls lists the existing ones")
 }
 
 // List returns the snapshots of a site, the oldest first.

@@ -226,13 +226,13 @@ func TestPutBack(t *testing.T) {
 		t.Errorf("unfinished is %q with %v (%v)", id, nodes, err)
 	}
 	if _, err := s.Restore(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true}); err == nil ||
-		!strings.Contains(err.Error(), "cut short") {
+		!strings.Contains(err.Error(), "was interrupted") {
 		t.Errorf("a part of what was cut short gives %v", err)
 	}
-	if err := Remove(o.Dirs, "karoo", s.ID); err == nil || !strings.Contains(err.Error(), "cut short") {
+	if err := Remove(o.Dirs, "karoo", s.ID); err == nil || !strings.Contains(err.Error(), "was interrupted") {
 		t.Errorf("its removal gives %v", err)
 	}
-	if _, err := Take(t.Context(), o); err == nil || !strings.Contains(err.Error(), "cut short") {
+	if _, err := Take(t.Context(), o); err == nil || !strings.Contains(err.Error(), "was interrupted") {
 		t.Errorf("a snapshot in the middle gives %v", err)
 	}
 	if err := Recover(o.Dirs, "karoo"); err != nil || state() != spoilt {
@@ -290,7 +290,7 @@ func TestTakeHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.Left) != 1 || !strings.HasPrefix(s.Left[0], "volume data of n1: d/d/") ||
-		!strings.Contains(s.Left[0], "more than 2048 directories") || len(s.Left[0]) > 400 {
+		!strings.Contains(s.Left[0], "more than 2048 nested directories") || len(s.Left[0]) > 400 {
 		t.Errorf("left is %q", s.Left)
 	}
 	opened, err := Open(o.Dirs, "karoo", s.ID)

@@ -104,7 +104,7 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	if id == "" {
 		id = freeID(o.Dirs.Snapshots(o.Key), NewID(now))
 	} else if !ValidID(id) || freeID(o.Dirs.Snapshots(o.Key), id) != id {
-		return nil, problem.New(problem.Surprise, "there is a snapshot %q already", id)
+		return nil, problem.New(problem.Surprise, "snapshot %q already exists", id)
 	}
 	t := &capture{of: o, Snapshot: NewEmpty(o.Dirs, o.Key, id)}
 	t.Who = o.Who
@@ -143,7 +143,7 @@ func freeID(dir, id string) string {
 func (t *capture) add(n *Node) error {
 	e, ok := t.of.Engines[n.Record.Engine]
 	if !ok {
-		return problem.New(problem.Unable, "node %s is of the engine %q, which this host does not have", n.Record.Name,
+		return problem.New(problem.Unable, "node %s needs the engine %q, which this host does not have", n.Record.Name,
 			n.Record.Engine)
 	}
 	if err := t.addDisks(&n.Record.Node); err != nil {
@@ -165,12 +165,12 @@ func (t *capture) addDisks(n *spec.Node) error {
 		case !d.IsDevice():
 		case d.Name == site.RootDisk:
 			return problem.New(problem.Unable,
-				"node %s keeps what it writes on a device of the host, which cannot be copied while others write", n.Name).
+				"node %s writes to a device of the host, which cannot be copied while it is in use", n.Name).
 				At(d.Disk).
-				Try("orrery stop %s, and let the volume manager take the snapshot: lvcreate -s %s; or leave the node out", n.Name,
-					d.Disk)
+				Try("run orrery stop %s and take the snapshot with the volume manager: lvcreate -s %s; or leave the node out",
+					n.Name, d.Disk)
 		default:
-			t.Omitted = append(t.Omitted, fmt.Sprintf("disk %s of %s: it is %s, a device of the host", d.Name, n.Name, d.Disk))
+			t.Omitted = append(t.Omitted, fmt.Sprintf("disk %s of %s: %s is a device of the host", d.Name, n.Name, d.Disk))
 		}
 	}
 	return nil
@@ -301,7 +301,7 @@ func (t *capture) saveMemory(ctx context.Context) error {
 		}
 		e, ok := t.of.Engines[n.Record.Engine].(engine.MemorySaver)
 		if !ok {
-			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot keep", n.Record.Name,
+			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot save", n.Record.Name,
 				n.Record.Engine))
 			continue
 		}

@@ -183,6 +183,9 @@ func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
 
 func (d *Decoder) list(name string, at *Node, into reflect.Value) {
 	want, itemName, isTable := "a list", name, into.Type().Elem().Kind() == reflect.Struct
+	if _, parses := reflect.New(into.Type().Elem()).Interface().(Text); isTable && parses {
+		isTable = false
+	}
 	if isTable {
 		want = "a list of tables"
 	}

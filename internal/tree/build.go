@@ -65,7 +65,7 @@ var ErrOrder = errors.New("it is out of order")
 // Add creates the next path. Fill writes the content of a regular file.
 func (b *Builder) Add(m *Header, fill func(*os.File) error) error {
 	if err := b.add(m, fill); err != nil {
-		return &fs.PathError{Op: "make", Path: DisplayPath(path.Join(b.top, m.Path)), Err: err}
+		return &fs.PathError{Op: "create", Path: DisplayPath(path.Join(b.top, m.Path)), Err: err}
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (b *Builder) Add(m *Header, fill func(*os.File) error) error {
 func (b *Builder) add(m *Header, fill func(*os.File) error) error {
 	if b.last == "" {
 		if m.Path != "." || m.kind() != unix.S_IFDIR {
-			return fmt.Errorf("a tree begins with its top: %w", ErrOrder)
+			return fmt.Errorf("the first path is not the root directory: %w", ErrOrder)
 		}
 		b.last, b.above[0].made = ".", *m
 		return nil
@@ -115,7 +115,7 @@ func (b *Builder) AddLink(m *Header, from *Root, name string) error {
 		}
 	}
 	if err != nil {
-		return &fs.PathError{Op: "make", Path: DisplayPath(path.Join(b.top, m.Path)), Err: err}
+		return &fs.PathError{Op: "create", Path: DisplayPath(path.Join(b.top, m.Path)), Err: err}
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (b *Builder) AddLink(m *Header, from *Root, name string) error {
 // parent directory.
 func (b *Builder) enter(name string) error {
 	if !ValidPath(name) {
-		return fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
+		return fmt.Errorf("invalid path in a tree: %w", unix.EINVAL)
 	}
 	if !PathLess(b.last, name) {
 		return ErrOrder
@@ -137,7 +137,7 @@ func (b *Builder) enter(name string) error {
 		}
 	}
 	if b.above[len(b.above)-1].made.Path != dir {
-		return fmt.Errorf("it is in no directory: %w", ErrOrder)
+		return fmt.Errorf("it does not follow its directory: %w", ErrOrder)
 	}
 	b.last = name
 	return nil
@@ -173,7 +173,7 @@ func PathLess(a, b string) bool {
 
 func (b *Builder) mkdir(dir int, name string, m *Header) error {
 	if len(b.above) > DefaultBounds.Depth {
-		return fmt.Errorf("more than %d directories one in another: %w", DefaultBounds.Depth, ErrTooLarge)
+		return fmt.Errorf("more than %d nested directories: %w", DefaultBounds.Depth, ErrTooLarge)
 	}
 	if err := unix.Mkdirat(dir, name, 0o700); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (b *Builder) file(dir int, name string, m *Header, fill func(*os.File) erro
 // link adds another name to a file that has been created before.
 func (b *Builder) link(same string, dir int, name string) error {
 	if !ValidPath(same) || !PathLess(same, b.last) {
-		return fmt.Errorf("the file that it is another name of does not come before it: %w", ErrOrder)
+		return fmt.Errorf("the target of the hard link does not precede it: %w", ErrOrder)
 	}
 	at, err := unix.Openat(b.above[0].fd, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

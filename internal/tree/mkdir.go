@@ -113,7 +113,7 @@ func (r *Root) MkdirAllNoFollow(name string, uid, gid int) (*os.File, error) {
 func (m maker) mkdir(dir int, name string) error {
 	if err := unix.Mkdirat(dir, name, 0o755); err != nil {
 		if errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("it is a link that leads nowhere: %w", unix.ENOENT)
+			return fmt.Errorf("it is a link to a path that does not exist: %w", unix.ENOENT)
 		}
 		return err
 	}

@@ -63,14 +63,14 @@ func checkOwned(fd int, owned func(id uint32) bool) error {
 		return err
 	}
 	if !owned(st.Uid) || !owned(st.Gid) {
-		return fmt.Errorf("it is %d:%d's: %w", st.Uid, st.Gid, fs.ErrPermission)
+		return fmt.Errorf("it belongs to %d:%d: %w", st.Uid, st.Gid, fs.ErrPermission)
 	}
 	var on unix.Statfs_t
 	if err := unix.Fstatfs(fd, &on); err != nil {
 		return err
 	}
 	if !slices.Contains(localFilesystems, on.Type) {
-		return fmt.Errorf("it is on a file system of the type %#x: %w", on.Type, fs.ErrPermission)
+		return fmt.Errorf("it is on a file system of type %#x: %w", on.Type, fs.ErrPermission)
 	}
 	return nil
 }

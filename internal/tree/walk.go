@@ -124,7 +124,7 @@ func (w *walk) list(e *Entry, depth int) ([]string, error) {
 		return nil, err
 	}
 	if depth > w.most.Depth {
-		return nil, fmt.Errorf("more than %d directories one in another: %w", w.most.Depth, ErrTooLarge)
+		return nil, fmt.Errorf("more than %d nested directories: %w", w.most.Depth, ErrTooLarge)
 	}
 	w.seen += len(all)
 	for _, name := range all {
@@ -159,7 +159,7 @@ func tooManyOpen(err error) error {
 
 // ErrGone is the cause of an error about a path that has vanished or been replaced since it was
 // listed. A walk continues after it.
-var ErrGone = errors.New("it is there no more")
+var ErrGone = errors.New("it no longer exists")
 
 func (w *walk) one(above *Entry, name string, depth int) error {
 	e := Entry{Path: name, Dir: above.Inner, Name: name, Inner: -1}

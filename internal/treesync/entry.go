@@ -68,7 +68,7 @@ func (e *Entry) Check() error {
 		return errors.New("the path leads out of its tree")
 	}
 	if e.Size < 0 || len(e.Link) >= unix.PathMax || strings.Contains(string(e.Link), "\x00") {
-		return errors.New("no file is like that")
+		return errors.New("its size or link target is invalid")
 	}
 	if e.Size > 0 && !e.IsFile() {
 		return errors.New("it is not a file, but has content")

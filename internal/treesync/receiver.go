@@ -216,7 +216,7 @@ func (t *receivePass) prepare(s *start) error {
 	}
 	free += keeps
 	if s.Base == "" && s.Bytes > free {
-		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20,
+		return problem.New(problem.Unable, "%d MiB are needed, %d MiB are free", s.Bytes>>20,
 			max(free, 0)>>20).At(t.to.Dir).Try("make room there")
 	}
 	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
@@ -300,7 +300,7 @@ func (t *receivePass) handleFrame(kind byte, b []byte) error {
 }
 
 func (t *receivePass) tooLargeError() error {
-	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).
+	return problem.New(problem.Failed, "the other host sends more than it announced, or the disk is full").At(t.to.Dir).
 		Try("make room there, and run the same command again")
 }
 

@@ -172,7 +172,7 @@ func (r *pass) run(sources []Source) error {
 		return err
 	}
 	if received.Sum != sum {
-		return errors.New("the other host received something else than was sent")
+		return errors.New("the other host did not receive what was sent")
 	}
 	r.sum = sum
 	return nil

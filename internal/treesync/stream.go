@@ -91,7 +91,7 @@ func (c *conn) digest() string { return hex.EncodeToString(c.sum.Sum(nil)) }
 func (c *conn) frame(kind byte, parts ...[]byte) error {
 	b := frame.Append(nil, kind, parts...)
 	if len(b) > maxFrameBytes {
-		return fmt.Errorf("%d bytes at once are too many", len(b))
+		return fmt.Errorf("a message of %d bytes is too large", len(b))
 	}
 	c.sum.Write(b) //nolint:errcheck // a hash takes everything
 	_, err := c.to.Write(b)
@@ -106,7 +106,7 @@ func (c *conn) writeJSON(kind byte, value any) error {
 	return c.frame(kind, text)
 }
 
-var errProtocol = errors.New("the other host sends what makes no sense")
+var errProtocol = errors.New("the other host violated the protocol")
 
 func (c *conn) next() (kind byte, b []byte, err error) {
 	if err := c.to.Flush(); err != nil {

@@ -28,7 +28,7 @@ type Adoption struct {
 // selected.
 func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string) ([]Adoption, error) {
 	if from == "" || strings.ContainsAny(from, "/@") || strings.HasPrefix(from, ".") {
-		return nil, problem.New(problem.Usage, "%q is not the name of a node", from)
+		return nil, problem.New(problem.Usage, "%q is not a valid node name", from)
 	}
 	var all []Adoption
 	for _, m := range heir.Mounts {
@@ -51,9 +51,9 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 		}
 	}
 	if len(all) == 0 || len(all) < len(named) {
-		return nil, problem.New(problem.Usage, "there is no such data of %s that %s could have", from, heir.Name).
+		return nil, problem.New(problem.Usage, "%s has no volume data that node %s could adopt", from, heir.Name).
 			At(dirs.Volumes(key)).
-			Try("orrery volume ls shows what is there and who uses it; what nodes share or is on NFS can be moved by hand")
+			Try("orrery volume ls lists all data and its users; move shared data and data on NFS by hand")
 	}
 	return all, nil
 }

@@ -71,7 +71,7 @@ func TestAdopt(t *testing.T) {
 	check("log", "db", "journal of db")
 	check("log", "db.before", "log of db")
 	check("log", "db.before2", "log of db0")
-	if err := adopt("db0"); err == nil || !strings.Contains(err.Error(), "there is no such data of db0") {
+	if err := adopt("db0"); err == nil || !strings.Contains(err.Error(), "db0 has no volume data") {
 		t.Errorf("once more: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ type isolatedDir struct {
 func withIsolatedDirs(dirs []isolatedDir, work func() error) error {
 	return host.OnLockedThread(func() error {
 		if err := isolate(dirs); err != nil {
-			return problem.New(problem.Unable, "what nodes have written cannot be shut off from the host").Because(err)
+			return problem.New(problem.Unable, "the files of nodes cannot be isolated from the host").Because(err)
 		}
 		return work()
 	})
@@ -61,7 +61,7 @@ func (d isolatedDir) close() error {
 		err = unix.MoveMount(tree, "", unix.AT_FDCWD, d.dir, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS)
 	}
 	if errors.Is(err, unix.EINVAL) {
-		err = errors.Join(err, errors.New("a kernel of 5.19 or newer can"))
+		err = errors.Join(err, errors.New("this needs Linux 5.19 or newer"))
 	}
 	if err != nil {
 		return &os.PathError{Op: "mount", Path: d.dir, Err: err}

@@ -124,7 +124,7 @@ func (c *Copying) Finish(ctx context.Context) error {
 // may have made since Begin checked that there were none.
 func (c *Copying) finishSubvolume(ctx context.Context) error {
 	if inside, ok := subvolumesIn(c.from); !ok || inside > 0 {
-		c.Left = append(c.Left, "subvolumes of btrfs that were made in it meanwhile")
+		c.Left = append(c.Left, "btrfs subvolumes that were created in it during the copy")
 	}
 	return snapshot(ctx, c.from, c.to)
 }
@@ -134,13 +134,13 @@ func (c *Copying) finishSubvolume(ctx context.Context) error {
 func (c *Copying) checkSource() error {
 	var current, opened unix.Stat_t
 	if err := unix.Fstat(c.source.Fd(), &opened); err != nil {
-		return &os.PathError{Op: "look at", Path: c.from, Err: err}
+		return &os.PathError{Op: "stat", Path: c.from, Err: err}
 	}
 	if err := unix.Lstat(c.from, &current); err != nil {
-		return &os.PathError{Op: "look at", Path: c.from, Err: err}
+		return &os.PathError{Op: "stat", Path: c.from, Err: err}
 	}
 	if current.Dev != opened.Dev || current.Ino != opened.Ino {
-		return fmt.Errorf("%s was replaced while it was copied", c.from)
+		return fmt.Errorf("%s was replaced during the copy", c.from)
 	}
 	return nil
 }

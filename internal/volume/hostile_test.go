@@ -34,7 +34,8 @@ func TestExchange(t *testing.T) {
 	defer exchange(filepath.Join(from, "turns"), filepath.Join(from, "link"))()
 	for i, end := 0, time.Now().Add(time.Duration(need.Times(1, 3))*time.Second); time.Now().Before(end); i++ {
 		to := filepath.Join(dir, fmt.Sprint("to", i))
-		if _, err := CloneLive(t.Context(), from, to, once); err != nil && !strings.Contains(err.Error(), "stand still") {
+		if _, err := CloneLive(t.Context(), from, to, once); err != nil &&
+			!strings.Contains(err.Error(), "its writers are frozen") {
 			t.Fatal(err)
 		}
 		wantNone(t, to, "of the host")
@@ -194,7 +195,7 @@ func TestBeyond(t *testing.T) {
 		t.Fatal(made, err)
 	}
 	all := strings.Join(made.Left, "\n")
-	for _, want := range []string{"deep/", "more than 20 directories", "full: more than 50 names", `\x1b`} {
+	for _, want := range []string{"deep/", "more than 20 nested directories", "full: more than 50 names", `\x1b`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in what is told:\n%s", want, all)
 		}

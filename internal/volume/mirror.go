@@ -48,8 +48,8 @@ func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
 			}
 			if !absolute(v.Mirror) {
 				return nil, problem.New(problem.Mistake,
-					"volume %s: mirror = %q is neither an absolute directory nor one of another host", v.Name, v.Mirror).
-					At("site.toml").Try(`say mirror = "user@host:/directory"`)
+					"volume %s: mirror = %q is neither an absolute path nor a directory on another host", v.Name, v.Mirror).
+					At("site.toml").Try(`write mirror = "user@host:/directory"`)
 			}
 			seen[from] = true
 			each := Mirror{v.Name, n.Name, from, strings.TrimRight(v.Mirror, "/") + "/" + n.Name, v.Every}
@@ -106,7 +106,7 @@ func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error
 	}
 	if m.isLocal() {
 		if err := os.MkdirAll(m.To, 0o700); err != nil {
-			return 0, problem.New(problem.Failed, "the mirror of volume %s of %s cannot be made", m.Volume, m.Node).At(m.To).
+			return 0, problem.New(problem.Failed, "the mirror of volume %s of %s cannot be created", m.Volume, m.Node).At(m.To).
 				Because(err)
 		}
 	}
@@ -116,8 +116,8 @@ func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error
 
 func (m Mirror) checkAvailable() error {
 	if _, err := os.Stat(m.From); err != nil {
-		return problem.New(problem.Failed, "volume %s of %s is not there", m.Volume, m.Node).At(m.From).
-			Try("orrery up makes it")
+		return problem.New(problem.Failed, "volume %s of %s is missing", m.Volume, m.Node).At(m.From).
+			Try("create it with orrery up")
 	}
 	if m.isLocal() && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
 		return problem.New(problem.Mistake, "volume %s cannot be mirrored into itself", m.Volume).At(m.To)
@@ -144,7 +144,7 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 		err = nil // files vanished while they were copied, because the volume is in use
 	}
 	if err != nil {
-		return "", problem.New(problem.Failed, "volume %s of %s was not reached at its mirror %s", m.Volume, m.Node, m.To).
+		return "", problem.New(problem.Failed, "volume %s of %s: rsync with its mirror %s failed", m.Volume, m.Node, m.To).
 			Because(err).Try("%s", m.cure(ran))
 	}
 	return string(out), nil
@@ -171,9 +171,9 @@ func (m Mirror) cure(ran *host.RunError) string {
 	case ran.Status == -1:
 		return "apt-get install rsync openssh-client"
 	case remote && (ran.Status == 255 || ran.Status == 12): // whichever of ssh and rsync is noticed first to end
-		return "as root, ssh -o BatchMode=yes " + place + " true must work: by a key, of a host that is known"
+		return "make sure that root can log in with a key and a known host key: ssh -o BatchMode=yes " + place + " true"
 	}
-	return "rsync(1) tells what status " + strconv.Itoa(ran.Status) + " means"
+	return "see exit status " + strconv.Itoa(ran.Status) + " in rsync(1)"
 }
 
 // parseSentBytes returns the number of bytes of files sent, from rsync's statistics.

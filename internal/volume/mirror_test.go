@@ -55,7 +55,7 @@ func TestMirrorHere(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()
 	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: filepath.Join(dir, "deep", "to")}
-	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "is not there") {
+	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("without a volume: %v", err)
 	}
 	tryMirror(t, m, m.To)
@@ -221,7 +221,7 @@ func TestMirrorSSH(t *testing.T) {
 	}
 	began := time.Now()
 	_, err := m.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "by a key") || time.Since(began) > 20*time.Second {
+	if err == nil || !strings.Contains(err.Error(), "with a key") || time.Since(began) > 20*time.Second {
 		t.Errorf("without a key: %v after %s", err, time.Since(began))
 	}
 }

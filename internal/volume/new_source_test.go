@@ -66,7 +66,7 @@ func TestNewSource(t *testing.T) {
 		t.Error(got)
 	}
 	s.Volumes[0].NFS = "cluster:data"
-	if got := wrong(); !strings.Contains(got, `cluster = "data" is no path of the cluster`) {
+	if got := wrong(); !strings.Contains(got, `cluster = "data" is not a valid path of the cluster`) {
 		t.Error(got)
 	}
 	s.Volumes[0].NFS, s.Volumes[0].Path = "cluster:/data", "/srv/data"

@@ -36,7 +36,7 @@ func (s nfs) Mount(dirs host.Dirs, m spec.Mount) error {
 		host.Command{Args: []string{"mount", "-t", "nfs", "-o", "rw,nosuid,nodev", export, at}})
 	if err != nil {
 		return problem.New(problem.Unable, "the export %s cannot be mounted", export).Because(err).
-			Try("apt install nfs-common, and see that the server exports it to this host")
+			Try("apt install nfs-common, and check that the server exports it to this host")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (r *round) checkSpace(fd int, size int64) error {
 	r.asked, r.unasked = true, 0
 	free, total, ok := diskSpace(fd)
 	if keep := min(reservedBytes, total/reservedDivisor); ok && free-keep < size {
-		return asCopyError("", fmt.Errorf("%d MiB are free, %d MiB of them must stay so, and a file takes %d MiB: %w",
+		return asCopyError("", fmt.Errorf("%d MiB are free, %d MiB of them are reserved, and a file needs %d MiB: %w",
 			free>>20,
 			keep>>20, size>>20, unix.ENOSPC))
 	}
@@ -51,10 +51,10 @@ func CopyProblem(from string, err error) error {
 	var p *problem.Problem
 	switch {
 	case problem.DiskFull(err):
-		return problem.New(problem.Unable, "there is not enough room to copy it").At(from).Because(err).
+		return problem.New(problem.Unable, "not enough room to copy it").At(from).Because(err).
 			Try("make room: orrery snapshot rm, orrery image gc")
 	case errors.As(err, &p):
-		return problem.New(p.Kind, "no copy of it can be made").At(from).Because(err)
+		return problem.New(p.Kind, "it cannot be copied").At(from).Because(err)
 	}
-	return problem.New(problem.Failed, "no copy of it can be made").At(from).Because(err)
+	return problem.New(problem.Failed, "it cannot be copied").At(from).Because(err)
 }

@@ -207,7 +207,7 @@ func (r *round) recordBeyond(e *tree.Entry, why error) error {
 
 // changedError returns the error for a file that changes although its writers are frozen.
 func changedError() error {
-	return problem.New(problem.Failed, "somebody wrote into it who was to stand still")
+	return problem.New(problem.Failed, "it changed although its writers are frozen")
 }
 
 // asCopyError marks an error as one of the copy, not of the source.

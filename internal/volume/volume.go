@@ -57,7 +57,7 @@ func provide(path, node string, m spec.Mount, account OwnerLookup) error {
 	if err != nil {
 		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).
 			Because(err).
-			Try("a package or build step of the role must make that user")
+			Try("create the user in a package or build step of the role")
 	}
 	// The owners in a volume are those of the node. A user of the host with the same number must
 	// not have access.

@@ -1,4 +1,5 @@
-// Command man writes the manual pages of orrery into a directory: go run ./packaging/man DIRECTORY VERSION.
+// Command man writes the manual pages of orrery into a directory such as /usr/share/man:
+// go run ./packaging/man DIRECTORY VERSION.
 //
 // It is a program of its own because the libraries that write pages took half a millisecond at each
 // start of orrery.

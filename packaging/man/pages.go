@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,11 +21,15 @@ import (
 //go:embed orrery-member.1
 var member string
 
-// write writes a page for a verb and for each verb below it, and that of orrery-member.
-func write(root *cobra.Command, version, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// write writes a page for a verb and for each verb below it, that of orrery-member, and those of the
+// topics, each into the folder of its section below share.
+func write(root *cobra.Command, version, share string) error {
+	for _, section := range []string{"man1", "man5", "man7"} {
+		if err := os.MkdirAll(filepath.Join(share, section), 0o755); err != nil {
+			return err
+		}
 	}
+	dir := filepath.Join(share, "man1")
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd() // otherwise only a run of the program adds it
 	made := made()
@@ -35,6 +40,9 @@ func write(root *cobra.Command, version, dir string) error {
 	date := made.Format(time.DateOnly)
 	text := strings.NewReplacer("@DATE@", date, "@SOURCE@", source).Replace(member)
 	if err := os.WriteFile(filepath.Join(dir, "orrery-member.1"), []byte(text), 0o644); err != nil {
+		return err
+	}
+	if err := writeTopics(source, date, share); err != nil {
 		return err
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "orrery*.1"))
@@ -64,6 +72,9 @@ func tidy(page, date string) error {
 	text = heading().ReplaceAll(text, []byte("${1}"+date+"${2}"))
 	text = option().ReplaceAll(text, []byte("$1.TP\n$2\n"))
 	text = emptyLines().ReplaceAll(text, []byte("\n"))
+	if filepath.Base(page) == "orrery.1" {
+		text = []byte(generalSections(string(text)))
+	}
 	return os.WriteFile(page, []byte(wrapped(string(text))), 0o644)
 }
 
@@ -83,8 +94,7 @@ func wrapped(page string) string {
 	var out strings.Builder
 	literal := false
 	for line := range strings.Lines(page) {
-		literal = strings.HasPrefix(line, ".EX") || strings.HasPrefix(line, ".nf") || literal &&
-			!strings.HasPrefix(line, ".EE") && !strings.HasPrefix(line, ".fi")
+		literal = startsWithAny(line, ".EX", ".nf", ".TS") || literal && !startsWithAny(line, ".EE", ".fi", ".TE")
 		for !literal && len(line) > maxColumns+1 && line[0] != '.' {
 			at := strings.LastIndexByte(line[:maxColumns+1], ' ')
 			for at > 0 && strings.ContainsAny(line[at+1:at+2], ".'") { // a line that begins so is a command
@@ -99,4 +109,8 @@ func wrapped(page string) string {
 		out.WriteString(line)
 	}
 	return out.String()
+}
+
+func startsWithAny(line string, beginnings ...string) bool {
+	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(line, b) })
 }

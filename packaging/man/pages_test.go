@@ -18,7 +18,7 @@ func TestPages(t *testing.T) {
 	if err := write(cli.Verbs(labverb.Lab{}), "1.2.3", dir); err != nil {
 		t.Fatal(err)
 	}
-	pages, _ := filepath.Glob(filepath.Join(dir, "*.1"))
+	pages, _ := filepath.Glob(filepath.Join(dir, "man1", "*.1"))
 	if len(pages) < 50 {
 		t.Errorf("there are %d manual pages", len(pages))
 	}
@@ -46,19 +46,26 @@ func TestLint(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"orrery-up.1":     ".TH \"ORRERY-UP\" \"1\" \"2026-10-16\" \"Orrery 1.2.3\" \"\"\n",
+		"orrery-site.5":   ".SH NAME\norrery-site \\- the site file",
+		"orrery-exit.7":   "130 (Interrupted)",
+		"orrery.1":        ".SH FILES\n",
 		"orrery-member.1": ".TH \"ORRERY-MEMBER\" \"1\" \"2026-10-16\" \"Orrery 1.2.3\" \"\"\n",
 	} {
-		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+		text, err := os.ReadFile(filepath.Join(dir, "man"+name[len(name)-1:], name))
+		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s has no %q: %v", name, want, err)
 		}
 	}
-	pages, _ := filepath.Glob(filepath.Join(dir, "*.1"))
+	pages, _ := filepath.Glob(filepath.Join(dir, "man?", "*.?"))
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
+			if !strings.HasSuffix(page, ".1") {
+				continue // they have examples
+			}
 			if strings.HasPrefix(line, "\t") || line == "\n" {
 				t.Errorf("%s: %q", filepath.Base(page), line)
 			}

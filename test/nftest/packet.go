@@ -19,6 +19,7 @@ type Packet struct {
 	Local       bool    // its destination is an address of this host
 	WayBack     uint32  // the link by which its source is reached, or 0 if not the incoming one
 	Established bool    // it belongs to an existing connection, or is about one
+	Translated  bool    // the destination of its connection was translated
 	Connections uint32  // how many the connection limit has counted
 }
 
@@ -94,6 +95,20 @@ func (p *Packet) fib(i *expr.Fib) []byte {
 		return native(p.WayBack)
 	}
 	panic(fmt.Sprintf("nftest: fib %+v", i))
+}
+
+// connection returns what is known of the connection of a packet.
+func (p *Packet) connection(key expr.CtKey) uint32 {
+	const translated = 1 << 5 // IPS_DST_NAT
+	switch {
+	case key == expr.CtKeySTATE:
+		return p.state()
+	case key == expr.CtKeySTATUS && p.Translated:
+		return translated
+	case key == expr.CtKeySTATUS:
+		return 0
+	}
+	panic(fmt.Sprintf("nftest: ct %d", key))
 }
 
 func (p *Packet) state() uint32 {

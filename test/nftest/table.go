@@ -5,7 +5,9 @@ package nftest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"net/netip"
 
 	"github.com/google/nftables/expr"
 )
@@ -21,6 +23,7 @@ type Fate struct {
 	Verdict    string // "accept", "drop", or "" if no rule decides
 	Untracked  bool
 	Masquerade bool
+	To         netip.AddrPort // the translated destination of a new connection; the port is 0 if it stays
 }
 
 // Run sends a packet through a chain.
@@ -100,7 +103,17 @@ func (e *evaluation) do(instruction expr.Any) bool {
 	case *expr.Fib:
 		return e.load(i.Register, e.packet.fib(i), true)
 	case *expr.Ct:
-		return e.load(i.Register, native(e.packet.state()), true)
+		return e.load(i.Register, native(e.packet.connection(i.Key)), true)
+	case *expr.Immediate:
+		return e.load(i.Register, i.Data, true)
+	case *expr.NAT:
+		address, _ := netip.AddrFromSlice(e.register(i.RegAddrMin)[:4])
+		port := uint16(0)
+		if i.RegProtoMin != 0 {
+			port = binary.BigEndian.Uint16(e.register(i.RegProtoMin))
+		}
+		e.fate.To = netip.AddrPortFrom(address, port)
+		e.verdict = &expr.Verdict{Kind: expr.VerdictAccept}
 	case *expr.Bitwise:
 		from, to := e.register(i.SourceRegister), e.register(i.DestRegister)
 		for n := range i.Len {

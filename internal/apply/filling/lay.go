@@ -34,7 +34,7 @@ func Receive(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) e
 	}
 	from := store.Tree(Tree)
 	if state, err := store.Read(); err != nil || !state.Whole || state.Sum == "" || !tree.Exists(from) {
-		return problem.New(problem.Failed, "volume %s of node %s has not come as a whole", d.Mount.Volume, d.Node).
+		return problem.New(problem.Failed, "volume %s of node %s: data incomplete", d.Mount.Volume, d.Node).
 			Because(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
@@ -61,7 +61,7 @@ func volumePath(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	to := d.At(dirs, key)
 	if tree.Exists(to) {
 		return "", problem.New(problem.Surprise, "volume %s of node %s is there already", m.Volume, d.Node).At(to).
-			Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+			Try("orrery twin destroy %s, and create it again", r.Options.Name)
 	}
 	return to, nil
 }

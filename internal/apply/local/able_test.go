@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/transport/transfer"
+	"orrery/test/need"
 )
 
 // A renewer is an engine that can move nodes to new programs, or fails to.
@@ -75,9 +75,7 @@ func (claims) Elsewhere(string) error                 { return nil }
 // TestHold: only one holder at a time has the lock of a site. After a release, or if a part of the
 // lock could not be taken, nothing stays locked.
 func TestHold(t *testing.T) {
-	run, err := os.MkdirTemp("/dev/shm", "orrery-test-")
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(run)) })
+	run := filepath.Join(need.MemoryDir(t), "run")
 	kept := &claims{}
 	p := &SiteState{Key: "karoo", Dirs: host.Dirs{State: t.TempDir(), Run: run}}
 	p.Ground.Claims = kept

@@ -29,7 +29,7 @@ func TestEnding(t *testing.T) {
 			t.Errorf("%+v: it took %v", c.ending, took)
 		}
 		if len(told) != c.told || c.told > 0 &&
-			!strings.Contains(told[0], "db had not shut down after 100ms, and was killed") {
+			!strings.Contains(told[0], "db did not shut down within 100ms and was killed") {
 			t.Errorf("%+v: %q", c.ending, told)
 		}
 		for _, n := range w.observed()[0].Nodes {

@@ -39,7 +39,7 @@ func stop(ctx context.Context, e engine.Engine, ref engine.Ref, timeout time.Dur
 	defer cancel()
 	err := e.Stop(ctx, ref)
 	if err == nil && timeout > 0 && ctx.Err() != nil {
-		say(fmt.Sprintf("had not shut down after %v, and was killed", timeout))
+		say(fmt.Sprintf("did not shut down within %v and was killed", timeout))
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func (h nodeHost) WithOwner(ctx context.Context, look apply.InspectMode) (presen
 // SetSiteID records the id of the site that owns the nodes.
 func (h stateHost) SetSiteID(_ context.Context, id string) error {
 	if !check.ValidLabel(id) {
-		return problem.New(problem.Surprise, "%q is no id of a site", id)
+		return problem.New(problem.Surprise, "%q is not the id of a site", id)
 	}
 	return host.WriteJSON(h.ownerFile(), 0o600, ownerRecord{id})
 }

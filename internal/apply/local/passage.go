@@ -105,7 +105,7 @@ func stepOf(e *apply.NodeTransfer) (*plan.Step, error) {
 }
 
 // errUnknownTransfer is the error for a kind of errand that this program does not know.
-var errUnknownTransfer = errors.New("it is not said what is taken; install the same orrery on all hosts")
+var errUnknownTransfer = errors.New("unknown kind of transfer; install the same orrery on all hosts")
 
 // Dial connects to an address from this machine.
 func (h transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {

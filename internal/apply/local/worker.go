@@ -104,7 +104,7 @@ func NewHost(at SiteState) *Host {
 // ofAllSites returns the nodes of all sites, or an error unless the host was opened without a site.
 func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 	if h.Key != "" {
-		return nil, fmt.Errorf("what other sites than %s use is not known", h.Key)
+		return nil, fmt.Errorf("resources used by sites other than %s are unknown", h.Key)
 	}
 	return h.List(ctx)
 }
@@ -333,11 +333,11 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	job := roleRun{h.roles, e, n, s.Duties, say}
 	switch s.Kind {
 	case plan.ConfigureNode:
-		return job.configure(ctx, s.Tell)
+		return job.storeFailure(ctx, "configuring failed", func() error { return job.configure(ctx, s.Tell) })
 	case plan.RepairNode:
 		return job.repair(ctx, s.Drift)
 	case plan.CheckNode:
-		return job.check(ctx)
+		return job.storeFailure(ctx, "checking failed", func() error { return job.check(ctx) })
 	case plan.RetireNode:
 		return job.deactivate(ctx)
 	case plan.TakeVolumes:

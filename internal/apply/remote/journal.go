@@ -24,7 +24,7 @@ func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry
 	all, wrong, _, err := journal.Decode(io.LimitReader(l, maxJournalBytes))
 	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) {
 		// if the stream was cut off, there is no result
-		err = errors.New("it sends what is none")
+		err = errors.New("invalid journal data")
 	}
 	switch {
 	case err == nil:

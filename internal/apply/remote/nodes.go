@@ -50,7 +50,7 @@ func (f nodeHost) Console(n *spec.Node) (host.Console, error) { return nil, f.on
 func (f nodeHost) Screen(n *spec.Node) (host.Screen, error) { return nil, f.onlyThere(n, "screen") }
 
 func (f *remoteHost) onlyThere(n *spec.Node, what string) error {
-	return problem.New(problem.Unable, "node %s is on host %s, and its %s can be had only there", n.Name, f.at.Host, what).
+	return problem.New(problem.Unable, "node %s is on host %s, and its %s is available only there", n.Name, f.at.Host, what).
 		Try("run orrery %s %s on that host; orrery shell %[2]s gives a terminal from here", what, n.Name)
 }
 

@@ -176,7 +176,7 @@ func withRequester(ctx context.Context, with *rpc.ServerStream) context.Context 
 func ask(ctx context.Context, what secretRequest) (g secretReply, err error) {
 	a, ok := ctx.Value(requesterKey{}).(*secretRequester)
 	if !ok {
-		return g, errors.New("nobody can be asked for a secret")
+		return g, errors.New("no connection to ask for a secret")
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

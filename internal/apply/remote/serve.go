@@ -135,7 +135,7 @@ func (h *helper) Resolve(where json.RawMessage) (host.Runner, error) {
 		return nil, err
 	}
 	if p.Node == nil {
-		return nil, errors.New("no node is meant")
+		return nil, errors.New("no node given")
 	}
 	return h.of(p).Nodes.Runner(p.Node)
 }
@@ -157,7 +157,7 @@ func (h *helper) ServeStream(ctx context.Context, about string, with *rpc.Server
 func (h *helper) answer(ctx context.Context, about string, with *rpc.ServerStream) (any, error) {
 	m, ok := h.methods[about]
 	if !ok {
-		return nil, problem.New(problem.Unable, "the helper on this host does not know %q", about).
+		return nil, problem.New(problem.Unable, "the helper on this host does not support %q", about).
 			Try("install the same orrery on all control hosts of the site")
 	}
 	return m.serve(ctx, h, with)

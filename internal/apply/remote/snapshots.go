@@ -89,7 +89,7 @@ func (f *remoteHost) checkSnapshot(s *snapshot.Snapshot) error {
 	}
 	for _, n := range s.Nodes {
 		if n.Record == nil {
-			return f.snapshotProblem("has a snapshot of a node of which nothing is on record")
+			return f.snapshotProblem("has a snapshot of a node without a record")
 		}
 	}
 	s.Site, s.Dir = f.at.Key, ""

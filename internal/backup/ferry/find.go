@@ -96,7 +96,7 @@ func (s *Search) Run(ctx context.Context, into backup.Adder, way io.ReadWriter) 
 		case msgBlock:
 			err = vault.Unpack(content, func(d vault.Digest, piece []byte) error {
 				if !wanted[d] {
-					return errors.New("it gives content for which it was not asked")
+					return errors.New("it sent content that was not requested")
 				}
 				delete(wanted, d)
 				_, err := into.Add(piece)

@@ -180,7 +180,7 @@ func (l *messageConn) stageNode(ctx context.Context, at HostSite, p *RestorePart
 		return l.sendJSON(msgDone, StageReport{Lacked: pick.Lacked})
 	}
 	return problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", p.Node).
-		Try("orrery up %s makes it; then run the same command again", p.Node)
+		Try("create it with orrery up %s; then run the same command again", p.Node)
 }
 
 // SnapshotID returns the id of the snapshot with the backup of a node.

@@ -75,7 +75,7 @@ func (t *BackupReceiver) assignLayers(ctx context.Context, content []byte) error
 // sent.
 func (t *BackupReceiver) checkLayer(digest string) error {
 	if _, gives := t.gives[digest]; !gives || t.Gave[digest] {
-		return errors.New("it gives a layer that it was not asked for")
+		return errors.New("it sent a layer that was not requested")
 	}
 	t.Gave[digest] = true
 	return nil
@@ -89,7 +89,7 @@ func (t *BackupReceiver) checkLayerReports() error {
 	}
 	for digest := range t.Gave {
 		if recorded[digest] != t.gives[digest] {
-			return errors.New("it says first one thing of a layer, then another")
+			return errors.New("its two reports of a layer differ")
 		}
 	}
 	return nil

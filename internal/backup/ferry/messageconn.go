@@ -84,7 +84,7 @@ func (l *messageConn) sendJSON(kind byte, value any) error {
 }
 
 // errUnexpected is the error for an unexpected message.
-var errUnexpected = errors.New("this is no part of a backup")
+var errUnexpected = errors.New("unexpected message")
 
 // recv returns the next message.
 func (l *messageConn) recv() (kind byte, content []byte, err error) {

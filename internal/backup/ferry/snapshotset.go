@@ -329,7 +329,7 @@ func (p *part) includes(e *vault.Entry, host string) (bool, error) {
 	}
 	at := strings.Join(words[:deep], "/")
 	if p.to[at] == host && e.Same != "" && !strings.HasPrefix(string(e.Same), at+"/") {
-		return false, errors.New("a file in it is one of another node")
+		return false, errors.New("a file in it is a hard link to a file of another node")
 	}
 	return p.to[at] == host, nil
 }

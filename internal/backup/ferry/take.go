@@ -90,7 +90,7 @@ func explainFailure(ctx context.Context, host string, err error) error {
 
 // protocolProblem returns the problem for a host that sends invalid data.
 func protocolProblem(host string, err error) error {
-	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", host).Because(err).
+	return problem.New(problem.Surprise, "host %s sent invalid backup data", host).Because(err).
 		Try("look at that host; --without %s leaves it out", host)
 }
 
@@ -201,7 +201,7 @@ func (t *BackupReceiver) storeTree(of *treeMessage) error {
 	err := t.line.recvList(func(e *vault.Entry) error {
 		for _, x := range e.Data {
 			if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.given[d] }) {
-				return errors.New("it names content that it has not given")
+				return errors.New("it names content that it has not sent")
 			}
 		}
 		line, err := vault.WriteList([]vault.Entry{*e})
@@ -251,9 +251,9 @@ func (t *BackupReceiver) checkTree(tree *vault.Tree) error {
 		return nil
 	case vault.VolumeTree:
 		if tree.Path != "" && t.Site.Volume(tree.Volume).Path != tree.Path {
-			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host,
+			return problem.New(problem.Surprise, "host %s reports volume %s at %s, which the site file does not", t.Host,
 				sanitize.Line(tree.Volume), sanitize.Line(tree.Path)).
-				Try("orrery up makes the host as the site file says; --without %s leaves it out", t.Host)
+				Try("orrery up applies the site file; --without %s leaves the host out", t.Host)
 		}
 		return nil
 	}

@@ -42,7 +42,7 @@ type span struct{ at, size int64 }
 const tarBlock = 512
 
 // errTruncated is the error for an archive that is truncated.
-var errTruncated = errors.New("it ends too early")
+var errTruncated = errors.New("it is truncated")
 
 // OpenArchive opens an archive for reading. It reads only the headers.
 func OpenArchive(path string) (*Archive, error) {
@@ -66,14 +66,14 @@ func OpenArchive(path string) (*Archive, error) {
 // complete. WriteArchive continues what a run that was killed has left under that name.
 func WriteArchive(path string) (*Archive, error) {
 	if tree.Exists(path) {
-		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).
-			Try("name another, or remove it")
+		return nil, problem.New(problem.Usage, "the file already exists").At(path).
+			Try("choose another name, or remove it")
 	}
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(problem.PathErrorCause(err)).
-			Try("name a place that can be written to")
+			Try("choose a writable directory")
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()
@@ -82,7 +82,7 @@ func WriteArchive(path string) (*Archive, error) {
 	}
 	if err := host.Flock(f, host.Exclusive); err != nil {
 		f.Close()
-		return nil, problem.New(problem.Locked, "another orrery writes this backup").At(part).
+		return nil, problem.New(problem.Locked, "another orrery is writing this backup").At(part).
 			Try("wait for it, or end that process")
 	}
 	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
@@ -209,7 +209,8 @@ func (a *Archive) Backups() ([]string, error) { return []string{a.id}, nil }
 // Manifest returns the manifest of the backup.
 func (a *Archive) Manifest(id string) (*Manifest, error) {
 	if id != a.id {
-		return nil, problem.New(problem.Usage, "there is no backup %s", id).At(a.path).Try("orrery backup ls %s", a.path)
+		return nil, problem.New(problem.Usage, "backup %s does not exist", id).At(a.path).
+			Try("list them with orrery backup ls %s", a.path)
 	}
 	return decodeManifest(a, id, a.text)
 }
@@ -283,13 +284,13 @@ func (a *Archive) member(raw []byte) (member, error) {
 	h, err := tar.NewReader(bytes.NewReader(raw)).Next()
 	if err != nil {
 		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10),
-			errors.New("it is no header of a backup"))
+			errors.New("it is not a header of a backup"))
 	}
 	want, err := header(h.Name, h.Size)
 	first := a.end == 0
 	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
 		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10),
-			errors.New("it is no header of a backup"))
+			errors.New("it is not a header of a backup"))
 	}
 	m := member{h.Name, a.end + tarBlock, h.Size}
 	_, isBlock, err := a.named(m)
@@ -310,7 +311,7 @@ func (a *Archive) ends(size int64) error {
 		return Damaged(a, "its end", errTruncated)
 	}
 	if size-a.end != int64(len(rest)) || !zero(rest) {
-		return Damaged(a, "its end", errors.New("something follows the manifest that does not belong there"))
+		return Damaged(a, "its end", errors.New("unexpected data follows the manifest"))
 	}
 	return nil
 }
@@ -356,7 +357,7 @@ func (a *Archive) check(m member) error {
 		return Damaged(a, m.name, err)
 	}
 	if !zero(content[m.size:]) {
-		return Damaged(a, m.name, errors.New("the padding behind it is not zero"))
+		return Damaged(a, m.name, errors.New("the padding after it is not zero"))
 	}
 	content = content[:m.size]
 	switch {
@@ -419,5 +420,5 @@ func (a *Archive) named(m member) (block Digest, isBlock bool, err error) {
 	if block.UnmarshalText([]byte(strings.TrimSuffix(base, ".zst"))) == nil && blockName(block) == m.name {
 		return block, true, nil
 	}
-	return block, false, Damaged(a, m.name, errors.New("there is no such file in a backup"))
+	return block, false, Damaged(a, m.name, errors.New("backups contain no file with this name"))
 }

@@ -32,7 +32,7 @@ type piece struct {
 }
 
 // errBlock is the error for a file that no version of Orrery has written as a block.
-var errBlock = errors.New("this is no block of a backup")
+var errBlock = errors.New("it is not a block of a backup")
 
 var (
 	// The fastest level needs two thirds of the time of the next one, and makes a system's files

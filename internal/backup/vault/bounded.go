@@ -30,7 +30,7 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 	most := min(maxElements, maxMemoryBytes/int(reflect.TypeFor[T]().Size()))
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return errors.New("it is no list")
+		return errors.New("it is not a list")
 	}
 	for d.More() {
 		var x T
@@ -39,10 +39,10 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 			return err
 		}
 		if _, extent := any(x).(Extent); !extent && d.InputOffset()-before > maxElementBytes {
-			return fmt.Errorf("one of %d bytes: %w", d.InputOffset()-before, ErrBounds)
+			return fmt.Errorf("an element of %d bytes: %w", d.InputOffset()-before, ErrBounds)
 		}
 		if len(*l) >= most {
-			return fmt.Errorf("more than %d in a list: %w", most, ErrBounds)
+			return fmt.Errorf("a list of more than %d elements: %w", most, ErrBounds)
 		}
 		*l = append(*l, x)
 	}
@@ -68,16 +68,16 @@ func (all *digests) UnmarshalJSON(text []byte) error {
 		return true
 	}
 	if !skip('[') {
-		return errors.New("it is no list of digests")
+		return errors.New("it is not a list of digests")
 	}
 	for !skip(']') {
 		if len(*all) > 0 && !skip(',') {
-			return errors.New("it is no list of digests")
+			return errors.New("it is not a list of digests")
 		}
 		text = bytes.TrimLeft(text, " \t\r\n")
 		var d Digest
 		if len(text) < quoted || text[0] != '"' || text[quoted-1] != '"' {
-			return errors.New("it is no list of digests")
+			return errors.New("it is not a list of digests")
 		}
 		if _, err := hex.Decode(d[:], text[1:quoted-1]); err != nil {
 			return err

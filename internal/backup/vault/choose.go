@@ -19,8 +19,8 @@ func Open(text string) (v Vault, id string, err error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, "", problem.New(problem.Usage, "there is no backup here").At(path).Because(problem.PathErrorCause(err)).
-			Try("name the file or directory that was given to orrery backup; one of several backups is DIRECTORY@ID")
+		return nil, "", problem.New(problem.Usage, "no backup found").At(path).Because(problem.PathErrorCause(err)).
+			Try("name the file or directory that orrery backup wrote; one of several backups is DIRECTORY@ID")
 	}
 	if info.IsDir() {
 		v, err = OpenRepository(path)
@@ -74,8 +74,8 @@ func Resolve(v Vault, id string) (string, *Manifest, error) {
 		return "", nil, err
 	}
 	if len(ids) == 0 {
-		return "", nil, problem.New(problem.Usage, "there is no backup in this directory yet").At(v.Where()).
-			Try("orrery backup %s", v.Where())
+		return "", nil, problem.New(problem.Usage, "this directory contains no backups yet").At(v.Where()).
+			Try("make one with orrery backup %s", v.Where())
 	}
 	if id == "" {
 		return latest(v, ids)
@@ -83,7 +83,7 @@ func Resolve(v Vault, id string) (string, *Manifest, error) {
 	found := slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return !strings.HasPrefix(s, id) })
 	if len(found) != 1 {
 		p := problem.New(problem.Usage, "%d backups begin with %s", len(found), id).At(v.Where())
-		return "", nil, p.Try("orrery backup ls %s lists them", v.Where())
+		return "", nil, p.Try("list the backups with orrery backup ls %s", v.Where())
 	}
 	m, err := v.Manifest(found[0])
 	return found[0], m, err
@@ -97,8 +97,8 @@ func latest(v Vault, ids []string) (string, *Manifest, error) {
 	}
 	for _, other := range ids {
 		if o, err := v.Manifest(other); err == nil && o.Key != m.Key {
-			return "", nil, problem.New(problem.Usage, "there are backups of several sites: %s, %s", o.Key, m.Key).At(v.Where()).
-				Try("name one: %s@%s is the last of %s", v.Where(), id, m.Key)
+			return "", nil, problem.New(problem.Usage, "it contains backups of several sites: %s, %s", o.Key, m.Key).
+				At(v.Where()).Try("name one: %s@%s is the latest of %s", v.Where(), id, m.Key)
 		}
 	}
 	return id, m, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // errDigest is the error for content that does not match its name.
-var errDigest = errors.New("its digest is another than its name says")
+var errDigest = errors.New("its digest does not match its name")
 
 // ErrMissing is the error for a missing file.
 var ErrMissing = errors.New("it is missing")
@@ -25,13 +25,13 @@ func Damaged(v Location, what string, err error) error {
 	if errors.As(err, &p) {
 		return err
 	}
-	p = problem.New(problem.Failed, "the backup is damaged, and nothing of it is used: %s", what).At(v.Where()).
+	p = problem.New(problem.Failed, "the backup is damaged and was not used: %s", what).At(v.Where()).
 		Because(err)
 	switch v.(type) {
 	case *Repository, *directory:
-		return p.Try("orrery backup repair %s, another copy of it, or an older backup", v.Where())
+		return p.Try("repair it with orrery backup repair %s, or use another copy or an older backup", v.Where())
 	}
-	return p.Try("take another copy of it, or an older backup")
+	return p.Try("use another copy or an older backup")
 }
 
 // ErrStop ends a search.

@@ -19,7 +19,7 @@ func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 // UnmarshalText parses 64 hexadecimal digits.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(d)) {
-		return fmt.Errorf("a digest of %d characters", len(text))
+		return fmt.Errorf("a digest with %d characters", len(text))
 	}
 	_, err := hex.Decode(d[:], text)
 	return err

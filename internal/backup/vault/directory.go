@@ -29,7 +29,7 @@ func (d *directory) acquire(how host.LockMode) (*os.File, error) {
 	}
 	if err := host.Flock(f, how); err != nil {
 		f.Close()
-		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(d.dir).
+		return nil, problem.New(problem.Locked, "another orrery is using this directory of backups").At(d.dir).
 			Try("wait for it, or end that process")
 	}
 	return f, nil
@@ -106,5 +106,5 @@ func writeProblem(where string, err error) error {
 	}
 	return problem.New(problem.KindOfWriteError(err), "the backup cannot be written").At(where).
 		Because(problem.PathErrorCause(err)).
-		Try("what was written stays, and the same command goes on with it")
+		Try("run the same command again to continue with what was written")
 }

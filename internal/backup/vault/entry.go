@@ -41,7 +41,7 @@ func WriteList(entries []Entry) ([]byte, error) {
 			return nil, err
 		}
 		if b.Len()-before > maxLineBytes {
-			return nil, problem.New(problem.Unable, "%s is too large to be kept: %d MiB", entries[i].Name, entries[i].Size>>20)
+			return nil, problem.New(problem.Unable, "%s is too large for a backup: %d MiB", entries[i].Name, entries[i].Size>>20)
 		}
 	}
 	return b.Bytes(), nil
@@ -51,7 +51,7 @@ func WriteList(entries []Entry) ([]byte, error) {
 const maxLineBytes = 128 << 20
 
 // ErrBounds is the error for a number or size beyond that of any real backup.
-var ErrBounds = errors.New("there is more of it than in any backup")
+var ErrBounds = errors.New("this exceeds the limits of a backup")
 
 // eachEntry parses what WriteList wrote, one entry at a time, and refuses entries that no walk of a
 // tree can produce. The author of the list determines its length, so it is not kept in memory.
@@ -115,7 +115,7 @@ func (e *Entry) check() error {
 	for i := range e.Data {
 		x := &e.Data[i]
 		if x.At < end || x.Size > e.Size-x.At {
-			return errors.New("its parts are not in a row, or not in the file")
+			return errors.New("its extents are not in order, or exceed the file")
 		}
 		end = x.At + x.Size
 	}
@@ -129,10 +129,10 @@ func (x *Extent) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if x.At < 0 || x.Size <= 0 || x.At > math.MaxInt64-x.Size {
-		return errors.New("a part of no file")
+		return errors.New("invalid extent")
 	}
 	if want := (x.At+x.Size-1)/PieceSize - x.At/PieceSize + 1; int64(len(x.Pieces)) != want {
-		return fmt.Errorf("a part of %d bytes with %d pieces", x.Size, len(x.Pieces))
+		return fmt.Errorf("an extent of %d bytes with %d pieces", x.Size, len(x.Pieces))
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (e *Entry) ExceedsLimit() string {
 	case size > maxAttributesBytes && e.Name != ".":
 		return fmt.Sprintf("%d bytes of extended attributes", size)
 	case len(e.Data) > maxElements:
-		return fmt.Sprintf("a file of %d parts with holes between them", len(e.Data))
+		return fmt.Sprintf("a sparse file with %d extents", len(e.Data))
 	}
 	return ""
 }

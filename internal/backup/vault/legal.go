@@ -91,7 +91,7 @@ func allDigests(names []string) bool {
 
 // InvalidName returns the error for a name that no backup can contain.
 func InvalidName(what, name string) error {
-	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
+	return fmt.Errorf("invalid %s %q", what, name)
 }
 
 const maxRelease = 9999

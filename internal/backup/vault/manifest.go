@@ -129,7 +129,7 @@ func encodeManifest(m *Manifest) (text []byte, id string, err error) {
 	text = append(text, '\n')
 	if len(text) > MaxManifestBytes {
 		return nil, "", problem.New(problem.Unable,
-			"the site is too large for one backup: what is in it takes %d MiB to tell", len(text)>>20).
+			"the site is too large for one backup: its manifest has %d MiB", len(text)>>20).
 			Try("choose some of the nodes")
 	}
 	return text, nameOf(m, text), nil
@@ -152,7 +152,7 @@ func decodeManifest(v Location, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
 	if err == nil && m.Format != Format && m.Format != FormatHosts {
-		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads formats %d and %d", id,
+		return nil, problem.New(problem.Unable, "backup %s has format %d; this Orrery reads formats %d and %d", id,
 			m.Format, Format, FormatHosts).At(v.Where())
 	}
 	if err == nil && nameOf(m, text) != id {
@@ -194,7 +194,8 @@ func (all manifests) names() ([]string, error) {
 
 // Manifest returns the manifest of a backup.
 func (all manifests) Manifest(id string) (*Manifest, error) {
-	missing := problem.New(problem.Usage, "there is no backup %s", id).At(all.dir).Try("orrery backup ls %s", all.dir)
+	missing := problem.New(problem.Usage, "backup %s does not exist", id).At(all.dir).
+		Try("list them with orrery backup ls %s", all.dir)
 	if !isManifest(id + ".json") {
 		return nil, missing
 	}

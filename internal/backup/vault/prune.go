@@ -6,7 +6,7 @@ import "orrery/internal/problem"
 // It returns the names of the removed backups and the size of the removed blocks.
 func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 	if keep < 1 {
-		return nil, 0, problem.New(problem.Usage, "at least one backup is kept").Try("--keep 1")
+		return nil, 0, problem.New(problem.Usage, "at least one backup must be kept").Try("use --keep 1")
 	}
 	ids, err := r.Backups()
 	if err != nil {

@@ -60,10 +60,10 @@ func OpenRepository(dir string) (*Repository, error) {
 	}
 	switch {
 	case err != nil:
-		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(problem.PathErrorCause(err)).
-			Try("name the directory that was given to orrery backup")
+		err = problem.New(problem.Usage, "this directory contains no backups").At(dir).Because(problem.PathErrorCause(err)).
+			Try("name the directory that orrery backup wrote to")
 	case string(text) != string(mark()):
-		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q",
+		err = problem.New(problem.Unable, "the backups in this directory have another format: %q",
 			strings.TrimSpace(string(text))).
 			At(dir).Try("use the version of Orrery that wrote them")
 	default:
@@ -126,17 +126,17 @@ func begin(dir string) error {
 	content, err := tree.ReadFile(at, 1<<10)
 	if err == nil {
 		if string(content) != string(mark()) {
-			return problem.New(problem.Unable, "the backups in this directory are of another format").At(dir).
+			return problem.New(problem.Unable, "the backups in this directory have another format").At(dir).
 				Try("name another directory")
 		}
 		return nil
 	}
 	if slices.ContainsFunc(names, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), "."+markName) }) {
-		return problem.New(problem.Usage, "this directory holds other things than backups").At(dir).
-			Try("name one that is empty, or new")
+		return problem.New(problem.Usage, "this directory contains other files than backups").At(dir).
+			Try("name an empty or a new directory")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).
+		return problem.New(problem.Failed, "the directory for backups cannot be created").At(dir).
 			Because(problem.PathErrorCause(err))
 	}
 	err = host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})

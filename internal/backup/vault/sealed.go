@@ -72,7 +72,7 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 			return nil, err
 		}
 		if !treesync.Name(h.Name).IsLocal() {
-			return nil, errors.New("a path that leads out")
+			return nil, errors.New("a path leads out of the archive")
 		}
 		if !isSecret(h.Name) || h.Typeflag != tar.TypeReg {
 			continue // an incomplete file of a run that was killed
@@ -91,8 +91,8 @@ const maxSecretsBytes = 256 << 20
 func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	if passphraseFile != "" {
 		if len(keys) > 0 {
-			return nil, problem.New(problem.Usage, "secrets are encrypted with a passphrase or for keys, not both").
-				Try("leave one of them out")
+			return nil, problem.New(problem.Usage, "secrets cannot be encrypted both with a passphrase and for keys").
+				Try("omit one of them")
 		}
 		phrase, err := passphrase(passphraseFile)
 		if err != nil {
@@ -105,8 +105,8 @@ func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	for _, key := range keys {
 		to, err := age.ParseX25519Recipient(key)
 		if err != nil {
-			return nil, problem.New(problem.Usage, "%q is not a public key of age", key).
-				Try("age-keygen makes a pair; the public key begins with age1")
+			return nil, problem.New(problem.Usage, "%q is not an age public key", key).
+				Try("create a key pair with age-keygen; the public key begins with age1")
 		}
 		all = append(all, to)
 	}
@@ -136,7 +136,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 		}
 		keys, err := age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
-			return nil, problem.New(problem.Usage, "this file has no secret key of age").At(keyFile).
+			return nil, problem.New(problem.Usage, "this file contains no age secret key").At(keyFile).
 				Try("name the file that age-keygen wrote")
 		}
 		all = append(all, keys...)

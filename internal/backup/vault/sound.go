@@ -96,7 +96,7 @@ func (s *blockStore) readVerified(block Digest) ([]piece, error) {
 }
 
 // errIndex is the error for an index that does not match the block.
-var errIndex = errors.New("there are other pieces in it than the index says")
+var errIndex = errors.New("its pieces differ from the index")
 
 // IsIntact reports whether a block may be reused.
 func (s *blockStore) IsIntact(block Digest) bool {

@@ -58,7 +58,7 @@ func NewPieces(v Vault) *Pieces {
 func (p *Pieces) Get(d Digest) ([]byte, error) {
 	at, ok := p.vault.pieceIndex().find(d)
 	if !ok {
-		return nil, problem.New(problem.Failed, "the backup lacks the piece %s", d).At(p.vault.Where())
+		return nil, problem.New(problem.Failed, "piece %s is missing from the backup", d).At(p.vault.Where())
 	}
 	content, err := p.content(at.block)
 	if err != nil {

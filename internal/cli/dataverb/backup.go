@@ -79,7 +79,9 @@ func printTaken(out io.Writer, b *backups.Taken) {
 
 func backupList(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "ls FILE|DIR", Short: "List the backups in a directory or file", Args: cobra.ExactArgs(1),
+		Use: "ls FILE|DIR", Short: "List the backups in a directory or file",
+		Example: "  orrery backup ls /srv/backups",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := backups.List(args[0])
 			if err != nil {
@@ -105,6 +107,8 @@ func backupList(call *verb.Call) *cobra.Command {
 func backupVerify(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify FILE|DIR[@ID]", Short: "Read one or all backups, and compare them with their digests",
+		Example: `  orrery backup verify /srv/backups
+  orrery backup verify karoo.orb`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var failed error
@@ -128,7 +132,9 @@ func backupVerify(call *verb.Call) *cobra.Command {
 func backupPrune(call *verb.Call) *cobra.Command {
 	keep := 0
 	c := &cobra.Command{
-		Use: "prune DIR", Short: "Remove all but the latest backups of each site", Args: cobra.ExactArgs(1),
+		Use: "prune DIR", Short: "Remove all but the latest backups of each site",
+		Example: "  orrery backup prune --keep 7 /srv/backups",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gone, freed, err := backups.Prune(args[0], keep)
 			for _, id := range gone {

@@ -71,9 +71,10 @@ func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", second
 
 func snapshotList(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use:   "ls",
-		Short: "List the snapshots of the site",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Short:   "List the snapshots of the site",
+		Example: "  orrery snapshot ls",
+		Args:    cobra.NoArgs,
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := snapshots.List(ctx, call.Session, s)
 			if err != nil {
@@ -105,9 +106,10 @@ func atLeast(n int64, partial bool) string {
 
 func snapshotRemove(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "rm ID...",
-		Short: "Delete snapshots",
-		Args:  cobra.MinimumNArgs(1),
+		Use:     "rm ID...",
+		Short:   "Delete snapshots",
+		Example: "  orrery snapshot rm before-upgrade",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, ids []string) error {
 			return snapshots.Remove(ctx, call.Session, s, ids)
 		}),
@@ -118,8 +120,9 @@ func snapshotRemove(call *verb.Call) *cobra.Command {
 
 func snapshotRestore(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "restore ID [SELECTOR...]",
-		Short: "Restore nodes and their volumes from a snapshot",
+		Use:     "restore ID [SELECTOR...]",
+		Short:   "Restore nodes and their volumes from a snapshot",
+		Example: "  orrery snapshot restore before-upgrade db",
 		Long: `Stops the nodes, restores what they had written and their volumes from the
 snapshot, starts those that were running then and waits until they are healthy.
 What they have written since is lost, but only once all of this has succeeded;

@@ -31,9 +31,10 @@ func Volume(call *verb.Call) *cobra.Command {
 
 func volumeList(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use:   "ls",
-		Short: "List the volumes, their sizes and the state of their mirrors",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Short:   "List the volumes, their sizes and the state of their mirrors",
+		Example: "  orrery volume ls",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, orphans, err := volumes.List(c.Context(), call.Session)
 			if err != nil {
@@ -91,8 +92,9 @@ func volumeMirror(call *verb.Call) *cobra.Command {
 	var o volumes.MirrorOptions
 	key := ""
 	c := &cobra.Command{
-		Use:   "mirror [NAME]",
-		Short: "Copy volumes to their mirrors now",
+		Use:     "mirror [NAME]",
+		Short:   "Copy volumes to their mirrors now",
+		Example: "  orrery volume mirror pgdata",
 		Long: `Copies new data in volumes to the targets that the site file names, by rsync(1)
 over SSH, with a directory for each node. Nothing is ever removed from a
 mirror, so data survives even if the original is lost. SSH must not ask for
@@ -123,8 +125,9 @@ Make sure first that the volume is the side that is intact.`,
 
 func volumeVerify(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use:   "verify [NAME]",
-		Short: "Compare all files of volumes with their mirrors",
+		Use:     "verify [NAME]",
+		Short:   "Compare all files of volumes with their mirrors",
+		Example: "  orrery volume verify",
 		Long: `Reads every file of a volume and of its mirror and lists the differences. Files
 that exist only in the mirror are ignored: mirrors keep them. In a volume that
 is in use, whatever was written since the last mirroring differs.

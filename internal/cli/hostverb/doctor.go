@@ -15,10 +15,11 @@ import (
 // Doctor returns the command `orrery doctor`.
 func Doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use:   "doctor",
-		Short: "Check whether this host is fit for nodes, and how to fix it",
-		Long:  "Checks everything that nodes need from this host. The exit status is 4 if\nsomething is missing.",
-		Args:  cobra.NoArgs,
+		Use:     "doctor",
+		Short:   "Check whether this host is fit for nodes, and how to fix it",
+		Example: "  orrery doctor",
+		Long:    "Checks everything that nodes need from this host. The exit status is 4 if\nsomething is missing.",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Examine(call.Session.Dirs.State)
 			if err := table.Facts(call.Out, facts); err != nil || reply.IsJSON(call.Out) {

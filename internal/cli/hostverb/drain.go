@@ -24,6 +24,7 @@ func hostDrain(call *verb.Call) *cobra.Command {
 	d := roster.Drain{Show: movesPrinter(call.Output)}
 	c := &cobra.Command{
 		Use: "drain HOST", Short: "Keep new nodes away from a host, and move its nodes to others",
+		Example: "  orrery host drain sv2",
 		Long: `Marks a host as drained, so that no more nodes of the site are placed on it,
 and moves its nodes to hosts with room for them. It shows the moves with their
 reasons and asks you first. It names the nodes that cannot move, with the cure;
@@ -66,7 +67,9 @@ func printDrained(out io.Writer, m *roster.Moved, s *site.Site, stay bool, faile
 
 func hostUndrain(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "undrain HOST", Short: "Let nodes be placed on a drained host again", Args: cobra.ExactArgs(1),
+		Use: "undrain HOST", Short: "Let nodes be placed on a drained host again",
+		Example: "  orrery host undrain sv2",
+		Args:    cobra.ExactArgs(1),
 		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			drained, err := roster.Undrain(ctx, call.Session, s, args[0])
 			switch {

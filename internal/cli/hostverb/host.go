@@ -33,6 +33,7 @@ needs to be installed on the host for that: orrery copies itself there once.`
 func hostLs(call *verb.Call) *cobra.Command {
 	c := hostsVerb(call, "ls", "List the hosts, whether they answer, and how many nodes they have",
 		(*hosts.Connector).States, table.Hosts)
+	c.Example = "  orrery host ls"
 	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many\nof its nodes they have. The exit status is 4 if one does not answer."
 	return c
 }
@@ -41,6 +42,7 @@ func hostCheck(call *verb.Call) *cobra.Command {
 	c := hostsVerb(call, "check", "Check that the hosts answer and are fit for nodes",
 		(*hosts.Connector).Check,
 		table.HostsFit)
+	c.Example = "  orrery host check"
 	c.Long = `Logs in to each host of the site and checks what "orrery doctor" checks on this
 host. It also checks that no two hosts are the same machine, that their clocks
 differ by at most two seconds, and that packets as large as the networks send
@@ -67,7 +69,8 @@ func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Connector, c
 func hostFacts(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "facts HOST", Short: "Check whether one host is fit for nodes, as doctor does here",
-		Args: cobra.ExactArgs(1),
+		Example: "  orrery host facts sv2",
+		Args:    cobra.ExactArgs(1),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			facts, err := call.Session.Connector(s).Facts(ctx, args[0])
 			if err != nil {
@@ -134,7 +137,7 @@ host, and the program of Orrery if the host has no other site, and removes the
 host from site.toml. It is refused while nodes or volumes are on the host
 ("orrery host drain" moves nodes away), and if the host does not answer. If a
 host is lost for good, remove its lines from site.toml yourself.`,
-		Example: "  orrery host drain sv3 && orrery host remove sv3",
+		Example: "  orrery host drain sv3\n  orrery host remove sv3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			removed, err := roster.Remove(c.Context(), call.Session, args[0])

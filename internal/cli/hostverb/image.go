@@ -27,9 +27,10 @@ func hostsFlag(c *cobra.Command, names *[]string) {
 func imageList(call *verb.Call) *cobra.Command {
 	var names []string
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List the layers",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Short:   "List the layers",
+		Example: "  orrery image ls",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := layers.List(c.Context(), call.Session, names...)
 			if err != nil && len(all) == 0 {
@@ -60,9 +61,10 @@ func imageList(call *verb.Call) *cobra.Command {
 func imageGC(call *verb.Call) *cobra.Command {
 	var names []string
 	c := &cobra.Command{
-		Use:   "gc",
-		Short: "Remove layers that no node uses",
-		Args:  cobra.NoArgs,
+		Use:     "gc",
+		Short:   "Remove layers that no node uses",
+		Example: "  orrery image gc",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			gone, err := layers.Remove(c.Context(), call.Session, names...)
 			if err != nil && len(gone) == 0 {
@@ -92,8 +94,9 @@ func at(host string) string {
 func imageVerify(call *verb.Call) *cobra.Command {
 	var names []string
 	c := &cobra.Command{
-		Use:   "verify [DIGEST...]",
-		Short: "Check that layers are unchanged since they were built",
+		Use:     "verify [DIGEST...]",
+		Short:   "Check that layers are unchanged since they were built",
+		Example: "  orrery image verify",
 		RunE: func(c *cobra.Command, args []string) error {
 			var wrong error
 			err := layers.Verify(c.Context(), call.Session, names, args, func(host, digest string, err error) {
@@ -116,8 +119,9 @@ func imageVerify(call *verb.Call) *cobra.Command {
 
 func imageBuild(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "build [SELECTOR...]",
-		Short: "Build the layers that nodes need, and print their digests",
+		Use:     "build [SELECTOR...]",
+		Short:   "Build the layers that nodes need, and print their digests",
+		Example: "  orrery image build role=portal",
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := layers.Build(c.Context(), call.Session, args)
 			if err != nil {

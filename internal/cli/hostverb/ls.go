@@ -14,7 +14,9 @@ import (
 // Ls returns the command `orrery ls`.
 func Ls(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "ls", Short: "List the sites on this host and their directories", Args: cobra.NoArgs,
+		Use: "ls", Short: "List the sites on this host and their directories",
+		Example: "  orrery ls",
+		Args:    cobra.NoArgs,
 		Long: `Lists the sites and twins on this host, up or down, with the directory of each.
 You need no site directory for this. "orrery down --name SITE" takes down a
 site whose directory is gone.`,

@@ -21,6 +21,8 @@ func mirrorPull(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pull [DIRECTORY]",
 		Short: "Download the packages in the layers of the site and its releases",
+		Example: `  orrery mirror pull
+  orrery mirror pull /srv/mirror`,
 		Long: `Downloads the Debian and Python packages in the layers of the site, its
 releases and its twins, in exactly these versions, into an archive for apt and
 an index for pip. Missing layers are built first. Packages that are already in

@@ -22,7 +22,8 @@ func Rebalance(call *verb.Call) *cobra.Command {
 	dry := false
 	c := &cobra.Command{
 		Use: "rebalance", Short: "Move nodes to spread groups and to fill hosts evenly",
-		Args: cobra.NoArgs,
+		Example: "  orrery rebalance --dry-run",
+		Args:    cobra.NoArgs,
 		Long: `Proposes which nodes of the site to move to other hosts, and why: first nodes
 of groups with spread = "host" that are too many on one host, then nodes that
 make one host fuller than others. It moves as few nodes as possible, since each

@@ -15,9 +15,10 @@ import (
 // Version returns the command `orrery version`.
 func Version(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the version of this program",
+		Example: "  orrery version",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			revision := ""
 			if info, ok := debug.ReadBuildInfo(); ok {

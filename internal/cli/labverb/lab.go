@@ -46,9 +46,10 @@ a directory with the raw samples and a report.`
 
 func list(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use:   "ls [DIR]",
-		Short: "List the bundles of this host",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "ls [DIR]",
+		Short:   "List the bundles of this host",
+		Example: "  orrery lab ls",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := lab.Bundles(call.Session)
 			if len(args) == 1 {
@@ -73,9 +74,10 @@ func list(call *verb.Call) *cobra.Command {
 
 func report(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "report BUNDLE",
-		Short: "Rewrite the report of a bundle, and print its summary",
-		Args:  cobra.ExactArgs(1),
+		Use:     "report BUNDLE",
+		Short:   "Rewrite the report of a bundle, and print its summary",
+		Example: "  orrery lab report build/lab/2026-11-28",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := lab.Find(call.Session, args[0])
 			if err != nil {
@@ -100,10 +102,11 @@ func printWritten(out io.Writer, made *lab.StoredReport) error {
 // check returns the command `lab check`.
 func check(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "check BUNDLE",
-		Short: "Recompute every figure of a report from the raw samples",
-		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit\nstatus is 1 if a figure differs or the bundle is damaged.",
-		Args:  cobra.ExactArgs(1),
+		Use:     "check BUNDLE",
+		Short:   "Recompute every figure of a report from the raw samples",
+		Example: "  orrery lab check build/lab/2026-11-28",
+		Long:    "Recomputes every figure of a bundle's report from its raw samples. The exit\nstatus is 1 if a figure differs or the bundle is damaged.",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := lab.Find(call.Session, args[0])
 			if err != nil {
@@ -126,10 +129,11 @@ func check(call *verb.Call) *cobra.Command {
 
 func doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use:   "doctor",
-		Short: "Check whether this host is fit for measuring, and how to fix it",
-		Long:  "Reports what makes figures from this host suspect. It does not prevent an\nexperiment, but is noted in its report.",
-		Args:  cobra.NoArgs,
+		Use:     "doctor",
+		Short:   "Check whether this host is fit for measuring, and how to fix it",
+		Example: "  orrery lab doctor",
+		Long:    "Reports what makes figures from this host suspect. It does not prevent an\nexperiment, but is noted in its report.",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			findings, err := lab.Doctor(c.Context(), call.Session)
 			if err != nil {

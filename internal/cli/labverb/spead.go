@@ -27,8 +27,9 @@ func send(in io.Reader, out io.Writer) *cobra.Command {
 	var heaps int
 	var session bool
 	c := &cobra.Command{
-		Use:   "send ADDRESS:PORT",
-		Short: "Send SPEAD heaps at a rate",
+		Use:     "send ADDRESS:PORT",
+		Short:   "Send SPEAD heaps at a rate",
+		Example: "  orrery spead send 10.8.67.11:7148",
 		Long: `Sends heaps, then the heaps that end the streams, and prints what was sent as a
 line of JSON. It counts the bits of packets with their SPEAD headers, without
 UDP and IP headers. Bursts of up to 64 KiB are sent on a schedule, at most at
@@ -77,8 +78,9 @@ func receive(in io.Reader, out io.Writer) *cobra.Command {
 	var quiet, silence time.Duration
 	var session bool
 	c := &cobra.Command{
-		Use:   "receive ADDRESS:PORT",
-		Short: "Receive SPEAD heaps",
+		Use:     "receive ADDRESS:PORT",
+		Short:   "Receive SPEAD heaps",
+		Example: "  orrery spead receive 10.8.67.11:7148",
 		Long: `Prints a line of JSON when it listens, and one with what it received: after the
 heaps that end the streams, after silence, or on SIGTERM. With --session it
 does so for each "begin" on standard input, until "end" or the end of the

@@ -26,6 +26,8 @@ func Down(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down [SELECTOR...]",
 		Short: "Take down nodes or, without a selector, the whole site",
+		Example: `  orrery down
+  orrery down 'receptor*'`,
 		Long: `Destroys nodes and what they wrote outside volumes. Without a selector, it also
 removes the site's networks, firewall rules and kernel settings. Volumes, SSH
 host keys, the journal and layers in the store are kept; --volumes deletes the

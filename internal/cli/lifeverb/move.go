@@ -20,6 +20,8 @@ func Move(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "move SELECTOR... --to HOST", Args: cobra.MinimumNArgs(1),
 		Short: "Move nodes with their data to another host",
+		Example: `  orrery move 'receptor*' --to sv2
+  orrery move db --to sv2 --plan`,
 		Long: `Moves nodes with what they have written, their own volumes, SSH host keys,
 name, addresses and MACs. Their data is copied while they run; then they stop,
 the rest is copied, and they start on the other host.

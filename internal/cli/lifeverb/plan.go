@@ -20,6 +20,8 @@ func Plan(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why, without doing it",
+		Example: `  orrery plan
+  orrery plan role=portal`,
 		Long: `Shows what "orrery up" would do: every step in order, with its reason, the
 nodes that it disturbs and how it is undone. With --probe it also looks into
 the running nodes and reports drift: stopped services, missing or changed

@@ -11,6 +11,7 @@ import (
 func Renew(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "renew", "Move running virtual machines to the QEMU installed now",
 		"up to date", sites.Renew)
+	c.Example = "  orrery renew\n  orrery renew gateway"
 	c.Long = `Moves running virtual machines to the QEMU and the virtiofsd installed now,
 without a reboot. Without SELECTOR, it renews those whose programs were
 replaced, as "orrery status" reports.

@@ -15,8 +15,9 @@ import (
 // Resume returns the command `orrery resume`.
 func Resume(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume",
-		Short: "Bring up every site that was up on this host (after a reboot)",
+		Use:     "resume",
+		Short:   "Bring up every site that was up on this host (after a reboot)",
+		Example: "  orrery resume",
 		Long: `Brings up every site and twin that was up on this host and was not taken down.
 Twins that have expired are destroyed. For a site on several hosts, it starts
 those nodes of this host that are still as the last change of the site left

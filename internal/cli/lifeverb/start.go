@@ -9,5 +9,7 @@ import (
 
 // Start returns the command `orrery start`.
 func Start(call *verb.Call) *cobra.Command {
-	return stateVerb(call, "start", "Start stopped nodes, without changes", "running", sites.Start)
+	c := stateVerb(call, "start", "Start stopped nodes, without changes", "running", sites.Start)
+	c.Example = "  orrery start portal"
+	return c
 }

@@ -20,6 +20,9 @@ func Up(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
 		Short: "Bring the site up as declared: running, configured and healthy",
+		Example: `  orrery up
+  orrery up portal db
+  orrery up --dry-run`,
 		Long: `Brings the site up as the site file declares it: builds missing layers, creates
 networks and nodes, applies roles and waits until every node is healthy. It
 does not change what is already as declared. With --probe it also looks into

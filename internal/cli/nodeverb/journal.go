@@ -24,8 +24,10 @@ func Journal(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Show who did what to this site, when, and how it ended",
-		Args:  cobra.NoArgs,
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		Example: `  orrery journal
+  orrery journal --json`,
+		Args: cobra.NoArgs,
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			h, err := logs.Read(ctx, call.Session, s, runs)
 			if err != nil {
 				return err

@@ -33,6 +33,9 @@ func Status(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
 		Short: "Show the state of the nodes",
+		Example: `  orrery status
+  orrery status --probe role=portal
+  orrery status --watch`,
 		Long: `Shows every node with its addresses, state and health; nodes that are not as
 declared come first. Health is the result of the last check, with its age.
 --probe runs the checks now and looks for drift. On a terminal the columns are
@@ -67,7 +70,7 @@ type statusView struct {
 
 // show prints the state of the nodes once.
 func (v *statusView) show(ctx context.Context, width int) error {
-	s, err := v.session.Load()
+	s, err := control.LoadRunning(v.session)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,8 @@ another terminal.`,
 // hostCommand returns a subcommand that changes a host.
 func hostCommand(call *verb.Call, use, short string, do func(rehearsal.Host) error) *cobra.Command {
 	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1),
-		RunE: onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
+		Example: "  orrery rehearse " + use + " sv2",
+		RunE:    onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
 }
 
 // onHost returns a function that calls do with the host named by the first argument.
@@ -95,7 +96,9 @@ func withHosts(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.
 
 func cut(call *verb.Call) *cobra.Command {
 	only := ""
-	c := &cobra.Command{Use: "cut HOST", Short: "Disconnect a host from the others", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "cut HOST", Short: "Disconnect a host from the others",
+		Example: "  orrery rehearse cut sv2",
+		Args:    cobra.ExactArgs(1)}
 	c.Flags().StringVar(&only, "only", "",
 		"lose only packets `to` or from the host (default: link down)")
 	c.RunE = onHost(call, func(h rehearsal.Host, _ []string) error {
@@ -113,7 +116,8 @@ func cut(call *verb.Call) *cobra.Command {
 func slow(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "slow HOST SIZE", Short: `Limit a host's disk to SIZE per second, as 1MiB; 0: no limit`,
-		Args: cobra.ExactArgs(2),
+		Example: "  orrery rehearse slow sv2 1MiB",
+		Args:    cobra.ExactArgs(2),
 		RunE: onHost(call, func(h rehearsal.Host, args []string) error {
 			var rate strict.Size
 			if p := rate.Parse(args[0]); p != nil && args[0] != "0" {
@@ -127,7 +131,8 @@ func slow(call *verb.Call) *cobra.Command {
 func gaps(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "gaps -- COMMAND...", Short: "Run a command, and report how long nodes did not answer",
-		Args: cobra.MinimumNArgs(1),
+		Example: "  orrery rehearse gaps -- orrery switch --release 701",
+		Args:    cobra.MinimumNArgs(1),
 		Long: fmt.Sprintf(`Runs a command, and reports how long each address of a node did not answer any
 node on another host. Two nodes of each host ask all others every %s;
 less than %s without an answer is no gap. A node that stops with its

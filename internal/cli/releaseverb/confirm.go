@@ -16,8 +16,9 @@ import (
 // Confirm returns the command `orrery confirm`.
 func Confirm(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "confirm",
-		Short: "Keep the release that is on trial",
+		Use:     "confirm",
+		Short:   "Keep the release that is on trial",
+		Example: "  orrery confirm",
 		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays
 live.
 

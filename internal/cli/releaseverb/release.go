@@ -31,7 +31,9 @@ func Release(call *verb.Call) *cobra.Command {
 
 func releaseList(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
+		Use: "ls", Short: "List the releases",
+		Example: "  orrery release ls",
+		Args:    cobra.NoArgs,
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := releases.List(ctx, call.Session, s)
 			if err != nil {
@@ -56,7 +58,8 @@ func releaseList(call *verb.Call) *cobra.Command {
 func releaseShow(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "show NUMBER [SELECTOR...]", Short: "Show a release's layers and package versions, node by node",
-		Args: cobra.MinimumNArgs(1),
+		Example: "  orrery release show 701 role=portal",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			all, err := contents(ctx, call.Session, s, args[0], args[1:])
 			if err != nil {
@@ -96,7 +99,9 @@ func printContents(out io.Writer, all []releases.Contents) {
 
 func releaseDiff(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "diff A B [SELECTOR...]", Short: "Show how two releases differ, node by node", Args: cobra.MinimumNArgs(2),
+		Use: "diff A B [SELECTOR...]", Short: "Show how two releases differ, node by node",
+		Example: "  orrery release diff 700 701",
+		Args:    cobra.MinimumNArgs(2),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 			before, err := contents(ctx, call.Session, s, args[0], args[2:])
 			if err != nil {
@@ -138,7 +143,9 @@ func differenceText(d *releases.Difference) string {
 func releasePrune(call *verb.Call) *cobra.Command {
 	keep := 2
 	c := &cobra.Command{
-		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
+		Use: "prune", Short: "Remove old releases",
+		Example: "  orrery release prune --keep 3",
+		Args:    cobra.NoArgs,
 		Long: `Removes all releases except those that are live or to which a rollback or the
 end of a trial returns, the one that was confirmed last, and the newest of the
 others.`,

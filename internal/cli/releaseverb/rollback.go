@@ -13,8 +13,9 @@ import (
 // Rollback returns the command `orrery rollback`.
 func Rollback(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "rollback [SELECTOR...]",
-		Short: "Return to the former release, without rebuilding anything",
+		Use:     "rollback [SELECTOR...]",
+		Short:   "Return to the former release, without rebuilding anything",
+		Example: "  orrery rollback",
 		Long: `Returns to the release that was live before, in the same way as "orrery
 switch". Without a selector, all nodes that have a former release return to it.
 Data written to volumes since then is kept.`,

@@ -30,21 +30,24 @@ func Twin(call *verb.Call) *cobra.Command {
 	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on
 isolated networks of their own. They share all layers with the original. Every
 command works on a twin with --twin NAME.`
-	for _, verb := range []struct{ name, use, short string }{
-		{"status", "status TWIN [SELECTOR...]", "Show the state of a twin's nodes"},
-		{"shell", "shell TWIN NODE [-- COMMAND...]", "Open a terminal in a node of a twin, or run one command there"},
-		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
-		{"forward", "forward TWIN NODE:PORT", "Forward a loopback port of this host to a port of a twin"},
+	for _, verb := range []struct{ name, use, short, example string }{
+		{"status", "status TWIN [SELECTOR...]", "Show the state of a twin's nodes", "status dev1"},
+		{"shell", "shell TWIN NODE [-- COMMAND...]", "Open a terminal in a node of a twin, or run one command there",
+			"shell dev1 portal"},
+		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once",
+			"exec dev1 'receptor*' -- uptime"},
+		{"forward", "forward TWIN NODE:PORT", "Forward a loopback port of this host to a port of a twin",
+			"forward dev1 portal:80"},
 	} {
-		c.AddCommand(twinVerb(verb.name, verb.use, verb.short))
+		c.AddCommand(twinVerb(verb.name, verb.use, verb.short, verb.example))
 	}
 	return c
 }
 
 // twinVerb returns a verb for a twin that is named by the first argument instead of by --twin.
-func twinVerb(name, use, short string) *cobra.Command {
+func twinVerb(name, use, short, example string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
+		Use: use, Short: short, Example: "  orrery twin " + example, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "--help" || args[0] == "-h" {
 				return c.Help()
@@ -146,7 +149,9 @@ called with volume, node and directory, to fill the volume.`,
 
 func twinList(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use: "ls", Short: "List the twins on this host and on the hosts of the site", Args: cobra.NoArgs,
+		Use: "ls", Short: "List the twins on this host and on the hosts of the site",
+		Example: "  orrery twin ls",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, silent, err := twins.List(c.Context(), call.Session)
 			if err != nil {
@@ -175,7 +180,9 @@ func twinList(call *verb.Call) *cobra.Command {
 func twinDestroy(call *verb.Call) *cobra.Command {
 	here := false
 	c := &cobra.Command{
-		Use: "destroy TWIN", Short: "Destroy a twin with its data and records", Args: cobra.ExactArgs(1),
+		Use: "destroy TWIN", Short: "Destroy a twin with its data and records",
+		Example: "  orrery twin destroy dev1",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if here {
 				return twins.DestroyLocal(c.Context(), call.Session, args[0])

@@ -26,6 +26,8 @@ func Check(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Report every mistake in the site directory and how to fix it",
+		Example: `  orrery check
+  orrery -C /srv/sites/karoo check --survive 1`,
 		Long: `Reports every mistake in the site directory: where it is and how to fix it.
 
 With --survive, it asks the hosts for their resources, and calculates whether

@@ -10,22 +10,36 @@ import (
 	"orrery/internal/control/draft"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/text/humanize"
 )
 
 // Import returns the command `orrery import`.
 func Import(call *verb.Call) *cobra.Command {
-	var name string
+	var name, from, into string
 	c := &cobra.Command{
-		Use:   "import HOSTS.INI",
-		Short: "Convert a host database in INI format to a site file",
+		Use:   "import FILE...",
+		Short: "Convert a host database or containers of Proxmox VE to a site",
 		Long: `Reads a host database with a section for each host name (ip, gateway, roles,
 groups, ctid, host_server, cpus, ram, production, …) and prints a site.toml. On
 standard error it reports unrecognised entries with their line numbers, and
 what is left for you to do. The exit status is 8 if an entry was not
-recognised. "-" reads standard input.`,
-		Example: "  orrery import hosts.ini > site.toml",
-		Args:    cobra.ExactArgs(1),
+recognised. "-" reads standard input.
+
+With --from proxmox, it reads configurations of containers of Proxmox VE
+(/etc/pve/lxc/101.conf) and writes a site directory. Give the vzdump archives
+of the containers as well: nodes start from them.`,
+		Example: `  orrery import hosts.ini > site.toml
+  orrery import --from proxmox --into site /etc/pve/lxc/101.conf`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case from == fromProxmox:
+				return importProxmox(call, into, name, args)
+			case from != "ini":
+				return problem.New(problem.Usage, "cannot import from %q", from).Try("--from ini or --from proxmox")
+			case len(args) > 1:
+				return problem.New(problem.Usage, "wrong number of arguments").Try("name one host database")
+			}
 			made, err := draft.Import(args[0], call.In, name)
 			if err != nil {
 				return err
@@ -37,7 +51,25 @@ recognised. "-" reads standard input.`,
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: the file's name)")
+	c.Flags().StringVar(&from, "from", "ini", "what the `format` is: ini or proxmox")
+	c.Flags().StringVar(&into, "into", "", "the site `directory` to write, with --from proxmox")
 	return c
+}
+
+const fromProxmox = "proxmox"
+
+// importProxmox writes a site directory from containers of Proxmox VE.
+func importProxmox(call *verb.Call, into, name string, files []string) error {
+	if into == "" {
+		return problem.New(problem.Usage, "no directory to write the site to").Try("--into DIRECTORY")
+	}
+	made, paths, err := draft.ImportProxmox(into, name, files)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(call.Out, "wrote %s for site %s, and %s\n\n  orrery -C %s check\n", paths[0], made.Site,
+		humanize.Plural(len(paths)-1, "role"), into)
+	return printImport(call.Err, made, paths[0])
 }
 
 // printImport prints what of a host database is not in the site file, and what is left to do.

@@ -18,7 +18,9 @@ func Inventory(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inventory --list | --host NODE",
 		Short: "Print the site as an Ansible dynamic inventory",
-		Args:  cobra.NoArgs,
+		Example: `  ansible -i inventory.sh all -m ping   # exec orrery inventory "$@"
+  orrery inventory --host portal`,
+		Args: cobra.NoArgs,
 		RunE: call.WithSite(func(_ context.Context, s *site.Site, _ []string) error {
 			if node == "" {
 				return reply.JSON(call.Out, inventory.Inventory(s))

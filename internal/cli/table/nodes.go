@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,11 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	}
 	text := fitColumns(cells, width)
 	for _, r := range rows {
-		for _, remark := range remarks(r) {
+		below := remarks(r)
+		if !usage {
+			below = append(below, publishedLines(r)...)
+		}
+		for _, remark := range below {
 			text = append(text, screen.Truncate(sanitize.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
 		}
 	}
@@ -50,6 +55,9 @@ func remarks(r status.Node) []string {
 	var all []string
 	if r.Detail != "" {
 		all = append(all, r.Detail)
+	}
+	for _, network := range slices.Sorted(maps.Keys(r.Answers)) {
+		all = append(all, "answers at "+network+"="+r.Answers[network]+" until orrery up "+r.Node)
 	}
 	if r.Starved {
 		all = append(all, "is frozen: the disk of its host is full. Make room, then orrery start "+r.Node)
@@ -74,6 +82,22 @@ func remarks(r status.Node) []string {
 	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
+	}
+	return all
+}
+
+// publishedLines returns the ports of its host that lead to a node.
+func publishedLines(r status.Node) []string {
+	var all []string
+	for _, p := range r.Published {
+		from := "port " + p.Ports + " of its host"
+		switch {
+		case p.URL != "":
+			from = p.URL
+		case p.Address != "":
+			from = "port " + p.Ports + " of " + p.Address
+		}
+		all = append(all, from+" leads to its port "+p.Node)
 	}
 	return all
 }

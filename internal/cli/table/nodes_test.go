@@ -120,3 +120,21 @@ func TestWord(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestPublishedLines: a URL where a browser can use one, below the table.
+func TestPublishedLines(t *testing.T) {
+	rows := twelve()[:1]
+	rows[0].Published = []status.Published{
+		{Ports: "tcp/8080", Node: "80", URL: "http://sv1:8080/"}, {Ports: "udp/53", Node: "53"},
+		{Ports: "tcp/8000-8010", Node: "8000-8010", Address: "10.1.2.3"},
+	}
+	shown := strings.Join(lines(rows, false, 0, noon)[2:], "\n")
+	if want := "receptor1: http://sv1:8080/ leads to its port 80\n" +
+		"receptor1: port udp/53 of its host leads to its port 53\n" +
+		"receptor1: port tcp/8000-8010 of 10.1.2.3 leads to its port 8000-8010"; shown != want {
+		t.Errorf("it shows\n%s", shown)
+	}
+	if shown := lines(rows, true, 0, noon); len(shown) != 2 {
+		t.Errorf("the usage shows %q", shown)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/inventory"
+	"orrery/test/need"
 )
 
 // A machine is this machine, in memory.
@@ -28,9 +28,7 @@ type machine struct {
 
 func newMachine(t *testing.T) (m *machine, on *Host) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "orrery-test-") // in memory like /run; otherwise root mounts a tmpfs there
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	dir := need.MemoryDir(t) // like /run; otherwise root mounts a tmpfs there
 	m = &machine{host: memory.New(dir, "toykat", "sv1", 4, 1<<30)}
 	m.host.Worker.Waiter = m
 	return m, &Host{

@@ -150,7 +150,7 @@ func TestRefused(t *testing.T) {
 		"another format": {site.QCow2, func(t *testing.T, d *Disk) {
 			must(t, os.WriteFile(d.Path, make([]byte, 4096), 0o600))
 		}, "not a qcow2 image"},
-		"gone": {site.RawFile, func(t *testing.T, d *Disk) { must(t, os.Remove(d.Path)) }, "not there"},
+		"gone": {site.RawFile, func(t *testing.T, d *Disk) { must(t, os.Remove(d.Path)) }, "does not exist"},
 		"a link": {site.RawFile, func(t *testing.T, d *Disk) {
 			must(t, os.Remove(d.Path))
 			must(t, os.Symlink("/etc/passwd", d.Path))
@@ -158,7 +158,7 @@ func TestRefused(t *testing.T) {
 		"no file": {site.RawFile, func(t *testing.T, d *Disk) {
 			must(t, os.Remove(d.Path))
 			must(t, unix.Mkfifo(d.Path, 0o600))
-		}, "no file"},
+		}, "is not a regular file"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := some(t, try.kind, 1<<26)

@@ -74,7 +74,7 @@ func TestDisks(t *testing.T) {
 	changed.VM.Disks = changed.VM.Disks[:1]
 	in("mkfs.ext4 -q /dev/vdc; mkdir /srv/more; mount /dev/vdc /srv/more; echo unwritten >/srv/more/file")
 	if err := g.Change(t.Context(), &changed); err == nil ||
-		!strings.Contains(err.Error(), "disk more is in use by what is mounted at /srv/more") {
+		!strings.Contains(err.Error(), "disk more is in use by the mount at /srv/more") {
 		t.Errorf("a disk that is mounted is unplugged: %v", err)
 	}
 	if got := in("cat /srv/more/file; umount /srv/more; cat /sys/block/vdc/serial"); got != "unwritten\nmore" {

@@ -24,7 +24,7 @@ func TestStartHalted(t *testing.T) {
 		return ctx.Err()
 	}
 	for _, c := range []struct{ state, cause, cure string }{
-		{"io-error", "has no room", "make room there"},
+		{"io-error", "has no space left", "free space on the host"},
 		{"guest-panicked", "its kernel has panicked", "--log"},
 	} {
 		state.Store(c.state)

@@ -38,7 +38,7 @@ func TestForgetLies(t *testing.T) {
 	}{
 		"honest": {liar{says: &rpc.InUse{By: "rows (process 7) with /srv/x"}},
 			"a volume is in use by rows (process 7) with /srv/x (stop what uses it"},
-		"nobody":  {liar{says: &rpc.InUse{}}, "in use by something that the guest's kernel does not name"},
+		"nobody":  {liar{says: &rpc.InUse{}}, "in use by a process unknown to the guest's kernel"},
 		"hostile": {liar{says: &rpc.InUse{By: "\x1b[2Jall is well\u202e\nindeed"}}, `\x1b[2Jall is well\u202e\nindeed`},
 		"flood":   {liar{says: &rpc.InUse{By: strings.Repeat("\x1b", 1<<20)}}, "a volume is in use by"},
 		"fails":   {liar{says: errors.New("no")}, "the guest agent could not change its volumes"},

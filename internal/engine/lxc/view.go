@@ -182,7 +182,7 @@ func (s *remounting) describeUsers() []string {
 			for _, m := range mounts {
 				on := slices.ContainsFunc(some, func(d rootfs.MountInfo) bool { return d.ID == m.Parent })
 				if on && !slices.ContainsFunc(some, func(d rootfs.MountInfo) bool { return d.ID == m.ID }) {
-					names = append(names, "what is mounted at "+m.At)
+					names = append(names, "the mount at "+m.At)
 				}
 			}
 			doomed = append(doomed, some...)

@@ -30,8 +30,8 @@ func TestUnused(t *testing.T) {
 	}{
 		"unused":  {disks: both},
 		"no disk": {none: true},
-		"mounted": {disks: both, says: &rpc.InUse{By: "what is mounted at /srv"},
-			want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
+		"mounted": {disks: both, says: &rpc.InUse{By: "the mount at /srv"},
+			want: "disk b is in use by the mount at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
 		"hostile": {disks: both, says: &rpc.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
 		"old": {disks: both, says: problem.New(problem.Unable, `it does not know "unused"`),
 			want: "from an earlier version of Orrery and cannot report whether disk b is in use (orrery restart db"},

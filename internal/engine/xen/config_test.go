@@ -136,7 +136,7 @@ func TestConfigRefuses(t *testing.T) {
 			for range 6 {
 				n.NICs = append(n.NICs, n.NICs[0])
 			}
-		}, problem.Mistake, "takes 1023"},
+		}, problem.Mistake, "accepts 1023"},
 	} {
 		n, d := aNode(), aDomain()
 		c.change(n, d)

@@ -116,7 +116,7 @@ func TestAddDisksLooks(t *testing.T) {
 			"cannot be opened"},
 		"backing file": {func(path string) error { return patch(path, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 11) },
 			"backing file"},
-		"gone": {os.Remove, "not there"},
+		"gone": {os.Remove, "does not exist"},
 	} {
 		_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20})
 		must(t, harm.do(filepath.Join(m.Disks(), "data.qcow2")))
@@ -127,7 +127,7 @@ func TestAddDisksLooks(t *testing.T) {
 	}
 	_, m, r = withDisks(t, site.Drive{Name: "part", Disk: "/dev/null"})
 	if err := (&environment{}).addDisks(m, r); problem.ExitCode(err) != int(problem.Failed) ||
-		!strings.Contains(err.Error(), "no block device") {
+		!strings.Contains(err.Error(), "is not a block device") {
 		t.Errorf("a device that is none: %v", err)
 	}
 }

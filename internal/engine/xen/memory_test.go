@@ -66,7 +66,7 @@ func TestRecall(t *testing.T) {
 	}
 	must(t, e.ResumeFrom(m.Ref, aState(t, "orrery-unit-xen-8")))
 	if _, err := m.takeState(); problem.ExitCode(err) != int(problem.Failed) ||
-		!strings.Contains(err.Error(), `that of "orrery-unit-xen-8"`) {
+		!strings.Contains(err.Error(), `it belongs to "orrery-unit-xen-8"`) {
 		t.Errorf("another's: %v", err)
 	}
 	if got, err := m.takeState(); err != nil || got != "" {

@@ -103,7 +103,7 @@ func mountsOf(part string) (by []string) {
 	for _, pid := range mountNamespaces() {
 		table, _ := rootfs.MountsOf(strconv.Itoa(pid)) // the process may have ended
 		for _, m := range table {
-			what := fmt.Sprintf("what is mounted at %s", m.At)
+			what := fmt.Sprintf("the mount at %s", m.At)
 			if m.Origin.Device == strings.TrimSpace(string(number)) && !slices.Contains(by, what) {
 				by = append(by, what)
 			}

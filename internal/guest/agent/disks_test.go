@@ -55,7 +55,7 @@ func TestDiskUsers(t *testing.T) {
 	}
 	_, end := during(t, "unshare", "--mount", "--propagation", "private", "sh", "-c",
 		"mount /dev/"+disk+" "+dir+"; echo begun; exec sleep 1000")
-	wants("what is mounted at " + dir)
+	wants("the mount at " + dir)
 	end()
 	_, end = during(t, "sh", "-c", "exec 9</dev/"+disk+"; echo begun; exec sleep 1000")
 	wants("sleep (process ")

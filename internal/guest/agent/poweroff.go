@@ -32,8 +32,8 @@ func (guest) PowerOff() error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return problem.New(problem.Failed,
-		"the init of the machine does not take the signal to power off, so the machine cannot be shut down cleanly").
-		Try("its console says what it is at")
+		"the machine cannot be shut down cleanly: its init does not handle the power-off signal").
+		Try("its console shows what it is doing")
 }
 
 // handlesSignal reports, from /proc/PID/status, whether a process has blocked a signal. Systemd blocks the

@@ -86,7 +86,7 @@ func unmount(path string) (gone bool, err error) {
 					return nil
 				}
 				if !isVolume(top) {
-					return &rpc.InUse{By: "what is mounted over it"}
+					return &rpc.InUse{By: "a mount over it"}
 				}
 				if unix.Unmount(path, unix.UMOUNT_NOFOLLOW) != nil {
 					gone = false // the caller looks for the users
@@ -190,7 +190,7 @@ func mountVolume(ctx context.Context, path string) error {
 			return nil
 		}
 		if attempt == maxMountAttempts {
-			return errors.Join(fmt.Errorf("no volume is seen at %s", path), err)
+			return errors.Join(fmt.Errorf("the volume is not visible at %s", path), err)
 		}
 		if err := dropCaches(); err != nil {
 			return err

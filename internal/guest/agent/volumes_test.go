@@ -132,7 +132,7 @@ func TestForgetInUse(t *testing.T) {
 	over := t.TempDir()
 	mounted(t, over, data, "", unix.MS_BIND)
 	var used *rpc.InUse
-	if err := here.Unmount(within(t), []string{data}); !errors.As(err, &used) || used.By != "what is mounted over it" {
+	if err := here.Unmount(within(t), []string{data}); !errors.As(err, &used) || used.By != "a mount over it" {
 		t.Error(err)
 	}
 	must(t, unix.Unmount(data, 0))
@@ -193,7 +193,7 @@ func TestFind(t *testing.T) {
 	}
 	maxMountAttempts = 2
 	if err := here.RefreshMounts(within(t), []string{top + "/never"}); err == nil ||
-		!strings.Contains(err.Error(), "no volume is seen at "+top+"/never") {
+		!strings.Contains(err.Error(), "the volume is not visible at "+top+"/never") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -83,7 +83,7 @@ const agentRestartDelay = time.Second
 // kills other processes.
 func SuperviseAgent() {
 	if err := setOOMScore("-1000"); err != nil {
-		logf("the agent's keeper may be killed when memory is short: %v", err)
+		logf("the agent's supervisor may be killed when memory is short: %v", err)
 	}
 	for {
 		p, err := startProcess("agent")

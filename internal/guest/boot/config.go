@@ -76,7 +76,7 @@ func (c *Config) Encode() (string, error) {
 	word := key + base64.RawURLEncoding.EncodeToString(text)
 	if len(word) > maxEncodedBytes {
 		return "", problem.New(problem.Mistake,
-			"%d network interfaces take %d bytes on the command line of the machine's kernel; there is room for %d",
+			"%d network interfaces need %d bytes on the kernel's command line, which has room for %d",
 			len(c.NICs), len(word), maxEncodedBytes).
 			Try("give the node fewer interfaces")
 	}
@@ -92,18 +92,18 @@ func Decode(line string) (*Config, error) {
 		}
 		text, err := base64.RawURLEncoding.DecodeString(encoded)
 		if err != nil {
-			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is damaged",
+			return nil, problem.New(problem.Mistake, "kernel command line: the value of %s is damaged",
 				strings.TrimSuffix(key, "=")).Because(err)
 		}
 		c := &Config{}
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields() // a field of a newer version must not be ignored
 		if err := d.Decode(c); err != nil {
-			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is not understood",
+			return nil, problem.New(problem.Mistake, "kernel command line: the value of %s is invalid",
 				strings.TrimSuffix(key, "=")).Because(err).
-				Try("orrery and orrery-guest are to be of one version")
+				Try("use orrery and orrery-guest of the same version")
 		}
 		return c, nil
 	}
-	return nil, problem.New(problem.Mistake, "the kernel's command line has no word %s", strings.TrimSuffix(key, "="))
+	return nil, problem.New(problem.Mistake, "kernel command line: %s is missing", strings.TrimSuffix(key, "="))
 }

@@ -47,10 +47,10 @@ func TestConfigIsBounded(t *testing.T) {
 
 func TestConfigIsStrict(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                              "has no word",
-		"quiet xorrery.config=e":        "has no word",
+		"":                              "orrery.config is missing",
+		"quiet xorrery.config=e":        "orrery.config is missing",
 		"orrery.config=%%%":             "damaged",
-		"orrery.config=W10":             "not understood",
+		"orrery.config=W10":             "orrery.config is invalid",
 		"orrery.config=eyJuZXdlciI6MX0": "newer",
 	} {
 		if _, err := Decode(line); err == nil || !strings.Contains(err.Error(), want) {

@@ -14,7 +14,7 @@ import (
 func Run() {
 	defer func() {
 		if r := recover(); r != nil {
-			fail(fmt.Errorf("it failed in a way that nobody thought of: %v", r))
+			fail(fmt.Errorf("internal error: %v", r))
 		}
 	}()
 	fail(bringUp())
@@ -68,7 +68,7 @@ func bringUp() error {
 	}
 	if c.Hostname != "" {
 		if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
-			return fmt.Errorf("the host name %q: %w", c.Hostname, err)
+			return fmt.Errorf("the host name %q cannot be set: %w", c.Hostname, err)
 		}
 	}
 	if err := switchRoot(); err != nil {
@@ -81,7 +81,7 @@ func bringUp() error {
 		return fmt.Errorf("the disks cannot be named: %w", err)
 	}
 	if err := installShell(); err != nil {
-		logf("there is no shell on the console: %v", err)
+		logf("the console has no shell: %v", err)
 	}
 	if err := startAgent(); err != nil {
 		return err

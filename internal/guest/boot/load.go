@@ -23,7 +23,7 @@ func loadModules(filesystem string, disk bool) error {
 	}
 	l := &loader{loaded: map[string]bool{}, insert: insert}
 	if err := json.Unmarshal(text, &l.modules); err != nil {
-		return fmt.Errorf("the list of modules: %w", err)
+		return fmt.Errorf("the list of modules cannot be read: %w", err)
 	}
 	for again := true; again; {
 		before := len(l.loaded)
@@ -102,7 +102,7 @@ func (l *loader) loadModule(name string) error {
 	}
 	l.loaded[name] = true
 	if err := l.insert(&l.modules[at]); err != nil {
-		return fmt.Errorf("module %s: %w", name, err)
+		return fmt.Errorf("module %s cannot be loaded: %w", name, err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (c *Config) joinNetwork() error {
 	for _, l := range links {
 		if l.Attrs().Flags&net.FlagLoopback != 0 {
 			if err := netlink.LinkSetUp(l); err != nil {
-				return fmt.Errorf("the loopback interface: %w", err)
+				return fmt.Errorf("the loopback interface cannot be set up: %w", err)
 			}
 		}
 	}
@@ -42,11 +42,11 @@ const maxReplyBytes = 1 << 20
 func readNICs(root string) (nics []NIC, err error) {
 	f, err := os.OpenInRoot(root, NICsFile)
 	if err != nil {
-		return nil, fmt.Errorf("what the host says of the network interfaces: %w", err)
+		return nil, fmt.Errorf("the host's list of network interfaces cannot be read: %w", err)
 	}
 	defer f.Close()
 	if err := json.NewDecoder(io.LimitReader(f, maxReplyBytes)).Decode(&nics); err != nil {
-		return nil, fmt.Errorf("what the host says of the network interfaces, /%s: %w", NICsFile, err)
+		return nil, fmt.Errorf("the host's list of network interfaces, /%s, cannot be parsed: %w", NICsFile, err)
 	}
 	return nics, nil
 }

@@ -20,7 +20,7 @@ import (
 func TestTold(t *testing.T) {
 	root := t.TempDir()
 	if _, err := readNICs(root); err == nil ||
-		!strings.Contains(err.Error(), "what the host says of the network interfaces") {
+		!strings.Contains(err.Error(), "the host's list of network interfaces cannot be read") {
 		t.Error(err)
 	}
 	file := filepath.Join(root, NICsFile)

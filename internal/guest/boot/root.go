@@ -29,7 +29,7 @@ var shares = map[string]rootShare{
 func shareOf(way string) (rootShare, error) {
 	s, ok := shares[way]
 	if !ok {
-		return s, fmt.Errorf("a root by %q is not known: orrery and orrery-guest are to be of one version", way)
+		return s, fmt.Errorf("the root file system %q is unknown: use orrery and orrery-guest of the same version", way)
 	}
 	return s, nil
 }
@@ -37,7 +37,7 @@ func shareOf(way string) (rootShare, error) {
 // mountRoot mounts the root that the host shares.
 func (s rootShare) mountRoot() error {
 	if err := unix.Mount(RootTag, "/"+newRoot, s.kind, 0, s.data+s.own); err != nil {
-		return fmt.Errorf("the root cannot be mounted by %s: %w", s.kind, err)
+		return fmt.Errorf("the root cannot be mounted with %s: %w", s.kind, err)
 	}
 	return nil
 }
@@ -46,12 +46,12 @@ func (s rootShare) mountRoot() error {
 func (s rootShare) mount(m Mount) error {
 	to, err := OpenMountPoint("/"+newRoot, m.Path)
 	if err != nil {
-		return fmt.Errorf("%s has no place in the root: %w", m.Path, err)
+		return fmt.Errorf("the mount point %s cannot be created in the root: %w", m.Path, err)
 	}
 	defer to.Close()
 	if err := unix.Mount(m.Tag, fmt.Sprintf("/proc/self/fd/%d", to.Fd()), s.kind, unix.MS_NOSUID|unix.MS_NODEV,
 		s.data+s.others); err != nil {
-		return fmt.Errorf("%s cannot be mounted by %s: %w", m.Path, s.kind, err)
+		return fmt.Errorf("%s cannot be mounted with %s: %w", m.Path, s.kind, err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func mountStack(serial string) error {
 		return fmt.Errorf("the disk %s cannot be mounted: %w", serial, err)
 	}
 	if err := growFS(device); err != nil {
-		logf("the disk %s does not get larger: %v", serial, err)
+		logf("the file system on disk %s cannot be enlarged: %v", serial, err)
 	}
 	if err := unix.Mount("/"+newRoot, "/"+lowerRoot, "", unix.MS_MOVE, ""); err != nil {
 		return fmt.Errorf("the root cannot be moved: %w", err)
@@ -64,7 +64,7 @@ func mountStack(serial string) error {
 	}
 	if err := unix.Mount("overlay", "/"+newRoot, "overlay", 0,
 		"lowerdir=/"+lowerRoot+",upperdir="+upper+",workdir="+work); err != nil {
-		return fmt.Errorf("the root cannot be put together: %w", err)
+		return fmt.Errorf("the root overlay cannot be mounted: %w", err)
 	}
 	for _, path := range s.Binds {
 		if err := bind(path); err != nil {
@@ -129,7 +129,7 @@ func (s *Stack) refresh(disk string) error {
 	}
 	for _, path := range s.Fresh {
 		if err := uncover(filepath.Join(disk, "upper"), path); err != nil {
-			return fmt.Errorf("%s cannot be taken from the disk: %w", path, err)
+			return fmt.Errorf("%s cannot be removed from the disk: %w", path, err)
 		}
 	}
 	return writeDurably(last, s.Start)

@@ -26,7 +26,7 @@ func waitConnected() error {
 			return err
 		}
 		if time.Since(begun) > connectTimeout {
-			return fmt.Errorf("the host does not answer for %s", strings.Join(waiting, ", "))
+			return fmt.Errorf("the host has not connected these devices: %s", strings.Join(waiting, ", "))
 		}
 	}
 }

@@ -23,6 +23,8 @@ func (m machine) network() Facts {
 			"nodes could send from other nodes' addresses: modprobe nf_tables_bridge; or set spoof = true for each network"),
 		trialFact("masquerading", Recommended, inNewNetwork(tryMasquerade),
 			"networks with nat do not work: modprobe nft_chain_nat nft_masq"),
+		trialFact("published ports", Recommended, inNewNetwork(tryPublish),
+			"publish does not work: modprobe nft_chain_nat nft_nat nft_fib_inet"),
 		trialFact("vxlan", Recommended, inNewNetwork(tryVXLAN), "networks over several hosts do not work: modprobe vxlan"),
 		trialFact("wireguard", Recommended, inNewNetwork(tryWireGuard),
 			"networks with encrypt do not work: modprobe wireguard (Debian's and Ubuntu's kernels have it)"),
@@ -88,6 +90,14 @@ func tryAntiSpoof() error {
 
 func tryMasquerade() error {
 	return tryRule(nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, &expr.Masq{})
+}
+
+// tryPublish creates a rule that translates the destination of connections to the host.
+func tryPublish() error {
+	return tryRule(nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest,
+		&expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
+		&expr.Immediate{Register: 1, Data: []byte{10, 0, 0, 1}},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1})
 }
 
 func tryRule(kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority,

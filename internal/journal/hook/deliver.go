@@ -100,7 +100,7 @@ func run(ctx context.Context, to *site.Hook, text []byte) error {
 func request(ctx context.Context, address string, text []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(text))
 	if err != nil {
-		return errors.New("its url is none")
+		return errors.New("its url is invalid")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -114,7 +114,7 @@ func request(ctx context.Context, address string, text []byte) error {
 	defer answer.Body.Close()
 	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // the answer is not used
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return fmt.Errorf("the server answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+		return fmt.Errorf("the server answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func enqueue(dir string, l queuedEvent) error {
 		return err
 	}
 	if len(waiting) >= maxQueued {
-		return fmt.Errorf("hook %s: %d events wait to be told already", l.To.Name, len(waiting))
+		return fmt.Errorf("hook %s: the event is dropped because %d others are waiting", l.To.Name, len(waiting))
 	}
 	return host.WriteJSON(filepath.Join(dir, fmt.Sprintf("%020d-%s.json", time.Now().UnixNano(), l.To.Name)), 0o600, l)
 }

@@ -43,7 +43,7 @@ func ListConsistent[T any](list func() ([]T, error)) ([]T, error) {
 func NameOf(index int) string {
 	link, err := netlink.LinkByIndex(index)
 	if err != nil {
-		return "several links"
+		return "another link"
 	}
 	return link.Attrs().Name
 }

@@ -18,14 +18,14 @@ import (
 // its port before (network.AddAntiSpoof).
 func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
 	if !site.KindOf(kind).HasHostEnds() {
-		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s",
+		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot use a network of kind %s",
 			nic.Name, kind)
 	}
 	open, err := openTap(nic, kind, queues)
 	if err == nil {
 		return open, nil
 	}
-	p := problem.New(problem.Failed, "link %s of the interface %s cannot be made", nic.HostEnd, nic.Name).Because(err)
+	p := problem.New(problem.Failed, "link %s of interface %s cannot be created", nic.HostEnd, nic.Name).Because(err)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, p.Try("modprobe tun; a virtual machine needs /dev/net/tun")
 	}
@@ -59,7 +59,7 @@ func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error)
 func Claim(name string, nic spec.NIC, kind string) error {
 	err := claim(name, nic, kind)
 	if err != nil {
-		return problem.New(problem.Failed, "link %s cannot be made that of the interface %s", name, nic.Name).Because(err)
+		return problem.New(problem.Failed, "link %s cannot be used for interface %s", name, nic.Name).Because(err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func Of(name string) Kind {
 type unknown struct{ bridge }
 
 func (unknown) Check(n spec.Network) error {
-	return problem.New(problem.Unable, "network %s: kind %q is not known", n.Name, n.Kind)
+	return problem.New(problem.Unable, "network %s: kind %q is unknown", n.Name, n.Kind)
 }
 
 // IsLinkType reports whether the link of some kind of network can be of a type.
@@ -82,7 +82,7 @@ func IsLinkType(name string) bool {
 func Attach(nic spec.NIC, name, inner string, space *os.File) error {
 	err := Of(name).Attach(nic, inner, space)
 	if err != nil {
-		return problem.New(problem.Failed, "link of the interface %s cannot be made", nic.Name).At(nic.Network).Because(err)
+		return problem.New(problem.Failed, "link of interface %s cannot be created", nic.Name).At(nic.Network).Because(err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type macvlan struct{ bridge }
 
 func (macvlan) Check(n spec.Network) error {
 	if n.Parent == "" {
-		return problem.New(problem.Unable, "network %s: it is on no interface of the host", n.Name)
+		return problem.New(problem.Unable, "network %s: no interface of the host is set", n.Name)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (m macvlan) CheckHost(n spec.Network, marked []spec.Network) error {
 		return clash.ParentMissing(&n)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "network %s: look at interface %s", n.Name, n.Parent).Because(err)
+		return problem.New(problem.Failed, "network %s: read interface %s", n.Name, n.Parent).Because(err)
 	}
 	return checkParent(n, parent)
 }
@@ -43,7 +43,7 @@ func checkParent(n spec.Network, parent netlink.Link) error {
 	attrs := parent.Attrs()
 	switch {
 	case ends.IsOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || parent.Type() == "macvlan":
-		return problem.New(problem.Unable, "network %s: no macvlan can be on interface %s", n.Name, n.Parent).
+		return problem.New(problem.Unable, "network %s: interface %s cannot have macvlans", n.Name, n.Parent).
 			Try("choose a network card, a bond or a VLAN")
 	case attrs.MasterIndex != 0:
 		return problem.New(problem.Unable, "network %s: interface %s is part of %s", n.Name, n.Parent,
@@ -52,7 +52,8 @@ func checkParent(n spec.Network, parent netlink.Link) error {
 	case attrs.MTU < n.MTU:
 		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of interface %s", n.Name, n.MTU,
 			attrs.MTU, n.Parent).
-			Try("give the network mtu = %d, or the interface more: ip link set %s mtu %d", attrs.MTU, n.Parent, n.MTU)
+			Try("set mtu = %d for the network, or a larger one for the interface: ip link set %s mtu %d", attrs.MTU, n.Parent,
+				n.MTU)
 	case !ends.IsUp(parent) && !IsVethEnd(parent):
 		return problem.New(problem.Unable, "network %s: interface %s is down", n.Name, n.Parent).
 			Try("ip link set %s up", n.Parent)

@@ -60,7 +60,7 @@ func RemoveVethPair(name string) error {
 // case.
 func (vethPair) Make(n spec.Network) error {
 	if err := makeVethPair(n); err != nil {
-		return problem.New(problem.Failed, "network %s: make it", n.Name).Because(err)
+		return problem.New(problem.Failed, "network %s: create it", n.Name).Because(err)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (vethPair) CheckHost(n spec.Network, _ []spec.Network) error {
 			continue
 		}
 		if err != nil {
-			return problem.New(problem.Failed, "network %s: look at %s", n.Name, name).Because(err)
+			return problem.New(problem.Failed, "network %s: read %s", n.Name, name).Because(err)
 		}
 		alias := passthrough.Alias(link)
 		if own := IsVethEnd(link); own && (alias == "" || isAliasOf(n, alias)) {

@@ -115,7 +115,7 @@ func sealKey() ([]byte, error) {
 		err = os.WriteFile(sealPath, key, 0o600)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the key that proves which interfaces nodes have taken cannot be used").
+		return nil, problem.New(problem.Failed, "the key that signs the records of taken interfaces cannot be used").
 			At(sealPath).Because(err).
 			Try("remove it while no node with an exclusive interface runs")
 	}

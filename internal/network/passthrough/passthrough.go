@@ -22,7 +22,7 @@ func Prepare(name, node string) error {
 	link, err := netlink.LinkByName(name)
 	if ends.IsNotFound(err) {
 		return problem.New(problem.Unable, "the host has no interface %s for node %s to take", name, node).
-			Try("ip link lists those that it has; another node may have taken it, and orrery up makes the ends of veth pairs anew")
+			Try("ip link lists the existing ones; another node may have taken it; orrery up creates missing ends of veth pairs")
 	}
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func Prepare(name, node string) error {
 		return err
 	}
 	if len(alias) > maxAlias {
-		return problem.New(problem.Unable, "the alias of interface %s is too long to keep", name).
+		return problem.New(problem.Unable, "the alias of interface %s is too long to be saved", name).
 			Try("ip link set %s alias ''", name)
 	}
 	return netlink.LinkSetAlias(link, alias)
@@ -45,7 +45,7 @@ func Prepare(name, node string) error {
 // host.
 func Restore(name, node string) error {
 	if err := restore(name, node); err != nil {
-		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
+		return problem.New(problem.Failed, "restore interface %s", name).Because(err)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func checkUnused(link netlink.Link, node string) error {
 	}
 	if attrs.MasterIndex != 0 {
 		return used("it is part of %s", ends.NameOf(attrs.MasterIndex)).
-			Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)
+			Try("if the host does not need it there: ip link set %s nomaster", attrs.Name)
 	}
 	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
 		return netlink.AddrList(link, netlink.FAMILY_ALL)
@@ -110,15 +110,15 @@ func checkUnused(link netlink.Link, node string) error {
 	}
 	for _, a := range addresses {
 		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil {
-			return used("the host has the address %s there", a.IPNet).
-				Try("choose an interface that the host does not need, or take its address away")
+			return used("it has the host's address %s", a.IPNet).
+				Try("choose an interface that the host does not need, or remove its address")
 		}
 	}
 	if route, err := routeThrough(link); err != nil || route != "" {
 		if err != nil {
 			return err
 		}
-		return used("the host's route to %s leads through it", route).Try("choose an interface that the host does not need")
+		return used("the host's route to %s uses it", route).Try("choose an interface that the host does not need")
 	}
 	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
@@ -126,7 +126,7 @@ func checkUnused(link netlink.Link, node string) error {
 	}
 	for _, other := range links {
 		if above := other.Attrs(); above.ParentIndex == attrs.Index && above.NetNsID < 0 && other.Type() != "veth" {
-			return used("%s is on it", above.Name).Try("choose another interface, or remove %s", above.Name)
+			return used("%s is attached to it", above.Name).Try("choose another interface, or remove %s", above.Name)
 		}
 	}
 	return nil

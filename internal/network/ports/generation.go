@@ -62,7 +62,7 @@ func generation(c *netlink.Conn) (uint32, error) {
 			}
 		}
 	}
-	return 0, errors.New("the kernel tells no generation of nftables")
+	return 0, errors.New("the kernel did not report the generation of nftables")
 }
 
 // nfgenmsgLength is the length of the header before the attributes of an nftables message (struct

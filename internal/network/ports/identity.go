@@ -42,7 +42,7 @@ func Identify(port string, n Node) (Identity, error) {
 		}
 	}
 	if err != nil || len(mac) != 6 || len(i.addresses) == 0 {
-		return Identity{}, problem.New(problem.Failed, "link %s: it has no address, or no hardware address: %v, %q", port,
+		return Identity{}, problem.New(problem.Failed, "link %s: its address or hardware address is missing: %v, %q", port,
 			n.Addresses, n.MAC)
 	}
 	return i.Allow(n.Protocols)

@@ -275,5 +275,5 @@ func tableError(err error) error {
 			Try("move nodes to other hosts")
 	}
 	return problem.New(problem.Unable, "the ports of bridges cannot be guarded").Because(err).
-		Try("modprobe nf_tables_bridge, if nf_tables of this kernel does not know bridges; or let the nodes of a network send as others, with spoof = true")
+		Try("if this kernel's nf_tables does not support bridges: modprobe nf_tables_bridge; or turn the guard off with spoof = true for the network")
 }

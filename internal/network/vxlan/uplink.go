@@ -31,7 +31,7 @@ func checkUplink(n spec.Network) error {
 	if n.VXLAN != (spec.VXLAN{}) || !site.KindOf(n.Kind).Bridged ||
 		(u.Bridge == "") != (u.Interface != "" && u.VLAN >= 1 && u.VLAN <= 4094) || u.Bridge != "" &&
 		(u.Interface != "" || u.VLAN != 0) {
-		return problem.New(problem.Unable, "network %s cannot be joined with %q", n.Name, u)
+		return problem.New(problem.Unable, "network %s: it cannot be joined with %q", n.Name, u)
 	}
 	return nil
 }
@@ -47,26 +47,26 @@ func checkUplinkConflicts(n spec.Network) error {
 	switch {
 	case errors.As(err, &netlink.LinkNotFoundError{}):
 		return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, name).
-			Try("ip link lists those that it has")
+			Try("ip link lists the existing ones")
 	case err != nil:
 		return err
 	}
 	attrs := link.Attrs()
 	switch kind := link.Type(); {
 	case u.Bridge != "" && kind != "bridge":
-		return problem.New(problem.Unable, "network %s: %s is no bridge but a %s", n.Name, name, kind).
-			Try("ip link show type bridge lists those that the host has")
+		return problem.New(problem.Unable, "network %s: %s is not a bridge but a %s", n.Name, name, kind).
+			Try("ip link show type bridge lists the host's bridges")
 	case attrs.Name[:min(3, len(attrs.Name))] == "orb" && len(attrs.Alias) > 0:
-		return problem.New(problem.Unable, "network %s: %s is of another network of Orrery's", n.Name, name).
-			Try("choose one of the host's own")
+		return problem.New(problem.Unable, "network %s: %s belongs to another of Orrery's networks", n.Name, name).
+			Try("choose an interface of the host")
 	case attrs.Flags&net.FlagLoopback != 0:
-		return problem.New(problem.Unable, "network %s: no other host is behind %s", n.Name, name).
+		return problem.New(problem.Unable, "network %s: no other host is reachable through %s", n.Name, name).
 			Try("choose a network card or a bond")
 	case attrs.Flags&net.FlagUp == 0:
 		return problem.New(problem.Unable, "network %s: %s is down", n.Name, name).Try("ip link set %s up", name)
 	case attrs.MTU < n.MTU:
 		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of %s", n.Name, n.MTU, attrs.MTU, name).
-			Try("give the network mtu = %d, or %s more: ip link set %s mtu %d", attrs.MTU, name, name, n.MTU)
+			Try("set mtu = %d for the network, or a larger one for %s: ip link set %s mtu %d", attrs.MTU, name, name, n.MTU)
 	}
 	if u.VLAN == 0 {
 		return nil
@@ -77,8 +77,8 @@ func checkUplinkConflicts(n spec.Network) error {
 	}
 	for _, other := range links {
 		if l, ok := other.(*netlink.Vlan); ok && l.ParentIndex == attrs.Index && l.VlanId == u.VLAN && l.Name != Name(n) {
-			p := problem.New(problem.Unable, "network %s: the host has %s already, as %s (%q)", n.Name, u, l.Name, l.Alias)
-			return p.Try("remove that, or put it into a bridge and say bridge = \"NAME\" in its place")
+			p := problem.New(problem.Unable, "network %s: the host already has %s, as %s (%q)", n.Name, u, l.Name, l.Alias)
+			return p.Try("remove it, or put it into a bridge and set bridge = \"NAME\" instead")
 		}
 	}
 	return nil

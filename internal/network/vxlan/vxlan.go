@@ -41,15 +41,15 @@ func Check(n spec.Network) error {
 	peers, err2 := v.ParsePeers()
 	wrong := errors.Join(err, err2)
 	if v.ID < 1 || v.ID >= 1<<24 {
-		wrong = errors.Join(wrong, fmt.Errorf("%d is not the number of a VXLAN", v.ID))
+		wrong = errors.Join(wrong, fmt.Errorf("%d is not a valid VXLAN number", v.ID))
 	}
 	for _, p := range peers {
 		if p.Address.Is4() != local.Is4() || !p.Address.IsGlobalUnicast() || p.Address.Zone() != "" {
-			wrong = errors.Join(wrong, fmt.Errorf("%s is not the address of a host beside %s", p.Address, local))
+			wrong = errors.Join(wrong, fmt.Errorf("%s cannot be the address of a host if the local one is %s", p.Address, local))
 		}
 		for _, text := range p.MACs {
 			if mac, err := net.ParseMAC(text); err != nil || len(mac) != 6 || mac[0]&1 != 0 {
-				wrong = errors.Join(wrong, fmt.Errorf("%q is not the hardware address of a node", text))
+				wrong = errors.Join(wrong, fmt.Errorf("%q is not a valid hardware address of a node", text))
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func Check(n spec.Network) error {
 		wrong = errors.Join(wrong, errors.New("only a bridge can be joined with others"))
 	}
 	if wrong != nil {
-		return problem.New(problem.Unable, "network %s cannot be joined with other hosts", n.Name).Because(wrong)
+		return problem.New(problem.Unable, "network %s: it cannot be joined with other hosts", n.Name).Because(wrong)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	}
 	if l, ok := link.(*netlink.Vxlan); ok {
 		if err := setFDB(l, n.VXLAN); err != nil {
-			return fmt.Errorf("table of %s: %w", Name(n), err)
+			return fmt.Errorf("forwarding table of %s: %w", Name(n), err)
 		}
 	}
 	if err := ends.DisableIPv6(Name(n)); err != nil {
@@ -148,7 +148,7 @@ func open(n spec.Network) (netlink.Link, error) {
 			return nil, deviceError(n, err)
 		}
 		if link, err = findLink(Name(n)); err != nil || link == nil {
-			return nil, errors.Join(err, fmt.Errorf("%s has gone", Name(n)))
+			return nil, errors.Join(err, fmt.Errorf("%s has vanished", Name(n)))
 		}
 	}
 	if link.Attrs().Alias != mark(n) {
@@ -205,15 +205,15 @@ func deviceError(n spec.Network, err error) error {
 		return problem.New(problem.Unable, "network %s: the kernel of this host has no VXLAN", n.Name).Because(err).
 			Try("modprobe vxlan")
 	case errors.Is(err, unix.EADDRINUSE):
-		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port).
-			Because(err).Try("ss -ulnp 'sport = %d' tells what", Port)
+		return problem.New(problem.Unable, "network %s: another program uses UDP port %d of this host", n.Name, Port).
+			Because(err).Try("ss -ulnp 'sport = %d' shows which", Port)
 	case errors.Is(err, unix.EEXIST):
 		links, _ := netlink.LinkList()
 		for _, link := range links {
 			if l, ok := link.(*netlink.Vxlan); ok && l.VxlanId == n.VXLAN.ID {
-				return problem.New(problem.Unable, "network %s: its number between hosts, %d, is that of %s already (%q)", n.Name,
+				return problem.New(problem.Unable, "network %s: its VXLAN number %d is already used by %s (%q)", n.Name,
 					l.VxlanId, l.Name, l.Alias).
-					Try("give the network another name: the number follows from the names of site and network, and two of them happen to give the same")
+					Try("give the network another name: the numbers derived from the names of site and network collide")
 			}
 		}
 	}

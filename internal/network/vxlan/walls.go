@@ -261,6 +261,6 @@ func (s *State) hasFilter(n spec.Network) bool {
 }
 
 func nftablesError(err error) error {
-	return problem.New(problem.Unable, "nftables cannot keep hosts apart").Because(err).
+	return problem.New(problem.Unable, "nftables cannot filter traffic between hosts").Because(err).
 		Try("modprobe nf_tables nf_tables_bridge")
 }

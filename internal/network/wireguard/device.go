@@ -44,9 +44,9 @@ func Supported() error {
 		_, err = c.GetFamily("wireguard")
 	}
 	if err != nil {
-		return problem.New(problem.Unable, "the kernel of this host has no WireGuard, with which networks are encrypted").
+		return problem.New(problem.Unable, "the kernel of this host has no WireGuard, which encrypted networks need").
 			Because(err).
-			Try("modprobe wireguard (Debian's and Ubuntu's kernels have it); or leave encrypt out of the site file")
+			Try("modprobe wireguard (Debian's and Ubuntu's kernels have it); or remove encrypt from the site file")
 	}
 	return nil
 }
@@ -58,7 +58,8 @@ func SetPrivateKey(n spec.Network, private string) error {
 		return problem.New(problem.Failed, "network %s: the key of this host cannot be read", n.Name).Because(err)
 	}
 	if key.PublicKey().String() != n.VXLAN.Key {
-		return problem.New(problem.Surprise, "network %s: this host has another key than it had", n.Name).Try("plan again")
+		return problem.New(problem.Surprise, "network %s: the key of this host has changed", n.Name).
+			Try("run the same command again")
 	}
 	link, err := findLink(Name(n))
 	if err != nil {
@@ -75,7 +76,7 @@ func SetPrivateKey(n spec.Network, private string) error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = Name(n), n.MTU+overheadVXLAN
 		if err := netlink.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs}); err != nil {
-			return fmt.Errorf("make %s: %w", Name(n), err)
+			return fmt.Errorf("create %s: %w", Name(n), err)
 		}
 		if link, err = netlink.LinkByName(Name(n)); err != nil {
 			return err
@@ -108,7 +109,7 @@ func Make(n spec.Network) error {
 		return err
 	}
 	if link == nil || !isOurs(link, n) {
-		return problem.New(problem.Failed, "network %s: its %s has gone", n.Name, Name(n)).Try("orrery up once more")
+		return problem.New(problem.Failed, "network %s: its %s has vanished", n.Name, Name(n)).Try("run orrery up again")
 	}
 	if err := setPeers(n); err != nil {
 		return deviceError(n, err)
@@ -120,8 +121,8 @@ func Make(n spec.Network) error {
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+Name(n)+"/disable_ipv6", []byte("0"), 0o644); err != nil {
 		return problem.New(problem.Unable,
-			"network %s: the kernel of this host has no IPv6, which its hosts have among themselves", n.Name).Because(err).
-			Try("take ipv6.disable=1 out of the kernel's command line; or leave encrypt out")
+			"network %s: the kernel of this host has no IPv6, which its hosts use between them", n.Name).Because(err).
+			Try("remove ipv6.disable=1 from the kernel's command line, or encrypt from the site file")
 	}
 	if err := setAddress(link, n.VXLAN.Local); err != nil {
 		return err
@@ -131,8 +132,8 @@ func Make(n spec.Network) error {
 
 func deviceError(n spec.Network, err error) error {
 	if errors.Is(err, unix.EADDRINUSE) {
-		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port(n)).
-			Because(err).Try("ss -ulnp 'sport = %d' tells what; or give the network another name", Port(n))
+		return problem.New(problem.Unable, "network %s: another program uses UDP port %d of this host", n.Name, Port(n)).
+			Because(err).Try("ss -ulnp 'sport = %d' shows which; or give the network another name", Port(n))
 	}
 	return err
 }
@@ -149,7 +150,7 @@ func setPeers(n spec.Network) error {
 		return err
 	}
 	if device.PublicKey.String() != n.VXLAN.Key {
-		return problem.New(problem.Surprise, "network %s: its %s has another key", n.Name, Name(n)).Try("orrery up once more")
+		return problem.New(problem.Surprise, "network %s: its %s has another key", n.Name, Name(n)).Try("run orrery up again")
 	}
 	shall, err := peersOf(n)
 	if err != nil {
@@ -182,7 +183,8 @@ func peersOf(n spec.Network) ([]wgtypes.PeerConfig, error) {
 	for _, p := range peers {
 		key, err := wgtypes.ParseKey(p.Key)
 		if err != nil || !p.Endpoint.IsValid() {
-			return nil, problem.New(problem.Unable, "network %s: host %s has no key", n.Name, p.Endpoint).Because(err)
+			return nil, problem.New(problem.Unable, "network %s: the key of host %s is missing or invalid", n.Name, p.Endpoint).
+				Because(err)
 		}
 		all = append(all, wgtypes.PeerConfig{
 			PublicKey: key, Endpoint: net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Endpoint, uint16(Port(n)))),

@@ -18,9 +18,9 @@ func LoadOrCreateKey(path string, write func(text []byte) error) (private string
 	if err == nil && len(text) > 0 { // a power cut may leave an empty file, whose key was never on disk
 		private := strings.TrimSpace(string(text))
 		if _, err := PublicKey(private); err != nil {
-			return "", problem.New(problem.Failed, "the key with which this host encrypts networks cannot be read").At(path).
+			return "", problem.New(problem.Failed, "the WireGuard key of this host cannot be read").At(path).
 				Because(err).
-				Try("remove it: the host gets another one, of which the next up tells the others")
+				Try("remove it: the next orrery up creates a new one and sends it to the other hosts")
 		}
 		return private, nil
 	}

@@ -72,7 +72,7 @@ func TestPeers(t *testing.T) {
 func TestOtherKey(t *testing.T) {
 	n, private := encrypted(t)
 	other, _ := GenerateKey()
-	if err := SetPrivateKey(n, other); err == nil || !strings.Contains(err.Error(), "another key") {
+	if err := SetPrivateKey(n, other); err == nil || !strings.Contains(err.Error(), "the key of this host has changed") {
 		t.Errorf("of another key: %v", err)
 	}
 	if err := SetPrivateKey(n, "x"+private[1:20]); err == nil || strings.Contains(err.Error(), private[1:20]) {

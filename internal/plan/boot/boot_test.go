@@ -90,3 +90,18 @@ func TestNow(t *testing.T) {
 		t.Errorf("of what runs, %s, %v", words(todo), others)
 	}
 }
+
+// TestPublished: after a reboot, a host forwards and makes its networks with their published ports.
+func TestPublished(t *testing.T) {
+	const ports = "web=8080:80/tcp>10.0.0.11"
+	lan := observe.Network{Network: spec.Network{Site: "karoo", Name: "lan", Publish: ports}}
+	h := observe.Host{Name: "sv1", Networks: []observe.Network{lan}, Nodes: []observe.Node{node(1, "web", nil)}}
+	p := Plan(&site.Site{Name: "karoo"}, []observe.Host{h})
+	after := observe.Host{Name: "sv1", Nodes: []observe.Node{h.Nodes[0]},
+		Settings: map[string]string{"net.ipv4.ip_forward": "0"}}
+	after.Nodes[0].State = observe.Stopped
+	todo, _ := ValidSteps(p.Steps, &after)
+	if got := words(todo); got != "prepare sv1, network lan, start web, check web" || todo[1].Network.Publish != ports {
+		t.Errorf("after a reboot, it is %s", got)
+	}
+}

@@ -45,7 +45,16 @@ func checkPlanned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *prob
 		!willExist(h, n.Parent, ofSite) {
 		return ParentMissing(n)
 	}
-	return SubnetOverlap(n, &h.Around)
+	if p := SubnetOverlap(n, &h.Around); p != nil {
+		return p
+	}
+	before := ""
+	for i := range h.Networks {
+		if o := &h.Networks[i]; o.Site == n.Site && o.Name == n.Name {
+			before = o.Publish
+		}
+	}
+	return PublishedTaken(n, before, &h.Around, h.Addresses)
 }
 
 // willExist reports whether a missing interface may exist once the network is made. It is, or will be,

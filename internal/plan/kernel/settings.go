@@ -14,7 +14,7 @@ const forwarding = "net.ipv4.ip_forward"
 // Settings are the kernel settings (sysctl.d(5)) of a host that runs many nodes. inotify(7) counts
 // all users of a node against one, its root, and systemd and its services soon use up 128
 // instances. Privileged nodes count against the host's root. The neighbour table is shared by all
-// networks. Forwarding is needed to masquerade.
+// networks. Forwarding is needed to masquerade and to publish ports.
 var Settings = map[string]string{
 	"fs.inotify.max_user_instances": "8192",
 	"fs.inotify.max_user_watches":   "524288",

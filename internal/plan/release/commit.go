@@ -20,7 +20,7 @@ func (d *switchPlanner) commit(hosts []observe.Host, parts []*hostPart) error {
 		needs = append(needs, m.steps()...)
 	}
 	for i := range d.Steps {
-		if d.Steps[i].Kind == plan.MoveLinks {
+		if d.Steps[i].Kind == plan.MoveLinks || slices.Contains(d.published, i) {
 			needs = append(needs, i)
 		}
 	}

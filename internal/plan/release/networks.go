@@ -51,7 +51,9 @@ func (w *hostNetworks) networks(set []*member) error {
 	maker.MTUs = w.spans.live.MTUs()
 	for _, n := range maker.Networks() { // veth pairs come first
 		if live[n.Name] || stands(&n) {
-			w.network(w.spans.live.On(w.host.Name, n))
+			n = w.spans.live.On(w.host.Name, n)
+			n.Publish = publishedBefore(w.host, &n) // ports change when the links have moved
+			w.network(n)
 		}
 		for _, release := range slices.Sorted(maps.Keys(apart)) {
 			if apart[release][n.Name] {

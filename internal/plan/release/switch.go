@@ -118,6 +118,8 @@ type switchPlanner struct {
 	makers  makers
 	peers   selector.Peers
 	spans   *spans
+	// published are the steps that change the ports of hosts when the links have moved.
+	published []int
 
 	quarantines quarantines
 }
@@ -213,6 +215,9 @@ func (d *switchPlanner) moveLinks(parts []*hostPart, ground []int) {
 				Disturbs: names(p.changing), Undo: "move them back",
 			}))
 		}
+	}
+	for _, p := range parts {
+		d.publish(p, slices.Concat(moved, ground))
 	}
 	after := map[*member][]int{} // the members that run then
 	for _, p := range parts {

@@ -31,10 +31,11 @@ func TestMain(m *testing.M) { need.RandomSites(m) }
 
 // A world is a random site with releases, and an in-memory host that runs it.
 type world struct {
-	t    *rapid.T
-	site *site.Site
-	host *memory.Host
-	cold bool // after a boot of the host: only live nodes have started again
+	t     *rapid.T
+	site  *site.Site
+	host  *memory.Host
+	ports map[int]map[string][]site.Publish // by release
+	cold  bool                              // after a boot of the host: only live nodes have started again
 }
 
 func newWorld(t *rapid.T) *world {
@@ -43,15 +44,45 @@ func newWorld(t *rapid.T) *world {
 		Keep: true})
 	h.Interfaces = []string{"enp2", "enp3", "enp4"}
 	w := &world{t: t, site: drawSite(t), host: h}
+	w.ports = map[int]map[string][]site.Publish{700: drawPorts(t, w.site.Nodes), 701: drawPorts(t, w.site.Nodes)}
+	for i, ports := range drawPorts(t, w.site.Nodes) {
+		n, _ := w.site.Node(i)
+		n.Publish = ports
+	}
 	h.Releases = map[int]*site.Site{}
 	for _, number := range []int{0, 700, 701} {
 		made, err := twin.Release(w.site, number)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Releases[number] = made
+		h.Releases[number] = w.withPorts(made, number)
 	}
 	return w
+}
+
+// drawPorts returns ports that nodes publish: none, or those of release 0, or others.
+func drawPorts(t *rapid.T, nodes []site.Node) map[string][]site.Publish {
+	all := map[string][]site.Publish{}
+	for i := range nodes {
+		if first := rapid.SampledFrom([]uint16{0, 8000, 9000}).Draw(t, "publishes"); first > 0 {
+			all[nodes[i].Name] = []site.Publish{{Ports: site.PortRange{Proto: "tcp", First: first + uint16(i),
+				Last: first + uint16(i)}, NodePort: 80}}
+		}
+	}
+	return all
+}
+
+// withPorts returns the site of a release with the ports that its nodes publish. Each release
+// declares its own.
+func (w *world) withPorts(of *site.Site, number int) *site.Site {
+	made := *of
+	made.Nodes = slices.Clone(of.Nodes)
+	for i := range made.Nodes {
+		if number != 0 {
+			made.Nodes[i].Publish = w.ports[number][made.Nodes[i].Name]
+		}
+	}
+	return &made
 }
 
 // stagedTwice returns a world that is up without a release, with 700 and 701 staged, and the
@@ -192,6 +223,7 @@ func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut boo
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	staged = w.withPorts(staged, number)
 	var previous *site.Site
 	if slices.Contains(w.observe()[0].Releases.Staged, number) {
 		kept := *w.host.Releases[number]

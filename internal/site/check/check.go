@@ -35,7 +35,8 @@ var checks = []check{
 	checkMirror,
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,
-	checkInterfaces, checkVars, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
+	checkInterfaces, checkPublish,
+	checkVars, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
 	checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,
 }

@@ -69,6 +69,7 @@ type nodeTable struct {
 	IPv6        strict.Tables[[]string] `toml:"ipv6"`
 	SimulatedBy string                  `toml:"simulated_by"`
 	Vars        map[string]any          `toml:"vars"`
+	Publish     []publish               `toml:"publish"`
 	nodeSettings
 }
 

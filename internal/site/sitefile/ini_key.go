@@ -18,7 +18,7 @@ func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 		return
 	case "host_server":
 		if host := w.nodes[value]; host != nil && host.isHost {
-			w.printf("host   = %s\n", tomlString(host.name))
+			w.printf("host   = %s\n", Quote(host.name))
 			placed = true
 		}
 	case "cpus", "cpu", "cores":
@@ -61,7 +61,7 @@ func (w *iniWriter) size(n *iniNode, key, as string) bool {
 	if !ok || !isEnoughMemory(text) && as != "swap" {
 		return false
 	}
-	w.printf("%-6s = %s\n", as, tomlString(text))
+	w.printf("%-6s = %s\n", as, Quote(text))
 	return true
 }
 

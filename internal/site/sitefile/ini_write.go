@@ -23,20 +23,20 @@ func (w *iniWriter) printf(format string, args ...any) { fmt.Fprintf(&w.text, fo
 func (w *iniWriter) write() []byte {
 	w.printf("# Written by orrery import from %s. Please read it: comments mark what was guessed or left out.\n",
 		oneLine(path.Base(w.name)))
-	w.printf("\n[site]\nname = %s\n", tomlString(w.Site))
+	w.printf("\n[site]\nname = %s\n", Quote(w.Site))
 	w.production()
 	for _, h := range w.hosts {
 		w.writeHost(h)
 	}
 	for _, n := range w.networks {
 		w.printf("\n[network.%s]\n", n.name)
-		w.printf("subnet  = %s", tomlString(n.subnet.String()))
+		w.printf("subnet  = %s", Quote(n.subnet.String()))
 		if n.guessed {
 			w.printf("  # no netmask in the database: guessed")
 		}
 		w.printf("\n")
 		if n.gateway.IsValid() {
-			w.printf("gateway = %s\nnat     = true  # guessed\n", tomlString(n.gateway.String()))
+			w.printf("gateway = %s\nnat     = true  # guessed\n", Quote(n.gateway.String()))
 		}
 	}
 	w.writeImages()
@@ -108,7 +108,7 @@ func (w *iniWriter) writeHost(h *iniNode) {
 		address += "-other"
 	}
 	address = w.addresses.add(address)
-	w.printf("address = %s  # or \"local\"\n", tomlString("root@"+address))
+	w.printf("address = %s  # or \"local\"\n", Quote("root@"+address))
 	for _, key := range h.order {
 		switch {
 		case isAddressKey(key) || key == "production" || key == "host_server" || w.lines[h.section+"\x00"+key] == 0:
@@ -135,7 +135,7 @@ func (w *iniWriter) writeImages() {
 		}
 		w.images[template] = validName(name, taken)
 		suite, known := suiteOf(template)
-		w.printf("\n[image.%s]\nsuite = %s", w.images[template], tomlString(suite))
+		w.printf("\n[image.%s]\nsuite = %s", w.images[template], Quote(suite))
 		switch {
 		case template != "" && !known:
 			w.printf("  # the database has %s", oneLine(template))
@@ -156,19 +156,19 @@ func (w *iniWriter) writeNode(n *iniNode, roles []string) {
 	if n.note != "" {
 		w.printf("  # %s", n.note)
 	}
-	w.printf("\nimage  = %s\nroles  = %s\n", tomlString(w.images[templateOf(n)]), tomlList(roles))
+	w.printf("\nimage  = %s\nroles  = %s\n", Quote(w.images[templateOf(n)]), tomlList(roles))
 	vars := map[string]string{}
 	for _, key := range n.order {
 		w.writeKey(n, key, vars)
 	}
 	for _, nic := range n.nics {
-		w.printf("net.%s = %s\n", nic.network.name, tomlString(nic.address.String()))
+		w.printf("net.%s = %s\n", nic.network.name, Quote(nic.address.String()))
 	}
 	if len(n.nics) == 0 {
 		w.printf("net    = {}  # no address in the database; without this line the node gets one on every network\n")
 	}
 	for _, key := range slices.Sorted(maps.Keys(vars)) {
-		w.printf("vars.%s = %s\n", key, tomlString(vars[key]))
+		w.printf("vars.%s = %s\n", key, Quote(vars[key]))
 	}
 	w.comments(n)
 }

@@ -30,7 +30,8 @@ func (l *loader) nodes() {
 			continue
 		}
 		first := said.node(networks)
-		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles) + len(first.AuthorizedKeys)); l.parts > maxParts {
+		each := 1 + len(first.NICs) + len(first.Roles) + len(first.AuthorizedKeys) + len(first.Publish)
+		if l.parts += len(names) * each; l.parts > maxParts {
 			l.report.addAt(Name, t.At, tooManyParts())
 			return
 		}
@@ -74,6 +75,14 @@ func (d *declaration) node(networks []string) site.Node {
 		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
 	n.AuthorizedKeys, n.SSHUser = d.authorizedKeys(), d.SSHUser
+	for _, p := range d.Publish {
+		n.Publish = append(n.Publish, site.Publish(p))
+	}
+	if len(n.Publish) > maxPublish {
+		d.reportAt(d.At.Keys["publish"], mistake("publish: %d entries are more than %d", len(n.Publish), maxPublish).
+			Try(`write ranges: "8000-8063:8000-8063"`))
+		n.Publish = nil
+	}
 	d.dropUnsupportedDefaults(&n)
 	if d.Requirements != "" {
 		n.Requirements = d.loader.require(d.Requirements,
@@ -198,6 +207,7 @@ func (d *declaration) nthNode(first site.Node, name string, i int) site.Node {
 	if d.At.Keys["id"] != nil {
 		n.ID += i
 	}
+	n.Publish = d.nthPublish(first.Publish, name, i)
 	n.NICs = slices.Clone(first.NICs)
 	for k := range n.NICs {
 		nic := &n.NICs[k]
@@ -211,6 +221,20 @@ func (d *declaration) nthNode(first site.Node, name string, i int) site.Node {
 		}
 	}
 	return n
+}
+
+// nthPublish returns the ports that the i-th node of a declaration publishes.
+func (d *declaration) nthPublish(first []site.Publish, name string, i int) []site.Publish {
+	var all []site.Publish
+	for k, p := range first {
+		nth, ok := p.After(i)
+		if at := d.At.Keys["publish"].Items[k]; !ok && !d.loader.report.bad[at] {
+			d.reportAt(at, mistake("publish: node %s would get a port above 65535, because the ports of a range count up", name).
+				Try("begin with a lower port"))
+		}
+		all = append(all, nth)
+	}
+	return all
 }
 
 func (l *loader) defaultNetworks() []string {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tomlString returns text as a TOML basic string.
-func tomlString(text string) string {
+// Quote returns text as a TOML basic string.
+func Quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range strings.ToValidUTF8(text, "?") {
@@ -27,7 +27,7 @@ func tomlString(text string) string {
 func tomlList(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = tomlString(word)
+		quoted[i] = Quote(word)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }

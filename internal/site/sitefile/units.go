@@ -8,7 +8,10 @@ import (
 	"orrery/internal/strict"
 )
 
-type batch site.Batch
+type (
+	batch   site.Batch
+	publish site.Publish
+)
 
 func mistake(format string, args ...any) *problem.Problem {
 	return problem.New(problem.Mistake, format, args...)
@@ -31,5 +34,26 @@ func (b *batch) Parse(value any) *problem.Problem {
 			Try(`write 1 or more, or "1%%" to "100%%"`)
 	}
 	*b = batch(parsed)
+	return nil
+}
+
+// publishForm is the syntax of an entry, for messages.
+const publishForm = "[ADDRESS:]HOSTPORT:NODEPORT[/tcp|udp]"
+
+// maxPublish is how many entries a node may publish.
+const maxPublish = 100
+
+func (p *publish) Parse(value any) *problem.Problem {
+	text, ok := value.(string)
+	if !ok {
+		return mistake("%s does not say to which port of the node it leads", strict.Describe(value)).
+			Try(`write "8080:80"; the form is %s`, publishForm)
+	}
+	parsed, err := site.ParsePublish(text)
+	if err != nil {
+		return mistake("%s: %s", strict.Describe(value), problem.Truncate(err.Error(), 200)).
+			Try(`such as "8080:80"; the form is %s`, publishForm)
+	}
+	*p = publish(parsed)
 	return nil
 }

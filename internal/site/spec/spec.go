@@ -38,7 +38,9 @@ type Network struct {
 	// Protocols are the protocols that nodes may send, other than IP and ARP, in the form of
 	// site.FormatProtocols.
 	Protocols string `json:"protocols,omitempty"`
-	MTU       int    `json:"mtu"`
+	// Publish has the ports of the host that lead to nodes on this host; see FormatPublished.
+	Publish string `json:"publish,omitempty"`
+	MTU     int    `json:"mtu"`
 
 	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair, or "" for site.Bridge
 	Parent string    `json:"parent,omitempty"` // the host's interface, for kinds that use one
@@ -95,7 +97,7 @@ func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
 	n.Gateway, n.NAT, n.Router, n.Host, n.Metadata = "", false, false, "", false
-	n.VXLAN, n.Uplink = VXLAN{}, Uplink{}
+	n.VXLAN, n.Uplink, n.Publish = VXLAN{}, Uplink{}, ""
 	n.Kind, n.Parent = "", "" // a network in quarantine is on a bridge, whatever its kind when live
 	return n
 }

@@ -47,6 +47,7 @@ func New(s *site.Site, o Options) (*site.Site, error) {
 		}
 		n.Limits = scaled(n.Limits, o, least)
 		n.NICs = bridged(n.NICs)
+		n.Publish = nil                   // the ports of the host lead to the original
 		n.VM.PCI, n.VM.Hugepages = nil, 0 // in use by the original
 	}
 	choose(&made, o)

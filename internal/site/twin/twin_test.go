@@ -332,3 +332,28 @@ func TestNoHooks(t *testing.T) {
 		t.Errorf("the twin has %v, the site %v", made.Hooks, s.Hooks)
 	}
 }
+
+// TestPublishNothing: the ports of the host lead to the original alone, also if a twin is collapsed
+// or may reach the outside.
+func TestPublishNothing(t *testing.T) {
+	p, err := site.ParsePublish("8080:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site.Site{Name: "karoo", Nodes: []site.Node{{Name: "web", ID: 1, Publish: []site.Publish{p}},
+		{Name: "db", ID: 2, Publish: []site.Publish{p}}}}
+	for _, o := range []twin.Options{{Name: "dev"}, {Name: "dev", NAT: true}, {Name: "dev", Collapse: true}} {
+		made, err := twin.New(s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range made.Nodes {
+			if len(n.Publish) > 0 {
+				t.Errorf("%+v: node %s publishes %v", o, n.Name, n.Publish)
+			}
+		}
+	}
+	if len(s.Nodes[0].Publish) != 1 {
+		t.Error("the original has changed")
+	}
+}

@@ -21,7 +21,7 @@ import (
 const headBytes = 5
 
 // ErrProtocol is the error for a peer that violates the protocol.
-var ErrProtocol = errors.New("it sends what is not of the protocol")
+var ErrProtocol = errors.New("the peer violated the protocol")
 
 // Append appends a frame whose content is the concatenation of parts.
 func Append(to []byte, kind byte, parts ...[]byte) []byte {

@@ -34,7 +34,7 @@ func NewClient(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	from := newReader(conn)
 	session, err := sendGreeting(conn, from)
 	if !stop() {
-		return nil, problem.New(problem.Failed, "nobody answers").Because(context.Cause(ctx))
+		return nil, problem.New(problem.Failed, "no answer").Because(context.Cause(ctx))
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -78,10 +78,10 @@ type singleSession struct{ io.ReadWriteCloser }
 
 // greetingError returns the error that explains why no session has begun.
 func greetingError(err error) error {
-	p := problem.New(problem.Failed, "no session begins").Because(err)
+	p := problem.New(problem.Failed, "the session cannot begin").Because(err)
 	switch {
 	case errors.Is(err, errVersion):
-		return p.Try("stop and start it, so that it runs the agent of this version")
+		return p.Try("stop and start it to run the agent of this version")
 	case errors.Is(err, errNoise):
 		return p.Try("orrery restart --hard NODE boots the guest with the agent; orrery console NODE shows what runs there")
 	}
@@ -241,15 +241,15 @@ func (c *Client) lost(err error) error {
 	case errors.As(err, &p):
 		return err
 	case errors.Is(err, errOtherSession):
-		err = errors.New("it has begun anew, or somebody else speaks to it")
+		err = errors.New("it has restarted, or another client has connected to it")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, yamux.ErrSessionShutdown),
 		errors.Is(err, yamux.ErrStreamClosed):
-		err = errors.New("it has gone")
+		err = errors.New("it has ended")
 	case !errors.Is(err, errFrame) && !errors.Is(err, errUnsolicited):
-		err = fmt.Errorf("the connection to it fails: %w", err)
+		err = fmt.Errorf("the connection to it failed: %w", err)
 	}
-	return problem.New(problem.Failed, "the far end does not answer").Because(err).
-		Try("see what it says on its console; stop and start it if it stays so")
+	return problem.New(problem.Failed, "the other end does not answer").Because(err).
+		Try("check its console; if this persists, stop and start it")
 }
 
 // sessionErr returns why the session has ended, or nil if it has not.

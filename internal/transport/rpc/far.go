@@ -68,7 +68,7 @@ func (c *serverCall) put(place host.Runner, files []file) error {
 	for _, f := range files {
 		var b bytes.Buffer
 		if n, err := io.CopyN(&b, content, int64(f.Size)); err != nil {
-			return fmt.Errorf("%s: only %d of %d bytes have come: %w", f.Path, n, f.Size, err)
+			return fmt.Errorf("%s: only %d of %d bytes were received: %w", f.Path, n, f.Size, err)
 		}
 		all = append(all, host.File{Path: f.Path, Content: b.Bytes(), Owner: f.Owner, Mode: f.Mode, Link: f.Link})
 	}

@@ -23,7 +23,7 @@ const (
 	flagSYN    = 1
 )
 
-var errUnsolicited = errors.New("it asks, where it has only to answer")
+var errUnsolicited = errors.New("it sent a request instead of an answer")
 
 func (g *frameFilter) Read(p []byte) (int, error) {
 	n, err := g.records.Read(p)

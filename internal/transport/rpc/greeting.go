@@ -26,8 +26,8 @@ const (
 const maxNoiseBytes = 16 << 20
 
 var (
-	errVersion = errors.New("it speaks another version of the protocol")
-	errNoise   = errors.New("what answers in the guest sends much and no greeting, so it is not Orrery's agent")
+	errVersion = errors.New("it uses another version of the protocol")
+	errNoise   = errors.New("the guest sends much data but no greeting: it is not Orrery's agent")
 )
 
 // maxGreetingBytes is the maximum length of a greeting.
@@ -90,7 +90,7 @@ func sendGreeting(conn io.Writer, from *bufio.Reader) (session [markBytes]byte, 
 // session returns the mark of the session that a greeting begins.
 func (g greeting) session() (session [markBytes]byte, err error) {
 	if g.version != version {
-		return session, fmt.Errorf("%w: %s, and this program version %s", errVersion, shorten(g.version, 16), version)
+		return session, fmt.Errorf("%w: %s; this program uses version %s", errVersion, shorten(g.version, 16), version)
 	}
 	b, err := hex.DecodeString(g.mark)
 	if g.word != wordWelcome || err != nil || len(b) != markBytes {

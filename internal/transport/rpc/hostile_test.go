@@ -110,7 +110,7 @@ func TestSilent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := NewClient(ctx, near); err == nil || !errors.Is(err, context.DeadlineExceeded) ||
-		!strings.Contains(err.Error(), "nobody answers") {
+		!strings.Contains(err.Error(), "no answer") {
 		t.Error(err)
 	}
 	for what, c := range map[string]*Client{
@@ -150,7 +150,7 @@ func TestHalfClosed(t *testing.T) {
 		t.Run("stream/"+name, func(t *testing.T) {
 			t.Parallel()
 			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{kindAnswer, 0, 0, 0, 9, '{'}) }),
-				"the far end does not answer")
+				"the other end does not answer")
 		})
 	}
 }
@@ -169,7 +169,7 @@ func TestLiar(t *testing.T) {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				c := liar(t, func(s *yamux.Stream) { _, _ = s.Write(bytes); _, _ = io.Copy(io.Discard, s) })
-				fails(t, name, c, "not of the protocol")
+				fails(t, name, c, "violated the protocol")
 				select {
 				case <-c.Done():
 				case <-time.After(limit):
@@ -308,7 +308,8 @@ func TestNoise(t *testing.T) {
 	}()
 	before := allocated()
 	_, err := NewClient(within(t), near)
-	if !errors.Is(err, errNoise) || !strings.Contains(err.Error(), "is not Orrery's agent (orrery restart --hard NODE") {
+	if !errors.Is(err, errNoise) ||
+		!strings.Contains(err.Error(), "it is not Orrery's agent (orrery restart --hard NODE") {
 		t.Error(err)
 	}
 	if took := allocated() - before; took > 4<<20 {

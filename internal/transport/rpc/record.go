@@ -22,7 +22,7 @@ const (
 )
 
 // errOtherSession is the error for received bytes that do not belong to this session.
-var errOtherSession = errors.New("what comes is of another session")
+var errOtherSession = errors.New("the data belongs to another session")
 
 // records carry the bytes of one session over a connection.
 type records struct {

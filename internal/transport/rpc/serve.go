@@ -92,7 +92,7 @@ func (r *records) closeWhenSilent(s *yamux.Session) {
 	_ = s.Close()
 }
 
-var errCallerGone = errors.New("who called it has gone")
+var errCallerGone = errors.New("its caller has disconnected")
 
 // serve answers one client until it goes.
 func serve(ctx context.Context, s *yamux.Session, place host.Runner, calls *sync.WaitGroup) {
@@ -190,7 +190,7 @@ func (c *serverCall) do(d *serverSession) {
 		verbWakeFileServer:
 		c.respond(c.callMachine(d.place, q))
 	default:
-		c.respond(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
+		c.respond(problem.New(problem.Unable, "unknown request %q", shorten(q.Verb, 32)))
 	}
 }
 
@@ -207,7 +207,7 @@ func (d *serverSession) resolve(where json.RawMessage) (host.Runner, error) {
 	}
 	doors, ok := d.place.(NodeResolver)
 	if !ok {
-		return nil, problem.New(problem.Unable, "it leads to no other place")
+		return nil, problem.New(problem.Unable, "it cannot forward requests")
 	}
 	return doors.Resolve(where)
 }
@@ -255,7 +255,7 @@ func (c *serverCall) forwardInput(d *serverSession, of uint32) {
 func (c *serverCall) callMachine(place host.Runner, q request) error {
 	m, ok := place.(Machine)
 	if !ok {
-		return problem.New(problem.Unable, "it is no machine of its own")
+		return problem.New(problem.Unable, "it is not a virtual machine")
 	}
 	if q.Verb == verbPowerOff {
 		return m.PowerOff()

@@ -56,7 +56,7 @@ func DialAgent(ctx context.Context, dir string) (*Client, error) {
 				return nil, context.Cause(ctx)
 			}
 			return nil, problem.New(problem.Failed, "the agent does not answer").Because(err).
-				Try("orrery console NODE shows whether the guest goes on; orrery restart --hard NODE boots it anew")
+				Try("orrery console NODE shows whether the guest is running; orrery restart --hard NODE reboots it")
 		}
 	}
 }
@@ -84,8 +84,8 @@ func lockPort(ctx context.Context, dir string) (port int, held *host.Lock, err e
 	case ctx.Err() != nil:
 		return 0, nil, context.Cause(ctx)
 	case limited.Err() != nil:
-		return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are taken", taken).At(dir).
-			Try("wait for, or end, what runs there: commands, shells and forwardings")
+		return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are in use", taken).At(dir).
+			Try("wait for commands, shells and forwardings in it to end, or end them")
 	}
 	return 0, nil, err
 }
@@ -98,7 +98,7 @@ func socketExists(dir string, port int) bool {
 // openPort connects to a socket and greets the agent. It uses a path that is always short enough for a
 // socket address.
 func openPort(ctx context.Context, dir string, port int) (*Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, greetTimeout, errors.New("its agent does not greet"))
+	ctx, cancel := context.WithTimeoutCause(ctx, greetTimeout, errors.New("its agent sent no greeting"))
 	defer cancel()
 	at, err := os.Open(dir)
 	if err != nil {

@@ -158,7 +158,7 @@ func TestEnterEarly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := DialAgent(ctx, t.TempDir()); err == nil ||
-		!strings.Contains(err.Error(), "orrery restart --hard NODE boots it anew") {
+		!strings.Contains(err.Error(), "orrery restart --hard NODE reboots it") {
 		t.Errorf("nobody has answered: %v", err)
 	}
 	if _, err := DialAgent(within(t), filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
@@ -206,7 +206,7 @@ func TestEnterFewer(t *testing.T) {
 	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
 	answerTimeout = 50 * time.Millisecond
 	if _, err := DialAgent(within(t), dir); err == nil ||
-		!strings.Contains(err.Error(), "all 2 ports to its agent are taken") {
+		!strings.Contains(err.Error(), "all 2 ports to its agent are in use") {
 		t.Error(err)
 	}
 }

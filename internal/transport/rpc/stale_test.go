@@ -100,7 +100,7 @@ func TestFollowed(t *testing.T) {
 		t.Error(err)
 	}
 	// If the first client were still alive, it would now get an error.
-	if err := calls["ping"](within(t), first); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+	if err := calls["ping"](within(t), first); err == nil || !strings.Contains(err.Error(), "has restarted") {
 		t.Error(err)
 	}
 }
@@ -121,7 +121,7 @@ func TestBegunAnew(t *testing.T) {
 		greeting{version, wordHello, "fresh", ""}.line()...)); err != nil {
 		t.Fatal(err)
 	}
-	if err := ended(t, done); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+	if err := ended(t, done); err == nil || !strings.Contains(err.Error(), "has restarted") {
 		t.Error(err)
 	}
 }
@@ -143,7 +143,7 @@ func TestRebooted(t *testing.T) {
 		t.Fatal(err)
 	}
 	go Serve(context.Background(), far, &puts{}) //nolint:errcheck // it ends with the connection
-	if err := c.Ping(within(t)); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+	if err := c.Ping(within(t)); err == nil || !strings.Contains(err.Error(), "has restarted") {
 		t.Error(err)
 	}
 }

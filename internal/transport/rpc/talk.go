@@ -91,7 +91,7 @@ const maxBufferedMessages = 16
 func (c *serverCall) serveStream(place host.Runner, about string) error {
 	talker, ok := place.(Handler)
 	if !ok {
-		return problem.New(problem.Unable, "it has nothing to say")
+		return problem.New(problem.Unable, "it does not support streams")
 	}
 	with := &ServerStream{c, make(chan json.RawMessage, maxBufferedMessages)}
 	c.heard = make(chan struct{})
@@ -120,7 +120,7 @@ func (c *ServerStream) listen() {
 	_, _ = io.Copy(io.Discard, c) // a peer that violates the protocol may have sent more
 }
 
-var errStreamStopped = errors.New("who called it wants no more")
+var errStreamStopped = errors.New("its caller has stopped it")
 
 // Send sends a message to the caller.
 func (c *ServerStream) Send(what any) error { return frame.WriteJSON(c, kindMessage, what) }
@@ -152,7 +152,7 @@ func (c *Client) SetKeepAlive(every, timeout time.Duration) {
 			err := c.Ping(ctx)
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) && c.heard() == before {
-				c.CloseWithError(fmt.Errorf("nothing has come from it for %v", timeout))
+				c.CloseWithError(fmt.Errorf("nothing was received from it for %v", timeout))
 				return
 			}
 		}

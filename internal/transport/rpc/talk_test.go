@@ -87,7 +87,7 @@ func TestTalk(t *testing.T) {
 func TestTalkEnds(t *testing.T) {
 	p, _, talk := converse(t, "echo")
 	talk.Stop()
-	if err := talk.Recv(new(string)); err == nil || !strings.Contains(err.Error(), "wants no more") {
+	if err := talk.Recv(new(string)); err == nil || !strings.Contains(err.Error(), "its caller has stopped it") {
 		t.Errorf("it ended with %v", err)
 	}
 	if err := <-p.gone; !errors.Is(err, errStreamStopped) {
@@ -158,10 +158,11 @@ func TestDemand(t *testing.T) {
 	}
 	close(stalls)
 	c.SetKeepAlive(10*time.Millisecond, 200*time.Millisecond)
-	if err := talk.Recv(new(string)); err == nil || !strings.Contains(err.Error(), "nothing has come from it for 200ms") {
+	if err := talk.Recv(new(string)); err == nil ||
+		!strings.Contains(err.Error(), "nothing was received from it for 200ms") {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "nothing has come") {
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "nothing was received") {
 		t.Errorf("the session ended because of %v", err)
 	}
 }

@@ -58,11 +58,11 @@ type EndpointInfo struct {
 func (c EndpointInfo) Check(own netip.Addr) error {
 	switch digest, err := hex.DecodeString(c.Print); {
 	case err != nil || len(digest) != sha256.Size:
-		return errors.New("it has no fingerprint of a key")
+		return errors.New("its key fingerprint is missing")
 	case !c.Back.Addr().IsLoopback() || c.Back.Port() == 0:
-		return fmt.Errorf("it says %s, which is no place on the host itself", c.Back)
+		return fmt.Errorf("it reports %s, which is not a loopback address", c.Back)
 	case c.At != netip.AddrPort{} && (c.At.Addr() != own || c.At.Port() == 0):
-		return fmt.Errorf("it says %s, and its address is %s", c.At, own)
+		return fmt.Errorf("it reports %s, but its address is %s", c.At, own)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (e *Endpoint) Close() {
 }
 
 // errWrongPeer is the error for a peer that does not hold the expected key.
-var errWrongPeer = errors.New("it is somebody else")
+var errWrongPeer = errors.New("the peer has another key")
 
 // config returns a TLS configuration that accepts only the holder of the key on a card. The
 // certificates contain nothing but a key, so nothing else is verified.
@@ -183,7 +183,7 @@ func (e *Endpoint) AcceptRelayed(ctx context.Context, peer EndpointInfo) (net.Co
 // Dial connects to the address where the peer listens. The receiving host calls it.
 func (e *Endpoint) Dial(ctx context.Context, peer EndpointInfo) (net.Conn, error) {
 	if (peer.At == netip.AddrPort{}) {
-		return nil, errors.New("it says no address at which it listens")
+		return nil, errors.New("it reports no address at which it listens")
 	}
 	const probeTimeout = 3 * time.Second // a firewall that drops packets sends no answer
 	dialing, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -243,9 +243,9 @@ func (e *Endpoint) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (ne
 	}
 	select {
 	case err := <-last:
-		return nil, fmt.Errorf("the other end has not come: %w", err)
+		return nil, fmt.Errorf("the other host has not connected: %w", err)
 	default:
-		return nil, fmt.Errorf("the other end has not come: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("the other host has not connected: %w", context.Cause(ctx))
 	}
 }
 
@@ -298,7 +298,7 @@ func WithoutDeadline(c net.Conn) net.Conn {
 
 // ErrConnectionLost is the error for a transfer that ended with its connection, because of the other host or
 // the network.
-var ErrConnectionLost = errors.New("the connection between the hosts was cut")
+var ErrConnectionLost = errors.New("the connection between the hosts was lost")
 
 // AsConnectionLost returns ErrConnectionLost for an error that means so, and other errors unchanged.
 func AsConnectionLost(err error) error {

@@ -169,7 +169,7 @@ func (r *Download) Stop() {
 // WaitTimeout is how long a request for a piece waits for the piece to arrive.
 const WaitTimeout = 10 * time.Second
 
-var errNotReceived = errors.New("it has not come here")
+var errNotReceived = errors.New("this host has not received it")
 
 // Packed returns the packed index.
 func (r *Download) Packed() []byte { return r.packed }
@@ -185,7 +185,7 @@ func (r *Download) Piece(ctx context.Context, p Piece) ([]byte, error) {
 		r.mutex.Unlock()
 		switch {
 		case f == nil || p.N < 0 || p.N >= len(f.got):
-			return nil, errors.New("it is not of the layer")
+			return nil, errors.New("it is not part of the layer")
 		case got:
 			return readPiece(r.at(p.Sum), p.N)
 		case over:
@@ -222,7 +222,7 @@ func PieceOf(f *os.File, n int) ([]byte, error) {
 func (r *Download) Extract(ctx context.Context, top string) error {
 	var lacks error
 	b, err := tree.NewBuilder(top, func(attr string) {
-		lacks = &localError{fmt.Errorf("the file system does not take the attribute %q", attr)}
+		lacks = &localError{fmt.Errorf("the file system does not support the attribute %q", attr)}
 	})
 	if err != nil {
 		return err
@@ -304,7 +304,7 @@ func (r *Download) Mismatch(ctx context.Context) (string, error) {
 // CheckSpace returns an error if more bytes are missing than spare.
 func (r *Download) CheckSpace(spare int64) error {
 	if r.bytes > spare {
-		return fmt.Errorf("%d bytes are to come, and there is room for %d: %w", r.bytes, spare, tree.ErrTooLarge)
+		return fmt.Errorf("%d bytes are needed, %d are free: %w", r.bytes, spare, tree.ErrTooLarge)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*In
 }
 
 // errNoSource is the error when all sources have failed.
-var errNoSource = errors.New("no host is left that could give it")
+var errNoSource = errors.New("no host can send it")
 
 func (s *Source) index(ctx context.Context) ([]byte, error) {
 	c, err := s.Open(ctx)
@@ -192,7 +192,7 @@ func (f *fetch) start(s Source) {
 		case errors.As(err, &own):
 			f.fatal = err
 		default:
-			f.warn(fmt.Sprintf("host %s gives no more: %v", s.Name, problem.PathErrorCause(err)))
+			f.warn(fmt.Sprintf("host %s is not used any more: %v", s.Name, problem.PathErrorCause(err)))
 			f.failed = errors.Join(f.failed, fmt.Errorf("host %s: %w", s.Name, err))
 		}
 		f.changed.Broadcast()

@@ -198,21 +198,21 @@ func (c *checker) check(e *Entry) error {
 	whiteout := e.Kind() == unix.S_IFCHR
 	switch {
 	case !whiteout && (e.Uid >= c.ids || e.Gid >= c.ids):
-		return fmt.Errorf("it belongs to %d:%d, whom no container knows", e.Uid, e.Gid)
+		return fmt.Errorf("its owner %d:%d does not exist in containers", e.Uid, e.Gid)
 	case whiteout && (e.Uid != 0 || e.Gid != 0):
-		return errors.New("it is a mark of overlayfs that belongs to somebody")
+		return errors.New("it is an overlayfs whiteout with an owner")
 	case !slices.Contains([]uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFCHR}, e.Kind()) ||
 		e.Mode>>16 != 0:
 		return fmt.Errorf("it is %s", tree.Kind(e.Mode))
 	}
 	for name := range e.Attrs {
 		if !treesync.ContentAttrs.Includes(name) {
-			return fmt.Errorf("it has the attribute %s, which is no content", tree.DisplayPath(name))
+			return fmt.Errorf("the attribute %s is not allowed", tree.DisplayPath(name))
 		}
 	}
 	if e.Kind() != unix.S_IFREG {
 		if e.Sum != "" || len(e.Pieces) > 0 || e.Same != "" {
-			return errors.New("it is no file, and has what only files have")
+			return errors.New("it is not a file, but has content")
 		}
 		return nil
 	}
@@ -226,18 +226,18 @@ func (c *checker) file(e *Entry) error {
 	}
 	if len(e.Pieces) != pieces || !validSum(e.Sum) ||
 		slices.ContainsFunc(e.Pieces, func(s string) bool { return !validSum(s) }) {
-		return errors.New("its digests do not fit its size")
+		return errors.New("its digests do not match its size")
 	}
 	if first, ok := c.sums[e.Sum]; !ok {
 		c.sums[e.Sum] = e
 	} else if first.Size != e.Size || !slices.Equal(first.Pieces, e.Pieces) {
-		return errors.New("another file has the same digest and another size")
+		return errors.New("another file has the same digest but another size")
 	}
 	if e.Same != "" {
 		of, ok := c.files[string(e.Same)]
 		if !ok || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Name)))):] != e.line()[len(fmt.Sprintf("%q",
 			path.Join("/", string(e.Name)))):] {
-			return errors.New("it is another name of a file that is not like it")
+			return errors.New("it is a hard link to a file with other attributes")
 		}
 	}
 	c.files[string(e.Name)] = e

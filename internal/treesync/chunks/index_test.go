@@ -33,7 +33,7 @@ func TestAttributes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := ReadIndex(&b, 65536); (err == nil) != a.Carried || err != nil &&
-			!strings.Contains(err.Error(), "which is no content") {
+			!strings.Contains(err.Error(), "is not allowed") {
 			t.Errorf("%q: %v", a.Name, err)
 		}
 	}

@@ -66,7 +66,7 @@ func Serve(ctx context.Context, from Provider, c io.ReadWriter) error {
 
 func (q *fetchRequest) answer(ctx context.Context, from Provider, out *bufio.Writer) error {
 	if len(q.Pieces) > maxPieces {
-		return fmt.Errorf("%d pieces at once: %w", len(q.Pieces), tree.ErrTooLarge)
+		return fmt.Errorf("%d pieces in one request: %w", len(q.Pieces), tree.ErrTooLarge)
 	}
 	if q.Index {
 		text, err := from.Index(ctx)
@@ -97,7 +97,7 @@ func writeAnswer(out *bufio.Writer, content []byte, why error) error {
 func request(c io.Writer, q fetchRequest) error { return frame.WriteJSON(c, kindRequest, q) }
 
 // errMissing is the error of a host that does not have what was requested.
-var errMissing = errors.New("it has not got it")
+var errMissing = errors.New("it does not have it")
 
 // readAnswer reads an answer of at most most bytes.
 func readAnswer(from io.Reader, most int64) ([]byte, error) {
@@ -107,9 +107,9 @@ func readAnswer(from io.Reader, most int64) ([]byte, error) {
 		return nil, err
 	case kind == kindError && size <= maxErrorBytes:
 	case kind != kindContent:
-		return nil, errors.New("it answers what is no answer")
+		return nil, errors.New("it sent an invalid answer")
 	case int64(size) > most:
-		return nil, fmt.Errorf("%w: it sends %d bytes, and %d were asked for", ErrCorrupt, size, most)
+		return nil, fmt.Errorf("%w: it sent %d bytes instead of %d", ErrCorrupt, size, most)
 	}
 	content, err := frame.ReadBody(from, size, nil)
 	if err == nil && kind == kindError {
@@ -119,4 +119,4 @@ func readAnswer(from io.Reader, most int64) ([]byte, error) {
 }
 
 // ErrCorrupt is the cause of an error about a host that sends wrong data.
-var ErrCorrupt = errors.New("it is not what was asked for")
+var ErrCorrupt = errors.New("it is not what was requested")

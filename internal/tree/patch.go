@@ -12,7 +12,7 @@ import (
 )
 
 // A Patcher changes a tree, path by path, as a peer requests. No other process may change or enter
-// the tree meanwhile. Whatever the peer requests, the Amender follows no link and changes nothing
+// the tree meanwhile. Whatever the peer requests, the Patcher follows no link and changes nothing
 // outside of the tree. The only device it creates is an overlayfs whiteout.
 type Patcher struct {
 	root  *Root
@@ -21,13 +21,13 @@ type Patcher struct {
 	lacks func(attr string)
 }
 
-// NewPatcher returns an Amender for a tree. It calls lacks for attributes that the file system does not
+// NewPatcher returns a Patcher for a tree. It calls lacks for attributes that the file system does not
 // support.
 func NewPatcher(root *Root, lacks func(attr string)) *Patcher {
 	return &Patcher{root: root, fd: -1, lacks: lacks}
 }
 
-// Close closes the Amender.
+// Close closes the Patcher.
 func (a *Patcher) Close() {
 	if a.fd >= 0 {
 		unix.Close(a.fd) //nolint:errcheck // it was only gone through
@@ -45,7 +45,7 @@ func pathError(op, name string, err error) error {
 // at opens the parent directory of a path and returns its last part.
 func (a *Patcher) at(name string) (dir int, base string, err error) {
 	if !ValidPath(name) {
-		return -1, "", fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
+		return -1, "", fmt.Errorf("invalid path in a tree: %w", unix.EINVAL)
 	}
 	above := path.Dir(name)
 	if a.fd < 0 || a.dir != above {
@@ -151,6 +151,11 @@ func (a *Patcher) OpenFile(name string, patch bool) (*os.File, error) {
 		flags |= unix.O_CREAT | unix.O_EXCL
 	}
 	fd, err := unix.Openat(dir, base, flags, 0o600)
+	if patch && errors.Is(err, unix.EACCES) { // it is read-only, and this user is not root
+		if err = makeWritable(dir, base); err == nil {
+			fd, err = unix.Openat(dir, base, flags, 0o600)
+		}
+	}
 	if err == nil {
 		if _, err = regular(fd); err == nil {
 			err = clearAttributes(fd, false)
@@ -163,6 +168,19 @@ func (a *Patcher) OpenFile(name string, patch bool) (*os.File, error) {
 		return nil, pathError("make", name, err)
 	}
 	return os.NewFile(uintptr(fd), DisplayPath(name)), nil
+}
+
+// makeWritable lets the owner of a regular file write to it.
+func makeWritable(dir int, base string) error {
+	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
+	if _, err := regular(fd); err != nil {
+		return err
+	}
+	return unix.Fchmod(fd, 0o600)
 }
 
 // SetMetadata sets the owner, mode, attributes and times of a file.
