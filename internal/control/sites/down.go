@@ -91,7 +91,7 @@ type downOp struct {
 }
 
 func (d *downOp) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
-	return release.Down(d.site, seen, plan.Goal{Nodes: d.nodes, Volumes: d.volumes, Ending: d.ending}), nil
+	return release.Down(d.site, seen, plan.Goal{Nodes: d.nodes, Volumes: d.volumes, Ending: d.ending})
 }
 
 func (d *downOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {

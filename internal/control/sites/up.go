@@ -156,7 +156,7 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	}
 	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Views().Releases()}
 	if o.Down {
-		return release.Down(s, hosts, goal), nil
+		return release.Down(s, hosts, goal)
 	}
 	p, err := planUp(c, s, hosts, goal)
 	return p, f.Views().Explain(err)

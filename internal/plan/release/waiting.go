@@ -10,6 +10,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/text/humanize"
@@ -144,11 +145,16 @@ func ReturningReleases(s *site.Site, hosts []observe.Host, goal plan.Goal) []str
 }
 
 // Down plans what plan.Down does. When a whole site is taken down, it warns of the releases that
-// the next up brings up again.
-func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
+// the next up brings up again. It refuses to take down nodes that a trial needs to go back.
+func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+	if goal.Nodes != nil {
+		if err := checkTrialNodes(hosts, goal.Nodes); err != nil {
+			return nil, err
+		}
+	}
 	p := plan.Down(s, hosts, goal)
 	if goal.Nodes != nil || p.Empty() {
-		return p
+		return p, nil
 	}
 	live := map[int]bool{}
 	for i := range hosts {
@@ -161,5 +167,25 @@ func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays live: the next orrery up starts it again",
 			release))
 	}
-	return p
+	return p, nil
+}
+
+// checkTrialNodes returns an error if a release is on trial with one of the nodes. Without the node's
+// instance of the former release, the set could not go back.
+func checkTrialNodes(hosts []observe.Host, nodes map[string]bool) error {
+	for i := range hosts {
+		trial := hosts[i].Releases.Trial
+		if trial == nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(trial.Back)) {
+			if nodes[name] {
+				return problem.New(problem.Mistake, "node %s is on trial in release %s until %s, and may have to go back to release %s",
+					name, site.ReleaseName(trial.Release), humanize.Time(trial.Until), site.ReleaseName(trial.Back[name])).
+					Try("first end the trial: orrery confirm keeps release %s, orrery rollback goes back",
+						site.ReleaseName(trial.Release))
+			}
+		}
+	}
+	return nil
 }

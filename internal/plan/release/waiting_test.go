@@ -10,6 +10,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -179,9 +180,27 @@ func TestDownWarns(t *testing.T) {
 		"some":      {hosts: hosts, only: map[string]bool{"db": true}},
 		"nothing":   {hosts: []observe.Host{{Name: host, Releases: hosts[0].Releases}}},
 	} {
-		p := release.Down(threeNodes(0), c.hosts, plan.Goal{Nodes: c.only})
+		p, err := release.Down(threeNodes(0), c.hosts, plan.Goal{Nodes: c.only})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(p.Warnings) != c.want || c.want > 0 && !strings.HasPrefix(p.Warnings[0], "release 700 stays live") {
 			t.Errorf("%s: %q", what, p.Warnings)
 		}
+	}
+}
+
+// TestDownDuringTrial: nodes that a trial needs to go back are not taken down, the whole site is.
+func TestDownDuringTrial(t *testing.T) {
+	hosts := live(map[string]int{"db": 701, "web1": 701, "web2": 0})
+	hosts[0].Releases.Trial = &observe.Trial{Release: 701, Back: map[string]int{"db": 700, "web1": 0}}
+	for name, want := range map[string]string{"db": "go back to release 700", "web1": "go back to release none", "web2": ""} {
+		_, err := release.Down(threeNodes(0), hosts, plan.Goal{Nodes: map[string]bool{name: true}})
+		if want == "" && err != nil || want != "" && (!problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := release.Down(threeNodes(0), hosts, plan.Goal{}); err != nil {
+		t.Error(err)
 	}
 }
