@@ -29,6 +29,9 @@ func Around(siteName string) ([]observe.Address, observe.HostNetworking, error) 
 	if err != nil {
 		return nil, observe.HostNetworking{}, problem.New(problem.Failed, "list the host's addresses and routes").Because(err)
 	}
+	if found.Listeners, err = listeners(); err != nil {
+		return nil, observe.HostNetworking{}, problem.New(problem.Failed, "list the host's listening sockets").Because(err)
+	}
 	found.Networks, found.Leads, found.Interfaces = limitTo(found.Networks), limitTo(found.Leads),
 		limitTo(found.Interfaces)
 	found.Listeners = limitTo(found.Listeners)
@@ -47,10 +50,6 @@ func around(siteName string, all []bridge) (observe.HostNetworking, error) {
 		}
 	}
 	if err := addPublished(found.Networks); err != nil {
-		return found, err
-	}
-	var err error
-	if found.Listeners, err = listeners(); err != nil {
 		return found, err
 	}
 	links, err := ends.ListConsistent(netlink.LinkList)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -98,9 +99,7 @@ func TestPublishTaken(t *testing.T) {
 	here.serve(t, "tcp", "0.0.0.0:8080")
 	here.serve(t, "udp", "192.0.2.99:5353")
 	here.serve(t, "tcp", "127.0.0.1:9090")
-	around, err := around("karoo", nil)
-	must(t, err)
-	at, err := Addresses()
+	at, around, err := Around("karoo")
 	must(t, err)
 	for ports, why := range map[string]string{
 		"8080:80":                "a program of the host listens at 0.0.0.0:8080",
@@ -173,6 +172,46 @@ func TestPublishFlows(t *testing.T) {
 	must(t, Make(ctx, data, noNodes))
 	if answered() {
 		t.Error("there is an answer although the port is gone")
+	}
+}
+
+// TestListeners: both ways to list sockets find the same.
+func TestListeners(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	here := &place{name: "the host", fd: thisNamespace(t)}
+	newPlace(t, "up0", "192.0.2.1/24", "192.0.2.99")
+	addAddress(t, "up0", "192.0.2.99/24")
+	here.serve(t, "tcp", "0.0.0.0:8080")
+	here.serve(t, "tcp", "127.0.0.1:8081")
+	here.serve(t, "udp", "192.0.2.99:5353")
+	here.do(t, func() error {
+		_, err := net.Listen("tcp6", "[::]:8082")
+		return err
+	})
+	quick, err := listeners()
+	must(t, err)
+	slow, err := listenersOfProc()
+	must(t, err)
+	for _, found := range [][]observe.Listener{quick, slow} {
+		var words []string
+		for _, l := range found {
+			words = append(words, fmt.Sprint(l.Proto, " ", netip.AddrPortFrom(l.Address, l.Port)))
+		}
+		slices.Sort(words)
+		if got := strings.Join(words, ", "); got != "tcp 0.0.0.0:8080, tcp [::]:8082, udp 192.0.2.99:5353" {
+			t.Errorf("found are %s", got)
+		}
+	}
+}
+
+// BenchmarkListeners: every plan lists them.
+func BenchmarkListeners(b *testing.B) {
+	for b.Loop() {
+		if _, err := listeners(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

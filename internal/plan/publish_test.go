@@ -122,6 +122,26 @@ func TestPublishElsewhere(t *testing.T) {
 	}
 }
 
+// TestPublishOnWire: a wire joins the hosts of a network, so a host is not told of nodes elsewhere. The
+// host that a node has left loses its ports all the same, when only that node is selected.
+func TestPublishOnWire(t *testing.T) {
+	f := newFleet("sv1", "sv2")
+	s := wiki(t, "8080:80", "")
+	s.Networks[0].Interface, s.Networks[0].VLAN, s.Networks[0].NAT = "enp1", 100, true
+	f.reach(t, s)
+	if f.ports(0) != "lan: web=8080:80/tcp>10.0.0.11" {
+		t.Errorf("published is %q", f.ports(0))
+	}
+	s.Nodes[0].Host = "sv2"
+	p := f.up(t, s, plan.Goal{Nodes: map[string]bool{"web": true}})
+	if r := f.run(p, 4); !r.OK() {
+		t.Fatalf("%+v\n%s", r.Failed, text(p))
+	}
+	if f.ports(0) != "" || f.ports(1) != "lan: web=8080:80/tcp>10.0.0.11" {
+		t.Errorf("published is %q and %q\n%s", f.ports(0), f.ports(1), text(p))
+	}
+}
+
 // TestPublishRefused: what check cannot know.
 func TestPublishRefused(t *testing.T) {
 	other := []spec.Network{{Site: "meerkat", Name: "lan", Publish: "page=8000-8100:8000-8100/tcp>10.9.0.9"}}

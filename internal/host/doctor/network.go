@@ -118,9 +118,9 @@ func (m machine) forwarding() Fact {
 	case "1":
 		return Fact{name, true, Info, "on", ""}
 	case "0":
-		return Fact{name, true, Info, "off; turned on while a network with nat is up", ""}
+		return Fact{name, true, Info, "off; turned on while a network with nat or a published port is up", ""}
 	default:
 		return Fact{name, false, Recommended, fmt.Sprintf("net.ipv4.ip_forward is %q", value),
-			"networks with nat do not work"}
+			"networks with nat and published ports do not work"}
 	}
 }
