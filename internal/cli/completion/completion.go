@@ -58,7 +58,7 @@ var Arguments = map[string][]Completer{
 	"release show":  {request.releases, request.selectors},
 	"release diff":  {request.releases, request.releases, request.selectors},
 	"release trust": {request.releases}, "query vars": {request.nodes, request.nothing},
-	"role new":    {request.nothing},
+	"role new": {request.nothing}, "schema": {oneOf("site", "role"), request.nothing},
 	"twin create": {request.sites, request.nothing}, "twin destroy": {request.twins},
 	"twin status": {request.twins, request.selectors}, "twin exec": {request.twins, request.selectors},
 	"twin shell": {request.twins, request.nodes}, "twin forward": {request.twins, request.ports}, "ci": {request.sites},
