@@ -65,6 +65,7 @@ var Arguments = map[string][]Completer{
 	"snapshot": {request.selectors}, "snapshot restore": {request.snapshots, request.selectors},
 	"snapshot rm":   {request.snapshots},
 	"volume mirror": {request.mirroredVolumes}, "volume verify": {request.mirroredVolumes},
+	"volume rm":    {request.nothing, request.formerNodes},
 	"volume adopt": {request.formerNodes, request.nodes, request.nothing},
 	"image build":  {request.selectors}, "image verify": {request.layers},
 	"backup": {request.selectorsOrFiles}, "backup ls": {request.files}, "backup verify": {request.files},
