@@ -171,7 +171,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 			c.RunE = siteBound.wrap(c.RunE)
 		}
 	}
-	add("site", siteverb.Init(call), siteverb.Role(call))
+	add("site", siteverb.Init(call), siteverb.Role(call), siteverb.Schema(call))
 	add("site", reading...)
 	add("life", lifeverb.Up(call), lifeverb.Plan(call), lifeverb.Down(call), lifeverb.Start(call), lifeverb.Stop(call),
 		lifeverb.Restart(call), lifeverb.Renew(call), lifeverb.Move(call), hostverb.Rebalance(call), lifeverb.Resume(call),

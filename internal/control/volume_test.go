@@ -70,6 +70,42 @@ func TestAdopt(t *testing.T) {
 	d.wantNodes("ledger none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
+// TestRemove: a volume that no node uses is deleted. That is refused while a node has it, and without
+// consent.
+func TestRemove(t *testing.T) {
+	d := diskDesk(t)
+	d.up()
+	d.say("db", book, "paid")
+	_, err := volumes.Remove(t.Context(), d.Session, "archive", nil)
+	d.wantExit(err, problem.Refused, "volume archive is in use")
+	_, err = volumes.Remove(t.Context(), d.Session, "archiv", nil)
+	d.wantExit(err, problem.Usage, `no unused volume "archiv"`)
+
+	d.write("site.toml", strings.Replace(toykat, "[node.db]\nid     = 11", "[node.ledger]\nid     = 12", 1))
+	_, err = volumes.Remove(t.Context(), d.Session, "archive", nil)
+	d.wantExit(err, problem.Refused, "node db still has volume archive", "orrery up")
+	d.up()
+	_, err = volumes.Remove(t.Context(), d.Session, "archive", []string{"db", "web1"})
+	d.wantExit(err, problem.Usage, "no unused volume archive of web1")
+	rows, _, err := volumes.List(t.Context(), d.Session)
+	d.must(err)
+	if len(rows) != 2 {
+		t.Errorf("there are %+v", rows)
+	}
+	gone, err := volumes.Remove(t.Context(), d.Session, "archive", nil)
+	d.must(err)
+	if len(gone) != 1 || gone[0].Node != "db" {
+		t.Errorf("deleted are %+v", gone)
+	}
+	rows, _, err = volumes.List(t.Context(), d.Session)
+	d.must(err)
+	if len(rows) != 1 || rows[0].Node != "ledger" {
+		t.Errorf("there are %+v", rows)
+	}
+	_, err = volumes.Remove(t.Context(), d.Session, "archive", nil)
+	d.wantExit(err, problem.Refused, "volume archive is in use")
+}
+
 // TestMirror: a volume is mirrored on request, and differences and errors are reported.
 func TestMirror(t *testing.T) {
 	d := diskDesk(t)

@@ -49,11 +49,7 @@ func downHost(d *planBuilder, h *observe.Host) {
 			if v.Node == "" && d.goal.Nodes != nil || v.Node != "" && !d.goal.selects(v.Node) {
 				continue
 			}
-			title := v.Name
-			if v.Node != "" {
-				title += " of " + v.Node
-			}
-			d.add(Step{Kind: RemoveVolume, Host: h.Name, Subject: title, Reason: "requested", Needs: gone,
+			d.add(Step{Kind: RemoveVolume, Host: h.Name, Subject: volumeTitle(v.Name, v.Node), Reason: "requested", Needs: gone,
 				Path: v.Path})
 		}
 	}

@@ -21,11 +21,3 @@ func (s *Site) AccessFile(n *Node) string {
 	}
 	return path.Join(home, ".ssh", name)
 }
-
-// AccessOwner returns the owner of the file with the node's AuthorizedKeys.
-func (n *Node) AccessOwner() string {
-	if n.Login() == "root" {
-		return "root:root"
-	}
-	return n.Login() // and the user's own group
-}

@@ -39,13 +39,4 @@ func TestVars(t *testing.T) {
 	if !reflect.DeepEqual(s.Groups[0].Vars, before) {
 		t.Errorf("the group's own variables became %v", s.Groups[0].Vars)
 	}
-	want := []DeclaredVar{
-		{"a", "z", "group z", []string{"site"}},
-		{"b", "b", "group b", []string{"group z"}},
-		{"c", "node", "node one", []string{"group b", "group z"}},
-		{"s", "site", "site", []string{}},
-	}
-	if got := s.DeclaredVars(&s.Nodes[0]); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
 }

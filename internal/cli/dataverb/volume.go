@@ -23,7 +23,7 @@ import (
 // Volume returns the command `orrery volume`.
 func Volume(call *verb.Call) *cobra.Command {
 	c := verb.Group("volume", "Manage volumes and their mirrors", volumeList(call), volumeMirror(call),
-		volumeVerify(call), volumeAdopt(call))
+		volumeVerify(call), volumeAdopt(call), volumeRemove(call))
 	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // the subcommands have it, too
 	return c
@@ -196,5 +196,35 @@ the data.`,
 		},
 	}
 	call.ProductionFlag(c)
+	return c
+}
+
+func volumeRemove(call *verb.Call) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rm NAME [NODE...]",
+		Short: "Delete a volume that no node uses any more",
+		Long: `Deletes the data of an unused volume, as "orrery volume ls" lists them: that of
+the former nodes NODE, or of all of them. It always asks for the site's name.
+Volumes of declared nodes and of kept releases are in use. Volumes with a path
+of their own are not deleted.`,
+		Example: "  orrery volume rm pgdata db0",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var former []string
+			if len(args) > 1 {
+				former = args[1:]
+			}
+			gone, err := volumes.Remove(c.Context(), call.Session, args[0], former)
+			if err != nil {
+				return err
+			}
+			return reply.Answer(call.Out, gone, func() {
+				for _, o := range gone {
+					fmt.Fprintf(call.Out, "deleted volume %s of %s, at %s\n", o.Volume, cmp.Or(o.Node, "all nodes"), o.Path)
+				}
+			})
+		},
+	}
+	call.AgreeFlag(c, control.Volumes, "the site's `name`, to delete data without asking")
 	return c
 }

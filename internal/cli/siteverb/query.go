@@ -63,7 +63,8 @@ same name, the last one counts; HIDES lists the others.`,
 				return problem.New(problem.Usage, "no node is called %q", args[0]).
 					Try("%s", problem.SuggestOr(args[0], known, "orrery query lists the nodes"))
 			}
-			return table.List(call.Out, s.DeclaredVars(n), "NAME\tVALUE\tFROM\tHIDES", func(v site.DeclaredVar) []any {
+			all := inventory.DeclaredVars(s, n)
+			return table.List(call.Out, all, "NAME\tVALUE\tFROM\tHIDES", func(v inventory.DeclaredVar) []any {
 				value, _ := json.Marshal(v.Value) // package check refuses what cannot be encoded
 				hides := "-"
 				if len(v.Hides) > 0 {

@@ -57,3 +57,15 @@ func (p *publish) Parse(value any) *problem.Problem {
 	*p = publish(parsed)
 	return nil
 }
+
+// Schema returns the schema of published ports.
+func (p *publish) Schema() strict.JSONSchema {
+	return strict.JSONSchema{"type": "string", "pattern": `^\S+:[0-9-]+(/[a-z]+)?$`}
+}
+
+// Schema returns the schema of batches.
+func (b *batch) Schema() strict.JSONSchema {
+	return strict.JSONSchema{"anyOf": []strict.JSONSchema{
+		{"type": "integer", "minimum": 1}, {"type": "string", "pattern": `^[0-9]+%$`},
+	}}
+}

@@ -19,7 +19,11 @@ func (m *Builder) accessFile(n *site.Node) (RenderedFile, bool) {
 		return RenderedFile{}, false
 	}
 	text := "# Written by Orrery from authorized_keys in site.toml.\n" + strings.Join(n.AuthorizedKeys, "\n") + "\n"
-	return RenderedFile{Path: m.Site.AccessFile(n), Owner: n.AccessOwner(), Mode: 0o600, Content: []byte(text)}, true
+	owner := n.Login() // and the user's own group
+	if owner == "root" {
+		owner = "root:root"
+	}
+	return RenderedFile{Path: m.Site.AccessFile(n), Owner: owner, Mode: 0o600, Content: []byte(text)}, true
 }
 
 // accessRole returns a role that has only the file with a node's AuthorizedKeys. Nodes get the file,
