@@ -61,7 +61,7 @@ test: test-packages bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest 
 	@mkdir -p build
 	@# The longest package first, so that the others are tested beside it; make lint has vetted all of them.
 	ORRERY_INTEGRATION=1 packaging/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile build/test.json -- \
-	  -count=1 -vet=off -p 3 -parallel 3 -timeout 90m ./test ./...
+	  -count=1 -vet=off -p 3 -parallel 5 -timeout 90m ./test ./...
 
 .PHONY: mutate
 mutate: ## find mutations of a package that its hermetic tests miss: make mutate PKG=./internal/plan N=40

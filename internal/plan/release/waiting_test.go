@@ -194,9 +194,11 @@ func TestDownWarns(t *testing.T) {
 func TestDownDuringTrial(t *testing.T) {
 	hosts := live(map[string]int{"db": 701, "web1": 701, "web2": 0})
 	hosts[0].Releases.Trial = &observe.Trial{Release: 701, Back: map[string]int{"db": 700, "web1": 0}}
-	for name, want := range map[string]string{"db": "go back to release 700", "web1": "go back to release none", "web2": ""} {
+	for name, want := range map[string]string{"db": "go back to release 700", "web1": "go back to release none",
+		"web2": ""} {
 		_, err := release.Down(threeNodes(0), hosts, plan.Goal{Nodes: map[string]bool{name: true}})
-		if want == "" && err != nil || want != "" && (!problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil ||
+			want != "" && (!problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
