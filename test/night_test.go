@@ -80,22 +80,5 @@ nodes = ["*"]
 	s.dir = "it-nigth"
 	s.run("status").want(2, `"it-nigth" is neither a directory nor a site that is up on this host`, "it-night")
 	s.dir = dir
-
-	// What failed says so until it works, and what is no longer declared is still shown.
-	s.write("roles/db/role.toml", "[[step]]\nname = \"schema\"\nwhen = \"boot\"\nscript = \"echo no disk >&2; exit 7\"\n")
-	s.run("up").want(8)
-	s.run("status").want(11, `db .*failed`, `db: found 20.* UTC: configuring failed: .*schema.* \(orrery logs db\)`)
-	s.write("roles/db/role.toml", "[[step]]\nname = \"schema\"\nwhen = \"boot\"\nscript = \"true\"\n")
-	s.do("up")
-	if out := s.do("status"); strings.Contains(out, "failed") {
-		t.Errorf("it still says\n%s", out)
-	}
-	s.edit("site.toml", "[node.web]\nid = 12\n", "")
-	s.run("status").want(11, `web .*running .*undeclared .*lan=10.99.12.12`, "web: is not in site.toml any more")
-	s.run("status", "--probe", "--usage").want(11, `web .*undeclared`)
-	s.do("up")
-	if out := s.do("status"); strings.Contains(out, "web") {
-		t.Errorf("it still says\n%s", out)
-	}
 	s.do("down")
 }

@@ -333,11 +333,11 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	job := roleRun{h.roles, e, n, s.Duties, say}
 	switch s.Kind {
 	case plan.ConfigureNode:
-		return job.storeFailure(ctx, "configuring failed", func() error { return job.configure(ctx, s.Tell) })
+		return job.configure(ctx, s.Tell)
 	case plan.RepairNode:
 		return job.repair(ctx, s.Drift)
 	case plan.CheckNode:
-		return job.storeFailure(ctx, "checking failed", func() error { return job.check(ctx) })
+		return job.check(ctx)
 	case plan.RetireNode:
 		return job.deactivate(ctx)
 	case plan.TakeVolumes:

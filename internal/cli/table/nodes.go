@@ -3,7 +3,6 @@ package table
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,9 +54,6 @@ func remarks(r status.Node) []string {
 	var all []string
 	if r.Detail != "" {
 		all = append(all, r.Detail)
-	}
-	for _, network := range slices.Sorted(maps.Keys(r.Answers)) {
-		all = append(all, "answers at "+network+"="+r.Answers[network]+" until orrery up "+r.Node)
 	}
 	if r.Starved {
 		all = append(all, "is frozen: the disk of its host is full. Make room, then orrery start "+r.Node)

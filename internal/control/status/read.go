@@ -28,9 +28,6 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	all, err := Of(ctx, f, nodes)
 	if err == nil {
 		all.Silent = silent
-		if len(selectors) == 0 {
-			all.addUndeclared(s)
-		}
 	}
 	return all, err
 }

@@ -49,9 +49,7 @@ type Node struct {
 	Detail    string          `json:"detail,omitempty"`
 	Drift     []observe.Drift `json:"drift,omitempty"`
 	Usage     *apply.Usage    `json:"usage,omitempty"`
-	// addresses at which it answers, by network, where they differ from the declared ones
-	Answers  map[string]string `json:"answers,omitempty"`
-	Networks []string          `json:"-"` // in the order of the site file
+	Networks  []string        `json:"-"` // in the order of the site file
 }
 
 // Absent is the state of a node that does not exist.
@@ -65,10 +63,6 @@ const (
 	// its checks pass, or it has none, but it has been changed since its roles and layers were
 	// applied
 	Drifted = "drifted"
-	// the last attempt to configure it failed
-	Failed = "failed"
-	// it exists, but the site file no longer declares it
-	Undeclared = "undeclared"
 )
 
 // IsGood reports whether the node is in its declared state.
@@ -84,7 +78,6 @@ type Status struct {
 	Silent   error           // why the unknown hosts do not answer
 	there    []*observe.Node // for each row, or nil if it does not exist
 	declared []*site.Node
-	lists    [][]observe.Node // of each host of the fleet
 }
 
 // Of returns the state of declared nodes, in their order, including instances beside the live ones.
@@ -113,7 +106,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 			}
 		}
 	}
-	all := &Status{Fleet: f, lists: lists}
+	all := &Status{Fleet: f}
 	makers := map[*site.Site]*spec.Builder{}
 	for _, n := range nodes {
 		of := f.All[0].SiteOf(n)
@@ -170,9 +163,6 @@ func (all *Status) CheckHealth(ctx context.Context) {
 			continue
 		}
 		n := all.declared[i]
-		if n == nil {
-			continue
-		}
 		duties, err := all.host(i).DutiesOf(n) // one of its templates may be wrong
 		var in host.Runner
 		if err == nil {
@@ -199,7 +189,7 @@ func (all *Status) probeOn(ctx context.Context, h *apply.HostClient) error {
 	var nodes []observe.Node
 	var rows []int
 	for i, n := range all.there {
-		if n != nil && !n.Staged && all.declared[i] != nil && all.Nodes[i].Host == h.Name {
+		if n != nil && !n.Staged && all.Nodes[i].Host == h.Name {
 			nodes, rows = append(nodes, *n), append(rows, i)
 		}
 	}
@@ -317,15 +307,10 @@ func quarantineRow(of Node, n *observe.Node) Node {
 func (r *Node) setLastHealth(s *observe.HealthFailure) {
 	switch {
 	case s != nil && r.Health == Healthy:
-		r.Health, r.Detail = Unhealthy, foundAt(s)
+		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+sanitize.Line(s.Found)
 	case s == nil && r.Health == Unhealthy && !r.Rootless:
 		r.Health, r.Detail = Healthy, ""
 	}
-}
-
-// foundAt returns what was found to be wrong, and when.
-func foundAt(s *observe.HealthFailure) string {
-	return "found " + s.At.Format(time.DateTime) + " UTC: " + sanitize.Line(s.Found)
 }
 
 // setObserved copies what a host reports about a running node.
@@ -346,7 +331,6 @@ func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.
 	}
 	r.State = string(actual.State)
 	r.setObserved(actual)
-	r.setAnswers(actual)
 	r.ID, r.Release = actual.ID, actual.Release // may differ from the declared ones if a switch was interrupted
 	if actual.Proven != "" {
 		r.ProvenAt = actual.ProvenAt
@@ -358,12 +342,8 @@ func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.
 	case actual.State != observe.Running:
 	case actual.Rootless:
 		r.Health = Unhealthy
-	case !actual.Configured && actual.Sick != nil:
-		r.Health, r.Detail = Failed, foundAt(actual.Sick)+" (orrery logs "+r.Node+")"
 	case !actual.Configured:
 		r.Health = "not configured"
-	case err == nil && wanted.Config.Health != "" && actual.Proven == "" && actual.Sick != nil:
-		r.Health, r.Detail = Unhealthy, foundAt(actual.Sick)+" (orrery logs "+r.Node+")"
 	case err == nil && wanted.Config.Health != "" && actual.Proven == "":
 		r.Health = "not proven"
 	case err == nil && wanted.Config.Health == "":
