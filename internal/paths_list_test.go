@@ -148,7 +148,6 @@ var paths = map[string]string{
 	"internal/control/lab/run.go":                 ofNamed,
 	"internal/control/lab/labsite.go":             ofNamed,
 	"internal/host/nodecopy/packer.go":            ofNamed,
-	"internal/control/register/declared.go":       ofOwn,
 	"internal/control/register/release.go":        ofOwn,
 	"internal/control/register/up.go":             ofOwn,
 	"internal/control/site.go":                    ofOwn,

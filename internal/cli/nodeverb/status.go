@@ -70,7 +70,7 @@ type statusView struct {
 
 // show prints the state of the nodes once.
 func (v *statusView) show(ctx context.Context, width int) error {
-	s, err := control.LoadRunning(v.session)
+	s, err := v.session.Load()
 	if err != nil {
 		return err
 	}

@@ -27,22 +27,6 @@ func (call *Call) WithSite(do func(ctx context.Context, s *site.Site, args []str
 	}
 }
 
-// WithRunning is like WithSite, for verbs that work on running nodes and need no declaration.
-func (call *Call) WithRunning(do func(ctx context.Context, s *site.Site, args []string) error) run {
-	return func(c *cobra.Command, args []string) error {
-		s, err := control.LoadRunning(call.Session)
-		if err != nil {
-			return err
-		}
-		return do(c.Context(), s, args)
-	}
-}
-
-// WithRunningHosts is like WithHosts, for verbs that work on running nodes and need no declaration.
-func (call *Call) WithRunningHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
-	return call.WithRunning(call.allowed(do))
-}
-
 // AsRoot returns a run that fails unless the caller is root.
 func (call *Call) AsRoot(do run) run {
 	return func(c *cobra.Command, args []string) error {
@@ -56,19 +40,12 @@ func (call *Call) AsRoot(do run) run {
 // WithHosts returns a run that loads the site and passes it to do. It fails if nodes of the site may
 // be on this machine and the caller is not root.
 func (call *Call) WithHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
-	return call.WithSite(call.allowed(do))
-}
-
-// allowed returns a function that fails if nodes of the site may be on this machine and the caller is
-// not root.
-func (call *Call) allowed(do func(ctx context.Context, s *site.Site, args []string) error) func(context.Context,
-	*site.Site, []string) error {
-	return func(ctx context.Context, s *site.Site, args []string) error {
+	return call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
 		if err := call.Session.CheckAllowedOn(s); err != nil {
 			return err
 		}
 		return do(ctx, s, args)
-	}
+	})
 }
 
 // Group returns a verb that only has subcommands.

@@ -68,12 +68,8 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 		return err
 	}
 	s, err := sitefile.Load(m.Dir)
-	if err != nil { // verbs for running nodes need no declaration
-		kept, keptErr := c.Register().Declared(register.Marker{Site: m.Site, Dir: m.Dir})
-		if keptErr != nil {
-			return err
-		}
-		s = kept
+	if err != nil {
+		return err
 	}
 	if s.Name != m.Site {
 		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).

@@ -35,7 +35,6 @@ func (r Register) formerPath(key string) string { return filepath.Join(r.Dirs.Si
 // MarkDown records that a site is no longer up.
 func (r Register) MarkDown(key string) {
 	_ = os.Rename(r.markerPath(key), r.formerPath(key))
-	_ = os.RemoveAll(r.declared(key))
 }
 
 func readMarker(path string) (m Marker, ok bool) {
