@@ -88,7 +88,7 @@ var Arguments = map[string][]Completer{
 // flagValues says what the values of flags may be, for all verbs. File names are completed by the shell
 // itself.
 var flagValues = map[string]Completer{
-	"site": request.directories, "twin": request.twins, "release": request.releases, "only": request.selectors,
+	"site": request.sites, "twin": request.twins, "release": request.releases, "only": request.selectors,
 	"host": request.nodes, "without": request.hosts, "to": request.hosts, "node": request.nodes, "layer": request.layers,
 	"confirm-by": oneOf("checks", "hand"), "owner": request.nothing, "user": request.nothing,
 	"scale":          oneOf("cpus=", "memory="),

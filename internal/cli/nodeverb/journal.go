@@ -25,7 +25,7 @@ func Journal(call *verb.Call) *cobra.Command {
 		Use:   "journal",
 		Short: "Show who did what to this site, when, and how it ended",
 		Args:  cobra.NoArgs,
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			h, err := logs.Read(ctx, call.Session, s, runs)
 			if err != nil {
 				return err

@@ -19,7 +19,7 @@ func Shell(call *verb.Call) *cobra.Command {
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a terminal in a node, or run one command there",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			if _, err := control.DeclaredNode(s, args[0]); err != nil {
 				return err
 			}
