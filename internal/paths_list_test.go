@@ -390,7 +390,7 @@ var functions = map[string][]string{
 	"internal/engine/nodedir/disk.go":      {"newNode.createDisk", "makeFile", "openOwn", "Dir.Visited", "Dir.SetVisited"},
 	"internal/engine/nodedir/personal.go":  {"identityFiles", "Resolvers"},
 	"internal/engine/nodedir/own.go":       {"ChownDir", "InheritOwner"},
-	"internal/engine/nodedir/sick.go":      {"Dir.StoreSickness", "Dir.storedSickness"},
+	"internal/engine/nodedir/sick.go":      {"Dir.readResult", "Dir.remove"},
 	"internal/engine/nodedir/away.go":      {"Move.Cancel", "Move.SetResume", "Move.Finish", "Nodes.Receive"},
 	"internal/engine/nodedir/record.go":    {"findNodes", "readRecord", "Dir.write", "Nodes.Found"},
 	"internal/engine/nodedir/remove.go":    {"Nodes.Remove", "Nodes.Sweep", "sweepSiblings"},
