@@ -31,7 +31,7 @@ nodes = ["n*"]
 func TestNight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-night", nightSite, files{
-		"roles/worker/role.toml": "[[file]]\npath = \"/etc/worker\"\ntemplate = \"worker\"\n[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/run/sick\"]\nwithin = \"2s\"\n",
+		"roles/worker/role.toml": "[[file]]\npath = \"/etc/worker\"\ntemplate = \"worker\"\n[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/run/sick\"]\ntimeout = \"1s\"\nwithin = \"3s\"\n",
 		"roles/worker/worker":    "{{ .Node.Name }}\n",
 	})
 	s.do("up")
@@ -66,8 +66,8 @@ func TestNight(t *testing.T) {
 		s.wantForwarded("n1:22", warning)
 	}
 	night(s, warning)
-	for _, verb := range [][]string{{"up"}, {"plan"}, {"check"}, {"stage", "--release", "700"}, {"switch", "--release", "700"},
-		{"down"}, {"query"}, {"snapshot"}} {
+	for _, verb := range [][]string{{"up"}, {"plan"}, {"check"}, {"stage", "--release", "700"},
+		{"switch", "--release", "700"}, {"down"}, {"query"}, {"snapshot"}} {
 		if r := s.run(verb...).want(3, `site\.toml:\d+`); strings.Contains(r.errs, "recorded") {
 			t.Errorf("%s: %s", verb, r.errs)
 		}

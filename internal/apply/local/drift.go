@@ -76,11 +76,11 @@ func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 
 // storeProbe stores whether a probe found a node healthy.
 func (h nodeHost) storeProbe(n *observe.Node, duties *spec.RoleActions) error {
-	d := nodedir.Of(h.Dirs, n.Site, n.ID)
+	r := nodedir.Of(h.Dirs, n.Site, n.ID).Results()
 	if n.Sick != nil || !isSettled(n, duties) { // its checks did not run
-		return d.StoreSickness(n.Sick)
+		return r.StoreSickness(n.Sick)
 	}
-	return d.StoreHealth(n.ProbedAt, n.ProvenAt)
+	return r.StoreHealth(n.ProbedAt, n.ProvenAt)
 }
 
 // isSettled reports whether the roles of a node have been applied completely, so that their services

@@ -47,16 +47,16 @@ func (w roleRun) mark(ctx context.Context, m engine.Progress) error {
 // recordFailure stores that a step failed on a node and why, or that it succeeded, so that its status
 // shows more than that the node is not configured. It returns err.
 func (w roleRun) recordFailure(ctx context.Context, step plan.Kind, err error) error {
-	d, name := nodedir.Of(w.Dirs, w.Key, w.node.ID), string(step)
+	results, name := nodedir.Of(w.Dirs, w.Key, w.node.ID).Results(), string(step)
 	if step == plan.RepairNode {
 		name = "repair" // as users know it
 	}
 	switch {
 	case ctx.Err() != nil: // an interrupted step says nothing about the node
 	case err == nil:
-		_ = d.StoreFailure(nil) // it is shown only while the node is not configured or not proven
+		_ = results.StoreFailure(nil) // it is shown only while the node is not configured or not proven
 	default:
-		_ = d.StoreFailure(&observe.StepFailure{Step: name, At: time.Now().UTC().Truncate(time.Second),
+		_ = results.StoreFailure(&observe.StepFailure{Step: name, At: time.Now().UTC().Truncate(time.Second),
 			Found: w.Secrets.Redact(shortError(err))})
 	}
 	return err
@@ -92,7 +92,7 @@ func (w roleRun) configure(ctx context.Context, tell *inventory.PeerInfo) error 
 	if err := w.mark(ctx, engine.Progress{Config: record.Config, Active: active}); err != nil {
 		return err
 	}
-	if err := nodedir.Of(w.Dirs, w.Key, w.node.ID).ForgetProbe(); err != nil {
+	if err := nodedir.Of(w.Dirs, w.Key, w.node.ID).Results().ForgetProbe(); err != nil {
 		return err
 	}
 	came, err := w.run().progress(w.node.ID)

@@ -382,7 +382,8 @@ func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.
 	case !actual.Configured:
 		r.Health = "not configured"
 		r.setFailure(actual.Failed)
-	case err == nil && wanted.Config.Health != "" && actual.Proven == "" && (actual.ProbedAt.IsZero() || actual.Sick != nil):
+	case err == nil && wanted.Config.Health != "" && actual.Proven == "" &&
+		(actual.ProbedAt.IsZero() || actual.Sick != nil):
 		r.Health = "not proven"
 		r.setFailure(actual.Failed)
 	case err == nil && wanted.Config.Health == "":

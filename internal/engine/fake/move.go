@@ -26,7 +26,7 @@ func (d *Disk) List(ctx context.Context, site string) ([]observe.Node, error) {
 	for i := range all {
 		dir := d.dirs.Dir(engine.RefOf(&all[i].Node))
 		all[i].Resume = dir.Move().MustResume()
-		dir.ReadResults(&all[i])
+		dir.Results().Read(&all[i])
 	}
 	return all, err
 }
