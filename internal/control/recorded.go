@@ -24,16 +24,27 @@ func (c *Session) LoadRunning() (*site.Site, error) {
 	if err == nil {
 		return s, nil
 	}
-	m, ok := recordedSite(c)
+	s, ok := Recorded(c)
 	if !ok {
-		return nil, err
-	}
-	s, unread := c.Register().LoadDeclaration(m)
-	if unread != nil || s.Key() != m.Key() { // only root can read the record
 		return nil, err
 	}
 	c.Notice(s.Key(), "%s; using what this host has recorded", firstProblem(err))
 	return s, nil
+}
+
+// Recorded returns the site that the session selects as this host recorded it when the site was last
+// brought up. It returns false if it is not up, or if the caller is not root, who alone can read the
+// record.
+func Recorded(c *Session) (*site.Site, bool) {
+	m, ok := recordedSite(c)
+	if !ok {
+		return nil, false
+	}
+	s, err := c.Register().LoadDeclaration(m)
+	if err != nil || s.Key() != m.Key() {
+		return nil, false
+	}
+	return s, true
 }
 
 // firstProblem returns the first problem of an error and the number of the others, on one line and

@@ -122,6 +122,27 @@ func TestRunningWithoutDirectory(t *testing.T) {
 	}
 }
 
+// TestRunningOnHosts: nodes on other hosts are reached at the recorded addresses of these hosts.
+func TestRunningOnHosts(t *testing.T) {
+	d, _ := farDesk(t)
+	d.up()
+	d.write("site.toml", "x")
+	s := d.running()
+	r, err := status.Read(t.Context(), d.Session, s, nil)
+	d.must(err)
+	on := map[string]bool{}
+	for _, n := range r.Nodes {
+		on[n.Host] = n.IsGood()
+	}
+	if !on["sv1"] || !on["sv2"] || r.Silent != nil {
+		t.Errorf("%+v, %v", r.Nodes, r.Silent)
+	}
+	all, err := way.Runners(t.Context(), d.Session, s)
+	if d.must(err); len(all) != len(s.Nodes) {
+		t.Errorf("there are %d ways", len(all))
+	}
+}
+
 // TestRunningIsBroughtUp: only what a site that is up has on record is used, and only for that site.
 func TestRunningIsBroughtUp(t *testing.T) {
 	d := newDesk(t)

@@ -178,14 +178,17 @@ func (a request) hosts() ([]string, cobra.ShellCompDirective) {
 	return hosts.Names(a.site()), withoutFiles
 }
 
-// site returns the session's site, or an empty one if it cannot be read, because completion never
-// reports errors.
+// site returns the session's site. If it cannot be read, site returns the recorded one or an empty
+// one, because completion never reports errors.
 func (a request) site() *site.Site {
 	s, err := a.Session.Load()
-	if err != nil {
-		return &site.Site{}
+	if err == nil {
+		return s
 	}
-	return s
+	if s, ok := control.Recorded(a.Session); ok {
+		return s
+	}
+	return &site.Site{}
 }
 
 func (a request) nodes() ([]string, cobra.ShellCompDirective) {
