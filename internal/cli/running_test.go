@@ -40,8 +40,9 @@ func TestRunning(t *testing.T) {
 			t.Errorf("orrery %s: status %d:\n%s", line, status, said)
 		}
 	}
-	for _, line := range []string{"up", "plan", "check", "stage --release 700", "switch --release 700", "rollback", "confirm",
-		"down", "query", "inventory", "ssh-config", "snapshot", "move one --to sv1", "volume ls", "release ls", "-C away up"} {
+	for _, line := range []string{"up", "plan", "check", "stage --release 700", "switch --release 700", "rollback",
+		"confirm", "down", "query", "inventory", "ssh-config", "snapshot", "move one --to sv1", "volume ls", "release ls",
+		"-C away up"} {
 		if said, status := callIn(dir, line); status != 3 || strings.Contains(said, "recorded") {
 			t.Errorf("orrery %s: status %d:\n%s", line, status, said)
 		}
