@@ -82,7 +82,7 @@ test $ORRERY_NODE != n2 || exit 3
 	s.run("up").want(8, "n2: configure: FAILED", `roles/worker/role.toml:6`,
 		`role worker: step "work" failed on node n2`, "exit status 3",
 		"the reason is here", "some output", "not done: node n2", "run the same command to resume")
-	s.run("status").want(11, `n1 .*running`, `n2 .*not configured`, `other .*running`)
+	s.run("status").want(11, `n1 .*running`, `n2 .*failed`, `n2: configure failed at`, `other .*running`)
 	s.run("logs", "n2").want(0, "role worker: step work", "the reason is here")
 	s.run("journal").want(0, "node n2: configure.*exit status 3")
 	s.edit("roles/worker/role.toml", "exit 3", "exit 0")

@@ -141,7 +141,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false,
 		"log which programs run, where and how long, to stderr")
 	root.PersistentFlags().StringVarP(&call.Session.SiteDir, "site", "C", "",
-		"site `directory` (default: current, or the only site up)")
+		"site `directory` or name (default: current, or only one up)")
 	root.PersistentFlags().StringVar(&call.Session.Twin, "twin", "", "use the twin called `name` instead of the site")
 	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin of another user")
 	root.PersistentFlags().Bool("json", false, "print one JSON object: result, errors and exit status")

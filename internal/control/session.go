@@ -31,7 +31,8 @@ import (
 type Session struct {
 	Dirs    host.Dirs
 	Known   *register.KnownTwins // known twins, while the session lasts; copies of the session share them
-	SiteDir string               // the site directory, or "" to find it
+	SiteDir string               // the site directory, or the name of a site that is up, or "" to find it
+	Named   string               // name of the site that SiteDir must declare, or "" for any
 	Twin    string               // the name of the twin, or "" for the site itself
 	Force   bool                 // allow changes to twins of other owners
 	Patient bool                 // wait for locks held by other processes

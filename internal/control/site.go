@@ -4,29 +4,31 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"orrery/internal/control/hosts"
-	"orrery/internal/control/register"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 )
 
-// Directory returns the site directory: the one given by -C, else the current directory, else that
-// of the only site that is up on this machine.
+// Directory returns the site directory: the one given by -C, or that of the site which is up and has
+// the name given by -C. Without -C it is the current directory, else that of the only site that is
+// up on this machine.
 func (c *Session) Directory() (string, error) {
+	if _, dir := named(c); dir != "" {
+		return dir, nil
+	}
 	if c.SiteDir != "" {
 		return c.SiteDir, nil
 	}
-	if _, err := os.Stat("site.toml"); err == nil {
+	if exists(sitefile.Name) {
 		return ".", nil
 	}
 	if c.Twin != "" {
 		r, err := OnlyTwin(c)
 		return r.Dir, err
 	}
-	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
+	up := sitesUp(c)
 	switch len(up) {
 	case 1:
 		if !up[0].Exists() {
@@ -40,7 +42,7 @@ func (c *Session) Directory() (string, error) {
 			Try("use -C DIRECTORY, or create a site with orrery init; orrery ls lists the sites of this host")
 	}
 	return "", problem.New(problem.Usage, "no site selected: %d are up on this host", len(up)).
-		Try("use -C %s, for example; orrery ls lists them", up[0].Dir)
+		Try("use -C %s, for example; orrery ls lists them", up[0].Site)
 }
 
 // Load reads the site directory and returns the site, or its twin if the session names one.
@@ -50,8 +52,16 @@ func (c *Session) Load() (*site.Site, error) {
 		return nil, err
 	}
 	s, err := sitefile.Load(dir)
-	if err != nil || c.Twin == "" {
-		return s, err
+	if err != nil {
+		return nil, explainMissing(c, dir, err)
+	}
+	if name, _ := named(c); name != "" && name != s.Name {
+		return nil, problem.New(problem.Mistake, "this directory now declares site %s and not %s", s.Name, name).
+			At(filepath.Join(dir, sitefile.Name)).
+			Try("restore the name of the site, or use -C %s for site %s", dir, s.Name)
+	}
+	if c.Twin == "" {
+		return s, nil
 	}
 	t, err := c.Connector(s).Twins().Find(context.Background(), c.Twin)
 	c.Known.Remove(s.Name + "." + c.Twin)
@@ -80,6 +90,9 @@ func MarkUp(c *Session, s *site.Site) error {
 	}
 	dir, err := c.AbsDirectory()
 	if err != nil {
+		return err
+	}
+	if err := c.Register().StoreDeclaration(s.Key(), dir); err != nil {
 		return err
 	}
 	return c.Register().MarkUp(s, dir)

@@ -78,6 +78,10 @@ func StableState(hosts []Host) []Host {
 	all := slices.Clone(hosts)
 	for i := range all {
 		all[i].Disk, all[i].Around = nil, HostNetworking{}
+		all[i].Nodes = slices.Clone(all[i].Nodes)
+		for j := range all[i].Nodes { // anyone may probe nodes at any time
+			all[i].Nodes[j].Sick, all[i].Nodes[j].ProbedAt = nil, time.Time{}
+		}
 	}
 	return all
 }
@@ -128,6 +132,13 @@ type HealthFailure struct {
 	Proven time.Time `json:"proven,omitzero"`
 }
 
+// A StepFailure is why a step of a run failed on a node.
+type StepFailure struct {
+	Step  string    `json:"step"` // kind of the step, such as configure or check
+	At    time.Time `json:"at"`
+	Found string    `json:"found"`
+}
+
 // A Node is a node as it exists on its host.
 type Node struct {
 	spec.Node
@@ -137,10 +148,14 @@ type Node struct {
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // time of that success
 	// Sick is the reason why the node was unhealthy at the last inspection, if that is newer than
 	// ProvenAt.
-	Sick   *HealthFailure `json:"sick,omitempty"`
-	Active bool           `json:"active"`          // what runs only on live nodes has run on it, or may have
-	Accel  string         `json:"accel,omitempty"` // what runs it, for a running virtual machine
-	VHost  bool           `json:"vhost,omitempty"` // the host's kernel serves its network cards, and not QEMU
+	Sick *HealthFailure `json:"sick,omitempty"`
+	// ProbedAt is the time of the last inspection, if that is newer than ProvenAt. Sick has its result.
+	ProbedAt time.Time `json:"probed_at,omitzero"`
+	// Failed is why the node is not configured or not proven, or nil if that was not tried.
+	Failed *StepFailure `json:"failed,omitempty"`
+	Active bool         `json:"active"`          // what runs only on live nodes has run on it, or may have
+	Accel  string       `json:"accel,omitempty"` // what runs it, for a running virtual machine
+	VHost  bool         `json:"vhost,omitempty"` // the host's kernel serves its network cards, and not QEMU
 	// Starved means that the node is frozen because its host had no space for its disk writes.
 	Starved bool `json:"starved,omitempty"`
 	// Panic has the last output of its kernel if the node is frozen because of a kernel panic.

@@ -64,15 +64,29 @@ func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 			})
 		}
 		if want := wants[i]; want.Node != nil && nodes[i].Config.Health != "" {
-			nodes[i].Sick = healthDrift(&nodes[i], began)
+			nodes[i].Sick, nodes[i].ProbedAt = healthDrift(&nodes[i], began), began
 			// The directory is missing if the node is being destroyed.
-			err := nodedir.Of(h.Dirs, nodes[i].Site, nodes[i].ID).StoreSickness(nodes[i].Sick)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := h.storeProbe(&nodes[i], want.Duties); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// storeProbe stores whether a probe found a node healthy.
+func (h nodeHost) storeProbe(n *observe.Node, duties *spec.RoleActions) error {
+	r := nodedir.Of(h.Dirs, n.Site, n.ID).Results()
+	if n.Sick != nil || !isSettled(n, duties) { // its checks did not run
+		return r.StoreSickness(n.Sick)
+	}
+	return r.StoreHealth(n.ProbedAt, n.ProvenAt)
+}
+
+// isSettled reports whether the roles of a node have been applied completely, so that their services
+// run. A node that will be activated gets its files, volumes and services then.
+func isSettled(n *observe.Node, duties *spec.RoleActions) bool {
+	return n.Configured && (n.Active || !role.NeedsActivation(duties))
 }
 
 // healthDrift returns the health drift of a node, or nil if it has none.
@@ -108,8 +122,7 @@ func (h nodeHost) newDriftQuery(n *observe.Node, want apply.DesiredNode) (*drift
 		return nil, err
 	}
 	l := &driftQuery{SiteState: h.SiteState, node: n, duties: want.Duties, engine: e}
-	// A node that will be activated gets its files, volumes and services then.
-	l.settled = n.Configured && (n.Active || !role.NeedsActivation(want.Duties))
+	l.settled = isSettled(n, want.Duties)
 	for i := range want.Duties.Roles {
 		l.role(&want.Duties.Roles[i], want.Node)
 	}

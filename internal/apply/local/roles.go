@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
@@ -42,6 +44,24 @@ func (w roleRun) mark(ctx context.Context, m engine.Progress) error {
 	return w.engine.Mark(ctx, w.ref(), m)
 }
 
+// recordFailure stores that a step failed on a node and why, or that it succeeded, so that its status
+// shows more than that the node is not configured. It returns err.
+func (w roleRun) recordFailure(ctx context.Context, step plan.Kind, err error) error {
+	results, name := nodedir.Of(w.Dirs, w.Key, w.node.ID).Results(), string(step)
+	if step == plan.RepairNode {
+		name = "repair" // as users know it
+	}
+	switch {
+	case ctx.Err() != nil: // an interrupted step says nothing about the node
+	case err == nil:
+		_ = results.StoreFailure(nil) // it is shown only while the node is not configured or not proven
+	default:
+		_ = results.StoreFailure(&observe.StepFailure{Step: name, At: time.Now().UTC().Truncate(time.Second),
+			Found: w.Secrets.Redact(shortError(err))})
+	}
+	return err
+}
+
 // configure applies the roles of a node. It first marks the node as not configured, so that the
 // next run repeats the work of one that was killed.
 func (w roleRun) configure(ctx context.Context, tell *inventory.PeerInfo) error {
@@ -70,6 +90,9 @@ func (w roleRun) configure(ctx context.Context, tell *inventory.PeerInfo) error 
 		job.Was = spec.Config{Services: record.Config.Services}
 	}
 	if err := w.mark(ctx, engine.Progress{Config: record.Config, Active: active}); err != nil {
+		return err
+	}
+	if err := nodedir.Of(w.Dirs, w.Key, w.node.ID).Results().ForgetProbe(); err != nil {
 		return err
 	}
 	came, err := w.run().progress(w.node.ID)

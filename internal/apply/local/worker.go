@@ -331,6 +331,11 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 			Try("plan again")
 	}
 	job := roleRun{h.roles, e, n, s.Duties, say}
+	return job.recordFailure(ctx, s.Kind, doRoles(ctx, job, s))
+}
+
+// doRoles does a step that concerns the roles of a running node.
+func doRoles(ctx context.Context, job roleRun, s *plan.Step) error {
 	switch s.Kind {
 	case plan.ConfigureNode:
 		return job.configure(ctx, s.Tell)

@@ -91,7 +91,7 @@ var Arguments = map[string][]Completer{
 // flagValues says what the values of flags may be, for all verbs. File names are completed by the shell
 // itself.
 var flagValues = map[string]Completer{
-	"site": request.directories, "twin": request.twins, "release": request.releases, "only": request.selectors,
+	"site": request.sites, "twin": request.twins, "release": request.releases, "only": request.selectors,
 	"host": request.nodes, "without": request.hosts, "to": request.hosts, "node": request.nodes, "layer": request.layers,
 	"example":    func(request) ([]string, cobra.ShellCompDirective) { return draft.Examples(), withoutFiles },
 	"confirm-by": oneOf("checks", "hand"), "owner": request.nothing, "user": request.nothing,
@@ -182,14 +182,17 @@ func (a request) hosts() ([]string, cobra.ShellCompDirective) {
 	return hosts.Names(a.site()), withoutFiles
 }
 
-// site returns the session's site, or an empty one if it cannot be read, because completion never
-// reports errors.
+// site returns the session's site. If it cannot be read, site returns the recorded one or an empty
+// one, because completion never reports errors.
 func (a request) site() *site.Site {
 	s, err := a.Session.Load()
-	if err != nil {
-		return &site.Site{}
+	if err == nil {
+		return s
 	}
-	return s
+	if s, ok := control.Recorded(a.Session); ok {
+		return s
+	}
+	return &site.Site{}
 }
 
 func (a request) nodes() ([]string, cobra.ShellCompDirective) {

@@ -33,7 +33,7 @@ With --log, or if the output is not a terminal, it prints the last lines and
 ends. They are kept when the node stops.`,
 		Example: "  orrery console db\n  orrery console db --log --lines 50",
 		Args:    cobra.ExactArgs(1),
-		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.AsRoot(call.WithRunning(func(ctx context.Context, s *site.Site, args []string) error {
 			if lines < 0 {
 				return problem.New(problem.Usage, "--lines %d: the number is negative", lines).Try("use a number such as --lines 200")
 			}

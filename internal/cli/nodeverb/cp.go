@@ -32,7 +32,7 @@ directory NODE below the destination. The exit status is 100 + the number of
 nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			last := len(args) - 1
 			c, err := nodes.NewCopyJob(ctx, call.Session, s, args[:last], args[last])
 			if err != nil {

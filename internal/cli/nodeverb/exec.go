@@ -35,7 +35,7 @@ and the first MiB of its output.`,
 			}
 			o.Command, o.Stdin, o.Fixed = args[dash:], call.In, c.Flags().Changed("parallel")
 			to := call.Raw(raw)
-			return call.WithHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
+			return call.WithRunningHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o,
 					func(of []*site.Node) nodes.Output { return newSpeech(to.Out, to.Err, of, grouped) })
 				return printTally(to.Err, endings, err)

@@ -29,7 +29,7 @@ Without --listen, the port is the node's, on 127.0.0.1. Port 0 means any free
 port.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			w, err := nodes.FindNodePort(call.Session, s, args[0])
 			if err != nil {
 				return err

@@ -27,7 +27,7 @@ func Journal(call *verb.Call) *cobra.Command {
 		Example: `  orrery journal
   orrery journal --json`,
 		Args: cobra.NoArgs,
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			h, err := logs.Read(ctx, call.Session, s, runs)
 			if err != nil {
 				return err

@@ -38,7 +38,7 @@ prints the build log of a layer instead.`,
 				fmt.Fprintf(to.Err, "orrery: release %s is now live on node %s; its journal follows.\n",
 					site.ReleaseName(release), node)
 			}
-			return call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			return call.WithRunningHosts(func(ctx context.Context, s *site.Site, args []string) error {
 				if len(args) == 0 {
 					return problem.New(problem.Usage, "no node given").Try("orrery logs NODE")
 				}

@@ -29,7 +29,7 @@ another, "ssh -L 5901:SOCKET HOST" and "vncviewer localhost:1".
 With --png, it writes a picture of the current screen, and ends.`,
 		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
 		Args:    cobra.ExactArgs(1),
-		RunE: call.AsRoot(call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.AsRoot(call.WithRunning(func(ctx context.Context, s *site.Site, args []string) error {
 			of, err := nodes.ScreenOf(ctx, call.Session, s, args[0])
 			if err != nil {
 				return err

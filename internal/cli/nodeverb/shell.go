@@ -21,7 +21,7 @@ func Shell(call *verb.Call) *cobra.Command {
 		Example: `  orrery shell portal
   orrery shell portal -- systemctl status`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: call.WithHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			if _, err := control.DeclaredNode(s, args[0]); err != nil {
 				return err
 			}

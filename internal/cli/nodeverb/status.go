@@ -70,7 +70,7 @@ type statusView struct {
 
 // show prints the state of the nodes once.
 func (v *statusView) show(ctx context.Context, width int) error {
-	s, err := v.session.Load()
+	s, err := v.session.LoadRunning()
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ host, which says if the host does not answer. The picture goes to standard
 output, or to the file that --output names. Any web browser shows it.`,
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
-		RunE: call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.WithRunning(func(ctx context.Context, s *site.Site, selectors []string) error {
 			p, hidden, silent, err := picture.Draw(ctx, call.Session, s, selectors, declared)
 			if err != nil {
 				return err

@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,8 +53,15 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 // remarks returns the remarks on a node.
 func remarks(r status.Node) []string {
 	var all []string
+	if r.Undeclared {
+		all = append(all, "is not in site.toml any more: orrery up destroys it")
+	}
 	if r.Detail != "" {
 		all = append(all, r.Detail)
+	}
+	if f := r.Failure; f != nil {
+		all = append(all, fmt.Sprintf("%s failed at %s UTC (%s shows why): %s", f.Step, f.At.UTC().Format(time.DateTime),
+			f.See, f.Found))
 	}
 	if r.Starved {
 		all = append(all, "is frozen: the disk of its host is full. Make room, then orrery start "+r.Node)
@@ -146,7 +154,16 @@ func releaseCell(r status.Node) string {
 func addresses(r status.Node) string {
 	var all []string
 	for _, network := range r.Networks {
-		all = append(all, network+"="+r.Addresses[network])
+		text := network + "=" + r.Addresses[network]
+		if at := r.AnswersAt[network]; at != "" {
+			text += " (answers at " + at + ")"
+		}
+		all = append(all, text)
+	}
+	for _, network := range slices.Sorted(maps.Keys(r.AnswersAt)) {
+		if !slices.Contains(r.Networks, network) {
+			all = append(all, network+"="+r.AnswersAt[network]+" (not declared)")
+		}
 	}
 	return strings.Join(all, " ")
 }
@@ -195,10 +212,12 @@ func health(r status.Node, now time.Time) string {
 	switch {
 	case r.Probed:
 		return r.Health + " now"
-	case r.Health != status.Healthy || r.ProvenAt.IsZero():
+	case r.HealthAt.IsZero():
 		return r.Health
+	case r.Health != status.Failed && now.Sub(r.HealthAt) >= status.Fresh:
+		return "was " + r.Health + " " + ago(now.Sub(r.HealthAt))
 	}
-	return r.Health + " " + ago(now.Sub(r.ProvenAt))
+	return r.Health + " " + ago(now.Sub(r.HealthAt))
 }
 
 // ago returns a short text for a time in the past.

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/status"
+	"orrery/internal/observe"
 	"orrery/internal/site"
 )
 
@@ -20,13 +21,13 @@ func twelve() []status.Node {
 	for n := range 12 {
 		r := status.Node{
 			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: status.Healthy,
-			ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
+			HealthAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
 			Roles:    []string{"cam-base", "receptor", "digitiser"}, Networks: []string{"cam", "data"},
 			Addresses: map[string]string{"cam": fmt.Sprintf("10.8.70.%d", 101+n), "data": fmt.Sprintf("10.8.71.%d", 101+n)},
 		}
 		switch n {
 		case 4:
-			r.State, r.Health = "stopped", "-"
+			r.State, r.Health, r.HealthAt = "stopped", "-", time.Time{}
 		case 9:
 			r.Health, r.Detail = status.Unhealthy,
 				"role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
@@ -55,7 +56,7 @@ func TestTableFits(t *testing.T) {
 			t.Errorf("line %d is %q", i, shown[i])
 		}
 	}
-	for _, want := range []string{"healthy now", "healthy 3 min ago", "cam=10.8.70.101 dat…", "…",
+	for _, want := range []string{"healthy now", "was healthy 3 min ago", "cam=10.8.70.1…", "…",
 		"receptor10: role receptor: tcp 7147"} {
 		if !strings.Contains(strings.Join(shown, ""), want) {
 			t.Errorf("%q is not in\n%s", want, strings.Join(shown, ""))
@@ -106,8 +107,11 @@ func TestWord(t *testing.T) {
 		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago",
 		47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago",
 	} {
-		r := status.Node{Health: status.Healthy, ProvenAt: noon.Add(-d)}
-		if got := health(r, noon); got != "healthy "+want {
+		r := status.Node{Health: status.Healthy, HealthAt: noon.Add(-d)}
+		if want = "healthy " + want; d > time.Minute {
+			want = "was " + want
+		}
+		if got := health(r, noon); got != want {
 			t.Errorf("%s: %q", d, got)
 		}
 	}
@@ -115,6 +119,10 @@ func TestWord(t *testing.T) {
 		if got := health(r, noon); got != r.Health {
 			t.Errorf("%+v: %q", r, got)
 		}
+	}
+	failed := status.Node{Health: status.Failed, HealthAt: noon.Add(-20 * time.Minute)}
+	if got := health(failed, noon); got != "failed 20 min ago" {
+		t.Errorf("%q", got)
 	}
 	if got := health(status.Node{Health: status.Drifted, Probed: true}, noon); got != "drifted now" {
 		t.Errorf("%q", got)
@@ -136,5 +144,26 @@ func TestPublishedLines(t *testing.T) {
 	}
 	if shown := lines(rows, true, 0, noon); len(shown) != 2 {
 		t.Errorf("the usage shows %q", shown)
+	}
+}
+
+// TestFound: what was found beside the declaration is shown: nodes that are not declared, addresses
+// that differ, and why a step failed.
+func TestFound(t *testing.T) {
+	rows := []status.Node{
+		{Node: "old", State: "running", Health: "-", Undeclared: true},
+		{Node: "db", State: "running", Health: status.Failed, HealthAt: noon.Add(-12 * time.Minute),
+			Failure: &status.Failure{See: "orrery logs db", StepFailure: observe.StepFailure{Step: "configure",
+				At: noon.Add(-12 * time.Minute), Found: "step x\nfailed"}},
+			Networks: []string{"lan"}, Addresses: map[string]string{"lan": "10.0.0.7"},
+			AnswersAt: map[string]string{"lan": "10.0.0.6", "former": "10.1.0.6"}},
+	}
+	text := strings.Join(lines(rows, false, 0, noon), "\n")
+	for _, want := range []string{"failed 12 min ago", "lan=10.0.0.7 (answers at 10.0.0.6) former=10.1.0.6 (not declared)",
+		"old: is not in site.toml any more: orrery up destroys it",
+		"db: configure failed at 2026-07-30 11:48:00 UTC (orrery logs db shows why): step x failed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }

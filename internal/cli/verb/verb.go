@@ -17,9 +17,20 @@ import (
 type run = func(c *cobra.Command, args []string) error
 
 // WithSite returns a run that loads the site and passes it to do.
-func (call *Call) WithSite(do func(ctx context.Context, s *site.Site, args []string) error) run {
+func (call *Call) WithSite(do siteRun) run { return withLoaded((*control.Session).Load, call, do) }
+
+// WithRunning is like WithSite, for verbs that only need the nodes that exist. While the site
+// directory has mistakes or is missing, do gets the site as this host has recorded it.
+func (call *Call) WithRunning(do siteRun) run {
+	return withLoaded((*control.Session).LoadRunning, call, do)
+}
+
+// siteRun is the function of a verb for a site.
+type siteRun = func(ctx context.Context, s *site.Site, args []string) error
+
+func withLoaded(load func(*control.Session) (*site.Site, error), call *Call, do siteRun) run {
 	return func(c *cobra.Command, args []string) error {
-		s, err := call.Session.Load()
+		s, err := load(call.Session)
 		if err != nil {
 			return err
 		}
@@ -39,13 +50,18 @@ func (call *Call) AsRoot(do run) run {
 
 // WithHosts returns a run that loads the site and passes it to do. It fails if nodes of the site may
 // be on this machine and the caller is not root.
-func (call *Call) WithHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
-	return call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
+func (call *Call) WithHosts(do siteRun) run { return call.WithSite(allowedOnHosts(call, do)) }
+
+// WithRunningHosts is like WithHosts, but loads the site as WithRunning does.
+func (call *Call) WithRunningHosts(do siteRun) run { return call.WithRunning(allowedOnHosts(call, do)) }
+
+func allowedOnHosts(call *Call, do siteRun) siteRun {
+	return func(ctx context.Context, s *site.Site, args []string) error {
 		if err := call.Session.CheckAllowedOn(s); err != nil {
 			return err
 		}
 		return do(ctx, s, args)
-	})
+	}
 }
 
 // Group returns a verb that only has subcommands.

@@ -68,6 +68,12 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 		return err
 	}
 	s, err := sitefile.Load(m.Dir)
+	if err != nil && verb == "status" { // which every member may call, whoever the owners are now
+		var unread error
+		if s, unread = c.Register().LoadDeclaration(m); unread == nil {
+			err = nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -75,7 +81,7 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).
 			Try("have root bring it up")
 	}
-	c.SiteDir = m.Dir
+	c.SiteDir, c.Named = m.Dir, m.Site
 	call.Site, call.Twin, call.Owner = s, c.Twin, owner
 	return c.Member.CheckCall(call)
 }

@@ -86,6 +86,8 @@ func lookOf(r status.Node) graph.NodeState {
 	switch {
 	case r.State == status.Absent:
 		return graph.NodeState{Health: graph.Absent, Word: r.State}
+	case r.Undeclared:
+		return graph.NodeState{Health: graph.Warning, Word: "not declared"}
 	case r.State == status.Unknown:
 		return graph.NodeState{Health: graph.Warning, Word: r.State}
 	case r.State != "running" && r.IsGood():
@@ -96,6 +98,8 @@ func lookOf(r status.Node) graph.NodeState {
 		return graph.NodeState{Health: graph.Good, Word: r.State}
 	case r.IsGood():
 		return graph.NodeState{Health: graph.Good, Word: r.Health}
+	case r.Health == status.Failed:
+		return graph.NodeState{Health: graph.Bad, Word: r.Health, Detail: r.Failure.Found}
 	case r.Health == status.Unhealthy:
 		return graph.NodeState{Health: graph.Bad, Word: r.Health, Detail: r.Detail}
 	}

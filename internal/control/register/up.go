@@ -35,6 +35,7 @@ func (r Register) formerPath(key string) string { return filepath.Join(r.Dirs.Si
 // MarkDown records that a site is no longer up.
 func (r Register) MarkDown(key string) {
 	_ = os.Rename(r.markerPath(key), r.formerPath(key))
+	_ = os.Remove(r.declarationPath(key)) // it is of use only while the site is up
 }
 
 func readMarker(path string) (m Marker, ok bool) {

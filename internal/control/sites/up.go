@@ -71,6 +71,9 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
 	}
+	if err := control.RefreshDeclaration(c, s); err != nil {
+		return r, err
+	}
 	return r, scheduleMirrors(ctx, c, s, f)
 }
 

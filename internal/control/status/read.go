@@ -9,7 +9,7 @@ import (
 )
 
 // Read returns the selected nodes in the order of the site file, including instances beside the
-// live ones.
+// live ones. Without selectors, nodes that exist but are not declared follow.
 func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Status, error) {
 	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err // the nodes' records are not for other users
@@ -25,7 +25,11 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if err != nil {
 		return nil, err
 	}
-	all, err := Of(ctx, f, nodes)
+	whole := s
+	if len(selectors) > 0 { // no selector can match a node that is not declared
+		whole = nil
+	}
+	all, err := Of(ctx, f, nodes, whole)
 	if err == nil {
 		all.Silent = silent
 	}

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/drift"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/plan"
 	"orrery/internal/role"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -28,10 +29,14 @@ type Node struct {
 	Host       string    `json:"host"`
 	State      string    `json:"state"`
 	Health     string    `json:"health"`
-	ProvenAt   time.Time `json:"proven_at,omitzero"` // when its checks last passed
-	Probed     bool      `json:"probed,omitempty"`   // the node was just probed
-	Accel      string    `json:"accel,omitempty"`    // its accelerator, if it is a running virtual machine
-	VHost      bool      `json:"vhost,omitempty"`    // its network interfaces are served by the host's kernel
+	ProvenAt   time.Time `json:"proven_at,omitzero"` // when its checks last passed in a run
+	HealthAt   time.Time `json:"health_at,omitzero"` // when Health was found, or zero if it needs no check
+	Stale      bool      `json:"stale,omitempty"`    // HealthAt is longer ago than Fresh
+	Failure    *Failure  `json:"failure,omitempty"`  // why the node is not configured or not proven
+	Undeclared bool      `json:"undeclared,omitempty"`
+	Probed     bool      `json:"probed,omitempty"` // the node was just probed
+	Accel      string    `json:"accel,omitempty"`  // its accelerator, if it is a running virtual machine
+	VHost      bool      `json:"vhost,omitempty"`  // its network interfaces are served by the host's kernel
 	// it is frozen because its host had no room for data that it wrote to a disk
 	Starved bool `json:"starved,omitempty"`
 	// it is frozen because its kernel has panicked: the last output of the kernel
@@ -43,7 +48,9 @@ type Node struct {
 	// networks to which it may or may not be linked, because a run was killed
 	Doubt     []string          `json:"doubt,omitempty"`
 	Roles     []string          `json:"roles"`
-	Addresses map[string]string `json:"addresses"`
+	Addresses map[string]string `json:"addresses"` // as declared
+	// AnswersAt has the addresses of the running node that are not the declared ones, by network.
+	AnswersAt map[string]string `json:"answers_at,omitempty"`
 	// ports of its host that lead to it
 	Published []Published     `json:"published,omitempty"`
 	Detail    string          `json:"detail,omitempty"`
@@ -63,12 +70,23 @@ const (
 	// its checks pass, or it has none, but it has been changed since its roles and layers were
 	// applied
 	Drifted = "drifted"
+	// its last configure or check failed, so that it is not configured or not proven
+	Failed = "failed"
 )
+
+// Fresh is how long the health that a check found counts as the current one.
+const Fresh = time.Minute
+
+// A Failure is the failure of the last step on a node, and the verb that shows more.
+type Failure struct {
+	observe.StepFailure
+	See string `json:"see"`
+}
 
 // IsGood reports whether the node is in its declared state.
 func (r Node) IsGood() bool {
-	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") ||
-		r.State == string(observe.Stopped) && r.Health == "off"
+	return !r.Undeclared && (r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") ||
+		r.State == string(observe.Stopped) && r.Health == "off")
 }
 
 // A Status is the state of a site's nodes on its hosts.
@@ -81,7 +99,8 @@ type Status struct {
 }
 
 // Of returns the state of declared nodes, in their order, including instances beside the live ones.
-func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error) {
+// If whole is not nil, the live nodes that this site does not declare follow.
+func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node, whole *site.Site) (*Status, error) {
 	type instance struct {
 		*observe.Node
 		host string // an interrupted move may have left it on another host than the live instance
@@ -127,6 +146,11 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 			all.add(row, other.Node, n)
 		}
 	}
+	if whole != nil {
+		for k, h := range f.All {
+			all.addUndeclared(whole, h.Name, lists[k])
+		}
+	}
 	return all, nil
 }
 
@@ -152,6 +176,7 @@ func (all *Status) Unknown() []string { return all.Fleet.Unknown }
 func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
 
 func (all *Status) add(r Node, actual *observe.Node, declared *site.Node) {
+	r.Stale = !r.HealthAt.IsZero() && time.Since(r.HealthAt) >= Fresh
 	all.Nodes, all.there, all.declared = append(all.Nodes, r), append(all.there, actual), append(all.declared, declared)
 }
 
@@ -159,7 +184,7 @@ func (all *Status) add(r Node, actual *observe.Node, declared *site.Node) {
 func (all *Status) CheckHealth(ctx context.Context) {
 	var round drift.Scan
 	for i, r := range all.Nodes {
-		if r.Quarantine || r.State != string(observe.Running) {
+		if r.Quarantine || r.Undeclared || r.State != string(observe.Running) {
 			continue
 		}
 		n := all.declared[i]
@@ -198,11 +223,12 @@ func (all *Status) probeOn(ctx context.Context, h *apply.HostClient) error {
 	}
 	for k, i := range rows {
 		r := &all.Nodes[i]
-		if r.State != string(observe.Running) {
+		if r.State != string(observe.Running) || r.Undeclared {
 			continue
 		}
 		r.setLastHealth(nil) // the new result replaces it
 		r.Probed, r.Drift = true, nodes[k].Drift
+		r.HealthAt, r.Stale = time.Now().UTC(), false
 		r.setHealth()
 	}
 	return nil
@@ -215,8 +241,8 @@ func (r *Node) setHealth() {
 		r.Health = Unhealthy
 	case len(r.Drift) > 0:
 		r.Health = Drifted
-	case r.Health == "not proven":
-		r.Health = Healthy
+	case r.Health == "not proven", r.Health == Failed && r.Failure.Step == string(plan.CheckNode):
+		r.Health, r.Failure = Healthy, nil
 	}
 }
 
@@ -286,6 +312,7 @@ func quarantineRow(of Node, n *observe.Node) Node {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-",
 		"", n.ProvenAt
+	r.HealthAt, r.Failure, r.AnswersAt = time.Time{}, nil, nil // those of the live instance
 	r.setObserved(n)
 	r.Published = nil
 	switch {
@@ -294,12 +321,26 @@ func quarantineRow(of Node, n *observe.Node) Node {
 		r.Health = "retired" // it gave its volumes to other instances
 	case !n.Configured:
 		r.Health = "not configured"
+		r.setFailure(n.Failed)
 	case n.Config.Health != "" && n.Proven != n.Config.Health:
 		r.Health = "not proven"
+		r.setFailure(n.Failed)
 	case n.Config.Health != "":
-		r.Health = Healthy
+		r.Health, r.HealthAt = Healthy, n.ProvenAt
 	}
 	return r
+}
+
+// setFailure sets the health of a node that is not configured or not proven, if the last attempt
+// failed.
+func (r *Node) setFailure(f *observe.StepFailure) {
+	if f == nil {
+		return
+	}
+	r.Health, r.HealthAt, r.Failure = Failed, f.At, &Failure{StepFailure: *f, See: "orrery logs " + r.Node}
+	if f.Step == string(plan.CheckNode) {
+		r.Failure.See = "orrery status --probe " + r.Node
+	}
 }
 
 // setLastHealth sets the health of a node that counts as healthy to what was last found. If s is nil, it
@@ -307,6 +348,7 @@ func quarantineRow(of Node, n *observe.Node) Node {
 func (r *Node) setLastHealth(s *observe.HealthFailure) {
 	switch {
 	case s != nil && r.Health == Healthy:
+		r.HealthAt = s.At
 		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+sanitize.Line(s.Found)
 	case s == nil && r.Health == Unhealthy && !r.Rootless:
 		r.Health, r.Detail = Healthy, ""
@@ -331,6 +373,7 @@ func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.
 	}
 	r.State = string(actual.State)
 	r.setObserved(actual)
+	r.setActualAddresses(actual)
 	r.ID, r.Release = actual.ID, actual.Release // may differ from the declared ones if a switch was interrupted
 	if actual.Proven != "" {
 		r.ProvenAt = actual.ProvenAt
@@ -344,12 +387,18 @@ func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.
 		r.Health = Unhealthy
 	case !actual.Configured:
 		r.Health = "not configured"
-	case err == nil && wanted.Config.Health != "" && actual.Proven == "":
+		r.setFailure(actual.Failed)
+	case err == nil && wanted.Config.Health != "" && actual.Proven == "" &&
+		(actual.ProbedAt.IsZero() || actual.Sick != nil):
 		r.Health = "not proven"
+		r.setFailure(actual.Failed)
 	case err == nil && wanted.Config.Health == "":
 		r.Health = "-"
 	default:
-		r.Health = Healthy
+		r.Health, r.HealthAt = Healthy, actual.ProvenAt
+		if !actual.ProbedAt.IsZero() {
+			r.HealthAt = actual.ProbedAt
+		}
 		r.setLastHealth(actual.Sick)
 	}
 	return r

@@ -24,7 +24,9 @@ func (d *Disk) List(ctx context.Context, site string) ([]observe.Node, error) {
 	all, err := d.Engine.List(ctx, site)
 	all = slices.DeleteFunc(all, func(n observe.Node) bool { return d.movedAway(engine.RefOf(&n.Node)) })
 	for i := range all {
-		all[i].Resume = d.dirs.Dir(engine.RefOf(&all[i].Node)).Move().MustResume()
+		dir := d.dirs.Dir(engine.RefOf(&all[i].Node))
+		all[i].Resume = dir.Move().MustResume()
+		dir.Results().Read(&all[i])
 	}
 	return all, err
 }

@@ -40,7 +40,7 @@ func observeFound(dirs host.Dirs, found []Found, look func(*observe.Node)) []obs
 		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven,
 			ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Move().MustResume()}
 		if f.Whole {
-			o.Sick = d.storedSickness(r.ProvenAt)
+			d.Results().Read(&o)
 			o.State = observe.Stopped
 			look(&o)
 		}

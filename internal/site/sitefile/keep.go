@@ -45,6 +45,17 @@ func CopyText(dir, to string) (*site.Site, error) {
 	return s, d.copyTo(to)
 }
 
+// Text returns the content of the files that Load reads from a site directory, by relative path,
+// and the site. It leaves out imported images.
+func Text(dir string) (map[string][]byte, *site.Site, error) {
+	d, s, err := read(dir, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.close()
+	return d.files, s, nil
+}
+
 // copyTo writes the files that were read.
 func (d *directory) copyTo(to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {

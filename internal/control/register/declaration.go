@@ -1,0 +1,91 @@
+package register
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+)
+
+// A declaration is the text of the site directory from which a site was last brought up. Verbs that
+// only need the nodes of a site use it while the site directory cannot be read. It may contain what
+// the site directory keeps from other users, so only root can read it.
+type declaration struct {
+	Dir    string            `json:"dir"`
+	Images map[string]string `json:"images,omitempty"` // stamps of imported images, by name
+	Files  map[string][]byte `json:"files"`            // by path in the site directory
+}
+
+func (r Register) declarationPath(key string) string {
+	return filepath.Join(r.Dirs.Site(key), "declared.json")
+}
+
+// StoreDeclaration stores the text of the site directory of a site that is up. If the directory
+// cannot be read any more, because someone is editing it, the former text stays.
+func (r Register) StoreDeclaration(key, dir string) error {
+	files, s, err := sitefile.Text(dir)
+	if problem.Is(err, problem.Mistake) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d := declaration{Dir: dir, Files: files}
+	for _, img := range s.Images {
+		if img.Import == "" {
+			continue
+		}
+		if d.Images == nil {
+			d.Images = map[string]string{}
+		}
+		d.Images[img.Name] = img.Stamp
+	}
+	return host.WriteJSON(r.declarationPath(key), 0o600, d)
+}
+
+// IsDeclarationOutdated reports whether site.toml is newer than the stored text of its directory, or
+// whether no text is stored.
+func (r Register) IsDeclarationOutdated(key, dir string) bool {
+	stored, err := os.Stat(r.declarationPath(key))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	edited, err := os.Stat(filepath.Join(dir, sitefile.Name))
+	return err == nil && edited.ModTime().After(stored.ModTime())
+}
+
+// LoadDeclaration returns a site that is up, or its twin, as the stored text declares it.
+func (r Register) LoadDeclaration(m Marker) (*site.Site, error) {
+	d, err := host.ReadJSON[declaration](r.declarationPath(m.Key()))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "orrery-declared-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
+	for name, content := range d.Files {
+		if !filepath.IsLocal(name) {
+			return nil, problem.New(problem.Failed, "%q is not a path in a site directory", name).
+				At(r.declarationPath(m.Key()))
+		}
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(at, content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	s, err := sitefile.LoadStamped(dir, d.Dir, d.Images)
+	if err != nil || m.Twin == "" {
+		return s, err
+	}
+	return r.AsTwin(s, m.Twin, 0)
+}
