@@ -154,6 +154,7 @@ var paths = map[string]string{
 	"internal/control/register/up.go":             ofOwn,
 	"internal/control/site.go":                    ofOwn,
 	"internal/control/sites/named.go":             ofOwn,
+	"internal/control/sites/forget.go":            ofOwn,
 	"internal/control/twins/create.go":            ofNamed,
 	"internal/journal/hook/hook.go":               ofOwn,
 	"internal/host/surroundings.go":               ofKernel,

@@ -30,6 +30,7 @@ const (
 	Replace    Consent = "replace"    // existing data is replaced by restored data
 	Restore    Consent = "restore"    // data written since a snapshot is lost
 	Moves      Consent = "moves"      // nodes move to other hosts that were chosen for them
+	Forget     Consent = "forget"     // what the hosts keep of a site is deleted permanently
 	Trust      Consent = "trust"      // the hosts' copies of a release are used
 	Paths      Consent = "paths"      // volumes of a backup are restored to directories named in its site file
 )

@@ -83,6 +83,40 @@ func TestUpDown(t *testing.T) {
 	d.wantExit(err, problem.Usage, "did you mean toykat?")
 }
 
+// TestForget: what the host keeps of a site is deleted once the site is down and has no data left, and
+// only with the caller's consent.
+func TestForget(t *testing.T) {
+	d := diskDesk(t)
+	d.up()
+	forget := func(name string) error { return sites.Forget(t.Context(), d.Session, name) }
+	d.wantExit(forget("toykat"), problem.Refused, "site toykat is up", "orrery down --name toykat")
+	d.wantExit(forget("toycat"), problem.Usage, "did you mean toykat?")
+	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
+	d.must(err)
+	d.wantExit(forget("toykat"), problem.Surprise, "there are still volumes of the site")
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
+	d.must(err)
+	agrees := d.Asker
+	asker := &refuses{}
+	d.Asker = asker
+	d.wantExit(forget("toykat"), problem.Refused)
+	if len(asker.asked) != 1 || asker.asked[0].About != control.Forget {
+		t.Errorf("asked was %+v", asker.asked)
+	}
+	if _, err := os.Stat(d.dirs.Keys("toykat")); err != nil {
+		t.Error(err)
+	}
+	d.Asker = agrees
+	d.must(os.MkdirAll(d.dirs.Site("toykat.dev1"), 0o755))
+	d.wantExit(forget("toykat"), problem.Refused, "1 twin: dev1")
+	d.must(os.Remove(d.dirs.Site("toykat.dev1")))
+	d.must(forget("toykat"))
+	if _, err := os.Stat(d.dirs.Site("toykat")); !os.IsNotExist(err) {
+		t.Errorf("the state of the site: %v", err)
+	}
+	d.up() // and it comes up again
+}
+
 // refuses is the Asker of a caller who agrees to nothing.
 type refuses struct{ asked []control.Question }
 

@@ -53,6 +53,7 @@ func TestNotAllowed(t *testing.T) {
 		"up":          func() error { _, _, err := sites.Up(ctx, c, s, nil, sites.UpOptions{}); return err },
 		"down":        func() error { _, err := sites.Down(ctx, c, s, nil, true); return err },
 		"down --name": func() error { _, err := sites.DownNamed(ctx, c, "toykat", true); return err },
+		"forget":      func() error { return sites.Forget(ctx, c, "toykat") },
 		"start":       func() error { _, err := sites.Start(ctx, c, s, nil); return err },
 		"stop":        func() error { _, err := sites.Stop(ctx, c, s, nil); return err },
 		"renew":       func() error { _, err := sites.Renew(ctx, c, s, nil); return err },

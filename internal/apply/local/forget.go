@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
+	"orrery/internal/volume"
 )
 
 // Forget removes all that this host keeps of the site. It returns an error if nodes, volumes or
@@ -26,14 +28,28 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 		return nil, problem.New(problem.Surprise, "there is still node %s of the site on this host", nodes[0].Name).
 			Try("orrery host drain moves the nodes of a host to others")
 	}
-	for what, dir := range map[string]string{"volumes": h.Dirs.Volumes(h.Key), "snapshots": h.Dirs.Snapshots(h.Key)} {
-		names, err := namesIn(dir)
-		if err != nil {
-			return nil, err
-		}
-		if len(names) > 0 {
-			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what,
-				humanize.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
+	volumes, err := volume.List(h.Dirs, h.Key) // a directory without data of any node does not count
+	if err != nil {
+		return nil, err
+	}
+	var data []string
+	for _, v := range volumes {
+		data = append(data, v.Name)
+	}
+	snapshots, err := namesIn(h.Dirs.Snapshots(h.Key))
+	if err != nil {
+		return nil, err
+	}
+	for _, kept := range []struct {
+		what, dir, cure string
+		names           []string
+	}{
+		{"volumes", h.Dirs.Volumes(h.Key), "orrery down --volumes", slices.Compact(data)},
+		{"snapshots", h.Dirs.Snapshots(h.Key), "orrery snapshot rm", snapshots},
+	} {
+		if len(kept.names) > 0 {
+			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", kept.what,
+				humanize.List(kept.names, 12)).At(kept.dir).Try("save what is needed of them; %s deletes them", kept.cure)
 		}
 	}
 	if err := h.forgetPlans(ctx); err != nil {

@@ -454,13 +454,16 @@ func TestForget(t *testing.T) {
 		must(t, os.MkdirAll(dir, 0o755))
 	}
 	must(t, os.WriteFile(filepath.Join(layer, "layer.json"), []byte("{}"), 0o644))
-	for _, dir := range []string{p.dirs.Volumes("s") + "/data", p.dirs.Snapshots("s") + "/one"} {
+	for dir, word := range map[string]string{
+		p.dirs.Volumes("s") + "/data/db": "volumes of the site on this host: data",
+		p.dirs.Snapshots("s") + "/one":   "snapshots of the site on this host: one",
+	} {
 		must(t, os.MkdirAll(dir, 0o755))
 		if _, err := p.far.State.Forget(t.Context()); !problem.Is(err, problem.Surprise) ||
-			!strings.Contains(err.Error(), filepath.Base(dir)) {
+			!strings.Contains(err.Error(), word) {
 			t.Errorf("with %s: %v", dir, err)
 		}
-		must(t, os.RemoveAll(dir))
+		must(t, os.RemoveAll(dir)) // the directory of the volume stays, as when its data is deleted
 	}
 	other := p.dirs.Site("other")
 	must(t, os.MkdirAll(other, 0o755))

@@ -58,7 +58,7 @@ var Arguments = map[string][]Completer{
 	"release show":  {request.releases, request.selectors},
 	"release diff":  {request.releases, request.releases, request.selectors},
 	"release trust": {request.releases}, "query vars": {request.nodes, request.nothing},
-	"role new": {request.nothing}, "schema": {oneOf("site", "role"), request.nothing},
+	"role new": {request.nothing}, "forget": {request.nothing}, "schema": {oneOf("site", "role"), request.nothing},
 	"twin create": {request.sites, request.nothing}, "twin destroy": {request.twins},
 	"twin status": {request.twins, request.selectors}, "twin exec": {request.twins, request.selectors},
 	"twin shell": {request.twins, request.nodes}, "twin forward": {request.twins, request.ports}, "ci": {request.sites},
@@ -97,7 +97,7 @@ var flagValues = map[string]Completer{
 	"confirm-by": oneOf("checks", "hand"), "owner": request.nothing, "user": request.nothing,
 	"scale":          oneOf("cpus=", "memory="),
 	"yes-production": request.nothing, "yes-volumes": request.nothing, "yes-restore": request.nothing,
-	"yes-replace": request.nothing, "yes-moves": request.nothing,
+	"yes-replace": request.nothing, "yes-forget": request.nothing, "yes-moves": request.nothing,
 }
 
 // IsRequest reports whether a command line is a completion request of the shell.

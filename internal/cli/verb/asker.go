@@ -33,6 +33,7 @@ func (call *Call) ProductionFlag(c *cobra.Command) {
 var consentFlags = map[control.Consent]string{
 	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace",
 	control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
+	control.Forget: "yes-forget",
 }
 
 // An asker asks the user to type the name of the site, unless it was given in advance.
