@@ -90,6 +90,7 @@ func listenersOfProc() ([]observe.Listener, error) {
 			all.add(proto, a, uint16(port))
 		}
 	}
+	//nolint:staticcheck // deprecated in favour of netlink, which was tried first
 	for _, read := range []func() (procfs.NetTCP, error){proc.NetTCP, proc.NetTCP6} {
 		lines, err := read()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
