@@ -23,7 +23,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 		return nil, err
 	}
 	if len(nodes) > 0 {
-		return nil, problem.New(problem.Surprise, "there is still node %s of the site on this host", nodes[0].Name).
+		return nil, problem.New(problem.Surprise, "node %s of the site is still on this host", nodes[0].Name).
 			Try("orrery host drain moves the nodes of a host to others")
 	}
 	for what, dir := range map[string]string{"volumes": h.Dirs.Volumes(h.Key), "snapshots": h.Dirs.Snapshots(h.Key)} {
@@ -32,8 +32,8 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 			return nil, err
 		}
 		if len(names) > 0 {
-			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what,
-				humanize.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
+			return nil, problem.New(problem.Surprise, "%s of the site are still on this host: %s", what,
+				humanize.List(names, 12)).At(dir).Try("save what you need of them, and remove them first")
 		}
 	}
 	if err := h.forgetPlans(ctx); err != nil {
