@@ -738,7 +738,7 @@ func (s *site) replacesNode(backup string) {
 	s.do("backup", "keep0", sick)
 	s.sh("keep0", "echo now > /root/kept/text; sed -i s,/bin/false,/usr/bin/sleep, /etc/systemd/system/keep.service; sync")
 	s.run("restore", sick, "--node", "keep0", "--replace", "--yes-replace", s.name).
-		want(7, "everything is as it was before")
+		want(7, "the previous state was restored")
 	if got := s.sh("keep0", "cat /root/kept/text"); got != "now" {
 		s.Errorf("undone, it has %q", got)
 	}

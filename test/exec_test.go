@@ -141,10 +141,10 @@ func copies(s *site) {
 		}
 	}
 	s.run("cp", "w0[0-3]:/srv/all/big", "w04:/srv/names").
-		want(101, "3 of 4 nodes succeeded; failed: w03", `w03 \| .*there is no such file`)
+		want(101, "3 of 4 nodes succeeded; failed: w03", `w03 \| .*the file does not exist`)
 	s.on("w04", "test", "-s", "/srv/names/w02/big")
 	s.run("cp", "--json", at("big"), "w05:/srv/").want(0, `"node":"w05","status":0`)
-	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "there is no such file")
+	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "the file does not exist")
 	s.run("cp", "w99:/etc/passwd", here).want(2, `no node is called "w99"`)
 	s.on("w00", "truncate", "-s", "64G", "/srv/endless")
 	if err := os.WriteFile(at("endless"), nil, 0o644); err != nil {

@@ -74,7 +74,7 @@ func labProgramMissing(t *testing.T) {
 			filepath.Join(s.dir, "bundle"))
 		cmd.Env = environment(s.dirs)
 		out, _ := cmd.CombinedOutput()
-		if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), missing+" is not there") ||
+		if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), missing+" is missing") ||
 			strings.Contains(string(out), "creating network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
 			t.Errorf("without %s: status %d: %s", missing, status, out)
 		}

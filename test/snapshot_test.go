@@ -164,7 +164,7 @@ func snapshotUndone(s *site) {
 	s.sh("n1", "touch /srv/data/bad")
 	id := s.snapshot("n1", "n2").ID
 	s.sh("n1", "rm /srv/data/bad; echo later > /root/x; echo later > /srv/data/x")
-	s.run("snapshot", "restore", id, "--yes-restore", s.name).want(7, "everything is as it was before")
+	s.run("snapshot", "restore", id, "--yes-restore", s.name).want(7, "the previous state was restored")
 	if got := s.sh("n1", "cat /root/x /srv/data/x; ls /srv/data"); !strings.HasPrefix(got, "later\nlater\n") ||
 		strings.Contains(got, "bad") {
 		s.Errorf("n1 has %s", got)

@@ -134,11 +134,11 @@ func (es Editions) unproven(all []map[int]string, release int, digest string) er
 			Try("look at releases/%d of the site on that host; or stage the release again under another number", release)
 	case digest == "":
 		return problem.New(problem.Refused,
-			"release %d is not in it, and nothing else proves what is kept of that release on %s", release,
+			"release %d is not in it, so the copy of that release on %s cannot be verified", release,
 			humanize.List(keep, 12)).
 			At(es.fleet.Lock.Path()).Try(update, release)
 	}
-	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it",
+	return problem.New(problem.Refused, "the copy of release %d on %s does not have the digest that is recorded in it",
 		release, humanize.List(keep, 12)).
 		At(es.fleet.Lock.Path()).Try(update+"; or stage it again under another number", release)
 }
@@ -146,7 +146,7 @@ func (es Editions) unproven(all []map[int]string, release int, digest string) er
 // EditionMismatch returns the error for a host that sent another copy than the one it reported.
 func EditionMismatch(host string, release int) error {
 	return problem.New(problem.Surprise,
-		"host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
+		"host %s sent another copy of the site directory of release %d than it reported", host, release).
 		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", release, host)
 }
 
@@ -189,7 +189,7 @@ func (es Editions) spread(ctx context.Context, all []map[int]string, release int
 		if err := es.send(ctx, keepers, es.fleet.All[i], release, digest); err != nil {
 			left = errors.Join(left, err)
 		} else if all[i][release] != "" {
-			es.fleet.warn("host %s kept something else of release %d than releases.lock says; it was replaced",
+			es.fleet.warn("host %s had a copy of release %d that differs from releases.lock; it was replaced",
 				es.fleet.All[i].Name, release)
 		}
 	}

@@ -92,19 +92,19 @@ func (h *HostClient) fetch(ctx context.Context, s *plan.Step, say func(string)) 
 	if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) || problem.ExitCode(err) == int(problem.Unable) {
 		return err
 	}
-	say("cannot be fetched, and is built here: " + err.Error())
+	say("could not be fetched and is being built here: " + err.Error())
 	build := *s
 	build.Kind = plan.BuildLayer
 	failed := h.build(ctx, &build, say)
 	if failed == nil {
-		h.fleet.warn("host %s has built layer %s itself, as it could not be fetched: %v", h.Name, s.Layer.Title, err)
+		h.fleet.warn("host %s built layer %s, because it could not be fetched: %v", h.Name, s.Layer.Title, err)
 	}
 	return failed
 }
 
 // Warn notes that a host sent something else than it should, or nothing.
 func (p *transferRun) Warn(text string) {
-	p.fleet.warn("%s takes something from other hosts: %s", p.to.Name, tree.DisplayPath(text))
+	p.fleet.warn("host %s: receiving from other hosts: %s", p.to.Name, tree.DisplayPath(text))
 }
 
 // trustedContent asks the hosts that have a layer for its content digest, and decides which digest is trusted
@@ -153,11 +153,11 @@ func (h *HostClient) trustedContent(ctx context.Context, s *plan.Step) (content 
 		}
 	}
 	if len(others) > 0 {
-		h.fleet.warn("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s",
+		h.fleet.warn("layer %s differs between hosts: the copy of %s is used, not that of %s",
 			s.Layer.Title, humanize.List(hostsOf(from), 12), humanize.List(others, 12))
 	}
 	if len(from) == 0 {
-		return "", nil, errors.Join(fmt.Errorf("none of %s has layer %s now", humanize.List(s.Sources, 12), s.Layer.Title),
+		return "", nil, errors.Join(fmt.Errorf("layer %[2]s is no longer on any of %[1]s", humanize.List(s.Sources, 12), s.Layer.Title),
 			err)
 	}
 	return content, from, nil

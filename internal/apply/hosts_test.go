@@ -225,7 +225,7 @@ func TestWord(t *testing.T) {
 	}{
 		"all say the same": {hosts: []*stub{{}, {word: "x"}, {word: "x"}}, want: "x", from: []string{"sv2", "sv3"}},
 		"most": {hosts: []*stub{{}, {word: "y"}, {word: "x"}, {word: "x"}}, want: "x",
-			from: []string{"sv3", "sv4"}, doubt: "another one is on sv2"},
+			from: []string{"sv3", "sv4"}, doubt: "not that of sv2"},
 		"this machine": {hosts: []*stub{{}, {word: "y"}, {word: "y"}, {word: "x", local: true}}, want: "x",
 			from: []string{"sv4"}, doubt: "sv2"},
 		"this machine is first": {hosts: []*stub{{}, {word: "x", local: true}, {word: "y"}, {word: "y"}}, want: "x",
@@ -234,9 +234,9 @@ func TestWord(t *testing.T) {
 			from: []string{"sv3"}},
 		"one fails": {hosts: []*stub{{}, {failure: errors.New("lost")}, {word: "x"}}, want: "x",
 			from: []string{"sv3"}},
-		"none has it":            {hosts: []*stub{{}, {failure: fs.ErrNotExist}}, wrong: "none of sv1, sv2 has layer"},
+		"none has it":            {hosts: []*stub{{}, {failure: fs.ErrNotExist}}, wrong: "is no longer on any of sv1, sv2"},
 		"none answers":           {hosts: []*stub{{}, {failure: errors.New("lost")}}, wrong: "lost"},
-		"its own does not count": {hosts: []*stub{{word: "x"}}, wrong: "none of sv1 has layer"},
+		"its own does not count": {hosts: []*stub{{word: "x"}}, wrong: "is no longer on any of sv1"},
 	} {
 		f := fleetOf(c.hosts...)
 		s := &plan.Step{Kind: plan.FetchLayer, Layer: &spec.Layer{Digest: "d", Title: "base"}, Sources: f.Names()}

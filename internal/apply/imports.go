@@ -70,11 +70,11 @@ func (h *HostClient) fileOf(img *site.Image, content string) (string, error) {
 func (h *HostClient) send(ctx context.Context, file, content string, say func(string)) error {
 	in, err := imported.Open(ctx, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.New(problem.Mistake, "import %s: there is no such file", file).
+		return problem.New(problem.Mistake, "import %s: the file does not exist", file).
 			Try("correct `import` of the image in site.toml")
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.PathErrorCause(err))
+		return problem.New(problem.Failed, "import %s: the file cannot be read", file).Because(problem.PathErrorCause(err))
 	}
 	in.Close() //nolint:errcheck // it was not read
 	tell := func(n int64) { say("sending " + filepath.Base(file) + ": " + humanize.Bytes(n)) }
@@ -83,7 +83,7 @@ func (h *HostClient) send(ctx context.Context, file, content string, say func(st
 		return imported.Send(ctx, file, &progressWriter{ReadWriter: rw, say: tell})
 	}, func(rw io.ReadWriter) error { return h.Layers.Receive(ctx, content, rw) })
 	if err != nil && ctx.Err() == nil {
-		return problem.New(problem.Kind(problem.ExitCode(err)), "import %s: host %s has not got it", file, h.Name).
+		return problem.New(problem.Kind(problem.ExitCode(err)), "import %s: it could not be sent to host %s", file, h.Name).
 			Because(err).
 			Try("%s", cmp.Or(hintOf(err), "run the same command again"))
 	}

@@ -94,6 +94,6 @@ func (h moveWorker) send(ctx context.Context, s *plan.Step, say func(string)) (s
 		if !c.cut || n == maxTransfers || host.Sleep(ctx, transferPause) != nil {
 			return c.sum, err
 		}
-		say(err.Error() + "; goes on")
+		say(err.Error() + "; continuing")
 	}
 }

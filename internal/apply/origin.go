@@ -34,7 +34,7 @@ func (f *Fleet) checkOwner(hosts []observe.Host) error {
 			continue
 		}
 		if !check.ValidLabel(h.Origin) {
-			return problem.New(problem.Surprise, "host %s says that its nodes are of a site with the id %q, which is none",
+			return problem.New(problem.Surprise, "host %s reports an invalid site id for its nodes: %q",
 				h.Name, problem.Truncate(h.Origin, 80)).Try("--without %s leaves it out", h.Name)
 		}
 		f.All[i].marked = h.Origin
@@ -91,7 +91,7 @@ func checkForeignNodes(s *site.Site, hosts []observe.Host, id string) error {
 			at, nodes = append(at, hosts[i].Name), append(nodes, names...)
 		}
 	}
-	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s",
+	return problem.New(problem.Surprise, "the nodes on %s belong to a site %s that has none of the nodes of this one: %s",
 		humanize.List(at, 8), s.Key(), humanize.List(nodes, 8)).
 		At("site.toml").Try("if it is another site, give one of the two another name; if it is this one, write id = %q in [site]",
 		id)

@@ -50,7 +50,7 @@ func TestRecognise(t *testing.T) {
 		"no node is known": {a: host("a1", "old"), b: host("a1", "older"),
 			mistaken: "has none of the nodes of this one: old, older"},
 		"no node is known, but an id": {id: "a1", a: host("a1", "old"), origin: "a1"},
-		"nonsense":                    {a: host("../../etc\x1b[2J"), mistaken: `which is none`},
+		"nonsense":                    {a: host("../../etc\x1b[2J"), mistaken: `reports an invalid site id for its nodes`},
 	} {
 		s := &site.Site{Name: "demo", ID: c.id,
 			Hosts: []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "10.8.1.2"}},

@@ -171,7 +171,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 	mine transfer.EndpointInfo) (theirs transfer.EndpointInfo, err error) {
 	giver, ok := p.fleet.Host(peer)
 	if !ok || !slices.Contains(p.from, peer) {
-		return theirs, problem.New(problem.Surprise, "host %s asks for something of host %q, which is not to give it",
+		return theirs, problem.New(problem.Surprise, "host %s requested data from host %q, which is not a source of this transfer",
 			p.to.Name, peer)
 	}
 	if err := mine.Check(netip.Addr{}); err != nil {
@@ -182,7 +182,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 	p.asked++
 	p.mutex.Unlock()
 	if many {
-		return theirs, invalidCard(p.to, errors.New("it asks for too many"))
+		return theirs, invalidCard(p.to, errors.New("it requested too many connections"))
 	}
 	spot := ListenAddrs{Own: giver.address()}
 	switch {
@@ -208,12 +208,12 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 				case opened <- card:
 					return mine, nil
 				default:
-					return mine, invalidCard(giver, errors.New("it says more than one"))
+					return mine, invalidCard(giver, errors.New("it sent more than one"))
 				}
 			}, p.said)
 		p.given(sum, err)
 		if err == nil {
-			err = errors.New("it has opened nothing")
+			err = errors.New("it opened no listener")
 		}
 		failed <- err
 	})
@@ -235,7 +235,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 }
 
 func invalidCard(h *HostClient, err error) error {
-	return problem.New(problem.Surprise, "host %s gives a card for a connection that cannot be: %v", h.Name, err)
+	return problem.New(problem.Surprise, "host %s sent invalid connection data: %v", h.Name, err)
 }
 
 // Relay connects two ends that have met. Each is dialed on its own host, at the address Back of its
@@ -246,7 +246,7 @@ func (p *transferRun) Relay(ctx context.Context, mine transfer.EndpointInfo) err
 	p.relayed = true
 	p.mutex.Unlock()
 	if !ok {
-		return invalidCard(p.to, errors.New("nobody has met it"))
+		return invalidCard(p.to, errors.New("no peer is known for it"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, transfer.Timeout)
 	defer cancel()

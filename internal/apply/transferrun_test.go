@@ -95,15 +95,15 @@ func TestMeet(t *testing.T) {
 	}{
 		"as it should be":            {"sv1", good, says(another), ""},
 		"its own address":            {"sv1", good, says(elsewhere), ""},
-		"a host that is not to give": {"sv3", good, says(another), `host sv2 asks for something of host "sv3"`},
-		"a host that is not there":   {"sv9", good, says(another), `host sv2 asks for something of host "sv9"`},
+		"a host that is not to give": {"sv3", good, says(another), `host sv2 requested data from host "sv3"`},
+		"a host that is not there":   {"sv9", good, says(another), `host sv2 requested data from host "sv9"`},
 		"a place on another host": {"sv1", outside, says(another),
-			"host sv2 gives a card for a connection that cannot be"},
-		"an address of another":   {"sv1", elsewhere, says(another), "host sv2 gives a card"},
-		"no key":                  {"sv1", transfer.EndpointInfo{Back: good.Back}, says(another), "host sv2 gives a card"},
-		"of the other, outside":   {"sv1", good, says(outside), "host sv1 gives a card"},
-		"of the other, twice":     {"sv1", good, says(another, another, another), "says more than one"},
-		"the other opens nothing": {"sv1", good, says(), "it has opened nothing"},
+			"host sv2 sent invalid connection data"},
+		"an address of another":   {"sv1", elsewhere, says(another), "host sv2 sent invalid connection data"},
+		"no key":                  {"sv1", transfer.EndpointInfo{Back: good.Back}, says(another), "host sv2 sent invalid connection data"},
+		"of the other, outside":   {"sv1", good, says(outside), "host sv1 sent invalid connection data"},
+		"of the other, twice":     {"sv1", good, says(another, another, another), "sent more than one"},
+		"the other opens nothing": {"sv1", good, says(), "it opened no listener"},
 		"the other fails": {"sv1", good,
 			func(ListenAddrs, func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
 				return "", lost
@@ -190,7 +190,7 @@ func TestRelay(t *testing.T) {
 	}
 	var came string
 	taker.takes = func(with Coordinator) error {
-		if err := with.Relay(t.Context(), card(t)); err == nil || !strings.Contains(err.Error(), "nobody has met it") {
+		if err := with.Relay(t.Context(), card(t)); err == nil || !strings.Contains(err.Error(), "no peer is known for it") {
 			t.Errorf("for an end that has met nobody: %v", err)
 		}
 		return ReceiveFrom(t.Context(), with, "sv1", func(c net.Conn) error {
@@ -250,7 +250,7 @@ func TestCarry(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 				if _, err := with.Meet(t.Context(), "sv1", mine); err == nil ||
-					!strings.Contains(err.Error(), "asks for too many") {
+					!strings.Contains(err.Error(), "requested too many connections") {
 					t.Errorf("%s: a second time: %v", what, err)
 				}
 			}

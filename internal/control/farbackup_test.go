@@ -513,7 +513,7 @@ func TestFarReplaceNode(t *testing.T) {
 	d, other, to := backedUp(t)
 	other.fault.Fail("Start", "web1", 1, nil)
 	_, err := backups.ReplaceNode(t.Context(), d.Session, to, "web1")
-	d.wantExit(err, problem.Undone, "everything is as it was before")
+	d.wantExit(err, problem.Undone, "the previous state was restored")
 	d.up()
 	d.wantWritten("now", "now")
 	_, err = backups.ReplaceNode(t.Context(), d.Session, to, "web9")

@@ -87,14 +87,14 @@ func TestFetch(t *testing.T) {
 	second.fault.Fail("fetch", "", -1, nil)
 	d.up()
 	d.wantNodes(threeUp)
-	for _, want := range []string{"host sv2 has built layer ", "itself, as it could not be fetched: ",
+	for _, want := range []string{"host sv2 built layer ", ", because it could not be fetched: ",
 		"this failure was ordered"} {
 		if !strings.Contains(d.watch.text(), want) {
 			t.Errorf("%q was not told: %s", want, d.watch.text())
 		}
 	}
 	if calls := strings.Join(third.fault.Calls(), "\n"); !strings.Contains(calls, "fetch ") ||
-		strings.Contains(d.watch.text(), "host sv3 has built") {
+		strings.Contains(d.watch.text(), "host sv3 built") {
 		t.Errorf("host sv3 waited for one that fetches nothing: %s", calls)
 	}
 
@@ -102,7 +102,7 @@ func TestFetch(t *testing.T) {
 	m.order("sv1 Transfers.Send", 1)
 	d.up()
 	d.wantNodes(threeUp)
-	if !m.happened() || !strings.Contains(d.watch.text(), "takes something from other hosts: ") {
+	if !m.happened() || !strings.Contains(d.watch.text(), "receiving from other hosts: ") {
 		t.Errorf("that a host gave nothing was not told: %s", d.watch.text())
 	}
 }

@@ -45,7 +45,7 @@ func TestFarReleases(t *testing.T) {
 	hosts := map[string]*machine{"sv1": d.machine}
 	e := d.elsewhere(fromElsewhere, hosts)
 	_, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
-	e.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "kept of that release on sv1",
+	e.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "the copy of that release on sv1 cannot be verified",
 		"orrery release trust 700")
 	e.trust(700)
 	e.wantNodes("db 700 running healthy, db* none running retired, web1 700 running healthy, web1* none running healthy, web2 700 running healthy, web2* none running healthy")
@@ -123,7 +123,7 @@ func TestFarReleases(t *testing.T) {
 		[]byte("# another\n"), 0o600))
 	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	if err != nil || !strings.Contains(e.watch.text(),
-		"host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
+		"host sv2 had a copy of release 700 that differs from releases.lock; it was replaced") {
 		t.Fatalf("of two copies: %v\ntold: %s", err, e.watch.text())
 	}
 	kept, err = os.ReadFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"))
@@ -282,7 +282,7 @@ func TestUnreadableEdition(t *testing.T) {
 		d.must(os.WriteFile(filepath.Join(m.dirs.Release("toykat", 700), made), []byte("# another\n"), 0o600))
 	}
 	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
-	d.wantExit(err, problem.Refused, "kept of release 700 on sv1, sv2", "does not have the digest",
+	d.wantExit(err, problem.Refused, "the copy of release 700 on sv1, sv2", "does not have the digest",
 		"orrery release trust 700")
 	if _, err := sites.Down(t.Context(), d.Session, d.site(), []string{"web1"}, false); err != nil {
 		t.Errorf("while no copy is what it should be: %v", err)

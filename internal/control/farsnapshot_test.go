@@ -77,7 +77,7 @@ func TestFarSnapshot(t *testing.T) {
 	d.writeAll("now")
 	other.fault.Fail("Start", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
-	d.wantExit(err, problem.Undone, "everything is as it was before")
+	d.wantExit(err, problem.Undone, "the previous state was restored")
 	d.up()
 	want("now", "now")
 	if _, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, []string{"web1"}); err != nil {

@@ -322,7 +322,7 @@ func TestFarTwinProgramFails(t *testing.T) {
 	existing := filepath.Join(other.dirs.Volumes("toykat.dev"), "pages", "web2")
 	d.must(os.MkdirAll(existing, 0o755))
 	_, _, err = twins.Create(t.Context(), d.Session, of)
-	d.wantExit(err, problem.Failed, "host sv2", "volume pages of node web2 is there already")
+	d.wantExit(err, problem.Failed, "host sv2", "volume pages of node web2 already exists")
 	if left := leftHere(); len(left) > 0 {
 		t.Errorf("left is %q", left)
 	}

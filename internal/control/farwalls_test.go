@@ -158,7 +158,7 @@ func TestForgedRole(t *testing.T) {
 		if release == 6 {
 			d.wantExit(err, problem.Refused, "releases.lock: release 6 is not in it")
 		} else if d.must(err); !strings.Contains(d.watch.text(),
-			"host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
+			"host sv2 had a copy of release 700 that differs from releases.lock; it was replaced") {
 			t.Errorf("told: %s", d.watch.text())
 		}
 		if evil.machine.has(value) {

@@ -93,7 +93,7 @@ func TestForget(t *testing.T) {
 	d.wantExit(forget("toycat"), problem.Usage, "did you mean toykat?")
 	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	d.wantExit(forget("toykat"), problem.Surprise, "there are still volumes of the site")
+	d.wantExit(forget("toykat"), problem.Surprise, "volumes of the site are still on this host")
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 	agrees := d.Asker

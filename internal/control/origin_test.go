@@ -109,11 +109,11 @@ func TestOrigin(t *testing.T) {
 	d.must(os.WriteFile(record(other), []byte("half"), 0o600))
 	d.write("site.toml", twoHosts)
 	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
+		!strings.Contains(err.Error(), "the record of which site owns the nodes cannot be read") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
 	if err := statusOf(d, d.site()); err == nil ||
-		!strings.Contains(err.Error(), "whose nodes are on this host cannot be read") ||
+		!strings.Contains(err.Error(), "the record of which site owns the nodes cannot be read") ||
 		!strings.Contains(err.Error(), "sv2") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}

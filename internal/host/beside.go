@@ -20,6 +20,6 @@ func FindTool(name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", problem.New(problem.Unable, "the program %s is not there", name).At(filepath.Dir(self)).
+	return "", problem.New(problem.Unable, "program %s is missing", name).At(filepath.Dir(self)).
 		Try("make bin/%s builds it; make install installs it", name)
 }

@@ -86,7 +86,7 @@ func CopiesByHost(twin *site.Site, home func(n *site.Node) (string, error)) (map
 		}
 		if on != "" && n.Host != "" && on != n.Host {
 			return nil, problem.New(problem.Unable,
-				"node %s is on host %s with its volumes, and its twin is to be on %s; volumes are copied where they are", n.Name,
+				"node %s is on host %s with its volumes, and its twin is declared on %s; volumes are copied within one host", n.Name,
 				on, n.Host).
 				Try("orrery move %s --to %s, and run the same command again", n.Name, n.Host)
 		}

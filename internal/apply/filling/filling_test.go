@@ -49,7 +49,7 @@ func TestShares(t *testing.T) {
 		"on the host that has it": {change: func(s *site.Site) { s.Nodes[0].Host = "sv1" },
 			want: "sv1: db log, db rows; sv2: ledger log, ledger rows"},
 		"on another host": {change: func(s *site.Site) { s.Nodes[0].Host = "sv2" },
-			wrong: "node db is on host sv1 with its volumes, and its twin is to be on sv2"},
+			wrong: "node db is on host sv1 with its volumes, and its twin is declared on sv2"},
 		"nobody knows where": {home: func(*site.Node) (string, error) { return "", lost }, wrong: lost.Error()},
 		"a volume less": {change: func(s *site.Site) { s.Roles[0].Volumes = s.Roles[0].Volumes[:1] },
 			want: "sv1: db rows; sv2: ledger rows"},

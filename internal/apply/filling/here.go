@@ -35,7 +35,7 @@ func (o Original) Fill(ctx context.Context, name string, of []apply.VolumeCopy) 
 		return nil, err
 	}
 	if r.Key() != key || r.Volumes != site.CopySnapshot {
-		return nil, fmt.Errorf("twin %s has no copies of volumes by its record", key)
+		return nil, fmt.Errorf("the record of twin %s declares no copies of volumes", key)
 	}
 	for _, s := range of {
 		made, err := o.copyVolume(ctx, key, s)

@@ -48,19 +48,19 @@ func Receive(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) e
 func volumePath(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	r, err := twins.Read(dirs, key)
 	if err != nil {
-		return "", fmt.Errorf("there is no record of a twin %s: %w", key, err)
+		return "", fmt.Errorf("twin %s has no record: %w", key, err)
 	}
 	if r.Key() != key || r.Filled || r.Volumes == site.CopyEmpty || r.Volumes == site.CopySnapshot {
-		return "", fmt.Errorf("no program fills the volumes of twin %s by its record", key)
+		return "", fmt.Errorf("the record of twin %s declares no program that fills its volumes", key)
 	}
 	m := d.Mount
 	if !check.ValidLabel(d.Node) || !check.ValidFileName(m.Volume) || d.Path != "" || !m.From().WithState ||
 		m.Copy != "" || m.Shared {
-		return "", fmt.Errorf("%q of %q is no volume that a node of a twin has for itself", m.Volume, d.Node)
+		return "", fmt.Errorf("%q of node %q is not a private volume of a node of a twin", m.Volume, d.Node)
 	}
 	to := d.At(dirs, key)
 	if tree.Exists(to) {
-		return "", problem.New(problem.Surprise, "volume %s of node %s is there already", m.Volume, d.Node).At(to).
+		return "", problem.New(problem.Surprise, "volume %s of node %s already exists", m.Volume, d.Node).At(to).
 			Try("orrery twin destroy %s, and create it again", r.Options.Name)
 	}
 	return to, nil

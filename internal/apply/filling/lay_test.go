@@ -53,24 +53,24 @@ func TestLayRefuses(t *testing.T) {
 			t.Errorf("it is said %v, and not %q", err, says)
 		}
 	}
-	refused("no record of a twin s.dev", apply.Directory{Node: "db", Mount: data})
+	refused("twin s.dev has no record", apply.Directory{Node: "db", Mount: data})
 	filled := twin.Record{Site: "s", Volumes: "/fill.sh", Options: twin.Options{Name: "dev"}, Filled: true}
 	for _, r := range []twin.Record{filled, {Site: "s", Volumes: site.CopySnapshot, Options: filled.Options},
 		{Site: "s", Volumes: site.CopyEmpty, Options: filled.Options}} {
 		if err := twins.Write(dirs, r); err != nil {
 			t.Fatal(err)
 		}
-		refused("no program fills the volumes of twin s.dev", apply.Directory{Node: "db", Mount: data})
+		refused("the record of twin s.dev declares no program that fills its volumes", apply.Directory{Node: "db", Mount: data})
 	}
 	if err := twins.Write(dirs, twin.Record{Site: "s", Volumes: "/fill.sh", Options: filled.Options}); err != nil {
 		t.Fatal(err)
 	}
-	refused("has for itself", apply.Directory{Node: "..", Mount: data})
-	refused("has for itself", apply.Directory{Node: "db", Mount: spec.Mount{Volume: "data", Shared: true}})
+	refused("is not a private volume of a node of a twin", apply.Directory{Node: "..", Mount: data})
+	refused("is not a private volume of a node of a twin", apply.Directory{Node: "db", Mount: spec.Mount{Volume: "data", Shared: true}})
 	if err := os.MkdirAll(filepath.Join(dirs.Volumes("s.dev"), "data", "db"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	refused("is there already", apply.Directory{Node: "db", Mount: data})
+	refused("already exists", apply.Directory{Node: "db", Mount: data})
 }
 
 // TestLay: received data becomes a volume that belongs to the twin alone and does not exist yet,

@@ -48,7 +48,7 @@ func TestRenew(t *testing.T) {
 		wrong error
 		kind  problem.Kind
 	}{
-		"it goes on":            {of: renewer{}, says: "stood still for 30 ms; 2.5 MB moved in 4.0 s"},
+		"it goes on":            {of: renewer{}, says: "was frozen for 30 ms; 2.5 MB moved in 4.0 s"},
 		"it does not":           {of: renewer{failure: lost}, wrong: lost},
 		"an engine that cannot": {of: fake.New(), kind: problem.Surprise},
 	} {

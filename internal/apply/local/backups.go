@@ -58,7 +58,7 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 		return nil, nil
 	}
 	if r == nil || r.ID != id && to != backup.StepAbort {
-		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).
+		return nil, problem.New(problem.Surprise, "no files of backup %s were restored on this host", id).
 			Try("run the same orrery restore again")
 	}
 	// wait until no part is being received

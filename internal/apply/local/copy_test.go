@@ -63,7 +63,7 @@ func TestCopyAlongLanes(t *testing.T) {
 			t.Errorf("on one host: %v", err)
 		}
 		for what, c := range map[string][3]string{
-			"the end that gives": {"nothing", "to", "there is no such file"},
+			"the end that gives": {"nothing", "to", "the file does not exist"},
 			"the end that takes": {"from", "from/deep/big/in", "Not a directory"},
 			"a pipe":             {"pipe", "to", "is a named pipe"},
 		} {

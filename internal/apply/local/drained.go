@@ -28,7 +28,7 @@ func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
 	case err != nil:
 		return nil, problem.New(problem.Failed, "the mark that this host is drained cannot be read").At(h.cordonFile()).
 			Because(err).
-			Try("remove the file, and say orrery host drain again if that is so")
+			Try("remove the file, and run orrery host drain again if the host must stay drained")
 	}
 	return &mark, nil
 }

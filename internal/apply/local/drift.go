@@ -193,7 +193,7 @@ func (l *driftQuery) all(ctx context.Context) ([]observe.Drift, error) {
 // engine supports it.
 func (l *driftQuery) files(ctx context.Context) ([]observe.Drift, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout,
-		fmt.Errorf("what it has changed cannot be read within %s", readTimeout))
+		fmt.Errorf("its changed files could not be read within %s", readTimeout))
 	defer cancel()
 	var all []observe.Drift
 	keep := func(some []observe.Drift, err error) error {

@@ -58,10 +58,10 @@ func (h *releaseHost) KeepEdition(ctx context.Context, release int, digest strin
 	}
 	came, err := sitearchive.Receive(ctx, rw, fresh)
 	if err == nil && came != digest {
-		err = fmt.Errorf("its digest is %s, and not %s", came, digest)
+		err = fmt.Errorf("its digest is %s, not %s", came, digest)
 	}
 	if err != nil {
-		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come",
+		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d was not received",
 			release).At(fresh).Because(err), tree.RemoveAll(fresh))
 	}
 	// the copies of volumes beside them are not touched

@@ -25,7 +25,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 		return nil, err
 	}
 	if len(nodes) > 0 {
-		return nil, problem.New(problem.Surprise, "there is still node %s of the site on this host", nodes[0].Name).
+		return nil, problem.New(problem.Surprise, "node %s of the site is still on this host", nodes[0].Name).
 			Try("orrery host drain moves the nodes of a host to others")
 	}
 	volumes, err := volume.List(h.Dirs, h.Key) // a directory without data of any node does not count
@@ -48,7 +48,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 		{"snapshots", h.Dirs.Snapshots(h.Key), "orrery snapshot rm", snapshots},
 	} {
 		if len(kept.names) > 0 {
-			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", kept.what,
+			return nil, problem.New(problem.Surprise, "%s of the site are still on this host: %s", kept.what,
 				humanize.List(kept.names, 12)).At(kept.dir).Try("save what is needed of them; %s deletes them", kept.cure)
 		}
 	}

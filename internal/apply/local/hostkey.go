@@ -33,7 +33,7 @@ func (n *names) hostKey(node string) (string, error) {
 	key, err := ssh.ParsePrivateKey(private)
 	if err != nil {
 		return "", problem.New(problem.Failed, "the SSH host key of node %s cannot be read", node).At(path).Because(err).
-			Try("put it back from a backup; or remove it, and the node gets another one when it is made anew")
+			Try("put it back from a backup; or remove it, and the node gets another one when it is recreated")
 	}
 	line := ssh.MarshalAuthorizedKey(key.PublicKey())
 	if existing, err := os.ReadFile(path + ".pub"); err == nil && bytes.Equal(existing, line) {

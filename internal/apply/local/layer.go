@@ -46,7 +46,7 @@ func (h layerHost) Describe(_ context.Context, layers []string) ([]image.Record,
 	for i, digest := range layers {
 		r, err := h.Ground.Layers.Record(digest)
 		if err != nil {
-			return nil, problem.New(problem.Failed, "the contents of layer %s are not known", digest).Because(err).
+			return nil, problem.New(problem.Failed, "the contents of layer %s are unknown", digest).Because(err).
 				Try("orrery image verify")
 		}
 		all[i] = *r

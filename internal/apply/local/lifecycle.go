@@ -70,7 +70,7 @@ func keeperOf(e engine.Engine, n *spec.Node) (engine.Replacer, error) {
 	if keeper, ok := e.(engine.Replacer); ok {
 		return keeper, nil
 	}
-	return nil, problem.New(problem.Surprise, "node %s: the engine %s keeps nothing of what it replaces", n.Name,
+	return nil, problem.New(problem.Surprise, "node %s: the engine %s cannot keep a replaced node", n.Name,
 		n.Engine).Try("plan again")
 }
 
@@ -139,12 +139,12 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 func (l *lifecycle) liveUpgrade(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
 	renewer, ok := e.(engine.Renewer)
 	if !ok {
-		return problem.New(problem.Surprise, "node %s: the engine %s lets no node go on in other programs", n.Name,
+		return problem.New(problem.Surprise, "node %s: the engine %s cannot move a running node to new programs", n.Name,
 			n.Engine).Try("plan again")
 	}
 	how, err := renewer.Renew(ctx, engine.RefOf(n))
 	if err == nil {
-		say(fmt.Sprintf("stood still for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(),
+		say(fmt.Sprintf("was frozen for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(),
 			float64(how.Bytes)/1e6, how.Took.Seconds()))
 	}
 	return err
@@ -154,7 +154,7 @@ func (l *lifecycle) liveUpgrade(ctx context.Context, e engine.Engine, n *spec.No
 func (l *lifecycle) disableServices(ctx context.Context, e engine.Engine, n *spec.Node,
 	duties *spec.RoleActions) error {
 	if duties == nil {
-		return problem.New(problem.Surprise, "node %s is not declared any more, and would do what only a live node does",
+		return problem.New(problem.Surprise, "node %s is no longer declared, and would run services of a live node",
 			n.Name).Try("plan again")
 	}
 	var units []string
@@ -166,9 +166,9 @@ func (l *lifecycle) disableServices(ctx context.Context, e engine.Engine, n *spe
 	}
 	f, ok := e.(engine.Injector)
 	if !ok {
-		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only",
+		return problem.New(problem.Unable, "engine %s cannot boot node %s without %s, which only a live node runs",
 			n.Engine, n.Name, strings.Join(units, ", ")).
-			Try("orrery stage --release %d makes it anew", n.Release)
+			Try("orrery stage --release %d recreates it", n.Release)
 	}
 	return f.Disable(ctx, engine.RefOf(n), units...)
 }

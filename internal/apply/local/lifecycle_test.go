@@ -489,12 +489,12 @@ func TestBareEngine(t *testing.T) {
 	if err := do(plan.StartNode, &apart); err == nil || !strings.Contains(err.Error(), "dish.service") {
 		t.Errorf("a node that was live starts in quarantine: %v", err)
 	}
-	if err := do(plan.ReplaceNode, n); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+	if err := do(plan.ReplaceNode, n); err == nil || !strings.Contains(err.Error(), "cannot keep a replaced node") {
 		t.Errorf("what cannot be kept is replaced: %v", err)
 	}
 	other := *n
 	other.Layer = "other"
-	if err := do(plan.RestoreNode, &other); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+	if err := do(plan.RestoreNode, &other); err == nil || !strings.Contains(err.Error(), "cannot keep a replaced node") {
 		t.Errorf("what was not kept is back: %v", err)
 	}
 	w.must(do(plan.RestoreNode, n)) // it was never replaced

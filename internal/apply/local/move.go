@@ -138,7 +138,7 @@ func (m *nodeMoves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, s
 	}
 	of, ok := e.(engine.Receiver)
 	if !ok {
-		return "", problem.New(problem.Unable, "node %s: the engine %s moves no nodes", n.Name, n.Engine)
+		return "", problem.New(problem.Unable, "node %s: the engine %s cannot move nodes", n.Name, n.Engine)
 	}
 	still := s.Kind == plan.SendNode
 	if runs, err := m.runs(ctx, e, n); err != nil || runs && still {
@@ -194,7 +194,7 @@ func (m *nodeMoves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, s
 // checkAbsent returns an error if the node to be received already exists.
 func (m *nodeMoves) checkAbsent(s *plan.Step) error {
 	if dir := m.dir(s.Node.ID).Path(); tree.Exists(dir) {
-		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(dir).
+		return problem.New(problem.Surprise, "node %s (id %d) already exists", s.Node.Name, s.Node.ID).At(dir).
 			Try("plan again")
 	}
 	return nil
@@ -244,7 +244,7 @@ func (m *nodeMoves) handOver(ctx context.Context, s *plan.Step) error {
 	sum := m.sums[r.ID]
 	m.mutex.Unlock()
 	if runs, err := m.runs(ctx, e, &r.Node); err != nil || runs || sum == "" || sum != s.Sum {
-		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name,
+		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s: its current state has not been sent to host %s", r.Name,
 			s.Peer).Try("plan again"))
 	}
 	return m.dir(r.ID).Move().SetMovedTo(nodedir.MoveRecord{To: s.Peer, Sum: sum})
@@ -262,7 +262,7 @@ func (m *nodeMoves) receive(ctx context.Context, s *plan.Step) error {
 	state, err := store.Read()
 	if err != nil || !ok || !state.Whole || state.Sum == "" || state.Sum != s.Sum || state.From != s.Peer ||
 		state.Name != s.Node.Name {
-		return problem.New(problem.Surprise, "node %s: what has come from host %s is not what that has given", s.Node.Name,
+		return problem.New(problem.Surprise, "node %s: the data received from host %s does not match what it sent", s.Node.Name,
 			s.Peer).At(store.Dir).Try("plan again")
 	}
 	state.Sum, state.Whole = "", false
@@ -331,11 +331,11 @@ func (m *nodeMoves) removeMoved(ctx context.Context, s *plan.Step) error {
 		if !tree.Exists(m.dir(s.Was.ID).Path()) {
 			return nil // a run that was killed has already removed it
 		}
-		return problem.New(problem.Surprise, "node %s was not given away", s.Was.Name).At(m.dir(s.Was.ID).Path()).
+		return problem.New(problem.Surprise, "node %s was not handed over", s.Was.Name).At(m.dir(s.Was.ID).Path()).
 			Try("plan again")
 	}
 	if g.To != s.Peer {
-		return problem.New(problem.Surprise, "node %s was given to host %s, and not to %s", s.Was.Name, g.To, s.Peer).
+		return problem.New(problem.Surprise, "node %s was handed over to host %s, not to %s", s.Was.Name, g.To, s.Peer).
 			Try("plan again")
 	}
 	return m.remove(ctx, s.Was)

@@ -308,7 +308,7 @@ func TestMoveAlongLanes(t *testing.T) {
 		if relays.Load() != times || said != 2 {
 			t.Errorf("%s: %d connections were made, and %d words said", addresses, relays.Load(), said)
 		}
-		if err := do(plan.CopyNode); err == nil || !strings.Contains(err.Error(), "is there already") {
+		if err := do(plan.CopyNode); err == nil || !strings.Contains(err.Error(), "already exists") {
 			t.Errorf("one that takes and has it already says %v", err)
 		}
 		must(t, m.engine(1).Destroy(t.Context(), engine.RefOf(m.node)))

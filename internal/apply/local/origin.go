@@ -26,8 +26,8 @@ func (p *SiteState) owner() (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil || !check.ValidLabel(owner.ID):
-		return "", problem.New(problem.Failed, "whose nodes are on this host cannot be read").At(p.ownerFile()).Because(err).
-			Try("if they are those of this site, remove the file: the next change writes it anew")
+		return "", problem.New(problem.Failed, "the record of which site owns the nodes cannot be read").At(p.ownerFile()).Because(err).
+			Try("if they are those of this site, remove the file: the next change writes it again")
 	}
 	return owner.ID, nil
 }

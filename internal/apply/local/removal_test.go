@@ -179,9 +179,9 @@ func TestMoveGuards(t *testing.T) {
 			must(m.T, m.disk[0].Destroy(m.Context(), engine.RefOf(m.node)))
 		}, do: plan.CopyNode, kind: problem.Surprise, says: "node db is gone"},
 		"nothing comes over what is there": {then: func(m *removal) { must(m.T, m.disk[1].Create(m.Context(), m.node)) },
-			do: plan.CopyNode, kind: problem.Surprise, says: "is there already"},
+			do: plan.CopyNode, kind: problem.Surprise, says: "already exists"},
 		"what was only copied is not given": {after: plan.CopyNode, then: none, do: plan.HandOverNode, kind: problem.Surprise,
-			says: "has not been sent to host sv2 as it is now"},
+			says: "its current state has not been sent to host sv2"},
 		"nor what was not sent": {then: none, do: plan.HandOverNode, kind: problem.Surprise,
 			says: "has not been sent"},
 		"nor what was sent otherwise": {after: plan.SendNode, then: none, do: plan.HandOverNode, change: sum,
@@ -192,19 +192,19 @@ func TestMoveGuards(t *testing.T) {
 			then: func(m *removal) { m.write(filepath.Join(m.volume(0), "more"), "x"); must(m.T, m.do(plan.CopyNode)) },
 			do:   plan.HandOverNode, kind: problem.Surprise, says: "has not been sent"},
 		"another host has given it": {after: plan.HandOverNode, then: none, do: plan.ReceiveNode, change: other,
-			kind: problem.Surprise, says: "what has come from host sv3 is not what that has given"},
+			kind: problem.Surprise, says: "the data received from host sv3 does not match what it sent"},
 		"something else was given": {after: plan.HandOverNode, then: none, do: plan.ReceiveNode, change: sum,
-			kind: problem.Surprise, says: "is not what that has given"},
+			kind: problem.Surprise, says: "does not match what it sent"},
 		"another node was given": {after: plan.HandOverNode, then: none, do: plan.ReceiveNode, change: named,
-			kind: problem.Surprise, says: "is not what that has given"},
+			kind: problem.Surprise, says: "does not match what it sent"},
 		"not all of it has come": {after: plan.CopyNode, then: none, do: plan.ReceiveNode,
-			kind: problem.Surprise, says: "is not what that has given"},
+			kind: problem.Surprise, says: "does not match what it sent"},
 		"nothing has come": {then: none, do: plan.ReceiveNode, kind: problem.Surprise,
-			says: "is not what that has given"},
+			says: "does not match what it sent"},
 		"what was not given is not removed": {after: plan.SendNode, then: none, do: plan.CleanUpNode, kind: problem.Surprise,
-			says: "node db was not given away"},
+			says: "node db was not handed over"},
 		"nor what was given to another": {after: plan.HandOverNode, then: none, do: plan.CleanUpNode, change: other,
-			kind: problem.Surprise, says: "was given to host sv2, and not to sv3"},
+			kind: problem.Surprise, says: "was handed over to host sv2, not to sv3"},
 		"what has run is not dropped": {after: plan.ReceiveNode,
 			then: func(m *removal) { must(m.T, m.dir(1).Move().Finish()) }, do: plan.DiscardNode, kind: problem.Surprise,
 			says: "node db has run on this host"},
@@ -297,7 +297,7 @@ func TestMoveUnable(t *testing.T) {
 	m := newRemoval(t)
 	m.on[0].Engines["fake"] = struct{ engine.Engine }{m.disk[0]}
 	if err := m.do(plan.CopyNode); !problem.Is(err, problem.Unable) ||
-		!strings.Contains(err.Error(), "the engine fake moves no nodes") {
+		!strings.Contains(err.Error(), "the engine fake cannot move nodes") {
 		t.Errorf("%v", err)
 	}
 	if err := m.on[0].moves.do(t.Context(), &plan.Step{Kind: plan.StartNode, Subject: "db"}); err == nil {

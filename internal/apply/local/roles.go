@@ -221,8 +221,8 @@ func (w roleRun) repair(ctx context.Context, all []observe.Drift) error {
 		return err
 	}
 	if err := w.restoreLayerFiles(ctx, all); err != nil {
-		return problem.New(problem.Failed, "what the layers of node %s have cannot be put back", w.node.Name).Because(err).
-			Try("see in the node what stands in its place; orrery down %s and orrery up make it anew", w.node.Name)
+		return problem.New(problem.Failed, "files from the layers of node %s could not be restored", w.node.Name).Because(err).
+			Try("look at these files in the node; orrery down %s and orrery up recreate it", w.node.Name)
 	}
 	if err := w.apply(ctx, func(j *role.Job, ctx context.Context) error { return j.Repair(ctx, all) }); err != nil {
 		return err

@@ -90,5 +90,5 @@ func (h snapshotHost) Restore(ctx context.Context, id string, nodes []string,
 	if bad := back.Undo(context.WithoutCancel(ctx)); bad != nil {
 		return errors.Join(err, bad)
 	}
-	return problem.New(problem.Undone, "what was there before is back").Because(err)
+	return problem.New(problem.Undone, "the previous state was restored").Because(err)
 }

@@ -21,7 +21,7 @@ func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.Li
 // anything of the twin exists.
 func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if r.Key() != h.Key {
-		return fmt.Errorf("the record of %s is not that of %s", r.Key(), h.Key)
+		return fmt.Errorf("the record is of twin %s, not of %s", r.Key(), h.Key)
 	}
 	if err := twins.Write(h.Dirs, r); err != nil || r.Expires.IsZero() {
 		return err
@@ -45,7 +45,7 @@ func (h volumeHost) Receive(_ context.Context, of apply.Directory, way io.ReadWr
 // storing files for it.
 func (h twinHost) Forget(ctx context.Context) error {
 	if !strings.Contains(h.Key, ".") {
-		return fmt.Errorf("%s is no twin", h.Key)
+		return fmt.Errorf("%s is not a twin", h.Key)
 	}
 	lock, err := backup.TakeLock(ctx, h.Dirs, h.Key, host.NewHolder("root", "orrery twin destroy"))
 	if err != nil {

@@ -327,7 +327,7 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		return h.roles.revert(ctx, e, n)
 	}
 	if s.Duties == nil {
-		return problem.New(problem.Surprise, "node %s: what its roles do did not come with the step", n.Name).
+		return problem.New(problem.Surprise, "node %s: the step lacks the actions of its roles", n.Name).
 			Try("plan again")
 	}
 	job := roleRun{h.roles, e, n, s.Duties, say}

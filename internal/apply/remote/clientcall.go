@@ -53,7 +53,7 @@ func (l *Link) begin(ctx context.Context, about string, how callOptions, questio
 	in.Most = cmp.Or(how.maxBytes, defaultMaxBytes)
 	t := &clientCall{Stream: in, callOptions: how, link: l, about: about}
 	if !t.long {
-		t.expect(answerTimeout, "has not answered")
+		t.expect(answerTimeout, "did not answer")
 	}
 	t.unwatch = context.AfterFunc(ctx, t.cancelCall)
 	if err := t.Send(question); err != nil {
@@ -70,7 +70,7 @@ func (t *clientCall) stopWithin(timeout time.Duration) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.stopping = true
-	t.limit(timeout, "has not ended")
+	t.limit(timeout, "did not end")
 }
 
 // expect drops the connection unless the host answers in time.
@@ -266,13 +266,13 @@ type noAnswerError struct {
 }
 
 func (m *noAnswerError) Error() string {
-	return fmt.Sprintf("it %s %q within %v, although it gives signs of life", m.what, m.about, m.within)
+	return fmt.Sprintf("it %s %q within %v, although it is connected", m.what, m.about, m.within)
 }
 
 // problem returns the problem to display.
 func (m *noAnswerError) problem() error {
 	return problem.New(problem.Failed, "host %s was given up", m.host).Because(m).
-		Try("see whether its disks and its load let it work, and run the same command again; the end of the connection has ended there what was under way")
+		Try("check its disks and its load, and run the same command again; closing the connection has stopped the work there")
 }
 
 // lossReason returns why the connection has ended, or nil if it has not.

@@ -53,7 +53,7 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 		return err
 	})
 	if m := (*noAnswerError)(nil); errors.As(err, &m) && ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over",
+		return problem.New(problem.Interrupted, "interrupted; the host did not report the end of the run within %v",
 			endTimeout).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
 	}
 	return err
@@ -64,7 +64,7 @@ var experimentMethod = method[Experiment, none]{
 	answer: func(ctx context.Context, c *serverCall, x Experiment) (none, error) {
 		bench, ok := c.helper.machine.(ExperimentRunner)
 		if !ok {
-			return none{}, problem.New(problem.Unable, "experiments are not done on this host")
+			return none{}, problem.New(problem.Unable, "this host does not run experiments")
 		}
 		return none{}, bench.Measure(ctx, x, c.detail, slicingWriter{c.ServerStream})
 	},

@@ -29,7 +29,7 @@ func TestMeasure(t *testing.T) {
 	p := newPair(t)
 	x := remote.Experiment{Name: "x", Text: []byte("y"), Rounds: 7, By: "ada"}
 	if err := p.link.Measure(t.Context(), x, nil, nil); err == nil ||
-		!strings.Contains(err.Error(), "not done on this host") {
+		!strings.Contains(err.Error(), "this host does not run experiments") {
 		t.Errorf("a machine without a bench: %v", err)
 	}
 	large := strings.Repeat("z", 200_000)
@@ -71,7 +71,7 @@ func TestMeasureWithoutEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if err := l.Measure(ctx, remote.Experiment{}, func(string) error { cancel(); return nil },
-		io.Discard); !problem.Is(err, problem.Interrupted) || !strings.Contains(err.Error(), "has not said") {
+		io.Discard); !problem.Is(err, problem.Interrupted) || !strings.Contains(err.Error(), "the host did not report the end of the run") {
 		t.Error(err)
 	}
 }

@@ -244,7 +244,7 @@ func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 		return err
 	}
 	if len(drift) != len(nodes) {
-		return fmt.Errorf("of %d nodes, it was said what has drifted on %d", len(nodes), len(drift))
+		return fmt.Errorf("drift of %d nodes was requested, of %d reported", len(nodes), len(drift))
 	}
 	for i := range nodes {
 		nodes[i].Drift = drift[i]
@@ -277,7 +277,7 @@ func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.R
 		return nil, err
 	}
 	if len(all) != len(layers) {
-		return nil, problem.New(problem.Failed, "host %s describes %d layers, and was asked for %d", f.at.Host, len(all),
+		return nil, problem.New(problem.Failed, "host %s described %d layers, %d were requested", f.at.Host, len(all),
 			len(layers))
 	}
 	return all, nil

@@ -126,7 +126,7 @@ func (r *journalWriter) awaitConfirmation(ctx context.Context) error {
 func (r *journalWriter) Add(e journal.Entry) error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
-	r.talk.expect(answerTimeout, "has not answered")
+	r.talk.expect(answerTimeout, "did not answer")
 	if err := r.talk.Send(journalEntry{e}); err != nil {
 		return r.far.lost(err)
 	}

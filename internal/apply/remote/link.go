@@ -43,7 +43,7 @@ type Link struct {
 func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link,
 	error) {
 	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout,
-		fmt.Errorf("it has not greeted within %v", greetTimeout))
+		fmt.Errorf("it sent no greeting within %v", greetTimeout))
 	defer cancel()
 	client, err := rpc.NewClient(greeted, conn)
 	if err != nil {
@@ -100,7 +100,7 @@ var inspectMethod = method[none, doctor.Facts]{
 // back. A size is at most the requested one, whatever the host reports.
 func (l *Link) Try(ctx context.Context, ways []path.Route) (sizes []int, err error) {
 	if sizes, err = pathsMethod.ask(ctx, l, callTarget{}, ways, nil); err == nil && len(sizes) != len(ways) {
-		err = problem.New(problem.Failed, "host %s: it was asked for %d ways, and tells of %d", l.name, len(ways), len(sizes))
+		err = problem.New(problem.Failed, "host %s: %d paths were requested, %d were reported", l.name, len(ways), len(sizes))
 	}
 	for i := range sizes {
 		if err == nil {
@@ -164,8 +164,8 @@ func (t *clientCall) result(ctx context.Context, hear func(*rpc.Stream, *respons
 // read decodes the answer of a helper.
 func (l *Link) read(text []byte, into any) error {
 	if err := jsonlimit.Unmarshal(text, into); err != nil {
-		return problem.New(problem.Surprise, "host %s: its answer cannot be read", l.name).Because(err).
-			Try("look at that host: its helper does not keep to the protocol; --without %s leaves it out", l.name)
+		return problem.New(problem.Surprise, "host %s: its answer is invalid", l.name).Because(err).
+			Try("its helper violates the protocol: look at that host; --without %s leaves it out", l.name)
 	}
 	return nil
 }

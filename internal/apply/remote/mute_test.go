@@ -394,7 +394,7 @@ func TestNoGreeting(t *testing.T) {
 	near, far := net.Pipe()
 	go io.Copy(io.Discard, far) //nolint:errcheck // it ends with the connection
 	_, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
-	if err == nil || !strings.Contains(err.Error(), "it has not greeted within 100ms") {
+	if err == nil || !strings.Contains(err.Error(), "it sent no greeting within 100ms") {
 		t.Error(err)
 	}
 }

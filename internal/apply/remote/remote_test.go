@@ -398,7 +398,7 @@ func TestRecords(t *testing.T) {
 		_, err := io.WriteString(rw, "no edition")
 		return err
 	}
-	if err := keep(701, digest, strange); err == nil || !strings.Contains(err.Error(), "release 701 has not come") {
+	if err := keep(701, digest, strange); err == nil || !strings.Contains(err.Error(), "release 701 was not received") {
 		t.Errorf("what is no edition: %v", err)
 	}
 	if err := keep(700, digest, func(io.ReadWriter) error { return errors.New("lost") }); err == nil {
@@ -633,7 +633,7 @@ func TestSecrets(t *testing.T) {
 		"no role": {Kind: plan.ForgetNames, Subject: "password"}} {
 		said = nil
 		err := p.to(m, "1").Host("s", k).Runs.Do(t.Context(), s, func(text string) { said = append(said, text) })
-		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the helper asks for what no step needs") ||
+		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the helper requested a secret that none of its steps needs") ||
 			what != "another file" && said != nil {
 			t.Errorf("%s: the host got %s: %v", what, said, err)
 		}

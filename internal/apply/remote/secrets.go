@@ -24,7 +24,7 @@ func (f secretHost) Read(ctx context.Context, name string) (value string, err er
 	}
 	if !secret.ValidGenerated(value) {
 		return "", problem.New(problem.Surprise,
-			"what host %s keeps as the generated secret %s is none: those have letters and digits, and at most 4096 of them",
+			"host %s has an invalid value of the generated secret %s: values have letters and digits, at most 4096",
 			f.at.Host, name).
 			Try("remove sites/%s/secrets/%s from its state directory, if it is kept on another host; --without %s leaves it out until then",
 				f.at.Key, name, f.at.Host)
@@ -66,7 +66,7 @@ func (f *remoteHost) resolveSecret(ctx context.Context, s *plan.Step, w *secretR
 	needs := needed(s.Duties)
 	switch {
 	case w.Text != nil && !refersTo(s.Duties, *w.Text), w.Text == nil && !needs[w.Secret]:
-		err = problem.New(problem.Unable, "the helper asks for what no step needs that is done there")
+		err = problem.New(problem.Unable, "the helper requested a secret that none of its steps needs")
 	case w.Text != nil:
 		g.Value, err = f.secrets.Text(ctx, *w.Text)
 	default:

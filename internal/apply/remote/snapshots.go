@@ -62,7 +62,7 @@ func (f snapshotHost) List(ctx context.Context) ([]*snapshot.Snapshot, []string,
 	}
 	for _, id := range held.Ready {
 		if !snapshot.ValidID(id) {
-			return nil, nil, f.snapshotProblem("has a snapshot of a name that none has")
+			return nil, nil, f.snapshotProblem("has a snapshot with an invalid name")
 		}
 	}
 	return held.Kept, held.Ready, nil
@@ -85,7 +85,7 @@ func (f *remoteHost) snapshotProblem(what string) error {
 func (f *remoteHost) checkSnapshot(s *snapshot.Snapshot) error {
 	if s == nil || !snapshot.ValidID(s.ID) || len(s.Nodes) > maxPerSnapshot || len(s.Volumes) > maxPerSnapshot ||
 		len(s.Omitted) > maxPerSnapshot || len(s.Left) > maxPerSnapshot || len(s.Hosts) > maxPerSnapshot {
-		return f.snapshotProblem("has a snapshot that is none")
+		return f.snapshotProblem("has an invalid snapshot")
 	}
 	for _, n := range s.Nodes {
 		if n.Record == nil {
@@ -125,7 +125,7 @@ var snapshotSizeMethod = method[string, volume.Size]{
 func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
 	c, err := restoringMethod.call(ctx, f.remoteHost, none{})
 	if err == nil && (c.ID != "" && !snapshot.ValidID(c.ID) || len(c.Nodes) > maxPerSnapshot) {
-		err = f.snapshotProblem("has restored a snapshot of a name that none has")
+		err = f.snapshotProblem("has restored a snapshot with an invalid name")
 	}
 	for i := range c.Nodes {
 		c.Nodes[i] = sanitizeText(c.Nodes[i])
@@ -217,7 +217,7 @@ func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string,
 		asked = true
 		b := *w.Progress.Back
 		if len(b.Left) > maxPerSnapshot || len(b.Lost) > maxPerSnapshot {
-			b = apply.RestoreFailures{Left: []string{"it says too much"}}
+			b = apply.RestoreFailures{Left: []string{"the host reported too many failures"}}
 		}
 		for _, texts := range [][]string{b.Left, b.Lost} {
 			for i := range texts {
@@ -227,7 +227,7 @@ func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string,
 		return t.Send(progressReply{Fault: toWireError(then(b))})
 	})
 	if err == nil && !asked {
-		return f.snapshotProblem("says that it has put nodes back, and has not asked whether they stay")
+		return f.snapshotProblem("reports restored nodes without asking for confirmation")
 	}
 	return err
 }

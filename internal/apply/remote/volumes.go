@@ -17,7 +17,7 @@ func (f volumeHost) Describe(ctx context.Context, of []apply.Directory) ([]apply
 		return nil, err
 	}
 	if len(all) != len(of) {
-		return nil, f.snapshotProblem("answered about other volumes than it was asked about")
+		return nil, f.snapshotProblem("reported other volumes than requested")
 	}
 	for i := range all {
 		all[i].Path, all[i].Idle = sanitizeText(all[i].Path), sanitizeText(all[i].Idle)
@@ -85,7 +85,7 @@ func (f volumeHost) Verify(ctx context.Context, of []apply.Directory) ([][]volum
 		return nil, err
 	}
 	if len(all) != len(of) {
-		return nil, f.snapshotProblem("answered about other volumes than it was asked about")
+		return nil, f.snapshotProblem("reported other volumes than requested")
 	}
 	for _, each := range all {
 		for i := range each {

@@ -104,7 +104,7 @@ func (f *wireError) toError() error {
 	}
 	switch {
 	case len(marks) == 0 && err == nil:
-		return problem.New(problem.Failed, "it failed without a cause")
+		return problem.New(problem.Failed, "it failed without giving a cause")
 	case len(marks) == 0:
 		return err
 	case err == nil:

@@ -93,20 +93,20 @@ func TestOutcome(t *testing.T) {
 	renew := &plan.Step{Kind: plan.RenewNode, Subject: "db"}
 	w := NewProgress(&out, &plan.Plan{Site: "s", Steps: []*plan.Step{renew}}, func(*plan.Step) time.Duration { return 0 })
 	w.Begin(renew)
-	w.Detail(renew, "stood still for 17 ms")
+	w.Detail(renew, "was frozen for 17 ms")
 	w.End(renew, nil)
 	w.Close()
-	if !strings.Contains(out.String(), "node db: renew: ok: stood still for 17 ms (") {
+	if !strings.Contains(out.String(), "node db: renew: ok: was frozen for 17 ms (") {
 		t.Errorf("%q", out.String())
 	}
 	text := need.OnScreen(t, func(terminal *os.File) {
 		b := newBars(terminal, &plan.Plan{Site: "s", Steps: []*plan.Step{renew}}, func(*plan.Step) time.Duration { return 0 })
 		b.Begin(renew)
-		b.Detail(renew, "stood still for 17 ms")
+		b.Detail(renew, "was frozen for 17 ms")
 		b.End(renew, nil)
 		b.Close()
 	})
-	if !strings.Contains(text, "node db: renew: stood still for 17 ms") {
+	if !strings.Contains(text, "node db: renew: was frozen for 17 ms") {
 		t.Errorf("%q", text)
 	}
 }

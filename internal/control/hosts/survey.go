@@ -158,7 +158,7 @@ func (v *survey) state(ctx context.Context, h site.Host, fit bool) State {
 	if mark, err := f.All[0].State.Cordoned(ctx); err != nil {
 		s.addProblem(err)
 	} else if mark != nil {
-		s.Drained = cmp.Or(sanitize.Line(mark.Who), "somebody")
+		s.Drained = cmp.Or(sanitize.Line(mark.Who), "unknown")
 	}
 	s.Nodes = len(nodes)
 	for _, n := range nodes {

@@ -286,7 +286,7 @@ func (r *restoreOp) restartAfterUndo(ctx context.Context, why error, errs []erro
 		return problem.New(problem.Left, "%s was not restored, and the previous state could not be recovered", r.What).
 			Because(errors.Join(why, left)).Try("orrery snapshot restore %s", r.from.ID)
 	}
-	return problem.New(problem.Undone, "%s was not restored; everything is as it was before", r.What).Because(why)
+	return problem.New(problem.Undone, "%s was not restored; the previous state was restored", r.What).Because(why)
 }
 
 func (r *restoreOp) stopSteps() []*plan.Step {

@@ -138,7 +138,7 @@ func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
 	e.mu.Lock()
 	if _, ok := e.nodes[ref]; ok {
 		e.mu.Unlock()
-		return problem.New(problem.Surprise, "node %s is there already", n.Name)
+		return problem.New(problem.Surprise, "node %s already exists", n.Name)
 	}
 	made := newNode(n)
 	e.nodes[ref] = made

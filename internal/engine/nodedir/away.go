@@ -90,7 +90,7 @@ func ListMoved(dirs host.Dirs, of string) ([]Found, error) {
 func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.Progress, resumes bool) error {
 	d := n.Dir(engine.RefOf(s))
 	if exists(d.Path()) {
-		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Name, s.ID).At(d.Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s (id %d) already exists", s.Name, s.ID).At(d.Path()).Try("plan again")
 	}
 	slot, err := slotsOf(n).allocate(s.Site, s.ID)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func (n *Nodes) Create(_ context.Context, s *spec.Node) error {
 	d := n.Dir(engine.RefOf(s))
 	if exists(d.Path()) {
-		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Name, s.ID).At(d.Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s (id %d) already exists", s.Name, s.ID).At(d.Path()).Try("plan again")
 	}
 	slot, err := slotsOf(n).allocate(s.Site, s.ID)
 	if err != nil {

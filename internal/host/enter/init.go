@@ -81,7 +81,7 @@ func (i *Init) verify(monitor int, uidMap string) error {
 	}
 	for _, space := range []string{"ns/mnt", "ns/pid", "ns/net", "ns/uts", "ns/ipc"} {
 		if same, err := sameFile(i.file(space), "/proc/self/"+space); err != nil || same {
-			return fmt.Errorf("%w: no %s of its own", ErrNotReady, space)
+			return fmt.Errorf("%w: it shares %s with the host", ErrNotReady, space)
 		}
 	}
 	text, err := rawfile.ReadFile(i.file("uid_map"))

@@ -150,8 +150,8 @@ func TestHostileTar(t *testing.T) {
 		}, "unexpected EOF"},
 		"it fails": {func(w io.Writer) error {
 			_, _ = io.WriteString(w, "")
-			return &host.RunError{Place: "n", Status: 1, Output: "there is no such file"}
-		}, "there is no such file"},
+			return &host.RunError{Place: "n", Status: 1, Output: "the file does not exist"}
+		}, "the file does not exist"},
 		"never ends": {func(w io.Writer) error {
 			if err := entries(tar.Header{Name: "thing", Size: 1})(w); err != nil {
 				return err
@@ -330,7 +330,7 @@ func TestCopies(t *testing.T) {
 				t.Errorf("the second name: %v", err)
 			}
 			err = Copy(t.Context(), ways[0](filepath.Join(dir, "none")), ways[1](dir), false)
-			if err == nil || !strings.Contains(err.Error(), "there is no such file") {
+			if err == nil || !strings.Contains(err.Error(), "the file does not exist") {
 				t.Errorf("of no file: %v", err)
 			}
 			left, _ := filepath.Glob(filepath.Join(dir, "*", ".orrery*"))
@@ -459,7 +459,7 @@ func TestCures(t *testing.T) {
 		"run the same command again":  {interrupted, context.Canceled},
 		"whether the node still runs": {t.Context(), &host.RunError{Place: "store", Status: 143}},
 		"fix this in the node": {t.Context(),
-			&host.RunError{Place: "store", Status: 1, Output: "there is no such file"}},
+			&host.RunError{Place: "store", Status: 1, Output: "the file does not exist"}},
 		"make room in the node": {t.Context(),
 			&host.RunError{Place: "store", Status: 2, Output: "tar: No space left on device"}},
 		"fix the cause and run the same ": {t.Context(), errors.New("broken")},

@@ -59,7 +59,7 @@ func pack(ctx context.Context, source string, to io.Writer, moved func(int64)) (
 
 func missingSource(source string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return problem.New(problem.Failed, "%s: there is no such file", source).At("this host")
+		return problem.New(problem.Failed, "%s: the file does not exist", source).At("this host")
 	}
 	return problem.New(problem.Failed, "%s cannot be read", source).At("this host").Because(problem.PathErrorCause(err))
 }

@@ -116,7 +116,7 @@ func (p Endpoint) send(ctx context.Context, to io.Writer) error {
 		}
 		return err
 	}
-	const script = `[ -e "$1" ] || [ -L "$1" ] || { echo "there is no such file" >&2; exit 1; }
+	const script = `[ -e "$1" ] || [ -L "$1" ] || { echo "the file does not exist" >&2; exit 1; }
 cd -- "$(dirname -- "$1")" && exec tar -b 1024 --format=posix --sort=name -cf - -- "$(basename -- "$1")"`
 	return p.In.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", source}, Stdout: to})
 }
