@@ -57,9 +57,9 @@ func TestKeysDocumented(t *testing.T) {
 			t.Errorf("%s: %d keys", file, len(all))
 		}
 		for _, e := range all {
-			name := strings.Join(slices.Concat(e.table[:min(len(e.table), 1)], e.key), ".")
-			if e.key != nil && strings.Contains(e.text, "#") && !strings.Contains(keyHelp(name), e.text) {
-				t.Errorf("help of %s lacks %s", name, e.text)
+			name := strings.Join(slices.Concat(e.Path[:min(e.Table, 1)], e.key()), ".")
+			if !e.IsTable() && strings.Contains(e.Text, "#") && !strings.Contains(keyHelp(name), e.Text) {
+				t.Errorf("help of %s lacks %s", name, e.Text)
 			}
 		}
 	}

@@ -125,9 +125,10 @@ func property(s strict.JSONSchema, path ...string) strict.JSONSchema {
 // describe adds the comments of a page of the reference as descriptions. The first comment on a key
 // counts.
 func describe(s strict.JSONSchema, page string) {
-	for _, c := range keyComments(page) {
-		if p := property(s, c.path...); p != nil && p["description"] == nil && !slices.Contains(c.path, "") {
-			p["description"] = c.text
+	for _, k := range docs.Keys(page) {
+		p := property(s, k.Path...)
+		if p != nil && p["description"] == nil && k.Comment != "" && !slices.Contains(k.Path, "") {
+			p["description"] = k.Comment
 		}
 	}
 }
