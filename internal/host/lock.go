@@ -69,6 +69,22 @@ func Flock(f *os.File, how LockMode) error {
 	}
 }
 
+// MarkByte locks one byte of an open file, which may be beyond its end, to show that its user is alive. It
+// never waits. The kernel removes the lock when the file is closed or its process ends. A file system without
+// such locks is not an error: then ByteMarked returns true.
+func MarkByte(f *os.File, at int64) {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
+	_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock)
+}
+
+// ByteMarked reports whether a user of the file has marked the byte and is alive, or true if the file system
+// cannot tell.
+func ByteMarked(f *os.File, at int64) bool {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock)
+	return err != nil || lock.Type != unix.F_UNLCK
+}
+
 // TryLock takes the lock at path if it is free now, or returns ErrHeld.
 func TryLock(path string, how LockMode) (*Lock, error) {
 	for {

@@ -23,6 +23,8 @@ type Entry struct {
 	Step    string    `json:"step,omitempty"`    // step, undo: what was done and why
 	Result  string    `json:"result,omitempty"`  // step, undo, end: "done" or the error
 	Seconds float64   `json:"seconds,omitempty"`
+	// of a begin whose run has no end: Running or Killed. Set only by Read and Merge, and not stored
+	State string `json:"state,omitempty"`
 	// the hosts whose journals contain this entry: set only by Merge, and not stored
 	Hosts []string `json:"hosts,omitempty"`
 }
@@ -87,6 +89,10 @@ func (j *Journal) terminateLastLine() error {
 func (j *Journal) Add(e Entry) error {
 	e.Who, e.Command, e.Step, e.Result = abbreviate(e.Who, 256), abbreviate(e.Command, 4<<10), abbreviate(e.Step, 4<<10),
 		abbreviate(e.Result, 16<<10)
+	e.State = ""
+	if e.Kind == "begin" {
+		j.markAlive(e.Run)
+	}
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err

@@ -21,13 +21,32 @@ func Merge(hosts []string, journals [][]Entry) []Entry {
 		e := rest[first][0]
 		rest[first] = rest[first][1:]
 		if n := len(all) - 1; n >= 0 && same(&all[n], &e) {
+			if e.State == Running {
+				all[n].State = Running
+			}
 			all[n].Hosts = append(all[n].Hosts, hosts[first])
 			continue
 		}
 		e.Hosts = []string{hosts[first]}
 		all = append(all, e)
 	}
+	clearEnded(all)
 	return all
+}
+
+// clearEnded removes the states of runs that have ended on any host: the others lost the connection.
+func clearEnded(all []Entry) {
+	ended := map[string]bool{}
+	for i := range all {
+		if all[i].Kind == "end" {
+			ended[all[i].Run] = true
+		}
+	}
+	for i := range all {
+		if ended[all[i].Run] {
+			all[i].State = ""
+		}
+	}
 }
 
 // same reports whether two entries of different hosts are the same begin or end of a run.

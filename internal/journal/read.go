@@ -6,16 +6,30 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 )
 
-// Read returns all entries of the journal at path and of its rotated files, the oldest first. It
-// also returns the numbers of the lines that cannot be read, such as one that a power cut has
-// truncated. Lines are counted from the first one of the oldest file.
+// Read returns all entries of the journal at path and of its rotated files, the oldest first, with the
+// states of the runs that have not ended. It also returns the numbers of the lines that cannot be read,
+// such as one that a power cut has truncated. Lines are counted from the first one of the oldest file.
 func Read(path string) (all []Entry, damaged []int, err error) {
+	gone := map[string]bool{}
+	all, damaged, err = readAll(path, gone)
+	if err == nil && len(gone) > 0 {
+		// A run may have ended after its file was read and before its lock was looked at: then its end is
+		// there now, because the lock is released after the end is written.
+		all, damaged, err = readAll(path, map[string]bool{})
+	}
+	setStates(all, gone)
+	return all, damaged, err
+}
+
+// readAll reads the files of a journal, and adds the runs that no process writes any more to gone.
+func readAll(path string, gone map[string]bool) (all []Entry, damaged []int, err error) {
 	number := 0
 	read := func(path string) error {
-		some, bad, lines, err := readOne(path)
+		some, bad, lines, err := readOne(path, gone)
 		for _, n := range bad {
 			damaged = append(damaged, number+n)
 		}
@@ -31,8 +45,8 @@ func Read(path string) (all []Entry, damaged []int, err error) {
 	return all, damaged, err
 }
 
-// readOne reads one file, and counts its lines.
-func readOne(path string) (all []Entry, damaged []int, number int, err error) {
+// readOne reads one file, counts its lines, and adds the runs that no process writes any more to gone.
+func readOne(path string, gone map[string]bool) (all []Entry, damaged []int, number int, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, 0, nil
@@ -41,7 +55,9 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 		return nil, nil, 0, err
 	}
 	defer f.Close()
-	return Decode(f)
+	all, damaged, number, err = Decode(f)
+	maps.Copy(gone, dead(f, all))
+	return all, damaged, number, err
 }
 
 // maxEntries limits how many entries are read from one journal, or from another host's data. The files
@@ -70,6 +86,9 @@ func Decode(from io.Reader) (all []Entry, damaged []int, number int, err error) 
 		var e Entry
 		if json.Unmarshal(line, &e) == nil && e.Kind != "" {
 			e.Hosts = nil
+			if e.Kind != "begin" || e.State != Running && e.State != Killed {
+				e.State = ""
+			}
 			all = append(all, e)
 		} else {
 			damaged = append(damaged, number)

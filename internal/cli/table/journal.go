@@ -21,11 +21,22 @@ func Journal(to io.Writer, entries []journal.Entry, steps bool) {
 		switch {
 		case e.Kind == "begin":
 			fmt.Fprintf(to, "%s  %s: %s\n", when, indent(e.Who), indent(e.Command))
+			printState(to, when, e.State)
 		case e.Kind == "end":
 			fmt.Fprintf(to, "%s  ended after %.1f s: %s\n", when, e.Seconds, indent(e.Result))
 		case steps || e.Result != "done":
 			fmt.Fprintf(to, "%s    %s: %s (%.2f s)\n", when, indent(e.Step), indent(e.Result), e.Seconds)
 		}
+	}
+}
+
+// printState prints the state of a run that has no end.
+func printState(to io.Writer, when, state string) {
+	switch state {
+	case journal.Running:
+		fmt.Fprintf(to, "%s  has not ended yet: still running\n", when)
+	case journal.Killed:
+		fmt.Fprintf(to, "%s  did not end: killed, or its connection or host failed\n", when)
 	}
 }
 

@@ -7,6 +7,21 @@ import (
 	"orrery/internal/journal"
 )
 
+// TestCutOff checks that a run that was cut off says so, and one that goes on too.
+func TestCutOff(t *testing.T) {
+	var out strings.Builder
+	Journal(&out, []journal.Entry{
+		{Kind: "begin", Who: "ada", Command: "orrery up", State: journal.Killed},
+		{Kind: "begin", Who: "ada", Command: "orrery down", State: journal.Running},
+		{Kind: "begin", Who: "ada", Command: "orrery plan"},
+	}, false)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 5 || !strings.Contains(lines[1], "did not end: killed") ||
+		!strings.Contains(lines[3], "still running") {
+		t.Errorf("it prints\n%s", out.String())
+	}
+}
+
 // TestJournal: each line names its hosts, and text in entries cannot be mistaken for a line.
 func TestJournal(t *testing.T) {
 	var out strings.Builder
