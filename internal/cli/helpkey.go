@@ -20,12 +20,30 @@ func (e *keyEntry) key() []string { return e.Path[e.Table:] }
 // node, network or the like may be any, or missing: network.lan.nat and network.nat are the same.
 // keyHelp returns "" if there is no such key.
 func keyHelp(name string) string {
+	all := slices.Concat(keyEntries("site.toml", docs.SiteFile), keyEntries("role.toml", docs.Roles))
 	want := strings.Split(strings.TrimSuffix(name, "."), ".")
+	for _, matches := range []func(*keyEntry) bool{
+		func(e *keyEntry) bool { return e.isKey(want) },
+		func(e *keyEntry) bool {
+			return e.Table > 1 && len(want) > 1 && e.isKey(slices.Delete(slices.Clone(want), 1, 2))
+		},
+		func(e *keyEntry) bool { return e.Table > 0 && len(want) <= e.Table && want[0] == e.Path[0] },
+	} {
+		if text := shown(all, matches); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// shown returns the entries that match, below where they belong. A key comes once, unless another
+// example explains it, too.
+func shown(all []keyEntry, matches func(*keyEntry) bool) string {
 	var out strings.Builder
 	title, seen := "", map[string]bool{}
-	for _, e := range slices.Concat(keyEntries("site.toml", docs.SiteFile), keyEntries("role.toml", docs.Roles)) {
+	for _, e := range all {
 		name := e.heading() + strings.Join(e.key(), ".")
-		if !e.matches(want) || seen[name] && !strings.Contains(e.Text, "#") {
+		if !matches(&e) || seen[name] && !strings.Contains(e.Text, "#") {
 			continue
 		}
 		seen[name] = true
@@ -54,32 +72,18 @@ func (e *keyEntry) heading() string {
 	return "In " + e.file + ", in [" + e.Path[0] + "]:"
 }
 
-// matches reports whether the entry is the wanted key or belongs to the wanted table.
-func (e *keyEntry) matches(want []string) bool {
+// isKey reports whether a wanted name without the name of a table is the entry's key. A key of free
+// names, such as net.cam, is also found by its first part, or by another name.
+func (e *keyEntry) isKey(want []string) bool {
+	key := e.key()
 	if e.Table > 0 {
 		if want[0] != e.Path[0] {
 			return false
 		}
 		want = want[1:]
-		if e.isOf(want) {
-			return true
-		}
-		if e.Table < 2 || len(want) == 0 {
-			return false
-		}
-		want = want[1:] // the name
 	}
-	return e.isOf(want)
-}
-
-// isOf reports whether the rest of a wanted name, after its table, is the entry's key. All keys are
-// of an empty rest. A key of free names, such as net.cam, is also found by another name.
-func (e *keyEntry) isOf(rest []string) bool {
-	if e.Table == 0 && len(rest) == 0 {
-		return false
-	}
-	return len(rest) == 0 || !e.IsTable() && rest[0] == e.key()[0] &&
-		(len(rest) == 1 || slices.Equal(rest, e.key()) || len(rest) == 2 && len(e.key()) == 2 && e.freelyNamed())
+	return len(want) > 0 && len(key) > 0 && want[0] == key[0] &&
+		(len(want) == 1 || slices.Equal(want, key) || len(want) == 2 && len(key) == 2 && e.freelyNamed())
 }
 
 // freelyNamed reports whether the second part of the key is a name that the site chooses.

@@ -24,6 +24,9 @@ func TestKeyHelp(t *testing.T) {
 		"health.within":        {"In role.toml, in each [[health]]:", "within"},
 		"apt":                  {"In role.toml, before all tables:", "apt ="},
 		"twin.expires":         {"expires"},
+		"twin":                 {"[twin]", "members", "expires"},
+		"node.portal":          {"[node.portal]", "publish", "net.data"},
+		"node":                 {"[node.portal]", "publish", "net.data"},
 		"release.701.notes":    {"notes"},
 		"file.restarts":        {"restarts", "[] restarts none"},
 		"image.cloud.import":   {"In site.toml, in [image.NAME]:", ".qcow2", "# or: import"},
@@ -44,8 +47,10 @@ func TestKeyHelp(t *testing.T) {
 			}
 		}
 	}
-	if got := keyHelp("network.lan.nat"); strings.Count(got, "\n") != 3 {
-		t.Errorf("more than one key:\n%s", got)
+	for _, name := range []string{"network.lan.nat", "network.nat", "node.publish", "node.portal.publish"} {
+		if got := keyHelp(name); strings.Count(got, "\n") != 3 {
+			t.Errorf("%s: not one key:\n%s", name, got)
+		}
 	}
 }
 
