@@ -30,7 +30,7 @@ every = "90m"
 shared = true
 `, keeper)
 	heard := s.hears("mirror-failed")
-	s.run("volume", "mirror").want(1, "volume data of n1 is not there")
+	s.run("volume", "mirror").want(1, "volume data of n1 is missing")
 	heard("mirror-failed failed data n1", "mirror-failed failed data n2")
 	s.do("up")
 	s.sh("n1", "echo one > /srv/data/x; echo old > /srv/data/old; chown nobody /srv/data/x")

@@ -455,8 +455,8 @@ func TestForget(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(layer, "layer.json"), []byte("{}"), 0o644))
 	for dir, word := range map[string]string{
-		p.dirs.Volumes("s") + "/data/db": "volumes of the site on this host: data",
-		p.dirs.Snapshots("s") + "/one":   "snapshots of the site on this host: one",
+		p.dirs.Volumes("s") + "/data/db": "volumes of the site are still on this host: data",
+		p.dirs.Snapshots("s") + "/one":   "snapshots of the site are still on this host: one",
 	} {
 		must(t, os.MkdirAll(dir, 0o755))
 		if _, err := p.far.State.Forget(t.Context()); !problem.Is(err, problem.Surprise) ||

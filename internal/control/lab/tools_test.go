@@ -13,8 +13,8 @@ import (
 func TestTools(t *testing.T) {
 	sent := t.TempDir()
 	if _, err := tools([]string{"orrery-none", place.Orrery, "orrery-nothing"}, sent); err == nil ||
-		!strings.Contains(err.Error(), "orrery-none is not there") ||
-		!strings.Contains(err.Error(), "orrery-nothing is not there") {
+		!strings.Contains(err.Error(), "orrery-none is missing") ||
+		!strings.Contains(err.Error(), "orrery-nothing is missing") {
 		t.Errorf("%v", err)
 	}
 	if err := os.WriteFile(filepath.Join(sent, "orrery-none"), nil, 0o755); err != nil {
