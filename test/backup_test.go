@@ -623,7 +623,7 @@ func TestRestoreBeside(t *testing.T) {
 	s.do("backup", "keep1", repository)
 	first := s.backupsOf(repository)[0].ID
 
-	s.run("restore", repository, "--to", "Bad Name").want(2, "not legal")
+	s.run("restore", repository, "--to", "Bad Name").want(2, "is not valid")
 	t.Cleanup(func() { s.run("twin", "destroy", "before") })
 	s.run("restore", repository+"@"+first, "--to", "before").want(0)
 	twin := s.dirs.Site(s.name + ".before")

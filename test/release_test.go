@@ -288,7 +288,7 @@ func TestRelease(t *testing.T) {
 	s.edit("site.toml", "[image.debian]", "[network.data]\nsubnet = \"10.99.101.0/24\"\n[image.debian]")
 	s.do("up")
 	s.run("stage", "--release", "701").
-		want(0, `web0 +701101 .*701 \(quarantine\) +running +healthy`, "orrery switch --release 701")
+		want(0, `web0 +701101 .*701 \(quarantine\) +running +(was )?healthy`, "orrery switch --release 701")
 	s.settled()
 	s.run("stage", "--release", "701").want(0, "nothing to do")
 	releaseQuarantine(s)

@@ -563,7 +563,7 @@ func twinOwner(s *site, _ []double) {
 	} {
 		by("bob").run(args...).want(9, "twin part belongs to alice; nothing was done", "--force")
 	}
-	by("bob").run("--twin", "part", "status").want(0, "front .*running +healthy")
+	by("bob").run("--twin", "part", "status").want(0, "front .*running +(was )?healthy")
 	by("alice").run("--twin", "part", "stop", "store").want(0)
 	by("bob").run("--twin", "part", "status").want(11)
 	by("bob").run("--force", "--twin", "part", "start").want(0)
@@ -597,7 +597,7 @@ func twinCollapse(s *site, _ []double) {
 // twinVerbs: every command works on a twin, and its own commands work like --twin.
 func twinVerbs(s *site, all []double) {
 	dev1 := all[1]
-	s.run("twin", "status", "dev1").want(0, "front .*running +healthy")
+	s.run("twin", "status", "dev1").want(0, "front .*running +(was )?healthy")
 	s.run("twin", "shell", "dev1", "front", "--", "cat", "/run/mark").want(0, dev1.mark)
 	s.run("twin", "exec", "dev1", "all", "--", "cat", "/run/mark").want(0, "4 of 4 nodes succeeded", dev1.mark)
 	s.run("twin", "exec", "dev1", "all", "--", "false").want(104)
@@ -690,7 +690,7 @@ func twinMistakes(s *site, _ []double) {
 	s.run("twin", "destroy", "dev3").want(3, "no twin")
 	s.run("twin", "crate", s.dir, "x").want(2, "did you mean create?")
 	for _, name := range []string{"701", "Dev", "a.b", "../up", "", strings.Repeat("x", 21)} {
-		s.run("twin", "create", s.dir, name).want(2, "not legal")
+		s.run("twin", "create", s.dir, name).want(2, "is not valid")
 	}
 	s.run("twin", "create", s.dir, "dev1").
 		want(3, "already has a twin dev1, which belongs to root", "orrery --twin dev1 up")
