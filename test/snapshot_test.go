@@ -137,7 +137,7 @@ func snapshotRestore(s *site) {
 	inits := s.init("n3")
 	s.run("snapshot", "restore", id).want(9, "nothing was done", "--yes-restore it-snapshot")
 	s.run("snapshot", "restore", id, "n1", "n2", "--yes-restore", s.name).
-		want(0, "common: node n. uses it too", "2 nodes as in snapshot")
+		want(0, "common: node n. uses it, too", "2 nodes as in snapshot")
 	if got := s.written("n1"); !strings.Contains(got, "before\nbefore\nafter\n") {
 		s.Errorf("n1 has %s", got)
 	}
