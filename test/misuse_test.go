@@ -44,7 +44,7 @@ id = 11
 		status int
 		texts  []string
 	}{
-		{[]string{"fly"}, 2, []string{`no verb "fly"`}},
+		{[]string{"fly"}, 2, []string{`unknown verb "fly"`}},
 		{[]string{"plann"}, 2, []string{"plan"}},
 		{[]string{"up", "--wings"}, 2, []string{"unknown flag: --wings", "orrery up --help"}},
 		{[]string{"up", "three"}, 2, []string{`no node is called "three"`}},

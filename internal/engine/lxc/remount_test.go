@@ -266,7 +266,7 @@ func remountOthers(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	r := remountOf(t, g, n, a)
 	r.sh("mkdir /srv/data/sub; mount -t tmpfs tmpfs /srv/data/sub")
-	if err := r.try(); err == nil || !strings.Contains(err.Error(), "mounted at /srv/data/sub") {
+	if err := r.try(); err == nil || !strings.Contains(err.Error(), "the mount at /srv/data/sub") {
 		t.Errorf("a mount inside: %v", err)
 	}
 	r.sh("umount /srv/data/sub; mount -t tmpfs tmpfs /srv/data")
