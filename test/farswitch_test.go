@@ -159,7 +159,7 @@ func hostileHost(t *testing.T, evil hosts.Host, says func(on int, script string,
 		nodes []string
 		want  []string
 	}{
-		{[]string{"a", "b"}, []string{"host sv2 says of release 7 of node a that it is live", "--without sv2", "status 6"}},
+		{[]string{"a", "b"}, []string{"host sv2 reports of release 7 of node a that it is live", "--without sv2", "status 6"}},
 		{[]string{"b"}, []string{"releases.lock: release 7 is not in it", "orrery release trust 7", "status 9"}}, // its own
 	} {
 		live := map[string]any{}

@@ -24,6 +24,12 @@ func (c *Session) LoadRunning() (*site.Site, error) {
 	if err == nil {
 		return s, nil
 	}
+	if original := *c; c.Twin != "" {
+		original.Twin = ""
+		if _, wrong := original.Load(); wrong == nil {
+			return nil, err // the directory is right, and hosts disagree on the twin, for example
+		}
+	}
 	s, ok := Recorded(c)
 	if !ok {
 		return nil, err
