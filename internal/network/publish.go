@@ -27,16 +27,10 @@ import (
 // The host can, at its own addresses, but not at those of its loopback. A packet from 127.0.0.1 to a
 // node would need net.ipv4.conf.*.route_localnet, with which nodes could send to 127.0.0.1.
 
-// published returns the ports of the host that lead to nodes on a network.
-func published(n spec.Network) []spec.Published {
-	all, _ := spec.ParsePublished(n.Publish) // check has verified that they can be parsed
-	return all
-}
-
 // publishRules translate the destination of new connections to ports of the host.
 func publishRules(n spec.Network) []rule {
 	var all []rule
-	for _, p := range published(n) {
+	for _, p := range n.AllPublished() { // check has verified that they can be parsed
 		to := rule{network: n.Name, chain: publish, why: "publish", in: foreign, local: true, except: loopbackIPv4,
 			verdict: translate, record: p.String()}
 		if p.Address.IsValid() {
@@ -70,7 +64,7 @@ func translations(to rule, p spec.Published) []rule {
 // translated gets in: a machine that routes packets for the node to this host does not reach it.
 func publishedForwardRules(n spec.Network) []rule {
 	var all []rule
-	for _, p := range published(n) {
+	for _, p := range n.AllPublished() { // check has verified that they can be parsed
 		all = append(all, rule{network: n.Name, chain: forward, why: "published", in: foreign, out: nodeLink(n),
 			dest: netip.PrefixFrom(p.To, 32), port: site.PortRange{Proto: p.Ports.Proto, First: p.NodePort, Last: p.Last()},
 			translated: true, verdict: accept})

@@ -196,6 +196,16 @@ type Volume struct {
 	Path string `json:"path"`
 }
 
+// Network returns the network of a site, or of its quarantine, with a name, or false.
+func (h *Host) Network(siteKey, name string) (*Network, bool) {
+	for i := range h.Networks {
+		if n := &h.Networks[i]; n.Site == siteKey && n.Name == name {
+			return n, true
+		}
+	}
+	return nil, false
+}
+
 // NodeByID returns the node with an id, or false.
 func (h *Host) NodeByID(id int) (*Node, bool) {
 	for i := range h.Nodes {

@@ -35,29 +35,27 @@ func (d *networkPlanner) withPublished(h *observe.Host, n spec.Network) spec.Net
 
 // publishedNow returns the ports that a host has published on a network, except those of some nodes.
 func publishedNow(h *observe.Host, n *spec.Network, except func(node string) bool) []spec.Published {
-	for i := range h.Networks {
-		if old := &h.Networks[i].Network; old.Site == n.Site && old.Name == n.Name {
-			return old.PublishedExcept(except)
-		}
+	if old, exists := h.Network(n.Site, n.Name); exists {
+		return old.PublishedExcept(except)
 	}
 	return nil
 }
 
 // publishesStray reports whether ports of a host lead to selected nodes that do not belong there.
 func (d *networkPlanner) publishesStray(h *observe.Host, n *spec.Network) bool {
-	return slices.ContainsFunc(n.PublishedExcept(func(string) bool { return false }), func(p spec.Published) bool {
+	return slices.ContainsFunc(n.AllPublished(), func(p spec.Published) bool {
 		return d.goal.selects(p.Node) && !d.stuck[p.Node] && d.Homes[p.Node] != h.Name
 	})
 }
 
 // checkPublished notes why a host cannot have the ports that a network publishes there.
 func (d *networkPlanner) checkPublished(h *observe.Host, n *spec.Network) {
-	mine := n.PublishedExcept(func(string) bool { return false })
+	mine := n.AllPublished()
 	for _, step := range d.Steps {
 		if step.Kind != MakeNetwork || step.Host != h.Name || step.Network.Name == n.Name {
 			continue
 		}
-		if p := clash.PublishedTwice(h, mine, step.Network.PublishedExcept(func(string) bool { return false })); p != nil {
+		if p := clash.PublishedTwice(h, mine, step.Network.AllPublished()); p != nil {
 			d.refused = append(d.refused, p)
 		}
 	}

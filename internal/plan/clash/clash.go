@@ -49,10 +49,8 @@ func checkPlanned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *prob
 		return p
 	}
 	before := ""
-	for i := range h.Networks {
-		if o := &h.Networks[i]; o.Site == n.Site && o.Name == n.Name {
-			before = o.Publish
-		}
+	if o, exists := h.Network(n.Site, n.Name); exists {
+		before = o.Publish
 	}
 	return PublishedTaken(n, before, &h.Around, h.Addresses)
 }

@@ -34,7 +34,7 @@ func PublishedTaken(n *spec.Network, before string, around *observe.HostNetworki
 		return p
 	}
 	old, _ := spec.ParsePublished(before)
-	for _, p := range n.PublishedExcept(func(string) bool { return false }) {
+	for _, p := range n.AllPublished() {
 		if slices.Contains(old, p) {
 			continue
 		}
@@ -62,7 +62,7 @@ const maxTranslated = 4096
 // PublishedElsewhere returns the problem that another site on the host publishes a port of a network,
 // or that these are too many, or nil.
 func PublishedElsewhere(n *spec.Network, others []spec.Network) *problem.Problem {
-	mine, translated := n.PublishedExcept(func(string) bool { return false }), 0
+	mine, translated := n.AllPublished(), 0
 	for _, p := range mine {
 		if p.Translates() {
 			translated += int(p.Ports.Last-p.Ports.First) + 1

@@ -75,14 +75,12 @@ func (w *hostNetworks) network(wanted spec.Network) {
 		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted,
 		Undo: "remove network " + wanted.Name,
 	}
-	i := slices.IndexFunc(h.Networks, func(n observe.Network) bool {
-		return n.Site == wanted.Site && n.Name == wanted.Name
-	})
+	found, exists := h.Network(wanted.Site, wanted.Name)
 	switch {
-	case i >= 0 && plan.IsPassedThrough(h, &h.Networks[i], &wanted):
+	case exists && plan.IsPassedThrough(h, found, &wanted):
 		return
-	case i >= 0 && len(h.Networks[i].Drift) == 0:
-		old := &h.Networks[i].Network
+	case exists && len(found.Drift) == 0:
+		old := &found.Network
 		if wanted.VXLAN == old.VXLAN || len(w.spans.hosts) < 2 { // up makes all other changes
 			return
 		}
@@ -90,7 +88,7 @@ func (w *hostNetworks) network(wanted spec.Network) {
 		updated.VXLAN, updated.MTU = wanted.VXLAN, wanted.MTU
 		s.Network, s.WasNetwork, s.Reason, s.Undo = &updated, old, "hosts or nodes on other hosts changed",
 			"restore network "+wanted.Name
-	case i >= 0:
+	case exists:
 		s.WasNetwork, s.Undo = &wanted, "" // another program has damaged it, and undo leaves it repaired
 	}
 	for _, step := range w.steps {

@@ -10,10 +10,8 @@ import (
 
 // publishedBefore returns the ports that a host has published on a network before the switch.
 func publishedBefore(h *observe.Host, n *spec.Network) string {
-	for i := range h.Networks {
-		if old := &h.Networks[i]; old.Site == n.Site && old.Name == n.Name {
-			return old.Publish
-		}
+	if old, exists := h.Network(n.Site, n.Name); exists {
+		return old.Publish
 	}
 	return ""
 }
@@ -61,10 +59,8 @@ func (d *switchPlanner) networkThen(h *observe.Host, wanted spec.Network) (spec.
 			return *s.Network, true
 		}
 	}
-	for i := range h.Networks {
-		if old := &h.Networks[i].Network; old.Site == wanted.Site && old.Name == wanted.Name {
-			return *old, true
-		}
+	if old, exists := h.Network(wanted.Site, wanted.Name); exists {
+		return old.Network, true
 	}
 	return spec.Network{}, false
 }

@@ -76,9 +76,13 @@ func (m *Builder) Published(n *site.Node) (network string, all []Published) {
 	return on.Name, all
 }
 
-// PublishedExcept returns the entries of Network.Publish whose nodes are not in some. A list that
-// cannot be parsed has none.
-func (n *Network) PublishedExcept(some func(node string) bool) []Published {
+// AllPublished returns the entries of Network.Publish. A list that cannot be parsed has none.
+func (n *Network) AllPublished() []Published {
 	all, _ := ParsePublished(n.Publish)
-	return slices.DeleteFunc(all, func(p Published) bool { return some(p.Node) })
+	return all
+}
+
+// PublishedExcept returns the entries of Network.Publish whose nodes are not in some.
+func (n *Network) PublishedExcept(some func(node string) bool) []Published {
+	return slices.DeleteFunc(n.AllPublished(), func(p Published) bool { return some(p.Node) })
 }
