@@ -52,7 +52,7 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 		all = append(all, stateExprs(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)...)
 	}
 	if r.translated {
-		all = append(all, statusExprs(ctStatusDNAT)...)
+		all = append(all, connectionExprs(expr.CtKeySTATUS, ctStatusDNAT)...)
 	}
 	if r.beyond > 0 {
 		all = append(all, stateExprs(expr.CtStateBitNEW)...)
@@ -132,24 +132,17 @@ func portExprs(o site.PortRange) []expr.Any {
 }
 
 // stateExprs matches packets of connections in one of some states.
-func stateExprs(states uint32) []expr.Any {
-	return []expr.Any{
-		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states),
-			Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
-	}
-}
+func stateExprs(states uint32) []expr.Any { return connectionExprs(expr.CtKeySTATE, states) }
 
 // ctStatusDNAT is the flag of connections whose destination was translated (IPS_DST_NAT,
 // include/uapi/linux/netfilter/nf_conntrack_common.h).
 const ctStatusDNAT = 1 << 5
 
-// statusExprs matches packets of connections with one of some flags.
-func statusExprs(flags uint32) []expr.Any {
+// connectionExprs matches packets of connections with one of some bits in a key.
+func connectionExprs(key expr.CtKey, bits uint32) []expr.Any {
 	return []expr.Any{
-		&expr.Ct{Register: 1, Key: expr.CtKeySTATUS},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(flags),
+		&expr.Ct{Register: 1, Key: key},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits),
 			Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}

@@ -64,16 +64,10 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err != nil {
 		return networkError(n, "create link "+n.Bridge, err)
 	}
-	joints, err := readVXLANs()
+	others, published, err := otherNetworks(all, n)
 	if err != nil {
 		return err
 	}
-	_, published, err := readTable(siteTable(n.Site))
-	if err != nil {
-		return err
-	}
-	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
-		func(o spec.Network) bool { return o.Name == n.Name })
 	k := kind.Of(n.Kind)
 	if k.HasNodes() {
 		others = append(others, n)
@@ -81,7 +75,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if err := forgetFlows(published[n.Name], n.Publish); err != nil {
+	if err := forgetFlows(published, n.Publish); err != nil {
 		return err
 	}
 	if err := k.Make(n); err != nil {
@@ -143,20 +137,14 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err := vxlan.Remove(n); err != nil {
 		return networkError(n, "disconnect it from other hosts", err)
 	}
-	joints, err := readVXLANs()
+	others, published, err := otherNetworks(all, n)
 	if err != nil {
 		return err
 	}
-	_, published, err := readTable(siteTable(n.Site))
-	if err != nil {
-		return err
-	}
-	others := slices.DeleteFunc(siteNetworks(all, n.Site, joints, published),
-		func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if err := forgetFlows(published[n.Name], ""); err != nil {
+	if err := forgetFlows(published, ""); err != nil {
 		return err
 	}
 	if err := removeMarked(n.Bridge); err != nil {
@@ -231,6 +219,21 @@ func readVXLANs() (*vxlan.State, error) {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
 	return vxlan.ReadState(links)
+}
+
+// otherNetworks returns the networks of a network's site without itself, and the ports that the site's
+// table publishes on it.
+func otherNetworks(all []bridge, n spec.Network) (others []spec.Network, published string, err error) {
+	joints, err := readVXLANs()
+	if err != nil {
+		return nil, "", err
+	}
+	_, ports, err := readTable(siteTable(n.Site))
+	if err != nil {
+		return nil, "", err
+	}
+	return slices.DeleteFunc(siteNetworks(all, n.Site, joints, ports),
+		func(o spec.Network) bool { return o.Name == n.Name }), ports[n.Name], nil
 }
 
 // siteNetworks returns the networks of a site as their marks describe them, each with its current
