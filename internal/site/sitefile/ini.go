@@ -43,7 +43,7 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 		return nil, mistake("this is not INI").At(name).Because(err)
 	}
 	m := &iniImport{
-		name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: names{},
+		name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: Names{},
 		bySubnet: map[netip.Prefix]*iniNetwork{},
 	}
 	if p := m.read(file); p != nil {
@@ -52,11 +52,11 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	if siteName == "" {
 		siteName, _, _ = strings.Cut(path.Base(name), ".")
 	}
-	m.Site = validName(siteName, names{})
+	m.Site = ValidName(siteName, Names{})
 	m.hostsOf()
 	m.networksOf()
 	m.idsOf()
-	w := iniWriter{iniImport: m, images: map[string]string{}, addresses: names{}}
+	w := iniWriter{iniImport: m, images: map[string]string{}, addresses: Names{}}
 	m.Content = w.write()
 	m.roleNotes()
 	return &m.Imported, nil
@@ -81,7 +81,7 @@ type iniImport struct {
 	hosts    []*iniNode
 	networks []*iniNetwork
 	releases []int
-	taken    names // names of nodes and hosts
+	taken    Names // names of nodes and hosts
 	bySubnet map[netip.Prefix]*iniNetwork
 	lengths  [33]bool // prefix lengths in bySubnet
 }
@@ -192,7 +192,7 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 			return mistake("more than %d values, too many for a host database", maxDatabaseValues).At(m.name)
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
-		n.name = validName(shortName(s.Name()), m.taken)
+		n.name = ValidName(shortName(s.Name()), m.taken)
 		// as in Python's ConfigParser, [DEFAULT] applies to all sections
 		for _, from := range []*ini.Section{s, defaults} {
 			for _, k := range from.Keys() {
@@ -226,8 +226,8 @@ func shortName(name string) string {
 	return short
 }
 
-// validName returns the nearest legal name that is not taken, and takes it.
-func validName(name string, taken names) string {
+// ValidName returns the nearest legal name that is not taken, and takes it.
+func ValidName(name string, taken Names) string {
 	legal := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
@@ -242,11 +242,11 @@ func validName(name string, taken names) string {
 	return taken.add(legal)
 }
 
-// names are the names in use, each with the suffix to try for its next duplicate.
-type names map[string]int
+// Names are the names in use, each with the suffix to try for its next duplicate.
+type Names map[string]int
 
 // add adds a name and returns it. If the name is taken, add appends the first free suffix.
-func (t names) add(name string) string {
+func (t Names) add(name string) string {
 	unique := name
 	for t.has(unique) {
 		unique = fmt.Sprintf("%s-%d", name, t[name])
@@ -256,10 +256,10 @@ func (t names) add(name string) string {
 	return unique
 }
 
-func (t names) has(name string) bool { return t[name] != 0 }
+func (t Names) has(name string) bool { return t[name] != 0 }
 
-// bareName returns the result of validName without regard to names in use.
-func bareName(name string) string { return validName(shortName(name), names{}) }
+// bareName returns the result of ValidName without regard to names in use.
+func bareName(name string) string { return ValidName(shortName(name), Names{}) }
 
 // noteLostKey records that the site file has no place for a key.
 func (m *iniImport) noteLostKey(n *iniNode, key, why string) {

@@ -154,7 +154,7 @@ func (m *iniImport) subnets(all []iniAddress) {
 			m.bySubnet[a.prefix], m.lengths[a.prefix.Bits()] = n, true
 		}
 	}
-	taken := names{}
+	taken := Names{}
 	m.networks = m.inOrder(all)
 	for _, a := range all { // the first address in the database determines the name
 		n := m.networkOf(a.address)
@@ -164,7 +164,7 @@ func (m *iniImport) subnets(all []iniAddress) {
 			if strings.Trim(name, "0123456789") == "" {
 				name = "lan" + name
 			}
-			n.name = validName(name, taken)
+			n.name = ValidName(name, taken)
 		}
 		m.gateway(n, a)
 	}

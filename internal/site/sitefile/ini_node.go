@@ -30,7 +30,7 @@ func (m *iniImport) hostsOf() {
 			}
 		}
 		if host == nil {
-			host = &iniNode{section: server, name: validName(shortName(server), m.taken), keys: map[string]string{}}
+			host = &iniNode{section: server, name: ValidName(shortName(server), m.taken), keys: map[string]string{}}
 			m.ToDo = append(m.ToDo, m.at(n.section)+fmt.Sprintf("host_server %s has no section: check its address",
 				oneLine(server)))
 		}
@@ -106,7 +106,7 @@ func (m *iniImport) named(keys ...string) (all []string, of map[*iniNode][]strin
 		own := map[string]bool{}
 		for _, key := range keys {
 			for _, word := range words(n.keys[key]) {
-				name := validName(word, names{})
+				name := ValidName(word, Names{})
 				if !own[name] {
 					own[name], of[n] = true, append(of[n], name)
 				}

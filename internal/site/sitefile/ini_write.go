@@ -14,7 +14,7 @@ type iniWriter struct {
 	*iniImport
 	text      bytes.Buffer
 	images    map[string]string // image names, by template
-	addresses names             // of hosts
+	addresses Names             // of hosts
 }
 
 func (w *iniWriter) printf(format string, args ...any) { fmt.Fprintf(&w.text, format, args...) }
@@ -57,7 +57,7 @@ func (w *iniWriter) write() []byte {
 		}
 	}
 	for _, group := range groups {
-		w.printf("\n[group.%s]\nnodes = %s\n", group, tomlList(nodes[group]))
+		w.printf("\n[group.%s]\nnodes = %s\n", group, QuoteList(nodes[group]))
 	}
 	for _, r := range w.releases {
 		w.printf("\n[release.%d]\n", r)
@@ -122,7 +122,7 @@ func (w *iniWriter) writeHost(h *iniNode) {
 }
 
 func (w *iniWriter) writeImages() {
-	taken := names{}
+	taken := Names{}
 	for _, n := range w.sections {
 		template := templateOf(n)
 		if _, done := w.images[template]; done || n.isHost {
@@ -133,7 +133,7 @@ func (w *iniWriter) writeImages() {
 			name, _, _ = strings.Cut(path.Base(template), "_")
 			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".tar.gz"), "-amd64"), "-x86_64")
 		}
-		w.images[template] = validName(name, taken)
+		w.images[template] = ValidName(name, taken)
 		suite, known := suiteOf(template)
 		w.printf("\n[image.%s]\nsuite = %s", w.images[template], Quote(suite))
 		switch {
@@ -156,7 +156,7 @@ func (w *iniWriter) writeNode(n *iniNode, roles []string) {
 	if n.note != "" {
 		w.printf("  # %s", n.note)
 	}
-	w.printf("\nimage  = %s\nroles  = %s\n", Quote(w.images[templateOf(n)]), tomlList(roles))
+	w.printf("\nimage  = %s\nroles  = %s\n", Quote(w.images[templateOf(n)]), QuoteList(roles))
 	vars := map[string]string{}
 	for _, key := range n.order {
 		w.writeKey(n, key, vars)

@@ -24,7 +24,8 @@ func Quote(text string) string {
 	return b.String()
 }
 
-func tomlList(words []string) string {
+// QuoteList returns words as a TOML array of strings.
+func QuoteList(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		quoted[i] = Quote(word)
