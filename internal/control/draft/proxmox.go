@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -58,19 +59,15 @@ func (e entry) options() map[string]string {
 // ImportProxmox writes a site directory from configurations of containers (/etc/pve/lxc/101.conf) and
 // from vzdump archives of them, which are named and not read. It returns the paths of its files.
 func ImportProxmox(dir, name string, files []string) (made *sitefile.Imported, paths []string, err error) {
-	ofDir, err := nameFor(dir)
-	if err == nil && name != "" {
-		err = validateName(name)
-	}
-	if err != nil {
+	if name, err = chooseName(dir, name); err != nil {
 		return nil, nil, err
 	}
 	all, err := readContainers(files)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &proxmoxImport{dir: dir, networks: map[string]*bridgedNetwork{}, taken: map[string]bool{}}
-	p.Site = cmp.Or(name, ofDir)
+	p := &proxmoxImport{dir: dir, networks: map[string]*bridgedNetwork{}, named: sitefile.Names{}, taken: sitefile.Names{}}
+	p.Site = name
 	written := p.convert(all)
 	paths, err = write(written)
 	return &p.Imported, paths, err
@@ -171,7 +168,8 @@ type proxmoxImport struct {
 	dir      string
 	networks map[string]*bridgedNetwork // by bridge, VLAN and subnet
 	order    []*bridgedNetwork
-	taken    map[string]bool // names of nodes
+	named    sitefile.Names // networks
+	taken    sitefile.Names // nodes and volumes
 	roles    []host.File
 }
 
@@ -207,40 +205,11 @@ func (p *proxmoxImport) convert(all []*container) []host.File {
 		p.todo("network %s: write the interface below %s, and vlan = %s", n.name, n.bridge, n.tag)
 	}
 	out.WriteString(images.String() + volumes.String() + nodes.String())
-	for _, group := range slices.Sorted(keysOf(groups)) {
-		fmt.Fprintf(&out, "\n[group.%s]\nnodes = [%s]\n", group, quotedList(groups[group]))
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		fmt.Fprintf(&out, "\n[group.%s]\nnodes = %s\n", group, sitefile.QuoteList(groups[group]))
 	}
 	return append([]host.File{{Path: filepath.Join(p.dir, sitefile.Name), Content: []byte(out.String()), Mode: 0o644}},
 		p.roles...)
-}
-
-// keysOf returns the keys of a map, for sorting.
-func keysOf(m map[string][]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range m {
-			if !yield(key) {
-				return
-			}
-		}
-	}
-}
-
-func quotedList(words []string) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, sitefile.Quote(w))
-	}
-	return strings.Join(all, ", ")
-}
-
-// unique returns a valid name that is not taken, and takes it.
-func (p *proxmoxImport) unique(text string) string {
-	name := siteName(text)
-	for i := 2; p.taken[name]; i++ {
-		name = siteName(text) + "-" + strconv.Itoa(i)
-	}
-	p.taken[name] = true
-	return name
 }
 
 // node writes the node that a container becomes.
@@ -251,7 +220,7 @@ func (p *proxmoxImport) node(c *container, nodes, volumes, images *strings.Build
 			hostname, _, _ = strings.Cut(e.value, ".")
 		}
 	}
-	name := p.unique(hostname)
+	name := sitefile.ValidName(hostname, p.taken)
 	image := p.imageOf(c, name, images)
 	var mounts strings.Builder
 	var lines, nics []string
@@ -273,7 +242,8 @@ func (p *proxmoxImport) node(c *container, nodes, volumes, images *strings.Build
 			}
 		case e.key == "tags":
 			for _, tag := range strings.FieldsFunc(e.value, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }) {
-				groups[siteName(tag)] = append(groups[siteName(tag)], name)
+				group := sitefile.ValidName(tag, sitefile.Names{})
+				groups[group] = append(groups[group], name)
 			}
 		case strings.HasPrefix(e.key, "net"):
 			if line := p.interfaceOf(c, e); line != "" {
@@ -371,16 +341,11 @@ func (p *proxmoxImport) network(bridge, tag string, subnet netip.Prefix) *bridge
 	if n := p.networks[key]; n != nil {
 		return n
 	}
-	name := siteName(bridge)
+	name := bridge
 	if tag != "" {
-		name = siteName(bridge + "-" + tag)
+		name += "-" + tag
 	}
-	for _, n := range p.order {
-		if n.name == name {
-			name = siteName(name + "-" + strconv.Itoa(len(p.order)+1))
-		}
-	}
-	n := &bridgedNetwork{name: name, bridge: bridge, tag: sanitize.Line(tag), subnet: subnet}
+	n := &bridgedNetwork{name: sitefile.ValidName(name, p.named), bridge: bridge, tag: sanitize.Line(tag), subnet: subnet}
 	if _, err := strconv.Atoi(tag); err != nil {
 		n.tag = ""
 	}
@@ -395,7 +360,7 @@ func (p *proxmoxImport) mount(c *container, e entry, node string, mounts, volume
 		p.lose(c, e, "no path in the node (mp=/srv)")
 		return
 	}
-	name := p.unique(node + "-" + e.key)
+	name := sitefile.ValidName(node+"-"+e.key, p.taken)
 	fmt.Fprintf(mounts, "\n[[volume]]\nname = %s\npath = %s\n", sitefile.Quote(name), sitefile.Quote(o["mp"]))
 	if filepath.IsAbs(o[""]) {
 		fmt.Fprintf(volumes, "\n[volume.%s]\npath = %s\n", name, sitefile.Quote(o[""]))
