@@ -9,7 +9,7 @@ import (
 )
 
 // TestAccess: the keys in the site file let people log in at once, by the installed configuration.
-// They change on a running node without a restart, and a key that is removed lets nobody in.
+// They change on a running node without a restart, and a removed key is refused.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	here := t.TempDir()

@@ -27,7 +27,7 @@ roles = { greeter = "greeter2" }
 `
 
 // TestPublished: a colleague's machine reaches a node at a port of the host, from the first up to
-// down, through a switch of releases and a change of the rules by somebody else.
+// down, through a switch of releases and a change of the rules by another program.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-publish", publishingSite, released())

@@ -10,35 +10,35 @@ import (
 )
 
 // A topic is a part of the reference that orrery help shows.
-type topic struct{ name, short string }
+type topic struct {
+	name, short string
+	text        func() string
+}
 
-// topics are the pages that orrery help lists.
+// topics are the topics in the order in which orrery help lists them.
 func topics() []topic {
 	return []topic{
-		{"site.toml", "every key of the site file"},
-		{"role.toml", "every key of a role"},
-		{"templates", "what templates of roles may use"},
-		{"selectors", "how to name nodes on the command line"},
-		{"exit", "the exit statuses"},
-		{"environment", "the environment variables"},
+		{"site.toml", "every key of the site file", func() string { return docs.SiteFile }},
+		{"role.toml", "every key of a role", func() string { return docs.Roles }},
+		{"templates", "what templates of roles may use", func() string {
+			return docs.Section(docs.Roles, "Templates") + docs.Section(docs.Roles, "What a step sees")
+		}},
+		{"selectors", "how to name nodes on the command line", func() string {
+			return docs.Section(docs.SiteFile, "Selectors")
+		}},
+		{"exit", "the exit statuses", func() string { return docs.Section(docs.Commands, "Exit status") }},
+		{"environment", "the environment variables", func() string {
+			return docs.Section(docs.Commands, "Environment")
+		}},
 	}
 }
 
 // page returns the text of a topic, or "" if there is no such topic.
 func page(name string) string {
-	switch name {
-	case "site.toml":
-		return docs.SiteFile
-	case "role.toml":
-		return docs.Roles
-	case "templates":
-		return docs.Section(docs.Roles, "Templates") + docs.Section(docs.Roles, "What a step sees")
-	case "selectors":
-		return docs.Section(docs.SiteFile, "Selectors")
-	case "exit":
-		return docs.Section(docs.Commands, "Exit status")
-	case "environment":
-		return docs.Section(docs.Commands, "Environment")
+	for _, t := range topics() {
+		if t.name == name {
+			return t.text()
+		}
 	}
 	return ""
 }

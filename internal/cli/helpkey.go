@@ -59,7 +59,7 @@ func shown(all []keyEntry, matches func(*keyEntry) bool) string {
 	return out.String()
 }
 
-// heading says where a key belongs.
+// heading returns the file and the table to which a key belongs, for display.
 func (e *keyEntry) heading() string {
 	switch {
 	case e.Table == 0:

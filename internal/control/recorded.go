@@ -85,9 +85,11 @@ func named(c *Session) (name, dir string) {
 	case !check.ValidLabel(name), exists(filepath.Join(name, sitefile.Name)):
 		return "", ""
 	}
-	for _, r := range c.Register().Twins() {
-		if c.Twin != "" && r.Site == name && r.Options.Name == c.Twin {
-			return name, r.Dir
+	if c.Twin != "" {
+		for _, r := range c.Register().Twins() {
+			if r.Site == name && r.Options.Name == c.Twin {
+				return name, r.Dir
+			}
 		}
 	}
 	if m, up := c.Register().Marker(name); up && m.Site == name && m.Twin == "" {

@@ -68,7 +68,7 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 		return err
 	}
 	s, err := sitefile.Load(m.Dir)
-	if err != nil && verb == "status" { // which every member may call, whoever the owners are now
+	if err != nil && verb == "status" { // every member may call it, so the owners do not matter
 		var unread error
 		if s, unread = c.Register().LoadDeclaration(m); unread == nil {
 			err = nil

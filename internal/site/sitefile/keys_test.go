@@ -118,7 +118,7 @@ func TestWrongKeys(t *testing.T) {
 	}
 }
 
-// TestHome: "~" is the home directory of the owner of the site directory, whoever reads it.
+// TestHome: "~" is the home directory of the owner of the site directory, for every caller.
 func TestHome(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
