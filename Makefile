@@ -33,11 +33,13 @@ test-packages: packages
 	@packaging/packages test
 
 GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/control/draft/*') go.mod go.sum
-bin/orrery: $(GO_FILES) ## build the program
+# What the programs show of the documentation, and write by orrery init --example.
+EMBEDDED := $(wildcard docs/*.go) docs/site-file.md docs/roles.md docs/commands.md $(shell find examples -type f -not -path '*/__pycache__/*')
+bin/orrery: $(GO_FILES) $(EMBEDDED) ## build the program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 
 # Only of the lab: orrery itself is what every host of a site has a copy of.
-bin/orrery-lab: $(GO_FILES) ## build the program behind orrery lab
+bin/orrery-lab: $(GO_FILES) $(EMBEDDED) ## build the program behind orrery lab
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery-lab
 
 # Static, as it runs before anything else is there. Of the same sources it is always the same, so that what it is packed into is made once.
