@@ -426,14 +426,3 @@ const (
 	CopyEmpty    = "empty"
 	CopySnapshot = "snapshot"
 )
-
-// A HealthCheck defines when a node is healthy. Exactly one of TCP, HTTP and Command is set.
-type HealthCheck struct {
-	Line     int
-	TCP      int           `toml:"tcp"`
-	HTTP     string        `toml:"http"`
-	Command  []string      `toml:"command"`
-	Timeout  time.Duration `toml:"timeout" default:"5s"`     // of one attempt
-	Interval time.Duration `toml:"interval" default:"500ms"` // between attempts
-	Within   time.Duration `toml:"within" default:"1m"`      // time limit for the first success
-}
