@@ -93,6 +93,9 @@ type Host struct {
 	// is the zero Addr, the address in Address is used. If that is not an IP address, the host's
 	// address on a subnet shared with the other hosts is used.
 	Underlay netip.Addr `toml:"underlay" json:",omitzero"`
+	// Number counts the ids and addresses of the nodes that each host has; 0 stands for the host's
+	// place among the hosts. See NumberOf.
+	Number int `toml:"number" json:",omitzero"`
 }
 
 // Local reports whether Orrery itself runs on the host.
@@ -200,6 +203,7 @@ type Node struct {
 	Roles        []string // as declared; Site.RolesOf adds the roles that they need
 	Groups       []string // all groups that contain the node, sorted
 	Host         string   // "" until the node is placed
+	PerHost      string   `json:",omitempty"` // the declaration of which each host has a node, or ""
 	Engine       string
 	Privileged   bool
 	Syscalls     []string // subset of NodeSyscalls that its programs may use; sorted

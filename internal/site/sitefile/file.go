@@ -70,6 +70,8 @@ type nodeTable struct {
 	SimulatedBy string                  `toml:"simulated_by"`
 	Vars        map[string]any          `toml:"vars"`
 	Publish     []publish               `toml:"publish"`
+	Per         string                  `toml:"per"`
+	Hosts       []string                `toml:"hosts"`
 	nodeSettings
 }
 

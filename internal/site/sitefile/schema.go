@@ -60,8 +60,8 @@ var siteEnums = map[string][]string{
 	"node.*.xen.type": site.XenTypes, "defaults.xen.type": site.XenTypes,
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
-	"group.*.spread": {site.SpreadOverHosts},
-	"hook.*.on":      site.Events,
+	"group.*.spread": {site.SpreadOverHosts}, "node.*.per": {eachHost},
+	"hook.*.on": site.Events,
 }
 
 var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*": {"id"}}
