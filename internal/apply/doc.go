@@ -23,7 +23,7 @@
 //
 // Package local is the host that is this machine, and package remote another one. This machine alone is a
 // fleet of one, made without a login, a lock file or copies of releases; control/hosts decides that in one
-// place (scope.go). What only this machine has, such as the engines in this process, is a
+// place (its scope). What only this machine has, such as the engines in this process, is a
 // NearHost. A host that is left out or does not answer is observed as unknown: plan.Up then changes only
 // nodes that exist on the others (plan/planinput.go).
 package apply

@@ -71,7 +71,7 @@ func (d *declaration) node(networks []string) site.Node {
 		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()),
 		Engine: d.Engine, Privileged: d.Privileged,
 		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
-		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
+		Autostart: d.Autostart, Vars: d.Vars, Settings: d.Settings, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
 		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
 	n.AuthorizedKeys, n.SSHUser = d.authorizedKeys(), d.SSHUser

@@ -69,11 +69,13 @@ var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*":
 var roleEnums = map[string][]string{
 	"service.when":      {site.Boot, site.Active},
 	"step.when":         {site.Build, site.Boot, site.Started, site.Active},
+	"param.type":        site.ParamTypes,
 	"volume.quarantine": {site.CopyEmpty, site.CopySnapshot},
 }
 
 var roleRequired = map[string][]string{
-	"service": {"name"}, "file": {"path"}, "step": {"when"}, "secret": {"name"}, "volume": {"name", "path"},
+	"service": {"name"}, "param": {"name"}, "file": {"path"}, "step": {"when"}, "secret": {"name"},
+	"volume": {"name", "path"},
 }
 
 func networkKinds() (names []string) {
