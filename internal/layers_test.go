@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
 	{"site"},
-	{"site/distro"},
+	{"site/distro", "site/params"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",

@@ -16,14 +16,14 @@
 //
 // # Hosts
 //
-// So a host has two halves. Host does the steps and knows only the site's key; Steered has the site beside it
-// and packs. Fleet is all hosts of a site. Host is a structure of interfaces, one for each subject (Runs,
+// So a host has two halves. Host does the steps and knows only the site's key; HostClient has the site beside
+// it and packs. Fleet is all hosts of a site. Host is a structure of interfaces, one for each subject (Runs,
 // State, Nodes, Releases, Layers, Volumes, Snapshots, Backups, Twins, Secrets, Transfers), each of at most a
 // dozen methods. Code that needs one subject takes that interface, and a test replaces one.
 //
 // Package local is the host that is this machine, and package remote another one. This machine alone is a
 // fleet of one, made without a login, a lock file or copies of releases; control/hosts decides that in one
-// place, and Fleet.Own reports it. What only this machine has, such as the engines in this process, is a
+// place (its scope). What only this machine has, such as the engines in this process, is a
 // NearHost. A host that is left out or does not answer is observed as unknown: plan.Up then changes only
 // nodes that exist on the others (plan/planinput.go).
 package apply

@@ -184,3 +184,34 @@ func (d *desk) text() string {
 	d.must(err)
 	return string(text)
 }
+
+// TestPerHostNodes: a node that each host has is made on a host that joins, does not keep the host from being
+// drained or removed, and goes with it.
+func TestPerHostNodes(t *testing.T) {
+	d, _ := farDesk(t)
+	d.write("site.toml", strings.ReplaceAll(twoHosts, "[node.db]", "[node.infra]\nid = 31\nper = \"host\"\n"+
+		"net.lan = \"auto\"\n\n[node.db]"))
+	d.up()
+	third := newMachine(t)
+	third.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.3/24", Link: "eth0", MTU: 1500}}
+	d.machine.others["sv3"] = third
+	before := d.text()
+	if _, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3"); err != nil {
+		t.Fatal(err)
+	}
+	d.up()
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy, " +
+		"infra-sv1 none running -, infra-sv2 none running -, infra-sv3 none running -")
+	drained, err := roster.Drain{Host: "sv3", Show: func(place.Moves, *plan.Plan) {}}.Run(t.Context(), d.Session, d.site())
+	if err != nil || len(drained.Stuck)+len(drained.Moves.Moves) > 0 {
+		t.Errorf("drained: %+v, %v", drained, err)
+	}
+	removed, err := roster.Remove(t.Context(), d.Session, "sv3")
+	d.must(err)
+	if nodes, err := third.of("toykat").List(t.Context(), "toykat"); err != nil || len(nodes) > 0 || !removed.Written {
+		t.Errorf("on the removed host are %v (%v); removed is %+v", nodes, err, removed)
+	}
+	if d.text() != before {
+		t.Errorf("the site file is\n%s", d.text())
+	}
+}

@@ -36,6 +36,7 @@ func observatory() *site.Site {
 				Name: "db", Dir: "roles/db", NeedsRoles: []string{"base"}, Apt: []string{"postgresql"},
 				Volumes: []site.VolumeUse{{Name: "pgdata", Path: "/var/lib/postgresql"}},
 				Steps:   []site.Step{{Name: "schema", When: site.Boot, Script: []byte("createdb x\n")}},
+				Params:  []site.Param{{Name: "port", Type: "int", Default: int64(5432)}},
 				Health:  []site.HealthCheck{{TCP: 5432, Timeout: time.Second}},
 				Beside:  map[string][]byte{"schema.sql": []byte("create table x;\n")},
 			},
@@ -158,6 +159,12 @@ func TestReasons(t *testing.T) {
 				db(s).Beside = map[string][]byte{"schema.sql": []byte("create table y;\n")}
 			},
 			want: []string{"node db: configure: db: schema.sql changed", "node db: check: check health"},
+		},
+		{
+			name: "a parameter", edit: func(s *site.Site) {
+				s.Settings = site.Settings{"db": {"port": int64(5433)}, "other": {"port": int64(1)}}
+			},
+			want: []string{"node db: configure: db: parameter port changed", "node db: check: check health"},
 		},
 		{
 			name: "health", edit: func(s *site.Site) { db(s).Health = []site.HealthCheck{{TCP: 5433}} },

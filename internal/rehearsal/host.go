@@ -30,7 +30,7 @@ func (h Host) Name() string { return h.of.places[h.number-1].Name }
 func (h Host) Address() string { return h.of.places[h.number-1].Addresses[0].Addr().String() }
 
 func (h Host) call(verb string, argument any) error {
-	if err := h.of.calls.Call("Keeper."+verb, argument, new(int)); err != nil {
+	if err := h.of.calls.call(verb, argument, nil); err != nil {
 		return fmt.Errorf("%s of host %s: %w", strings.ToLower(verb), h.Name(), err)
 	}
 	return nil
@@ -69,7 +69,7 @@ func (h Host) Run(ctx context.Context, c host.Command) error {
 // Init returns the PID of the host's first process, as this machine numbers it. It works even while
 // the host is paused, for tests that look at its namespaces.
 func (h Host) Init() (pid int, err error) {
-	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
+	if err := h.of.calls.call("Init", h.number, &pid); err != nil {
 		return 0, fmt.Errorf("host %s: %w", h.Name(), err)
 	}
 	return pid, nil

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/rpc"
+	"net/http"
 	"os"
 	"os/exec"
 	"sync"
@@ -95,10 +95,7 @@ func runKeeper([]string) (err error) {
 	if err := k.all(k.boot); err != nil {
 		return err
 	}
-	if err := rpc.Register(k); err != nil {
-		return err
-	}
-	go rpc.Accept(listening)
+	go http.Serve(listening, k.methods()) //nolint:errcheck // it serves until this process ends
 	if _, err := os.Stdout.WriteString(readyLine); err != nil {
 		return err
 	}

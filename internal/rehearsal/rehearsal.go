@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +60,7 @@ func (p Place) names() []string {
 type Hosts struct {
 	set    set
 	places []Place
-	calls  *rpc.Client
+	calls  *calls
 	keeper *exec.Cmd // or nil, if another process started the hosts
 	leash  io.Closer // the keeper ends when this is closed, which the kernel does if this process is killed
 }
@@ -102,24 +101,19 @@ func Start(o Options) (*Hosts, error) {
 	if err == nil && string(text) != readyLine {
 		err = fmt.Errorf("hosts: %s", text)
 	}
-	if err == nil {
-		h.calls, err = rpc.Dial("unix", of.socket())
-	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
+	h.calls = newCalls(of.socket())
 	return h, nil
 }
 
 // Attach connects to hosts that another process started, by the keeper's socket.
 func Attach(socket string) (*Hosts, error) {
-	calls, err := rpc.Dial("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("no hosts are up at %s: %w", socket, err)
-	}
+	calls := newCalls(socket)
 	var about Description
-	if err := calls.Call("Keeper.About", 0, &about); err != nil {
-		return nil, errors.Join(err, calls.Close())
+	if err := calls.call("About", 0, &about); err != nil {
+		return nil, fmt.Errorf("no hosts are up at %s: %w", socket, err)
 	}
 	return &Hosts{set: set{about.State, about.Name}, places: about.Places, calls: calls}, nil
 }
@@ -127,7 +121,7 @@ func Attach(socket string) (*Hosts, error) {
 // Close ends all hosts, and waits until they are gone. Later calls only close the connection again.
 func (h *Hosts) Close() error {
 	if h.calls != nil {
-		_ = h.calls.Close()
+		h.calls.close()
 	}
 	if h.keeper == nil {
 		return nil
@@ -143,7 +137,7 @@ func (h *Hosts) Close() error {
 
 // Keeper returns the PID of the keeper. If the keeper ends, all hosts end.
 func (h *Hosts) Keeper() (pid int, err error) {
-	err = h.calls.Call("Keeper.Pid", 0, &pid)
+	err = h.calls.call("Pid", 0, &pid)
 	return pid, err
 }
 

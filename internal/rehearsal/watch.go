@@ -131,11 +131,11 @@ func (k *Keeper) Watched(_ int, all *[]HostView) error {
 
 // Watch starts witnesses on all hosts. The function stop ends them and returns what they have seen.
 func (h *Hosts) Watch(o ProbeRequest) (stop func() ([]HostView, error), err error) {
-	if err := h.calls.Call("Keeper.Watch", o, new(int)); err != nil {
+	if err := h.calls.call("Watch", o, nil); err != nil {
 		return nil, err
 	}
 	return func() (all []HostView, err error) {
-		err = h.calls.Call("Keeper.Watched", 0, &all)
+		err = h.calls.call("Watched", 0, &all)
 		return all, err
 	}, nil
 }

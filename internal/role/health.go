@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"orrery/internal/host"
@@ -78,15 +77,7 @@ func MaxProbeTime(n *spec.RoleActions) time.Duration {
 }
 
 // Describe returns a short description of a health check.
-func Describe(h *site.HealthCheck) string {
-	switch {
-	case h.TCP > 0:
-		return fmt.Sprintf("tcp %d", h.TCP)
-	case h.HTTP != "":
-		return "http " + h.HTTP
-	}
-	return "command " + strings.Join(h.Command, " ")
-}
+func Describe(h *site.HealthCheck) string { return h.Kind() + " " + h.Subject(h.Kind()) }
 
 const minRetryPause = 20 * time.Millisecond
 
@@ -122,18 +113,32 @@ func waitHealthy(whole context.Context, in host.Runner, n *spec.RoleActions, h *
 	}
 }
 
+// runCheck makes one attempt of a check.
 func runCheck(ctx context.Context, in host.Runner, n *spec.RoleActions, h *site.HealthCheck, env []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %s", h.Timeout))
 	defer cancel()
-	switch {
-	case h.TCP > 0:
-		conn, err := in.Dial(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", h.TCP))
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	case h.HTTP != "":
+	switch h.Kind() {
+	case "tcp":
+		return connect(ctx, in, h.TCP)
+	case "http":
 		return get(ctx, in, n, h.HTTP)
+	case "mount":
+		return checkMount(ctx, in, h.Mount)
+	case "unit":
+		return checkUnit(ctx, in, distro.OrDefault(n.Distribution).Services, h.Unit)
+	case "dns":
+		return lookUp(ctx, in, h)
+	case "ntp":
+		return askTime(ctx, in, h)
 	}
 	return in.Run(ctx, host.Command{Args: h.Command, Env: env})
+}
+
+// connect makes a connection to a port of the node.
+func connect(ctx context.Context, in host.Runner, port int) error {
+	conn, err := in.Dial(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -155,3 +156,6 @@ func unitFile(unit string) string {
 	}
 	return unit
 }
+
+// NumberOf returns the number of the i-th host: the declared one, or else its place among the hosts.
+func (s *Site) NumberOf(i int) int { return cmp.Or(s.Hosts[i].Number, i+1) }

@@ -22,6 +22,7 @@ type Site struct {
 	Twins      TwinRules
 	Production bool           `toml:"production"` // destructive commands ask for the site's name
 	Vars       map[string]any `toml:"vars"`       // free values for templates
+	Settings   Settings       `json:",omitempty"` // of roles, on all nodes
 	// RolesPath is the directory of roles that the site has in common with others, or "".
 	RolesPath string `toml:"roles_path" json:"-"`
 
@@ -93,6 +94,9 @@ type Host struct {
 	// is the zero Addr, the address in Address is used. If that is not an IP address, the host's
 	// address on a subnet shared with the other hosts is used.
 	Underlay netip.Addr `toml:"underlay" json:",omitzero"`
+	// Number counts the ids and addresses of the nodes that each host has; 0 stands for the host's
+	// place among the hosts. See NumberOf.
+	Number int `toml:"number" json:",omitzero"`
 }
 
 // Local reports whether Orrery itself runs on the host.
@@ -200,6 +204,7 @@ type Node struct {
 	Roles        []string // as declared; Site.RolesOf adds the roles that they need
 	Groups       []string // all groups that contain the node, sorted
 	Host         string   // "" until the node is placed
+	PerHost      string   `json:",omitempty"` // the declaration of which each host has a node, or ""
 	Engine       string
 	Privileged   bool
 	Syscalls     []string // subset of NodeSyscalls that its programs may use; sorted
@@ -210,6 +215,7 @@ type Node struct {
 	NICs         []NIC     // the first is the primary interface
 	Publish      []Publish `json:",omitempty"`
 	Vars         map[string]any
+	Settings     Settings `json:",omitempty"` // of its roles
 	Requirements Requirements
 	// AuthorizedKeys are lines of authorized_keys(5): who may log in as SSHUser by SSH.
 	AuthorizedKeys []string
@@ -289,6 +295,8 @@ type Group struct {
 	// Spread is SpreadOverHosts if placement distributes the nodes evenly, or "".
 	Spread string         `json:",omitempty"`
 	Vars   map[string]any `json:"-"` // free values for templates; see Site.VarsOf
+	// Settings are those of the roles of its nodes; see package params.
+	Settings Settings `json:"-"`
 }
 
 // SpreadOverHosts distributes the nodes of a group evenly over the hosts.
@@ -345,6 +353,7 @@ type Role struct {
 	NeedsRoles   []string
 	NeedsHealthy []string          // selectors
 	Env          map[string]string `toml:"env"`
+	Params       []Param           `toml:"param" json:",omitempty"`
 	Files        []File
 	Secrets      []SecretUse `toml:"secret"`
 	Steps        []Step
@@ -352,6 +361,22 @@ type Role struct {
 	Health       []HealthCheck     `toml:"health"`
 	Beside       map[string][]byte // all other files in the role's directory, by relative path
 }
+
+// A Param is a setting of a role. Sites set it for all nodes, for groups or for single nodes.
+type Param struct {
+	Name    string   `toml:"name"`
+	Type    string   `toml:"type" default:"string"` // one of ParamTypes
+	Default any      `toml:"default"`               // nil if the site must set it
+	Doc     string   `toml:"doc"`
+	Values  []string `toml:"values" json:",omitempty"` // the only strings that are allowed, or none
+	Check   string   `toml:"check" json:",omitempty"`  // regular expression for the whole of a string
+}
+
+// ParamTypes are the types of parameters.
+var ParamTypes = []string{"string", "int", "bool", "list", "size", "address"}
+
+// Settings are values of parameters, by role and name, as the site file has them.
+type Settings map[string]map[string]any
 
 // Values of Step.When, the time at which a step runs.
 const (
@@ -426,14 +451,3 @@ const (
 	CopyEmpty    = "empty"
 	CopySnapshot = "snapshot"
 )
-
-// A HealthCheck defines when a node is healthy. Exactly one of TCP, HTTP and Command is set.
-type HealthCheck struct {
-	Line     int
-	TCP      int           `toml:"tcp"`
-	HTTP     string        `toml:"http"`
-	Command  []string      `toml:"command"`
-	Timeout  time.Duration `toml:"timeout" default:"5s"`     // of one attempt
-	Interval time.Duration `toml:"interval" default:"500ms"` // between attempts
-	Within   time.Duration `toml:"within" default:"1m"`      // time limit for the first success
-}

@@ -21,8 +21,8 @@ type Removed struct {
 }
 
 // Remove removes a host from a site. It returns an error if nodes or data are on the host, so
-// nothing is lost. It removes what Orrery stores of the site there, and Orrery's program if the
-// host has no other site.
+// nothing is lost; only the nodes that each host has go with it. It removes what Orrery stores of the
+// site there, and Orrery's program if the host has no other site.
 func Remove(ctx context.Context, c *control.Session, name string) (*Removed, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -72,7 +72,7 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 func checkNotDeclared(s *site.Site, name string) error {
 	var names []string
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Host == name {
+		if n := &s.Nodes[i]; n.Host == name && n.PerHost == "" {
 			names = append(names, n.Name)
 		}
 	}
@@ -93,7 +93,7 @@ func removeState(ctx context.Context, c *control.Session, s *site.Site, name str
 	}
 	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(seen []observe.Host) (*plan.Plan, error) {
 		at := observedHost(seen, name)
-		if err := checkEmpty(at); err != nil {
+		if err := checkEmpty(s, at); err != nil {
 			return nil, err
 		}
 		return plan.Down(s, []observe.Host{*at}, plan.Goal{}), nil
@@ -110,19 +110,22 @@ func removeState(ctx context.Context, c *control.Session, s *site.Site, name str
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEmpty(observedHost(seen, name)); err != nil {
+	if err := checkEmpty(s, observedHost(seen, name)); err != nil {
 		return nil, err
 	}
 	return h.State.Forget(ctx)
 }
 
-// checkEmpty returns an error if nodes or data of a site are on a host.
-func checkEmpty(h *observe.Host) error {
-	if len(h.Nodes) > 0 {
-		var names []string
-		for i := range h.Nodes {
+// checkEmpty returns an error if nodes or data of a site are on a host, apart from the nodes that each host
+// has.
+func checkEmpty(s *site.Site, h *observe.Host) error {
+	var names []string
+	for i := range h.Nodes {
+		if n, ok := s.Node(h.Nodes[i].Name); !ok || n.PerHost == "" {
 			names = append(names, h.Nodes[i].Name)
 		}
+	}
+	if len(names) > 0 {
 		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name,
 			humanize.Plural(len(names), "node"), humanize.List(names, 12)).
 			Try("orrery host drain %s moves them to other hosts", h.Name)

@@ -85,6 +85,9 @@ func simulateLoss(s, placed *site.Site, hosts []observe.Host, without []int) Hos
 	fixed := map[string]bool{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
+		if slices.Contains(l.Hosts, n.Host) && n.PerHost != "" {
+			continue // it is of no use without its host
+		}
 		if slices.Contains(l.Hosts, n.Host) {
 			homeless = append(homeless, n)
 			fixed[n.Name] = s.Nodes[i].Host != ""

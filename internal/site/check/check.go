@@ -36,7 +36,7 @@ var checks = []check{
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,
 	checkInterfaces, checkPublish,
-	checkVars, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
+	checkVars, checkSettings, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
 	checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,
 }

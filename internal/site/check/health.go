@@ -3,7 +3,9 @@ package check
 import (
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
+	"strings"
 
 	"orrery/internal/site"
 )
@@ -11,24 +13,65 @@ import (
 func checkRoleHealth(ix *index, found *findings, r *site.Role) {
 	for k, h := range r.Health {
 		key := at("role", r.Name, "health", k)
-		switch kinds := countTrue(h.TCP != 0, h.HTTP != "", len(h.Command) > 0); {
-		case kinds != 1:
-			found.report(key, "set one of them", "the health check has %d of http, tcp and command", kinds)
-		case h.TCP < 0 || h.TCP > 65535:
-			found.report(append(key, "tcp"), "1 to 65535", "port %d is out of range", h.TCP)
-		case h.HTTP != "" && !isHTTP(h.HTTP):
-			found.report(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is not an HTTP URL", h.HTTP)
-		case h.HTTP != "" && !isLookedUp(ix, h.HTTP):
-			found.report(append(key, "http"), "write localhost, an address, or the name of the node that has the role",
-				"the health check %q needs a DNS lookup", h.HTTP)
-		case len(h.Command) > 0 && h.Command[0] == "":
-			found.report(append(key, "command"), `such as ["pg_isready"]`, "the command is empty")
+		if given := givenKinds(&h); given != 1 {
+			found.report(key, "set one of them", "the health check has %d of %s", given, strings.Join(site.HealthKinds, ", "))
+		} else {
+			checkHealthSubject(ix, found, key, &h)
 		}
 		if h.Timeout > h.Within {
 			found.report(append(key, "timeout"), "within must allow more than one try",
 				"timeout %s is longer than within %s", h.Timeout, h.Within)
 		}
 	}
+}
+
+// givenKinds returns how many keys of kinds a health check has.
+func givenKinds(h *site.HealthCheck) int {
+	given := 0
+	for _, kind := range site.HealthKinds {
+		if kind == "command" && len(h.Command) > 0 || h.Subject(kind) != "" {
+			given++
+		}
+	}
+	return given
+}
+
+// checkHealthSubject checks the value of a health check, which is of one kind.
+func checkHealthSubject(ix *index, found *findings, key []string, h *site.HealthCheck) {
+	report := func(kind, cure, format string, args ...any) { found.report(append(key, kind), cure, format, args...) }
+	switch name, server := h.NameAndServer(); {
+	case h.TCP < 0 || h.TCP > 65535:
+		report("tcp", "1 to 65535", "port %d is out of range", h.TCP)
+	case h.HTTP != "" && !isHTTP(h.HTTP):
+		report("http", `such as "http://127.0.0.1:80/healthz"`, "%q is not an HTTP URL", h.HTTP)
+	case h.HTTP != "" && !isLookedUp(ix, h.HTTP):
+		report("http", "write localhost, an address, or the name of the node that has the role",
+			"the health check %q needs a DNS lookup", h.HTTP)
+	case len(h.Command) > 0 && h.Command[0] == "":
+		report("command", `such as ["pg_isready"]`, "the command is empty")
+	case h.Mount != "" && (!path.IsAbs(h.Mount) || path.Clean(h.Mount) != h.Mount || h.Mount == "/"):
+		report("mount", `such as "/srv/archive"`, "%q is not the path of a mount", h.Mount)
+	case h.Unit != "" && !unit().MatchString(h.Unit):
+		report("unit", `such as "postgresql.service"`, "%q is not the name of a unit", h.Unit)
+	case h.DNS != "" && (!isDNSName(name) || !isAddress(server)):
+		report("dns", `such as "portal.example.org", or with a server "portal.example.org@10.8.67.1"`,
+			"%q is not NAME or NAME@ADDRESS", h.DNS)
+	case h.NTP != "" && !isAddress(h.NTP):
+		report("ntp", `such as "127.0.0.1"`, "%q is not an address", h.NTP)
+	case h.MaxOffset != 0 && h.NTP == "":
+		report("max_offset", "it belongs to ntp", "max_offset is set without ntp")
+	}
+}
+
+// isDNSName reports whether a name can be looked up (RFC 1035), which needs no dot at its end.
+func isDNSName(name string) bool {
+	return len(name) < 254 && !slices.ContainsFunc(strings.Split(strings.ToLower(name), "."),
+		func(label string) bool { return !ValidLabel(label) })
+}
+
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
 }
 
 func isHTTP(text string) bool {

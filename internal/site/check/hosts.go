@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 
@@ -13,8 +14,8 @@ import (
 var sshAddress = pattern.New(`^([A-Za-z_][A-Za-z0-9_.-]*@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
 func checkHosts(ix *index, found *findings) {
-	first := map[string]string{}
-	for _, h := range ix.Hosts {
+	first, numbers := map[string]string{}, map[int]string{}
+	for i, h := range ix.Hosts {
 		key := at("host", h.Name)
 		checkLabel(found, key, "host", h.Name)
 		if !sshAddress().MatchString(h.Address) {
@@ -28,6 +29,7 @@ func checkHosts(ix *index, found *findings) {
 		} else {
 			first[h.Address] = h.Name
 		}
+		checkNumber(found, h, ix.NumberOf(i), numbers)
 		checkUnderlay(found, h, first)
 		if !validCPUs(h.Cpus) {
 			found.report(at("host", h.Name, "cpus"), "remove it: Orrery reads it from the host",
@@ -43,6 +45,23 @@ func checkHosts(ix *index, found *findings) {
 				"memory = %d bytes is less than a node needs", h.Memory)
 		}
 	}
+}
+
+// checkNumber checks the number of a host, from which the ids of nodes that each host has follow.
+func checkNumber(found *findings, h site.Host, number int, first map[int]string) {
+	key := at("host", h.Name, "number")
+	if h.Number < 0 || h.Number > maxID {
+		found.report(key, fmt.Sprintf("1 to %d; left out: its place among the hosts", maxID), "number %d is out of range", h.Number)
+	}
+	other, taken := first[number]
+	if !taken {
+		first[number] = h.Name
+		return
+	}
+	if h.Number == 0 {
+		key = at("host", other, "number")
+	}
+	found.report(key, "number all hosts, or none", "hosts %s and %s both have number %d", other, h.Name, number)
 }
 
 // checkUnderlay checks the address of a host for traffic between nodes on different hosts.

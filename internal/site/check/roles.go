@@ -31,6 +31,7 @@ func checkRoles(ix *index, found *findings) {
 		checkRoleChanges(found, r)
 		checkRoleVolumes(found, r)
 		checkRoleHealth(ix, found, r)
+		checkRoleParams(found, r)
 	}
 }
 

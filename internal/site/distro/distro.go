@@ -183,6 +183,7 @@ type Services struct {
 	Unmask, Forgive []string
 
 	Renew   []string // Enable and Restart; reports services that do not start
+	Active  []string // prints the state of each service; fails unless they run
 	Failed  []string // prints GivenUp for each service that will not be restarted
 	GivenUp string
 	Show    []string // prints the input of Conditions

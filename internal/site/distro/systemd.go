@@ -36,6 +36,7 @@ var systemd = &Services{
 		"services"},
 	Unmask:  []string{"systemctl", "unmask", "--quiet"},
 	Forgive: []string{"systemctl", "reset-failed", "--quiet"},
+	Active:  []string{"systemctl", "is-active", "--"},
 	// A service that is being restarted is "activating", however often it fails.
 	Failed:  []string{"systemctl", "is-failed", "--"},
 	GivenUp: "failed",

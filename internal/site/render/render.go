@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/params"
 	"orrery/internal/site/selector"
 )
 
@@ -49,6 +50,7 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 		"Site":     SiteView{v.site.Name, v.site.Twin, v.site.Owner, v.site.Production, v.site.Vars},
 		"Role":     role.Name,
 		"Env":      role.Env,
+		"Param":    v.params(role, node),
 		"Nodes":    v.nodes,
 		"Networks": v.networks,
 	})
@@ -56,6 +58,14 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 		return Text{}, mistake(role, f, err)
 	}
 	return Text{out.text, p.secret}, nil
+}
+
+// params returns the parameters of a role on a node.
+func (v *View) params(role *site.Role, node string) map[string]any {
+	if n := v.byName[node]; n != nil && len(role.Params) > 0 {
+		return params.Of(v.site, n.model, role)
+	}
+	return nil
 }
 
 func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {

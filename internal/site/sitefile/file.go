@@ -27,6 +27,7 @@ type siteFile struct {
 	Releases strict.Tables[releaseTable] `toml:"release"`
 	Tests    strict.Tables[site.Test]    `toml:"test"`
 	Hooks    strict.Tables[site.Hook]    `toml:"hook"`
+	Settings site.Settings               `toml:"role"`
 }
 
 type vethPairTable struct {
@@ -69,7 +70,10 @@ type nodeTable struct {
 	IPv6        strict.Tables[[]string] `toml:"ipv6"`
 	SimulatedBy string                  `toml:"simulated_by"`
 	Vars        map[string]any          `toml:"vars"`
+	Settings    site.Settings           `toml:"role"`
 	Publish     []publish               `toml:"publish"`
+	Per         string                  `toml:"per"`
+	Hosts       []string                `toml:"hosts"`
 	nodeSettings
 }
 
@@ -87,6 +91,7 @@ type groupTable struct {
 	// AuthorizedKeys are added to those that the group's nodes have.
 	AuthorizedKeys []string       `toml:"authorized_keys"`
 	Vars           map[string]any `toml:"vars"`
+	Settings       site.Settings  `toml:"role"`
 }
 
 type releaseTable struct {

@@ -28,7 +28,7 @@ func (l *loader) groups() {
 	groupsOf, keysOf := map[string][]string{}, map[string][]string{}
 	for _, name := range m.groups {
 		g := site.Group{Name: name, Batch: site.Batch(m.tables[name].Value.Batch), Spread: m.tables[name].Value.Spread,
-			Vars: m.tables[name].Value.Vars}
+			Vars: m.tables[name].Value.Vars, Settings: m.tables[name].Value.Settings}
 		members := m.nodesOf(name, nil)
 		keys := l.publicKeys(m.tables[name].At.Keys["authorized_keys"], m.tables[name].Value.AuthorizedKeys)
 		if !m.spendComparisons(len(m.names), m.tables[name]) {

@@ -105,22 +105,37 @@ func (e *Edit) verify(old *site.Site, hosts []site.Host) error {
 		return nil
 	}
 	if !reflect.DeepEqual(withoutHosts(s, old), withoutHosts(old, s)) {
-		e.by = "other settings would change too"
+		e.by = "other settings would change too (give each host a number, if nodes are per host)"
 	}
 	return nil
 }
 
-// withoutHosts returns a site without its hosts, to compare it with other. A node without a declared
-// host is on the only host if there is exactly one. hostless ignores this difference.
+// withoutHosts returns a site without its hosts and the nodes that come and go with them, to compare it
+// with other. A node without a declared host is on the only host if there is exactly one. This difference
+// is ignored.
 func withoutHosts(s, other *site.Site) site.Site {
 	rest := *s
-	rest.Hosts, rest.Nodes = nil, slices.Clone(s.Nodes)
-	for i := range min(len(rest.Nodes), len(other.Nodes)) {
-		if other.Nodes[i].Host == "" && len(s.Hosts) == 1 {
+	rest.Hosts, rest.Nodes = nil, nodesOfBoth(s, other)
+	theirs := nodesOfBoth(other, s)
+	for i := range min(len(rest.Nodes), len(theirs)) {
+		if theirs[i].Host == "" && len(s.Hosts) == 1 {
 			rest.Nodes[i].Host = ""
 		}
 	}
+	rest.Groups = slices.Clone(s.Groups)
+	for i := range rest.Groups {
+		rest.Groups[i].Nodes = slices.DeleteFunc(slices.Clone(rest.Groups[i].Nodes), func(name string) bool {
+			return !slices.ContainsFunc(rest.Nodes, func(n site.Node) bool { return n.Name == name })
+		})
+	}
 	return rest
+}
+
+// nodesOfBoth returns the nodes of a site, without those that hosts which other does not have bring along.
+func nodesOfBoth(s, other *site.Site) []site.Node {
+	return slices.DeleteFunc(slices.Clone(s.Nodes), func(n site.Node) bool {
+		return n.PerHost != "" && !slices.ContainsFunc(other.Hosts, func(h site.Host) bool { return h.Name == n.Host })
+	})
 }
 
 // Write replaces the site file atomically and keeps its owner and mode. If it returns an error, the

@@ -63,8 +63,12 @@ node.two = { id = 2, roles = ["z"] }
 		"roles/portal/role.toml":   "needs = { roles = [\"python\"], healthy = [\"role=receptor\"] }\npip = [\"aiokatcp\"]\n",
 		"roles/receptor/role.toml": "needs.roles = [\"python\"]\n",
 		"roles/stand-in/role.toml": "",
-		"roles/access/role.toml":   "file = [{path = \"/root/.ssh/authorized_keys\", content = \"\"}]\n",
-		"roles/db/role.toml":       "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
+		"roles/tuned/role.toml": `param = [{name = "port", type = "int", default = 5432, doc = "the port that clients use"},
+	{name = "mode", values = ["fast", "safe"], default = "safe"}, {name = "peers", type = "list", check = "[a-z]+[0-9]*"},
+	{name = "cache", type = "size", default = "64MiB"}, {name = "vip", type = "address"}]
+`,
+		"roles/access/role.toml": "file = [{path = \"/root/.ssh/authorized_keys\", content = \"\"}]\n",
+		"roles/db/role.toml":     "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
 	}
 }
 

@@ -24,25 +24,25 @@ func (l *loader) nodes() {
 	for _, t := range l.file.Nodes {
 		said := declaration{nodeTable: nodeTable{nodeSettings: l.file.Defaults.nodeSettings}, loader: l}
 		d.Table(t.Value, "node."+t.Name, &said.nodeTable)
-		names, p := expand(t.Name, maxNodes-len(nodes))
+		copies, p := said.copies(t.Name, maxNodes-len(nodes))
 		if p != nil {
 			l.report.addAt(Name, t.At, p)
 			continue
 		}
 		first := said.node(networks)
 		each := 1 + len(first.NICs) + len(first.Roles) + len(first.AuthorizedKeys) + len(first.Publish)
-		if l.parts += len(names) * each; l.parts > maxParts {
+		if l.parts += len(copies) * each; l.parts > maxParts {
 			l.report.addAt(Name, t.At, tooManyParts())
 			return
 		}
-		for i, name := range names {
-			if other, taken := l.report.nodes[name]; taken {
-				l.report.addAt(Name, t.At, mistake("node %s is already declared (%s)", name,
+		for _, c := range copies {
+			if other, taken := l.report.nodes[c.name]; taken {
+				l.report.addAt(Name, t.At, mistake("node %s is already declared (%s)", c.name,
 					where(Name, other)).Try("choose another name"))
 				continue
 			}
-			l.report.nodes[name] = t.At
-			nodes = append(nodes, said.nthNode(first, name, i))
+			l.report.nodes[c.name] = t.At
+			nodes = append(nodes, said.nthNode(first, c))
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
@@ -71,7 +71,7 @@ func (d *declaration) node(networks []string) site.Node {
 		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()),
 		Engine: d.Engine, Privileged: d.Privileged,
 		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
-		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
+		Autostart: d.Autostart, Vars: d.Vars, Settings: d.Settings, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
 		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
 	n.AuthorizedKeys, n.SSHUser = d.authorizedKeys(), d.SSHUser
@@ -200,14 +200,40 @@ func (d *declaration) addIPv6(nics []site.NIC) []site.NIC {
 	return nics
 }
 
-// nthNode returns the i-th node of a declaration.
-func (d *declaration) nthNode(first site.Node, name string, i int) site.Node {
-	n := first
-	n.Name = name
+// A nodeCopy is one of the nodes of a declaration.
+type nodeCopy struct {
+	name    string
+	nth     int    // ids and addresses count up by it
+	perHost string // the declaration, if the node is that of a host, or ""
+	host    string
+}
+
+// copies returns the nodes of a declaration: one, a range, or one on each host.
+func (d *declaration) copies(name string, most int) ([]nodeCopy, *problem.Problem) {
+	if d.At.Keys["per"] != nil || d.At.Keys["hosts"] != nil {
+		return d.perHost(name, most)
+	}
+	names, p := expand(name, most)
+	all := make([]nodeCopy, len(names))
+	for i, name := range names {
+		all[i] = nodeCopy{name: name, nth: i}
+	}
+	return all, p
+}
+
+// nthNode returns one of the nodes of a declaration, of which first is the first.
+func (d *declaration) nthNode(first site.Node, c nodeCopy) site.Node {
+	n, i := first, c.nth
+	n.Name = c.name
+	if c.perHost != "" {
+		n.Host, n.PerHost = c.host, c.perHost
+	}
 	if d.At.Keys["id"] != nil {
 		n.ID += i
 	}
-	n.Publish = d.nthPublish(first.Publish, name, i)
+	if c.perHost == "" { // hosts have ports of their own
+		n.Publish = d.nthPublish(first.Publish, c.name, i)
+	}
 	n.NICs = slices.Clone(first.NICs)
 	for k := range n.NICs {
 		nic := &n.NICs[k]

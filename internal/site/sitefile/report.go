@@ -121,6 +121,8 @@ func (r *report) locate(key []string) (file string, at *strict.Node, rest []stri
 	switch {
 	case len(key) == 4 && key[2] == "unit" && r.units[[2]string{key[1], key[3]}] != nil:
 		return r.roleFile(key[1]), r.units[[2]string{key[1], key[3]}], nil
+	case key[0] == "settings": // [role.NAME] of the site file, and not a role
+		file, at, rest = Name, r.roots[Name], append([]string{"role"}, key[1:]...)
 	case len(key) >= 2 && key[0] == "role":
 		file = r.roleFile(key[1])
 		at, rest = r.roots[file], key[2:]

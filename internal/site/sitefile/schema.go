@@ -60,8 +60,8 @@ var siteEnums = map[string][]string{
 	"node.*.xen.type": site.XenTypes, "defaults.xen.type": site.XenTypes,
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
-	"group.*.spread": {site.SpreadOverHosts},
-	"hook.*.on":      site.Events,
+	"group.*.spread": {site.SpreadOverHosts}, "node.*.per": {eachHost},
+	"hook.*.on": site.Events,
 }
 
 var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*": {"id"}}
@@ -69,11 +69,13 @@ var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*":
 var roleEnums = map[string][]string{
 	"service.when":      {site.Boot, site.Active},
 	"step.when":         {site.Build, site.Boot, site.Started, site.Active},
+	"param.type":        site.ParamTypes,
 	"volume.quarantine": {site.CopyEmpty, site.CopySnapshot},
 }
 
 var roleRequired = map[string][]string{
-	"service": {"name"}, "file": {"path"}, "step": {"when"}, "secret": {"name"}, "volume": {"name", "path"},
+	"service": {"name"}, "param": {"name"}, "file": {"path"}, "step": {"when"}, "secret": {"name"},
+	"volume": {"name", "path"},
 }
 
 func networkKinds() (names []string) {

@@ -14,6 +14,7 @@ import (
 // tables sets all declarations except nodes, groups and roles.
 func (l *loader) tables() {
 	f, s := &l.file, l.site
+	s.Settings = f.Settings
 	s.Twins, s.Hosts, s.Networks, s.Volumes = f.Twin, f.Hosts.Values(), f.Networks.Values(), f.Volumes.Values()
 	s.Tests, s.Hooks = f.Tests.Values(), f.Hooks.Values()
 	if len(s.Hosts) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/distro"
+	"orrery/internal/site/params"
 	"orrery/internal/site/render"
 )
 
@@ -280,6 +281,10 @@ func (m *Builder) config(n *site.Node, roles []*site.Role) (Config, error) {
 	var health []any
 	for _, r := range roles {
 		maps.Copy(c.Parts, m.fixedParts(r))
+		for _, variable := range params.Env(m.Site, n, r) {
+			name, value, _ := strings.Cut(variable, "=")
+			c.Parts[r.Name+": parameter "+strings.ToLower(strings.TrimPrefix(name, "ORRERY_PARAM_"))] = Digest(value)
+		}
 		for i := range r.Files {
 			f := &r.Files[i]
 			if !f.Rendered() {

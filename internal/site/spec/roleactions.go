@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/distro"
+	"orrery/internal/site/params"
 	"orrery/internal/site/render"
 )
 
@@ -63,6 +64,9 @@ func (m *Builder) RoleActions(n *site.Node) (*RoleActions, error) {
 	surround := m.environment(n)
 	for _, r := range roles {
 		duty := RoleAction{Role: r, Surround: surround}
+		if variables := params.Env(m.Site, n, r); len(variables) > 0 {
+			duty.Surround = slices.Concat(surround, variables)
+		}
 		if !d.Unlayered {
 			duty.Role = m.runtimeRole(r)
 		}

@@ -1,0 +1,49 @@
+package sitefile
+
+import (
+	"reflect"
+	"testing"
+
+	"orrery/internal/site/params"
+)
+
+// TestSettings: a parameter of a role has its default, or what the site file says for all nodes, a group or
+// the node; the last one counts.
+func TestSettings(t *testing.T) {
+	s := mustLoad(t, `site.name = "x"
+image.debian.suite = "bookworm"
+[role.tuned]
+peers = ["a1"]
+vip = "10.1.2.3"
+[node."n{1..3}"]
+id = 1
+roles = ["tuned"]
+[node.own]
+id = 9
+roles = ["tuned"]
+role.tuned = { port = 7, peers = [] }
+[group.z]
+nodes = ["n*", "own"]
+role.tuned = { mode = "fast", port = 5 }
+[group.b]
+nodes = ["n2"]
+role.tuned.port = 6
+`)
+	role, _ := s.Role("tuned")
+	for i, want := range []struct {
+		port  int64
+		peers []string
+		env   string
+	}{{5, []string{"a1"}, "ORRERY_PARAM_PEERS=a1"}, {6, []string{"a1"}, "ORRERY_PARAM_PEERS=a1"},
+		{5, []string{"a1"}, "ORRERY_PARAM_PEERS=a1"}, {7, []string{}, "ORRERY_PARAM_PEERS="}} {
+		n := &s.Nodes[i]
+		got := params.Of(s, n, role)
+		if got["port"] != want.port || !reflect.DeepEqual(got["peers"], want.peers) || got["mode"] != "fast" ||
+			got["cache"] != int64(64<<20) {
+			t.Errorf("%s has %v", n.Name, got)
+		}
+		if env := params.Env(s, n, role); len(env) != 5 || env[2] != want.env {
+			t.Errorf("%s has the variables %q", n.Name, env)
+		}
+	}
+}
