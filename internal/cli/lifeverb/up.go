@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/screen"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/sites"
@@ -35,7 +36,8 @@ batches. Each batch begins when the nodes of the previous one are healthy. If a
 batch fails, its nodes are put back as they were, and no further batch begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
+				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch},
+					screen.Plan)
 			}
 			return call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 				return bringUp(ctx, call.Session, call.Output, s, selectors, how)
