@@ -104,7 +104,7 @@ var rules = map[string]rule{
 
 // ownerRules has additional verbs that the owner of a twin may call for that twin.
 var ownerRules = map[string]rule{
-	"up":    {on: OnSite, flags: []string{"batch", "dry-run", "undo", "parallel"}},
+	"up":    {on: OnSite, flags: []string{"batch", "dry-run", "undo", "parallel", "yes"}},
 	"start": {on: OnSite, flags: []string{"parallel"}},
 	"stop":  {on: OnSite, flags: []string{"parallel"}},
 

@@ -19,10 +19,10 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/brief"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
-	"orrery/internal/text/humanize"
 	"orrery/internal/volume"
 )
 
@@ -99,11 +99,15 @@ func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error
 
 func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	reportOrphans(c, u.site, p.Orphans)
-	disturbed := p.DisturbedNodes()
-	if len(disturbed) == 0 {
-		return false, nil
+	lines := brief.Lines(p)
+	switch {
+	case u.site.Production && len(p.DisturbedNodes()) > 0:
+		return c.AskProduction(u.site, "This would disturb it:"+brief.Text(lines))
+	case u.site.Production || u.options.Backup != "" || len(brief.Losses(lines)) == 0:
+		return false, nil // the caller of a restore has agreed to lose the present state
 	}
-	return c.AskProduction(u.site, "This would disturb "+humanize.List(disturbed, 12)+".")
+	return c.Asker.Ask(control.Question{About: control.Loss, Site: u.site.Name, Plain: true,
+		Why: u.site.Key() + " would lose data:" + brief.Text(lines)})
 }
 
 func (u *upOp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
