@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	filippo.io/age v1.3.2
+	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/beevik/ntp v1.6.0
 	github.com/cavaliergopher/cpio v1.0.1
 	github.com/creack/pty v1.1.24

@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
-		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+		"plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path",
@@ -90,7 +90,7 @@ var within = [][]string{
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
-		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+		"plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
 }
 
 // pure packages make decisions without side effects. They must not import packages that have some.
@@ -108,6 +108,8 @@ var pure = map[string][]string{
 	"plan/wayback":   {"os", "net", "os/exec", "net/http"},
 	"plan/pack":      {"os", "net", "os/exec", "net/http"},
 	"plan/boot":      {"os", "net", "os/exec", "net/http"},
+	"plan/brief":     {"os", "net", "os/exec", "net/http"},
+	"plan/diff":      {"os", "net", "os/exec", "net/http"},
 	"plan/stand":     {"os", "net", "os/exec", "net/http"},
 	"plan/kernel":    {"os", "net", "os/exec", "net/http"},
 	"plan/orphan":    {"os", "net", "os/exec", "net/http"},

@@ -31,7 +31,8 @@ roles = ["db"]
 			unit("mail"),
 		"roles/db/role.toml": "services = [\"db.service\"]\n[needs]\nroles = [\"cam\"]\n[[step]]\nname = \"after\"\nwhen = \"build\"\nscript = \"cp /srv/once /srv/seen; tree --version\"\n" + unit("db"),
 	})
-	s.run("plan").want(10, `build +.*\+ cam:`, `build +.*\+ cam, portal`, `build +.*\+ cam, db`)
+	s.run("plan").want(10, `build +3 layers`)
+	s.run("plan", "-v").want(10, `build +.*\+ cam:`, `build +.*\+ cam, portal`, `build +.*\+ cam, db`)
 	s.do("up")
 	if a, b, seen := s.on("a", "cat", "/srv/once"), s.on("b", "cat", "/srv/once"),
 		s.on("b", "cat", "/srv/seen"); a != b || b != seen {

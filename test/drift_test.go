@@ -71,8 +71,8 @@ tcp = 8080
 	s.sh("web1", "systemctl stop web.service; rm /usr/bin/tar; echo port 9 > /etc/web.conf; echo mine > /etc/web.state; echo mine > /usr/local/bin/mine; rm -rf /usr/share/doc")
 	s.run("plan").want(0, "nothing to do")
 	s.run("status").want(0)
-	r := s.run("plan", "--probe").
-		want(10, "mend +node web1", "program /usr/bin/tar is gone", "file /etc/web.conf is changed",
+	r := s.run("plan", "--probe", "-v").
+		want(10, "repair +node web1", "program /usr/bin/tar is gone", "file /etc/web.conf is changed",
 			"service web.service is stopped, not running", "health tcp 8080 is failing")
 	if strings.Contains(r.out, "web2") || strings.Contains(r.out, "mine") || strings.Contains(r.out, "web.state") {
 		t.Errorf("more is to be mended than has drifted:\n%s", r.out)
@@ -89,7 +89,7 @@ tcp = 8080
 	}
 	s.run("status", "--probe").want(11, `web1 .*unhealthy`, "file /etc/web.conf is changed")
 	s.run("status").want(11, `web1 .*unhealthy`, "found .* UTC: health tcp 8080 is failing")
-	s.run("up", "--probe", "web1").want(0, "mend", "web1 .*healthy")
+	s.run("up", "--probe", "web1").want(0, "repair", "web1 .*healthy")
 	s.run("plan", "--probe").want(0, "nothing to do")
 	s.run("status", "--probe").want(0, "web1 .*healthy now")
 	if got := s.sh("web1", "tar --version | head -c 3; head -n 1 /etc/web.conf; stat -c '%U:%G %a' /etc/web.conf; cat /etc/web.state /usr/local/bin/mine; ls -d /usr/share/doc || true"); got != "tarport 8080\nnobody:nogroup 640\nmine\nmine" {
@@ -100,10 +100,10 @@ tcp = 8080
 	// The node serves again after the next run.
 	s.sh("web1", "rm -r /usr/lib/x86_64-linux-gnu/perl-base /usr/local/lib/web.pl; mkdir /usr/local/lib/web.pl; systemctl disable web.service")
 	s.sh("web2", "rm /usr/bin/ping; echo '#' >> /usr/bin/apt-key; mv /usr/bin/systemctl /usr/bin/elsewhere")
-	s.run("plan", "--probe").want(10, "/usr/lib/x86_64-linux-gnu/perl-base is gone", "web.pl is a directory",
+	s.run("plan", "--probe", "--steps").want(10, "/usr/lib/x86_64-linux-gnu/perl-base is gone", "web.pl is a directory",
 		"service web.service is disabled", "apt-key is changed",
 		"node web2 is silent \\(", "Disturbed: web1, web2")
-	s.run("up", "--probe").want(8, "web1.*mend.*web.pl")
+	s.run("up", "--probe").want(8, "web1.*repair.*web.pl")
 	s.sh("web1", "rmdir /usr/local/lib/web.pl")
 	s.do("up", "--probe")
 	s.run("plan", "--probe").want(0, "nothing to do")

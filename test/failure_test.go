@@ -136,7 +136,7 @@ command = ["true"]
 	s.do("up")
 	s.sh("n1", "echo mine > /root/x")
 	s.edit("roles/worker/role.toml", `content = "1"`, `content = "2"`)
-	s.run("plan").want(10, "role layer changed: worker: file /etc/layer changed", "Disturbed: n1, n2")
+	s.run("plan").want(10, "recreate +nodes n1, n2: role layer changed: worker: file /etc/layer changed; everything outside volumes is lost", "Disturbed: n1, n2")
 	s.run("up", "--undo").want(7)
 	if got := s.sh("n1", "cat /root/x /etc/layer"); got != "mine\n1" {
 		t.Errorf("n1 has %q", got)

@@ -17,7 +17,7 @@ func TestKaroo(t *testing.T) {
 	s := newExample(t, "karoo", "it-karoo", "10.8.71.", "10.99.127.", "10.8.72.", "10.99.136.")
 	k := karoo{s}
 	began := time.Now()
-	plan := s.run("plan").want(10)
+	plan := s.run("plan", "-v").want(10)
 	if n := strings.Count(plan.out, "+ cam-base:"); n > 1 {
 		t.Errorf("cam-base is built %d times", n)
 	}

@@ -79,7 +79,7 @@ func TestLayersTravel(t *testing.T) {
 		return n
 	}
 
-	says("orrery plan", "build", "fetch", "built on sv1", "status 10")
+	says("orrery plan -v", "build", "fetch", "built on sv1", "status 10")
 	says("orrery up a", "running", "status 0")
 	// The link between the hosts is cut after 8 MB, except for SSH, and then the helper is killed,
 	// so that the test need not wait until the stall is noticed.

@@ -43,7 +43,8 @@ within = "2s"
 	}
 
 	s.edit("roles/cell/role.toml", "good 1", "bad 2")
-	s.run("plan").want(10, `batch +batch 1 of 4: cell1`, `Batches, each started when`, `(?m)^ +4  cell4$`)
+	s.run("plan").want(10, `recreate +nodes cell1, cell2, cell3, cell4: `, `Batches: 4, of up to 1 node; each begins when`)
+	s.run("plan", "-v").want(10, `batch +batch 1 of 4: cell1`, `Batches, each started when`, `(?m)^ +4  cell4$`)
 	s.run("up").want(8, `node cell1: check: FAILED`, `restored to their previous state: cell1`, `not done: .*batch 2 of 4`)
 	for _, node := range nodes {
 		if now := mark(node); now != before[node] {

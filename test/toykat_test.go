@@ -91,7 +91,7 @@ func toykatTemplate(s *site, nodes []string) {
 	s.edit("roles/receptor/receptor.json.tmpl", `"latitude":`, `"edited": true, "latitude":`)
 	s.wantPlan("configure receptor1", "check receptor1", "configure receptor2", "check receptor2",
 		"configure receptor3", "check receptor3", "configure receptor4", "check receptor4")
-	s.run("plan").want(10, `receptor2: receptor: file /etc/receptor.json changed`)
+	s.run("plan").want(10, `configure +nodes receptor1, receptor2, .*: receptor: file /etc/receptor.json changed; services restart`)
 	s.do("up")
 	for _, n := range nodes {
 		if after := s.init(n); after != before[n] {

@@ -82,6 +82,6 @@ command = ["systemctl", "is-active", "feed.service"]
 	// Drift is observed and repaired by the same package.
 	s.sh("one", "systemctl stop feed.service")
 	s.run("plan", "--probe").want(10, "service feed.service is stopped, not running")
-	s.run("up", "--probe").want(0, "mend", "one .*healthy")
+	s.run("up", "--probe").want(0, "repair", "one .*healthy")
 	s.run("plan", "--probe").want(0, "nothing to do")
 }

@@ -15,6 +15,9 @@ type Question struct {
 	About Consent
 	Site  string // name of the site
 	Why   string // what would happen, in whole sentences
+	// Plain means that the site is not in production, so that a plain yes in advance is enough. The
+	// caller need not name the site.
+	Plain bool
 	// LetGo, if not nil, must be called before waiting for an answer. It releases the lock, so that
 	// other processes need not wait.
 	LetGo func()
@@ -26,6 +29,7 @@ type Consent string
 // The changes that need consent.
 const (
 	Production Consent = "production" // nodes of a production site are disturbed
+	Loss       Consent = "loss"       // nodes of another site are destroyed; a caller who cannot be asked agrees
 	Volumes    Consent = "volumes"    // persistent data is deleted permanently
 	Replace    Consent = "replace"    // existing data is replaced by restored data
 	Restore    Consent = "restore"    // data written since a snapshot is lost

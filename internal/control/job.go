@@ -357,5 +357,5 @@ func unfinishedTitles(r *apply.Result) string {
 // reportFailure reports a failed step to the watcher.
 func (j *Job) reportFailure(during string, f apply.Failure) {
 	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(),
-		Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
+		Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind.Verb(), f.Err), Err: f.Err})
 }

@@ -148,7 +148,7 @@ func (r *JournalWriter) CarryOut(ctx context.Context, show Watcher, f *apply.Fle
 	result := r.carryOut(ctx, show, f, "step", p, DefaultParallel())
 	var err error
 	for _, f := range result.Failed {
-		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
+		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind.Verb(), f.Err))
 	}
 	if err == nil && len(result.Skipped) > 0 {
 		err = context.Cause(ctx)

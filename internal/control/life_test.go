@@ -17,6 +17,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/volume"
@@ -145,6 +146,34 @@ func TestConsent(t *testing.T) {
 	r, err := sites.Start(t.Context(), d.Session, s, nil) // nothing is disturbed
 	if err != nil || r != nil {
 		t.Errorf("start: %+v, %v", r, err)
+	}
+}
+
+// TestConsentToLoss: without the caller's consent, up destroys and recreates no nodes of any site. It
+// asks with the summary of the plan, and does not ask if nothing is lost.
+func TestConsentToLoss(t *testing.T) {
+	for _, production := range []bool{false, true} {
+		d := newDesk(t)
+		asker := &refuses{}
+		d.Asker = asker
+		about, text := control.Loss, toykat
+		if production {
+			about, text = control.Production, strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1)
+		}
+		d.write("site.toml", text)
+		d.up() // nodes are only created
+		d.write("site.toml", strings.Replace(text, "web{1..2}", "web{1..1}", 1))
+		if asker.asked != nil {
+			t.Errorf("asked was %+v", asker.asked)
+		}
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
+		d.wantExit(err, problem.Refused)
+		d.write("site.toml", text)
+		d.wantNodes(allUp)
+		if len(asker.asked) != 1 || asker.asked[0].About != about || asker.asked[0].Plain == production ||
+			!strings.Contains(asker.asked[0].Why, "destroy    node web2: no longer declared; "+stand.Loss) {
+			t.Errorf("asked was %+v", asker.asked)
+		}
 	}
 }
 

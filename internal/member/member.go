@@ -89,7 +89,7 @@ var rules = map[string]rule{
 	"shell":        {on: OnSite, flags: []string{"user", "release"}},
 	"console":      {on: OnSite, flags: []string{"log", "lines", "raw", "release"}},
 	"screen":       {on: OnSite, flags: []string{"release"}},
-	"plan":         {on: OnSite, flags: []string{"batch", "probe"}},
+	"plan":         {on: OnSite, flags: []string{"batch", "probe", "steps"}},
 	"stage":        {on: OnSite, flags: []string{"release", "parallel"}},
 	"switch":       {on: OnSite, flags: []string{"release", "confirm-within", "confirm-by", "wait", "yes-production"}},
 	"rollback":     {on: OnSite, flags: []string{"yes-production"}},
@@ -104,7 +104,7 @@ var rules = map[string]rule{
 
 // ownerRules has additional verbs that the owner of a twin may call for that twin.
 var ownerRules = map[string]rule{
-	"up":    {on: OnSite, flags: []string{"batch", "dry-run", "undo", "parallel"}},
+	"up":    {on: OnSite, flags: []string{"batch", "dry-run", "undo", "parallel", "yes"}},
 	"start": {on: OnSite, flags: []string{"parallel"}},
 	"stop":  {on: OnSite, flags: []string{"parallel"}},
 

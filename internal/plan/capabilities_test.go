@@ -26,17 +26,17 @@ func TestCapabilities(t *testing.T) {
 		want []string
 	}{
 		{"limits", observe.Capabilities{}, limited, false, []string{
-			"node receptor1: stop: " + still, "node receptor1: reshape: " + still, "node receptor1: start: after the change",
+			"node receptor1: stop: " + still, "node receptor1: update: " + still, "node receptor1: start: after the change",
 			"node receptor1: check: check health",
 		}},
 		{"limits of a stopped node", observe.Capabilities{}, limited, true, []string{
-			"node receptor1: limit: memory changed", "node receptor1: start: after the change",
+			"node receptor1: update: memory changed", "node receptor1: start: after the change",
 			"node receptor1: check: check health",
 		}},
 		{"live limits", observe.Capabilities{LiveLimits: true}, limited, false,
-			[]string{"node receptor1: limit: memory changed", "node receptor1: check: check health"}},
+			[]string{"node receptor1: update: memory changed", "node receptor1: check: check health"}},
 		{"autostart", observe.Capabilities{}, func(s *site.Site) { s.Nodes[1].Autostart = false }, false, []string{
-			"node receptor1: limit: autostart changed", "node receptor1: check: check health",
+			"node receptor1: update: autostart changed", "node receptor1: check: check health",
 		}},
 		{"replace", observe.Capabilities{}, image, false, []string{
 			"node receptor1: destroy: " + gone, "node receptor1: create: new", "node receptor1: start: new",

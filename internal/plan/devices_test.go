@@ -161,7 +161,7 @@ func TestOtherDevices(t *testing.T) {
 	f.reach(t, s)
 	s.Nodes[3].VM.Queues = 4
 	const why = "virtual hardware changed"
-	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why,
+	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: update: "+why,
 		"node portal: start: after the change", "node portal: check: check health")
 }
 

@@ -49,9 +49,9 @@ func TestMend(t *testing.T) {
 	drift("receptor2", editedFile, goneProgram, stoppedUnit, sickNode)
 	p := f.up(t, s, plan.Goal{})
 	wantLines(t, p,
-		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer; service receptor.service is stopped, not running",
+		"node receptor1: repair: drifted: program /usr/bin/tar is gone, not as in its layer; service receptor.service is stopped, not running",
 		"node receptor1: check: check health",
-		"node receptor2: mend: drifted: file /etc/receptor.json is changed, not as its role makes it; program /usr/bin/tar is gone, not as in its layer; "+
+		"node receptor2: repair: drifted: file /etc/receptor.json is changed, not as its role makes it; program /usr/bin/tar is gone, not as in its layer; "+
 			"service receptor.service is stopped, not running; and 1 more",
 		"node receptor2: check: check health",
 	)
@@ -83,13 +83,13 @@ func TestMendOther(t *testing.T) {
 		}
 	}
 	wantLines(t, f.up(t, observatory(), plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
-		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
+		"node receptor1: repair: drifted: program /usr/bin/tar is gone, not as in its layer",
 		"node receptor1: check: check health")
 
 	s = observatory() // a role has changed as well
 	s.Roles[1].Files[0].Content = []byte("{{.Node.ID}}\n")
 	wantLines(t, f.up(t, s, plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
-		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
+		"node receptor1: repair: drifted: program /usr/bin/tar is gone, not as in its layer",
 		"node receptor1: configure: receptor: file /etc/receptor.json changed", "node receptor1: check: check health")
 }
 

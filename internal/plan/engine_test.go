@@ -60,7 +60,7 @@ func TestMachineLimits(t *testing.T) {
 	virtual(&s.Nodes[3])
 	s.Nodes[3].Limits.Memory = 1 << 30
 	const why = "memory changed; the engine kvm can limit only stopped nodes"
-	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why,
+	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: update: "+why,
 		"node portal: start: after the change", "node portal: check: check health")
 }
 
@@ -232,12 +232,12 @@ func TestPlug(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, p, "node portal: limit: plugs disk data", "node portal: check: check health")
+	wantLines(t, p, "node portal: update: plugs disk data", "node portal: check: check health")
 	s.Nodes[3].VM.CPU = "max"
 	if p, err = plan.Up(s, hosts, plan.Goal{}); err != nil {
 		t.Fatal(err)
 	}
 	const why = "virtual hardware changed"
-	wantLines(t, p, "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change",
+	wantLines(t, p, "node portal: stop: "+why, "node portal: update: "+why, "node portal: start: after the change",
 		"node portal: check: check health")
 }

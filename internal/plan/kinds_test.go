@@ -57,8 +57,8 @@ func TestVethPairsComeFirstAndGoLast(t *testing.T) {
 		t.Errorf("the second plan is not empty:\n%s", text(again))
 	}
 	down := plan.Down(wired(), f.observe(), plan.Goal{})
-	before(down, "network mac: unnetwork", "network vethpair.one: unnetwork")
-	before(down, "node a: destroy", "network vethpair.two: unnetwork")
+	before(down, "network mac: remove", "network vethpair.one: remove")
+	before(down, "node a: destroy", "network vethpair.two: remove")
 }
 
 func TestAnotherKindIsMadeAnew(t *testing.T) {

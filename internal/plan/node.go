@@ -157,7 +157,7 @@ func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 			kind = KillNode
 		}
 		u.stopIfRunning(kind, why)
-		u.step(ReplaceNode, why+"; recreated, everything outside volumes is lost", "restore the previous layers")
+		u.step(ReplaceNode, why+"; recreated, "+stand.Loss, "restore the previous layers")
 		u.fresh = true
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/brief"
 )
 
 // begun returns a fleet on which a random site is up, and its genes.
@@ -38,6 +39,30 @@ func TestUpReachesWhatIsDeclared(t *testing.T) {
 			f.wantReached(t, s)
 			if again := f.up(t, s, plan.Goal{}); !again.Empty() {
 				t.Fatalf("the second plan is not empty:\n%s\nafter\n%s", text(again), text(p))
+			}
+		}
+	})
+}
+
+// TestBriefIsWhole: the summary of a plan names every node that the plan changes, and says of which
+// ones something is lost or interrupted.
+func TestBriefIsWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, g := begun(t)
+		p := f.up(t, g.edited(t).site(), plan.Goal{})
+		named, disturbed := map[string]bool{}, map[string]bool{}
+		for _, l := range brief.Lines(p) {
+			for _, name := range l.Names {
+				named[name] = named[name] || l.Noun == "node"
+				disturbed[name] = disturbed[name] || l.Noun == "node" && (l.Lost != "" || l.Effect != "")
+			}
+			if l.Verb == "" || l.Verb == "change" || l.Reason == "" {
+				t.Fatalf("%+v of\n%s", l, text(p))
+			}
+		}
+		for _, s := range p.Steps {
+			if s.ForNode() && (!named[s.Subject] || len(s.Disturbs) > 0 && !disturbed[s.Subject]) {
+				t.Fatalf("%s is not in the summary of\n%s", s, text(p))
 			}
 		}
 	})

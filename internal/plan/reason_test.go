@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 )
 
@@ -75,7 +76,7 @@ func wantLines(t *testing.T, p *plan.Plan, want ...string) {
 	}
 }
 
-const anew = "; recreated, everything outside volumes is lost"
+const anew = "; recreated, " + stand.Loss
 
 // replacement describes how a node gets another layer.
 func replacement(node, why string, health bool) []string {
@@ -84,7 +85,7 @@ func replacement(node, why string, health bool) []string {
 		halt = "stop"
 	}
 	all := []string{
-		"node " + node + ": " + halt + ": " + why, "node " + node + ": replace: " + why + anew,
+		"node " + node + ": " + halt + ": " + why, "node " + node + ": recreate: " + why + anew,
 		"node " + node + ": start: after the change",
 		"node " + node + ": configure: apply roles again",
 	}
@@ -179,29 +180,29 @@ func TestReasons(t *testing.T) {
 		},
 		{
 			name: "limits", edit: func(s *site.Site) { s.Nodes[1].Limits = site.Limits{Cpus: 2, Memory: 1 << 30} },
-			want: []string{"node receptor1: limit: cpus changed, memory changed",
+			want: []string{"node receptor1: update: cpus changed, memory changed",
 				"node receptor1: check: check health"},
 		},
 		{
 			name: "a bound of processes where there was none",
 			edit: func(s *site.Site) { s.Nodes[1].Limits.Pids = site.DefaultPids },
-			want: []string{"node receptor1: limit: pids changed", "node receptor1: check: check health"},
+			want: []string{"node receptor1: update: pids changed", "node receptor1: check: check health"},
 		},
 		{
 			name: "another pin", edit: func(s *site.Site) { s.Nodes[1].Limits.Pin = "0" },
-			want: []string{"node receptor1: limit: pin changed", "node receptor1: check: check health"},
+			want: []string{"node receptor1: update: pin changed", "node receptor1: check: check health"},
 		},
 		{
 			name: "volume", edit: func(s *site.Site) { s.Volumes = []site.Volume{{Name: "pgdata", Path: "/srv/pg"}} },
 			want: []string{
-				"node db: stop: volumes changed", "node db: reshape: volumes changed", "node db: start: after the change",
+				"node db: stop: volumes changed", "node db: update: volumes changed", "node db: start: after the change",
 				"node db: configure: db: volume pgdata changed", "node db: check: check health",
 			},
 		},
 		{
 			name: "privileges", edit: func(s *site.Site) { s.Nodes[3].Privileged = true },
 			want: []string{
-				"node portal: stop: privileges changed", "node portal: reshape: privileges changed",
+				"node portal: stop: privileges changed", "node portal: update: privileges changed",
 				"node portal: start: after the change",
 				"node portal: check: check health",
 			},
@@ -210,14 +211,14 @@ func TestReasons(t *testing.T) {
 			name: "system calls", edit: func(s *site.Site) { s.Nodes[3].Syscalls = []string{site.IOUring} },
 			want: []string{
 				"node portal: stop: allowed system calls changed",
-				"node portal: reshape: allowed system calls changed",
+				"node portal: update: allowed system calls changed",
 				"node portal: start: after the change", "node portal: check: check health",
 			},
 		},
 		{
 			name: "virtual hardware", edit: func(s *site.Site) { s.Nodes[3].VM.CPU = "qemu64" },
 			want: []string{
-				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed",
+				"node portal: stop: virtual hardware changed", "node portal: update: virtual hardware changed",
 				"node portal: start: after the change",
 				"node portal: check: check health",
 			},
@@ -227,7 +228,7 @@ func TestReasons(t *testing.T) {
 				s.Nodes[3].VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}
 			},
 			want: []string{
-				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed",
+				"node portal: stop: virtual hardware changed", "node portal: update: virtual hardware changed",
 				"node portal: start: after the change",
 				"node portal: check: check health",
 			},

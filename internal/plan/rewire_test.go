@@ -31,15 +31,15 @@ func TestRewire(t *testing.T) {
 		want []string
 	}{
 		{"comes", func(s *site.Site) { onData(s, 3, "data") },
-			[]string{"network data: network: new", "node portal: limit: plugs network data", check}},
+			[]string{"network data: network: new", "node portal: update: plugs network data", check}},
 		{"is called otherwise", func(s *site.Site) { onData(s, 3, "fast") }, []string{
-			"node portal: limit: unplugs network data", "network data: unnetwork: no longer declared",
-			"network fast: network: new", "node portal: limit: plugs network fast", check,
+			"node portal: update: unplugs network data", "network data: remove: no longer declared",
+			"network fast: network: new", "node portal: update: plugs network fast", check,
 		}},
-		{"goes", func(*site.Site) {}, []string{"node portal: limit: unplugs network fast",
-			"network fast: unnetwork: no longer declared", check}},
+		{"goes", func(*site.Site) {}, []string{"node portal: update: unplugs network fast",
+			"network fast: remove: no longer declared", check}},
 		{"comes, with limits", func(s *site.Site) { onData(s, 3, "data"); s.Nodes[3].Limits.Memory = 1 << 30 }, []string{
-			"network data: network: new", "node portal: limit: memory changed, plugs network data", check,
+			"network data: network: new", "node portal: update: memory changed, plugs network data", check,
 		}},
 	} {
 		s := observatory()
@@ -133,10 +133,10 @@ func TestNoRewire(t *testing.T) {
 		t.Errorf("%s", text(p))
 	}
 	check := "node portal: check: check health"
-	wantLines(t, up("data"), "node portal: limit: unplugs network data", "node portal: limit: plugs network data", check)
+	wantLines(t, up("data"), "node portal: update: unplugs network data", "node portal: update: plugs network data", check)
 	nics := s.Nodes[3].NICs
 	restart := func(why string) []string {
-		return []string{"node portal: stop: " + why, "node portal: reshape: " + why, "node portal: start: after the change",
+		return []string{"node portal: stop: " + why, "node portal: update: " + why, "node portal: start: after the change",
 			check}
 	}
 	s.Nodes[3].NICs = []site.NIC{nics[1], nics[0]} // their names change
@@ -144,7 +144,7 @@ func TestNoRewire(t *testing.T) {
 	s.Nodes[3].NICs = nics[:1]
 	s.Nodes[3].VM.CPU = "max"
 	wantSteps(t, named(up()), append(restart("virtual hardware changed"),
-		"network data: unnetwork: no node of this host uses it any more")...)
+		"network data: remove: no node of this host uses it any more")...)
 }
 
 // named returns the steps of a plan, without those for names and those that follow from them.

@@ -129,7 +129,7 @@ func TestSleeperIsLeftAlone(t *testing.T) {
 	f.run(plan.Stop(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}}), 1)
 	s.Nodes[0].Limits.Pids = 100
 	s.Nodes[0].Privileged = true
-	wantLines(t, f.up(t, s, plan.Goal{}), "node db: reshape: privileges changed")
+	wantLines(t, f.up(t, s, plan.Goal{}), "node db: update: privileges changed")
 }
 
 func TestStopAndStart(t *testing.T) {
@@ -168,7 +168,7 @@ func TestDownOfSome(t *testing.T) {
 	f.reach(t, s)
 	down := plan.Down(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}, Volumes: true})
 	wantLines(t, down, "node db: stop: requested", "node db: destroy: requested",
-		"volume pgdata of db: unvolume: requested")
+		"volume pgdata of db: delete: requested")
 	for _, step := range down.Steps[1:] {
 		if step.Undo != "" {
 			t.Errorf("%s claims that it can be undone", step)

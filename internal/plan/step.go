@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -132,8 +133,19 @@ type Move struct{ Was, Is *spec.Node }
 
 // String returns the step on one line: "node receptor2: configure: role files changed".
 func (s *Step) String() string {
-	return fmt.Sprintf("%s: %s: %s", s.Title(), s.Kind, s.Reason)
+	return fmt.Sprintf("%s: %s: %s", s.Title(), s.Kind.Verb(), s.Reason)
 }
+
+// plain maps kinds of steps whose names only programs understand to the verbs that users read.
+var plain = map[Kind]string{
+	ReplaceNode: "recreate", ReshapeNode: "update", LimitNode: "update", RepairNode: "repair",
+	RemoveNetwork: "remove", RemoveVolume: "delete", RestoreNode: "restore", RestoreNames: "restore",
+	RevertNode: "restore", ForgetRelease: "remove", HandOverNode: "hand over", CleanUpNode: "clean up",
+	DiscardNode: "discard",
+}
+
+// Verb returns the kind as users read it: the name of the kind, or a plain verb for it.
+func (k Kind) Verb() string { return cmp.Or(plain[k], string(k)) }
 
 // Title returns the name of what the step is about: "host sv1", "node web".
 func (s *Step) Title() string {

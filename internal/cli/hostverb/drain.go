@@ -92,6 +92,6 @@ func movesPrinter(to verb.Output) func(place.Moves, *plan.Plan) {
 			return
 		}
 		table.Moves(to.Err, m)
-		screen.Plan(to.Err, p)
+		screen.Steps(to.Err, p)
 	}
 }

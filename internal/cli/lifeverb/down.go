@@ -48,7 +48,8 @@ site. "orrery ls" lists the sites.`,
 	call.WithoutFlag(c)
 	call.ProductionFlag(c)
 	c.Flags().StringVar(&name, "name", "", "take down the `site` of this name, without its directory")
-	c.Flags().BoolVar(&volumes, "volumes", false, "also delete volumes permanently (always asks)")
+	c.Flags().BoolVar(&volumes, "volumes", false, "also delete volumes permanently, after asking")
+	call.YesFlag(c)
 	call.AgreeFlag(c, control.Volumes, "the site's `name`, to delete its data without asking")
 	return value.EndingFlags(c, &call.Session.Ending)
 }

@@ -35,7 +35,7 @@ command again, or "orrery up".`,
 				if err != nil {
 					return err
 				}
-				return reply.Answer(call.Out, screen.PlanJSON(p), func() { screen.Plan(call.Out, p) })
+				return reply.Answer(call.Out, screen.PlanJSON(p), func() { screen.Steps(call.Out, p) })
 			}
 			all, err := nodes.Move(ctx, call.Session, s, selectors, to)
 			return cmp.Or(err, reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Name, all, err) }))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/screen"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/sites"
@@ -32,10 +33,14 @@ declared.
 
 With --batch, or if a group sets a batch, running nodes are disturbed in
 batches. Each batch begins when the nodes of the previous one are healthy. If a
-batch fails, its nodes are put back as they were, and no further batch begins.`,
+batch fails, its nodes are put back as they were, and no further batch begins.
+
+On a terminal, it asks before it destroys or recreates nodes. With --yes, or
+without a terminal, it does not ask, unless the site is in production.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
+				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch},
+					screen.Plan)
 			}
 			return call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 				return bringUp(ctx, call.Session, call.Output, s, selectors, how)
@@ -43,6 +48,7 @@ batch fails, its nodes are put back as they were, and no further batch begins.`,
 		},
 	}
 	call.ProductionFlag(c)
+	call.YesFlag(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, as orrery plan does")
 	c.Flags().BoolVar(&how.Undo, "undo", false, "undo everything if anything fails")
 	c.Flags().BoolVar(&how.Probe, "probe", false, "look for drift in the running nodes, and repair it")

@@ -101,18 +101,24 @@ func releaseDiff(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "Show how two releases differ, node by node",
 		Example: "  orrery release diff 700 701",
-		Args:    cobra.MinimumNArgs(2),
+		Long: `Shows how nodes differ between two releases: settings, a diff of each file, and
+packages with their versions. Release 0 are the nodes without a release. Values
+of secrets are never shown.`,
+		Args: cobra.MinimumNArgs(2),
 		RunE: call.WithSite(func(ctx context.Context, s *site.Site, args []string) error {
-			before, err := contents(ctx, call.Session, s, args[0], args[2:])
-			if err != nil {
-				return err
+			var numbers [2]int
+			for i := range numbers {
+				var err error
+				if numbers[i], err = register.ReleaseNumber(s, args[i]); err != nil {
+					return err
+				}
 			}
-			after, err := contents(ctx, call.Session, s, args[1], args[2:])
+			all, err := releases.Compare(ctx, call.Session, s, numbers, args[2:])
 			if err != nil {
 				return err
 			}
 			var t table.GroupedTexts // prints once what differs in the same way on several nodes
-			for _, d := range releases.Differences(before, after) {
+			for _, d := range all {
 				t.Add(d.Node, differenceText(&d))
 			}
 			t.Print(call.Out)
@@ -131,8 +137,11 @@ func differenceText(d *releases.Difference) string {
 		return "  the same\n"
 	}
 	var b strings.Builder
-	if d.Was != nil || d.Is != nil {
-		fmt.Fprintf(&b, "  layers differ: %s, then %s\n", strings.Join(d.Was, " "), strings.Join(d.Is, " "))
+	for _, line := range d.Lines {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	if d.Content && len(d.Lines)+len(d.Packages) == 0 {
+		b.WriteString("  the content of the layers differs\n")
 	}
 	for _, p := range d.Packages {
 		fmt.Fprintf(&b, "  %s package %s: %s -> %s\n", p.Kind, p.Name, cmp.Or(p.Was, "none"), cmp.Or(p.Is, "none"))

@@ -35,7 +35,7 @@ func newBars(t Terminal, p *plan.Plan, took estimator) *bars {
 }
 
 func (b *bars) Begin(s *plan.Step) {
-	began, estimate, l := time.Now(), b.took(s), &line{text: string(s.Kind)}
+	began, estimate, l := time.Now(), b.took(s), &line{text: s.Kind.Verb()}
 	l.bar = b.all.New(0, mpb.NopStyle(), mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name("  "+sanitize.Line(s.Title()), decor.WCSyncSpaceR),
 			decor.Any(func(decor.Statistics) string {
@@ -51,7 +51,7 @@ func (b *bars) Begin(s *plan.Step) {
 func (b *bars) Detail(s *plan.Step, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lines[s.N].text = string(s.Kind) + ": " + sanitize.Line(text)
+	b.lines[s.N].text = s.Kind.Verb() + ": " + sanitize.Line(text)
 }
 
 // Waits shows that a step waits for another process.
@@ -59,7 +59,7 @@ func (b *bars) Waits(s *plan.Step, text string) { b.Detail(s, text) }
 
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {
-		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", sanitize.Line(s.Title()), s.Kind)
+		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", sanitize.Line(s.Title()), s.Kind.Verb())
 	}
 	b.mu.Lock()
 	l := b.lines[s.N]

@@ -89,7 +89,7 @@ func (l *lines) End(s *plan.Step, err error) {
 	if err != nil {
 		result = "FAILED"
 	}
-	fmt.Fprintf(l.w, "[%d/%d] %s: %s: %s (%.2f s)\n", l.done, l.total, s.Title(), s.Kind, result,
+	fmt.Fprintf(l.w, "[%d/%d] %s: %s: %s (%.2f s)\n", l.done, l.total, s.Title(), s.Kind.Verb(), result,
 		time.Since(u.began).Seconds())
 }
 

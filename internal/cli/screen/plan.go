@@ -3,12 +3,13 @@ package screen
 import (
 	"fmt"
 	"io"
-	"orrery/internal/plan"
-	"orrery/internal/text/humanize"
-	"slices"
 	"strings"
 
 	"github.com/fatih/color"
+
+	"orrery/internal/plan"
+	"orrery/internal/plan/brief"
+	"orrery/internal/text/humanize"
 )
 
 // colour returns the colour for what a step does to existing things: create, change or destroy.
@@ -22,20 +23,66 @@ func colour(k plan.Kind) color.Attribute {
 	return color.FgGreen
 }
 
-// Plan prints a plan: every step with its reason, the nodes that it disturbs, and how it is undone.
+// Plan prints the summary of a plan: what it does to which nodes, why, and what is lost.
 func Plan(w io.Writer, p *plan.Plan) {
-	defer func() {
-		for _, warning := range p.Warnings {
-			fmt.Fprintf(w, "Warning: %s.\n", warning)
+	defer printWarnings(w, p)
+	if isEmpty(w, p) {
+		return
+	}
+	lines := brief.Lines(p)
+	for _, l := range lines {
+		kind := color.FgGreen
+		switch {
+		case l.Lost != "":
+			kind = color.FgRed
+		case l.Effect != "":
+			kind = color.FgYellow
 		}
-	}()
+		Paint(w, fmt.Sprintf("%-9s", l.Verb), kind)
+		fmt.Fprintf(w, "  %s\n", l)
+	}
+	fmt.Fprintln(w)
+	if n := len(p.Batches); n > 0 {
+		fmt.Fprintf(w, "Batches: %d, of up to %s; each begins when all nodes before it are healthy.\n", n,
+			humanize.Plural(largestBatch(p), "node"))
+	}
+	if total := brief.Total(lines); total != "" {
+		fmt.Fprintf(w, "%s; ", total)
+	}
+	fmt.Fprintf(w, "%s (orrery plan -v shows them).", humanize.Plural(len(p.Steps), "step"))
+	printDisturbed(w, p)
+}
+
+func largestBatch(p *plan.Plan) (most int) {
+	for _, nodes := range p.Batches {
+		most = max(most, len(nodes))
+	}
+	return most
+}
+
+// isEmpty prints that there is nothing to do, if that is so.
+func isEmpty(w io.Writer, p *plan.Plan) bool {
 	if p.Empty() {
 		fmt.Fprintf(w, "%s: nothing to do.\n", p.Site)
+	}
+	return p.Empty()
+}
+
+func printWarnings(w io.Writer, p *plan.Plan) {
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(w, "Warning: %s.\n", warning)
+	}
+}
+
+// Steps prints a plan: every step with its reason, the nodes that it disturbs, and how it is undone.
+func Steps(w io.Writer, p *plan.Plan) {
+	defer printWarnings(w, p)
+	if isEmpty(w, p) {
 		return
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%4d  ", s.N+1)
-		Paint(w, fmt.Sprintf("%-10s", s.Kind), colour(s.Kind))
+		Paint(w, fmt.Sprintf("%-10s", s.Kind.Verb()), colour(s.Kind))
 		fmt.Fprintf(w, " %s: %s", s.Title(), s.Reason)
 		if len(s.Disturbs) > 0 {
 			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
@@ -52,6 +99,11 @@ func Plan(w io.Writer, p *plan.Plan) {
 	}
 	printBatches(w, p)
 	fmt.Fprintf(w, "\n%s: %s.", humanize.Plural(len(p.Steps), "step"), countsInWords(p))
+	printDisturbed(w, p)
+}
+
+// printDisturbed ends the last line of a plan with the nodes that it disturbs.
+func printDisturbed(w io.Writer, p *plan.Plan) {
 	if disturbed := p.DisturbedNodes(); len(disturbed) > 0 {
 		fmt.Fprintf(w, " Disturbed: %s.", humanize.List(disturbed, 12))
 	}
@@ -59,18 +111,17 @@ func Plan(w io.Writer, p *plan.Plan) {
 }
 
 func countsInWords(p *plan.Plan) string {
-	counts := p.Counts()
-	var kinds []plan.Kind
+	counts := map[string]int{}
+	var verbs []string
 	for _, s := range p.Steps {
-		if !slices.Contains(kinds, s.Kind) {
-			kinds = append(kinds, s.Kind)
+		if counts[s.Kind.Verb()]++; counts[s.Kind.Verb()] == 1 {
+			verbs = append(verbs, s.Kind.Verb())
 		}
 	}
-	words := make([]string, len(kinds))
-	for i, k := range kinds {
-		words[i] = fmt.Sprintf("%d %s", counts[k], k)
+	for i, verb := range verbs {
+		verbs[i] = fmt.Sprintf("%d %s", counts[verb], verb)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(verbs, ", ")
 }
 
 // printBatches prints in which order the nodes of a plan are disturbed.

@@ -25,6 +25,11 @@ func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage strin
 	c.Flags().StringVar(call.consent[about], consentFlags[about], "", usage)
 }
 
+// YesFlag adds a flag by which the user agrees in advance, unless the site is in production.
+func (call *Call) YesFlag(c *cobra.Command) {
+	c.Flags().BoolVar(call.yes, "yes", false, "agree without being asked, unless in production")
+}
+
 // ProductionFlag adds a flag by which the user agrees in advance to disturb production.
 func (call *Call) ProductionFlag(c *cobra.Command) {
 	call.AgreeFlag(c, control.Production, "the site's `name`, to change production without asking")
@@ -36,30 +41,58 @@ var consentFlags = map[control.Consent]string{
 	control.Forget: "yes-forget",
 }
 
-// An asker asks the user to type the name of the site, unless it was given in advance.
+// An asker asks the user to type the name of the site, unless it was given in advance. If only data
+// outside volumes of a site that is not in production would be lost, a yes is enough.
 type asker struct {
 	in    io.Reader
 	err   io.Writer
 	given consent
+	yes   *bool
 }
 
 // Ask asks on the terminal.
 func (a asker) Ask(q control.Question) (asked bool, err error) {
-	if given := a.given[q.About]; given != nil && *given == q.Site {
+	if given := a.given[q.About]; given != nil && *given == q.Site || q.Plain && *a.yes {
 		return false, nil
 	}
-	refused := problem.New(problem.Refused, "not confirmed; nothing was done").
-		Try("type %s when asked, or use --%s %s", q.Site, consentFlags[q.About], q.Site)
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, refused
+		if q.About == control.Loss { // scripts go on
+			return false, nil
+		}
+		return false, a.refusal(q)
 	}
 	if q.LetGo != nil {
 		q.LetGo()
 	}
-	fmt.Fprintf(a.err, "%s\nType its name to continue:  ", q.Why)
+	prompt := "Type its name to continue:  "
+	if q.About == control.Loss {
+		prompt = "Continue? [y/N]  "
+	}
+	fmt.Fprintf(a.err, "%s\n%s", q.Why, prompt)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != q.Site {
-		return true, refused
+	if err != nil || !agrees(strings.TrimSpace(answer), q) {
+		return true, a.refusal(q)
 	}
 	return true, nil
+}
+
+// agrees reports whether an answer agrees to what was asked.
+func agrees(answer string, q control.Question) bool {
+	if q.About == control.Loss {
+		answer = strings.ToLower(answer)
+		return answer == "y" || answer == "yes"
+	}
+	return answer == q.Site
+}
+
+// refusal returns the error that the user has not agreed.
+func (a asker) refusal(q control.Question) error {
+	p := problem.New(problem.Refused, "not confirmed; nothing was done")
+	switch {
+	case q.About == control.Loss:
+		return p.Try("answer y when asked, or use --yes")
+	case q.Plain:
+		return p.Try("type %s when asked, or use --yes", q.Site)
+	}
+	return p.Try("type %s when asked, or use --%s %s", q.Site, consentFlags[q.About], q.Site)
 }

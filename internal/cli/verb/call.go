@@ -16,6 +16,7 @@ type Call struct {
 	Output
 	In      io.Reader
 	consent consent
+	yes     *bool // given by YesFlag
 }
 
 // An Output has the streams of a call. Results go to Out, and messages for people go to Err.
@@ -33,8 +34,8 @@ func (o Output) Raw(asked bool) Output {
 // New returns a call in a session. From now on the session asks and informs the caller through
 // these streams.
 func New(session *control.Session, in io.Reader, out, errs io.Writer) *Call {
-	call := &Call{session, Output{out, errs}, in, consent{}}
-	session.Asker, session.Watcher = asker{in, errs, call.consent}, Watcher{call.Output}
+	call := &Call{session, Output{out, errs}, in, consent{}, new(bool)}
+	session.Asker, session.Watcher = asker{in, errs, call.consent, call.yes}, Watcher{call.Output}
 	return call
 }
 

@@ -3,9 +3,11 @@ package verb
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
@@ -41,6 +43,66 @@ func TestAgree(t *testing.T) {
 	}
 	if errs.Len() > 0 {
 		t.Errorf("asked where nobody sits: %s", errs.String())
+	}
+}
+
+// TestYes: --yes agrees to what a site outside production may lose. Without it, a script goes on if
+// only data outside volumes is lost.
+func TestYes(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		q      control.Question
+		agreed bool
+	}{
+		{nil, control.Question{About: control.Loss, Plain: true}, true},
+		{nil, control.Question{About: control.Volumes, Plain: true}, false},
+		{[]string{"--yes"}, control.Question{About: control.Loss, Plain: true}, true},
+		{[]string{"--yes"}, control.Question{About: control.Volumes, Plain: true}, true},
+		{[]string{"--yes"}, control.Question{About: control.Volumes}, false},
+		{[]string{"--yes"}, control.Question{About: control.Production}, false},
+	} {
+		call, _, _ := newTestCall()
+		flags := &cobra.Command{}
+		call.YesFlag(flags)
+		if err := flags.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		c.q.Site = "prod"
+		asked, err := call.Session.Asker.Ask(c.q)
+		if asked || (err == nil) != c.agreed || err != nil && !problem.Is(err, problem.Refused) {
+			t.Errorf("%v, %+v: asked %t, %v", c.args, c.q, asked, err)
+		}
+	}
+}
+
+// TestAskOnTerminal: on a terminal, a yes agrees to lose data outside volumes, and only the name of
+// the site agrees to everything else. The lock is released while it waits.
+func TestAskOnTerminal(t *testing.T) {
+	for _, c := range []struct {
+		about  control.Consent
+		answer string
+		agreed bool
+	}{
+		{control.Loss, "y", true}, {control.Loss, " YES ", true}, {control.Loss, "", false}, {control.Loss, "n", false},
+		{control.Loss, "prod", false}, {control.Volumes, "prod", true}, {control.Volumes, "y", false},
+		{control.Production, "y", false},
+	} {
+		keyboard, terminal, err := pty.Open()
+		if err != nil {
+			t.Skip(err)
+		}
+		var errs bytes.Buffer
+		call := New(&control.Session{}, terminal, io.Discard, &errs)
+		released := false
+		if _, err := keyboard.WriteString(c.answer + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		asked, err := call.Session.Asker.Ask(control.Question{About: c.about, Site: "prod", Why: "why\n  lines", Plain: true,
+			LetGo: func() { released = true }})
+		if !asked || !released || (err == nil) != c.agreed || !strings.HasPrefix(errs.String(), "why\n  lines\n") {
+			t.Errorf("%s, %q: asked %t, released %t, %v, %q", c.about, c.answer, asked, released, err, errs.String())
+		}
+		_, _ = keyboard.Close(), terminal.Close()
 	}
 }
 

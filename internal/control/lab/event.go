@@ -113,10 +113,10 @@ func (s stepReporter) Close() {}
 
 func (s stepReporter) End(step *plan.Step, err error) {
 	if err != nil {
-		s.line(fmt.Sprintf("%s: %s: %v", step.Title(), step.Kind, err))
+		s.line(fmt.Sprintf("%s: %s: %v", step.Title(), step.Kind.Verb(), err))
 		return
 	}
-	s.line(fmt.Sprintf("%s: %s", step.Title(), step.Kind))
+	s.line(fmt.Sprintf("%s: %s", step.Title(), step.Kind.Verb()))
 }
 
 type noBytes struct{}

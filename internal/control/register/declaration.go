@@ -1,8 +1,10 @@
 package register
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -25,6 +27,12 @@ func (r Register) declarationPath(key string) string {
 	return filepath.Join(r.Dirs.Site(key), "declared.json")
 }
 
+// formerDeclarationPath returns the path of the declaration before the present one. Nodes that the
+// last run did not reach are still as it declares them.
+func formerDeclarationPath(r Register, key string) string {
+	return filepath.Join(r.Dirs.Site(key), "declared-before.json")
+}
+
 // StoreDeclaration stores the text of the site directory of a site that is up. If the directory
 // cannot be read any more, because someone is editing it, the former text stays.
 func (r Register) StoreDeclaration(key, dir string) error {
@@ -45,6 +53,12 @@ func (r Register) StoreDeclaration(key, dir string) error {
 		}
 		d.Images[img.Name] = img.Stamp
 	}
+	stored, err := host.ReadJSON[declaration](r.declarationPath(key)) // one that is damaged is replaced
+	if err == nil && !maps.EqualFunc(stored.Files, d.Files, bytes.Equal) {
+		if err := host.WriteJSON(formerDeclarationPath(r, key), 0o600, stored); err != nil {
+			return err
+		}
+	}
 	return host.WriteJSON(r.declarationPath(key), 0o600, d)
 }
 
@@ -61,7 +75,22 @@ func (r Register) IsDeclarationOutdated(key, dir string) bool {
 
 // LoadDeclaration returns a site that is up, or its twin, as the stored text declares it.
 func (r Register) LoadDeclaration(m Marker) (*site.Site, error) {
-	d, err := host.ReadJSON[declaration](r.declarationPath(m.Key()))
+	return loadDeclaration(r, m, r.declarationPath(m.Key()))
+}
+
+// Declarations returns a site that is up as the last two stored texts declare it, the newer one
+// first. It leaves out those that are missing or that this version cannot read.
+func (r Register) Declarations(m Marker) (all []*site.Site) {
+	for _, path := range []string{r.declarationPath(m.Key()), formerDeclarationPath(r, m.Key())} {
+		if s, err := loadDeclaration(r, m, path); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func loadDeclaration(r Register, m Marker, path string) (*site.Site, error) {
+	d, err := host.ReadJSON[declaration](path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +102,7 @@ func (r Register) LoadDeclaration(m Marker) (*site.Site, error) {
 	for name, content := range d.Files {
 		if !filepath.IsLocal(name) {
 			return nil, problem.New(problem.Failed, "%q is not a path in a site directory", name).
-				At(r.declarationPath(m.Key()))
+				At(path)
 		}
 		at := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {

@@ -35,7 +35,8 @@ func (r Register) formerPath(key string) string { return filepath.Join(r.Dirs.Si
 // MarkDown records that a site is no longer up.
 func (r Register) MarkDown(key string) {
 	_ = os.Rename(r.markerPath(key), r.formerPath(key))
-	_ = os.Remove(r.declarationPath(key)) // it is of use only while the site is up
+	_ = os.Remove(r.declarationPath(key)) // the declarations are of use only while the site is up
+	_ = os.Remove(formerDeclarationPath(r, key))
 }
 
 func readMarker(path string) (m Marker, ok bool) {

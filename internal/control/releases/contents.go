@@ -11,6 +11,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // Contents lists what a node of a release consists of.
@@ -23,6 +24,8 @@ type Contents struct {
 	Roles    []string          `json:"roles"`
 	Packages map[string]string `json:"packages"` // Debian packages with their versions
 	Python   map[string]string `json:"python"`   // Python packages with their versions
+
+	node *spec.Node // as recorded
 }
 
 // Show returns the contents of the selected nodes of a release, from the records of their layers.
@@ -35,8 +38,14 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	if err != nil {
 		return nil, err
 	}
+	return show(ctx, f, s, seen, number, chosen)
+}
+
+// show returns the contents of those observed nodes that are chosen, or of all if chosen is nil.
+func show(ctx context.Context, f *apply.Fleet, s *site.Site, seen []observe.Host, number int,
+	chosen map[string]bool) ([]Contents, error) {
 	all := make([][]Contents, len(f.All))
-	err = f.Each(func(i int, h *apply.HostClient) (err error) {
+	err := f.Each(func(i int, h *apply.HostClient) (err error) {
 		nodes := slices.DeleteFunc(slices.Clone(seen[i].Nodes),
 			func(n observe.Node) bool { return n.Release != number || chosen != nil && !chosen[n.Name] })
 		all[i], err = contentsOn(ctx, h, s, nodes)
@@ -78,7 +87,7 @@ func contentsOn(ctx context.Context, h *apply.HostClient, s *site.Site, nodes []
 
 func contentsOf(layers map[string]*image.Record, s *site.Site, n *observe.Node) Contents {
 	one := Contents{Node: n.Name, ID: n.ID, Base: n.Base, Layer: n.Layer, Packages: map[string]string{},
-		Python: map[string]string{}}
+		Python: map[string]string{}, node: &n.Node}
 	if declared, ok := s.Node(n.Name); ok {
 		one.Roles = declared.Roles
 	}

@@ -19,13 +19,13 @@ func TestDifferences(t *testing.T) {
 		{Node: "new"},
 	}
 	want := []Difference{
-		{Node: "changed", Was: []string{"l1"}, Is: []string{"l2"},
+		{Node: "changed", Content: true,
 			Packages: []Change{{"Debian", "nginx", "1", "2"}, {"Debian", "old", "3", ""}, {"Debian", "zoo", "", "1"}}},
 		{Node: "same"},
 		{Node: "new", Added: true},
 		{Node: "gone", Removed: true},
 	}
-	got := Differences(before, after)
+	got := Differences(before, after, nil)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

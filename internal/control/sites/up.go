@@ -19,10 +19,11 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/brief"
+	"orrery/internal/plan/diff"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
-	"orrery/internal/text/humanize"
 	"orrery/internal/volume"
 )
 
@@ -99,11 +100,15 @@ func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error
 
 func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	reportOrphans(c, u.site, p.Orphans)
-	disturbed := p.DisturbedNodes()
-	if len(disturbed) == 0 {
-		return false, nil
+	lines := brief.Lines(p)
+	switch {
+	case u.site.Production && len(p.DisturbedNodes()) > 0:
+		return c.AskProduction(u.site, "This would disturb it:"+brief.Text(lines))
+	case u.site.Production || u.options.Backup != "" || len(brief.Losses(lines)) == 0:
+		return false, nil // the caller of a restore has agreed to lose the present state
 	}
-	return c.AskProduction(u.site, "This would disturb "+humanize.List(disturbed, 12)+".")
+	return c.Asker.Ask(control.Question{About: control.Loss, Site: u.site.Name, Plain: true,
+		Why: u.site.Key() + " would lose data:" + brief.Text(lines)})
 }
 
 func (u *upOp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
@@ -133,6 +138,32 @@ type PreviewOptions struct {
 
 // Preview returns the plan that Up or Down would carry out.
 func Preview(ctx context.Context, c *control.Session, selectors []string, o PreviewOptions) (*plan.Plan, error) {
+	v, err := preview(ctx, c, selectors, o)
+	if err != nil {
+		return nil, err
+	}
+	return v.plan, nil
+}
+
+// Changes returns the plan of Preview, and how it changes nodes and networks.
+func Changes(ctx context.Context, c *control.Session, selectors []string, o PreviewOptions) (*plan.Plan,
+	[]diff.Change, error) {
+	v, err := preview(ctx, c, selectors, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return v.plan, releases.Sources(c, v.site, v.fleet, v.seen, v.plan.Homes).Plan(v.plan), nil
+}
+
+// A view is a plan with what it was made from.
+type view struct {
+	site  *site.Site
+	fleet *apply.Fleet
+	seen  []observe.Host
+	plan  *plan.Plan
+}
+
+func preview(ctx context.Context, c *control.Session, selectors []string, o PreviewOptions) (*view, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, err
@@ -157,12 +188,14 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 			return nil, err
 		}
 	}
+	v := &view{site: s, fleet: f, seen: hosts}
 	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Views().Releases()}
 	if o.Down {
-		return release.Down(s, hosts, goal)
+		v.plan, err = release.Down(s, hosts, goal)
+	} else {
+		v.plan, err = planUp(c, s, hosts, goal)
 	}
-	p, err := planUp(c, s, hosts, goal)
-	return p, f.Views().Explain(err)
+	return v, f.Views().Explain(err)
 }
 
 // reportOrphans reports the volumes that no node uses any more.

@@ -192,7 +192,7 @@ func (h *Host) runSteps(ctx context.Context, steps []*plan.Step) error {
 			journalWatcher{note, h.Say}, max(8, 4*runtime.NumCPU()))
 		var err error
 		for _, f := range result.Failed {
-			err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
+			err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind.Verb(), f.Err))
 		}
 		if err == nil && len(result.Skipped) > 0 {
 			err = context.Cause(ctx)
