@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"strict/jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
-	{"site"},
+	{"site", "site/event"},
 	{"site/distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe"},

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/journal/hook"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 )
 
 // Options say what else to put into a backup, and for whom to encrypt secrets.
@@ -66,7 +67,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
 	}
 	taken.addReport(r)
-	c.NotifyHooks(ctx, set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title,
+	c.NotifyHooks(ctx, set.Site, hook.Event{Event: event.BackupDone, Result: "done", Backup: taken.Title,
 		Bytes: taken.Bytes})
 	reportCorrupt(c, into, &r.Checked)
 	return taken, nil

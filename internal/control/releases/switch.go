@@ -20,6 +20,7 @@ import (
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/text/humanize"
 )
 
@@ -383,7 +384,7 @@ func (t *switchOp) notifyFailedSwitch(ctx context.Context, err error) {
 	if !tried {
 		return
 	}
-	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
+	e := hook.Event{Event: event.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
 	for _, number := range t.to {
 		e.Release = &number
 		break

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/journal/hook"
-	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/volume"
 )
 
@@ -20,7 +20,7 @@ import (
 func SaveMirrorPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, mirrors []volume.Mirror) error {
 	p := apply.UnattendedPlan{Trigger: apply.TriggerMirror, Every: map[string]time.Duration{}}
 	if len(mirrors) > 0 {
-		p.Hooks = hooksFor(c.Site, site.MirrorFailed)
+		p.Hooks = hooksFor(c.Site, event.MirrorFailed)
 		of, err := hosts.Directories(c.Site, mirrors)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (mirror) Run(ctx context.Context, h *Host, part string) error {
 		if made.Problem == "" {
 			h.Tell("%s", made)
 		} else {
-			e := hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}
+			e := hook.Event{Event: event.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}
 			untold = errors.Join(untold, h.notify(ctx, e))
 		}
 	})

@@ -20,7 +20,7 @@ import (
 
 // An Event is an event of a site, as sent to hooks.
 type Event struct {
-	Event   string    `json:"event"` // one of site.Events
+	Event   string    `json:"event"` // one of event.All
 	Site    string    `json:"site"`
 	Host    string    `json:"host"`
 	Time    time.Time `json:"time"`

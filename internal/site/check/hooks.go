@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/problem"
-	"orrery/internal/site"
+	"orrery/internal/site/event"
 )
 
 // maxHook is the maximum timeout of a hook. Other hooks wait for it.
@@ -20,10 +20,10 @@ func checkHooks(ix *index, found *findings) {
 			found.report(at("hook", h.Name), labelCure(h.Name), "hook name %q is not valid", h.Name)
 		}
 		if len(h.On) == 0 {
-			found.report(at("hook", h.Name, "on"), `such as ["`+site.SwitchFailed+`"]`, "hook %s has no events", h.Name)
+			found.report(at("hook", h.Name, "on"), `such as ["`+event.SwitchFailed+`"]`, "hook %s has no events", h.Name)
 		}
-		for k, event := range h.On {
-			checkEvent(found, at("hook", h.Name, "on", strconv.Itoa(k)), event)
+		for k, name := range h.On {
+			checkEvent(found, at("hook", h.Name, "on", strconv.Itoa(k)), name)
 		}
 		switch {
 		case len(h.Command) == 0 && h.URL == "" || len(h.Command) > 0 && h.URL != "":
@@ -49,8 +49,8 @@ func checkHooks(ix *index, found *findings) {
 }
 
 func checkEvent(found *findings, key []string, name string) {
-	if !slices.Contains(site.Events, name) {
-		found.report(key, problem.SuggestOr(name, site.Events, strings.Join(site.Events, ", ")),
+	if !slices.Contains(event.All, name) {
+		found.report(key, problem.SuggestOr(name, event.All, strings.Join(event.All, ", ")),
 			"event %q does not exist", name)
 	}
 }

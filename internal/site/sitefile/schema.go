@@ -7,6 +7,7 @@ import (
 
 	"orrery/docs"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/strict"
 )
 
@@ -61,7 +62,7 @@ var siteEnums = map[string][]string{
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
 	"group.*.spread": {site.SpreadOverHosts},
-	"hook.*.on":      site.Events,
+	"hook.*.on":      event.All,
 }
 
 var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*": {"id"}}

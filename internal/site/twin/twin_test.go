@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/site/event"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
@@ -323,7 +324,7 @@ func TestRequirementsOfCollapsed(t *testing.T) {
 // TestNoHooks: events of a twin notify nobody.
 func TestNoHooks(t *testing.T) {
 	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}},
-		Hooks: []site.Hook{{Name: "page", On: site.Events}}}
+		Hooks: []site.Hook{{Name: "page", On: event.All}}}
 	made, err := twin.New(s, twin.Options{Name: "dev"})
 	if err != nil {
 		t.Fatal(err)
