@@ -38,6 +38,10 @@ type Site struct {
 	Tests     []Test
 	Hooks     []Hook
 	Mirror    Mirror
+
+	Backup   Backup
+	Snapshot Schedule // of all nodes
+	Watch    Watch
 }
 
 // Key returns the name under which a host stores the site. It differs from Name for twins. A twin
@@ -62,6 +66,7 @@ type TwinRules struct {
 // A Hook is notified when an event happens on the site. It is a program on the host, or a server.
 type Hook struct {
 	Name    string
+	Alert   bool          `json:",omitempty"`            // declared as [alert]
 	On      []string      `toml:"on"`                    // subset of event.All
 	Command []string      `toml:"command"`               // receives the event on standard input
 	User    string        `toml:"user" default:"nobody"` // user on the host that runs Command

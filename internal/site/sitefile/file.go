@@ -27,6 +27,10 @@ type siteFile struct {
 	Releases strict.Tables[releaseTable] `toml:"release"`
 	Tests    strict.Tables[site.Test]    `toml:"test"`
 	Hooks    strict.Tables[site.Hook]    `toml:"hook"`
+	Alert    site.Hook                   `toml:"alert"`
+	Backup   site.Backup                 `toml:"backup"`
+	Snapshot site.Schedule               `toml:"snapshot"`
+	Watch    site.Watch                  `toml:"watch"`
 }
 
 type vethPairTable struct {

@@ -62,7 +62,8 @@ var siteEnums = map[string][]string{
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
 	"group.*.spread": {site.SpreadOverHosts},
-	"hook.*.on":      event.All,
+	"hook.*.on":      event.All, "alert.on": event.All,
+	"backup.before": site.Occasions, "snapshot.before": site.Occasions,
 }
 
 var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*": {"id"}}
