@@ -5,6 +5,7 @@ package backups
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"orrery/internal/apply"
@@ -14,6 +15,7 @@ import (
 	"orrery/internal/host/waits"
 	"orrery/internal/image"
 	"orrery/internal/journal/hook"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/event"
 )
@@ -39,7 +41,33 @@ type Taken struct {
 
 // Take backs up a site, or the selected nodes of it, to a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
-	set, f, err := selectHosts(ctx, c, selectors, target)
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	return TakeSite(ctx, c, s, selectors, target, o)
+}
+
+// TakeDeclared backs up a site as its site file declares, and removes the backups that it does not
+// keep.
+func TakeDeclared(ctx context.Context, c *control.Session, s *site.Site) (*Taken, error) {
+	b := &s.Backup
+	taken, err := TakeSite(ctx, c, s, nil, strings.TrimRight(b.To, "/")+"/",
+		Options{Layers: b.Layers, Keys: b.SecretsTo, By: c.Version})
+	if err != nil || b.Keep == 0 {
+		return taken, err
+	}
+	if _, _, err := pruneSite(b.To, s.Key(), b.Keep); err != nil {
+		return taken, problem.New(problem.Failed, "backup %s was taken, but former ones could not be removed", taken.Title).
+			Because(err)
+	}
+	return taken, nil
+}
+
+// TakeSite backs up the selected nodes of a site, or all of it.
+func TakeSite(ctx context.Context, c *control.Session, s *site.Site, selectors []string, target string,
+	o Options) (*Taken, error) {
+	set, f, err := selectHosts(ctx, c, s, selectors, target)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +102,8 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 }
 
 // selectHosts returns what to back up, and the hosts that have it.
-func selectHosts(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Selection,
-	*apply.Fleet,
-	error) {
-	s, err := c.Load()
-	if err != nil {
-		return nil, nil, err
-	}
+func selectHosts(ctx context.Context, c *control.Session, s *site.Site, selectors []string,
+	target string) (*backup.Selection, *apply.Fleet, error) {
 	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, nil, err
 	}
