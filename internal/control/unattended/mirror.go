@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"orrery/internal/apply"
@@ -30,21 +29,7 @@ func SaveMirrorPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, mi
 	for _, d := range p.Of {
 		p.Every[d.Mount.Volume] = d.Every
 	}
-	var mutex sync.Mutex
-	return f.Each(func(_ int, h *apply.HostClient) error {
-		p := p
-		p.Host = h.Name
-		notes, err := h.State.SavePlan(ctx, p)
-		mutex.Lock()
-		defer mutex.Unlock()
-		for _, note := range notes {
-			if len(c.Site.Hosts) > 1 {
-				note = "host " + h.Name + ": " + note
-			}
-			c.Notice("%s", note)
-		}
-		return err
-	})
+	return savePlans(ctx, c, f, func(*apply.HostClient) apply.UnattendedPlan { return p })
 }
 
 type mirror struct{}

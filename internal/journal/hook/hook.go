@@ -30,7 +30,8 @@ type Event struct {
 	Release *int      `json:"release,omitempty"` // release number, or 0 for none
 	Volume  string    `json:"volume,omitempty"`
 	Node    string    `json:"node,omitempty"`
-	Backup  string    `json:"backup,omitempty"` // location of the backup
+	Subject string    `json:"subject,omitempty"` // what is wrong, such as "node web1" or "disk of host sv1"
+	Backup  string    `json:"backup,omitempty"`  // location of the backup
 	Bytes   int64     `json:"bytes,omitempty"`
 }
 
