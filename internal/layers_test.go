@@ -75,6 +75,7 @@ var layers = [][]string{
 		"control/sshconfig"},
 	{"control/roster", "control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups", "control/rehearsals"},
+	{"control/routines"},
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value"},
 	{"cli/table", "cli/completion"},
 	{"cli/verb"},

@@ -75,6 +75,9 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 	if o.Within > 0 {
 		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: control.UserName()}
 	}
+	if err := control.DoBefore(ctx, c, s, t.hosts, site.BeforeSwitch); err != nil {
+		return nil, err
+	}
 	made, err := t.run(ctx)
 	if err != nil || t.trial == nil {
 		return made, err
