@@ -94,6 +94,11 @@ type StateHost interface {
 	// that trigger, and schedules it. An empty plan removes the former one. It returns notes for
 	// the user on how the host runs the plan.
 	SavePlan(ctx context.Context, p UnattendedPlan) (notes []string, err error)
+	// Routine returns how something went that is done for the whole site at intervals, as far as the
+	// host knows.
+	Routine(ctx context.Context, name string) (observe.Routine, error)
+	// SaveRoutine stores that.
+	SaveRoutine(ctx context.Context, name string, r observe.Routine) error
 	// Forget removes all that the host keeps of the site. No node or data that a user could miss
 	// may be left of it. It returns which files of Orrery are left, and where.
 	Forget(ctx context.Context) (left []string, err error)

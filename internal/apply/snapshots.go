@@ -38,6 +38,8 @@ type SnapshotRequest struct {
 	Nodes  []int  `json:"nodes"`
 	Who    string `json:"who"`
 	Memory bool   `json:"memory,omitempty"`
+	// Scheduled means that the site file asks for it, and not a user.
+	Scheduled bool `json:"scheduled,omitempty"`
 }
 
 // RestoreFailures lists what was not restored on a host.

@@ -28,6 +28,8 @@ const (
 	TriggerTrial  = "trial"
 	TriggerMirror = "mirror"
 	TriggerExpiry = "expiry"
+	// TriggerRoutine is for what is done for the whole site at intervals.
+	TriggerRoutine = "routine"
 )
 
 // An UnattendedPlan is what a host does for a site without the control host and without the site
@@ -49,6 +51,8 @@ type UnattendedPlan struct {
 	Of     []Directory   `json:"of,omitempty"`
 	Checks []DesiredNode `json:"checks,omitempty"` // conditions that this host checks
 	Hooks  []site.Hook   `json:"hooks,omitempty"`  // notified by this host
+	// when something is due, by part; the host looks more often (Every)
+	When map[string]site.Schedule `json:"when,omitempty"`
 	// the site directory if this is the only host of the site, which then decides alone and has all
 	// secrets
 	Dir string `json:"dir,omitempty"`
@@ -98,6 +102,11 @@ func UnattendedPath(dirs host.Dirs, key, trigger string) string {
 // WatchLock returns the path of the lock that is held by the process that watches for a trigger.
 func WatchLock(dirs host.Dirs, key, trigger string) string {
 	return filepath.Join(dirs.Site(key), trigger+".lock")
+}
+
+// AlertsPath returns the path of the record of what the host's watch of a site has found wrong.
+func AlertsPath(dirs host.Dirs, key string) string {
+	return filepath.Join(dirs.Site(key), "alerts.json")
 }
 
 // ReadUnattended returns the plan of a host for a trigger, or fs.ErrNotExist if it has none.

@@ -28,6 +28,7 @@ import (
 	"orrery/internal/control/members"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
+	"orrery/internal/control/routines"
 	"orrery/internal/host"
 	"orrery/internal/host/waits"
 	"orrery/internal/problem"
@@ -41,7 +42,7 @@ var Version = "development"
 func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
 	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.KnownTwins{}, Release: control.Live,
 		Version: Version,
-		Links:   &hosts.Links{}, Overdue: overdue.Work{}, Command: commandLine(args)}
+		Links:   &hosts.Links{}, Overdue: overdue.Work{}, Routines: routines.Work{}, Command: commandLine(args)}
 	return verb.New(session, in, out, errs)
 }
 

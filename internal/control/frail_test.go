@@ -239,6 +239,14 @@ func (f frailState) SavePlan(ctx context.Context, p apply.UnattendedPlan) ([]str
 	return tried(f.frail, "State.SavePlan", func() ([]string, error) { return f.StateHost.SavePlan(ctx, p) })
 }
 
+func (f frailState) Routine(ctx context.Context, name string) (observe.Routine, error) {
+	return tried(f.frail, "State.Routine", func() (observe.Routine, error) { return f.StateHost.Routine(ctx, name) })
+}
+
+func (f frailState) SaveRoutine(ctx context.Context, name string, r observe.Routine) error {
+	return f.try("State.SaveRoutine", func() error { return f.StateHost.SaveRoutine(ctx, name, r) })
+}
+
 func (f frailTwins) List(ctx context.Context) ([]twin.Record, error) {
 	return tried(f.frail, "Twins.List", func() ([]twin.Record, error) { return f.TwinHost.List(ctx) })
 }

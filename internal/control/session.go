@@ -49,10 +49,11 @@ type Session struct {
 	From   string         // the directory of a member
 
 	// checked before every change of a site, or nil to skip the check (as overdue work itself does)
-	Overdue Overdue
-	Machine here.Machine // the machine to work on, or nil for this one
-	Asker   Asker
-	Watcher Watcher
+	Overdue  Overdue
+	Routines Routines     // what the site file schedules, or nil if the session does none of it
+	Machine  here.Machine // the machine to work on, or nil for this one
+	Asker    Asker
+	Watcher  Watcher
 }
 
 // Live selects the release that is live, whichever it is.

@@ -6,6 +6,7 @@ import (
 	"orrery/internal/control/unattended"
 	"orrery/internal/journal/hook"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 )
 
 // NotifyHooks notifies the hooks of a site of an event. Failures of hooks are reported and recorded, and
@@ -24,5 +25,5 @@ func (c *Session) NotifyHooks(ctx context.Context, s *site.Site, e hook.Event) {
 
 // NotifyTrialEnd notifies the hooks how a trial ended.
 func NotifyTrialEnd(ctx context.Context, c *Session, s *site.Site, release int, result, why string) {
-	c.NotifyHooks(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
+	c.NotifyHooks(ctx, s, hook.Event{Event: event.TrialEnded, Result: result, Why: why, Release: &release})
 }

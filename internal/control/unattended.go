@@ -7,5 +7,6 @@ func Unattended(c *Session, key string) *unattended.Host {
 	return &unattended.Host{
 		Machine: c.Local(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.Trouble(key, err) },
 		Tell: func(format string, args ...any) { c.Outcome(key, format, args...) },
+		Work: siteWork{c, key},
 	}
 }

@@ -39,6 +39,10 @@ type Site struct {
 	Tests     []Test
 	Hooks     []Hook
 	Mirror    Mirror
+
+	Backup   Backup
+	Snapshot Schedule // of all nodes
+	Watch    Watch
 }
 
 // Key returns the name under which a host stores the site. It differs from Name for twins. A twin
@@ -60,21 +64,11 @@ type TwinRules struct {
 	Data    bool          `toml:"data"`                  // volumes of the twin may start with the site's data
 }
 
-// Events that hooks can receive.
-const (
-	TrialEnded   = "trial-ended"
-	SwitchFailed = "switch-failed"
-	MirrorFailed = "mirror-failed"
-	BackupDone   = "backup-done"
-)
-
-// Events lists all events.
-var Events = []string{TrialEnded, SwitchFailed, MirrorFailed, BackupDone}
-
 // A Hook is notified when an event happens on the site. It is a program on the host, or a server.
 type Hook struct {
 	Name    string
-	On      []string      `toml:"on"`                    // subset of Events
+	Alert   bool          `json:",omitempty"`            // declared as [alert]
+	On      []string      `toml:"on"`                    // subset of event.All
 	Command []string      `toml:"command"`               // receives the event on standard input
 	User    string        `toml:"user" default:"nobody"` // user on the host that runs Command
 	URL     string        `toml:"url"`                   // the event is posted here, instead of Command

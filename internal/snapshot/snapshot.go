@@ -22,17 +22,19 @@ import (
 
 // A Snapshot is a directory of the host: snapshot.json, nodes/ID/upper (private layers) and volumes/NAME/NODE.
 type Snapshot struct {
-	ID      string    `json:"id"`
-	Site    string    `json:"site"` // when all nodes were frozen
-	Time    time.Time `json:"time"` // when all nodes stood still
-	Who     string    `json:"who"`
-	Nodes   []Node    `json:"nodes"`
-	Volumes []Volume  `json:"volumes,omitempty"`
-	Omitted []string  `json:"omitted,omitempty"` // volumes that are not in it, and why
-	Left    []string  `json:"left,omitempty"`    // files of nodes and volumes that are not in it, and why
-	Pause   float64   `json:"pause_seconds"`     // from the first freeze to the last thaw, or 0 if no node ran
-	Skew    float64   `json:"skew_seconds"`      // between the first node that was frozen and the last
-	Seconds float64   `json:"seconds"`           // total duration
+	ID   string    `json:"id"`
+	Site string    `json:"site"` // when all nodes were frozen
+	Time time.Time `json:"time"` // when all nodes stood still
+	Who  string    `json:"who"`
+	// Scheduled means that the site file asks for it, so that it is removed when it is old enough.
+	Scheduled bool     `json:"scheduled,omitempty"`
+	Nodes     []Node   `json:"nodes"`
+	Volumes   []Volume `json:"volumes,omitempty"`
+	Omitted   []string `json:"omitted,omitempty"` // volumes that are not in it, and why
+	Left      []string `json:"left,omitempty"`    // files of nodes and volumes that are not in it, and why
+	Pause     float64  `json:"pause_seconds"`     // from the first freeze to the last thaw, or 0 if no node ran
+	Skew      float64  `json:"skew_seconds"`      // between the first node that was frozen and the last
+	Seconds   float64  `json:"seconds"`           // total duration
 	// hosts that have a part of it, or none if it was taken on one host alone
 	Hosts []string `json:"hosts,omitempty"`
 	Dir   string   `json:"-"`

@@ -31,9 +31,11 @@ type Options struct {
 	Engines map[string]engine.Engine
 	Nodes   []*nodedir.Record
 	Who     string
-	Memory  bool    // include the memory of running nodes whose engine supports it
-	ID      string  // or "" for one made from the time
-	Pace    Barrier // shared with the other hosts, or nil if this host takes the snapshot alone
+	Memory  bool   // include the memory of running nodes whose engine supports it
+	ID      string // or "" for one made from the time
+	// Scheduled means that the site file asks for it, and not a user.
+	Scheduled bool
+	Pace      Barrier // shared with the other hosts, or nil if this host takes the snapshot alone
 	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
 	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
@@ -107,7 +109,7 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 		return nil, problem.New(problem.Surprise, "snapshot %q already exists", id)
 	}
 	t := &capture{of: o, Snapshot: NewEmpty(o.Dirs, o.Key, id)}
-	t.Who = o.Who
+	t.Who, t.Scheduled = o.Who, o.Scheduled
 	running, err := engine.Running(ctx, o.Engines, o.Key)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,8 @@ func (*Size) Schema() JSONSchema {
 
 // Schema returns the schema of durations.
 func (*duration) Schema() JSONSchema {
-	return JSONSchema{"type": "string", "pattern": `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`}
+	const part = `(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))`
+	return JSONSchema{"type": "string", "pattern": `^(\+?` + part + `+|[0-9]{1,5}d` + part + `*)$`}
 }
 
 // Schema returns the schema of file modes.

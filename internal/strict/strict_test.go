@@ -178,6 +178,29 @@ func TestTags(t *testing.T) {
 	}
 }
 
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]string{
+		"90s": "1m30s", "1d": "24h0m0s", "7d12h": "180h0m0s", "36500d": "876000h0m0s", ".5h": "30m0s",
+		"0d":     `"0d" is not a positive duration (write "500ms" or "2m")`,
+		"1d-5h":  `"1d-5h" is not a duration (write "500ms" or "2m")`,
+		"-1d":    `"-1d" is not a duration (write "500ms" or "2m")`,
+		"36501d": `"36501d" is not a duration (write "500ms" or "2m")`,
+		"1dd":    `"1dd" is not a duration (write "500ms" or "2m")`,
+		"d":      `"d" is not a duration (write "500ms" or "2m")`,
+	} {
+		var d duration
+		got := ""
+		if p := d.Parse(text); p != nil {
+			got = p.Error()
+		} else {
+			got = time.Duration(d).String()
+		}
+		if got != want {
+			t.Errorf("%q is %s, not %s", text, got, want)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for value, want := range map[any]string{
 		"512MiB": "536870912", "1.5 GiB": "1610612736", "2TiB": "2199023255552", "0": "0", int64(7): "7", "100": "100",

@@ -77,7 +77,7 @@ func (d *duration) Parse(value any) *problem.Problem {
 		}
 		return p.Try(`write "500ms" or "2m"`)
 	}
-	parsed, err := time.ParseDuration(text)
+	parsed, err := parseDuration(text)
 	if err != nil {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 {
 			return mistake("%s is not a duration", Describe(text)).Try(`write "%ds"`, n)
@@ -89,4 +89,25 @@ func (d *duration) Parse(value any) *problem.Problem {
 	}
 	*d = duration(parsed)
 	return nil
+}
+
+// maxDays limits the days in a duration to what a time.Duration can hold.
+const maxDays = 36500
+
+// parseDuration parses a duration of package time, which may begin with a number of days.
+func parseDuration(text string) (time.Duration, error) {
+	number, rest, found := strings.Cut(text, "d")
+	days, err := strconv.ParseUint(number, 10, 32)
+	if !found || err != nil || days > maxDays {
+		return time.ParseDuration(text)
+	}
+	sum := time.Duration(days) * 24 * time.Hour
+	if rest == "" {
+		return sum, nil
+	}
+	if strings.ContainsAny(rest[:1], "+-") {
+		return time.ParseDuration(text) // which returns the error
+	}
+	more, err := time.ParseDuration(rest)
+	return sum + more, err
 }

@@ -37,7 +37,7 @@ func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err
 func (h snapshotHost) Capture(ctx context.Context, of apply.SnapshotRequest,
 	with snapshot.Barrier) (*snapshot.Snapshot, error) {
 	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory,
-		ID: of.ID, Pace: with}
+		ID: of.ID, Pace: with, Scheduled: of.Scheduled}
 	for _, id := range of.Nodes {
 		r, err := h.Ground.Records.Read(h.Key, id)
 		if err != nil {

@@ -2,10 +2,13 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 
 	"orrery/internal/apply"
 	"orrery/internal/host/schedule"
+	"orrery/internal/observe"
 )
 
 // A Scheduler runs command lines of this program at a later time.
@@ -19,6 +22,11 @@ type Scheduler interface {
 func (h stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
 	if err := p.Write(h.Dirs, h.Key); err != nil {
 		return nil, err
+	}
+	if p.Trigger == apply.TriggerRoutine && p.Every[observe.WatchRoutine] == 0 {
+		if err := os.Remove(apply.AlertsPath(h.Dirs, h.Key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
 	job, once := p.Job(h.Key)
 	switch {

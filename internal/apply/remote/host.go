@@ -382,6 +382,39 @@ var savePlanMethod = method[apply.UnattendedPlan, []string]{
 	},
 }
 
+// Routine returns how something went that is done for the site at intervals.
+func (f stateHost) Routine(ctx context.Context, name string) (r observe.Routine, err error) {
+	r, err = routineMethod.call(ctx, f.remoteHost, name)
+	r.Host, r.Made, r.Why = sanitizeText(r.Host), sanitizeText(r.Made), sanitizeText(r.Why)
+	return r, err
+}
+
+var routineMethod = method[string, observe.Routine]{
+	name: "routine", callOptions: callOptions{abandoned: true},
+	answer: func(ctx context.Context, c *serverCall, ask string) (observe.Routine, error) {
+		return c.host().State.Routine(ctx, ask)
+	},
+}
+
+// A routineRecord says how a routine went.
+type routineRecord struct {
+	Name   string          `json:"name"`
+	Record observe.Routine `json:"record"`
+}
+
+// SaveRoutine stores on the remote host how a routine went.
+func (f stateHost) SaveRoutine(ctx context.Context, name string, r observe.Routine) error {
+	_, err := saveRoutineMethod.call(ctx, f.remoteHost, routineRecord{name, r})
+	return err
+}
+
+var saveRoutineMethod = method[routineRecord, none]{
+	name: "save routine",
+	answer: func(ctx context.Context, c *serverCall, ask routineRecord) (none, error) {
+		return none{}, c.host().State.SaveRoutine(ctx, ask.Name, ask.Record)
+	},
+}
+
 // List returns the records of twins on the remote host.
 func (f twinHost) List(ctx context.Context) (all []twin.Record, err error) {
 	return twinsMethod.call(ctx, f.remoteHost, none{})

@@ -112,7 +112,7 @@ func methods() []anyMethod {
 	return []anyMethod{
 		&greetMethod, &inspectMethod, &pathsMethod, &outfitMethod, &experimentMethod,
 		&lockMethod, &sweepMethod, &observeMethod, &setCordonedMethod, &cordonedMethod, &forgetMethod, &setSiteIDMethod,
-		&publicKeyMethod,
+		&publicKeyMethod, &routineMethod, &saveRoutineMethod,
 		&nodesMethod, &detectDriftMethod, &describeMethod, &stepMethod, &discardUndoMethod, &skippedFilesMethod,
 		&lastDurationMethod, &readUsageMethod,
 		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod,

@@ -520,6 +520,37 @@ func TestDrainMark(t *testing.T) {
 	wants(nil)
 }
 
+// TestRoutines: how a routine went is the same at both ends, and what a host says of it is shown as
+// text. A damaged record is an error, and its successor replaces it.
+func TestRoutines(t *testing.T) {
+	p := newPair(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r, err := p.far.State.Routine(t.Context(), observe.BackupRoutine)
+	must(t, err)
+	same(t, r, observe.Routine{})
+	wrote := observe.Routine{Begun: at, Done: at, Host: "sv1", Made: "a", Failures: 2, Why: "\x1b[2J"}
+	must(t, p.far.State.SaveRoutine(t.Context(), observe.BackupRoutine, wrote))
+	r, err = p.far.State.Routine(t.Context(), observe.BackupRoutine)
+	must(t, err)
+	wrote.Why = `\x1b[2J`
+	same(t, r, wrote)
+	path := filepath.Join(p.dirs.Site("s"), "routines", "backup.json")
+	must(t, os.WriteFile(path, []byte("{"), 0o600))
+	if _, err = p.far.State.Routine(t.Context(), observe.BackupRoutine); err == nil ||
+		!strings.Contains(err.Error(), "backup.json") {
+		t.Errorf("half a record: %v", err)
+	}
+	must(t, p.far.State.SaveRoutine(t.Context(), observe.BackupRoutine, wrote))
+	for _, name := range []string{"../x", "", "a/b"} {
+		if err := p.far.State.SaveRoutine(t.Context(), name, wrote); err == nil {
+			t.Errorf("%q is the name of a routine", name)
+		}
+		if _, err := p.far.State.Routine(t.Context(), name); err == nil {
+			t.Errorf("%q is the name of a routine", name)
+		}
+	}
+}
+
 // TestErrors: an error is the same at both ends: its kind, text, and place.
 func TestErrors(t *testing.T) {
 	p := newPair(t)

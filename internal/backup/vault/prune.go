@@ -5,6 +5,11 @@ import "orrery/internal/problem"
 // Prune removes all but the latest backups of each site, and the blocks that no other backup needs.
 // It returns the names of the removed backups and the size of the removed blocks.
 func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
+	return r.PruneSite("", keep)
+}
+
+// PruneSite does the same for the site with a key, or for each site for "".
+func (r *Repository) PruneSite(key string, keep int) (gone []string, freed int64, err error) {
 	if keep < 1 {
 		return nil, 0, problem.New(problem.Usage, "at least one backup must be kept").Try("use --keep 1")
 	}
@@ -18,7 +23,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 		if err != nil {
 			return nil, 0, err // it is unknown which blocks it needs
 		}
-		if count[m.Key]++; count[m.Key] > keep {
+		if count[m.Key]++; count[m.Key] > keep && (key == "" || m.Key == key) {
 			gone = append(gone, ids[i])
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/backups"
+	"orrery/internal/control/routines"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
 )
@@ -22,7 +24,7 @@ import (
 func Backup(call *verb.Call) *cobra.Command {
 	o := backups.Options{By: call.Session.Version}
 	c := &cobra.Command{
-		Use:   "backup [SELECTOR...] FILE|DIR",
+		Use:   "backup [[SELECTOR...] FILE|DIR]",
 		Short: "Back up a site, or some of its nodes, to a file or directory",
 		Long: `Backs up the site directory, what each node has written, and all volumes except
 those on NFS, as they are at one moment. The nodes pause only while the last
@@ -35,10 +37,16 @@ On several hosts, all of them must answer. The data of a host that is left out
 (--without) is not in the backup, and the backup lists it as missing.
 
 Generated secrets and SSH host keys are included only if you say how to encrypt
-them.`,
+them.
+
+Without arguments, the backup is taken as [backup] in site.toml says, and
+counts as one that was scheduled.`,
 		Example: "  orrery backup /srv/backups/\n  orrery backup group=system karoo.orrery --secrets-passphrase-file phrase",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return backUpDeclared(c, call)
+			}
 			last := len(args) - 1
 			taken, err := backups.Take(c.Context(), call.Session, args[:last], args[last], o)
 			if err != nil {
@@ -55,6 +63,28 @@ them.`,
 	call.WithoutFlag(c)
 	c.AddCommand(backupList(call), backupVerify(call), backupRepair(call), backupPrune(call))
 	return verb.WithJSON(c, "print JSON")
+}
+
+// backUpDeclared takes the backup that the site file declares.
+func backUpDeclared(c *cobra.Command, call *verb.Call) error {
+	if f := firstChanged(c, "with-layers", "snapshots", "secrets-to", "secrets-passphrase-file"); f != "" {
+		return problem.New(problem.Usage, "--%s needs a file or directory to back up to", f).
+			Try("orrery backup --%s … /srv/backups/; without arguments, [backup] in site.toml decides", f)
+	}
+	taken, err := routines.BackUp(c.Context(), call.Session)
+	if err != nil {
+		return err
+	}
+	return reply.Answer(call.Out, taken, func() { printTaken(call.Out, taken) })
+}
+
+// firstChanged returns the first of the flags that was given, or "".
+func firstChanged(c *cobra.Command, names ...string) string {
+	i := slices.IndexFunc(names, c.Flags().Changed)
+	if i < 0 {
+		return ""
+	}
+	return names[i]
 }
 
 func printTaken(out io.Writer, b *backups.Taken) {

@@ -24,6 +24,7 @@ import (
 	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/text/sanitize"
 )
 
@@ -96,9 +97,24 @@ func (v *statusView) show(ctx context.Context, width int) error {
 		if !reply.IsJSON(v.Out) {
 			table.Emulated(v.Out, r.Nodes)
 		}
+		err = v.routines(ctx, s, r)
+	}
+	if err == nil {
 		err = overdue.ReportPendingOn(ctx, v.session, s, r.Fleet)
 	}
 	return cmp.Or(err, exitStatus(r.Nodes))
+}
+
+// routines prints how what the site file schedules went, unless only some nodes are shown.
+func (v *statusView) routines(ctx context.Context, s *site.Site, r *status.Status) error {
+	if len(v.selectors) > 0 {
+		return nil
+	}
+	all, err := status.Routines(ctx, s, r.Fleet)
+	if err != nil {
+		v.session.Trouble(s.Key(), err)
+	}
+	return table.Routines(v.Out, all, time.Now())
 }
 
 func exitStatus(rows []status.Node) error {

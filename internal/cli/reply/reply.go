@@ -133,6 +133,12 @@ func JSON(w io.Writer, x any) error {
 	return e.Encode(x)
 }
 
+// Add adds a key with what belongs to a result that is a list. The result must have been written.
+func (r *Reply) Add(key string, x any) error {
+	fmt.Fprintf(r.out, ", %q: ", key)
+	return JSON(r.out, x)
+}
+
 // Answer prints the result of a verb as JSON for programs, or calls tell.
 func Answer(w io.Writer, result any, tell func()) error {
 	if IsJSON(w) {

@@ -80,12 +80,17 @@ func List(where string) ([]Backup, error) {
 // Prune removes all but the last backups of each site from a directory. It returns the removed
 // backups, even if there is an error, and how many bytes were freed.
 func Prune(dir string, keep int) (gone []string, freed int64, err error) {
+	return pruneSite(dir, "", keep)
+}
+
+// pruneSite removes all but the last backups of the site with a key, or of each site for "".
+func pruneSite(dir, key string, keep int) (gone []string, freed int64, err error) {
 	r, err := openWritable(dir)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer r.Close() //nolint:errcheck // what is removed is removed
-	return r.Prune(keep)
+	return r.PruneSite(key, keep)
 }
 
 // openWritable opens an existing directory of backups for writing.

@@ -5,6 +5,7 @@ package backups
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"orrery/internal/apply"
@@ -14,7 +15,9 @@ import (
 	"orrery/internal/host/waits"
 	"orrery/internal/image"
 	"orrery/internal/journal/hook"
+	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 )
 
 // Options say what else to put into a backup, and for whom to encrypt secrets.
@@ -38,7 +41,33 @@ type Taken struct {
 
 // Take backs up a site, or the selected nodes of it, to a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
-	set, f, err := selectHosts(ctx, c, selectors, target)
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	return TakeSite(ctx, c, s, selectors, target, o)
+}
+
+// TakeDeclared backs up a site as its site file declares, and removes the backups that it does not
+// keep.
+func TakeDeclared(ctx context.Context, c *control.Session, s *site.Site) (*Taken, error) {
+	b := &s.Backup
+	taken, err := TakeSite(ctx, c, s, nil, strings.TrimRight(b.To, "/")+"/",
+		Options{Layers: b.Layers, Keys: b.SecretsTo, By: c.Version})
+	if err != nil || b.Keep == 0 {
+		return taken, err
+	}
+	if _, _, err := pruneSite(b.To, s.Key(), b.Keep); err != nil {
+		return taken, problem.New(problem.Failed, "backup %s was taken, but former ones could not be removed", taken.Title).
+			Because(err)
+	}
+	return taken, nil
+}
+
+// TakeSite backs up the selected nodes of a site, or all of it.
+func TakeSite(ctx context.Context, c *control.Session, s *site.Site, selectors []string, target string,
+	o Options) (*Taken, error) {
+	set, f, err := selectHosts(ctx, c, s, selectors, target)
 	if err != nil {
 		return nil, err
 	}
@@ -66,20 +95,15 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
 	}
 	taken.addReport(r)
-	c.NotifyHooks(ctx, set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title,
+	c.NotifyHooks(ctx, set.Site, hook.Event{Event: event.BackupDone, Result: "done", Backup: taken.Title,
 		Bytes: taken.Bytes})
 	reportCorrupt(c, into, &r.Checked)
 	return taken, nil
 }
 
 // selectHosts returns what to back up, and the hosts that have it.
-func selectHosts(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Selection,
-	*apply.Fleet,
-	error) {
-	s, err := c.Load()
-	if err != nil {
-		return nil, nil, err
-	}
+func selectHosts(ctx context.Context, c *control.Session, s *site.Site, selectors []string,
+	target string) (*backup.Selection, *apply.Fleet, error) {
 	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, nil, err
 	}

@@ -98,9 +98,10 @@ func (m multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.
 	for i := range made.Images {
 		made.Images[i].Told = true
 	}
-	// Secrets and hooks are read, run and sent by this machine. Only its own site file may define
-	// them, not a host.
+	// Secrets and hooks are read, run and sent by this machine, and backups are taken by it. Only its
+	// own site file may define them, not a host.
 	made.Secrets, made.Hooks = m.Site.Secrets, m.Site.Hooks
+	made.Backup, made.Snapshot, made.Watch = m.Site.Backup, m.Site.Snapshot, m.Site.Watch
 	return made, nil
 }
 

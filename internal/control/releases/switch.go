@@ -20,6 +20,7 @@ import (
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/text/humanize"
 )
 
@@ -73,6 +74,9 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 	o.ByHand = o.ByHand || !c.Connector(s).DecidesTrials() // several hosts cannot agree that all checks hold
 	if o.Within > 0 {
 		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: control.UserName()}
+	}
+	if err := control.DoBefore(ctx, c, s, t.hosts, site.BeforeSwitch); err != nil {
+		return nil, err
 	}
 	made, err := t.run(ctx)
 	if err != nil || t.trial == nil {
@@ -383,7 +387,7 @@ func (t *switchOp) notifyFailedSwitch(ctx context.Context, err error) {
 	if !tried {
 		return
 	}
-	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
+	e := hook.Event{Event: event.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
 	for _, number := range t.to {
 		e.Release = &number
 		break

@@ -78,6 +78,9 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 	if err := unattended.SaveMirrorPlans(ctx, c.Connector(s), f, nil); err != nil {
 		return result, err
 	}
+	if err := unattended.SaveRoutinePlans(ctx, c.Connector(s), f, true); err != nil {
+		return result, err
+	}
 	return result, apply.DropRestores(ctx, f)
 }
 

@@ -75,7 +75,7 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	if err := control.RefreshDeclaration(c, s); err != nil {
 		return r, err
 	}
-	return r, scheduleMirrors(ctx, c, s, f)
+	return r, saveSchedules(ctx, c, s, f)
 }
 
 // A upOp changes the hosts so that they match the declared site.
@@ -238,13 +238,17 @@ func restoredFrom(c *control.Session, s *site.Site) string {
 	return m.Dir
 }
 
-// scheduleMirrors makes the hosts mirror the volumes of a site as often as the site file says.
-func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
+// saveSchedules makes the hosts do what the site file schedules: mirror volumes, take backups and
+// snapshots, and watch.
+func saveSchedules(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	mirrors, err := volume.Mirrors(c.Dirs, s)
 	if err != nil || s.Twin != "" {
 		return err
 	}
-	return unattended.SaveMirrorPlans(ctx, c.Connector(s), f, mirrors)
+	if err := unattended.SaveMirrorPlans(ctx, c.Connector(s), f, mirrors); err != nil {
+		return err
+	}
+	return unattended.SaveRoutinePlans(ctx, c.Connector(s), f, false)
 }
 
 // detectDrift looks into the running nodes, and adds to their states what has drifted.

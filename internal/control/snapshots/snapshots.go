@@ -21,6 +21,8 @@ import (
 // Extras say what to include in a snapshot beside the files of nodes.
 type Extras struct {
 	Memory bool // the memory of virtual machines
+
+	scheduled bool // see TakeDeclared
 }
 
 // Take takes a snapshot of the selected nodes, or of all, at the same moment on all hosts.
@@ -29,7 +31,8 @@ func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if err != nil {
 		return nil, err
 	}
-	t := &takeOp{Session: c, site: s, fleet: f, of: apply.SnapshotRequest{Who: control.UserName(), Memory: with.Memory}}
+	t := &takeOp{Session: c, site: s, fleet: f, of: apply.SnapshotRequest{Who: control.UserName(), Memory: with.Memory,
+		Scheduled: with.scheduled}}
 	err = c.RunLocked(ctx, s, f, func(*control.JournalWriter) error {
 		all, err := openSnapshots(ctx, f)
 		if err != nil {
@@ -45,6 +48,32 @@ func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 		return nil, err
 	}
 	return mergeParts(f, t.parts), nil
+}
+
+// TakeDeclared takes a snapshot of all nodes as the site file declares, and removes those that it
+// does not keep. It removes only snapshots that were taken in this way.
+func TakeDeclared(ctx context.Context, c *control.Session, s *site.Site) (*Snapshot, error) {
+	taken, err := Take(ctx, c, s, nil, Extras{scheduled: true})
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return taken, err
+	}
+	return taken, c.RunLocked(ctx, s, f, func(*control.JournalWriter) error {
+		all, err := openSnapshots(ctx, f)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(s *Snapshot) bool { return !s.Scheduled })
+		for _, old := range all[:max(0, len(all)-s.Snapshot.Keep)] {
+			if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Remove(ctx, old.ID) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // A takeOp takes one snapshot.

@@ -26,13 +26,21 @@
 //
 //   - boot is planned after each run on a site with several hosts. The host starts the nodes that it
 //     had, if they have not changed since (decision 51).
+//
 //   - trial is planned when a trial begins, and after each run during it. The host watches, and goes
 //     back when the time is over (decision 46). The only host of a site decides alone: it goes back
 //     as soon as checks fail, confirms the release if they hold, and reads the site directory for
 //     secrets.
+//
 //   - mirror is planned by up, for volumes with an interval. The host mirrors the volumes of its own
 //     nodes. Each volume is a part with its own timer.
+//
 //   - expiry is planned with the record of a twin. The host destroys its part of the twin.
+//
+//   - routine is planned by up for the host on which it runs, and ends on the others: backups,
+//     snapshots and a watch of the whole site. Each is a part with its own timer, which starts more
+//     often than the part is due. The host uses the site as it was declared then, and connects to the
+//     other hosts like a control host.
 //
 // A new trigger needs a file here, with what the control host plans and what the host does, and an
 // entry in Triggers; new_trigger_test.go adds one. Former versions had boot.json, wayback.json and

@@ -37,6 +37,7 @@ type Host struct {
 	Key     string                           // key of the site
 	Say     func(error)                      // reports an error after which the host tries again
 	Tell    func(format string, args ...any) // reports what was done
+	Work    SiteWork                         // for routines, or nil
 
 	host apply.Host
 	plan apply.UnattendedPlan
@@ -156,9 +157,11 @@ func siteByKey(key string) (*site.Site, error) {
 	return &site.Site{Name: name, Twin: twin}, nil
 }
 
-// hooksFor returns the hooks of a site that are notified of an event.
-func hooksFor(s *site.Site, event string) []site.Hook {
-	return slices.DeleteFunc(slices.Clone(s.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, event) })
+// hooksFor returns the hooks of a site that are notified of any of these events.
+func hooksFor(s *site.Site, events ...string) []site.Hook {
+	return slices.DeleteFunc(slices.Clone(s.Hooks), func(k site.Hook) bool {
+		return !slices.ContainsFunc(k.On, func(event string) bool { return slices.Contains(events, event) })
+	})
 }
 
 // notify notifies the hooks in the plan of what this host has done.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/journal/hook"
-	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/volume"
 )
 
@@ -20,7 +19,7 @@ import (
 func SaveMirrorPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, mirrors []volume.Mirror) error {
 	p := apply.UnattendedPlan{Trigger: apply.TriggerMirror, Every: map[string]time.Duration{}}
 	if len(mirrors) > 0 {
-		p.Hooks = hooksFor(c.Site, site.MirrorFailed)
+		p.Hooks = hooksFor(c.Site, event.MirrorFailed)
 		of, err := hosts.Directories(c.Site, mirrors)
 		if err != nil {
 			return err
@@ -30,21 +29,7 @@ func SaveMirrorPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, mi
 	for _, d := range p.Of {
 		p.Every[d.Mount.Volume] = d.Every
 	}
-	var mutex sync.Mutex
-	return f.Each(func(_ int, h *apply.HostClient) error {
-		p := p
-		p.Host = h.Name
-		notes, err := h.State.SavePlan(ctx, p)
-		mutex.Lock()
-		defer mutex.Unlock()
-		for _, note := range notes {
-			if len(c.Site.Hosts) > 1 {
-				note = "host " + h.Name + ": " + note
-			}
-			c.Notice("%s", note)
-		}
-		return err
-	})
+	return savePlans(ctx, c, f, func(*apply.HostClient) apply.UnattendedPlan { return p })
 }
 
 type mirror struct{}
@@ -77,7 +62,7 @@ func (mirror) Run(ctx context.Context, h *Host, part string) error {
 		if made.Problem == "" {
 			h.Tell("%s", made)
 		} else {
-			e := hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}
+			e := hook.Event{Event: event.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}
 			untold = errors.Join(untold, h.notify(ctx, e))
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 )
 
 // BeginTrial begins a trial when its release is live on all hosts. Each host stores its rollback
@@ -101,7 +102,7 @@ func rollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *o
 			w.Checks = append(w.Checks, apply.DesiredNode{Node: &n.Node, Duties: duties})
 		}
 		if len(w.Checks) > 0 {
-			w.Hooks = hooksFor(c.Site, site.TrialEnded)
+			w.Hooks = hooksFor(c.Site, event.TrialEnded)
 		}
 		plans[i] = w
 		return nil
@@ -341,6 +342,6 @@ func (o *trialWatch) notifyTrialEnd(ctx context.Context) error {
 	if err != nil || r.Ended == nil {
 		return err
 	}
-	return o.notify(ctx, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why,
+	return o.notify(ctx, hook.Event{Event: event.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why,
 		Release: &r.Ended.Release})
 }

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/volume"
 )
 
@@ -43,7 +44,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 				each(made)
 				return
 			}
-			c.NotifyHooks(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem,
+			c.NotifyHooks(ctx, p.site, hook.Event{Event: event.MirrorFailed, Result: "failed", Why: made.Problem,
 				Volume: made.Volume,
 				Node:   made.Node})
 		})

@@ -20,7 +20,7 @@ import (
 
 // An Event is an event of a site, as sent to hooks.
 type Event struct {
-	Event   string    `json:"event"` // one of site.Events
+	Event   string    `json:"event"` // one of event.All
 	Site    string    `json:"site"`
 	Host    string    `json:"host"`
 	Time    time.Time `json:"time"`
@@ -30,7 +30,8 @@ type Event struct {
 	Release *int      `json:"release,omitempty"` // release number, or 0 for none
 	Volume  string    `json:"volume,omitempty"`
 	Node    string    `json:"node,omitempty"`
-	Backup  string    `json:"backup,omitempty"` // location of the backup
+	Subject string    `json:"subject,omitempty"` // what is wrong, such as "node web1" or "disk of host sv1"
+	Backup  string    `json:"backup,omitempty"`  // location of the backup
 	Bytes   int64     `json:"bytes,omitempty"`
 }
 

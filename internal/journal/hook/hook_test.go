@@ -14,6 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 )
 
 // told sends an event to hooks and returns the results by the hooks' names.
@@ -44,7 +45,7 @@ func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 
 // hookOf returns a hook that runs as the user of this test.
 func hookOf(name, script string) site.Hook {
-	return site.Hook{Name: name, On: site.Events, Command: []string{"/bin/sh", "-c", script}, User: "root",
+	return site.Hook{Name: name, On: event.All, Command: []string{"/bin/sh", "-c", script}, User: "root",
 		Timeout: 5 * time.Second}
 }
 
@@ -55,12 +56,12 @@ func TestCommand(t *testing.T) {
 	dir := t.TempDir()
 	release := 701
 	silent := hookOf("silent", "touch "+dir+"/silent")
-	silent.On = []string{site.BackupDone}
-	all := told(t, Event{Event: site.TrialEnded, Time: time.Now(), Who: "ada", Result: "reverted",
+	silent.On = []string{event.BackupDone}
+	all := told(t, Event{Event: event.TrialEnded, Time: time.Now(), Who: "ada", Result: "reverted",
 		Why: "\x1b[2J not\nhealthy", Release: &release},
 		hookOf("good", "cat > "+dir+"/event; env > "+dir+"/env; pwd > "+dir+"/pwd"),
 		hookOf("bad", "echo no such pager >&2; exit 3"), silent,
-		site.Hook{Name: "gone", On: site.Events, Command: []string{"/no/such/program"}, User: "root", Timeout: time.Second})
+		site.Hook{Name: "gone", On: event.All, Command: []string{"/no/such/program"}, User: "root", Timeout: time.Second})
 	var e Event
 	text, err := os.ReadFile(dir + "/event")
 	if err != nil || json.Unmarshal(text, &e) != nil || e.Event != "trial-ended" || e.Site != "karoo" ||
@@ -92,7 +93,7 @@ func TestUser(t *testing.T) {
 	}
 	h := hookOf("who", "test $(id -un) = nobody || exit 7")
 	h.User = "nobody"
-	if all := told(t, Event{Event: site.BackupDone}, h); all["who"] != "done" {
+	if all := told(t, Event{Event: event.BackupDone}, h); all["who"] != "done" {
 		t.Errorf("%q", all)
 	}
 }
@@ -103,7 +104,7 @@ func TestTime(t *testing.T) {
 	slow := hookOf("slow", "sleep 300 & sleep 300")
 	slow.Timeout = 200 * time.Millisecond
 	began := time.Now()
-	all := told(t, Event{Event: site.BackupDone}, slow, hookOf("next", "true"))
+	all := told(t, Event{Event: event.BackupDone}, slow, hookOf("next", "true"))
 	if took := time.Since(began); took > 8*time.Second || all["slow"] != "not done within 200ms" || all["next"] != "done" {
 		t.Errorf("after %s: %q", took, all)
 	}
@@ -130,10 +131,10 @@ func TestWebhook(t *testing.T) {
 	}))
 	defer server.Close()
 	at := func(name string) site.Hook {
-		return site.Hook{Name: name, On: site.Events, URL: server.URL + "/" + name, Timeout: 300 * time.Millisecond}
+		return site.Hook{Name: name, On: event.All, URL: server.URL + "/" + name, Timeout: 300 * time.Millisecond}
 	}
-	nobody := site.Hook{Name: "nobody", On: site.Events, URL: "http://127.0.0.1:1/token-of-ours", Timeout: time.Second}
-	all := told(t, Event{Event: site.MirrorFailed, Volume: "data"}, at("good"), at("away"), at("slow"), at("forbidden"),
+	nobody := site.Hook{Name: "nobody", On: event.All, URL: "http://127.0.0.1:1/token-of-ours", Timeout: time.Second}
+	all := told(t, Event{Event: event.MirrorFailed, Volume: "data"}, at("good"), at("away"), at("slow"), at("forbidden"),
 		nobody)
 	if !strings.HasPrefix(got, `POST application/json {"event":"mirror-failed"`) || strings.Contains(got, "elsewhere") {
 		t.Errorf("got %s", got)
@@ -149,7 +150,7 @@ func TestWebhook(t *testing.T) {
 func TestPost(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	s := &site.Site{Name: "karoo", Twin: "dev", Hooks: []site.Hook{hookOf("x", "true")}}
-	if some, err := Enqueue(dirs, s, Event{Event: site.BackupDone}); some || err != nil {
+	if some, err := Enqueue(dirs, s, Event{Event: event.BackupDone}); some || err != nil {
 		t.Errorf("a twin tells: %v, %v", some, err)
 	}
 	s.Twin = ""
@@ -157,7 +158,7 @@ func TestPost(t *testing.T) {
 		t.Errorf("%v, %v", some, err)
 	}
 	for i := range maxQueued + 1 {
-		some, err := Enqueue(dirs, s, Event{Event: site.BackupDone, Why: strings.Repeat("x", 1<<20)})
+		some, err := Enqueue(dirs, s, Event{Event: event.BackupDone, Why: strings.Repeat("x", 1<<20)})
 		if (err == nil) != (i < maxQueued) || some != (i < maxQueued) {
 			t.Fatalf("letter %d: %v, %v", i, some, err)
 		}

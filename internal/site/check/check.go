@@ -31,7 +31,8 @@ type check func(*index, *findings)
 // into the file of its subject and is listed here. Rules for a single role are in checkRoles, rules
 // for a single node in checkNodes.
 var checks = []check{
-	checkSiteName, checkPeople, checkHooks, checkHosts, checkNetworks, checkOverlaps, checkVethPairs, checkImages,
+	checkSiteName, checkPeople, checkHooks, checkBackup, checkSnapshot, checkWatch, checkHosts,
+	checkNetworks, checkOverlaps, checkVethPairs, checkImages,
 	checkMirror,
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,

@@ -28,6 +28,10 @@ type siteFile struct {
 	Tests    strict.Tables[site.Test]    `toml:"test"`
 	Hooks    strict.Tables[site.Hook]    `toml:"hook"`
 	Settings site.Settings               `toml:"role"`
+	Alert    site.Hook                   `toml:"alert"`
+	Backup   site.Backup                 `toml:"backup"`
+	Snapshot site.Schedule               `toml:"snapshot"`
+	Watch    site.Watch                  `toml:"watch"`
 }
 
 type vethPairTable struct {

@@ -7,6 +7,7 @@ import (
 
 	"orrery/docs"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/strict"
 )
 
@@ -61,7 +62,8 @@ var siteEnums = map[string][]string{
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
 	"group.*.spread": {site.SpreadOverHosts}, "node.*.per": {eachHost},
-	"hook.*.on": site.Events,
+	"hook.*.on": event.All, "alert.on": event.All,
+	"backup.before": site.Occasions, "snapshot.before": site.Occasions,
 }
 
 var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*": {"id"}}

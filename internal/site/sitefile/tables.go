@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/event"
 	"orrery/internal/strict"
 	"orrery/internal/text/sanitize"
 )
@@ -17,6 +18,8 @@ func (l *loader) tables() {
 	s.Settings = f.Settings
 	s.Twins, s.Hosts, s.Networks, s.Volumes = f.Twin, f.Hosts.Values(), f.Networks.Values(), f.Volumes.Values()
 	s.Tests, s.Hooks = f.Tests.Values(), f.Hooks.Values()
+	s.Backup, s.Snapshot, s.Watch = f.Backup, f.Snapshot, f.Watch
+	l.alert()
 	if len(s.Hosts) == 0 {
 		s.Hosts = []site.Host{{Name: "local", Address: "local"}}
 	}
@@ -38,6 +41,19 @@ func (l *loader) tables() {
 		l.release(t)
 	}
 	l.mirror()
+}
+
+// alert adds [alert] to the hooks.
+func (l *loader) alert() {
+	h := l.file.Alert
+	if _, depth := l.report.roots[Name].Find("alert"); depth == 0 {
+		return
+	}
+	h.Name, h.Alert = "alert", true
+	if h.On == nil {
+		h.On = event.Alerting
+	}
+	l.site.Hooks = append(l.site.Hooks, h)
 }
 
 func (l *loader) vethPair(t strict.Named[vethPairTable]) site.VethPair {

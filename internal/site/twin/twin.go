@@ -31,6 +31,7 @@ func New(s *site.Site, o Options) (*site.Site, error) {
 		made.Owner = o.Owner
 	}
 	made.Hooks = nil // events of a twin must not notify anyone
+	made.Backup, made.Snapshot, made.Watch = site.Backup{}, site.Schedule{}, site.Watch{}
 	spread := slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() })
 	made.Networks = isolated(s.Networks, o.NAT)
 	made.Volumes, made.VethPairs = ownVolumes(s.Volumes), nil

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/site/event"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
@@ -320,16 +322,20 @@ func TestRequirementsOfCollapsed(t *testing.T) {
 	}
 }
 
-// TestNoHooks: events of a twin notify nobody.
+// TestNoHooks: events of a twin notify nobody, and nothing is done for it at intervals.
 func TestNoHooks(t *testing.T) {
 	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}},
-		Hooks: []site.Hook{{Name: "page", On: site.Events}}}
+		Hooks:  []site.Hook{{Name: "page", On: event.All}},
+		Backup: site.Backup{To: "/srv"}, Snapshot: site.Schedule{Keep: 1}, Watch: site.Watch{Every: time.Minute}}
 	made, err := twin.New(s, twin.Options{Name: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(made.Hooks) > 0 || len(s.Hooks) != 1 {
 		t.Errorf("the twin has %v, the site %v", made.Hooks, s.Hooks)
+	}
+	if made.Backup.To != "" || made.Snapshot.Keep != 0 || made.Watch.Every != 0 {
+		t.Errorf("the twin has %v, %v, %v", made.Backup, made.Snapshot, made.Watch)
 	}
 }
 

@@ -1,0 +1,30 @@
+package observe
+
+import "time"
+
+// Routines are what hosts do for a whole site at intervals.
+const (
+	BackupRoutine   = "backup"
+	SnapshotRoutine = "snapshot"
+	WatchRoutine    = "watch"
+)
+
+// A Routine is how something went that is done for a whole site at intervals.
+type Routine struct {
+	Begun    time.Time `json:"begun,omitzero"`     // when the last attempt began
+	Host     string    `json:"host,omitempty"`     // the host that made it
+	Done     time.Time `json:"done,omitzero"`      // when the last attempt began that succeeded
+	Made     string    `json:"made,omitempty"`     // what that has made, such as the name of a backup
+	Failures int       `json:"failures,omitempty"` // attempts that have failed since
+	Why      string    `json:"why,omitempty"`      // why the last one of these failed
+}
+
+// Ended returns the record after an attempt that began at r.Begun and made something, or failed.
+func (r Routine) Ended(made string, err error) Routine {
+	if err != nil {
+		r.Failures, r.Why = r.Failures+1, err.Error()
+		return r
+	}
+	r.Done, r.Made, r.Failures, r.Why = r.Begun, made, 0, ""
+	return r
+}
