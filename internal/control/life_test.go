@@ -157,7 +157,7 @@ func TestFailures(t *testing.T) {
 	_, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{})
 	d.wantExit(err, problem.Left, "web1")
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
-	if !strings.Contains(d.watch.text(), "trouble: node web1: start: this failure was ordered") {
+	if !strings.Contains(d.watch.text(), "trouble: node web1: start: injected failure") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	d.up()

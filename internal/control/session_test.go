@@ -143,7 +143,7 @@ func TestBatchPutBack(t *testing.T) {
 		t.Fatal("1 is no batch")
 	}
 	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Batch: one})
-	if err == nil || !strings.Contains(d.watch.text(), "web1: start: this failure was ordered") {
+	if err == nil || !strings.Contains(d.watch.text(), "web1: start: injected failure") {
 		t.Fatalf("%v; told was %s", err, d.watch.text())
 	}
 	nodes, err := d.of("toykat").List(t.Context(), "toykat")

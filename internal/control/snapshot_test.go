@@ -90,7 +90,7 @@ func TestSnapshot(t *testing.T) {
 	want("now", "now")
 	d.fault.Fail("Mark", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
-	d.wantExit(err, problem.Failed, "this failure was ordered")
+	d.wantExit(err, problem.Failed, "injected failure")
 	d.up()
 	want("now", "now")
 
