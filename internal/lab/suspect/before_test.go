@@ -120,7 +120,8 @@ func TestBefore(t *testing.T) {
 			Direct, []string{"disk"}, "EINVAL", "dir =",
 		},
 		"in memory": {
-			func(f *facts.Facts) { f.Directory.Type = "tmpfs" }, Subject{}, PageCache, []string{"disk"}, "not on a disk", "dir =",
+			func(f *facts.Facts) { f.Directory.Type = "tmpfs" }, Subject{}, PageCache, []string{"disk"}, "not on a disk",
+			"dir =",
 		},
 		"a guest's files": {
 			func(*facts.Facts) {}, Subject{Cached: "cache = writeback"}, PageCache, []string{"disk"}, "cache = writeback",
