@@ -78,8 +78,7 @@ var layers = [][]string{
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value"},
 	{"cli/table", "cli/completion"},
 	{"cli/verb"},
-	{"cli/siteverb", "cli/lifeverb", "cli/dataverb", "cli/releaseverb", "cli/nodeverb", "cli/hostverb", "cli/labverb",
-		"cli/rehearse"},
+	{"cli/siteverb", "cli/lifeverb", "cli/dataverb", "cli/releaseverb", "cli/nodeverb", "cli/hostverb", "cli/labverb"},
 	{"cli"},
 }
 

@@ -34,7 +34,6 @@ var alone = map[string]string{
 
 	"control/sshconfig": "an operation; each is a package",
 
-	"cli/rehearse":       "verbs of one subject; each subject is a package",
 	"cli/backlog":        "a wall with rules of its own: its reader is hostile",
 	"engine/kvm/record":  "orrery-guest is this program, and has nothing else of kvm",
 	"engine/seed":        "a format, which knows no engine",

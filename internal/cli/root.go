@@ -16,7 +16,6 @@ import (
 	"orrery/internal/cli/hostverb"
 	"orrery/internal/cli/lifeverb"
 	"orrery/internal/cli/nodeverb"
-	"orrery/internal/cli/rehearse"
 	"orrery/internal/cli/releaseverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
@@ -187,7 +186,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 		hostverb.Forget(call),
 		hostverb.Version(call))
 	add("host", labVerbs(call, lab)...)
-	add("host", rehearse.Rehearse(call), rehearse.Witness(call))
+	add("host", hostverb.Rehearse(call), hostverb.Witness(call))
 	add("host", hostverb.Internal(call, experimentRunner(call, lab))...)
 	root.SetHelpCommand(newHelp(root))
 	return root
