@@ -71,7 +71,7 @@ var layers = [][]string{
 	{"control/overdue"},
 	{"control/sites"},
 	{"control/way", "control/twins"},
-	{"control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture",
+	{"control/ci", "control/lab", "control/nodes", "control/members", "control/draft",
 		"control/sshconfig"},
 	{"control/roster", "control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups", "control/rehearsals"},

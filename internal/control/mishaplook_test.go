@@ -13,7 +13,6 @@ import (
 	"orrery/internal/control/layers"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
-	"orrery/internal/control/picture"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
 	"orrery/internal/control/sites"
@@ -103,7 +102,7 @@ func TestMishapLook(t *testing.T) {
 			return err
 		},
 		"graph": func() error {
-			_, _, silent, err := picture.Draw(t.Context(), d.Session, d.site(), nil, false)
+			_, _, silent, err := status.Draw(t.Context(), d.Session, d.site(), nil, false)
 			if err == nil {
 				err = silent
 			}
