@@ -39,7 +39,7 @@ var layers = [][]string{
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"journal/hook"},
-	{"engine", "engine/nodedir", "engine/confine", "engine/disk", "engine/seed", "engine/vm", "engine/kvm/qmp"},
+	{"engine", "engine/nodedir", "engine/confine", "engine/disk", "engine/vm", "engine/kvm/qmp"},
 	{"engine/lxc", "engine/kvm", "engine/xen", "engine/fake", "engine/enginetest"},
 	{"engine/all", "rehearsal"},
 	{"snapshot"},

@@ -35,7 +35,6 @@ var alone = map[string]string{
 
 	"cli/backlog":        "a wall with rules of its own: its reader is hostile",
 	"engine/kvm/record":  "orrery-guest is this program, and has nothing else of kvm",
-	"engine/seed":        "a format, which knows no engine",
 	"host/holders":       "its tests are processes of their own, which hold locks",
 	"host/outfit":        "knows a host's packages; control/here must not",
 	"lab/report/history": "a report of its own, over many bundles",
