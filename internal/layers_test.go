@@ -73,7 +73,7 @@ var layers = [][]string{
 	{"control/way", "control/twins"},
 	{"control/ci", "control/lab", "control/nodes", "control/members", "control/draft",
 		"control/sshconfig"},
-	{"control/roster", "control/volumes", "control/layers", "control/snapshots", "control/logs"},
+	{"control/roster", "control/volumes", "control/layers", "control/snapshots"},
 	{"control/backups", "control/rehearsals"},
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value"},
 	{"cli/table", "cli/completion"},

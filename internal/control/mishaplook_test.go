@@ -11,7 +11,6 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/layers"
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
@@ -79,7 +78,7 @@ func TestMishapLook(t *testing.T) {
 			return err
 		},
 		"journal": func() error {
-			h, err := logs.Read(t.Context(), d.Session, d.site(), 0)
+			h, err := nodes.ReadHistory(t.Context(), d.Session, d.site(), 0)
 			if err == nil {
 				err = h.Silent
 			}

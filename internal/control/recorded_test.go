@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
@@ -72,7 +71,7 @@ func TestRunningWithMistakes(t *testing.T) {
 	d.must(err)
 	_, err = nodes.Restart(ctx, d.Session, s, nil)
 	d.must(err)
-	if h, err := logs.Read(ctx, d.Session, s, 0); err != nil || len(h.Entries) == 0 {
+	if h, err := nodes.ReadHistory(ctx, d.Session, s, 0); err != nil || len(h.Entries) == 0 {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if p, _, _, err := status.Draw(ctx, d.Session, s, nil, false); err != nil || len(p.Seen) != 3 {
