@@ -37,7 +37,6 @@ var alone = map[string]string{
 	"host/holders":       "its tests are processes of their own, which hold locks",
 	"host/outfit":        "knows a host's packages; control/here must not",
 	"lab/report/history": "a report of its own, over many bundles",
-	"lab/test/all":       "the only list of tests, which all of them need not import",
 	"plan/boot":          "pure, and below control/unattended, which does what it decides",
 	"plan/handover":      "pure, with words of its own; plan has as many as one can know",
 	"plan/wayback":       "pure, and below control, which does what it decides",

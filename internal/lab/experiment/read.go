@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"orrery/internal/lab/test/all"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
 	"orrery/internal/text/pattern"
@@ -78,7 +77,7 @@ func missingFile(path string) *problem.Problem {
 // Parse reads an experiment from the text of its file. The path determines its name and is used in
 // messages.
 func Parse(path string, text []byte, processors string) (*Experiment, error) {
-	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: all.Kinds(),
+	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: allKinds(),
 		experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.all) > 0 {
@@ -91,7 +90,7 @@ func Parse(path string, text []byte, processors string) (*Experiment, error) {
 type reading struct {
 	mistakes
 	processors string // of the host, or "" if unknown
-	kinds      map[string]all.New
+	kinds      map[string]newTest
 	root       *strict.Node
 	file       file
 	experiment *Experiment
