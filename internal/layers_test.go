@@ -61,7 +61,7 @@ var layers = [][]string{
 	{"lab/report"},
 	{"lab/report/history"},
 	{"lab/run"},
-	{"control/trial", "control/register", "control/guard", "control/dom0"},
+	{"control/trial", "control/register", "control/guard"},
 	{"control/here"},
 	{"control/hosts"},
 	{"control/unattended"},

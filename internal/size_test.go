@@ -27,7 +27,6 @@ var vocabularies = map[string]int{
 // alone are short packages with a single importer, each with the reason why it is not a file of
 // that package.
 var alone = map[string]string{
-	"control/dom0":    "an operation, which the program starts under another name",
 	"control/members": "an operation; each is a package",
 
 	"control/sshconfig": "an operation; each is a package",
