@@ -27,7 +27,8 @@ func TestXenCall(t *testing.T) {
 		{[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
 	} {
 		var said bytes.Buffer
-		if got := RunXenCall(c.args, &said); !IsXenCall(c.args) || got != int(c.exit) || !strings.Contains(said.String(), c.want) {
+		if got := RunXenCall(c.args, &said); !IsXenCall(c.args) || got != int(c.exit) ||
+			!strings.Contains(said.String(), c.want) {
 			t.Errorf("%q: %d, %q", c.args, got, &said)
 		}
 	}
