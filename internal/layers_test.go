@@ -75,7 +75,7 @@ var layers = [][]string{
 		"control/sshconfig"},
 	{"control/roster", "control/volumes", "control/layers", "control/snapshots"},
 	{"control/backups", "control/rehearsals"},
-	{"cli/backlog", "cli/screen", "cli/reply", "cli/value"},
+	{"cli/screen", "cli/reply", "cli/value"},
 	{"cli/table", "cli/completion"},
 	{"cli/verb"},
 	{"cli/siteverb", "cli/lifeverb", "cli/dataverb", "cli/releaseverb", "cli/nodeverb", "cli/hostverb", "cli/labverb"},

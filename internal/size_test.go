@@ -31,7 +31,6 @@ var alone = map[string]string{
 
 	"control/sshconfig": "an operation; each is a package",
 
-	"cli/backlog":        "a wall with rules of its own: its reader is hostile",
 	"engine/kvm/record":  "orrery-guest is this program, and has nothing else of kvm",
 	"host/holders":       "its tests are processes of their own, which hold locks",
 	"host/outfit":        "knows a host's packages; control/here must not",

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/backlog"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
@@ -60,7 +59,7 @@ func Run(args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
 	if member {
 		var flush func()
 		in = isolateInput(in)
-		out, errs, flush = backlog.Streams(ctx, out, errs)
+		out, errs, flush = screen.MemberStreams(ctx, out, errs)
 		defer flush()
 	}
 	output := screen.TrackErrors(out)
