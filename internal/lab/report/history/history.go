@@ -1,4 +1,7 @@
 // Package history compares runs over time: tables and plots of figures from several runs.
+//
+// It is a package of its own because it is a report over many bundles, with types of the same names
+// as those of report.
 package history
 
 import (
