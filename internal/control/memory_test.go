@@ -490,7 +490,7 @@ func deskOn(t *testing.T, m *machine) *desk {
 		"[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.Session = &control.Session{
 		Dirs: d.dirs, Known: &register.KnownTwins{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test",
-		Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.AssumeYes{}, Watcher: d.watch,
+		Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Confirmer: control.AssumeYes{}, Watcher: d.watch,
 	}
 	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {

@@ -31,12 +31,12 @@ func TestAgree(t *testing.T) {
 	}
 	for about, want := range map[control.Consent]bool{control.Production: true, control.Volumes: false,
 		control.Moves: false} {
-		asked, err := call.Session.Asker.Ask(control.Question{About: about, Site: "prod"})
+		asked, err := call.Session.Confirmer.Ask(control.Question{About: about, Site: "prod"})
 		if asked || (err == nil) != want || err != nil && !problem.Is(err, problem.Refused) {
 			t.Errorf("%s: asked %t, %v", about, asked, err)
 		}
 	}
-	if _, err := call.Session.Asker.Ask(control.Question{About: control.Production, Site: "other"}); err == nil {
+	if _, err := call.Session.Confirmer.Ask(control.Question{About: control.Production, Site: "other"}); err == nil {
 		t.Error("one site's name agrees for another")
 	}
 	if errs.Len() > 0 {

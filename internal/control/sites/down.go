@@ -97,7 +97,7 @@ func (d *downOp) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error
 func (d *downOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	if n := p.Counts()[plan.RemoveVolume]; d.volumes && n > 0 {
 		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", humanize.Plural(n, "volume"), d.site.Name)
-		if asked, err = c.Asker.Ask(control.Question{About: control.Volumes, Site: d.site.Name, Why: why}); err != nil {
+		if asked, err = c.Confirmer.Ask(control.Question{About: control.Volumes, Site: d.site.Name, Why: why}); err != nil {
 			return asked, err
 		}
 	}
