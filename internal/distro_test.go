@@ -27,7 +27,7 @@ var wordsOfHosts = map[string]string{
 	"internal/host/schedule":           "timers of the host",
 	"internal/control/pkgmirror":       "the archive that it makes is one for apt",
 	"internal/cli":                     "help and examples",
-	"internal/control/logs":            "the journal that nodes are asked for",
+	"internal/control/nodes/logs.go":   "the journal that nodes are asked for",
 }
 
 // TestDistributions: only package distro knows the differences between distributions. See "A

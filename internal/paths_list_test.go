@@ -145,7 +145,7 @@ var paths = map[string]string{
 	"internal/control/sshconfig/home.go":          ofRoot,
 	"internal/control/sshconfig/install.go":       ofOwn,
 	"internal/control/draft/proxmox.go":           ofNamed,
-	"internal/control/logs/logs.go":               ofOwn,
+	"internal/control/nodes/logs.go":              ofOwn,
 	"internal/control/lab/bundles.go":             ofNamed,
 	"internal/control/lab/remoterun.go":           ofNamed,
 	"internal/control/lab/run.go":                 ofNamed,

@@ -24,37 +24,26 @@ var vocabularies = map[string]int{
 	"plan":    62,
 }
 
-// alone are short packages with a single importer, each with the reason why it is not a file of
-// that package.
-var alone = map[string]string{
-	"control/dom0":    "an operation, which the program starts under another name",
-	"control/logs":    "an operation; each is a package",
-	"control/members": "an operation; each is a package",
-	"control/picture": "an operation; each is a package",
-
-	"control/sshconfig": "an operation; each is a package",
-
-	"cli/rehearse":       "verbs of one subject; each subject is a package",
-	"cli/backlog":        "a wall with rules of its own: its reader is hostile",
-	"engine/kvm/record":  "orrery-guest is this program, and has nothing else of kvm",
-	"engine/seed":        "a format, which knows no engine",
-	"host/holders":       "its tests are processes of their own, which hold locks",
-	"host/outfit":        "knows a host's packages; control/here must not",
-	"lab/report/history": "a report of its own, over many bundles",
-	"lab/test/all":       "the only list of tests, which all of them need not import",
-	"plan/boot":          "pure, and below control/unattended, which does what it decides",
-	"plan/handover":      "pure, with words of its own; plan has as many as one can know",
-	"plan/wayback":       "pure, and below control, which does what it decides",
-
-	"apply/local/memory":          "a host in memory, for tests",
-	"host/runnertest":             "tests of several packages use it",
-	"strict/jsonlimit/jsonattack": "tests of several packages use it",
-	"treesync/treesynctest":       "tests of several packages use it",
-}
+// alone begins the reason, in the comment of a short package with a single importer, why it is not a
+// file of that package.
+const alone = "It is a package of its own because "
 
 // TestSizes: a package is neither too large to understand nor too small to exist.
 func TestSizes(t *testing.T) {
 	exported, lines, importers := map[string]map[string]bool{}, map[string]int{}, map[string]map[string]bool{}
+	reasons := map[string]bool{}
+	imported := func(by string, f *ast.File) {
+		for _, i := range f.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			if other, ours := strings.CutPrefix(name, "orrery/internal/"); ours && other != by {
+				if importers[other] == nil {
+					importers[other] = map[string]bool{}
+				}
+				importers[other][by] = true
+			}
+		}
+	}
+	eachFileOf(t, "../cmd", func(at string, f *ast.File) { imported(path.Dir(at), f) })
 	eachFile(t, func(pkg, at string, f *ast.File) {
 		if exported[pkg] == nil {
 			exported[pkg] = map[string]bool{}
@@ -66,21 +55,16 @@ func TestSizes(t *testing.T) {
 				}
 			}
 		}
-		for _, i := range f.Imports {
-			name, _ := strconv.Unquote(i.Path.Value)
-			if other, ours := strings.CutPrefix(name, "orrery/internal/"); ours && other != pkg {
-				if importers[other] == nil {
-					importers[other] = map[string]bool{}
-				}
-				importers[other][pkg] = true
-			}
-		}
-		if path.Base(at) == "doc.go" {
-			return
-		}
+		imported(pkg, f)
 		text, err := os.ReadFile(strings.TrimPrefix(at, "internal/"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if bytes.Contains(bytes.ReplaceAll(text, []byte("\n// "), []byte(" ")), []byte(alone)) {
+			reasons[pkg] = true
+		}
+		if path.Base(at) == "doc.go" {
+			return
 		}
 		lines[pkg] += bytes.Count(text, []byte("\n"))
 	})
@@ -93,12 +77,12 @@ func TestSizes(t *testing.T) {
 				pkg, len(names), most)
 		}
 		small := len(importers[pkg]) <= 1 && lines[pkg] < minLines
-		if small && alone[pkg] == "" {
-			t.Errorf("package %s has %d lines, and one other imports it: make it files of that, or say here why not",
-				pkg, lines[pkg])
+		if small && !reasons[pkg] {
+			t.Errorf("package %s has %d lines and one importer: make it files of that, or write in its comment: %s…",
+				pkg, lines[pkg], alone)
 		}
-		if !small && alone[pkg] != "" {
-			t.Errorf("package %s is not so small, or others import it: take it from the list", pkg)
+		if !small && reasons[pkg] {
+			t.Errorf("package %s is not so small, or others import it: remove the reason from its comment", pkg)
 		}
 	}
 }

@@ -117,5 +117,5 @@ func labMachines(t *testing.T) {
 	trials := strings.ReplaceAll(string(read("trials.jsonl", nil)), `"emulated":true,`, "")
 	s.write("other/trials.jsonl", trials)
 	s.write("other/bundle.json", strings.ReplaceAll(head, `"emulated": true`, `"emulated": false`))
-	s.run("lab", "compare", bundle, other).want(3, "software emulation")
+	s.run("lab", "compare", bundle, other).want(3, "was emulated in software")
 }

@@ -66,7 +66,7 @@ class Client:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit("the client has ended")
+            raise SystemExit("the client ended unexpectedly")
         said = json.loads(line)
         if "failed" in said:
             raise SystemExit(f"client: {said['failed']}")

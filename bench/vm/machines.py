@@ -240,7 +240,7 @@ class Conversation:
                 begun, line = time.monotonic(), f"{number}\n".encode()
                 self.connection.sendall(line)
                 if answers.readline() != line:
-                    raise OSError("it does not answer with what it was told")
+                    raise OSError("the echoed data differs")
                 self.longest = max(self.longest, time.monotonic() - begun)
                 time.sleep(0.05)
         except OSError as error:
@@ -251,7 +251,7 @@ class Conversation:
         time.sleep(0.5)
         longest, self.longest = self.longest, 0
         if self.broken:
-            raise SystemExit(f"the TCP connection has not survived: {self.broken}")
+            raise SystemExit(f"the TCP connection broke: {self.broken}")
         return longest
 
 
@@ -284,7 +284,7 @@ class Monitor:
         while (said := self.do("query-migrate"))["status"] not in ("completed", "failed"):
             time.sleep(0.01)
         if said["status"] == "failed":
-            raise SystemExit(f"by hand the machine does not go over: {said}")
+            raise SystemExit(f"migration by hand failed: {said}")
         return said
 
 
@@ -323,7 +323,7 @@ def until(so, patience=120):
     deadline = time.monotonic() + patience
     while not so():
         if time.monotonic() > deadline:
-            raise SystemExit(f"not so within {patience} s")
+            raise SystemExit(f"the condition did not hold within {patience} s")
         time.sleep(0.005)
 
 
@@ -360,7 +360,7 @@ def qemu(words, at, tap):
         word = re.sub(r"^socket,id=([^,]+),fd=\d+", lambda found: f"socket,id={found[1]},path={at}/{found[1]}.sock", word)
         word = re.sub(r"^tap,id=([^,]+),fds?=[\d:]+", lambda found: f"tap,id={found[1]},ifname={tap},script=no,downscript=no", word)
         if re.search(r"\bfds?=\d", word):
-            raise SystemExit(f"by hand nobody hands QEMU a file: {word}")
+            raise SystemExit(f"a file descriptor cannot be passed to QEMU by hand: {word}")
         here.append(word)
     return here
 
@@ -427,7 +427,7 @@ def await_agents(directories, begun=None):
     for line in process.stdout:
         yield line.strip(), time.monotonic(), sandbox_seconds()
     if process.wait():
-        raise SystemExit("await has failed")
+        raise SystemExit("await failed")
 
 
 def await_ssh(address, patience=PATIENCE):

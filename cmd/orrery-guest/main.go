@@ -35,7 +35,7 @@ func main() {
 			os.Exit(1)
 		}
 	default:
-		fmt.Fprintln(os.Stderr, "orrery-guest runs in virtual machines, which start it by themselves")
+		fmt.Fprintln(os.Stderr, "orrery-guest runs only inside virtual machines")
 		os.Exit(2)
 	}
 }

@@ -11,9 +11,9 @@
 //   - dataverb: backups, snapshots, volumes
 //   - releaseverb: releases and twins
 //   - nodeverb: work with nodes
-//   - hostverb: this host, the hosts of a site, layers; and the verbs that Orrery runs itself
+//   - hostverb: this host, the hosts of a site and their simulation, layers; and the verbs that
+//     Orrery runs itself
 //   - labverb: measure
-//   - rehearse: simulate all hosts of a site
 //
 // Subcommands of a verb are in the same file, as long as it stays short. The function takes a
 // *verb.Call and returns a cobra command whose flags are its variables. If the flags need methods,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"orrery/internal/control/dom0"
+	"orrery/internal/control/here"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/rehearsal"
@@ -18,8 +18,8 @@ func Main(lab Lab) {
 		os.Exit(int(problem.Unable))
 	}
 	args := os.Args[1:]
-	if dom0.IsCall(args) { // called by Xen's toolstack
-		os.Exit(dom0.Run(args, os.Stderr))
+	if here.IsXenCall(args) { // called by Xen's toolstack
+		os.Exit(here.RunXenCall(args, os.Stderr))
 	}
 	os.Exit(Run(args, lab, os.Stdin, os.Stdout, os.Stderr))
 }

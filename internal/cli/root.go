@@ -10,13 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/backlog"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
 	"orrery/internal/cli/lifeverb"
 	"orrery/internal/cli/nodeverb"
-	"orrery/internal/cli/rehearse"
 	"orrery/internal/cli/releaseverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
@@ -62,7 +60,7 @@ func Run(args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
 	if member {
 		var flush func()
 		in = isolateInput(in)
-		out, errs, flush = backlog.Streams(ctx, out, errs)
+		out, errs, flush = screen.MemberStreams(ctx, out, errs)
 		defer flush()
 	}
 	output := screen.TrackErrors(out)
@@ -188,7 +186,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 		hostverb.Forget(call),
 		hostverb.Version(call))
 	add("host", labVerbs(call, lab)...)
-	add("host", rehearse.Rehearse(call), rehearse.Witness(call))
+	add("host", hostverb.Rehearse(call), hostverb.Witness(call))
 	add("host", hostverb.Internal(call, experimentRunner(call, lab))...)
 	root.SetHelpCommand(newHelp(root))
 	return root

@@ -153,13 +153,13 @@ func TestRestoreInPlace(t *testing.T) {
 	_, err = backups.Restore(t.Context(), d.Session, filepath.Join(where, "none"), control.RestoreOptions{})
 	d.wantExit(err, problem.Usage)
 	asker := &refuses{}
-	d.Asker = asker
+	d.Confirmer = asker
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir, Replace: true})
 	d.wantExit(err, problem.Refused)
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Replace {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	d.Asker = control.AssumeYes{}
+	d.Confirmer = control.AssumeYes{}
 	d.wantSaid("db", book, "now")
 
 	made, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{To: "dev"})
@@ -378,7 +378,7 @@ func TestRestoreCancelled(t *testing.T) {
 	d, where := keptDesk(t)
 	d.say("db", book, "now")
 	ctx, cancel := context.WithCancel(t.Context())
-	d.Asker = changes{cancel}
+	d.Confirmer = changes{cancel}
 	_, err := backups.Restore(ctx, d.Session, where, control.RestoreOptions{Dir: d.dir, Replace: true})
 	d.wantExit(err, problem.Interrupted, "nothing was put in place")
 	d.wantSaid("db", book, "now")
@@ -399,13 +399,13 @@ func TestRestorePaths(t *testing.T) {
 	source.must(os.RemoveAll(at))
 	d := elsewhere(t)
 	asker := &refuses{}
-	d.Asker = asker
+	d.Confirmer = asker
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Refused, at, "--yes-paths toykat")
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Paths {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	d.Asker = control.AssumeYes{}
+	d.Confirmer = control.AssumeYes{}
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	d.wantSaid("db", book, "then")
@@ -462,10 +462,10 @@ func TestReplaceNode(t *testing.T) {
 		d.say(node, motd, "now")
 	}
 	d.say("db", book, "now")
-	d.Asker = &refuses{}
+	d.Confirmer = &refuses{}
 	_, err := backups.ReplaceNode(t.Context(), d.Session, where, "db")
 	d.wantExit(err, problem.Refused)
-	d.Asker = control.AssumeYes{}
+	d.Confirmer = control.AssumeYes{}
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "nobody")
 	d.wantExit(err, problem.Usage, "has no node nobody")
 	d.fault.Fail("Start", "db", 1, nil)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"orrery/internal/control/layers"
-	"orrery/internal/control/logs"
+	"orrery/internal/control/nodes"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
@@ -51,7 +51,7 @@ func (d *desk) looks() map[string]func() (any, error) {
 		},
 		"image ls": func() (any, error) { return layers.List(ctx, d.Session) },
 		"journal": func() (any, error) {
-			h, err := logs.Read(ctx, d.Session, d.site(), 0)
+			h, err := nodes.ReadHistory(ctx, d.Session, d.site(), 0)
 			if err != nil {
 				return nil, err
 			}

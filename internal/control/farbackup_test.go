@@ -72,7 +72,7 @@ func TestFarBackup(t *testing.T) {
 	// A failure on one host leaves no backup, and no frozen node.
 	other.fault.Fail("Freeze", "web1", 1, nil)
 	_, err = take()
-	if err == nil || strings.Count(err.Error(), "this failure was ordered") != 1 {
+	if err == nil || strings.Count(err.Error(), "injected failure") != 1 {
 		t.Errorf("a node that cannot be frozen: %v", err)
 	}
 	d.noSnapshot("a node that cannot be frozen", d.machine, other)

@@ -12,7 +12,7 @@ import (
 func TestFarProof(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", twoHosts+"[test.answers]\nnode = \"web1\"\ncommand = [\"ask\"]\n")
-	d.Asker = nil
+	d.Confirmer = nil
 	p, w, err := d.prove(proof.Options{})
 	d.must(err)
 	if w.outcomes() != "answers passed" || p.Kept {

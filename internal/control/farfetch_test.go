@@ -88,7 +88,7 @@ func TestFetch(t *testing.T) {
 	d.up()
 	d.wantNodes(threeUp)
 	for _, want := range []string{"host sv2 built layer ", ", because it could not be fetched: ",
-		"this failure was ordered"} {
+		"injected failure"} {
 		if !strings.Contains(d.watch.text(), want) {
 			t.Errorf("%q was not told: %s", want, d.watch.text())
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/picture"
+	"orrery/internal/control/status"
 	"orrery/internal/site/graph"
 )
 
@@ -15,7 +15,7 @@ func TestFarPicture(t *testing.T) {
 	d.write("site.toml", strings.Replace(twoHosts, "host  = \"sv1\"\n", "", 1)) // db is placed
 	draw := func(words ...string) {
 		t.Helper()
-		p, hidden, _, err := picture.Draw(t.Context(), d.Session, d.site(), nil, false)
+		p, hidden, _, err := status.Draw(t.Context(), d.Session, d.site(), nil, false)
 		d.must(err)
 		svg := string(graph.Draw(p))
 		for _, w := range words {
@@ -29,14 +29,14 @@ func TestFarPicture(t *testing.T) {
 	draw("3 nodes: 3 healthy.", "host sv1: 1 node.", "host sv2, ops@10.8.1.2:2222: 2 nodes.")
 	d.Links.Close()
 	d.machine.others = nil
-	_, _, silent, err := picture.Draw(t.Context(), d.Session, d.site(), nil, false)
+	_, _, silent, err := status.Draw(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	if silent == nil || !strings.Contains(silent.Error(), "--without sv2") {
 		t.Errorf("a host is silent: %v", silent)
 	}
 	draw("web1 is unknown.", "host sv2, ops@10.8.1.2:2222, does not answer: 2 nodes.")
 	d.Without = []string{"sv2"}
-	if _, _, silent, err = picture.Draw(t.Context(), d.Session, d.site(), nil, false); silent != nil || err != nil {
+	if _, _, silent, err = status.Draw(t.Context(), d.Session, d.site(), nil, false); silent != nil || err != nil {
 		t.Errorf("a host is left out: %v, %v", silent, err)
 	}
 }

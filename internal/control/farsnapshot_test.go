@@ -60,7 +60,7 @@ func TestFarSnapshot(t *testing.T) {
 	d.writeAll("then")
 	other.fault.Fail("Freeze", "web1", 1, nil)
 	_, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Extras{})
-	if err == nil || strings.Count(err.Error(), "this failure was ordered") != 1 {
+	if err == nil || strings.Count(err.Error(), "injected failure") != 1 {
 		t.Errorf("a node that cannot be frozen: %v", err)
 	}
 	d.noSnapshot("a node that cannot be frozen", d.machine, other)

@@ -172,7 +172,7 @@ func TestFarTwinVolumes(t *testing.T) {
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = site.CopySnapshot
 	_, _, err := twins.Create(t.Context(), d.Session, of)
-	d.wantExit(err, problem.Failed, "ordered")
+	d.wantExit(err, problem.Failed, "injected")
 	if text(at(d.machine, "toykat.dev", "archive", "db")) != "paid" ||
 		text(at(other, "toykat.dev", "pages", "web2")) != "" {
 		t.Error("a copy that failed is there, or one that did not is not")

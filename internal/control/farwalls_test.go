@@ -226,7 +226,7 @@ func TestTrust(t *testing.T) {
 	_, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "orrery release trust 700")
 	d.write("roles/web/role.toml", "# another\n")
-	d.Asker = &refuses{}
+	d.Confirmer = &refuses{}
 	var shown *releases.Copy
 	_, err = trust(func(o *releases.TrustOptions) { o.Show = func(c *releases.Copy) { shown = c } })
 	d.wantExit(err, problem.Refused, "not confirmed", "--digest "+shown.Digest)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
@@ -299,7 +298,7 @@ func TestFarHistory(t *testing.T) {
 	d, _ := farDesk(t)
 	d.Command = "orrery up"
 	d.up()
-	h, err := logs.Read(t.Context(), d.Session, d.site(), 1)
+	h, err := nodes.ReadHistory(t.Context(), d.Session, d.site(), 1)
 	d.must(err)
 	if h.Silent != nil || len(h.Damaged) > 0 || len(h.Entries) < 10 {
 		t.Errorf("the history has %d entries: %v", len(h.Entries), h.Silent)
@@ -318,15 +317,15 @@ func TestFarHistory(t *testing.T) {
 	}
 	d.Links.Close()
 	d.machine.others = nil
-	h, err = logs.Read(t.Context(), d.Session, d.site(), 0)
+	h, err = nodes.ReadHistory(t.Context(), d.Session, d.site(), 0)
 	d.must(err)
 	if h.Silent == nil || !strings.Contains(h.Silent.Error(), "--without sv2") || len(h.Entries) < 3 ||
 		strings.Join(h.Entries[0].Hosts, " ") != "sv1" {
 		t.Errorf("with a silent host, the history is %+v", h)
 	}
 	d.Without = []string{"sv2"}
-	if h, err = logs.Read(t.Context(), d.Session, d.site(), 0); err != nil || h.Silent != nil || len(h.Entries) < 3 ||
-		!strings.Contains(d.watch.text(), "host sv2 is left out") {
+	if h, err = nodes.ReadHistory(t.Context(), d.Session, d.site(), 0); err != nil || h.Silent != nil ||
+		len(h.Entries) < 3 || !strings.Contains(d.watch.text(), "host sv2 is left out") {
 		t.Errorf("without a host, the history is %+v: %v\n%s", h, err, d.watch.text())
 	}
 }
@@ -339,13 +338,13 @@ func TestFarLogs(t *testing.T) {
 	d.must(os.MkdirAll(other.dirs.Logs("toykat"), 0o755))
 	d.must(os.WriteFile(other.dirs.Logs("toykat")+"/web1.log", []byte("installed\n"), 0o600))
 	var out strings.Builder
-	absent, err := logs.PrintNode(t.Context(), d.Session, d.site(), "web1", logs.Options{Lines: 7}, &out, &out)
+	absent, err := nodes.PrintNodeLogs(t.Context(), d.Session, d.site(), "web1", nodes.LogOptions{Lines: 7}, &out, &out)
 	d.must(errors.Join(err, absent))
 	if text := out.String(); !strings.Contains(text, "==> node web1\ninstalled\n==> journal of node web1") {
 		t.Errorf("it prints %s", text)
 	}
 	d.Without = []string{"sv2"}
-	absent, err = logs.PrintNode(t.Context(), d.Session, d.site(), "web1", logs.Options{}, &out, &out)
+	absent, err = nodes.PrintNodeLogs(t.Context(), d.Session, d.site(), "web1", nodes.LogOptions{}, &out, &out)
 	if err != nil || absent == nil || !strings.Contains(absent.Error(), "or is on sv2") {
 		t.Errorf("of a node on a host that was left out: %v, %v", absent, err)
 	}

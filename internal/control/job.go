@@ -167,7 +167,7 @@ func (j *Job) renewRollbackPlans(ctx context.Context, seen []observe.Host) error
 func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
 	once := sync.OnceFunc(letGo)
 	b := *j.Session
-	b.Asker = unlockingAsker{b.Asker, once}
+	b.Confirmer = unlockingConfirmer{b.Confirmer, once}
 	asked, err := j.Do.Confirm(&b, p)
 	if err != nil || !asked {
 		return once, err

@@ -97,9 +97,9 @@ func TestForget(t *testing.T) {
 	d.wantExit(forget("toykat"), problem.Surprise, "volumes of the site are still on this host")
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
-	agrees := d.Asker
+	agrees := d.Confirmer
 	asker := &refuses{}
-	d.Asker = asker
+	d.Confirmer = asker
 	d.wantExit(forget("toykat"), problem.Refused)
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Forget {
 		t.Errorf("asked was %+v", asker.asked)
@@ -107,7 +107,7 @@ func TestForget(t *testing.T) {
 	if _, err := os.Stat(d.dirs.Keys("toykat")); err != nil {
 		t.Error(err)
 	}
-	d.Asker = agrees
+	d.Confirmer = agrees
 	d.must(os.MkdirAll(d.dirs.Site("toykat.dev1"), 0o755))
 	d.wantExit(forget("toykat"), problem.Refused, "1 twin: dev1")
 	d.must(os.Remove(d.dirs.Site("toykat.dev1")))
@@ -118,7 +118,7 @@ func TestForget(t *testing.T) {
 	d.up() // and it comes up again
 }
 
-// refuses is the Asker of a caller who agrees to nothing.
+// refuses is the Confirmer of a caller who agrees to nothing.
 type refuses struct{ asked []control.Question }
 
 func (r *refuses) Ask(q control.Question) (bool, error) {
@@ -132,7 +132,7 @@ func TestConsent(t *testing.T) {
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
 	d.up()
 	asker := &refuses{}
-	d.Asker = asker
+	d.Confirmer = asker
 	s := d.site()
 	_, err := sites.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Refused)
@@ -155,7 +155,7 @@ func TestConsentToLoss(t *testing.T) {
 	for _, production := range []bool{false, true} {
 		d := newDesk(t)
 		asker := &refuses{}
-		d.Asker = asker
+		d.Confirmer = asker
 		about, text := control.Loss, toykat
 		if production {
 			about, text = control.Production, strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1)
@@ -186,7 +186,7 @@ func TestFailures(t *testing.T) {
 	_, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{})
 	d.wantExit(err, problem.Left, "web1")
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
-	if !strings.Contains(d.watch.text(), "trouble: node web1: start: this failure was ordered") {
+	if !strings.Contains(d.watch.text(), "trouble: node web1: start: injected failure") {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	d.up()
@@ -383,7 +383,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// thinks is the Asker of a caller who agrees in the end, after something else has happened.
+// thinks is the Confirmer of a caller who agrees in the end, after something else has happened.
 type thinks struct{ meanwhile func() error }
 
 func (w thinks) Ask(q control.Question) (bool, error) {
@@ -399,14 +399,14 @@ func TestThinking(t *testing.T) {
 	d.up()
 	s := d.site()
 	other := *d.Session
-	other.Asker = control.AssumeYes{}
-	d.Asker = thinks{func() error {
+	other.Confirmer = control.AssumeYes{}
+	d.Confirmer = thinks{func() error {
 		_, err := sites.Stop(t.Context(), &other, s, []string{"web1"})
 		return err
 	}}
 	_, err := sites.Stop(t.Context(), d.Session, s, []string{"web2"})
 	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
-	d.Asker = thinks{func() error { return nil }}
+	d.Confirmer = thinks{func() error { return nil }}
 	if _, err := sites.Stop(t.Context(), d.Session, s, []string{"web2"}); err != nil {
 		t.Errorf("when nothing has changed: %v", err)
 	}

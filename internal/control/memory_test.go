@@ -492,8 +492,8 @@ func deskOn(t *testing.T, m *machine) *desk {
 	d.Session = &control.Session{
 		Dirs: d.dirs, Known: &register.KnownTwins{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test",
 		Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Routines: routines.Work{},
-		Asker:   control.AssumeYes{},
-		Watcher: d.watch,
+		Confirmer: control.AssumeYes{},
+		Watcher:   d.watch,
 	}
 	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {

@@ -11,9 +11,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/layers"
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
-	"orrery/internal/control/picture"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
 	"orrery/internal/control/sites"
@@ -80,7 +78,7 @@ func TestMishapLook(t *testing.T) {
 			return err
 		},
 		"journal": func() error {
-			h, err := logs.Read(t.Context(), d.Session, d.site(), 0)
+			h, err := nodes.ReadHistory(t.Context(), d.Session, d.site(), 0)
 			if err == nil {
 				err = h.Silent
 			}
@@ -103,7 +101,7 @@ func TestMishapLook(t *testing.T) {
 			return err
 		},
 		"graph": func() error {
-			_, _, silent, err := picture.Draw(t.Context(), d.Session, d.site(), nil, false)
+			_, _, silent, err := status.Draw(t.Context(), d.Session, d.site(), nil, false)
 			if err == nil {
 				err = silent
 			}

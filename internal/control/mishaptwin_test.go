@@ -63,16 +63,16 @@ func TestMoveAsks(t *testing.T) {
 	from := on()
 	to := map[string]string{"sv1": "sv2", "sv2": "sv1"}[from]
 	asker := &refuses{}
-	d.Asker = asker
+	d.Confirmer = asker
 	_, err := nodes.Move(t.Context(), d.Session, d.site(), []string{"web1"}, to)
 	d.wantExit(err, problem.Refused)
 	if len(asker.asked) != 1 || !strings.Contains(asker.asked[0].Why, "would be frozen for a moment: web1") || on() != from {
 		t.Errorf("asked is %+v, and it is on %s", asker.asked, on())
 	}
-	d.Asker = control.AssumeYes{}
+	d.Confirmer = control.AssumeYes{}
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
-	d.Asker = asker
+	d.Confirmer = asker
 	_, err = nodes.Move(t.Context(), d.Session, d.site(), []string{"web1"}, to)
 	d.must(err)
 	if len(asker.asked) != 1 || on() != to {

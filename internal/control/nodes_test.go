@@ -127,7 +127,7 @@ func TestForward(t *testing.T) {
 	}
 	d.fault.Fail("Dial", "web1", 1, nil)
 	_, err = w.Dial(t.Context())
-	d.wantExit(err, problem.Failed, "connect to port 80 of node web1", "this failure was ordered")
+	d.wantExit(err, problem.Failed, "connect to port 80 of node web1", "injected failure")
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	w, err = nodes.FindNodePort(d.Session, d.site(), "web2:80")

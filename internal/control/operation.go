@@ -14,7 +14,7 @@ type Operation interface {
 	// does anything. Plan may modify seen, for example after a probe.
 	Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error)
 	// Confirm asks the caller, through c, for the consent that the plan needs. For asked, see
-	// Asker.
+	// Confirmer.
 	Confirm(c *Session, p *plan.Plan) (asked bool, err error)
 	// Begin is called before the first step.
 	Begin(ctx context.Context) error

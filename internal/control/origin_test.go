@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
@@ -45,7 +44,7 @@ func forwardOf(d *desk, s *site.Site, node string) error {
 }
 
 func logOf(d *desk, s *site.Site, node string) error {
-	_, err := logs.PrintNode(d.Context(), d.Session, s, node, logs.Options{}, io.Discard, io.Discard)
+	_, err := nodes.PrintNodeLogs(d.Context(), d.Session, s, node, nodes.LogOptions{}, io.Discard, io.Discard)
 	return err
 }
 

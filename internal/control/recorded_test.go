@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
-	"orrery/internal/control/picture"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
 	"orrery/internal/control/twins"
@@ -73,10 +71,10 @@ func TestRunningWithMistakes(t *testing.T) {
 	d.must(err)
 	_, err = nodes.Restart(ctx, d.Session, s, nil)
 	d.must(err)
-	if h, err := logs.Read(ctx, d.Session, s, 0); err != nil || len(h.Entries) == 0 {
+	if h, err := nodes.ReadHistory(ctx, d.Session, s, 0); err != nil || len(h.Entries) == 0 {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if p, _, _, err := picture.Draw(ctx, d.Session, s, nil, false); err != nil || len(p.Seen) != 3 {
+	if p, _, _, err := status.Draw(ctx, d.Session, s, nil, false); err != nil || len(p.Seen) != 3 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	_, err = nodes.FindNodePort(d.Session, s, "db:80")
@@ -280,7 +278,7 @@ func TestUndeclared(t *testing.T) {
 	}
 	d.must(r.Probe(t.Context()))
 	r.CheckHealth(t.Context())
-	if p, _, _, err := picture.Draw(t.Context(), d.Session, d.site(), nil, false); err != nil ||
+	if p, _, _, err := status.Draw(t.Context(), d.Session, d.site(), nil, false); err != nil ||
 		p.Seen["web2"].Word != "not declared" {
 		t.Errorf("%+v, %v", p.Seen, err)
 	}

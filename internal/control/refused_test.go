@@ -12,7 +12,6 @@ import (
 	"orrery/internal/control/backups"
 	"orrery/internal/control/ci"
 	"orrery/internal/control/layers"
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
@@ -74,7 +73,7 @@ func TestNotAllowed(t *testing.T) {
 			_, err := nodes.Exec(ctx, c, s, []string{"db"}, nodes.ExecOptions{Command: []string{"true"}}, silent)
 			return err
 		},
-		"journal":     func() error { _, err := logs.Read(ctx, c, s, 0); return err },
+		"journal":     func() error { _, err := nodes.ReadHistory(ctx, c, s, 0); return err },
 		"prune":       func() error { _, err := releases.Prune(ctx, c, s, 0); return err },
 		"image build": func() error { _, err := layers.Build(ctx, c, nil); return err },
 		"mirror pull": func() error { _, err := layers.Pull(ctx, c, layers.PullOptions{}); return err },
@@ -262,7 +261,7 @@ func TestHooksNotTold(t *testing.T) {
 		want) {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	h, err := logs.Read(t.Context(), d.Session, d.site(), 0)
+	h, err := nodes.ReadHistory(t.Context(), d.Session, d.site(), 0)
 	d.must(err)
 	if !slices.ContainsFunc(h.Entries, func(e journal.Entry) bool { return e.Command == "hooks: trial-ended" }) {
 		t.Errorf("noted was %+v", h.Entries)
@@ -280,9 +279,9 @@ func TestLogs(t *testing.T) {
 		ran = append(ran, strings.Join(c.Args, " "))
 		return nil
 	}
-	read := func(meant string, o logs.Options) (*speech, error) {
+	read := func(meant string, o nodes.LogOptions) (*speech, error) {
 		s := &speech{}
-		_, err := logs.Print(t.Context(), d.Session, d.site(), meant, o, func(all []*site.Node) nodes.Output {
+		_, err := nodes.PrintLogs(t.Context(), d.Session, d.site(), meant, o, func(all []*site.Node) nodes.Output {
 			for i := range all {
 				s.Of(i)
 			}
@@ -290,7 +289,7 @@ func TestLogs(t *testing.T) {
 		})
 		return s, err
 	}
-	s, err := read("web*", logs.Options{Lines: 7, Units: []string{"a", "b"}})
+	s, err := read("web*", nodes.LogOptions{Lines: 7, Units: []string{"a", "b"}})
 	d.must(err)
 	if len(s.said) != 2 || len(ran) != 2 ||
 		!strings.Contains(ran[0], "journalctl --no-pager --lines 7 --unit a --unit b") {
@@ -302,6 +301,6 @@ func TestLogs(t *testing.T) {
 			t.Errorf("node %s says %q", name, said)
 		}
 	}
-	_, err = read("nobody", logs.Options{})
+	_, err = read("nobody", nodes.LogOptions{})
 	d.wantExit(err, problem.Usage, "nobody")
 }

@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/layers"
-	"orrery/internal/control/logs"
+	"orrery/internal/control/nodes"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
@@ -122,7 +122,7 @@ func TestLayers(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	var log strings.Builder
-	if err := logs.PrintLayer(d.Session, rows[0].Digest, &log); err != nil ||
+	if err := nodes.PrintBuildLog(d.Session, rows[0].Digest, &log); err != nil ||
 		!strings.Contains(log.String(), "no output") {
 		t.Errorf("of what printed nothing, there is %q (%v)", log.String(), err)
 	}

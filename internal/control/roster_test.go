@@ -139,7 +139,7 @@ func TestDrainHost(t *testing.T) {
 	for _, m := range []*machine{d.machine, other} {
 		m.of("toykat").Can.Move = true
 	}
-	d.Asker = never{}
+	d.Confirmer = never{}
 	shown := 0
 	show := func(m place.Moves, p *plan.Plan) { shown += len(m.Moves) * len(p.DisturbedNodes()) }
 	if _, err := roster.Rebalance(t.Context(), d.Session, d.site(), show); problem.ExitCode(err) != int(problem.Refused) ||

@@ -3,10 +3,10 @@
 // hosts, makes a plan, asks for consent and carries the plan out.
 //
 // To run an operation, make a Session that says for whom it acts, for which site directory, and with
-// which Asker and Watcher. Load the site, and call an operation of one of the packages below this
+// which Confirmer and Watcher. Load the site, and call an operation of one of the packages below this
 // one, such as sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create,
 // status.Read or backups.Take. The operation takes the site's lock, observes the hosts, makes a
-// plan, and asks the Asker for the consent that the plan needs. It carries the plan out, informs the
+// plan, and asks the Confirmer for the consent that the plan needs. It carries the plan out, informs the
 // Watcher of each step, keeps the journal, and returns a typed result.
 //
 // Operations print nothing, know no flags and read no terminal. Tests can therefore run them on a
@@ -49,11 +49,11 @@ type Session struct {
 	From   string         // the directory of a member
 
 	// checked before every change of a site, or nil to skip the check (as overdue work itself does)
-	Overdue  Overdue
-	Routines Routines     // what the site file schedules, or nil if the session does none of it
-	Machine  here.Machine // the machine to work on, or nil for this one
-	Asker    Asker
-	Watcher  Watcher
+	Overdue   Overdue
+	Routines  Routines     // what the site file schedules, or nil if the session does none of it
+	Machine   here.Machine // the machine to work on, or nil for this one
+	Confirmer Confirmer
+	Watcher   Watcher
 }
 
 // Live selects the release that is live, whichever it is.

@@ -23,7 +23,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// changes is the Asker of a caller who agrees, after something has happened.
+// changes is the Confirmer of a caller who agrees, after something has happened.
 type changes struct{ meanwhile func() }
 
 func (c changes) Ask(control.Question) (bool, error) {
@@ -38,7 +38,7 @@ func TestChangedWhileAsked(t *testing.T) {
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
 	d.up()
 	s := d.site()
-	d.Asker = changes{func() {
+	d.Confirmer = changes{func() {
 		if err := d.of("toykat").Stop(t.Context(), engine.Ref{Site: "toykat", ID: 21, Name: "web1"}); err != nil {
 			t.Error(err)
 		}
@@ -46,7 +46,7 @@ func TestChangedWhileAsked(t *testing.T) {
 	_, err := sites.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
-	d.Asker = changes{func() {}}
+	d.Confirmer = changes{func() {}}
 	_, err = sites.Stop(t.Context(), d.Session, s, nil)
 	d.must(err)
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
@@ -143,7 +143,7 @@ func TestBatchPutBack(t *testing.T) {
 		t.Fatal("1 is no batch")
 	}
 	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Batch: one})
-	if err == nil || !strings.Contains(d.watch.text(), "web1: start: this failure was ordered") {
+	if err == nil || !strings.Contains(d.watch.text(), "web1: start: injected failure") {
 		t.Fatalf("%v; told was %s", err, d.watch.text())
 	}
 	nodes, err := d.of("toykat").List(t.Context(), "toykat")

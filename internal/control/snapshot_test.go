@@ -73,14 +73,14 @@ func TestSnapshot(t *testing.T) {
 	}
 	d.writeAll("now")
 	asker := &refuses{}
-	d.Asker = asker
+	d.Confirmer = asker
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 	d.wantExit(err, problem.Refused)
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Restore ||
 		!strings.Contains(asker.asked[0].Why, "3 nodes") {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	d.Asker = control.AssumeYes{}
+	d.Confirmer = control.AssumeYes{}
 	want("now", "now")
 
 	d.fault.Fail("Start", "web1", 1, nil)
@@ -90,7 +90,7 @@ func TestSnapshot(t *testing.T) {
 	want("now", "now")
 	d.fault.Fail("Mark", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
-	d.wantExit(err, problem.Failed, "this failure was ordered")
+	d.wantExit(err, problem.Failed, "injected failure")
 	d.up()
 	want("now", "now")
 

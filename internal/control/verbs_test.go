@@ -174,7 +174,7 @@ func TestCancelledVerbs(t *testing.T) {
 func TestDeclinedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
-	c.Asker = &refuses{}
+	c.Confirmer = &refuses{}
 	before, steps := c.nodes(), len(c.watch.steps)
 	for _, verb := range []string{"down", "stop", "restart", "switch", "rollback", "snapshot restore",
 		"restore of a node", "restore", "release prune"} {

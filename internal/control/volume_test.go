@@ -59,7 +59,7 @@ func TestAdopt(t *testing.T) {
 	d.must(err)
 	d.fault.Fail("Destroy", "db", 1, nil)
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
-	d.wantExit(err, problem.Failed, "this failure was ordered")
+	d.wantExit(err, problem.Failed, "injected failure")
 	done, err := volumes.Adopt(t.Context(), d.Session, "db", "ledger", []string{"archive"})
 	d.must(err)
 	if len(done) != 1 || done[0].Volume != "archive" || done[0].Kept == "" { // the heir had a volume of its own

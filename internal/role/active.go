@@ -99,7 +99,7 @@ func volumeUsers(d *spec.RoleActions) []*spec.RoleAction {
 // NeedsActivation reports whether a node has roles with exclusive volumes, or roles that run something only
 // on live nodes.
 func NeedsActivation(d *spec.RoleActions) bool {
-	return slices.ContainsFunc(rolesOf(d), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
+	return slices.ContainsFunc(rolesOf(d), func(r *site.Role) bool { return r.Exclusive() || r.ActiveOnly() })
 }
 
 // activateRole runs the active steps of a role. Then it starts its active services and enables them at

@@ -109,8 +109,8 @@ func (r *Role) Exclusive() bool {
 	return slices.ContainsFunc(r.Volumes, func(v VolumeUse) bool { return v.Exclusive })
 }
 
-// LiveOnly reports whether a role has services or steps that run only on live nodes.
-func (r *Role) LiveOnly() bool {
+// ActiveOnly reports whether a role has services or steps that run only on live nodes.
+func (r *Role) ActiveOnly() bool {
 	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Active })
 }
 

@@ -1,4 +1,4 @@
-// Hosts makes this machine several hosts, and does to them what befalls hosts.
+// Hosts makes this machine act as several hosts, and injects failures into them.
 package main
 
 import (
@@ -64,11 +64,11 @@ func do(word string, rest []string) error {
 	}
 	verb, ok := verbs[word]
 	if !ok || len(rest) == 0 {
-		return fmt.Errorf("%q is not a verb, or the host is missing\n%s", word, usage)
+		return fmt.Errorf("%q is unknown, or HOST is missing\n%s", word, usage)
 	}
 	number, err := strconv.Atoi(rest[0])
 	if err != nil {
-		return fmt.Errorf("%q is not the number of a host", rest[0])
+		return fmt.Errorf("%q is not a host number", rest[0])
 	}
 	all, err := hosts.Attach(name())
 	if err != nil {

@@ -38,7 +38,7 @@ func run(args []string) error {
 	}
 	shape, ok := shapes[args[0]]
 	if !ok {
-		return fmt.Errorf("no shape of sites is called %q", args[0])
+		return fmt.Errorf("unknown shape of sites %q", args[0])
 	}
 	if os.Getenv("SCALE_ONE") != "" {
 		n, err := strconv.Atoi(args[1])
@@ -48,7 +48,7 @@ func run(args []string) error {
 		return one(n, shape(n))
 	}
 	fmt.Printf("%s\n%6s %7s | %9s %9s %9s %9s | %9s %9s %9s %9s | %9s\n", args[0], "hosts", "nodes", "new: all",
-		"observe", "plan", "cpu", "all there", "observe", "plan", "cpu", "peak MiB")
+		"observe", "plan", "cpu", "no change", "observe", "plan", "cpu", "peak MiB")
 	for _, n := range args[1:] {
 		cmd := exec.Command(os.Args[0], args[0], n) // in a separate process, to measure its peak memory
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "SCALE_ONE=1"), os.Stdout, os.Stderr
@@ -102,7 +102,7 @@ func one(n int, text string) error {
 		return err
 	}
 	if !p.Empty() {
-		return fmt.Errorf("all is there, and %d steps are planned: %s", len(p.Steps), p.Steps[0])
+		return fmt.Errorf("nothing changed, but %d steps are planned: %s", len(p.Steps), p.Steps[0])
 	}
 	fmt.Printf("%6d %7d |%v |%v | %9d\n", n, n*nodesPerHost, fresh, again, peak())
 	return nil

@@ -3,7 +3,7 @@
 // report reads the trials like those of a bundle, asks for more rounds, and returns the verdicts.
 //
 //	go run ./bench/lab/simulate            all models, 200 tables of each: half an hour on two processors
-//	go run ./bench/lab/simulate -tables 1  to see that it runs
+//	go run ./bench/lab/simulate -tables 1  only to check that it runs
 //
 // A table is false if it reports a difference for any figure that does not differ from bare.
 // Intervals count if the report calls them 95 %.
@@ -22,8 +22,8 @@ var (
 	seed   = flag.Uint64("seed", 1, "of the first table; the others follow it")
 	only   = flag.String("only", "", "models whose names contain this")
 	tell   = flag.Bool("tell", false, "print the first false row of each false table")
-	rounds = flag.Int("rounds", 10, "rounds that are kept at least")
-	most   = flag.Int("most", 30, "rounds that are kept at most")
+	rounds = flag.Int("rounds", 10, "minimum number of kept rounds")
+	most   = flag.Int("most", 30, "maximum number of kept rounds")
 )
 
 func main() {

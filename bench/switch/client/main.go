@@ -126,7 +126,7 @@ func main() {
 				said["ping"] = append(list(said["ping"]), t.ping.gap())
 			}
 		default:
-			log.Fatalf("client: %q", lines.Text())
+			log.Fatalf("client: unknown command %q", lines.Text())
 		}
 		if err := json.NewEncoder(os.Stdout).Encode(said); err != nil {
 			log.Fatal(err)
@@ -234,7 +234,7 @@ func (t *target) connect() {
 	if err != nil {
 		return
 	}
-	defer c.Close()                   //nolint:errcheck // nobody needs to know
+	defer c.Close()                   //nolint:errcheck // the error has no consequence
 	_ = c.(*net.TCPConn).SetLinger(0) // close without TIME_WAIT
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	var token [8]byte

@@ -65,7 +65,7 @@ func connections(tcp net.Listener, token []byte) {
 			continue
 		}
 		go func() {
-			defer c.Close() //nolint:errcheck // nobody needs to know
+			defer c.Close() //nolint:errcheck // the error has no consequence
 			_, _ = c.Write(token)
 			_, _ = io.Copy(io.Discard, c) // the client closes first
 		}()

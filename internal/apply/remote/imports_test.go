@@ -28,7 +28,7 @@ func (p *pair) receives() {
 		must(p, send(imported.DigestOf([]byte(content)), sendFile))
 	}
 	if err := send(imported.DigestOf([]byte("one")), sendFile); err == nil ||
-		!strings.Contains(err.Error(), "has come, and not") {
+		!strings.Contains(err.Error(), "instead of") {
 		p.Errorf("another file: %v", err)
 	}
 	wrong := errors.New("the disk here is broken")

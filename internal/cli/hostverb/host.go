@@ -1,5 +1,5 @@
 // Package hostverb has the verbs for hosts, and for the layers that they have. The hosts are this
-// machine and those of a site.
+// machine and those of a site, which it also simulates on this machine, with their failures.
 package hostverb
 
 import (

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
-	"orrery/internal/control/logs"
+	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
 )
@@ -28,7 +28,7 @@ func Journal(call *verb.Call) *cobra.Command {
   orrery journal --json`,
 		Args: cobra.NoArgs,
 		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-			h, err := logs.Read(ctx, call.Session, s, runs)
+			h, err := nodes.ReadHistory(ctx, call.Session, s, runs)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
-	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -16,7 +15,7 @@ import (
 
 // Logs returns the command `orrery logs`.
 func Logs(call *verb.Call) *cobra.Command {
-	var o logs.Options
+	var o nodes.LogOptions
 	var layer string
 	var raw bool
 	c := &cobra.Command{
@@ -31,8 +30,8 @@ prints the build log of a layer instead.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			to := call.Raw(raw)
 			if layer != "" {
-				return call.AsRoot(func(*cobra.Command, []string) error { return logs.PrintLayer(call.Session, layer, to.Out) })(c,
-					args)
+				show := func(*cobra.Command, []string) error { return nodes.PrintBuildLog(call.Session, layer, to.Out) }
+				return call.AsRoot(show)(c, args)
 			}
 			o.Moved = func(node string, release int) {
 				fmt.Fprintf(to.Err, "orrery: release %s is now live on node %s; its journal follows.\n",
@@ -57,15 +56,15 @@ prints the build log of a layer instead.`,
 }
 
 func printLogs(ctx context.Context, session *control.Session, s *site.Site, to verb.Output, of string,
-	o logs.Options) error {
+	o nodes.LogOptions) error {
 	if _, one := s.Node(of); one {
-		absent, err := logs.PrintNode(ctx, session, s, of, o, to.Out, to.Err)
+		absent, err := nodes.PrintNodeLogs(ctx, session, s, of, o, to.Out, to.Err)
 		if err == nil && absent != nil {
 			fmt.Fprintf(to.Err, "orrery: %v\n", absent)
 		}
 		return err
 	}
-	endings, err := logs.Print(ctx, session, s, of, o, func(of []*site.Node) nodes.Output {
+	endings, err := nodes.PrintLogs(ctx, session, s, of, o, func(of []*site.Node) nodes.Output {
 		return newPrefixed(to.Out, to.Err, of, false)
 	})
 	if err != nil || len(nodes.Failed(endings)) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/verb"
-	"orrery/internal/control/picture"
+	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/graph"
@@ -29,7 +29,7 @@ output, or to the file that --output names. Any web browser shows it.`,
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
 		RunE: call.WithRunning(func(ctx context.Context, s *site.Site, selectors []string) error {
-			p, hidden, silent, err := picture.Draw(ctx, call.Session, s, selectors, declared)
+			p, hidden, silent, err := status.Draw(ctx, call.Session, s, selectors, declared)
 			if err != nil {
 				return err
 			}

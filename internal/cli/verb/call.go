@@ -35,7 +35,7 @@ func (o Output) Raw(asked bool) Output {
 // these streams.
 func New(session *control.Session, in io.Reader, out, errs io.Writer) *Call {
 	call := &Call{session, Output{out, errs}, in, consent{}, new(bool)}
-	session.Asker, session.Watcher = asker{in, errs, call.consent, call.yes}, Watcher{call.Output}
+	session.Confirmer, session.Watcher = asker{in, errs, call.consent, call.yes}, Watcher{call.Output}
 	return call
 }
 

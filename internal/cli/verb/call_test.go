@@ -33,12 +33,12 @@ func TestAgree(t *testing.T) {
 	}
 	for about, want := range map[control.Consent]bool{control.Production: true, control.Volumes: false,
 		control.Moves: false} {
-		asked, err := call.Session.Asker.Ask(control.Question{About: about, Site: "prod"})
+		asked, err := call.Session.Confirmer.Ask(control.Question{About: about, Site: "prod"})
 		if asked || (err == nil) != want || err != nil && !problem.Is(err, problem.Refused) {
 			t.Errorf("%s: asked %t, %v", about, asked, err)
 		}
 	}
-	if _, err := call.Session.Asker.Ask(control.Question{About: control.Production, Site: "other"}); err == nil {
+	if _, err := call.Session.Confirmer.Ask(control.Question{About: control.Production, Site: "other"}); err == nil {
 		t.Error("one site's name agrees for another")
 	}
 	if errs.Len() > 0 {
@@ -68,7 +68,7 @@ func TestYes(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.q.Site = "prod"
-		asked, err := call.Session.Asker.Ask(c.q)
+		asked, err := call.Session.Confirmer.Ask(c.q)
 		if asked || (err == nil) != c.agreed || err != nil && !problem.Is(err, problem.Refused) {
 			t.Errorf("%v, %+v: asked %t, %v", c.args, c.q, asked, err)
 		}
@@ -97,7 +97,7 @@ func TestAskOnTerminal(t *testing.T) {
 		if _, err := keyboard.WriteString(c.answer + "\n"); err != nil {
 			t.Fatal(err)
 		}
-		asked, err := call.Session.Asker.Ask(control.Question{About: c.about, Site: "prod", Why: "why\n  lines", Plain: true,
+		asked, err := call.Session.Confirmer.Ask(control.Question{About: c.about, Site: "prod", Why: "why\n  lines", Plain: true,
 			LetGo: func() { released = true }})
 		if !asked || !released || (err == nil) != c.agreed || !strings.HasPrefix(errs.String(), "why\n  lines\n") {
 			t.Errorf("%s, %q: asked %t, released %t, %v, %q", c.about, c.answer, asked, released, err, errs.String())

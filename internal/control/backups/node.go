@@ -60,7 +60,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		}
 		why := fmt.Sprintf("All changes to node %s and its volumes since %s would be lost.", node,
 			m.Time.Local().Format(time.DateTime))
-		if _, err := c.Asker.Ask(control.Question{About: control.Replace, Site: s.Name, Why: why}); err != nil {
+		if _, err := c.Confirmer.Ask(control.Question{About: control.Replace, Site: s.Name, Why: why}); err != nil {
 			return err
 		}
 		if _, err := c.AskProduction(s, why); err != nil {

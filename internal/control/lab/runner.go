@@ -32,7 +32,7 @@ func (b Runner) Measure(ctx context.Context, x remote.Experiment, tell func(stri
 	}
 	t := eventSender{tell}
 	c := *b.Session
-	c.Asker, c.Watcher = control.AssumeYes{}, stepReporter{t.line}
+	c.Confirmer, c.Watcher = control.AssumeYes{}, stepReporter{t.line}
 	c.Command = "orrery lab run --host, requested by " + problem.Truncate(sanitize.Line(x.By), 100)
 	// A disconnect of the requesting host ends the experiment like Ctrl-C.
 	ends, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,5 +1,7 @@
 // Package members lets users other than root work with sites that root has brought up. The host's
 // configuration and the site files set the limits.
+//
+// It is a package of its own because it is an operation, as each of the packages beside it is.
 package members
 
 import (

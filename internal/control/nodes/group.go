@@ -1,5 +1,5 @@
 // Package nodes works with many nodes at once: it runs commands in them, copies files to and from
-// them, and publishes their ports.
+// them, reads their logs, and publishes their ports.
 package nodes
 
 import (

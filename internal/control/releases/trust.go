@@ -161,7 +161,7 @@ func askConsent(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) er
 	}
 	why := fmt.Sprintf(
 		"Nodes of %s would be created from this copy of release %d, with its commands, volumes and secrets.", s.Name, o.Release)
-	_, err := c.Asker.Ask(control.Question{About: control.Trust, Site: s.Name, Why: why})
+	_, err := c.Confirmer.Ask(control.Question{About: control.Trust, Site: s.Name, Why: why})
 	if err != nil {
 		return problem.New(problem.Refused, "not confirmed; nothing was done").
 			Try("type %s when asked, or use --digest %s", s.Name, kept.Digest)

@@ -88,7 +88,7 @@ func rollBack(ctx context.Context, c *control.Session, s *site.Site, t *switchOp
 		return err
 	}
 	t.Session = c.WithoutOverdue().WaitingForLocks()
-	t.Session.Asker = control.AssumeYes{} // the caller agreed to the trial when it began
+	t.Session.Confirmer = control.AssumeYes{} // the caller agreed to the trial when it began
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}

@@ -179,7 +179,7 @@ func (m *moveOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 	m.show(m.Moves, p)
 	why := fmt.Sprintf("%s would move to other hosts of %s. Each is frozen for a moment.",
 		humanize.Plural(len(m.To), "node"), m.Site.Name)
-	return c.Asker.Ask(control.Question{About: control.Moves, Site: m.Site.Name, Why: why})
+	return c.Confirmer.Ask(control.Question{About: control.Moves, Site: m.Site.Name, Why: why})
 }
 
 func (m *moveOp) Begin(context.Context) error {

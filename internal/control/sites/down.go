@@ -101,7 +101,7 @@ func (d *downOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 	if n := p.Counts()[plan.RemoveVolume]; d.volumes && n > 0 {
 		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", humanize.Plural(n, "volume"), d.site.Name)
 		q := control.Question{About: control.Volumes, Site: d.site.Name, Why: why, Plain: !d.site.Production}
-		if asked, err = c.Asker.Ask(q); err != nil {
+		if asked, err = c.Confirmer.Ask(q); err != nil {
 			return asked, err
 		}
 	}

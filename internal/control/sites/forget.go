@@ -32,7 +32,7 @@ func Forget(ctx context.Context, c *control.Session, name string) error {
 		return err
 	}
 	why := "The SSH host keys, generated secrets, releases, logs and journal of " + name + " would be deleted permanently."
-	if _, err := c.Asker.Ask(control.Question{About: control.Forget, Site: name, Why: why}); err != nil {
+	if _, err := c.Confirmer.Ask(control.Question{About: control.Forget, Site: name, Why: why}); err != nil {
 		return err
 	}
 	letGo, err := c.LockSite(ctx, s, f)

@@ -107,7 +107,7 @@ func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error)
 	case u.site.Production || u.options.Backup != "" || len(brief.Losses(lines)) == 0:
 		return false, nil // the caller of a restore has agreed to lose the present state
 	}
-	return c.Asker.Ask(control.Question{About: control.Loss, Site: u.site.Name, Plain: true,
+	return c.Confirmer.Ask(control.Question{About: control.Loss, Site: u.site.Name, Plain: true,
 		Why: u.site.Key() + " would lose data:" + brief.Text(lines)})
 }
 

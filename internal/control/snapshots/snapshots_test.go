@@ -15,7 +15,7 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// asked is an Asker that refuses one kind of consent and records the questions.
+// asked is a Confirmer that refuses one kind of consent and records the questions.
 type asked struct {
 	refuses control.Consent
 	all     []control.Consent
@@ -37,7 +37,7 @@ func node(id int, name string) snapshot.Node {
 func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoreOp, *asked) {
 	t.Helper()
 	asker := &asked{}
-	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Asker: asker}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Confirmer: asker}
 	s := &site.Site{Name: "karoo", Production: true, Nodes: []site.Node{{Name: "web", ID: 11}}}
 	f, err := c.Hosts(t.Context(), s)
 	if err != nil {

@@ -1,5 +1,7 @@
 // Package sshconfig installs the ssh configuration of a site for a user: a file of its own, which one
 // line of ~/.ssh/config includes, and the public host keys of the nodes.
+//
+// It is a package of its own because it is an operation, as each of the packages beside it is.
 package sshconfig
 
 import (

@@ -1,4 +1,4 @@
-// Package status reports the state of a site's nodes on its hosts.
+// Package status reports the state of a site's nodes on its hosts, as rows and for a drawing.
 package status
 
 import (

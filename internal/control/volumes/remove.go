@@ -106,6 +106,6 @@ func checkRemovable(h *observe.Host, o orphan.Orphan) error {
 }
 
 func (r *removal) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
-	return c.Asker.Ask(control.Question{About: control.Volumes, Site: r.site.Name, Why: fmt.Sprintf(
+	return c.Confirmer.Ask(control.Question{About: control.Volumes, Site: r.site.Name, Why: fmt.Sprintf(
 		"The data of %s of %s would be deleted permanently.", humanize.Plural(len(r.gone), "unused volume"), r.site.Name)})
 }

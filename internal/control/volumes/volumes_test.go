@@ -48,7 +48,7 @@ roles = ["ledger"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Asker: control.AssumeYes{}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Confirmer: control.AssumeYes{}}
 	write(t, filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db", "book"), "what was paid")
 	return c, s
 }
@@ -90,7 +90,7 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// refusing is an Asker whose caller never agrees.
+// refusing is a Confirmer whose caller never agrees.
 type refusing struct{ asked []control.Question }
 
 func (r *refusing) Ask(q control.Question) (bool, error) {
@@ -103,7 +103,7 @@ func (r *refusing) Ask(q control.Question) (bool, error) {
 func TestAdoptionRefuses(t *testing.T) {
 	c, s := karoo(t)
 	asker := &refusing{}
-	c.Asker = asker
+	c.Confirmer = asker
 	n, _ := s.Node("web")
 	heir, err := spec.NewBuilder(s).Node(n)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestAdoptionRefuses(t *testing.T) {
 		asker.asked[0].About != control.Production {
 		t.Errorf("a node in production ends unasked: %v, %+v", err, asker.asked)
 	}
-	c.Asker = control.AssumeYes{}
+	c.Confirmer = control.AssumeYes{}
 	if steps, err := a.destroySteps(hosts); len(steps) == 0 || err != nil {
 		t.Errorf("a node that the site file no longer declares does not end: %v", err)
 	}

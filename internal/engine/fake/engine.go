@@ -167,7 +167,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 		return err
 	}
 	if existing.state != observe.Stopped && !sameShape(e.Can, &existing.spec, n) {
-		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, existing.state)
+		return problem.New(problem.Surprise, "node %s is %s, and only a stopped node can be updated", n.Name, existing.state)
 	}
 	if existing.running() {
 		if err := checkExclusive(e.nodes, n); err != nil {
@@ -286,7 +286,7 @@ func (e *Engine) changeNode(ctx context.Context, method string, ref engine.Ref, 
 	case err != nil:
 		return err
 	case n.state == observe.Broken:
-		return problem.New(problem.Surprise, "node %s is half made", ref.Name)
+		return problem.New(problem.Surprise, "node %s is incomplete", ref.Name)
 	case halfway != nil:
 		return halfway
 	}
@@ -333,5 +333,5 @@ func (e *Engine) find(ref engine.Ref) (*node, error) {
 	if n, ok := e.nodes[ref]; ok {
 		return n, nil
 	}
-	return nil, problem.New(problem.Surprise, "node %s (id %d) of site %s is not there", ref.Name, ref.ID, ref.Site)
+	return nil, problem.New(problem.Surprise, "node %s (id %d) of site %s does not exist", ref.Name, ref.ID, ref.Site)
 }

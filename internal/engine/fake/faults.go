@@ -9,9 +9,9 @@ import (
 
 // The errors of injected failures, unless the test sets another.
 var (
-	ErrInjected = errors.New("this failure was ordered")
-	ErrCrashed  = errors.New("interrupted half way, as ordered")
-	ErrKilled   = errors.New("killed, as ordered: nothing works until Revive")
+	ErrInjected = errors.New("injected failure")
+	ErrCrashed  = errors.New("injected interruption")
+	ErrKilled   = errors.New("injected kill: nothing works until Revive")
 )
 
 // Faults are the failures and delays that a test injects into a fake engine or host, and the record

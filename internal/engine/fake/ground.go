@@ -57,7 +57,7 @@ func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror,
 		delete(l.h.files, content)
 		l.h.lock.Unlock()
 		if !ok {
-			return fmt.Errorf("layer %s: the file %s has not come", layer.Title, layer.Image.Import)
+			return fmt.Errorf("layer %s: file %s is missing", layer.Title, layer.Image.Import)
 		}
 	}
 	return l.build(ctx, layer)
@@ -79,7 +79,7 @@ func (l Layers) build(ctx context.Context, layer *spec.Layer) error {
 	defer l.h.lock.Unlock()
 	for _, digest := range layer.Lower() {
 		if !l.h.layers[digest] {
-			return fmt.Errorf("layer %s: layer %s below it is not there", layer.Title, digest)
+			return fmt.Errorf("layer %s: layer %s below it is missing", layer.Title, digest)
 		}
 	}
 	if halfway == nil { // a layer is complete or missing
@@ -100,7 +100,7 @@ func (l Layers) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 		return err
 	}
 	if came != digest {
-		return fmt.Errorf("%s has come, and not %s", came, digest)
+		return fmt.Errorf("received %s instead of %s", came, digest)
 	}
 	l.h.lock.Lock()
 	defer l.h.lock.Unlock()
@@ -248,7 +248,7 @@ func (v Volumes) DropCopies(key string, release int) error {
 	defer v.h.mu.Unlock()
 	for _, n := range v.h.nodes {
 		if n.spec.Site == key && n.spec.Release == release {
-			return fmt.Errorf("release %d is forgotten, and node %s is of it", release, n.spec.Name)
+			return fmt.Errorf("release %d is deleted, but node %s belongs to it", release, n.spec.Name)
 		}
 	}
 	maps.DeleteFunc(v.h.volumes, func(of volume, _ tree) bool { return of.site == key && of.copy == release })

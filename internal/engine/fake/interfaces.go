@@ -40,7 +40,7 @@ func (h *Host) checkInterface(made spec.Network) error {
 		}
 		for _, nic := range n.spec.NICs {
 			if changes && (nic.Bridge == made.Bridge || n.spec.KindOf(nic) == nic.Kind && old.HasEnd(nic.Parent)) {
-				return fmt.Errorf("network %s: it becomes another while node %s runs on it", made.Name, n.spec.Name)
+				return fmt.Errorf("network %s cannot change while node %s is running on it", made.Name, n.spec.Name)
 			}
 			if n.spec.TakesInterface(nic) && nic.Parent == made.Parent {
 				return fmt.Errorf("network %s: node %s has interface %s", made.Name, n.spec.Name, made.Parent)
@@ -49,7 +49,7 @@ func (h *Host) checkInterface(made spec.Network) error {
 	}
 	for _, n := range h.networks {
 		if n.Bridge != made.Bridge && (made.HasEnd(n.Ends[0]) || made.HasEnd(n.Ends[1])) {
-			return fmt.Errorf("network %s: an end is one of %s", made.Name, n.Name)
+			return fmt.Errorf("network %s: an end belongs to network %s", made.Name, n.Name)
 		}
 	}
 	if made.Parent == "" || found && !changes {

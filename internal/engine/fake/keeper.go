@@ -20,13 +20,13 @@ func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
 		return what.err
 	}
 	if !e.Can.Keep {
-		return problem.New(problem.Unable, "node %s: the engine keeps nothing of a node that is replaced", n.Name)
+		return problem.New(problem.Unable, "node %s: the engine cannot keep a replaced node", n.Name)
 	}
 	ref := engine.RefOf(n)
 	e.mu.Lock()
 	former, err := e.find(ref)
 	if err == nil && former.state != observe.Stopped {
-		err = problem.New(problem.Surprise, "node %s is %s: only a stopped node can be replaced", n.Name, former.state)
+		err = problem.New(problem.Surprise, "node %s is %s, and only a stopped node can be replaced", n.Name, former.state)
 	}
 	if err != nil {
 		e.mu.Unlock()
@@ -61,10 +61,10 @@ func (e *Engine) Restore(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if n.state != observe.Stopped && n.state != observe.Broken {
-		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be restored", ref.Name, n.state)
+		return problem.New(problem.Surprise, "node %s is %s, and only a stopped node can be restored", ref.Name, n.state)
 	}
 	if n.former == nil {
-		return problem.New(problem.Failed, "node %s: nothing was kept of what it was before", ref.Name)
+		return problem.New(problem.Failed, "node %s: its former state was not kept", ref.Name)
 	}
 	if halfway != nil {
 		n.state = observe.Broken

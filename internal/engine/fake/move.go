@@ -39,7 +39,7 @@ func (d *Disk) movedAway(ref engine.Ref) bool {
 // Start starts a node that was not given away.
 func (d *Disk) Start(ctx context.Context, ref engine.Ref) error {
 	if d.movedAway(ref) {
-		return problem.New(problem.Surprise, "node %s is another host's", ref.Name)
+		return problem.New(problem.Surprise, "node %s belongs to another host", ref.Name)
 	}
 	return d.Engine.Start(ctx, ref)
 }

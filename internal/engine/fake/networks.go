@@ -200,7 +200,7 @@ func (h *Host) checkPrerequisites(method string, n *spec.Node) error {
 	defer h.lock.Unlock()
 	if method != "Start" {
 		if !h.layers[n.Base] || n.Layer != "" && !h.layers[n.Layer] {
-			return fmt.Errorf("node %s: its layers are not there", n.Name)
+			return fmt.Errorf("node %s: its layers are missing", n.Name)
 		}
 		return nil
 	}
@@ -208,11 +208,11 @@ func (h *Host) checkPrerequisites(method string, n *spec.Node) error {
 		return fmt.Errorf("node %s: the host is not prepared: %v", n.Name, lacks)
 	}
 	if h.Named != nil && !h.Named() && n.Release == 0 { // nodes of a release get names when they are made
-		return fmt.Errorf("node %s: the names are not written", n.Name)
+		return fmt.Errorf("node %s: the names file is missing", n.Name)
 	}
 	for _, nic := range n.NICs {
 		if _, ok := h.networks[nic.Bridge]; !ok {
-			return fmt.Errorf("node %s: network %s is not there", n.Name, nic.Network)
+			return fmt.Errorf("node %s: network %s does not exist", n.Name, nic.Network)
 		}
 		if n.TakesInterface(nic) {
 			if err := h.checkInterfaceFree(nic.Parent); err != nil {

@@ -88,7 +88,7 @@ func TestSwitchIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuse(p.Start(ctx, engine.RefOf(p.live)), "live twice")
-	refuse(p.Volumes().DropCopies(key, 701), "is of it")
+	refuse(p.Volumes().DropCopies(key, 701), "belongs to it")
 }
 
 // TestMoveIsWhole: an interrupted move has moved all links or none.

@@ -147,7 +147,7 @@
 // QEMU receives both files open, and the name of the backing file on its command line (imported.go,
 // argv/imported.go).
 //
-// Package engine/seed identifies the node to a guest with cloud-init. The host enters QEMU's
+// A seed ([foreign.Seed]) identifies the node to a guest with cloud-init. The host enters QEMU's
 // network namespace and connects to a port there. QEMU forwards the port to the guest's SSH server,
 // through a card that is on no network of the site. So twins and releases in quarantine are reached
 // like all others. Package host/login is the host.Runner on top. Roles have no layers on such a

@@ -13,9 +13,9 @@ import (
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/seed"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
+	"orrery/internal/image/foreign"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
@@ -56,8 +56,9 @@ func (l *launch) createSeed() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := seed.Seed{
-		Node: &r.Node, Key: authorized(keys.Key.PublicKey()), Link: seed.Link{MAC: argv.LinkMAC, Address: argv.LinkAddress},
+	s := foreign.Seed{
+		Node: &r.Node, Key: authorized(keys.Key.PublicKey()),
+		Link: foreign.Link{MAC: argv.LinkMAC, Address: argv.LinkAddress},
 	}
 	if !l.m.Visited() {
 		s.Private, s.Public = keys.private, authorized(keys.Host)

@@ -24,7 +24,7 @@ const (
 	arrivedFile = "came"       // the node came from another host and has not run here yet, so the move can be undone
 )
 
-// A MoveRecord records which host a node was given to, and the digest of what was sent.
+// A MoveRecord records which host a node has moved to, and the digest of what was sent.
 type MoveRecord struct {
 	To  string `json:"to"`
 	Sum string `json:"sum"`

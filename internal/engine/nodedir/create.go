@@ -122,7 +122,7 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 		if err != nil {
 			err = problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).
 				At(d.Path()).Because(err).
-				Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")
+				Try("repair that in the node, or recreate the node by orrery down and orrery up")
 		}
 	}
 	if err != nil {

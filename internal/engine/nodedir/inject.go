@@ -55,7 +55,7 @@ func (n *Nodes) withinStopped(ref engine.Ref, work func(stoppedRoot) error) erro
 func within(d Dir, store *image.Store, r *Record, work func(stoppedRoot) error) error {
 	if r.Imported() {
 		return problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", r.Name).At(d.Path()).
-			Try("start the node and do it there")
+			Try("start the node and do it from inside")
 	}
 	o := d.Overlay(store, r)
 	return o.WithMounted(func() error {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Replace makes a stopped node anew and keeps the former one beside it.
+// Replace recreates a stopped node and keeps the former one beside it.
 func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
 	ref := engine.RefOf(s)
 	d := n.Dir(ref)

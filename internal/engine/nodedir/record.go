@@ -52,7 +52,7 @@ func readRecord(d Dir) ([]byte, error) { return rawfile.ReadFile(d.File(recordFi
 func (d Dir) Write(r *Record) error { return d.write(recordFile, r) }
 
 // write stores a file of a node as JSON, whole or not at all. It does not sync the disk, because
-// after a power cut the node can be made anew.
+// after a power cut the node can be recreated.
 func (d Dir) write(name string, x any) error {
 	text, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
@@ -82,16 +82,16 @@ func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
 func recordOf(d Dir, ref engine.Ref, read func(Dir) (*Record, error)) (*Record, error) {
 	r, err := read(d)
 	if g, given := d.Move().MovedTo(); given {
-		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).
-			Try("orrery up brings its move to an end")
+		return nil, problem.New(problem.Surprise, "node %s has moved to host %s", ref.Name, g.To).At(d.Path()).
+			Try("orrery up completes the move")
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problem.New(problem.Surprise, "node %s (id %d) is not there", ref.Name, ref.ID).At(d.Path()).
+		return nil, problem.New(problem.Surprise, "node %s (id %d) does not exist", ref.Name, ref.ID).At(d.Path()).
 			Try("plan again")
 	case err != nil:
 		return nil, problem.New(problem.Failed, "node %s: its record cannot be read", ref.Name).At(d.Path()).Because(err).
-			Try("orrery up makes the node anew")
+			Try("orrery up recreates the node")
 	}
 	return r, nil
 }

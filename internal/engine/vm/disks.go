@@ -152,5 +152,5 @@ func CheckReceivedDisks(node, layer string) error {
 
 func foreignDiskProblem(node, layer, what string) error {
 	return problem.New(problem.Failed, "node %s: the file received from the other host is not a disk", node).
-		At(filepath.Join(layer, what)).Try("check that host for intruders; the node still exists there")
+		At(filepath.Join(layer, what)).Try("check whether that host is compromised; the node still exists there")
 }

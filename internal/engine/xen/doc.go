@@ -9,7 +9,7 @@
 //
 // Start writes the domain's configuration (config.go, pure) and a few scripts to RUN/vm/SITE/ID
 // (environment.go). It mounts the overlay and runs "xl create" in that mount namespace and in the
-// node's control group. The toolstack starts this program twice (cmd/orrery, package control/dom0):
+// node's control group. The toolstack starts this program twice (cmd/orrery, package control/here):
 //
 //   - as the domain's device model. [confine.Backend.Become] makes a confined environment and becomes QEMU in
 //     it, as root of the node's user ids. It serves the root and other directories by 9p, and the agent's

@@ -2,6 +2,8 @@
 //
 // A caller that waits for the lock can name them. The list comes from the kernel, so a holder need
 // not record itself, and no holder is missing.
+//
+// It is a package of its own because its tests are processes of their own, which hold locks.
 package holders
 
 import (

@@ -1,6 +1,9 @@
 // Package outfit installs the packages that nodes need on a machine.
 //
 // It uses the package manager of the machine's distribution.
+//
+// It is a package of its own because it knows the packages of a host, which control/here must not
+// know.
 package outfit
 
 import (

@@ -1,4 +1,6 @@
 // Package runnertest is the test suite that every host.Runner passes.
+//
+// It is a package of its own because tests of several packages use it.
 package runnertest
 
 import (

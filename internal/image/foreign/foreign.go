@@ -3,7 +3,8 @@
 // It detects their format and verifies that they refer to no file of the host. A qcow2 image can
 // name other files, such as a backing file or a data file. A program that trusts the header opens
 // those as well. So no image is accepted that names one, and no program trusts a header: QEMU is
-// told the format and gets all files as open descriptors.
+// told the format and gets all files as open descriptors. A Seed identifies a node to a guest that
+// boots such an image.
 package foreign
 
 import (

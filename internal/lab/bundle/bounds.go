@@ -37,7 +37,7 @@ var (
 // validate returns an error for a head that no run writes.
 func (h *Manifest) validate() error {
 	if len(h.Settings) > maxSettings || len(h.Tests) > maxTests || h.countFigures() > maxFigures {
-		return fmt.Errorf("it has %d settings, %d tests and %d figures, more than any run", len(h.Settings), len(h.Tests),
+		return fmt.Errorf("%d settings, %d tests and %d figures are more than any run has", len(h.Settings), len(h.Tests),
 			h.countFigures())
 	}
 	return nil
@@ -53,11 +53,11 @@ func (h *Manifest) countFigures() (n int) {
 // validate returns an error for a trial that no run writes.
 func (t *Trial) validate() error {
 	if t.Round < 0 || t.Round > maxRounds || t.Copy < 0 || t.Slot < 0 || t.Instance < 0 {
-		return fmt.Errorf("round %d, slot %d, copy %d, instance %d cannot be", t.Round, t.Slot, t.Copy, t.Instance)
+		return fmt.Errorf("round %d, slot %d, copy %d, instance %d is impossible", t.Round, t.Slot, t.Copy, t.Instance)
 	}
 	for _, s := range t.Series {
 		if !(s.Step > 0 && s.Step <= 1e6) || len(s.Values) > maxSteps {
-			return fmt.Errorf("a series of %d values, one in %g s, cannot be", len(s.Values), s.Step)
+			return fmt.Errorf("a series of %d values, one every %g s, is impossible", len(s.Values), s.Step)
 		}
 	}
 	return nil
@@ -70,9 +70,9 @@ func (c *Contents) checkValues() error {
 		last = max(last, t.Round)
 	}
 	if n := c.Head.countFigures() * len(c.Head.Settings) * last; n > maxValues {
-		return problem.New(problem.Failed, "the bundle has %d figures, %d settings and %d rounds: too much for one report",
+		return problem.New(problem.Failed, "the bundle has %d figures, %d settings and %d rounds, too many for one report",
 			c.Head.countFigures(),
-			len(c.Head.Settings), last).At(c.Dir).Try("is it what orrery lab run left?")
+			len(c.Head.Settings), last).At(c.Dir).Try("check that orrery lab run wrote it")
 	}
 	return nil
 }

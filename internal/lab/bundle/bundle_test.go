@@ -153,8 +153,8 @@ func TestDamaged(t *testing.T) {
 	if len(c.Trials) != 2 || len(c.Damaged) != 2 {
 		t.Fatalf("%d trials, damaged: %v", len(c.Trials), c.Damaged)
 	}
-	for i, want := range []string{"trials.jsonl:2: what is recorded here is damaged, and was left out: it is not JSON from byte 10 on",
-		"trials.jsonl:3: what is recorded here is damaged, and was left out: \"round\" must not be a string"} {
+	for i, want := range []string{"trials.jsonl:2: this line is damaged and was skipped: invalid JSON at byte 10",
+		"trials.jsonl:3: this line is damaged and was skipped: \"round\" must not be a string"} {
 		if !strings.Contains(c.Damaged[i].Error(), want) {
 			t.Errorf("got %q, want %q", c.Damaged[i], want)
 		}
@@ -167,10 +167,10 @@ func TestDamaged(t *testing.T) {
 func TestNoBundle(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "this is not a bundle: it has no bundle.json",
-		"{}":                        "this is not a bundle: bundle.json has no format",
-		`{"format": 7}`:             "the bundle has format 7, and this orrery reads up to 1",
-		"{\n\"format\": 1,\n x":     "bundle.json:3: the head of the bundle is damaged: it is not JSON",
-		`{"format":1,"rounds":"3"}`: `bundle.json:1: the head of the bundle is damaged: "rounds" must not be a string`,
+		"{}":                        "this is not a bundle: bundle.json has no key format",
+		`{"format": 7}`:             "the bundle has format 7; this orrery reads formats up to 1",
+		"{\n\"format\": 1,\n x":     "bundle.json:3: bundle.json is damaged: invalid JSON",
+		`{"format":1,"rounds":"3"}`: `bundle.json:1: bundle.json is damaged: "rounds" must not be a string`,
 	} {
 		dir := t.TempDir()
 		if text != "" {

@@ -87,5 +87,5 @@ func extractFile(b *tree.Builder, h *tar.Header, in io.Reader) error {
 			return err
 		})
 	}
-	return fmt.Errorf("%q is not of a bundle", h.Name)
+	return fmt.Errorf("%q is not a file of a bundle", h.Name)
 }

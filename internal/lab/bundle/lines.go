@@ -44,7 +44,7 @@ func truncatePartialLine(f *os.File) error {
 	for from := end; from > 0; {
 		if end-from > maxLineBytes {
 			return problem.New(problem.Failed, "the last line has more than %d MiB", maxLineBytes>>20).At(f.Name()).
-				Try("is it what orrery lab run left?")
+				Try("check that orrery lab run wrote it")
 		}
 		n := min(from, step)
 		part := make([]byte, n)

@@ -25,11 +25,11 @@ func checkOwner(dir string) error {
 		kind, at := e.Stat.Mode&unix.S_IFMT, filepath.Join(dir, e.Path)
 		switch {
 		case kind != unix.S_IFREG && kind != unix.S_IFDIR:
-			return problem.New(problem.Failed, "the bundle cannot be written: it has %s in it", tree.Kind(e.Stat.Mode)).At(at).
+			return problem.New(problem.Failed, "the bundle contains %s, which no run writes", tree.Kind(e.Stat.Mode)).At(at).
 				Try("name another directory by --to")
 		case e.Stat.Uid != me || e.IsDir() && e.Stat.Mode&0o022 != 0:
-			return problem.New(problem.Failed, "the bundle cannot be written: others can write there, too").At(at).
-				Try("name a directory that is yours alone by --to")
+			return problem.New(problem.Failed, "the bundle cannot be written: other users can write to its directory").At(at).
+				Try("name a directory that only you can write to by --to")
 		}
 		return nil
 	})

@@ -87,7 +87,7 @@ func openDir(dir string) (*tree.Root, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Failed, "this is not a bundle: it is not there").At(dir).
+		return nil, problem.New(problem.Failed, "there is no such bundle").At(dir).
 			Try("orrery lab ls lists the bundles")
 	}
 	return nil, problem.New(problem.Failed, "the bundle cannot be read").At(dir).Because(err)
@@ -159,25 +159,25 @@ func readManifest(root *tree.Root) (Manifest, error) {
 	}
 	var version struct{ Format int }
 	if err := jsonlimit.Unmarshal(text, &version); err != nil {
-		return Manifest{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(jsonPosition(path, text, err)).
+		return Manifest{}, problem.New(problem.Failed, "bundle.json is damaged").At(jsonPosition(path, text, err)).
 			Because(describeJSONError(err)).
-			Try("take it from a copy; the samples in %s are apart from it", TrialsFile)
+			Try("restore it from a copy; the samples are in %s", TrialsFile)
 	}
 	if version.Format > Format {
-		return Manifest{}, problem.New(problem.Failed, "the bundle has format %d, and this orrery reads up to %d",
+		return Manifest{}, problem.New(problem.Failed, "the bundle has format %d; this orrery reads formats up to %d",
 			version.Format, Format).At(path).
 			Try("use a newer orrery")
 	}
 	if version.Format < 1 {
-		return Manifest{}, problem.New(problem.Failed, "this is not a bundle: %s has no format", ManifestFile).At(dir)
+		return Manifest{}, problem.New(problem.Failed, "this is not a bundle: %s has no key format", ManifestFile).At(dir)
 	}
 	var h Manifest
 	if err := jsonlimit.Unmarshal(text, &h); err != nil {
-		return Manifest{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(jsonPosition(path, text, err)).
+		return Manifest{}, problem.New(problem.Failed, "bundle.json is damaged").At(jsonPosition(path, text, err)).
 			Because(describeJSONError(err))
 	}
 	if err := h.validate(); err != nil {
-		return Manifest{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(path).Because(err)
+		return Manifest{}, problem.New(problem.Failed, "bundle.json is damaged").At(path).Because(err)
 	}
 	if h.State == Running && !isLocked(root) {
 		h.State = Interrupted
@@ -215,8 +215,8 @@ func (c *Contents) eachLine(name string, most lineBounds, take func(line []byte)
 }
 
 func (c *Contents) addDamage(where string, err error) {
-	c.Damaged = append(c.Damaged, problem.New(problem.Failed, "what is recorded here is damaged, and was left out").
-		At(filepath.Join(c.Dir, where)).Because(describeJSONError(err)).Try("take it from a copy, or remove the line"))
+	c.Damaged = append(c.Damaged, problem.New(problem.Failed, "this line is damaged and was skipped").
+		At(filepath.Join(c.Dir, where)).Because(describeJSONError(err)).Try("restore it from a copy, or remove the line"))
 }
 
 // describeJSONError returns an error that describes invalid JSON in the words of this project.
@@ -225,7 +225,7 @@ func describeJSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("it is not JSON from byte %d on", syntax.Offset)
+		return fmt.Errorf("invalid JSON at byte %d", syntax.Offset)
 	case errors.As(err, &kind):
 		return fmt.Errorf("%q must not be a %s", sanitize.Line(kind.Field), kind.Value)
 	}

@@ -29,11 +29,11 @@ type Writer struct {
 func Create(ctx context.Context, dir string, h Manifest) (*Writer, error) {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
-		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).
-			Try("name another one, or remove it")
+		return nil, problem.New(problem.Failed, "the bundle's directory is not empty").At(dir).
+			Try("name another directory, or remove this one")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be read").At(dir).Because(err)
+		return nil, problem.New(problem.Failed, "the bundle's directory cannot be read").At(dir).Because(err)
 	}
 	if err == nil {
 		if err := checkOwner(dir); err != nil {
@@ -136,7 +136,7 @@ func (w *Writer) WriteExperiment(text []byte) error { return w.writeFile(Experim
 // WriteOutput writes a tool's raw output below output/.
 func (w *Writer) WriteOutput(path string, content []byte) error {
 	if !filepath.IsLocal(path) {
-		return problem.New(problem.Failed, "%q leads out of the bundle", path).At(w.dir)
+		return problem.New(problem.Failed, "%q is outside of the bundle", path).At(w.dir)
 	}
 	return w.writeFile(filepath.Join(OutputDir, path), content)
 }
@@ -168,5 +168,5 @@ func wrapPath(path string, err error) error {
 		return problem.New(problem.Failed, "JSON cannot hold %s", unfit.Str).At(path)
 	}
 	return problem.New(problem.Failed, "the bundle cannot be written").At(path).Because(err).
-		Try("look at the disk: df %s", filepath.Dir(path))
+		Try("check the free space: df %s", filepath.Dir(path))
 }

@@ -22,10 +22,10 @@ func (r *reading) addControl() {
 			for _, s := range e.Settings {
 				names = append(names, s.Name)
 			}
-			r.addMistake(at, withSuggestion(mistake("again = %q is not a setting", named), named, names))
+			r.addMistake(at, withSuggestion(mistake("again = %q: there is no such setting", named), named, names))
 			return
 		case !e.Settings[i].isRepeatable():
-			r.addMistake(at, mistake("setting %q cannot be had twice", named).Try("name another one, or write again = %q",
+			r.addMistake(at, mistake("setting %q cannot exist twice", named).Try("name another one, or write again = %q",
 				noTwin))
 			return
 		}
@@ -35,7 +35,7 @@ func (r *reading) addControl() {
 	}
 	twin := e.addTwin(i)
 	if other := r.file.Settings.Keys[twin.Again+"-again"]; other != nil {
-		r.addMistake(other, mistake("setting %q is called as the node of %q is", twin.Again+"-again",
+		r.addMistake(other, mistake("setting %q has the name of a node of setting %q", twin.Again+"-again",
 			twin.Name).Try("rename it, or write again = %q", noTwin))
 	}
 }

@@ -32,13 +32,13 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"again = \"vet\"\n" + settings:      `x.toml:1: again = "vet" is not a setting (did you mean "veth"?)`,
-		"again = \"nic\"\n" + settings:      `x.toml:1: setting "nic" cannot be had twice`,
-		settings + "[setting.veth-again]\n": `x.toml:12: setting "veth-again" is called as the node of "veth again" is`,
+		"again = \"vet\"\n" + settings:      `x.toml:1: again = "vet": there is no such setting (did you mean "veth"?)`,
+		"again = \"nic\"\n" + settings:      `x.toml:1: setting "nic" cannot exist twice`,
+		settings + "[setting.veth-again]\n": `x.toml:12: setting "veth-again" has the name of a node of setting "veth again"`,
 		"rounds_per_instance = \"many\"\n" +
 			settings: `x.toml:1: rounds_per_instance: "many" is neither "auto" nor a number`,
 		"rounds_per_instance = 0\n" + settings:                      `x.toml:1: rounds_per_instance: 0 is neither`,
-		"disturbed = 0\n" + settings:                                `x.toml:1: disturbed = 0 is no share`,
+		"disturbed = 0\n" + settings:                                `x.toml:1: disturbed = 0 is not a share`,
 		"quiet = \"-1s\"\n" + settings:                              `x.toml:1: quiet: "-1s" is neither "none" nor a time`,
 		"quiet = \"none\"\nrounds_per_instance = 2000\n" + settings: "x.toml:2: rounds_per_instance = 2000 is more than 1000",
 	} {
@@ -54,7 +54,7 @@ func TestPinsBeyond(t *testing.T) {
 	const text = "rounds = 3\nagain = \"none\"\n[setting.far]\npin = \"0,77\"\n[setting.near]\npin = \"1\"\n[test.x]\nkind = \"cpu\"\n"
 	_, err := Parse("x.toml", []byte(text), "0-1")
 	for _, says := range []string{"x.toml:1",
-		"x.toml:4: setting far is pinned to processors 0,77, but this host has 0-1 only: it lacks 77", "name some of 0-1"} {
+		"x.toml:4: setting far is pinned to processors 0,77, but this host has only 0-1 and lacks 77", "name processors from 0-1"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)
 		}

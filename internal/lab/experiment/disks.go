@@ -35,15 +35,15 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	case s.Disk == "":
 		for _, key := range []string{"devices", "cache", "aio"} {
 			if where, written := at.Keys[key]; written {
-				r.addMistake(where, mistake("%s is of a disk, and the setting has none", key).
+				r.addMistake(where, mistake("%s applies to a disk, and the setting has none", key).
 					Try("write disk = %q, or remove it",
 						File))
 			}
 		}
 	case !slices.Contains(Disks, s.Disk):
-		r.addMistake(at.At("disk"), withSuggestion(mistake("disk %q is not known", s.Disk), s.Disk, Disks))
+		r.addMistake(at.At("disk"), withSuggestion(mistake("disk %q is unknown", s.Disk), s.Disk, Disks))
 	case !s.Virtual() && !noEngine:
-		r.addMistake(at.At("disk"), mistake("disk = %q is of a virtual machine",
+		r.addMistake(at.At("disk"), mistake("disk = %q applies to virtual machines",
 			s.Disk).Try("write engine = %q, or remove it",
 			site.KVM))
 	default:
@@ -61,7 +61,7 @@ func (s Setting) CacheReason() string {
 	case !s.Virtual():
 		return ""
 	case s.Disk == "":
-		return "its files are the host's, which it reaches by virtiofs or 9p"
+		return "its files are on the host and shared by virtiofs or 9p"
 	case s.Cache == uncached || s.Cache == "directsync":
 		return ""
 	}
@@ -78,7 +78,7 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 			Partition))
 		return
 	case s.Disk == Partition && len(s.Devices) == 0 && s.Missing == "" && !r.bad[where]:
-		s.Missing = `no partition is named; each node takes one, with all that is on it: devices = ["/dev/vg/lab1"]`
+		s.Missing = `no device is named; each node uses one and overwrites it: devices = ["/dev/vg/lab1"]`
 	}
 	for i, device := range s.Devices {
 		item := where
@@ -86,10 +86,10 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 			item = where.Items[i]
 		}
 		if !strings.HasPrefix(device, "/dev/") || strings.Contains(device, "/../") {
-			r.addMistake(item, mistake("%q is no device", device).Try("such as /dev/vg/lab1"))
+			r.addMistake(item, mistake("%q is not a device", device).Try("such as /dev/vg/lab1"))
 		} else if slices.Contains(s.Devices[:i], device) ||
 			slices.ContainsFunc(r.experiment.Settings, func(o Setting) bool { return slices.Contains(o.Devices, device) }) {
-			r.addMistake(item, mistake("%s is named twice", device).Try("give each node a device of its own"))
+			r.addMistake(item, mistake("%s is named twice", device).Try("name a different device for each node"))
 		}
 	}
 }
@@ -108,9 +108,9 @@ func (s Setting) MaxNodes() int {
 // maxNodesReason returns the reason why a setting cannot have more concurrent nodes.
 func (s Setting) maxNodesReason() string {
 	if s.Network == Exclusive {
-		return "an interface is in one node at a time"
+		return "an interface can be in only one node"
 	}
-	return fmt.Sprintf("each node takes a device of its own, and %d are named", len(s.Devices))
+	return fmt.Sprintf("each node needs its own device, and devices has %d", len(s.Devices))
 }
 
 // guestVM returns the guest's virtual hardware, as far as the rules for sites check it.

@@ -100,7 +100,7 @@ func (e *Experiment) ForHost(engines map[string]observe.Capabilities) *Experimen
 		case !known:
 			s.Missing = "this host has no engine " + s.Engine
 		case can.Unable != observe.Missing{}:
-			s.Missing = can.Unable.What + "; the cure: " + can.Unable.Cure
+			s.Missing = can.Unable.What + "; " + can.Unable.Cure
 		}
 		s.Emulated = s.Missing == "" && can.Accel == observe.TCG
 	}

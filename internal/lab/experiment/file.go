@@ -70,7 +70,7 @@ func (c *copies) Parse(value any) *problem.Problem {
 		items = []any{value}
 	}
 	if len(items) == 0 {
-		return mistake("there is no number in the list").Try("write copies = 1, or leave it out")
+		return mistake("the list is empty").Try("write copies = 1, or remove it")
 	}
 	for _, item := range items {
 		n, ok := item.(int64)
@@ -78,11 +78,11 @@ func (c *copies) Parse(value any) *problem.Problem {
 		case !ok:
 			return mistake("%s is not a number of copies", strict.Describe(item)).Try("write copies = 8 or copies = [1, 8]")
 		case n < 1 || n > maxCopies:
-			return mistake("%d copies are not from 1 to %d", n, maxCopies).Try("write copies = 8 or copies = [1, 8]")
+			return mistake("%d is not from 1 to %d", n, maxCopies).Try("write copies = 8 or copies = [1, 8]")
 		}
 		for _, before := range *c {
 			if before == int(n) {
-				return mistake("%d is there twice", n).Try("remove one")
+				return mistake("%d is listed twice", n).Try("remove one")
 			}
 		}
 		*c = append(*c, int(n))

@@ -23,7 +23,7 @@ func (r *reading) checkCombinations() {
 					Try("write %s in the test", onlyKey(e.Settings, s.Name, many)))
 			}
 			if other := r.hiddenSetting(s.Name, many); t.RunsIn(s.Name) && other != "" {
-				r.addMistake(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is",
+				r.addMistake(r.file.Settings.Keys[other], mistake("setting %q has the name of one of the %d copies of setting %s",
 					other, many, s.Name).Try("rename it"))
 			}
 		}

@@ -35,8 +35,8 @@ func (r *reading) head() {
 	e, f := r.experiment, &r.file
 	e.Name = strings.TrimSuffix(filepath.Base(r.path), Suffix)
 	if !validName().MatchString(e.Name) {
-		r.addMistake(r.root, mistake("experiment name %q, that of the file, is not legal",
-			e.Name).Try(`rename it: lower case letters, digits and "-", at most 32`))
+		r.addMistake(r.root, mistake("experiment name %q, from the name of the file, is invalid",
+			e.Name).Try(`rename the file: at most 32 lower case letters, digits and "-"`))
 	}
 	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
 	e.Rounds, e.Width, e.Suite = valueOr(f.Rounds, defaultRounds), valueOr(f.Width, defaultWidth),
@@ -48,24 +48,24 @@ func (r *reading) head() {
 		valueOr(f.Disturbed, DefaultDisturbed)
 	r.require("rounds", e.Rounds >= minRounds && e.Rounds <= maxRounds,
 		mistake("rounds = %d is not from %d to %d", e.Rounds, minRounds, maxRounds).
-			Try("fewer give no interval; %d are usual", defaultRounds))
+			Try("fewer rounds yield no interval; %d are usual", defaultRounds))
 	r.require("most", e.Most >= e.Rounds && e.Most <= maxRounds || r.bad[r.root.At("rounds")],
 		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, maxRounds).
-			Try("write most = %d for no more rounds than that", e.Rounds))
+			Try("write most = %d for exactly that many rounds", e.Rounds))
 	r.require("rounds_per_instance", e.PerInstance <= maxRounds || e.PerInstance == NeverRecreate,
-		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, maxRounds).Try(`write "auto", or leave it out`))
+		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, maxRounds).Try(`write "auto", or remove it`))
 	r.require("rounds_per_instance", e.CanDecide() || r.bad[r.root.At("most")] || r.bad[r.root.At("rounds")],
-		mistake("rounds_per_instance = %d: most = %d rounds are fewer than %d instances, and decide nothing", e.PerInstance,
+		mistake("rounds_per_instance = %d: most = %d rounds yield fewer than %d instances, too few for any verdict", e.PerInstance,
 			e.Most, stats.MinInstances).
-			Try(`write rounds_per_instance = 1, or "none" to try an experiment that need not decide anything`))
+			Try(`write rounds_per_instance = 1, or "none" to try an experiment without verdicts`))
 	r.require("disturbed", e.Disturbed > 0 && e.Disturbed <= 1,
-		mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
-			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
+		mistake("disturbed = %v is not a share above 0 and up to 1", e.Disturbed).
+			Try("%v is the default; with 1, figures are judged however busy the host was", DefaultDisturbed))
 	r.require("width", e.Width >= minWidth && e.Width <= maxWidth,
 		mistake("width = %v is not from %v to %v", e.Width, minWidth, maxWidth).
-			Try("0.1 is an interval such as 0.95 to 1.05"))
+			Try("0.1 means an interval such as 0.95 to 1.05"))
 	r.require("suite", validSuite().MatchString(e.Suite),
-		mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
+		mistake("suite %q is not a Debian release", e.Suite).Try(`write suite = "bookworm"`))
 	r.require("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, isSpecial),
 		mistake("dir = %q is not an absolute path", e.Dir).
 			Try(`write a directory on the disk to be measured, such as "/srv/lab"`))

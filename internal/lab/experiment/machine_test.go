@@ -34,7 +34,7 @@ func TestOn(t *testing.T) {
 		{"slow", map[string]observe.Capabilities{site.LXC: {}, site.KVM: {Accel: observe.TCG}}, told{emulated: true}},
 		{"unable", map[string]observe.Capabilities{site.LXC: {},
 			site.KVM: {Accel: observe.TCG, Unable: observe.Missing{What: "no QEMU", Cure: "install it"}}},
-			told{missing: "no QEMU; the cure: install it"}},
+			told{missing: "no QEMU; install it"}},
 		{"none", map[string]observe.Capabilities{site.LXC: {}}, told{missing: "this host has no engine kvm"}},
 	} {
 		here := e.ForHost(c.engines)
@@ -72,11 +72,11 @@ func TestDisks(t *testing.T) {
 	}
 	_, err = parse("x.toml", []byte(head+"devices = [\"/dev/vg/a\"]\n"+test))
 	if err == nil || !strings.Contains(err.Error(),
-		`each node takes a device of its own, and 1 are named (write only = ["file"] in the test)`) {
+		`each node needs its own device, and devices has 1 (write only = ["file"] in the test)`) {
 		t.Error(err)
 	}
 	_, err = parse("x.toml", []byte("again = \"partition\"\n"+head+"devices = [\"/dev/vg/a\", \"/dev/vg/b\"]\n"+test))
-	if err == nil || !strings.Contains(err.Error(), "cannot be had twice") {
+	if err == nil || !strings.Contains(err.Error(), "cannot exist twice") {
 		t.Error(err)
 	}
 }

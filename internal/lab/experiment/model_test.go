@@ -91,14 +91,14 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"pipe.toml":       "DIR/pipe.toml: this is not a file (name an experiment, such as lab/x.toml)",
-		"zero.toml":       "DIR/zero.toml: this is not a file (name an experiment, such as lab/x.toml)",
-		"disc.toml":       "DIR/disc.toml: there is no such experiment (did you mean DIR/disk.toml?)",
-		"memory.toml":     "DIR/memory.toml: there is no such experiment (DIR has Large File.toml, disk.toml, huge.toml, pipe.toml, zero.toml)",
-		"no/x.toml":       "DIR/no/x.toml: there is no such experiment (orrery lab run --show prints one to begin with)",
-		".":               "DIR: this is not a file (name an experiment, such as lab/x.toml)",
-		"huge.toml":       "DIR/huge.toml: the file has more than 1024 KiB (is it the right file?)",
-		"Large File.toml": `DIR/Large File.toml:1: experiment name "Large File", that of the file, is not legal (rename it: lower case letters, digits and "-", at most 32)`,
+		"pipe.toml":       "DIR/pipe.toml: this is not a regular file (name an experiment, such as lab/x.toml)",
+		"zero.toml":       "DIR/zero.toml: this is not a regular file (name an experiment, such as lab/x.toml)",
+		"disc.toml":       "DIR/disc.toml: there is no such file (did you mean DIR/disk.toml?)",
+		"memory.toml":     "DIR/memory.toml: there is no such file (DIR has Large File.toml, disk.toml, huge.toml, pipe.toml, zero.toml)",
+		"no/x.toml":       "DIR/no/x.toml: there is no such file (orrery lab run --show prints an example)",
+		".":               "DIR: this is not a regular file (name an experiment, such as lab/x.toml)",
+		"huge.toml":       "DIR/huge.toml: the file has more than 1024 KiB (check that it is the right file)",
+		"Large File.toml": `DIR/Large File.toml:1: experiment name "Large File", from the name of the file, is invalid (rename the file: at most 32 lower case letters, digits and "-")`,
 		"disk.toml":       "DIR/disk.toml:1: title must be a string, not 1 (put it in quotation marks: \"1\")",
 	} {
 		_, err := Read(filepath.Join(dir, path), "")

@@ -21,7 +21,7 @@ func (e *Experiment) WithTests(names []string) (*Experiment, error) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		p := problem.New(problem.Usage, "--only %s: the experiment has no such test", name)
+		p := problem.New(problem.Usage, "--only %s: there is no such test in the experiment", name)
 		if near := problem.Suggest(name, known); near != "" {
 			return nil, p.Try("did you mean %s?", near)
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"orrery/internal/lab/test/all"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
 	"orrery/internal/text/pattern"
@@ -45,10 +44,10 @@ func Read(path, processors string) (*Experiment, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, problem.List{missingFile(path)}
 	case errors.Is(err, tree.ErrNotRegular):
-		return nil, problem.List{mistake("this is not a file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
+		return nil, problem.List{mistake("this is not a regular file").At(path).Try("name an experiment, such as lab/x%s", Suffix)}
 	case errors.Is(err, tree.ErrTooLarge):
 		return nil, problem.List{mistake("the file has more than %d KiB",
-			maxFileBytes>>10).At(path).Try("is it the right file?")}
+			maxFileBytes>>10).At(path).Try("check that it is the right file")}
 	case err != nil:
 		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
 	}
@@ -57,7 +56,7 @@ func Read(path, processors string) (*Experiment, error) {
 
 // missingFile returns an error for a missing file, with the names of other experiments nearby.
 func missingFile(path string) *problem.Problem {
-	p := mistake("there is no such experiment").At(path)
+	p := mistake("there is no such file").At(path)
 	dir := filepath.Dir(path)
 	var beside []string
 	entries, _ := os.ReadDir(dir)
@@ -72,13 +71,13 @@ func missingFile(path string) *problem.Problem {
 	case len(beside) > 0:
 		return p.Try("%s has %s", dir, strings.Join(beside, ", "))
 	}
-	return p.Try("orrery lab run --show prints one to begin with")
+	return p.Try("orrery lab run --show prints an example")
 }
 
 // Parse reads an experiment from the text of its file. The path determines its name and is used in
 // messages.
 func Parse(path string, text []byte, processors string) (*Experiment, error) {
-	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: all.Kinds(),
+	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: allKinds(),
 		experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.all) > 0 {
@@ -91,7 +90,7 @@ func Parse(path string, text []byte, processors string) (*Experiment, error) {
 type reading struct {
 	mistakes
 	processors string // of the host, or "" if unknown
-	kinds      map[string]all.New
+	kinds      map[string]newTest
 	root       *strict.Node
 	file       file
 	experiment *Experiment
@@ -106,7 +105,7 @@ func (r *reading) read(text []byte) {
 	r.root = root
 	strict.Table(root, "", r.addMistake, &r.file)
 	if r.file.Format != nil && *r.file.Format != format {
-		r.addMistake(root.At("format"), mistake("format %d is not known here",
+		r.addMistake(root.At("format"), mistake("format %d is unknown",
 			*r.file.Format).Try("this Orrery reads format %d",
 			format))
 		return
@@ -127,9 +126,9 @@ func (r *reading) checkName(at *strict.Node, kind, given string) bool {
 	if validName().MatchString(given) {
 		return true
 	}
-	p := mistake("%s name %q is not legal", kind, given).Try(`lower case letters, digits and "-", at most 32`)
+	p := mistake("%s name %q is invalid", kind, given).Try(`use at most 32 lower case letters, digits and "-"`)
 	if cured := suggestName(given); cured != given && validName().MatchString(cured) {
-		p.Try("%q would be: lower case letters, digits and \"-\", at most 32", cured)
+		p.Try("write %q: at most 32 lower case letters, digits and \"-\"", cured)
 	}
 	r.addMistake(at, p)
 	return false

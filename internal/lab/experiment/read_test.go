@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"orrery/internal/lab/test"
-	"orrery/internal/lab/test/all"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
 )
@@ -75,7 +74,7 @@ func newEcho(decode func(any) error) (test.Test, error) {
 func newPlain(func(any) error) (test.Test, error) { return &echo{}, nil }
 
 func parse(path string, text []byte) (*Experiment, error) {
-	r := reading{mistakes: mistakes{path: path}, kinds: map[string]all.New{"echo": newEcho, "plain": newPlain},
+	r := reading{mistakes: mistakes{path: path}, kinds: map[string]newTest{"echo": newEcho, "plain": newPlain},
 		experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.all) > 0 {

@@ -23,7 +23,7 @@ func missingEngines() map[string]string {
 // networks returns the networks of containers, and known but unsupported ones with the reason.
 func networks() (here []string, missing map[string]string) {
 	return []string{Veth, Routed, Macvlan, Exclusive}, map[string]string{
-		"sriov": "a virtual function of an SR-IOV NIC cannot be made by this Orrery yet; exclusive with interface = \"…\" takes one that is there",
+		"sriov": "this Orrery cannot create virtual functions of SR-IOV NICs yet; network = \"exclusive\" with interface = \"…\" uses an existing one",
 	}
 }
 
@@ -34,7 +34,7 @@ func (r *reading) settings() {
 		var t settingTable
 		strict.Table(at, "setting."+key, r.addMistake, &t)
 		if strings.HasPrefix(key, Bare) && !validName().MatchString(key) || key == Bare {
-			r.addMistake(at, mistake("setting %q is there always, and is not declared", key).Try("remove it"))
+			r.addMistake(at, mistake("setting %q always exists and cannot be declared", key).Try("remove it"))
 			continue
 		}
 		if r.checkName(at, "setting", key) {
@@ -57,8 +57,8 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 		return nil
 	}
 	if len(at.Order) > maxTables {
-		r.addMistake(at, mistake("%d %ss are more than %d", len(at.Order), what,
-			maxTables).Try("make several experiments of it"))
+		r.addMistake(at, mistake("there are %d %ss; the maximum is %d", len(at.Order), what,
+			maxTables).Try("split it into several experiments"))
 		return nil
 	}
 	var names []string
@@ -96,7 +96,7 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 	r.xen(at, &s)
 	if t.Missing != nil {
 		if s.Missing = *t.Missing; strings.TrimSpace(s.Missing) == "" && !r.bad[at.At("missing")] {
-			r.addMistake(at.At("missing"), mistake("missing does not say why").Try("write the reason, or remove it"))
+			r.addMistake(at.At("missing"), mistake("missing has no reason").Try("write the reason, or remove it"))
 		}
 	}
 	return s
@@ -107,10 +107,10 @@ func (r *reading) engine(at *strict.Node, s *Setting) {
 	switch what, known := missing[s.Engine]; {
 	case slices.Contains(site.Engines, s.Engine) || r.bad[at.At("engine")]:
 	case known:
-		s.Missing = "this Orrery has no engine for " + what + " yet"
+		s.Missing = "this Orrery does not support " + what + " yet"
 	default:
 		all := append(slices.Sorted(maps.Keys(missing)), site.Engines...)
-		r.addMistake(at.At("engine"), withSuggestion(mistake("engine %q is not known", s.Engine), s.Engine, all))
+		r.addMistake(at.At("engine"), withSuggestion(mistake("engine %q is unknown", s.Engine), s.Engine, all))
 	}
 }
 
@@ -135,32 +135,32 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	switch why, known := elsewhere[s.Network]; {
 	case s.Engine == site.Xen && s.Network == site.Vif:
 	case s.Engine == site.Xen && slices.Contains(append(here, site.NICModels...), s.Network):
-		r.addMistake(at.At("network"), mistake("network = %q is not for guests of Xen",
+		r.addMistake(at.At("network"), mistake("network = %q does not apply to Xen guests",
 			s.Network).Try("write network = %q, or remove it", site.Vif))
 	case r.bad[at.At("network")] || noEngine && machine: // the engine is missing
 	case machine && !s.Virtual():
-		r.addMistake(at.At("network"), mistake("network = %q is a network card of a virtual machine",
+		r.addMistake(at.At("network"), mistake("network = %q applies to virtual machines",
 			s.Network).Try("write engine = %q, or network = %q", site.KVM, Veth))
 	case s.Virtual() && slices.Contains(here, s.Network):
-		r.addMistake(at.At("network"), mistake("network = %q is of containers", s.Network).Try("use %s",
+		r.addMistake(at.At("network"), mistake("network = %q applies to containers", s.Network).Try("use %s",
 			strings.Join(site.NICModels, ", ")))
 	case slices.Contains(here, s.Network) || machine:
 	case known:
 		s.Missing = why
 	default:
 		all := slices.Concat(slices.Sorted(maps.Keys(elsewhere)), here, site.NICModels)
-		r.addMistake(at.At("network"), withSuggestion(mistake("network %q is not known", s.Network), s.Network, all))
+		r.addMistake(at.At("network"), withSuggestion(mistake("network %q is unknown", s.Network), s.Network, all))
 	}
 	where, written := at.Keys["interface"]
 	switch {
 	case !written || r.bad[where]:
 	case !interfaceName().MatchString(s.Interface) || strings.Trim(s.Interface, ".") == "":
-		r.addMistake(where, mistake("interface = %q is no name of an interface", s.Interface).
-			Try("`ip link` shows them; left out: one end of a veth pair stands in for it"))
+		r.addMistake(where, mistake("interface = %q is not a valid interface name", s.Interface).
+			Try("see ip link; without interface, one end of a veth pair takes its place"))
 	case s.Virtual():
-		r.addMistake(where, mistake("network = %q takes no interface of the host", s.Network).Try("remove it"))
+		r.addMistake(where, mistake("network = %q uses no interface of the host", s.Network).Try("remove it"))
 	case s.Bridged() || s.Network == Routed:
-		r.addMistake(where, mistake("network = %q takes no interface of the host",
+		r.addMistake(where, mistake("network = %q uses no interface of the host",
 			s.Network).Try("remove it, or write network = %q or %q", Macvlan, Exclusive))
 	}
 }
@@ -220,9 +220,9 @@ func (r *reading) checkPins() {
 	for _, s := range r.experiment.Settings {
 		at := r.file.Settings.Keys[s.Name].At("pin")
 		if lacks := site.MissingProcessors(s.Limits.Pin, r.processors); lacks != "" && !r.bad[at] {
-			r.addMistake(at, mistake("setting %s is pinned to processors %s, but this host has %s only: it lacks %s", s.Name,
+			r.addMistake(at, mistake("setting %s is pinned to processors %s, but this host has only %s and lacks %s", s.Name,
 				s.Limits.Pin, r.processors, lacks).
-				Try("name some of %s", r.processors))
+				Try("name processors from %s", r.processors))
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (r *reading) tests() {
 		return !slices.Contains(known, key) && problem.Suggest(key, []string{"test"}) != ""
 	})
 	if len(names) == 0 && !misspelt && (r.file.Tests == nil || !r.bad[r.file.Tests]) {
-		r.addMistake(r.root, mistake("there is no test").Try("write one: [test.net], and in it kind = \"net\"; kinds: %s",
+		r.addMistake(r.root, mistake("there is no test").Try("write [test.net] with kind = \"net\"; kinds: %s",
 			strings.Join(r.kindNames(), ", ")))
 	}
 	for _, key := range names {
@@ -53,7 +53,7 @@ func (r *reading) test(key string, at *strict.Node) (Test, bool) {
 			r.addMistake(where, p)
 		}, &own, options)
 		if bad {
-			return mistake("its options have mistakes")
+			return mistake("the test has invalid options")
 		}
 		return nil
 	}
@@ -80,12 +80,12 @@ func (r *reading) addKindMistake(key, kind string, at *strict.Node) {
 	switch {
 	case ok && r.bad[written]:
 	case ok:
-		r.addMistake(written, withSuggestion(mistake("kind %q of test %s is not known", kind, key), kind, r.kindNames()))
+		r.addMistake(written, withSuggestion(mistake("kind %q of test %s is unknown", kind, key), kind, r.kindNames()))
 	default:
 		p := mistake("test %s has no kind", key).Try("write kind = \"…\": %s", strings.Join(r.kindNames(), ", "))
 		for _, other := range at.Order {
 			if problem.Suggest(other, []string{"kind"}) != "" {
-				p = mistake("test %s has no kind, but a key %q", key, other).Try("write kind")
+				p = mistake("test %s has the key %q, but no kind", key, other).Try("write kind")
 				at = at.Keys[other]
 				break
 			}
@@ -132,7 +132,7 @@ func (r *reading) checkOnly(at *strict.Node, t *Test) {
 		declared = r.file.Settings.Order
 	}
 	if len(t.Only) == 0 {
-		r.addMistake(where, mistake("only names no setting").Try("leave it out for all of them"))
+		r.addMistake(where, mistake("only is empty").Try("remove it to run the test in all settings"))
 	}
 	seen := map[string]bool{}
 	for i, setting := range t.Only {
@@ -142,12 +142,12 @@ func (r *reading) checkOnly(at *strict.Node, t *Test) {
 		}
 		switch {
 		case setting == Bare || setting == Control:
-			r.addMistake(item, mistake("only names %q, which is always measured", setting).Try("remove it"))
+			r.addMistake(item, mistake("only: %q is always measured", setting).Try("remove it"))
 		case !slices.Contains(declared, setting):
-			r.addMistake(item, withSuggestion(mistake("only names setting %q, which is not declared", setting), setting,
+			r.addMistake(item, withSuggestion(mistake("only: setting %q is not declared", setting), setting,
 				declared))
 		case seen[setting]:
-			r.addMistake(item, mistake("only names %q twice", setting).Try("remove one"))
+			r.addMistake(item, mistake("only: %q is listed twice", setting).Try("remove one"))
 		}
 		seen[setting] = true
 	}
@@ -155,12 +155,12 @@ func (r *reading) checkOnly(at *strict.Node, t *Test) {
 
 // checkTimeout checks that a trial's timeout is not shorter than its expected duration.
 func (r *reading) checkTimeout(at *strict.Node, t *Test) {
-	if t.Test == nil { // its options have mistakes
+	if t.Test == nil { // the test has invalid options
 		return
 	}
 	if needed := t.Time(); t.Limit > 0 && t.Limit < needed && !r.bad[at.At("limit")] {
-		r.addMistake(at.At("limit"), mistake("limit = %v is less than the %v that a trial takes", t.Limit,
+		r.addMistake(at.At("limit"), mistake("limit = %v is less than the %v that a trial is expected to take", t.Limit,
 			needed.Round(time.Second)).
-			Try("leave it out: ten times what it takes, at least a minute"))
+			Try("remove it for the default, ten times that and at least a minute"))
 	}
 }

@@ -32,7 +32,7 @@ func (p *perInstance) Parse(value any) *problem.Problem {
 		}
 	}
 	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Describe(value)).
-		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth; \"none\": never, and nothing is decided")
+		Try("1 recreates nodes before every round; \"auto\" chooses how often; \"none\" never recreates them and yields no verdicts")
 }
 
 // waitTimeout is a duration, or "none", which is 0.
@@ -47,7 +47,7 @@ func (p *waitTimeout) Parse(value any) *problem.Problem {
 		d = 0
 	case err != nil || d <= 0 || d > maxWaitTimeout:
 		return mistake("%s is neither \"none\" nor a time up to %v", strict.Describe(value), maxWaitTimeout).
-			Try("such as \"2m\": how long a run waits in all for others to leave the host alone")
+			Try("write a duration such as \"2m\": how long a run waits in total for the host to become idle")
 	}
 	*p = waitTimeout(d)
 	return nil

@@ -110,14 +110,14 @@ func TryDirect(dir string) error {
 		fd, err = openNamed(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("it does not open with O_DIRECT: %w", err)
+		return fmt.Errorf("open with O_DIRECT: %w", err)
 	}
 	defer unix.Close(fd)
 	const pageBytes = 4096
 	room := make([]byte, 2*pageBytes)
 	start := pageBytes - int(uintptr(unsafe.Pointer(&room[0]))%pageBytes)
 	if _, err := unix.Pwrite(fd, room[start:start+pageBytes], 0); err != nil {
-		return fmt.Errorf("it is not written with O_DIRECT: %w", err)
+		return fmt.Errorf("write with O_DIRECT: %w", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func Collect(ctx context.Context, o Options) (Facts, error) {
 	}
 	proc, err := procfs.NewFS(filepath.Join(h.root, "proc"))
 	if err != nil {
-		return Facts{}, problem.New(problem.Unable, "nothing can be read of this host").At("/proc").Because(err).
+		return Facts{}, problem.New(problem.Unable, "the facts of this host cannot be read").At("/proc").Because(err).
 			Try("mount -t proc proc /proc")
 	}
 	h.proc = proc
@@ -75,7 +75,7 @@ func Collect(ctx context.Context, o Options) (Facts, error) {
 		func(f *Facts) { f.Directory = h.directory(o.Dir) },
 	} {
 		if err := ctx.Err(); err != nil {
-			return f, problem.New(problem.Interrupted, "stopped while the facts of the host were read").Because(err)
+			return f, problem.New(problem.Interrupted, "cancelled while the facts of the host were read").Because(err)
 		}
 		look(&f)
 	}

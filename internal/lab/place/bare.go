@@ -114,9 +114,9 @@ func (b *Bare) resolveArgv(program string) ([]string, error) {
 	}
 	linker, err := interpreter(file)
 	if err != nil {
-		return nil, problem.New(problem.Unable, "%s is not a program that can be run outside the layer", program).At(file).
+		return nil, problem.New(problem.Unable, "%s cannot be run outside of its layer", program).At(file).
 			Because(err).
-			Try("tests on the bare host run binaries (ELF), no scripts")
+			Try("tests on the bare host can run ELF binaries, not scripts")
 	}
 	if linker == "" {
 		return []string{file}, nil
@@ -140,7 +140,7 @@ func (b *Bare) lookPath(program string) (string, error) {
 		}
 	}
 	return "", problem.New(problem.Unable, "%s is not in the layer", program).
-		Try("let the test ask for the package that has it")
+		Try("add the package that contains it to the test")
 }
 
 // interpreter returns the dynamic linker of a program, or "" if it is linked statically.

@@ -14,7 +14,7 @@ func (p *Place) Digest(ctx context.Context, program string) (string, error) {
 	out, err := Output(ctx, p, "/bin/sh", "-c", `sha256sum "$(command -v "$1")"`, "sh", file)
 	digest, _, ok := strings.Cut(string(out), " ")
 	if err != nil || !ok {
-		return "", problem.New(problem.Failed, "%s: no digest of %s", p.Name, program).Because(err)
+		return "", problem.New(problem.Failed, "%s: the digest of %s is missing", p.Name, program).Because(err)
 	}
 	return digest, nil
 }

@@ -30,7 +30,7 @@ func readCPU(path string) (CPU, error) {
 	rest, ok := after(first, "cpu ")
 	var t ticks
 	if !ok || numbers(rest, t[:]) < 4 {
-		return CPU{}, problem.New(problem.Unable, "no line of processor time: %q", first).At(path).
+		return CPU{}, problem.New(problem.Unable, "invalid first line of /proc/stat: %q", first).At(path).
 			Try("mount -t proc proc /proc")
 	}
 	const tick = time.Second / hertz

@@ -153,7 +153,7 @@ func Baseline(ctx context.Context, d time.Duration) (CPU, error) {
 	}
 	select {
 	case <-ctx.Done():
-		return CPU{}, problem.New(problem.Interrupted, "stopped while the idle host was watched").Because(ctx.Err())
+		return CPU{}, problem.New(problem.Interrupted, "cancelled while the idle host was observed").Because(ctx.Err())
 	case <-time.After(d):
 	}
 	after, err := ReadCPU()

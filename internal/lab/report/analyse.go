@@ -93,9 +93,9 @@ func emptyReason(setting string, all []Failure, trials []bundle.Trial) string {
 		return "not measured"
 	}
 	if trials[len(trials)-1].Round == 0 {
-		return "only rehearsed: no round that counts was complete"
+		return "only the rehearsal was completed"
 	}
-	return "the test did not give this figure"
+	return "the test did not return this figure"
 }
 
 func countFailed(trials []bundle.Trial) (n int) {

@@ -84,15 +84,15 @@ func readReport(dir string) (map[string]any, error) {
 	}
 	var recorded map[string]any
 	if err := json.Unmarshal(text, &recorded); err != nil {
-		return nil, problem.New(problem.Failed, "the report is damaged: it is not JSON").At(path).
-			Try("orrery lab report %s makes it again", filepath.Dir(path))
+		return nil, problem.New(problem.Failed, "the report is not valid JSON").At(path).
+			Try("orrery lab report %s writes it again", filepath.Dir(path))
 	}
 	return recorded, nil
 }
 
 func (c *CheckResult) experiment(b *bundle.Contents) {
 	if digest := bundle.Digest(b.Experiment); b.Experiment == nil {
-		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, "the file is not there")
+		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, "the file is missing")
 	} else if !strings.EqualFold(strings.TrimPrefix(b.Head.Digest, "sha256:"), digest) {
 		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, digest)
 	}
@@ -110,7 +110,7 @@ func (c *CheckResult) walk(file, row string, recorded, recomputed any) {
 	case map[string]any:
 		old, ok := recorded.(map[string]any)
 		if !ok {
-			c.differ(file, row, show(recorded), "there is something")
+			c.differ(file, row, show(recorded), "an object")
 			return
 		}
 		both := maps.Clone(now)

@@ -89,7 +89,7 @@ func TestCheckNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "report.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Check(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := Check(dir); err == nil || !strings.Contains(err.Error(), "not valid JSON") {
 		t.Errorf("with half a report: %v", err)
 	}
 }

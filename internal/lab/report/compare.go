@@ -255,13 +255,13 @@ func caveats(before, after side) (notes []string) {
 		return all[i].Bundle, true
 	}
 	if _, ok := other(func(b bundle.Manifest) bool { return a.Digest != b.Digest }); ok {
-		notes = append(notes, "The experiments are not the same file: figures of one name may have been measured with other options.")
+		notes = append(notes, "The experiment files differ, so figures of the same name may have been measured with different options.")
 	}
 	if b, ok := other(func(b bundle.Manifest) bool { return a.Host != b.Host }); ok {
 		notes = append(notes, "The runs were on different hosts: "+a.Host+" and "+b.Host+".")
 	}
 	if b, ok := other(func(b bundle.Manifest) bool { return a.Orrery != b.Orrery }); ok {
-		notes = append(notes, "The runs were made by different versions of Orrery: "+a.Orrery+" and "+b.Orrery+".")
+		notes = append(notes, "The runs used different versions of Orrery: "+a.Orrery+" and "+b.Orrery+".")
 	}
 	for _, r := range all {
 		if r.Bundle.State != bundle.Done {

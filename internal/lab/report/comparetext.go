@@ -95,7 +95,7 @@ func (c *Comparison) Names() []string {
 	}
 	names := []string{describe("before", c.Before, c.Befores), describe("after", c.After, c.Afters)}
 	if c.Former > 0 {
-		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves",
+		names = append(names, fmt.Sprintf("%s of this experiment on this host show how much runs differ without a change",
 			humanize.Plural(c.Former, "former run")))
 	}
 	return names

@@ -71,9 +71,9 @@ func Comparable(before, after *Report) error {
 				slow, fast = after, before
 			}
 			return problem.New(problem.Mistake,
-				"setting %s was measured in software emulation in %s, and not in %s: they are not set side by side",
+				"setting %s was emulated in software in %s, but not in %s, so they cannot be compared",
 				strings.TrimSuffix(a.Name, emulatedSuffix), slow.Bundle.ID, fast.Bundle.ID).
-				Try("compare runs of one kind; `orrery doctor` says whether KVM runs on a host")
+				Try("compare runs of the same kind; orrery doctor shows whether KVM works on a host")
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func TestEmulated(t *testing.T) {
 		"text": r.Text, "HTML": r.HTML, "Markdown": r.Markdown, "CSV": r.CSV, "JSON": r.JSON} {
 		told := text(t, write)
 		told = strings.ReplaceAll(told, "orvkvm", "") // a link of the host
-		told = strings.ReplaceAll(told, "processors that kvm took (emulated)", "")
+		told = strings.ReplaceAll(told, "processors used by kvm (emulated)", "")
 		told = strings.Replace(told, `     "kvm"`, "", 1) // the name of the node in JSON
 		all, marked := strings.Count(told, "kvm"), strings.Count(told, "kvm (emulated)")
 		if marked == 0 || all != marked {
@@ -70,7 +70,7 @@ func TestComparable(t *testing.T) {
 	for _, pair := range [][2]*Report{{slow, fast}, {fast, slow}} {
 		err := Comparable(pair[0], pair[1])
 		if problem.ExitCode(err) != int(problem.Mistake) ||
-			!strings.Contains(err.Error(), "setting kvm was measured in software emulation") {
+			!strings.Contains(err.Error(), "setting kvm was emulated in software") {
 			t.Error(err)
 		}
 	}

@@ -30,7 +30,7 @@ func (r *Report) Circumstances() string {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}
 	if between, within, ok := r.Tests.spread(); ok {
-		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%",
+		parts = append(parts, fmt.Sprintf("ratios vary by %s %% between instances and by %s %% between rounds",
 			quantity.Percent(between), quantity.Percent(within)))
 	}
 	if h.State != bundle.Done {

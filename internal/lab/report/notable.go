@@ -19,9 +19,9 @@ const (
 
 // cures holds what to do about these labels.
 var cures = map[string]string{
-	controlLabel: "do not rely on any figure of this run; look for what the host does besides (orrery lab doctor), and run it again",
-	modesLabel:   "look for what is at times so and at times otherwise: where memory lies, which queue or processor takes the packets; pin what can be pinned",
-	serialLabel:  "more rounds (--rounds), or a host without slow moods: look at the traces below",
+	controlLabel: "do not rely on any figure of this run; find out what else the host does (orrery lab doctor), and run it again",
+	modesLabel:   "find out what alternates between two states, such as the placement of memory or the queue that receives packets; pin what can be pinned",
+	serialLabel:  "run more rounds (--rounds), or use a host whose speed does not drift: see the traces below",
 }
 
 // labelByRatios labels cells according to their ratios.
@@ -29,13 +29,13 @@ func labelByRatios(r *Report) {
 	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil && len(r.Controls) > 0 {
-				c.mark(controlLabel, "the same differs from the same: "+r.Controls[0])
+				c.mark(controlLabel, "identical settings differ: "+r.Controls[0])
 			}
 			if c.Ratio != nil && c.Ratio.Modes {
-				c.mark(modesLabel, "values lie in two heaps with nothing in between, so p is that of means as well as of medians")
+				c.mark(modesLabel, "values form two separate clusters, so p considers means as well as medians")
 			}
 			if c.Ratio != nil && c.Ratio.Block > 1 {
-				c.mark(serialLabel, fmt.Sprintf("neighbours in time are alike, so %d instances in a row count for one",
+				c.mark(serialLabel, fmt.Sprintf("consecutive values are correlated, so %d instances in a row count as one",
 					c.Ratio.Block))
 			}
 		}
@@ -68,16 +68,16 @@ func (tests Table) spread() (between, within float64, ok bool) {
 // reliabilityWarnings returns warnings about results that are not reliable in the whole table.
 func (r *Report) reliabilityWarnings() (all []string) {
 	if n := r.instances(); r.Kept > 0 && n < stats.MinInstances {
-		text := fmt.Sprintf("All rounds were done in %s of the nodes", humanize.Plural(n, "instance"))
+		text := fmt.Sprintf("All rounds used %s of the nodes", humanize.Plural(n, "instance"))
 		if r.Nodes[0] == 0 {
-			text = "It was not recorded that nodes were made anew between rounds, so all rounds count as one instance of them"
+			text = "It was not recorded whether nodes were recreated between rounds, so all rounds count as one instance"
 		}
 		all = append(all, text+fmt.Sprintf(
-			". An instance is not a setting: what it costs may be its luck. With fewer than %d nothing is decided.",
+			". An instance is not a setting: its cost may be chance. With fewer than %d instances there are no verdicts.",
 			stats.MinInstances))
 	}
 	if len(r.Controls) > 0 {
-		all = append(all, "The control differs, so the whole table is suspect. What is the same was measured as different: "+strings.Join(r.Controls,
+		all = append(all, "A control differs, so the whole table is suspect. Identical settings were measured as different: "+strings.Join(r.Controls,
 			"; ")+".")
 	}
 	return append(all, r.Tests.unmeasurableWarnings()...)
@@ -94,6 +94,6 @@ func (tests Table) unmeasurableWarnings() []string {
 	if not == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d figures are not measurable now: others used this host in too many of their rounds. Run it again when the host is quiet.",
+	return []string{fmt.Sprintf("%d of %d figures are not measurable now: other processes used this host in too many rounds. Run it again when the host is idle.",
 		not, len(cells))}
 }

@@ -53,9 +53,9 @@ func TestOneInstance(t *testing.T) {
 		t.Errorf("with an instance for each round: %q", got)
 	}
 	for name, change := range map[string]func(*bundle.Trial){
-		"as one instance of them":      func(x *bundle.Trial) { x.Instance = 0 },
-		"in 1 instance of the nodes":   func(x *bundle.Trial) { x.Instance = 1 },
-		"in 4 instances of the nodes.": func(x *bundle.Trial) { x.Instance = 1 + x.Round/3 },
+		"rounds count as one instance":   func(x *bundle.Trial) { x.Instance = 0 },
+		"used 1 instance of the nodes":   func(x *bundle.Trial) { x.Instance = 1 },
+		"used 4 instances of the nodes.": func(x *bundle.Trial) { x.Instance = 1 + x.Round/3 },
 	} {
 		r := Analyse(twins(10, slow, change))
 		if got := r.verdict("veth"); got != stats.Undecided {
@@ -118,7 +118,7 @@ func TestDisturbed(t *testing.T) {
 				}
 				said := all(t, r)
 				if strings.Count(said, "not measurable now") < 8 ||
-					!strings.Contains(said, "figures are not measurable now: others used this host") {
+					!strings.Contains(said, "figures are not measurable now: other processes used this host") {
 					t.Errorf("it is not said:\n%s", said)
 				}
 				if answer := text(t, r.Text); strings.Contains(answer, "97.0 %") {

@@ -59,7 +59,7 @@ func formatInterval(sum *stats.Summary, s quantity.Scale) string {
 // Numbers returns the table of a figure, with a row for each setting.
 func (f *Figure) Numbers() *grid {
 	median := unitHead("median", f.Scale())
-	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add",
+	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "spread of instances, rounds",
 		"verdict", "suspect"}}
 	for _, l := range f.Lines() {
 		verdict := string(l.Verdict)

@@ -64,7 +64,7 @@ func (c *Cell) absent() bool { return c.Summary == nil && c.Failed == 0 && c.Mis
 // Singles returns the results of single copies of a test with several copies, or nil if there are
 // none.
 func (t *Test) Singles() *grid {
-	g := &grid{Head: []string{"a single copy", "median", "least to most", "spread, %", "values"}}
+	g := &grid{Head: []string{"single copy", "median", "minimum to maximum", "spread, %", "values"}}
 	for _, f := range t.Figures {
 		var medians []float64
 		for _, c := range f.Cells {

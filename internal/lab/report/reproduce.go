@@ -28,6 +28,6 @@ func (r *Report) Reproduce() []string {
 	return []string{
 		fmt.Sprintf("orrery lab check %s     # recomputes every figure from the raw samples", id),
 		fmt.Sprintf("orrery lab run %s/experiment.toml%s     # measures again", id, only),
-		fmt.Sprintf("orrery lab compare %s NEW     # sets both side by side", id),
+		fmt.Sprintf("orrery lab compare %s NEW     # compares both", id),
 	}
 }

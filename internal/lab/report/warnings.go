@@ -15,9 +15,9 @@ import (
 func (r *Report) Warnings() (all []string) {
 	switch r.Bundle.State {
 	case bundle.Interrupted:
-		all = append(all, "This run was interrupted: it has fewer rounds than it should. Running the experiment again goes on with it.")
+		all = append(all, "This run was interrupted and has too few rounds. Run the experiment again to resume it.")
 	case bundle.Running:
-		all = append(all, "This run is still under way.")
+		all = append(all, "This run is still in progress.")
 	}
 	all = append(all, r.reliabilityWarnings()...)
 	if text := r.Tests.unsteady(); text != "" {
@@ -27,7 +27,7 @@ func (r *Report) Warnings() (all []string) {
 		all = append(all, text)
 	}
 	if len(r.Damaged) > 0 {
-		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s",
+		all = append(all, fmt.Sprintf("%s of the bundle cannot be read and are missing from this report: %s",
 			humanize.Plural(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
 	}
 	return all
@@ -53,7 +53,7 @@ func (tests Table) unsteady() string {
 	if len(where) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("In %d of %d figures the same against the same is uncertain by up to %s %%; less than that cannot be told there: %s",
+	text := fmt.Sprintf("In %d of %d figures, identical settings may differ by up to %s %%, so smaller costs cannot be detected there: %s",
 		len(where), of,
 		quantity.Percent(most), strings.Join(where[:min(told, len(where))], ", "))
 	if more := len(where) - told; more > 0 {

@@ -118,17 +118,17 @@ func (a Answer) Headline() string {
 	case len(parts) > 0:
 		return strings.Join(parts, ". It ") + "."
 	case compared == 0 && a.Disturbed > 0:
-		return "cannot be measured now: others use this host."
+		return "cannot be measured now: other processes use this host."
 	case compared == 0:
-		return "gave no figure that can be compared with bare."
+		return "has no figure that can be compared with bare."
 	case a.Undecided+a.Disturbed+a.Failed+a.Broken == 0:
 		return "costs nothing."
 	case a.Same+len(a.Better)+len(a.BitBetter) == 0:
-		return "cannot be told from bare by these rounds, nor called the same."
+		return "is undecided: these rounds show neither a cost nor its absence."
 	case a.Failed > a.Same+len(a.Better)+len(a.BitBetter):
-		return "cannot be told from bare: most figures have no value."
+		return "cannot be compared with bare: most figures have no value."
 	}
-	return "costs nothing that was found."
+	return "shows no cost."
 }
 
 // Rest returns how many other figures there are, by their effect.

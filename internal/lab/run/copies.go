@@ -27,12 +27,12 @@ func (r *Run) runCopies(ctx context.Context, round int, u *Unit, name string) []
 		now := time.Now()
 		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now,
 			Ended: now,
-			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: what it takes of the host is in one node at a time",
+			Error: fmt.Sprintf("setting %s can have %d nodes at once, not %d: each needs a part of the host of its own",
 				name, len(near), u.Copies)}}
 	}
 	timeout := u.timeout(near[0])
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, problem.New(problem.Failed, "it took more than %s", timeout).
-		Try("give the test a longer limit"))
+		Try("increase limit in the test"))
 	defer cancel()
 	gate := newBarrier(u.Copies)
 	all := make([]bundle.Trial, u.Copies)
@@ -106,7 +106,7 @@ func (u *Unit) checkFigures(result test.Result) error {
 	}
 	for _, s := range result.Samples {
 		if !promised[s.Figure] {
-			return problem.New(problem.Failed, "test %s gave the figure %q, of which it had not told", u.Name, s.Figure)
+			return problem.New(problem.Failed, "test %s returned the figure %q, which it had not announced", u.Name, s.Figure)
 		}
 	}
 	return nil
@@ -171,7 +171,7 @@ func (r *Run) Check(ctx context.Context) error {
 			}
 		}
 		if len(failed) == len(names) {
-			all = append(all, problem.New(problem.Unable, "test %s can be done in no setting", u.Title).Because(failed[0]))
+			all = append(all, problem.New(problem.Unable, "test %s cannot run in any setting", u.Title).Because(failed[0]))
 		}
 	}
 	if len(all) > 0 {
@@ -186,7 +186,7 @@ const checkTimeout = time.Hour
 func (r *Run) check(ctx context.Context, u *Unit, name string) error {
 	near := r.Ground.Near[name]
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout,
-		problem.New(problem.Failed, "it was not ready within %s", checkTimeout))
+		problem.New(problem.Failed, "the place was not ready within %s", checkTimeout))
 	defer cancel()
 	for i := range min(u.Copies, len(near)) {
 		if err := makeDir(ctx, near[i]); err != nil {

@@ -110,7 +110,7 @@ func TestErrors(t *testing.T) {
 		"heaps are lost at every rate": func(_ context.Context, rate float64) (Outcome, error) {
 			return Outcome{Rate: rate, Achieved: min(rate, 1e9), Goodput: 1e8, Sent: 5, Received: 4, Valid: true}, nil
 		},
-		"nothing was sent": func(_ context.Context, rate float64) (Outcome, error) {
+		"sent nothing": func(_ context.Context, rate float64) (Outcome, error) {
 			return Outcome{Rate: rate, Valid: true}, nil
 		},
 	} {

@@ -142,7 +142,7 @@ func (l *trialLog) start(ctx context.Context, from float64, o Options) (rate flo
 		return 0, blast, err
 	}
 	if !(blast.Achieved > 0) || math.IsInf(blast.Achieved, 1) {
-		return 0, blast, problem.New(problem.Failed, "nothing was sent in a full blast").Try("see what the sender printed")
+		return 0, blast, problem.New(problem.Failed, "the sender sent nothing at full speed").Try("see the sender's output")
 	}
 	rate = blast.Goodput
 	if !(rate > 0) {
@@ -155,12 +155,12 @@ func (l *trialLog) start(ctx context.Context, from float64, o Options) (rate flo
 }
 
 func notReachedError(rate, achieved float64, trials int) error {
-	return problem.New(problem.Failed, "the sender does not reach %s: it sent %s at most, trials: %d", bits(rate),
+	return problem.New(problem.Failed, "the sender does not reach %s: it sent at most %s in %d trials", bits(rate),
 		bits(achieved), trials).
-		Try("give it more processor time, larger packets or a lower bound of the rate")
+		Try("give it more processor time or larger packets, or allow lower rates")
 }
 
 func alwaysLosesError(least float64) error {
 	return problem.New(problem.Failed, "heaps are lost at every rate down to %s", bits(least)).
-		Try("look at where packets died, or set a lower least rate")
+		Try("see where packets were dropped, or allow lower rates")
 }

@@ -119,7 +119,7 @@ func Describe(of experiment.Setting) string {
 		words = []string{of.Engine}
 	}
 	if of.Engine == site.Xen {
-		words = []string{strings.TrimSpace("guest of Xen " + of.Type)}
+		words = []string{strings.TrimSpace("Xen guest " + of.Type)}
 	}
 	if of.Emulated {
 		words = append(words, "emulated")
@@ -153,7 +153,7 @@ func Describe(of experiment.Setting) string {
 	case experiment.Macvlan:
 		words = append(words, "macvlan on "+orStandIn(of.Interface))
 	case experiment.Exclusive:
-		words = append(words, "interface of its own: "+orStandIn(of.Interface))
+		words = append(words, "exclusive interface "+orStandIn(of.Interface))
 	}
 	if of.Limits.Cpus > 0 {
 		words = append(words, fmt.Sprintf("%g cpus", of.Limits.Cpus))
@@ -172,7 +172,7 @@ func Describe(of experiment.Setting) string {
 
 func orStandIn(name string) string {
 	if name == "" {
-		return "a veth pair that stands in for a NIC"
+		return "a veth pair in place of a NIC"
 	}
 	return name
 }

@@ -21,11 +21,11 @@ func (f DecodeError) Error() string { return string(f) }
 
 // The faults of packets.
 const (
-	ErrTooShort    DecodeError = "the packet is shorter than what it says is in it"
-	ErrNotSPEAD    DecodeError = "the packet does not begin as one of SPEAD version 4 does"
-	ErrBadFlavour  DecodeError = "the packet is not of SPEAD-64"
+	ErrTooShort    DecodeError = "the packet is shorter than its header says"
+	ErrNotSPEAD    DecodeError = "the packet is not SPEAD version 4"
+	ErrBadFlavour  DecodeError = "the packet is not SPEAD-64"
 	ErrIncomplete  DecodeError = "the packet lacks heap id, offset or length"
-	ErrOutsideHeap DecodeError = "the payload is not within the heap"
+	ErrOutsideHeap DecodeError = "the payload exceeds the heap"
 )
 
 // Decode decodes a packet of any flavour SPEAD-64-*. It allocates no memory. If it fails, the

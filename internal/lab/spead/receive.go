@@ -74,8 +74,8 @@ func Listen(o ReceiveOptions) (*Receiver, error) {
 		e, err := newReceiveSocket(at, o)
 		if err != nil {
 			r.Close()
-			return nil, problem.New(problem.Failed, "cannot receive SPEAD at UDP %v", at).Because(err).
-				Try("ss -ulnp shows who holds the port")
+			return nil, problem.New(problem.Failed, "cannot receive SPEAD on UDP %v", at).Because(err).
+				Try("ss -ulnp shows which process uses the port")
 		}
 		r.ends = append(r.ends, e)
 	}

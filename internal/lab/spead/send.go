@@ -69,10 +69,10 @@ const maxPacketBytes = 65535 - 48
 func (o SendOptions) Check() error {
 	switch {
 	case o.Packet < 128 || o.Packet > maxPacketBytes:
-		return problem.New(problem.Usage, "a packet of %d bytes", o.Packet).
-			Try("from 128 to %d bytes, such as 1472", maxPacketBytes)
+		return problem.New(problem.Usage, "the packet size %d is invalid", o.Packet).
+			Try("use 128 to %d bytes, such as 1472", maxPacketBytes)
 	case o.Heap < 1 || o.Heap > maxHeapBytes-4096:
-		return problem.New(problem.Usage, "a heap of %d bytes", o.Heap).Try("from 1 byte to 255 MiB")
+		return problem.New(problem.Usage, "the heap size %d is invalid", o.Heap).Try("use 1 byte to 255 MiB")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func Connect(o SendOptions) (*Sender, error) {
 		if err != nil {
 			s.Close()
 			return nil, problem.New(problem.Failed, "cannot send SPEAD to UDP %v", to).Because(err).
-				Try("ip route get %v shows the way there", to.Addr())
+				Try("ip route get %v shows the route", to.Addr())
 		}
 		one.next, one.step = uint64(i)+1, uint64(o.Sockets)
 		s.streams = append(s.streams, one)

@@ -53,7 +53,7 @@ func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer)
 	for line := range lines(ctx, orders) {
 		var o Order
 		if err := jsonlimit.Unmarshal([]byte(line), &o); err != nil || o.Rate < 0 || o.Seconds <= 0 {
-			return problem.New(problem.Usage, "%q is not an order", line).Try(`{"rate": 1e9, "seconds": 0.1}`)
+			return problem.New(problem.Usage, "%q is not a valid order", line).Try(`send {"rate": 1e9, "seconds": 0.1}`)
 		}
 		sent, err := s.Trial(ctx, o)
 		if err != nil {
@@ -126,7 +126,7 @@ func (r *Receiver) Serve(ctx context.Context, orders io.Reader, answers io.Write
 			}
 			trial = r.begin(ctx, answers)
 		default:
-			return problem.New(problem.Usage, "%q is not an order", order).Try("%s or %s", Begin, End)
+			return problem.New(problem.Usage, "%q is not a valid order", order).Try("send %s or %s", Begin, End)
 		}
 	}
 	return trial.wait()

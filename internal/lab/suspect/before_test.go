@@ -76,7 +76,7 @@ func TestBefore(t *testing.T) {
 			Subject{}, Clocksource, timed, "hpet", "tsc=reliable"},
 		"ARM's clock": {func(f *facts.Facts) { f.Clock.Source = "arch_sys_counter" }, Subject{}, "", nil, "", ""},
 		"virtual": {func(f *facts.Facts) { f.Virtual = facts.Virtual{Machine: true, Vendor: "QEMU"} },
-			Subject{}, Virtual, allKinds, "(QEMU)", "machine below"},
+			Subject{}, Virtual, allKinds, "(QEMU)", "physical machine"},
 		"rmem, rate unknown": {func(f *facts.Facts) { f.Sysctls["net.core.rmem_max"] = "212992" }, Subject{}, RMem,
 			[]string{"capture"}, "212992", "rmem_max=2097152"},
 		"rmem for the rate": {func(*facts.Facts) {}, Subject{Rate: 40e9}, RMem, []string{"capture"}, "40 Gb/s",
@@ -95,7 +95,7 @@ func TestBefore(t *testing.T) {
 			func(f *facts.Facts) {
 				f.Netfilter = facts.Netfilter{Tables: []string{"inet filter", "ip nat"}, Chains: 5, Rules: 80, Tracking: true}
 			}, Subject{Aside: true}, Netfilter, append([]string{"micro"}, wire...),
-			"5 chains of 2 tables with 80 rules of nftables, the tracking", "nft list",
+			"5 chains of 2 tables with 80 rules of nftables, connection tracking", "nft list",
 		},
 		"netfilter, but routed": {
 			func(f *facts.Facts) { f.Netfilter.Chains = 5 }, Subject{}, "", nil, "", "",
@@ -120,7 +120,8 @@ func TestBefore(t *testing.T) {
 			Direct, []string{"disk"}, "EINVAL", "dir =",
 		},
 		"in memory": {
-			func(f *facts.Facts) { f.Directory.Type = "tmpfs" }, Subject{}, PageCache, []string{"disk"}, "on no disk", "dir =",
+			func(f *facts.Facts) { f.Directory.Type = "tmpfs" }, Subject{}, PageCache, []string{"disk"}, "not on a disk",
+			"dir =",
 		},
 		"a guest's files": {
 			func(*facts.Facts) {}, Subject{Cached: "cache = writeback"}, PageCache, []string{"disk"}, "cache = writeback",

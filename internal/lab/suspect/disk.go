@@ -13,11 +13,11 @@ func direct(f facts.Facts, _ Subject) (seen, cure string) {
 	d := f.Directory
 	switch {
 	case d == nil:
-		return "no directory was looked at", ""
+		return "no directory was examined", ""
 	case d.Direct:
 		return fmt.Sprintf("works in %s (%s)", d.Path, d.Type), ""
 	}
-	return fmt.Sprintf("%s (%s) has no O_DIRECT, so the page cache is measured with the disk: %s", d.Path, d.Type, d.Why),
+	return fmt.Sprintf("%s (%s) does not support O_DIRECT, so the page cache is measured with the disk: %s", d.Path, d.Type, d.Why),
 		"name a directory on ext4 or xfs in the experiment: dir = \"…\""
 }
 
@@ -27,23 +27,23 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 	d := f.Directory
 	switch {
 	case d == nil:
-		return "no directory was looked at", ""
+		return "no directory was examined", ""
 	case s.Cached != "":
-		return "what the guest reads and writes is in the memory of the host: " + s.Cached, cureCached
+		return "the host caches in memory what the guest reads and writes: " + s.Cached, cureCached
 	case d.Type == "tmpfs" || d.Type == "ramfs":
-		return fmt.Sprintf("%s is in memory (%s), on no disk", d.Path, d.Type),
+		return fmt.Sprintf("%s is in memory (%s), not on a disk", d.Path, d.Type),
 			"name a directory on a disk in the experiment: dir = \"…\""
 	case d.Direct:
-		return "passed by with O_DIRECT", ""
+		return "bypassed by O_DIRECT", ""
 	case s.File > 0 && s.File < 2*f.Memory.Total:
-		return fmt.Sprintf("the file of %s fits, at least half, into %s of memory", formatGiB(s.File),
+		return fmt.Sprintf("at least half of the file of %s fits into %s of memory", formatGiB(s.File),
 				formatGiB(f.Memory.Total)),
-			fmt.Sprintf("measure with a file of %s, or where there is O_DIRECT", formatGiB(2*f.Memory.Total))
+			fmt.Sprintf("measure with a file of %s, or on a file system that supports O_DIRECT", formatGiB(2*f.Memory.Total))
 	}
-	return fmt.Sprintf("%s of memory may hold what is read", formatGiB(f.Memory.Total)), ""
+	return fmt.Sprintf("%s of memory may cache what is read", formatGiB(f.Memory.Total)), ""
 }
 
-const cureCached = `give the setting a disk whose files the host does not keep in memory: disk = "file", cache = "none"`
+const cureCached = `give the setting a disk that the host does not cache: disk = "file", cache = "none"`
 
 // fromMemory compares how much a test says that it read and wrote with what the host's disks did at
 // the same time. If other processes use a disk too, that may go unnoticed. But a test that moved
@@ -61,7 +61,7 @@ func fromMemory(t trial, c Context) (test.Label, bool) {
 	}
 	return test.Label{
 		Name: PageCache, Why: strings.Join(parts, "; "),
-		Cure: `measure past the memory of the host: with O_DIRECT, and in a machine on a disk with cache = "none"`,
+		Cure: `bypass the memory of the host: use O_DIRECT and, in a virtual machine, a disk with cache = "none"`,
 	}, len(parts) > 0
 }
 
@@ -76,7 +76,7 @@ func swap(f facts.Facts, _ Subject) (seen, cure string) {
 		return formatGiB(m.SwapUsed) + " in use", ""
 	default:
 		return fmt.Sprintf("%s of swap in use: memory was short", formatGiB(m.SwapUsed)),
-			"swapoff -a && swapon -a, with enough memory free"
+			"free memory, then swapoff -a && swapon -a"
 	}
 }
 
@@ -89,7 +89,7 @@ func load(f facts.Facts) doctor.Fact {
 	}
 	fact.Value = fmt.Sprintf("%.2f over the last minute, on %d processors", f.Load[0], f.Processors.Threads)
 	if f.Load[0] > maxIdleShare*float64(max(f.Processors.Threads, 1))+0.1 {
-		fact.OK, fact.Fix = false, "stop what else runs (ps -eo pcpu,pid,args --sort=-pcpu | head), and wait a minute"
+		fact.OK, fact.Fix = false, "stop other processes (ps -eo pcpu,pid,args --sort=-pcpu | head), and wait a minute"
 	}
 	return fact
 }

@@ -33,7 +33,7 @@ type Context struct {
 // Busy reports whether the host was not idle when it was measured before the first round.
 func Busy(base probe.CPU) bool { return base.Share() > maxIdleShare }
 
-const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
+const cureLoad = "stop other processes: ps -eo pcpu,pid,args --sort=-pcpu | head"
 
 // During returns the labels of one trial. The seconds are those from probe.Cut at its beginning to
 // probe.Cut after its end, when its programs had been waited for.
@@ -89,22 +89,22 @@ func stolen(t trial, _ Context) (test.Label, bool) {
 	total := t.cpu.Total()
 	share := t.cpu.Steal / max(total, 1e-9)
 	return test.Label{
-		Name: Steal, Why: fmt.Sprintf("the hypervisor took %.1f %% of the processor time for others", 100*share),
-		Cure: "pin this virtual machine to processors of its own, or run when its neighbours are quiet",
+		Name: Steal, Why: fmt.Sprintf("the hypervisor took %.1f %% of the processor time for other machines", 100*share),
+		Cure: "give this virtual machine its own processors, or run when its neighbours are idle",
 	}, share > maxStealShare
 }
 
 func swapped(t trial, _ Context) (test.Label, bool) {
 	return test.Label{
-		Name: Swap, Why: fmt.Sprintf("%d pages went to swap and %d came back", t.swapOut, t.swapIn),
+		Name: Swap, Why: fmt.Sprintf("%d pages were swapped out and %d swapped in", t.swapOut, t.swapIn),
 		Cure: "free memory, or swapoff -a",
 	}, t.swapIn+t.swapOut > 0
 }
 
 func hot(t trial, _ Context) (test.Label, bool) {
 	return test.Label{
-		Name: Heat, Why: fmt.Sprintf("processors were slowed for their heat %d times", t.hot),
-		Cure: "look after the cooling (sensors), or turn turbo off",
+		Name: Heat, Why: fmt.Sprintf("processors were throttled %d times because of their temperature", t.hot),
+		Cure: "improve the cooling (see sensors), or disable turbo mode",
 	}, t.hot > 0
 }
 
@@ -115,11 +115,11 @@ func stalled(t trial, c Context) (test.Label, bool) {
 	share := func(x float64) float64 { return 100 * x / t.took }
 	switch {
 	case t.memoryStall > stallShare*t.took:
-		l.Why = fmt.Sprintf("tasks waited for memory during %.0f %% of the time", share(t.memoryStall))
-		l.Cure = "free memory, or give the nodes more of it"
+		l.Why = fmt.Sprintf("tasks waited for memory for %.0f %% of the time", share(t.memoryStall))
+		l.Cure = "free memory, or give the nodes more"
 	case t.ioStall > stallShare*t.took && !slices.Contains([]string{disk, "command"}, c.Kind):
-		l.Why = fmt.Sprintf("tasks waited for a disk during %.0f %% of the time", share(t.ioStall))
-		l.Cure = "stop what writes: iostat -x 1, or pidstat -d 1"
+		l.Why = fmt.Sprintf("tasks waited for a disk for %.0f %% of the time", share(t.ioStall))
+		l.Cure = "stop the processes that use the disk: pidstat -d 1"
 	default:
 		return l, false
 	}

@@ -67,11 +67,11 @@ func bridgeNF(f facts.Facts, s Subject) (seen, cure string) {
 		func(i facts.Interface) bool { return i.Driver == "bridge" || i.Master != "" })
 	switch {
 	case len(on) == 0:
-		return "frames on bridges do not go through iptables", ""
+		return "frames on bridges do not pass iptables", ""
 	case s.Kind != "" && !bridged:
-		return "no bridge on the way", ""
+		return "no bridge on the path", ""
 	}
-	return "frames on bridges go through iptables, too: " + strings.Join(on, ", "),
+	return "frames on bridges also pass iptables: " + strings.Join(on, ", "),
 		"sysctl -w " + strings.Join(on, "=0 ") + "=0"
 }
 
@@ -94,7 +94,7 @@ func mtu(f facts.Facts, s Subject) (seen, cure string) {
 	if least.MTU == most.MTU {
 		return strings.Join(said, ", "), ""
 	}
-	return "MTUs differ on the way: " + strings.Join(said, ", "),
+	return "MTUs differ on the path: " + strings.Join(said, ", "),
 		fmt.Sprintf("ip link set dev %s mtu %d", least.Name, most.MTU)
 }
 
@@ -120,16 +120,16 @@ func offload(f facts.Facts, s Subject) (seen, cure string) {
 		}
 	}
 	if len(found) == 0 {
-		return "no packets are joined or split on the way", ""
+		return "no packets are merged or split on the path", ""
 	}
-	return "packets are joined or split by " + strings.Join(found, ", "), strings.Join(cures, "; ")
+	return "packets are merged or split by " + strings.Join(found, ", "), strings.Join(cures, "; ")
 }
 
 // netfilter reports a place whose packets avoid the host's rules that those of the bare host pass.
 func netfilter(f facts.Facts, s Subject) (seen, cure string) {
 	n := f.Netfilter
 	if !s.Aside || !n.Passed() {
-		return "nothing that only packets of the bare host pass", ""
+		return "no rules that only packets of the bare host pass", ""
 	}
 	var parts []string
 	if n.Chains > 0 {
@@ -140,8 +140,8 @@ func netfilter(f facts.Facts, s Subject) (seen, cure string) {
 		parts = append(parts, "iptables ("+strings.Join(n.Legacy, ", ")+")")
 	}
 	if n.Tracking {
-		parts = append(parts, "the tracking of connections")
+		parts = append(parts, "connection tracking")
 	}
 	return "packets of the bare host pass " + strings.Join(parts, ", ") + "; those of this place do not",
-		"for a bare host without them, take down other sites and the firewall (nft list ruleset)"
+		"to measure a bare host without them, take down other sites and the firewall (nft list ruleset)"
 }

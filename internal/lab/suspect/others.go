@@ -27,7 +27,7 @@ func others(t trial, c Context) (test.Label, bool) {
 		return test.Label{}, false
 	}
 	return test.Label{
-		Name: Load, Why: fmt.Sprintf("others took %.2f of the %.0f processors meanwhile", rest/t.took, total/t.took),
+		Name: Load, Why: fmt.Sprintf("other processes used %.2f of the %.0f processors", rest/t.took, total/t.took),
 		Cure: cureLoad,
 	}, rest > otherShare*total || rest > otherCores*t.took
 }
@@ -58,6 +58,6 @@ func wrongPath(t trial, c Context) (test.Label, bool) {
 	short := c.Bytes == 0 || float64(bytes) < minPathShare*float64(c.Bytes)
 	return test.Label{
 		Name: Path, Why: fmt.Sprintf("%d bytes went through %s, but %d through %s", bytes, best, most, other),
-		Cure: fmt.Sprintf("look at the routes: the traffic should go through %s, not %s (ip route get ADDRESS)", best, other),
+		Cure: fmt.Sprintf("check the routes: the traffic should go through %s, not %s (ip route get ADDRESS)", best, other),
 	}, short && most > bytes && most > minPathBytes
 }

@@ -9,20 +9,20 @@ import (
 )
 
 // unknownFact is the value of a fact that the host does not provide.
-const unknownFact = "this host does not tell"
+const unknownFact = "unknown on this host"
 
 func virtual(f facts.Facts, _ Subject) (seen, cure string) {
 	v := f.Virtual
 	if !v.Machine {
-		return "no hypervisor below", ""
+		return "not a virtual machine", ""
 	}
 	about := strings.Join(strings.Fields(strings.Join([]string{v.Kind, v.Vendor, v.Product}, " ")), " ")
 	if about != "" {
 		about = " (" + about + ")"
 	}
-	return "this host is a virtual machine itself" + about +
-			": what its neighbours do is not seen, and `bare` is not bare metal",
-		"run the lab on the machine below, or take absolute figures as those of this virtual machine"
+	return "this host is itself a virtual machine" + about +
+			": load of its neighbours is invisible, and bare is not bare metal",
+		"run the lab on the physical machine, or use absolute figures only for this virtual machine"
 }
 
 // governor checks that all processors have a steady clock. Only cpufreq's "performance" ignores the
@@ -42,7 +42,7 @@ func governor(f facts.Facts, _ Subject) (seen, cure string) {
 		slices.Sort(all)
 		return strings.Join(slices.Compact(all), ", "), ""
 	}
-	return "the clock follows the load: " + strings.Join(slow, ", "),
+	return "the clock frequency depends on the load: " + strings.Join(slow, ", "),
 		"echo performance | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 }
 
@@ -53,10 +53,10 @@ func turbo(f facts.Facts, _ Subject) (seen, cure string) {
 	case "":
 		return unknownFact, ""
 	case facts.TurboOnIntel:
-		return "the clock goes above its nominal rate while few cores are busy",
+		return "the clock frequency exceeds its nominal value while few cores are busy",
 			"echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
 	case facts.TurboOn:
-		return "the clock goes above its nominal rate while few cores are busy",
+		return "the clock frequency exceeds its nominal value while few cores are busy",
 			"echo 0 > /sys/devices/system/cpu/cpufreq/boost"
 	default:
 		return string(t), ""
@@ -78,7 +78,7 @@ func smt(f facts.Facts, s Subject) (seen, cure string) {
 					"pin them to threads of different cores (lscpu --extended), or " + disableSMT
 			}
 		}
-		return "what is pinned shares no core", ""
+		return "pinned tasks share no core", ""
 	}
 	tasks := s.copies()
 	if s.Far {
@@ -118,14 +118,14 @@ func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
 	case slices.Contains(good, c.Source):
 		return c.Source, ""
 	}
-	seen = c.Source + ": times are read through something else than the processor's own counter"
+	seen = c.Source + ": the clock is not the processor's own counter"
 	for _, name := range good {
 		if slices.Contains(c.Available, name) {
 			return seen, "echo " + name + " > /sys/devices/system/clocksource/clocksource0/current_clocksource"
 		}
 	}
-	return seen, "boot with tsc=reliable if the processor's counter is invariant (constant_tsc nonstop_tsc in /proc/cpuinfo), " +
-		"or give the virtual machine one"
+	return seen, "boot with tsc=reliable if /proc/cpuinfo has constant_tsc and nonstop_tsc, " +
+		"or give the virtual machine such a counter"
 }
 
 // formatList formats numbers as the kernel does.

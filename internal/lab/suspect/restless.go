@@ -22,7 +22,7 @@ func BusyReason(seconds []probe.Second) string {
 	}
 	ours := t.self.Total() + max(t.children.Total(), t.cgroups.Total())
 	if rest := t.cpu.User + t.cpu.Nice + t.cpu.System - ours; rest > maxIdleShare*total {
-		return fmt.Sprintf("others take %.2f of the %.0f processors", rest/t.took, total/t.took)
+		return fmt.Sprintf("other processes use %.2f of the %.0f processors", rest/t.took, total/t.took)
 	}
 	return ""
 }

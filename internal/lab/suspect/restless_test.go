@@ -18,9 +18,9 @@ func TestRestless(t *testing.T) {
 		want    string
 	}{
 		"idle":               {second(probe.Times{User: 0.1}, 0, 0), ""},
-		"a busy neighbour":   {second(probe.Times{User: 1}, 0, 0), "others take 1.00 of the 4 processors"},
+		"a busy neighbour":   {second(probe.Times{User: 1}, 0, 0), "other processes use 1.00 of the 4 processors"},
 		"the lab's own":      {second(probe.Times{User: 1, System: 0.5}, 0.9, 0.5), ""},
-		"its nodes and more": {second(probe.Times{User: 2}, 0.9, 0), "others take 1.10 of the 4 processors"},
+		"its nodes and more": {second(probe.Times{User: 2}, 0.9, 0), "other processes use 1.10 of the 4 processors"},
 		"the hypervisor":     {second(probe.Times{Steal: 0.2}, 0, 0), "the hypervisor took 5.0 %"},
 		"nothing was seen":   {nil, ""},
 	} {

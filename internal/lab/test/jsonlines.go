@@ -16,7 +16,7 @@ func JSONLines[T any](out []byte, check func(T) error) error {
 		}
 		var line T
 		if err := jsonlimit.Unmarshal(text, &line); err != nil {
-			return fmt.Errorf("line %d is no JSON: %.60q", n+1, text)
+			return fmt.Errorf("line %d is not JSON: %.60q", n+1, text)
 		}
 		if err := check(line); err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)

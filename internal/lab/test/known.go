@@ -16,13 +16,13 @@ func Known(ctx context.Context, p *place.Place, pattern *regexp.Regexp, cure, pr
 	out, err := p.Output(ctx, program, args...)
 	if err != nil {
 		return nil, problem.New(problem.Unable, "%s cannot be run", program).At(p.Name).Because(err).
-			Try("its layer must have %s", cure)
+			Try("the layer needs %s", cure)
 	}
 	found := pattern.FindStringSubmatch(string(out))
 	if found == nil {
-		return nil, problem.New(problem.Unable, "%s is another program than the lab knows: it prints %.60q", program, out).
+		return nil, problem.New(problem.Unable, "%s is an unsupported program or version: it prints %.60q", program, out).
 			At(p.Name).
-			Try("its layer must have %s", cure)
+			Try("the layer needs %s", cure)
 	}
 	return found, nil
 }
@@ -30,7 +30,7 @@ func Known(ctx context.Context, p *place.Place, pattern *regexp.Regexp, cure, pr
 // NeedFar returns an error unless the trial has a far end with a valid address.
 func (t *Trial) NeedFar() error {
 	if t.Far == nil || !t.Far.Address.IsValid() {
-		return problem.New(problem.Unable, "there is no far end").At(t.Near.Name)
+		return problem.New(problem.Unable, "the test needs a far end").At(t.Near.Name)
 	}
 	return nil
 }

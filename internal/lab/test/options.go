@@ -29,7 +29,7 @@ func Read(decode func(options any) error, options any, check func(MistakeFunc)) 
 func CheckDuplicates[T comparable](key string, words []T, wrong MistakeFunc) {
 	for i, w := range words {
 		if slices.Contains(words[:i], w) {
-			wrong("leave one of them out", "%s: %v is there twice", key, w)
+			wrong("remove one", "%s: %v is listed twice", key, w)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	n, factor, err := parseScaled(string(text), []unit{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}})
 	if err != nil || !(n >= 0 && n*factor < 1e15) {
 		return problem.New(problem.Mistake, "%q is not a rate", text).
-			Try(`write "100Mbit/s", "10Gbit/s" or a number of bit/s; 0: no bound`)
+			Try(`write "100Mbit/s", "10Gbit/s", a number of bit/s, or 0 for no limit`)
 	}
 	*r = Rate(n * factor)
 	return nil

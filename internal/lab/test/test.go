@@ -1,7 +1,7 @@
 // Package test defines what a test of the lab is.
 //
 // It defines what a test needs, which figures it returns, and how it measures them in a place. Each
-// kind of test is a package below, and package test/all lists them.
+// kind of test is a package below, and package lab/experiment lists them.
 package test
 
 import (

@@ -1,4 +1,7 @@
 // Package boot plans what a host does on its own after a reboot.
+//
+// It is a package of its own because it is pure, unlike control/unattended, which carries out what
+// it plans.
 package boot
 
 import (

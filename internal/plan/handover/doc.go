@@ -11,4 +11,6 @@
 //
 // Releases of one node are handed over separately, so each is known by its id. Once a node was
 // received, only another move takes it back, since it may have run. Decision 40 gives the reasons.
+//
+// It is a package of its own because package plan exports as many names as a reader can know.
 package handover

@@ -27,5 +27,5 @@ func isMisplaced(current *observe.Node, shall *spec.Node) bool {
 
 // hasLiveOnlyWork reports whether the roles of a node do something on live nodes only.
 func hasLiveOnlyWork(s *site.Site, n *site.Node) bool {
-	return slices.ContainsFunc(s.RolesOf(n), (*site.Role).LiveOnly)
+	return slices.ContainsFunc(s.RolesOf(n), (*site.Role).ActiveOnly)
 }

@@ -10,4 +10,7 @@
 // Layers stay in the store. Destroyed nodes and volumes cannot be restored, and the plan shows no
 // undo for these steps. Without --undo, completed steps remain, so that the same command can
 // resume. The exception is a failed batch: Restore restores its nodes (decision 24).
+//
+// It is a package of its own because it is pure, unlike package control, which carries out what it
+// plans.
 package wayback

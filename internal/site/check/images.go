@@ -51,7 +51,7 @@ func checkDistribution(found *findings, i *site.Image) {
 		found.report(at("image", i.Name, "distribution"), "use "+sentence(known),
 			"distribution %q is unknown", i.Distribution)
 	} else if i.Suite != "" && !d.HasSuite(i.Suite) {
-		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
+		cure := "use " + sentence(slices.Concat(d.Suites, d.SuiteAliases))
 		found.report(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)
 	}
 }

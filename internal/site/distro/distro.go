@@ -19,21 +19,21 @@ import (
 
 // A Distribution is a Linux distribution for nodes.
 type Distribution struct {
-	Name       string   // as in site files
-	Title      string   // for messages
-	Suites     []string // names of its releases in its archives
-	Moving     []string // suites that point to another release from time to time
-	Unsettled  []string // suites without pockets
-	Components []string // default components of an image
-	Keyring    string   // on a host that has it, the file with the keys that sign its archives
-	Archive    site.Mirror
-	Base       []string // packages in every base, which a node needs to boot, for access and for inspection
-	Venv       string   // package that Python needs to create virtual environments
-	SSH        string   // service of sshd
-	Kernel     string   // package of the kernel that virtual machines boot
-	FullKernel string   // package of the kernel with drivers for real hardware, which QEMU emulates
-	Packages   *Packages
-	Services   *Services
+	Name           string   // as in site files
+	Title          string   // for messages
+	Suites         []string // names of its releases in its archives
+	SuiteAliases   []string // suites that point to another release from time to time
+	WithoutPockets []string // suites without pockets
+	Components     []string // default components of an image
+	Keyring        string   // on a host that has it, the file with the keys that sign its archives
+	Archive        site.Mirror
+	Base           []string // packages in every base, which a node needs to boot, for access and for inspection
+	Venv           string   // package that Python needs to create virtual environments
+	SSH            string   // service of sshd
+	Kernel         string   // package of the kernel that virtual machines boot
+	FullKernel     string   // package of the kernel with drivers for real hardware, which QEMU emulates
+	Packages       *Packages
+	Services       *Services
 }
 
 // All lists the supported distributions. The first is the default.
@@ -68,7 +68,7 @@ func OrDefault(name string) *Distribution { return ForImage(site.Image{Distribut
 // HasSuite reports whether a suite is one of the distribution's, or a pocket of one.
 func (d *Distribution) HasSuite(suite string) bool {
 	base, _, _ := strings.Cut(suite, "-")
-	return slices.Contains(d.Suites, base) || slices.Contains(d.Moving, base)
+	return slices.Contains(d.Suites, base) || slices.Contains(d.SuiteAliases, base)
 }
 
 // A File is a file that a system needs to run as a node.

@@ -44,10 +44,10 @@ func TestWhole(t *testing.T) {
 	}
 	of := map[string]string{}
 	for _, d := range All {
-		whole(d.Name, reflect.ValueOf(*d), "Moving", "Unsettled")
+		whole(d.Name, reflect.ValueOf(*d), "SuiteAliases", "WithoutPockets")
 		whole(d.Name, reflect.ValueOf(*d.Packages))
 		whole(d.Name, reflect.ValueOf(*d.Services))
-		for _, suite := range append(d.Suites, d.Moving...) {
+		for _, suite := range append(d.Suites, d.SuiteAliases...) {
 			if other := of[suite]; other != "" {
 				t.Errorf("suite %s is of %s and of %s", suite, other, d.Name)
 			}

@@ -83,7 +83,7 @@ func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 			base, pocket := splitSuite(s.Suite)
 			// The component "main" distinguishes the distribution's archives from others with the
 			// same suite name (download.docker.com: "stable").
-			if (base == release || slices.Contains(d.Moving, base)) && slices.Contains(s.Components, "main") &&
+			if (base == release || slices.Contains(d.SuiteAliases, base)) && slices.Contains(s.Components, "main") &&
 				slices.Contains(pockets, pocket) {
 				s.Suite = suite + pocket
 				found = append(found, s)
@@ -97,7 +97,7 @@ func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	}
 	found = slices.DeleteFunc(found, func(s Source) bool {
 		_, pocket := splitSuite(s.Suite)
-		return pocket != "" && slices.Contains(d.Unsettled, suite)
+		return pocket != "" && slices.Contains(d.WithoutPockets, suite)
 	})
 	components := img.Components
 	if len(components) == 0 {

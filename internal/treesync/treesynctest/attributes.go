@@ -1,4 +1,6 @@
 // Package treesynctest has the test cases that every transfer of trees between hosts must pass.
+//
+// It is a package of its own because tests of several packages use it.
 package treesynctest
 
 import (

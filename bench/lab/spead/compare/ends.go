@@ -47,7 +47,7 @@ func (p *program) ask(order string, answer any) error {
 		return err
 	}
 	if !p.lines.Scan() {
-		return fmt.Errorf("%s gave no answer to %s", p.Path, order)
+		return fmt.Errorf("%s did not answer %s", p.Path, order)
 	}
 	return json.Unmarshal(p.lines.Bytes(), answer)
 }
@@ -177,7 +177,7 @@ func (o *once) listen() (err error) {
 var received = regexp.MustCompile(`^Received (\d+) heaps$|^\{"heaps":(\d+)`)
 
 func (o *once) heaps() (n uint64, err error) {
-	err = fmt.Errorf("%s told nothing", o.name)
+	err = fmt.Errorf("%s printed no result", o.name)
 	for o.lines.Scan() {
 		if m := received.FindStringSubmatch(o.lines.Text()); m != nil {
 			n, err = strconv.ParseUint(m[1]+m[2], 10, 64)

@@ -2,6 +2,8 @@
 //
 // The real worker carries out plans, but nodes, networks, layers, volumes and kernel settings exist
 // in memory only. Only the worker's own files are written, below a directory.
+//
+// It is a package of its own because tests of several packages use it.
 package memory
 
 import (

@@ -1,4 +1,7 @@
 // Package history compares runs over time: tables and plots of figures from several runs.
+//
+// It is a package of its own because it is a report over many bundles, with types of the same names
+// as those of report.
 package history
 
 import (
@@ -103,7 +106,7 @@ func (h *History) addCaveats() {
 		}
 		slices.Sort(all)
 		if all = slices.Compact(all); len(all) > 1 {
-			h.Notes = append(h.Notes, fmt.Sprintf("The runs are of %d %s: what differs between them may be due to that.",
+			h.Notes = append(h.Notes, fmt.Sprintf("The runs are from %d %s, which may explain differences between them.",
 				len(all), what))
 		}
 	}
@@ -142,7 +145,7 @@ func (p *Series) valueRange() (least, greatest float64) {
 // table writes a row for each figure and setting, with a bar chart of characters.
 func (h *History) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\truns\tleast\tgreatest\tlast\trun by run")
+	fmt.Fprintln(t, "\truns\tlowest\thighest\tlast\trun by run")
 	for _, p := range h.Rows {
 		s := p.scale()
 		least, greatest := p.valueRange()
@@ -176,7 +179,7 @@ func (h *History) Text(w io.Writer) error {
 	if err := h.table(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nOf the bare host: values; of each setting: what it was of bare in the same run. orrery lab compare says whether two runs differ.")
+	_, err := fmt.Fprintln(w, "\nValues of the bare host, and ratios of each setting to bare in the same run. orrery lab compare shows whether two runs differ.")
 	return err
 }
 

@@ -194,7 +194,7 @@ func shareOf(x, of float64) float64 {
 }
 
 // ProcessorsOf returns the name of the trace of the processors that a node used.
-func ProcessorsOf(node string) string { return "processors that " + node + " took" }
+func ProcessorsOf(node string) string { return "processors used by " + node }
 
 func cgroups(seconds []probe.Second) []string {
 	names := largest(seconds, 8, func(s probe.Second, took map[string]float64) {

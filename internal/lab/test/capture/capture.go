@@ -111,7 +111,7 @@ func (c *capture) Time() time.Duration {
 // Check sends a few heaps to the place.
 func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 	if t.Far == nil || !t.Near.Address.IsValid() {
-		return problem.New(problem.Unable, "there is no far end to send from").At(t.Near.Name)
+		return problem.New(problem.Unable, "the test needs a far end, which sends").At(t.Near.Name)
 	}
 	if c.Program == spead2 {
 		for _, p := range []struct {
@@ -140,11 +140,11 @@ func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 			return nil
 		}
 		if got.Packets > 0 {
-			return problem.New(problem.Failed, "of %d heaps sent none came whole: %d of %d packets came", sent.Heaps,
+			return problem.New(problem.Failed, "none of %d heaps arrived completely, but %d of %d packets", sent.Heaps,
 				got.Packets, sent.Packets).
-				At(t.Near.Name).Try("are packets of %d bytes too large for the way? Set packet = 1472", c.Packet)
+				At(t.Near.Name).Try("if packets of %d bytes are too large for the path, set packet = 1472", c.Packet)
 		}
 	}
-	return problem.New(problem.Failed, "nothing that the far end sends to %v comes", c.endpoint(t)).At(t.Near.Name).
-		Try("does a firewall hold back UDP port %d?", c.endpoint(t).Port())
+	return problem.New(problem.Failed, "no packet from the far end to %v arrives", c.endpoint(t)).At(t.Near.Name).
+		Try("check whether a firewall blocks UDP port %d", c.endpoint(t).Port())
 }

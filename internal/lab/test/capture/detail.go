@@ -39,17 +39,17 @@ func (r *run) labels(found search.Result) []test.Label {
 	switch {
 	case got > 0 && got < int(r.Buffer):
 		all = append(all, test.Label{Name: "rmem",
-			Why:  fmt.Sprintf("of the buffer of %d bytes that the receiver asks for, all places can have %d", r.Buffer, got),
+			Why:  fmt.Sprintf("the receiver requests a buffer of %d bytes, but some place permits only %d", r.Buffer, got),
 			Cure: fmt.Sprintf("sysctl net.core.rmem_max=%d", r.Buffer)})
 	case got > 0 && holds < bufferSeconds:
 		need := int64(math.Ceil(found.Rate/8*bufferSeconds/float64(r.Sockets)/(1<<20))) << 20
 		all = append(all, test.Label{Name: "rmem",
-			Why:  fmt.Sprintf("the receiver's buffer of %d bytes holds %.1f ms of packets at this rate", got, holds*1e3),
+			Why:  fmt.Sprintf("the receiver's buffer of %d bytes holds only %.1f ms of packets at this rate", got, holds*1e3),
 			Cure: fmt.Sprintf(`buffer = "%dMiB", and sysctl net.core.rmem_max=%d`, need>>20, need)})
 	}
 	if why := r.senderLimit(found); why != "" {
 		all = append(all, test.Label{Name: atSender, Why: why, Where: "lossless rate",
-			Cure: "a sender with a processor of its own, gso = true, larger packets; or most = what it reaches"})
+			Cure: "give the sender its own processor, set gso = true or larger packets, or set most to what it reaches"})
 	}
 	return all
 }
@@ -83,5 +83,5 @@ func (r *run) senderLimit(found search.Result) string {
 	if math.IsInf(next, 1) || lossy {
 		return ""
 	}
-	return fmt.Sprintf("at %.4g bit/s, the next rate that was tried, the sender did not reach 99 %% of it", next)
+	return fmt.Sprintf("at the next rate, %.4g bit/s, the sender did not reach 99 %%", next)
 }

@@ -44,27 +44,27 @@ func defaults() options {
 
 func (o *options) check(wrong test.MistakeFunc) {
 	if o.Program != ours && o.Program != spead2 {
-		wrong("write orrery or spead2", "program: %q is none that sends SPEAD", o.Program)
+		wrong("write \"orrery\" or \"spead2\"", "program = %q is unknown", o.Program)
 	}
 	if err := (spead.SendOptions{Heap: int(o.Heap), Packet: int(o.Packet)}).Check(); err != nil {
-		wrong("the heap has 1 byte to 255 MiB, the packet 128 to 65487 bytes", "heap = %s, packet = %s", o.Heap, o.Packet)
+		wrong("a heap has 1 byte to 255 MiB, a packet 128 to 65487 bytes", "heap = %s, packet = %s", o.Heap, o.Packet)
 	}
 	if o.Sockets < 1 || o.Sockets > 64 {
-		wrong("from 1 to 64", "sockets = %d", o.Sockets)
+		wrong("write a number from 1 to 64", "sockets = %d", o.Sockets)
 	}
 	if o.Buffer < 4096 || o.Buffer > 1<<30 {
-		wrong("from 4KiB to 1GiB", "buffer = %s", o.Buffer)
+		wrong("write a size from 4KiB to 1GiB", "buffer = %s", o.Buffer)
 	}
 	if o.Port < 1 || o.Port > 65535-64*8 {
-		wrong("from 1 to 65023", "port = %d", o.Port)
+		wrong("write a number from 1 to 65023", "port = %d", o.Port)
 	}
 	if o.Trial < 20*time.Millisecond || o.Trial > time.Hour {
-		wrong("from 20ms to 1h", "trial = %v", o.Trial)
+		wrong("write a duration from 20ms to 1h", "trial = %v", o.Trial)
 	}
 	if o.Trials < 1 || o.Trials > 1000 || o.Lossy < 0 || o.Lossy >= o.Trials {
-		wrong("such as trials = 9, lossy = 2", "trials = %d, lossy = %d", o.Trials, o.Lossy)
+		wrong("write, for example, trials = 9, lossy = 2", "trials = %d, lossy = %d", o.Trials, o.Lossy)
 	}
 	if !(o.Precision >= 0.001 && o.Precision <= 0.2) {
-		wrong("from 0.001 to 0.2", "precision = %g", o.Precision)
+		wrong("write a number from 0.001 to 0.2", "precision = %g", o.Precision)
 	}
 }

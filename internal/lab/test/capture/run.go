@@ -45,9 +45,9 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, err
 	}
 	if found.Rate <= 0 {
-		return test.Result{}, problem.New(problem.Failed, "no rate was without loss, in %d trials", found.Trials).
+		return test.Result{}, problem.New(problem.Failed, "every rate lost packets in %d trials", found.Trials).
 			At(t.Near.Name).
-			Try("a larger buffer, or more trials that may be lossy")
+			Try("increase buffer or lossy")
 	}
 	c.last.Store(key, found.Rate)
 	cost, err := r.cost(ctx, found.Rate)
@@ -64,7 +64,7 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 			samples = append(samples, test.Sample{Figure: paperRate, Value: down.Rate})
 		default: // this search has no rule for a late sender, but the search before it has found a rate
 			labels = append(labels, test.Label{Name: atSender, Where: paperRate, Why: err.Error(),
-				Cure: "a host without other load, or a lower most"})
+				Cure: "use a host without other load, or set a lower most"})
 		}
 	}
 	share := max(0, cost.Share()-r.idle.Share())

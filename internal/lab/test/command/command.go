@@ -63,30 +63,30 @@ func New(decode func(options any) error) (test.Test, error) {
 func (c *command) check(wrong test.MistakeFunc) {
 	var ok bool
 	if c.near, ok = parseLine(c.Command); !ok || c.near.empty() {
-		wrong(`write command = "fio …" for a shell, or command = ["fio", "…"]`, "command: there is none")
+		wrong(`write command = "fio …" for a shell, or command = ["fio", "…"]`, "command is missing")
 	}
 	if c.far, ok = parseLine(c.FarCommand); !ok {
-		wrong("write a text for a shell, or a list of words", "far_command is neither")
+		wrong("write a string for a shell, or a list of strings", "far_command is neither a string nor a list")
 	}
 	if c.FarProto != "tcp" && c.FarProto != "udp" {
-		wrong("write tcp or udp", "far_protocol = %q", c.FarProto)
+		wrong("write \"tcp\" or \"udp\"", "far_protocol = %q", c.FarProto)
 	}
 	if !c.far.empty() && (c.FarPort < 1 || c.FarPort > 65000) {
-		wrong("give the port on which far_command listens, from 1 to 65000: $ORRERY_PORT is this one for the first copy, and the next for each further one",
+		wrong("write the port on which far_command listens, from 1 to 65000; in $ORRERY_PORT each further copy gets the next one",
 			"far_port = %d", c.FarPort)
 	}
 	if !(c.Seconds > 0 && c.Seconds <= 1e6) {
-		wrong("give about how long the command takes", "seconds = %v", c.Seconds)
+		wrong("write about how long the command takes", "seconds = %v", c.Seconds)
 	}
 	if len(c.options.Figures) == 0 {
 		wrong(`write figures = [{name = "…", unit = "s", better = "less", regex = "took ([0-9.]+)"}]`,
-			"figures: there is none")
+			"figures is missing")
 	}
 	for i := range c.options.Figures {
 		f := &c.options.Figures[i]
 		f.check(wrong)
 		if slices.ContainsFunc(c.options.Figures[:i], func(g figure) bool { return g.Name == f.Name }) {
-			wrong("give each its own name", "figures: %q is listed twice", f.Name)
+			wrong("write a different name for each", "figures: %q is listed twice", f.Name)
 		}
 	}
 }

@@ -106,11 +106,11 @@ factor = 10
 	}
 	if _, err := run(t, trial(t),
 		"command = \"echo none\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\nregex = \"load ([0-9])\"\nevery = 1\n"); err == nil ||
-		!strings.Contains(err.Error(), "nothing of what the command printed matches") {
+		!strings.Contains(err.Error(), "the output of the command has no match for") {
 		t.Errorf("%v", err)
 	}
 	for more, want := range map[string]string{"every = -1\nregex = \"(x)\"": "every = -1",
-		"every = 1\njson = \"a\"": "has every, and json"} {
+		"every = 1\njson = \"a\"": "has both every and json"} {
 		_, err := New(from("command = \"true\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\n" + more + "\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", more, err)
@@ -153,18 +153,18 @@ func TestLayer(t *testing.T) {
 		}
 	}
 	if _, err := run(t, tr, "command = \"x\"\nprograms = [\"no-such\"]"+took); err == nil ||
-		err.Error() != "bare: there is no program no-such (put the package that has it into packages)" {
+		err.Error() != "bare: program no-such is missing (add the package that contains it to packages)" {
 		t.Errorf("without a program: %v", err)
 	}
 }
 
 func TestFailures(t *testing.T) {
 	for command, want := range map[string]string{
-		`"echo nothing of that kind; echo on two lines"`: "bare: \"took\": nothing of what the command printed matches took ([0-9.]+); it printed: \n    nothing of that kind\n    on two lines\n  cure: standard output only",
-		`"true"`:                     "it printed: \n    (nothing)",
+		`"echo nothing of that kind; echo on two lines"`: "bare: \"took\": the output of the command has no match for took ([0-9.]+); its output: \n    nothing of that kind\n    on two lines\n  cure: only standard output",
+		`"true"`:                     "its output: \n    (nothing)",
 		`"echo took ..."`:            `"took": "..." is not a number`,
 		`"echo no disk >&2; exit 7"`: "exit status 7\n    \n    no disk",
-		`["/nowhere/x"]`:             "bare: the command did not succeed: bare: ",
+		`["/nowhere/x"]`:             "bare: the command failed: bare: ",
 	} {
 		_, err := run(t, trial(t), "command = "+command+took)
 		if err == nil || !strings.Contains(err.Error(), want) &&
@@ -181,10 +181,10 @@ func TestFailures(t *testing.T) {
 
 func TestReadJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"a": 1`:        `"x": what the command printed is not whole JSON`,
-		`{"b": 1}`:       `"x": there is nothing at a in what the command printed`,
-		`{"a": null}`:    `"x": there is nothing at a`,
-		`{"a": [1, 2]}`:  `"x": at a is not a number but [1, 2]`,
+		`{"a": 1`:        `"x": the output of the command is not complete JSON`,
+		`{"b": 1}`:       `"x": the output of the command has nothing at a`,
+		`{"a": null}`:    `"x": the output of the command has nothing at a`,
+		`{"a": [1, 2]}`:  `"x": the value at a is not a number: [1, 2]`,
 		`{"a": "12 ms"}`: `"x": "12 ms" is not a number`,
 		`{"a": "NaN"}`:   `"x": "NaN" is not a number`,
 	} {
@@ -211,12 +211,12 @@ func TestFar(t *testing.T) {
 	}
 	if _, err := run(t, trial(t), "far_port = 32471\nfar_command = \"echo no licence; exit 1\"\ncommand = \"true\""+
 		took); err == nil ||
-		!strings.Contains(err.Error(), "ended before it listened on tcp port 32472: no licence") {
+		!strings.Contains(err.Error(), "ended before listening on tcp port 32472: no licence") {
 		t.Errorf("of a far command that fails: %v", err)
 	}
 	tr := trial(t)
 	tr.Far = nil
-	if _, err := run(t, tr, text); err == nil || err.Error() != "bare: there is no far end" {
+	if _, err := run(t, tr, text); err == nil || err.Error() != "bare: the test needs a far end" {
 		t.Errorf("without a far end: %v", err)
 	}
 }
@@ -235,19 +235,19 @@ func TestNew(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"x = 1" + took:                        "strict mode",
-		took:                                  "command: there is none",
-		"command = []" + took:                 "command: there is none",
-		"command = [1]" + took:                "command: there is none",
-		"command = \"x\"":                     "figures: there is none",
+		took:                                  "command is missing",
+		"command = []" + took:                 "command is missing",
+		"command = [1]" + took:                "command is missing",
+		"command = \"x\"":                     "figures is missing",
 		"command = \"x\"\nseconds = 0" + took: "seconds = 0",
-		"command = \"x\"\nfar_command = \"y\"" + took:                                       "far_port = 0 (give the port",
+		"command = \"x\"\nfar_command = \"y\"" + took:                                       "far_port = 0 (write the port",
 		"command = \"x\"\nfar_protocol = \"icmp\"" + took:                                   `far_protocol = "icmp"`,
 		"command = \"x\"" + took + took:                                                     `figures: "took" is listed twice`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"":                              `"a" has both regex and json, or neither`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\nregex=\"(\"":                 `"a": regex: error parsing regexp: missing closing )`,
-		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\nregex=\"x\"":                 `"a": regex has no group (put the number in parentheses`,
+		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\nregex=\"x\"":                 `"a": regex has no group (put parentheses around the number`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\njson=\"x\"":                              `"a" has no unit`,
-		"command = \"x\"\n[[figures]]\nunit=\"s\"\njson=\"x\"":                              "one has no name",
+		"command = \"x\"\n[[figures]]\nunit=\"s\"\njson=\"x\"":                              "a figure has no name",
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\njson=\"x\"\nbetter=\"best\"": `better = "best"`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\njson=\"x\"\ncopies=\"max\"":  `copies = "max"`,
 		"command = \"x\"\n[[figures]]\nname=\"a\"\nunit=\"s\"\njson=\"x\"\nfactor=0":        "factor = 0",

@@ -14,7 +14,7 @@ import (
 
 func (f *figure) check(wrong test.MistakeFunc) {
 	if strings.TrimSpace(f.Name) == "" {
-		wrong("name each", "figures: one has no name")
+		wrong("write name = \"…\" for each", "figures: a figure has no name")
 	}
 	if f.Unit == "" {
 		wrong(`write "s", "bit/s", "1/s" or, for a ratio, "1"`, "figures: %q has no unit", f.Name)
@@ -37,16 +37,16 @@ func (f *figure) check(wrong test.MistakeFunc) {
 		wrong(`write "sum" or "mean"`, "figures: %q: copies = %q", f.Name, f.Copies)
 	}
 	if f.Factor != nil && (*f.Factor == 0 || math.IsNaN(*f.Factor) || math.IsInf(*f.Factor, 0)) {
-		wrong("give a number by which what is printed is multiplied", "figures: %q: factor = %v", f.Name, *f.Factor)
+		wrong("write a positive number by which to multiply", "figures: %q: factor = %v", f.Name, *f.Factor)
 	}
 	if !(f.Every >= 0 && f.Every <= 86400) {
-		wrong("give the seconds from one line of the command to the next", "figures: %q: every = %v", f.Name, f.Every)
+		wrong("write the seconds between two lines of the command", "figures: %q: every = %v", f.Name, f.Every)
 	}
 	if f.Every > 0 && f.JSON != "" {
-		wrong("give a regex, which may match many times", "figures: %q has every, and json, which is at one place", f.Name)
+		wrong("write regex, which may match many times", "figures: %q has both every and json, which has only one value", f.Name)
 	}
 	if (f.Regex == "") == (f.JSON == "") {
-		wrong("give one of the two", "figures: %q has both regex and json, or neither", f.Name)
+		wrong("write one of the two", "figures: %q has both regex and json, or neither", f.Name)
 		return
 	}
 	if f.Regex == "" {
@@ -54,9 +54,9 @@ func (f *figure) check(wrong test.MistakeFunc) {
 	}
 	var err error
 	if f.pattern, err = regexp.Compile(f.Regex); err != nil {
-		wrong("it is in the syntax of RE2", "figures: %q: regex: %v", f.Name, err)
+		wrong("use the RE2 syntax", "figures: %q: regex: %v", f.Name, err)
 	} else if f.pattern.NumSubexp() < 1 {
-		wrong(`put the number in parentheses, as in "took ([0-9.]+)"`, "figures: %q: regex has no group", f.Name)
+		wrong(`put parentheses around the number, as in "took ([0-9.]+)"`, "figures: %q: regex has no group", f.Name)
 	}
 }
 
@@ -91,7 +91,7 @@ func (f *figure) number(word string) (float64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, problem.New(problem.Failed, "%q: %q is not a number", f.Name, beginning(word, 80)).
-			Try("make the group or the path end where the number does")
+			Try("let the group or the path match only the number")
 	}
 	if f.Factor != nil {
 		n *= *f.Factor
@@ -104,18 +104,18 @@ func (f *figure) find(text string) (string, error) {
 		if found := f.pattern.FindStringSubmatch(text); found != nil {
 			return found[1], nil
 		}
-		return "", problem.New(problem.Failed, "%q: nothing of what the command printed matches %s", f.Name, f.Regex)
+		return "", problem.New(problem.Failed, "%q: the output of the command has no match for %s", f.Name, f.Regex)
 	}
 	if !gjson.Valid(text) {
-		return "", problem.New(problem.Failed, "%q: what the command printed is not whole JSON", f.Name)
+		return "", problem.New(problem.Failed, "%q: the output of the command is not complete JSON", f.Name)
 	}
 	switch found := gjson.Get(text, f.JSON); found.Type {
 	case gjson.Number, gjson.String:
 		return found.String(), nil
 	case gjson.Null:
-		return "", problem.New(problem.Failed, "%q: there is nothing at %s in what the command printed", f.Name, f.JSON)
+		return "", problem.New(problem.Failed, "%q: the output of the command has nothing at %s", f.Name, f.JSON)
 	default:
-		return "", problem.New(problem.Failed, "%q: at %s is not a number but %s", f.Name, f.JSON, beginning(found.Raw, 80))
+		return "", problem.New(problem.Failed, "%q: the value at %s is not a number: %s", f.Name, f.JSON, beginning(found.Raw, 80))
 	}
 }
 

@@ -37,8 +37,8 @@ func (c *command) Check(ctx context.Context, t *test.Trial) error {
 func checkProgram(ctx context.Context, p *place.Place, program string) error {
 	words := p.Command(program)
 	if _, err := place.Output(ctx, p, "/bin/sh", "-c", `command -v "$1"`, "sh", words[len(words)-1]); err != nil {
-		return problem.New(problem.Unable, "there is no program %s", program).At(p.Name).
-			Try("put the package that has it into packages")
+		return problem.New(problem.Unable, "program %s is missing", program).At(p.Name).
+			Try("add the package that contains it to packages")
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		defer server.Stop()
 	}
 	if _, err := place.Output(ctx, t.Near, "/bin/mkdir", "-p", env.dir); err != nil {
-		return test.Result{}, problem.New(problem.Failed, "the work directory cannot be made").At(t.Near.Name).Because(err)
+		return test.Result{}, problem.New(problem.Failed, "the work directory cannot be created").At(t.Near.Name).Because(err)
 	}
 	args := c.near.argv(t.Near, c.Programs, env.vars)
 	out, span, err := untranslated(t).Measure(ctx, args[0], args[1:]...)
@@ -68,7 +68,7 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, keep
 	}
 	if err != nil {
-		return test.Result{}, problem.New(problem.Failed, "the command did not succeed").At(t.Near.Name).Because(err)
+		return test.Result{}, problem.New(problem.Failed, "the command failed").At(t.Near.Name).Because(err)
 	}
 	r := test.Result{Detail: &detail{span.Ended.Sub(span.Began).Seconds()}}
 	for i := range c.options.Figures {
@@ -99,9 +99,9 @@ func (c *command) withOutput(err error, p *place.Place, out string) error {
 	if text == "" {
 		text = "(nothing)"
 	}
-	return problem.New(problem.Failed, "%v; it printed", err).At(p.Name).
+	return problem.New(problem.Failed, "%v; its output", err).At(p.Name).
 		Because(errors.New("\n    " + strings.ReplaceAll(text, "\n", "\n    "))).
-		Try("standard output only is looked at: 2>&1 adds what goes to standard error")
+		Try("only standard output is read; add 2>&1 to include standard error")
 }
 
 // environment holds the environment variables for a command and its work directory.

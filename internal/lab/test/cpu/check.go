@@ -35,9 +35,9 @@ func (c *cpu) checkSameVersion(version string, p *place.Place) error {
 		c.version, c.first = version, p.Name
 	}
 	if c.version != version {
-		return problem.New(problem.Unable, "stress-ng is %s here and %s in %s: their operations are not the same work",
+		return problem.New(problem.Unable, "stress-ng has version %s here and %s in %s, and operations of different versions are not comparable",
 			version, c.version, c.first).
-			At(p.Name).Try("run both from the same layer")
+			At(p.Name).Try("use the same layer for both")
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (c *cpu) checkMethods(ctx context.Context, p *place.Place) error {
 		list = methods(run.Output)
 	}
 	if len(list) == 0 {
-		return problem.New(problem.Unable, "stress-ng does not list its methods").At(p.Name).Because(err)
+		return problem.New(problem.Unable, "the methods of stress-ng cannot be listed").At(p.Name).Because(err)
 	}
 	var all problem.List
 	for _, m := range c.Methods {
@@ -61,7 +61,7 @@ func (c *cpu) checkMethods(ctx context.Context, p *place.Place) error {
 		if near := problem.Suggest(m, list); near != "" {
 			p = p.Try("did you mean %q?", near)
 		} else {
-			p = p.Try("stress-ng --cpu 1 --cpu-method which lists them")
+			p = p.Try("see stress-ng --cpu 1 --cpu-method which")
 		}
 		all = append(all, p)
 	}

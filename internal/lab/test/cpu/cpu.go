@@ -67,22 +67,22 @@ func New(decode func(options any) error) (test.Test, error) {
 
 func (o *options) check(wrong test.MistakeFunc) {
 	if len(o.Methods) == 0 {
-		wrong(`write methods = ["int64", "matrixprod"]`, "methods: there is none")
+		wrong(`write methods = ["int64", "matrixprod"]`, "methods is empty")
 	}
 	for _, m := range o.Methods {
 		if m == "" || m == "all" || m == "which" {
-			wrong("name each one; stress-ng --cpu 1 --cpu-method which lists them", "methods: %q is not a method", m)
+			wrong("name each method; see stress-ng --cpu 1 --cpu-method which", "methods: %q is not a single method", m)
 		}
 	}
 	test.CheckDuplicates("methods", o.Methods, wrong)
 	if o.Seconds < 0 || o.Seconds > 86400 {
-		wrong("stress-ng takes whole seconds; 0: rates come from the fixed work", "seconds = %d", o.Seconds)
+		wrong("write whole seconds, or 0 to compute rates from the fixed work", "seconds = %d", o.Seconds)
 	}
 	if o.Work < 0 {
-		wrong("write a number of bogo operations; 0: no fixed work", "work = %d", o.Work)
+		wrong("write a number of bogo operations, or 0 for no fixed work", "work = %d", o.Work)
 	}
 	if o.Seconds == 0 && o.Work == 0 {
-		wrong("give seconds, or work, or both", "there is nothing to measure")
+		wrong("set seconds, work or both", "there is nothing to measure")
 	}
 	if o.Clock != realTime && o.Clock != cpuTime {
 		wrong(`write "real" or "cpu"`, "clock = %q", o.Clock)

@@ -44,10 +44,10 @@ func TestNew(t *testing.T) {
 		t.Errorf("time %s", got)
 	}
 	for text, want := range map[string]string{
-		"methods = []":             `methods: there is none (write methods = ["int64", "matrixprod"])`,
-		`methods = ["all"]`:        `methods: "all" is not a method`,
-		`methods = ["fft", "fft"]`: "methods: fft is there twice",
-		"work = 0":                 "there is nothing to measure (give seconds, or work, or both)",
+		"methods = []":             `methods is empty (write methods = ["int64", "matrixprod"])`,
+		`methods = ["all"]`:        `methods: "all" is not a single method`,
+		`methods = ["fft", "fft"]`: "methods: fft is listed twice",
+		"work = 0":                 "there is nothing to measure (set seconds, work or both)",
 		"work = -1":                "work = -1",
 		"seconds = -1":             "seconds = -1",
 		`clock = "sun"`:            `clock = "sun" (write "real" or "cpu")`,
@@ -81,9 +81,9 @@ func TestParse(t *testing.T) {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
-		"invalid-truncated.yaml":  "what stress-ng wrote is not a whole YAML document (600 bytes)",
-		"invalid-no-metrics.yaml": "what stress-ng 0.15.06 wrote has no metrics of the cpu stressor",
-		"methods.txt":             "what stress-ng wrote is not a whole YAML document",
+		"invalid-truncated.yaml":  "the output of stress-ng is not a complete YAML document (600 bytes)",
+		"invalid-no-metrics.yaml": "the output of stress-ng 0.15.06 has no metrics of the cpu stressor",
+		"methods.txt":             "the output of stress-ng is not a complete YAML document",
 	} {
 		if _, err := parse(read(t, name)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
@@ -154,13 +154,13 @@ func TestCheck(t *testing.T) {
 	}
 	err = c.Check(t.Context(), in("veth", "0.17.00"))
 	if err == nil || !strings.HasPrefix(err.Error(),
-		"veth: stress-ng is 0.17.00 here and 0.15.06 in bare: their operations are not the same work") {
+		"veth: stress-ng has version 0.17.00 here and 0.15.06 in bare") {
 		t.Errorf("of another version: %v", err)
 	}
 	err = c.Check(t.Context(), &test.Trial{Near: &place.Place{Name: "bare", Runner: host.Local{},
 		Programs: func(string) []string { return []string{"/nowhere/stress-ng"} }}})
 	if err == nil || !strings.HasPrefix(err.Error(), "bare: stress-ng cannot be run") ||
-		!strings.HasSuffix(err.Error(), "(its layer must have the package stress-ng)") {
+		!strings.HasSuffix(err.Error(), "(the layer needs the package stress-ng)") {
 		t.Errorf("without it: %v", err)
 	}
 }

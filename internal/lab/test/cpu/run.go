@@ -55,8 +55,8 @@ func (c *cpu) loop(ctx context.Context, t *test.Trial, method, option, amount st
 	}
 	text, err := place.Output(ctx, t.Near, "/bin/cat", file)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "stress-ng wrote no metrics of %s", method).At(t.Near.Name).Because(err).
-			Try("is the disk full?")
+		return nil, problem.New(problem.Failed, "stress-ng wrote no metrics for method %s", method).At(t.Near.Name).Because(err).
+			Try("check whether the disk is full")
 	}
 	if err := t.Keep(method+option+".yaml", text); err != nil {
 		return nil, err

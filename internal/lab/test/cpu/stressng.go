@@ -41,8 +41,8 @@ func parse(text []byte) (*loop, error) {
 	var d document
 	whole := strings.HasSuffix(strings.TrimSpace(string(text)), "\n...")
 	if err := yaml.Unmarshal(text, &d); err != nil || !whole {
-		p := problem.New(problem.Failed, "what stress-ng wrote is not a whole YAML document (%d bytes)", len(text)).
-			Try("was it killed, or is the disk full?")
+		p := problem.New(problem.Failed, "the output of stress-ng is not a complete YAML document (%d bytes)", len(text)).
+			Try("check whether it was killed or the disk is full")
 		if err != nil {
 			p = p.Because(err)
 		}
@@ -65,8 +65,8 @@ func parse(text []byte) (*loop, error) {
 }
 
 func versionError(version, format, what string) error {
-	return problem.New(problem.Failed, "what stress-ng %s wrote "+format, version, what).
-		Try("the lab reads what 0.15 writes by --metrics --yaml")
+	return problem.New(problem.Failed, "the output of stress-ng %s "+format, version, what).
+		Try("the lab supports the output of version 0.15 with --metrics --yaml")
 }
 
 // methods reads the list that stress-ng prints when it does not know a method.

@@ -57,13 +57,13 @@ func (b *bonnie) Time() time.Duration {
 
 func (o *options) checkBonnie(wrong test.MistakeFunc) {
 	if o.Size%(2<<20) != 0 {
-		wrong("bonnie++ has even numbers of MiB", "size = %s", o.Size)
+		wrong("bonnie++ needs an even number of MiB", "size = %s", o.Size)
 	}
 	if o.MaxSize < o.Size || o.MaxSize%(2<<20) != 0 {
-		wrong("give size or more, in even numbers of MiB", "max_size = %s", o.MaxSize)
+		wrong("write at least size, in an even number of MiB", "max_size = %s", o.MaxSize)
 	}
 	if o.Files < 0 || o.Files > 1000 {
-		wrong("give thousands of files, from 1 to 1000; 0: none", "files = %d", o.Files)
+		wrong("write the number of files in thousands, from 1 to 1000, or 0 for none", "files = %d", o.Files)
 	}
 }
 
@@ -73,7 +73,7 @@ func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
 	_, err := t.Near.Output(ctx, "bonnie++", "-q", "-d", "/", "-s", "0", "-n", "0", "-u", "root")
 	if err != nil && !strings.Contains(err.Error(), "Version:") {
 		return problem.New(problem.Unable, "bonnie++ cannot be run").At(t.Near.Name).Because(err).
-			Try("its layer must have the package bonnie++")
+			Try("the layer needs the package bonnie++")
 	}
 	b.forget(t)
 	at, err := b.prepareDir(ctx, t)
@@ -135,9 +135,9 @@ func (m *bonnieMarks) labels() []test.Label {
 	var all []test.Label
 	for _, figure := range m.fast {
 		all = append(all, test.Label{
-			Name: "too-fast", Where: figure, Why: fmt.Sprintf("bonnie++ did %q in less than half a second and tells no rate",
+			Name: "too-fast", Where: figure, Why: fmt.Sprintf("bonnie++ did %q in less than half a second and reports no rate",
 				figure),
-			Cure: "make size or files larger",
+			Cure: "increase size or files",
 		})
 	}
 	return all

@@ -47,12 +47,12 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	words := strings.Split(line, ",")
 	if rest != "" || len(words) < 2 || words[0] != "1.98" {
-		return nil, problem.New(problem.Failed, "what bonnie++ printed is not one line of CSV in format 1.98: %.60q", text).
-			Try("the lab reads what bonnie++ 1.98, 2.00 and 2.00a print with -q")
+		return nil, problem.New(problem.Failed, "the output of bonnie++ is not one line of CSV in format 1.98: %.60q", text).
+			Try("the lab supports the output of bonnie++ 1.98, 2.00 and 2.00a with -q")
 	}
 	if len(words) != columnsOf198 {
-		return nil, problem.New(problem.Failed, "what bonnie++ printed has %d columns instead of %d", len(words),
-			columnsOf198).Try("was it killed?")
+		return nil, problem.New(problem.Failed, "the output of bonnie++ has %d columns instead of %d", len(words),
+			columnsOf198).Try("check whether it was killed")
 	}
 	m := &bonnieMarks{version: words[1], rates: map[string]float64{}}
 	for _, c := range columns {
@@ -63,14 +63,14 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 		}
 		n, err := strconv.ParseFloat(word, 64)
 		if err != nil || n <= 0 {
-			return nil, problem.New(problem.Failed, "what bonnie++ printed has %q for %s, in column %d", word, c.figure,
+			return nil, problem.New(problem.Failed, "the output of bonnie++ has %q for %s in column %d", word, c.figure,
 				c.index+1)
 		}
 		m.rates[c.figure] = n * c.factor
 	}
 	if len(m.rates) == 0 {
 		return nil, &fastError{problem.New(problem.Failed,
-			"bonnie++ did everything too fast to tell a rate").Try("make size larger")}
+			"bonnie++ did everything too fast to report a rate").Try("increase size")}
 	}
 	return m, nil
 }

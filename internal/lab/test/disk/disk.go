@@ -95,7 +95,7 @@ func (o *options) check(wrong test.MistakeFunc) {
 		wrong(`write "auto", "yes" or "no"`, "direct = %q", o.Direct)
 	}
 	if o.Size < 1<<20 || o.Size%4096 != 0 {
-		wrong("give at least 1MiB, in whole blocks of 4KiB", "size = %s", o.Size)
+		wrong("write at least 1MiB, in multiples of 4KiB", "size = %s", o.Size)
 	}
 	o.checkForeign(wrong)
 	switch o.Program {
@@ -106,7 +106,7 @@ func (o *options) check(wrong test.MistakeFunc) {
 	case byBonnie:
 		o.checkBonnie(wrong)
 	default:
-		wrong("write fio, iozone or bonnie++", "program = %q", o.Program)
+		wrong("write \"fio\", \"iozone\" or \"bonnie++\"", "program = %q", o.Program)
 	}
 }
 
@@ -123,7 +123,7 @@ func (o *options) checkForeign(wrong test.MistakeFunc) {
 		{"characters", byBonnie, o.Characters},
 	} {
 		if key.given && key.of != o.Program {
-			wrong("leave it out", "%s is an option of program = %q, not of %q", key.name, key.of, o.Program)
+			wrong("remove it", "%s applies to program = %q, not to %q", key.name, key.of, o.Program)
 		}
 	}
 }

@@ -84,24 +84,24 @@ func TestNeeds(t *testing.T) {
 
 func TestInvalid(t *testing.T) {
 	for text, want := range map[string]string{
-		`program = "dd"`:                      `program = "dd" (write fio, iozone or bonnie++)`,
+		`program = "dd"`:                      `program = "dd" (write "fio", "iozone" or "bonnie++")`,
 		`direct = "maybe"`:                    `direct = "maybe" (write "auto", "yes" or "no")`,
-		`size = "4KiB"`:                       "size = 4k (give at least 1MiB",
+		`size = "4KiB"`:                       "size = 4k (write at least 1MiB",
 		`matrices = ["random writes"]`:        `matrices: there is no "random writes" (did you mean random write?)`,
 		`matrices = []`:                       "there is nothing to measure",
 		"seconds = -1":                        "seconds = -1",
 		"warm_up = -1.0":                      "warm_up = -1",
-		"program = \"bonnie++\"\nwarm_up = 1": `warm_up is an option of program = "fio"`,
-		"[[jobs]]\nrw = \"trim\"":             `jobs: rw = "trim" (give one of read, write,`,
+		"program = \"bonnie++\"\nwarm_up = 1": `warm_up applies to program = "fio"`,
+		"[[jobs]]\nrw = \"trim\"":             `jobs: rw = "trim" (write one of read, write,`,
 		"[[jobs]]\nrw = \"read\"\nread = 50":  "jobs: read 4k: read = 50",
-		"[[jobs]]\nrw = \"read\"\ndepth = -1": "give depth from 1 to 4096",
+		"[[jobs]]\nrw = \"read\"\ndepth = -1": "write depth from 1 to 4096",
 		"[[jobs]]\nrw = \"read\"\nblock = \"1MiB\"\nthreads = 512": "jobs: read 1M 512 threads: block of 1M in a file of 256M",
 		"[[jobs]]\nrw = \"read\"\nunit = \"MB/s\"":                 `unit = "MB/s" (write "1/s" or "B/s")`,
-		`records = ["4KiB"]`:                                       `records is an option of program = "iozone", not of "fio" (leave it out)`,
-		"program = \"iozone\"\nlatency = true":                     `latency is an option of program = "fio", not of "iozone"`,
+		`records = ["4KiB"]`:                                       `records applies to program = "iozone", not to "fio" (remove it)`,
+		"program = \"iozone\"\nlatency = true":                     `latency applies to program = "fio", not to "iozone"`,
 		"program = \"iozone\"\nrecords = [\"512\"]":                "records: 512",
-		"program = \"bonnie++\"\nsize = \"3MiB\"":                  "bonnie++ has even numbers of MiB",
-		"program = \"bonnie++\"\nmax_size = \"128MiB\"":            "max_size = 128M (give size or more",
+		"program = \"bonnie++\"\nsize = \"3MiB\"":                  "bonnie++ needs an even number of MiB",
+		"program = \"bonnie++\"\nmax_size = \"128MiB\"":            "max_size = 128M (write at least size",
 		"program = \"bonnie++\"\nfiles = -1":                       "files = -1",
 	} {
 		if _, err := New(from(text)); err == nil || !strings.Contains(err.Error(), want) {

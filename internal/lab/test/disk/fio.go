@@ -67,7 +67,7 @@ func (f *fio) file(ctx context.Context, t *test.Trial) (workDir, error) {
 		"--rw=write", "--bs=1M",
 		"--ioengine=psync", "--end_fsync=1", "--direct="+boolFlag(at.direct), "--output-format=json")
 	if _, unread := parseFio(out); unread != nil || err != nil {
-		return at, problem.New(problem.Failed, "fio cannot lay %s out", file).At(t.Near.Name).
+		return at, problem.New(problem.Failed, "fio cannot create %s", file).At(t.Near.Name).
 			Because(moreSpecific(err, unread))
 	}
 	return at, nil
@@ -170,8 +170,8 @@ func (f *fio) samples(j job, done *jobResult) ([]test.Sample, error) {
 			value = way.Rate
 		}
 		if value <= 0 {
-			return nil, problem.New(problem.Failed, "not one block of %q was done in %v s", s.figure, f.Seconds).
-				Try("make seconds larger")
+			return nil, problem.New(problem.Failed, "fio completed no block of %q in %v s", s.figure, f.Seconds).
+				Try("increase seconds")
 		}
 		all = append(all, test.Sample{Figure: s.figure, Value: value})
 		if f.Latency {

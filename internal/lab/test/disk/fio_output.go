@@ -66,22 +66,22 @@ func (r *fioDirection) result() directionResult {
 func parseFio(text []byte) (*jobResult, error) {
 	begin := bytes.Index(text, []byte("{\n"))
 	var r fioOutput
-	err := errors.New("there is none")
+	err := errors.New("fio printed nothing")
 	if begin >= 0 {
 		err = jsonlimit.Unmarshal(text[begin:], &r)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "what fio printed is not whole JSON (%d bytes)", len(text)).Because(err).
-			Try("was it killed?")
+		return nil, problem.New(problem.Failed, "the output of fio is not complete JSON (%d bytes)", len(text)).Because(err).
+			Try("check whether it was killed")
 	}
 	if len(r.Jobs) != 1 || r.Jobs[0].Read == nil || r.Jobs[0].Write == nil {
-		return nil, problem.New(problem.Failed, "%s printed %d jobs instead of one with read and write", r.Version,
+		return nil, problem.New(problem.Failed, "the output of %s has %d jobs instead of one with read and write", r.Version,
 			len(r.Jobs)).
-			Try("the lab reads fio 3.33 and what prints the same")
+			Try("the lab supports the output of fio 3.33 and compatible versions")
 	}
 	j := r.Jobs[0]
 	if j.Error != 0 {
-		return nil, problem.New(problem.Failed, "fio failed").Because(syscall.Errno(j.Error)).Try("run it there by hand")
+		return nil, problem.New(problem.Failed, "fio failed").Because(syscall.Errno(j.Error)).Try("run it manually there")
 	}
 	done := &jobResult{Version: r.Version, Read: j.Read.result(), Write: j.Write.result(), User: j.User, System: j.System,
 		Disks: []string{}}

@@ -41,11 +41,11 @@ func (z *iozone) Time() time.Duration {
 
 func (o *options) checkIozone(wrong test.MistakeFunc) {
 	if len(o.Records) == 0 {
-		wrong(`write records = ["4KiB", "64KiB", "1MiB"]`, "records: there is none")
+		wrong(`write records = ["4KiB", "64KiB", "1MiB"]`, "records is empty")
 	}
 	for _, r := range o.Records {
 		if r%1024 != 0 || r > o.Size || r > 16<<20 {
-			wrong("iozone has records in whole KiB, up to 16MiB, not larger than the file", "records: %s", r)
+			wrong("write sizes in whole KiB, up to 16MiB and not larger than the file", "records: %s", r)
 		}
 	}
 	test.CheckDuplicates("records", o.Records, wrong)

@@ -18,8 +18,8 @@ func parseIozone(text string) (rates []float64, version string, err error) {
 		version = found[1]
 	}
 	fit := func(what string) error {
-		return problem.New(problem.Failed, "what iozone printed %s (%d bytes in all)", what, len(text)).
-			Try("was it killed? The lab reads what 3.489 prints with -i 0 -i 1 -i 2")
+		return problem.New(problem.Failed, "the output of iozone %s (%d bytes in total)", what, len(text)).
+			Try("check whether it was killed The lab reads what 3.489 prints with -i 0 -i 1 -i 2")
 	}
 	if !strings.Contains(text, "Output is in kBytes/sec") {
 		return nil, version, fit("does not say that it is in kBytes/sec")
@@ -29,7 +29,7 @@ func parseIozone(text string) (rates []float64, version string, err error) {
 		return nil, version, fit("has no table")
 	}
 	if !strings.Contains(table, "iozone test complete.") {
-		return nil, version, fit("ends within its table")
+		return nil, version, fit("ends in the middle of its table")
 	}
 	line, _, _ := strings.Cut(table, "\n")
 	words := strings.Fields(line)

@@ -58,18 +58,18 @@ func (j job) usual() string {
 
 func (j job) check(size test.Bytes, wrong test.MistakeFunc) {
 	if !slices.Contains(kinds, j.RW) {
-		wrong("give one of "+strings.Join(kinds, ", "), "jobs: rw = %q", j.RW)
+		wrong("write one of "+strings.Join(kinds, ", "), "jobs: rw = %q", j.RW)
 		return
 	}
 	if j.Block%512 != 0 || int64(j.Block)*int64(j.Threads) > int64(size) {
-		wrong("blocks are multiples of 512 bytes, and the file has one for each thread",
+		wrong("write a multiple of 512 bytes; the file needs a block for each thread",
 			"jobs: %s: block of %s in a file of %s", j.name(), j.Block, size)
 	}
 	if j.Depth < 1 || j.Depth > 4096 || j.Threads < 1 || j.Threads > 2048 {
-		wrong("give depth from 1 to 4096, threads from 1 to 2048", "jobs: %s", j.name())
+		wrong("write depth from 1 to 4096 and threads from 1 to 2048", "jobs: %s", j.name())
 	}
 	if !j.mixed() && j.Read != 0 || j.mixed() && (j.Read < 1 || j.Read > 99) {
-		wrong("give percent from 1 to 99, with rw or randrw only", "jobs: %s: read = %d", j.name(), j.Read)
+		wrong("write a percentage from 1 to 99, only for rw and randrw", "jobs: %s: read = %d", j.name(), j.Read)
 	}
 	if j.Unit != perSecond && j.Unit != bytesPerSecond {
 		wrong(`write "1/s" or "B/s"`, "jobs: %s: unit = %q", j.name(), j.Unit)

@@ -150,7 +150,7 @@ func TestLiveRAM(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Check(t.Context(), trial(p)); err == nil ||
-		!strings.Contains(err.Error(), "has no O_DIRECT (set direct = \"auto\"") {
+		!strings.Contains(err.Error(), "does not support O_DIRECT (set direct = \"auto\"") {
 		t.Errorf("without O_DIRECT: %v", err)
 	}
 }
@@ -167,7 +167,7 @@ func TestLiveFull(t *testing.T) {
 	many := trial(p)
 	many.Of = 2
 	if err := d.Check(t.Context(), many); err == nil ||
-		!strings.Contains(err.Error(), "bytes free, and 33554432 are needed (2 × 16M)") {
+		!strings.Contains(err.Error(), "but 33554432 are needed (2 × 16M)") {
 		t.Errorf("of two copies: %v", err)
 	}
 	if err := d.Check(t.Context(), trial(p)); err != nil {
@@ -182,13 +182,13 @@ func TestLiveFull(t *testing.T) {
 	}
 	shell(t.Context(), p, `rm -f "$2"; head -c 12M /dev/zero > "$1"`, p.Dir+"/other", p.Dir+"/0/fio.data")
 	if _, err := d.Run(t.Context(), trial(p)); err == nil ||
-		!strings.Contains(err.Error(), "bytes free, and 16777216 are needed") {
+		!strings.Contains(err.Error(), "but 16777216 are needed") {
 		t.Errorf("of a disk that has become full: %v", err)
 	}
 	none := *p
 	none.Dir = "/proc/none"
 	if err := d.Check(t.Context(), trial(&none)); err == nil ||
-		!strings.Contains(err.Error(), "the directory /proc/none/0 cannot be made") {
+		!strings.Contains(err.Error(), "the directory /proc/none/0 cannot be created") {
 		t.Errorf("without a directory: %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestLiveBonnie(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Run(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "too fast to tell a rate") {
+		if _, err := d.Run(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "too fast to report a rate") {
 			break
 		}
 	}

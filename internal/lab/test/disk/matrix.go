@@ -86,7 +86,7 @@ func (o *options) checkFio(wrong test.MistakeFunc) {
 		if slices.Contains(matrixNames(), name) {
 			continue
 		}
-		cure := "there are: " + strings.Join(matrixNames(), ", ")
+		cure := "known: " + strings.Join(matrixNames(), ", ")
 		if near := problem.Suggest(name, matrixNames()); near != "" {
 			cure = "did you mean " + near + "?"
 		}
@@ -94,15 +94,15 @@ func (o *options) checkFio(wrong test.MistakeFunc) {
 	}
 	jobs := o.jobs()
 	if len(jobs) == 0 {
-		wrong("give matrices or jobs", "there is nothing to measure")
+		wrong("set matrices or jobs", "there is nothing to measure")
 	}
 	for _, j := range jobs {
 		j.check(o.Size, wrong)
 	}
 	if !(o.Seconds >= 0.1 && o.Seconds <= 86400) {
-		wrong("give from 0.1 to 86400", "seconds = %v", o.Seconds)
+		wrong("write a number from 0.1 to 86400", "seconds = %v", o.Seconds)
 	}
 	if !(o.WarmUp >= 0 && o.WarmUp <= 3600) {
-		wrong("give from 0 to 3600", "warm_up = %v", o.WarmUp)
+		wrong("write a number from 0 to 3600", "warm_up = %v", o.WarmUp)
 	}
 }

@@ -114,14 +114,14 @@ func TestParseInvalid(t *testing.T) {
 	}{
 		{fio, "invalid-fio-error.json", "fio failed: invalid argument"},
 		{fio, "invalid-fio-full.json", "fio failed: no space left on device"},
-		{fio, "invalid-fio-truncated.json", "what fio printed is not whole JSON (3000 bytes): unexpected end of JSON input"},
-		{fio, "iozone.txt", "what fio printed is not whole JSON"},
-		{iozone, "invalid-iozone-truncated.txt", "what iozone printed ends within its table"},
-		{iozone, "invalid-iozone-open.txt", "what iozone printed ends within its table"},
-		{iozone, "bonnie.csv", "what iozone printed does not say that it is in kBytes/sec"},
-		{bonnie, "invalid-bonnie-truncated.csv", "what bonnie++ printed has 14 columns instead of 50"},
-		{bonnie, "bonnie-too-fast.csv", "bonnie++ did everything too fast to tell a rate"},
-		{bonnie, "iozone.txt", "what bonnie++ printed is not one line of CSV in format 1.98"},
+		{fio, "invalid-fio-truncated.json", "the output of fio is not complete JSON (3000 bytes): unexpected end of JSON input"},
+		{fio, "iozone.txt", "the output of fio is not complete JSON"},
+		{iozone, "invalid-iozone-truncated.txt", "the output of iozone ends in the middle of its table"},
+		{iozone, "invalid-iozone-open.txt", "the output of iozone ends in the middle of its table"},
+		{iozone, "bonnie.csv", "the output of iozone does not say that it is in kBytes/sec"},
+		{bonnie, "invalid-bonnie-truncated.csv", "the output of bonnie++ has 14 columns instead of 50"},
+		{bonnie, "bonnie-too-fast.csv", "bonnie++ did everything too fast to report a rate"},
+		{bonnie, "iozone.txt", "the output of bonnie++ is not one line of CSV in format 1.98"},
 	} {
 		if err := c.parse(read(t, c.name)); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, c.want)

@@ -46,14 +46,14 @@ func (g *workspace) prepareDir(ctx context.Context, t *test.Trial) (workDir, err
 	}
 	f := workDir{dir: dir(t)}
 	if err := shell(ctx, t.Near, `mkdir -p "$1"`, f.dir); err != nil {
-		return f, problem.New(problem.Failed, "the directory %s cannot be made", f.dir).At(t.Near.Name).Because(err)
+		return f, problem.New(problem.Failed, "the directory %s cannot be created", f.dir).At(t.Near.Name).Because(err)
 	}
 	var err error
 	if f.can, err = supportsDirect(ctx, t.Near, f.dir); err != nil {
 		return f, err
 	}
 	if g.Direct == directYes && !f.can {
-		return f, problem.New(problem.Unable, "the file system of %s has no O_DIRECT", f.dir).At(t.Near.Name).
+		return f, problem.New(problem.Unable, "the file system of %s does not support O_DIRECT", f.dir).At(t.Near.Name).
 			Try(`set direct = "auto", or measure on another file system`)
 	}
 	f.direct = f.can && g.Direct != directNo
@@ -74,7 +74,7 @@ func supportsDirect(ctx context.Context, p *place.Place, dir string) (bool, erro
 		return false, nil
 	}
 	if err != nil {
-		return false, problem.New(problem.Failed, "no file can be written in %s", dir).At(p.Name).Because(err)
+		return false, problem.New(problem.Failed, "files cannot be written in %s", dir).At(p.Name).Because(err)
 	}
 	return true, nil
 }
@@ -89,7 +89,7 @@ func memTotal(ctx context.Context, p *place.Place) (int64, error) {
 				return kib << 10, nil
 			}
 		}
-		err = errors.New("there is no MemTotal")
+		err = errors.New("MemTotal is missing")
 	}
 	return 0, problem.New(problem.Failed, "/proc/meminfo cannot be read").At(p.Name).Because(err)
 }
@@ -103,14 +103,14 @@ func (g *workspace) checkSpace(ctx context.Context, t *test.Trial, dir string, f
 		if _, err = fmt.Sscan(string(out), &blocks, &size, &all); err == nil {
 			copies := int64(max(t.Of-t.Copy, 1))
 			if need := copies * int64(file); all > 0 && blocks*size < need { // ramfs reports no size
-				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir,
-					blocks*size, need, copies, file).
-					At(t.Near.Name).Try("make size smaller, make room, or measure in a directory of a larger disk")
+				return problem.New(problem.Unable, "%d bytes are free on the disk of %s, but %d are needed (%d × %s)",
+					blocks*size, dir, need, copies, file).
+					At(t.Near.Name).Try("decrease size, free space, or measure in a directory on a larger disk")
 			}
 			return nil
 		}
 	}
-	return problem.New(problem.Failed, "it cannot be told how much room there is in %s", dir).At(t.Near.Name).Because(err)
+	return problem.New(problem.Failed, "the free space in %s cannot be determined", dir).At(t.Near.Name).Because(err)
 }
 
 // labels returns warnings about figures of files in the page cache.
@@ -119,14 +119,14 @@ func (f workDir) labels(g *workspace) []test.Label {
 	if !f.can {
 		all = append(all, test.Label{
 			Name: "o_direct", Why: "the file system of " + f.dir +
-				" has no O_DIRECT: writes end with fsync, and reads may come from memory",
-			Cure: "measure on a file system that has it, such as ext4 or xfs",
+				" does not support O_DIRECT: writes end with fsync, and reads may come from memory",
+			Cure: "measure on a file system that supports it, such as ext4 or xfs",
 		})
 	}
 	if !f.direct && int64(g.Size) < f.memory {
 		all = append(all, test.Label{
-			Name: "page-cache", Why: fmt.Sprintf("the file has %d bytes and the page cache up to %d", int64(g.Size), f.memory),
-			Cure: fmt.Sprintf("use O_DIRECT, or make size at least %d", 2*f.memory),
+			Name: "page-cache", Why: fmt.Sprintf("the file has %d bytes, and the page cache can have %d", int64(g.Size), f.memory),
+			Cure: fmt.Sprintf("use O_DIRECT, or set size to at least %d", 2*f.memory),
 		})
 	}
 	return all

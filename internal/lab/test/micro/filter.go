@@ -21,9 +21,9 @@ func filterLabels(ctx context.Context, p *place.Place) []test.Label {
 	var labels []test.Label
 	for _, figures := range syscallFigures {
 		labels = append(labels, test.Label{
-			Name: "seccomp", Why: "the system calls of this place go through a filter (seccomp), those of the bare host do not",
+			Name: "seccomp", Why: "a filter (seccomp) checks the system calls of this place, but not those of the bare host",
 			Where: figures,
-			Cure:  "none is needed: it is what keeping a node from loading kernel modules and opening files by handle costs",
+			Cure:  "none needed: this is the cost of preventing a node from loading kernel modules and opening files by handle",
 		})
 	}
 	return labels

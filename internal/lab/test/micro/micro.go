@@ -52,9 +52,9 @@ func (m *micro) check(wrong test.MistakeFunc) {
 	for _, name := range m.asked.Only {
 		i := slices.IndexFunc(rows(), func(r row) bool { return r.name == name })
 		if i < 0 {
-			wrong(cure(name), "rows: there is no measurement %q", name)
+			wrong(cure(name), "rows: measurement %q is unknown", name)
 		} else if rows()[i].far && !m.asked.Far {
-			wrong("say far = true", "rows: %s needs the far end", name)
+			wrong("write far = true", "rows: %s needs the far end", name)
 		}
 	}
 	m.rows = slices.DeleteFunc(rows(), func(r row) bool {
@@ -64,7 +64,7 @@ func (m *micro) check(wrong test.MistakeFunc) {
 		return r.far && !m.asked.Far
 	})
 	if least := 0.02 * float64(len(m.rows)); !(m.asked.Time >= least && m.asked.Time <= 600) {
-		wrong("name fewer rows, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time,
+		wrong("write fewer rows, or a different time", "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time,
 			len(m.rows), least)
 	}
 }
@@ -77,7 +77,7 @@ func cure(name string) string {
 	if near := problem.Suggest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
-	return "there are " + strings.Join(names, ", ")
+	return "known: " + strings.Join(names, ", ")
 }
 
 // Needs returns the package and the tool that must be installed.
@@ -112,8 +112,8 @@ func (m *micro) Check(ctx context.Context, t *test.Trial) error {
 	for _, part := range m.parts(t.Near) {
 		out, err := part.at.Output(ctx, place.Micro, m.args(t, part.rows, peer, 0.001)...)
 		if err != nil {
-			return problem.New(problem.Unable, "%s cannot measure", place.Micro).At(t.Near.Name).Because(err).
-				Try("see what it says; orrery-micro run --only NAME tries one measurement")
+			return problem.New(problem.Unable, "%s failed", place.Micro).At(t.Near.Name).Because(err).
+				Try("see its output; orrery-micro run --only NAME tries one measurement")
 		}
 		if _, err := part.samples(out); err != nil {
 			return err

@@ -23,7 +23,7 @@ func TestNewMistakes(t *testing.T) {
 		says string
 	}{
 		"misspelt":     {func(o *Options) { o.Only = []string{"syscal"} }, "did you mean syscall?"},
-		"unknown":      {func(o *Options) { o.Only = []string{"rendering of images"} }, "there are syscall, read"},
+		"unknown":      {func(o *Options) { o.Only = []string{"rendering of images"} }, "known: syscall, read"},
 		"far":          {func(o *Options) { o.Only = []string{"far-tcp-latency"} }, "far = true"},
 		"too short":    {func(o *Options) { o.Time = 0.01 }, "time = 0.01"},
 		"not a number": {func(o *Options) { o.Time = nan() }, "time = NaN"},
@@ -197,7 +197,7 @@ func TestPeerTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer done()
-	if err := m.Check(context.Background(), tr); err == nil || !strings.Contains(err.Error(), "tcp port 5611 is taken") {
+	if err := m.Check(context.Background(), tr); err == nil || !strings.Contains(err.Error(), "tcp port 5611 is in use") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }

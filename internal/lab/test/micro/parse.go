@@ -43,13 +43,13 @@ func Parse(out []byte) ([]Line, error) {
 func (l Line) check() error {
 	switch {
 	case l.Name == "":
-		return fmt.Errorf("there is no name")
+		return fmt.Errorf("the name is missing")
 	case l.Unit != "s" && l.Unit != "B/s":
-		return fmt.Errorf("%s: the unit %q is not known", l.Name, l.Unit)
+		return fmt.Errorf("%s: unit %q is unknown", l.Name, l.Unit)
 	case l.Batches < 1 || l.Reps < 1:
 		return fmt.Errorf("%s: nothing was measured", l.Name)
 	case !(l.Min > 0 && l.Min <= l.Median && l.Median <= l.Max) || math.IsInf(l.Max, 0):
-		return fmt.Errorf("%s: %g, %g and %g are not least, median and most", l.Name, l.Min, l.Median, l.Max)
+		return fmt.Errorf("%s: %g, %g and %g are not minimum, median and maximum", l.Name, l.Min, l.Median, l.Max)
 	}
 	return nil
 }
@@ -68,10 +68,10 @@ func (p part) samples(out []byte) ([]test.Sample, error) {
 	for _, r := range p.rows {
 		l, ok := found[r.name]
 		if !ok {
-			return nil, broken("the measurement %s is not there", r.name)
+			return nil, broken("measurement %s is missing", r.name)
 		}
 		if l.Unit != r.Unit {
-			return nil, broken("%s is in %s and not in %s", r.name, l.Unit, r.Unit)
+			return nil, broken("measurement %s has the unit %s instead of %s", r.name, l.Unit, r.Unit)
 		}
 		all = append(all, test.Sample{Figure: p.figure(r).Name, Value: l.best()})
 	}
@@ -79,6 +79,6 @@ func (p part) samples(out []byte) ([]test.Sample, error) {
 }
 
 func broken(format string, args ...any) error {
-	return problem.New(problem.Failed, "what orrery-micro printed: "+format, args...).
-		Try("build it anew: make bin/orrery-micro")
+	return problem.New(problem.Failed, "output of orrery-micro: "+format, args...).
+		Try("build it again: make bin/orrery-micro")
 }

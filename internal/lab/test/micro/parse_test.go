@@ -42,19 +42,19 @@ func TestParse(t *testing.T) {
 func TestParseBroken(t *testing.T) {
 	const good = `{"name":"syscall","unit":"s","min":1e-7,"median":2e-7,"max":3e-7,"batches":5,"reps":100}`
 	for what, one := range map[string]struct{ out, says string }{
-		"nothing":       {"", "syscall is not there"},
-		"another":       {strings.Replace(good, "syscall", "read", 1), "syscall is not there"},
-		"cut off":       {good[:40], "line 1 is no JSON"},
-		"text":          {good + "\nSegmentation fault", "line 2 is no JSON"},
-		"no name":       {strings.Replace(good, `"syscall"`, `""`, 1), "no name"},
+		"nothing":       {"", "syscall is missing"},
+		"another":       {strings.Replace(good, "syscall", "read", 1), "syscall is missing"},
+		"cut off":       {good[:40], "line 1 is not JSON"},
+		"text":          {good + "\nSegmentation fault", "line 2 is not JSON"},
+		"no name":       {strings.Replace(good, `"syscall"`, `""`, 1), "the name is missing"},
 		"unit":          {strings.Replace(good, `"s"`, `"us"`, 1), `"us"`},
-		"other unit":    {strings.Replace(good, `"s"`, `"B/s"`, 1), "syscall is in B/s"},
-		"negative":      {strings.Replace(good, "1e-7", "-1e-7", 1), "not least, median and most"},
-		"zero":          {strings.Replace(good, "1e-7", "0", 1), "not least, median and most"},
-		"disorder":      {strings.Replace(good, "2e-7", "9e-7", 1), "not least, median and most"},
+		"other unit":    {strings.Replace(good, `"s"`, `"B/s"`, 1), "syscall has the unit B/s"},
+		"negative":      {strings.Replace(good, "1e-7", "-1e-7", 1), "not minimum, median and maximum"},
+		"zero":          {strings.Replace(good, "1e-7", "0", 1), "not minimum, median and maximum"},
+		"disorder":      {strings.Replace(good, "2e-7", "9e-7", 1), "not minimum, median and maximum"},
 		"no batches":    {strings.Replace(good, `"batches":5`, `"batches":0`, 1), "nothing was measured"},
-		"not a number":  {strings.Replace(good, "1e-7", "nan", 1), "line 1 is no JSON"},
-		"text for time": {strings.Replace(good, "1e-7", `"x"`, 1), "line 1 is no JSON"},
+		"not a number":  {strings.Replace(good, "1e-7", "nan", 1), "line 1 is not JSON"},
+		"text for time": {strings.Replace(good, "1e-7", `"x"`, 1), "line 1 is not JSON"},
 	} {
 		m := made(t, func(o *Options) { o.Only = []string{"syscall"} })
 		if _, err := m.parts(&place.Place{})[0].samples([]byte(one.out)); err == nil ||

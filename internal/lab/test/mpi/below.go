@@ -59,7 +59,7 @@ func libraries(ctx context.Context, p *place.Place) (string, error) {
 	}
 	found := strings.Fields(string(out))
 	if len(found) != 1 {
-		return "", problem.New(problem.Unable, "Open MPI is not below %s", p.Root).At(p.Name).
+		return "", problem.New(problem.Unable, "Open MPI is missing below %s", p.Root).At(p.Name).
 			Try("the image needs the package openmpi-bin")
 	}
 	return path.Dir(found[0]), nil

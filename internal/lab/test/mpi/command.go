@@ -14,13 +14,13 @@ import (
 // checkEnds checks that both ends exist and have IPv4 addresses: mpirun's --host does not accept IPv6.
 func checkEnds(t *test.Trial) error {
 	if t.Far == nil {
-		return problem.New(problem.Unable, "there is no far end for rank 1").At(t.Near.Name)
+		return problem.New(problem.Unable, "the test needs a far end for rank 1").At(t.Near.Name)
 	}
 	for _, p := range []*place.Place{t.Near, t.Far} {
 		if !p.Address.Unmap().Is4() {
-			return problem.New(problem.Unable, "messages of MPI are measured over IPv4, and the address is %s", p.Address).
+			return problem.New(problem.Unable, "MPI messages are measured over IPv4, but the address is %s", p.Address).
 				At(p.Name).
-				Try("give it an address of IPv4")
+				Try("give the place an IPv4 address")
 		}
 	}
 	return nil
@@ -38,14 +38,14 @@ func checkVersion(ctx context.Context, p *place.Place) error {
 	}
 	out, err := place.Output(ctx, near, near.Command("orterun", "--version")...)
 	if err != nil {
-		return problem.New(problem.Unable, "Open MPI is not there").At(p.Name).Because(err).
+		return problem.New(problem.Unable, "Open MPI cannot be run").At(p.Name).Because(err).
 			Try("the image needs the package openmpi-bin")
 	}
 	found := versions().FindStringSubmatch(string(out))
 	if found == nil || found[2] != "4" {
-		return problem.New(problem.Unable, "Open MPI says that it is %.60q, and only version 4 can be started", out).
+		return problem.New(problem.Unable, "Open MPI reports %.60q, but only version 4 is supported", out).
 			At(p.Name).
-			Try("let the experiment have suite = \"bookworm\"")
+			Try("set suite = \"bookworm\" in the experiment")
 	}
 	return nil
 }

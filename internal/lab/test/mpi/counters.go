@@ -25,16 +25,16 @@ func checkTraffic(name string, seen tally, got measured) []test.Label {
 	if ok && own.Sent >= got.sent && own.Received >= got.received {
 		return nil
 	}
-	why := fmt.Sprintf("%d bytes were to go out by %q and %d to come in; its counters show %d and %d",
+	why := fmt.Sprintf("at least %d bytes had to leave through %q and %d to arrive; its counters show %d and %d",
 		got.sent, name, got.received, own.Sent, own.Received)
 	if !ok {
-		why = fmt.Sprintf("there is no interface %q in the place", name)
+		why = fmt.Sprintf("the place has no interface %q", name)
 	}
 	for other, t := range seen {
 		if other != name && t.Sent >= got.sent && t.Received >= got.received {
-			why += ", and those of " + other + " as much"
+			why += ", those of " + other + " as many"
 		}
 	}
 	return []test.Label{{Name: "path", Why: why,
-		Cure: "see that the far end is reached by that interface: ip route get ADDRESS"}}
+		Cure: "check that the far end is reached through that interface: ip route get ADDRESS"}}
 }

@@ -75,7 +75,7 @@ func (i imb) parse(out []byte) (measured, error) {
 			columns = strings.Fields(text)
 		case text == "" || strings.HasPrefix(text, "#") || benchmark == "":
 		case columns == nil:
-			return m, imbBroken(n, text, "numbers without names of columns")
+			return m, imbBroken(n, text, "numbers without column names")
 		default:
 			l, err := imbLine(benchmark, columns, strings.Fields(text))
 			if err != nil {
@@ -86,7 +86,7 @@ func (i imb) parse(out []byte) (measured, error) {
 		}
 	}
 	if len(lines) == 0 {
-		return m, problem.New(problem.Failed, "IMB-MPI1 printed no table").Try("look at mpi.txt of this trial in the bundle")
+		return m, problem.New(problem.Failed, "IMB-MPI1 printed no table").Try("see mpi.txt of this trial in the bundle")
 	}
 	m.detail = lines
 	return m, nil
@@ -140,6 +140,6 @@ func (m *measured) add(l IMBLine, half int) {
 }
 
 func imbBroken(n int, text, why string) error {
-	return problem.New(problem.Failed, "what IMB-MPI1 printed: line %d, %.60q: %s", n, text, why).
-		Try("look at mpi.txt of this trial in the bundle")
+	return problem.New(problem.Failed, "output of IMB-MPI1: line %d, %.60q: %s", n, text, why).
+		Try("see mpi.txt of this trial in the bundle")
 }

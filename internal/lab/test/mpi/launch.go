@@ -104,8 +104,8 @@ func prepare(ctx context.Context, t *test.Trial) (workDirs, error) {
 			dir = w.far
 		}
 		if strings.ContainsAny(dir, " \t\n'\"\\$") {
-			return w, problem.New(problem.Unable, "mpirun cannot work in the directory %q", dir).At(p.Name).
-				Try("name one without blanks and quotes")
+			return w, problem.New(problem.Unable, "mpirun does not support the directory %q", dir).At(p.Name).
+				Try("use a directory without blanks and quotes")
 		}
 		if err := p.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "sh", dir}}); err != nil {
 			return w, err

@@ -21,7 +21,7 @@ func listen(ctx context.Context, p *place.Place, dir string) (*serve.Dialog, err
 		asked.Close()
 	}
 	if err == nil {
-		err = fmt.Errorf("the listener did not say that it is ready")
+		err = fmt.Errorf("the listener did not report that it is ready")
 	}
-	return nil, problem.New(problem.Failed, "the launch agent cannot be set up").At(p.Name).Because(err)
+	return nil, problem.New(problem.Failed, "the launch agent cannot be prepared").At(p.Name).Because(err)
 }

@@ -206,7 +206,7 @@ func TestOtherPath(t *testing.T) {
 	seen := tally{"lo": {Received: 1, Sent: 1}, "here": {Received: 1 << 40, Sent: 1 << 40}}
 	got := measured{sent: 100, received: 100}
 	if labels := checkTraffic(counted.Near.Interface, seen, got); len(labels) != 1 ||
-		!strings.Contains(labels[0].Why, "those of here as much") {
+		!strings.Contains(labels[0].Why, "those of here as many") {
 		t.Errorf("%v", labels)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -121,7 +121,7 @@ func (m *mpi) labelCrowded(ctx context.Context, t *test.Trial) []test.Label {
 		return nil
 	}
 	return []test.Label{{Name: "ranks", Why: fmt.Sprintf("%d ranks share %d processors", all, processors),
-		Cure: "fewer ranks or copies, or a host with more processors"}}
+		Cure: "use fewer ranks or copies, or a host with more processors"}}
 }
 
 // Check starts all ranks and lets them exchange a few messages.
@@ -136,9 +136,9 @@ func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
 	try.Barrier = func(context.Context) error { return nil }
 	out, err := m.launch(ctx, &try, m.rows[:1], 0.01)
 	if err != nil {
-		return problem.New(problem.Unable, "%d ranks of MPI, half of them here and half at %s, cannot be run",
+		return problem.New(problem.Unable, "%d MPI ranks, half of them at %s, cannot be run",
 			m.asked.Ranks, t.Far.Name).At(t.Near.Name).Because(err).
-			Try("see what mpirun says; both ends need %s and openmpi-bin, and a network between them without a firewall",
+			Try("see the output of mpirun; both ends need %s and openmpi-bin, and no firewall may be between them",
 				m.tool.name())
 	}
 	_, err = m.tool.parse(out)
@@ -190,7 +190,7 @@ func (m *mpi) samples(got measured) ([]test.Sample, error) {
 	for _, r := range m.rows {
 		seconds, ok := got.seconds[r]
 		if !ok || seconds <= 0 {
-			return nil, problem.New(problem.Failed, "%s told nothing of %s with %d bytes", m.tool.name(), r.benchmark, r.bytes)
+			return nil, problem.New(problem.Failed, "%s printed no result for %s with %d bytes", m.tool.name(), r.benchmark, r.bytes)
 		}
 		all = append(all, test.Sample{Figure: r.figure().Name, Value: r.value(seconds)})
 	}

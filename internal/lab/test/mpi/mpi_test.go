@@ -29,19 +29,19 @@ func TestNewMistakes(t *testing.T) {
 		set  func(*Options)
 		says string
 	}{
-		"program":     {func(o *Options) { o.Program = "osu" }, `say "orrery" or "imb"`},
+		"program":     {func(o *Options) { o.Program = "osu" }, `write "orrery" or "imb"`},
 		"nothing":     {func(o *Options) { o.Sizes, o.Collective = nil, nil }, "neither sizes nor collective"},
 		"negative":    {func(o *Options) { o.Sizes = []int{-1} }, "-1 bytes"},
 		"too large":   {func(o *Options) { o.Sizes = []int{1 << 30} }, "cannot be measured"},
-		"twice":       {func(o *Options) { o.Sizes = []int{4, 4} }, "sizes: 4 is there twice"},
+		"twice":       {func(o *Options) { o.Sizes = []int{4, 4} }, "sizes: 4 is listed twice"},
 		"no multiple": {func(o *Options) { o.Collective = []int{6} }, "is not a multiple"},
-		"power":       {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is none"},
+		"power":       {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is not one"},
 		"too short":   {func(o *Options) { o.Time = 0.1 }, "time = 0.1"},
 		"odd":         {func(o *Options) { o.Ranks = 3 }, "an even number from 2 to 64"},
 		"one rank":    {func(o *Options) { o.Ranks = 0 }, "ranks = 0"},
 		"benchmark": {func(o *Options) { o.Benchmarks = []string{"scatter"} },
-			`there is no "scatter" (known: pingpong, sendrecv,`},
-		"benchmark 2":   {func(o *Options) { o.Benchmarks = []string{bcast, bcast} }, "benchmarks: bcast is there twice"},
+			`"scatter" is unknown (known: pingpong, sendrecv,`},
+		"benchmark 2":   {func(o *Options) { o.Benchmarks = []string{bcast, bcast} }, "benchmarks: bcast is listed twice"},
 		"no benchmark":  {func(o *Options) { o.Benchmarks = nil }, "nothing to measure"},
 		"same end":      {func(o *Options) { o.Program, o.Ranks = "imb", 4 }, "would both be at this end"},
 		"empty message": {func(o *Options) { o.Collective = []int{0} }, "0"},
@@ -110,7 +110,7 @@ func TestNoEnds(t *testing.T) {
 	near := &place.Place{Name: "veth", Address: netip.MustParseAddr("10.1.1.1")}
 	m := made(t, func(*Options) {})
 	for says, far := range map[string]*place.Place{
-		"no far end":       nil,
+		"needs a far end":  nil,
 		"over IPv4":        {Address: netip.MustParseAddr("fd00::1")},
 		"address is inval": {},
 	} {

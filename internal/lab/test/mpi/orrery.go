@@ -48,7 +48,7 @@ func (orrery) parse(out []byte) (measured, error) {
 			m.sent, m.received, whole = l.Sent, l.Received, true
 			return nil
 		case !(l.Min > 0 && l.Min <= l.Median && l.Median <= l.Max) || l.Batches < 1:
-			return fmt.Errorf("%g, %g and %g are not least, median and most", l.Min, l.Median, l.Max)
+			return fmt.Errorf("%g, %g and %g are not minimum, median and maximum", l.Min, l.Median, l.Max)
 		}
 		lines = append(lines, l)
 		m.seconds[row{l.Benchmark, l.Bytes}] = l.Median
@@ -58,13 +58,13 @@ func (orrery) parse(out []byte) (measured, error) {
 		return m, broken("%v", err)
 	}
 	if !whole {
-		return m, broken("it ends after %d measurements, before its end", len(lines))
+		return m, broken("it ends early, after %d measurements", len(lines))
 	}
 	m.detail = lines
 	return m, nil
 }
 
 func broken(format string, args ...any) error {
-	return problem.New(problem.Failed, "what "+programName+" printed: "+format, args...).
-		Try("look at mpi.txt of this trial in the bundle")
+	return problem.New(problem.Failed, "output of "+programName+": "+format, args...).
+		Try("see mpi.txt of this trial in the bundle")
 }

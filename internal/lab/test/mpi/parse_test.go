@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	m.rows = append(m.rows, row{alltoall, 64})
-	if _, err := m.samples(got); err == nil || !strings.Contains(err.Error(), "nothing of alltoall with 64 bytes") {
+	if _, err := m.samples(got); err == nil || !strings.Contains(err.Error(), "no result for alltoall with 64 bytes") {
 		t.Errorf("a figure that is not there: %v", err)
 	}
 }
@@ -52,11 +52,11 @@ func TestParse(t *testing.T) {
 func TestParseBroken(t *testing.T) {
 	const good = `{"benchmark":"bcast","bytes":64,"min":1e-6,"median":2e-6,"max":3e-6,"batches":5,"reps":9}`
 	for what, one := range map[string]struct{ out, says string }{
-		"empty":    {"", "ends after 0 measurements"},
-		"cut off":  {good, "ends after 1 measurements"},
-		"text":     {"[vm:1] PMIX ERROR\n" + good, "line 1 is no JSON"},
-		"zero":     {strings.Replace(good, "1e-6", "0", 1), "not least, median and most"},
-		"disorder": {strings.Replace(good, "2e-6", "4e-6", 1), "not least, median and most"},
+		"empty":    {"", "ends early, after 0 measurements"},
+		"cut off":  {good, "ends early, after 1 measurements"},
+		"text":     {"[vm:1] PMIX ERROR\n" + good, "line 1 is not JSON"},
+		"zero":     {strings.Replace(good, "1e-6", "0", 1), "not minimum, median and maximum"},
+		"disorder": {strings.Replace(good, "2e-6", "4e-6", 1), "not minimum, median and maximum"},
 	} {
 		if _, err := (orrery{}).parse([]byte(one.out)); err == nil || !strings.Contains(err.Error(), one.says) {
 			t.Errorf("%s: %v; it should say %q", what, err, one.says)
@@ -123,7 +123,7 @@ func TestParseIMBBroken(t *testing.T) {
 	for what, one := range map[string]struct{ out, says string }{
 		"empty": {"", "no table"},
 		"no columns": {strings.Replace(good, "       #bytes #repetitions      t[usec]   Mbytes/sec\n", "", 1),
-			"without names of columns"},
+			"without column names"},
 		"other columns": {strings.Replace(good, "t[usec]", "t[msec]", 1), "t[usec] or t_max[usec] is missing"},
 		"cut off":       {good[:strings.Index(good, "12.50")], "2 values for 4 columns"},
 		"text":          {strings.Replace(good, "12.11", "*****", 1), "t[usec] is not a number"},

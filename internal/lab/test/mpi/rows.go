@@ -59,19 +59,19 @@ func (o Options) rows() []row {
 
 func (o *Options) check(wrong test.MistakeFunc) {
 	if o.Program != "orrery" && o.Program != "imb" {
-		wrong(`say "orrery" or "imb"`, "program = %q is not known", o.Program)
+		wrong(`write "orrery" or "imb"`, "program = %q is unknown", o.Program)
 	}
 	if o.Ranks < 2 || o.Ranks > maxRanks || o.Ranks%2 != 0 {
-		wrong(fmt.Sprintf("half of them are at each end: give an even number from 2 to %d", maxRanks), "ranks = %d", o.Ranks)
+		wrong(fmt.Sprintf("write an even number from 2 to %d: half of the ranks are at each end", maxRanks), "ranks = %d", o.Ranks)
 	}
 	for _, name := range o.Benchmarks {
 		if !slices.Contains(benchmarks, name) {
-			wrong("known: "+strings.Join(benchmarks, ", "), "benchmarks: there is no %q", name)
+			wrong("known: "+strings.Join(benchmarks, ", "), "benchmarks: %q is unknown", name)
 		}
 	}
 	if o.Program == "imb" && o.Ranks > 2 && slices.Contains(o.Benchmarks, pingpong) {
-		wrong(`name others in benchmarks, such as "alltoall"`,
-			"ranks = %d: PingPong of IMB-MPI1 is of ranks 0 and 1, which would both be at this end", o.Ranks)
+		wrong(`write others in benchmarks, such as "alltoall"`,
+			"ranks = %d: PingPong of IMB-MPI1 uses ranks 0 and 1, which would both be at this end", o.Ranks)
 	}
 	test.CheckDuplicates("benchmarks", o.Benchmarks, wrong)
 	test.CheckDuplicates("sizes", o.Sizes, wrong)
@@ -81,24 +81,24 @@ func (o *Options) check(wrong test.MistakeFunc) {
 	}
 	for _, n := range o.Collective {
 		if o.checkSize("collective", n, wrong); n%4 != 0 || n == 0 {
-			wrong("give multiples of 4", "collective: reduce and allreduce sum numbers of 4 bytes, and %d is not a multiple", n)
+			wrong("write multiples of 4", "collective: reduce and allreduce sum numbers of 4 bytes, and %d is not a multiple", n)
 		}
 	}
 	switch n := len(o.rows()); {
 	case n == 0:
-		wrong("leave out sizes, collective or benchmarks",
+		wrong("remove sizes, collective or benchmarks",
 			"there is nothing to measure: neither sizes nor collective has a size of the benchmarks")
 	case !(o.Time >= 0.02*float64(n) && o.Time <= 600):
-		wrong("name fewer sizes, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, n,
+		wrong("write fewer sizes, or a different time", "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, n,
 			0.02*float64(n))
 	}
 }
 
 func (o *Options) checkSize(key string, n int, wrong test.MistakeFunc) {
 	if n < 0 || n > maxBytes {
-		wrong(fmt.Sprintf("name sizes from 0 to %d", maxBytes), "%s: a message of %d bytes cannot be measured", key, n)
+		wrong(fmt.Sprintf("write sizes from 0 to %d", maxBytes), "%s: a message of %d bytes cannot be measured", key, n)
 	} else if o.Program == "imb" && n&(n-1) != 0 {
-		wrong("name powers of two", "%s: IMB-MPI1 measures powers of two, and %d is none", key, n)
+		wrong("write powers of two", "%s: IMB-MPI1 measures powers of two, and %d is not one", key, n)
 	}
 }
 

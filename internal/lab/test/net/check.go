@@ -34,7 +34,7 @@ func (n *net) Check(ctx context.Context, t *test.Trial) error {
 		}
 	}
 	if n.RTT && !t.Far.Address.Unmap().Is4() {
-		return problem.New(problem.Unable, "sockperf 3.7 knows IPv4 only, and the far end is %s", t.Far.Address).
+		return problem.New(problem.Unable, "sockperf 3.7 supports only IPv4, and the far end is %s", t.Far.Address).
 			At(t.Near.Name).Try("set rtt = false")
 	}
 	for _, protocol := range []serve.Protocol{serve.TCP, serve.UDP} {

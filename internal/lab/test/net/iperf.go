@@ -75,22 +75,22 @@ func parseIperf(text []byte) (*flow, error) {
 	var out output
 	if err := jsonlimit.Unmarshal(text, &out); err != nil {
 		if len(text) == 0 {
-			err = errors.New("it is empty")
+			err = errors.New("the output of iperf3 is empty")
 		}
-		return nil, problem.New(problem.Failed, "what iperf3 printed is not whole JSON (%d bytes)", len(text)).Because(err).
-			Try("was it killed? Run it by hand with -J")
+		return nil, problem.New(problem.Failed, "the output of iperf3 is not complete JSON (%d bytes)", len(text)).Because(err).
+			Try("check whether it was killed, or run it manually with -J")
 	}
 	if out.Error != nil {
-		p := problem.New(problem.Failed, "iperf3 says").Because(toolError(*out.Error))
+		p := problem.New(problem.Failed, "iperf3 failed").Because(toolError(*out.Error))
 		if strings.Contains(*out.Error, "buffer size") {
-			return nil, p.Try("make window smaller, or raise net.core.rmem_max and net.core.wmem_max at both ends")
+			return nil, p.Try("decrease window, or increase net.core.rmem_max and net.core.wmem_max at both ends")
 		}
-		return nil, p.Try("is the far end up, and does a firewall let its port through?")
+		return nil, p.Try("check that the far end is running and that no firewall blocks its port")
 	}
 	end := out.End
 	if end.Sent == nil || end.Received == nil {
-		return nil, problem.New(problem.Failed, "%q printed no sum_sent and sum_received", out.Start.Version).
-			Try("the lab reads what iperf3 3.12 prints, and versions that print the same")
+		return nil, problem.New(problem.Failed, "the output of %q has no sum_sent and sum_received", out.Start.Version).
+			Try("the lab supports the output of iperf3 3.12 and compatible versions")
 	}
 	if end.Sent.Bytes <= 0 || end.Received.Seconds <= 0 {
 		return nil, problem.New(problem.Failed, "iperf3 sent nothing (%.0f bytes in %.3f s)", end.Sent.Bytes,

@@ -165,7 +165,7 @@ func TestLiveFailure(t *testing.T) {
 	do(t, a, "ip route add unreachable 10.99.142.0/24")
 	b.Address = netip.MustParseAddr("10.99.142.2")
 	if _, err := n.Run(t.Context(), trial(a, b)); err == nil ||
-		!strings.HasPrefix(err.Error(), "a: iperf3: tcp forward 1 stream: iperf3 says: unable to connect") {
+		!strings.HasPrefix(err.Error(), "a: iperf3: tcp forward 1 stream: iperf3 failed: unable to connect") {
 		t.Errorf("without a way: %v", err)
 	}
 	a.Programs = func(name string) []string { return []string{"/nowhere/" + name} }

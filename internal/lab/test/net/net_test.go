@@ -74,13 +74,13 @@ func TestNeeds(t *testing.T) {
 
 func TestInvalid(t *testing.T) {
 	for text, want := range map[string]string{
-		`protocols = ["sctp"]`:                       `protocols: "sctp" is none (give some of tcp, udp)`,
-		`directions = ["both"]`:                      `directions: "both" is none (give some of forward, reverse)`,
-		`protocols = ["tcp", "tcp"]`:                 "protocols: tcp is there twice",
-		"streams = [0]":                              "streams: 0 (iperf3 can have from 1 to 128)",
-		"streams = [5, 5]":                           "streams: 5 is there twice",
-		`window = "1GiB"`:                            "window = 1G (iperf3 takes at most 512MiB)",
-		"seconds = 0":                                "seconds = 0 (iperf3 takes whole seconds, at least 1)",
+		`protocols = ["sctp"]`:                       `protocols: "sctp" is unknown (write some of tcp, udp)`,
+		`directions = ["both"]`:                      `directions: "both" is unknown (write some of forward, reverse)`,
+		`protocols = ["tcp", "tcp"]`:                 "protocols: tcp is listed twice",
+		"streams = [0]":                              "streams: 0 (write a number from 1 to 128)",
+		"streams = [5, 5]":                           "streams: 5 is listed twice",
+		`window = "1GiB"`:                            "window = 1G (write at most 512MiB, the limit of iperf3)",
+		"seconds = 0":                                "seconds = 0 (write whole seconds, at least 1)",
 		"port = 70000":                               "port = 70000",
 		`rate = "fast"`:                              `"fast" is not a rate`,
 		"streams = []\npackets = false\nrtt = false": "there is nothing to measure",

@@ -51,7 +51,7 @@ func (o *options) check(wrong test.MistakeFunc) {
 	known := func(key string, words, of []string) {
 		for _, w := range words {
 			if !slices.Contains(of, w) {
-				wrong("give some of "+strings.Join(of, ", "), "%s: %q is none", key, w)
+				wrong("write some of "+strings.Join(of, ", "), "%s: %q is unknown", key, w)
 			}
 		}
 		test.CheckDuplicates(key, words, wrong)
@@ -61,22 +61,22 @@ func (o *options) check(wrong test.MistakeFunc) {
 	test.CheckDuplicates("streams", o.Streams, wrong)
 	for _, n := range o.Streams {
 		if n < 1 || n > maxStreams {
-			wrong("iperf3 can have from 1 to "+strconv.Itoa(maxStreams), "streams: %d", n)
+			wrong("write a number from 1 to "+strconv.Itoa(maxStreams), "streams: %d", n)
 		}
 	}
 	if o.Seconds < 1 || o.Seconds > maxSeconds {
-		wrong("iperf3 takes whole seconds, at least 1", "seconds = %d", o.Seconds)
+		wrong("write whole seconds, at least 1", "seconds = %d", o.Seconds)
 	}
 	if o.WarmUp < 0 || o.WarmUp > maxWarmUp {
-		wrong("iperf3 takes whole seconds, from 0 to "+strconv.Itoa(maxWarmUp), "warm_up = %d", o.WarmUp)
+		wrong("write whole seconds, from 0 to "+strconv.Itoa(maxWarmUp), "warm_up = %d", o.WarmUp)
 	}
 	if o.Window > maxWindowBytes {
-		wrong("iperf3 takes at most 512MiB", "window = %s", o.Window)
+		wrong("write at most 512MiB, the limit of iperf3", "window = %s", o.Window)
 	}
 	if o.Port < 1 || o.Port > 65000 {
-		wrong("give one from 1 to 65000: copies take those after it", "port = %d", o.Port)
+		wrong("write a number from 1 to 65000; further copies use the following ports", "port = %d", o.Port)
 	}
 	if len(o.parts()) == 0 {
-		wrong("give protocols with directions and streams, or packets, or rtt", "there is nothing to measure")
+		wrong("set protocols with directions and streams, packets or rtt", "there is nothing to measure")
 	}
 }

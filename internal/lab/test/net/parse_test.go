@@ -74,10 +74,10 @@ func TestParseSockperf(t *testing.T) {
 
 func TestParseInvalid(t *testing.T) {
 	for name, want := range map[string]string{
-		"invalid-refused.json":   "iperf3 says: unable to connect to server: Connection refused (is the far end up",
-		"invalid-busy.json":      "iperf3 says: the server is busy running a test",
-		"invalid-killed.json":    "iperf3 says: unable to write to stream socket: Connection reset by peer",
-		"invalid-truncated.json": "what iperf3 printed is not whole JSON (2500 bytes)",
+		"invalid-refused.json":   "iperf3 failed: unable to connect to server: Connection refused (check that the far end is running",
+		"invalid-busy.json":      "iperf3 failed: the server is busy running a test",
+		"invalid-killed.json":    "iperf3 failed: unable to write to stream socket: Connection reset by peer",
+		"invalid-truncated.json": "the output of iperf3 is not complete JSON (2500 bytes)",
 		"tcp-forward-2.json":     "",
 	} {
 		_, err := parseIperf(read(t, name))
@@ -85,16 +85,16 @@ func TestParseInvalid(t *testing.T) {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
 		}
 	}
-	if _, err := parseIperf(nil); err == nil || !strings.Contains(err.Error(), "it is empty") {
+	if _, err := parseIperf(nil); err == nil || !strings.Contains(err.Error(), "the output of iperf3 is empty") {
 		t.Errorf("of nothing: %v", err)
 	}
 	if _, err := parseIperf([]byte(`{"start":{"version":"iperf 3.1"},"end":{"sum":{}}}`)); err == nil ||
-		!strings.Contains(err.Error(), `"iperf 3.1" printed no sum_sent`) {
+		!strings.Contains(err.Error(), `the output of "iperf 3.1" has no sum_sent`) {
 		t.Errorf("of an old one: %v", err)
 	}
 	for name, want := range map[string]string{
 		"invalid-sockperf.txt":           "sockperf got no answer: No messages were received from the server",
-		"invalid-sockperf-truncated.txt": "sockperf printed no median (900 bytes in all)",
+		"invalid-sockperf-truncated.txt": "the output of sockperf has no median (900 bytes in total)",
 	} {
 		if _, err := parseSockperf(read(t, name)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
@@ -123,7 +123,7 @@ func TestThrough(t *testing.T) {
 	l := checkPath(p, ahead, f, before, map[string]place.Traffic{"eth0": {Received: 1e9, Sent: 3e6},
 		"eth1": {Sent: 1.1e9}})
 	if len(l) != 1 || l[0].Name != "path" || l[0].Where != "tcp forward 1 stream" ||
-		!strings.Contains(l[0].Why, "3000000 through eth0; eth1 had most, 1100000000") {
+		!strings.Contains(l[0].Why, "3000000 went through eth0; eth1 had the most, 1100000000") {
 		t.Errorf("on another way: %v", l)
 	}
 	back := part{protocol: tcp, direction: reverse, streams: 1}

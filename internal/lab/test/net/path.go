@@ -30,9 +30,9 @@ func checkPath(p *place.Place, part part, f *flow, before, after map[string]plac
 	}
 	return []test.Label{{
 		Name: "path", Where: part.name(),
-		Why: fmt.Sprintf("%.0f bytes were moved, but %.0f through %s; %s had most, %.0f", f.Bytes, delta(p.Interface),
+		Why: fmt.Sprintf("of %.0f bytes, only %.0f went through %s; %s had the most, %.0f", f.Bytes, delta(p.Interface),
 			p.Interface, other, most),
-		Cure: fmt.Sprintf("look at the routes of %s: the way to the far end should be %s", p.Name, p.Interface),
+		Cure: fmt.Sprintf("check the routes of %s: the traffic to the far end should go through %s", p.Name, p.Interface),
 	}}
 }
 
@@ -62,7 +62,7 @@ func (f endMTUs) labels() []test.Label {
 	}
 	return []test.Label{{
 		Name: "mtu", Why: fmt.Sprintf("the MTU is %d here and %d at the far end", f.Near, f.Far),
-		Cure: "give both ends, and what is between them, the same MTU",
+		Cure: "set the same MTU at both ends and on the path between them",
 	}}
 }
 

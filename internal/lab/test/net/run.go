@@ -126,9 +126,9 @@ func (n *net) labelUnreached(p part, f *flow) []test.Label {
 		return nil
 	}
 	return []test.Label{{
-		Name: "sender", Where: p.name(), Why: fmt.Sprintf("the sender was to send %.4g bit/s and sent %.4g",
-			float64(n.Rate), f.Sent),
-		Cure: "lower the rate, or give the sending end more processor",
+		Name: "sender", Where: p.name(), Why: fmt.Sprintf("the sender sent %.4g bit/s instead of %.4g",
+			f.Sent, float64(n.Rate)),
+		Cure: "decrease the rate, or give the sending end more processor time",
 	}}
 }
 
@@ -141,9 +141,9 @@ func (n *net) labelSmallWindow(p part, f *flow) []test.Label {
 		return nil
 	}
 	return []test.Label{{
-		Name: "window", Where: p.name(), Why: fmt.Sprintf("sockets were to have a window of %s and have one of %d bytes",
-			n.Window, least/2),
-		Cure: "raise net.core.rmem_max and net.core.wmem_max",
+		Name: "window", Where: p.name(), Why: fmt.Sprintf("the sockets have a window of %d bytes instead of %s",
+			least/2, n.Window),
+		Cure: "increase net.core.rmem_max and net.core.wmem_max",
 	}}
 }
 
@@ -179,7 +179,7 @@ func moreSpecific(ended, unread error) error {
 func clientError(program string, t *test.Trial, part string, err error, server *serve.Server) error {
 	p := problem.New(problem.Failed, "%s: %s", program, part).At(t.Near.Name).Because(err)
 	if text := lastLine(server.Output()); text != "" {
-		p = p.Try("the server at the far end said last: %s", text)
+		p = p.Try("the last output of the server at the far end is: %s", text)
 	}
 	return p
 }

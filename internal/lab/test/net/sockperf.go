@@ -39,7 +39,7 @@ var (
 func parseSockperf(text []byte) (*trips, error) {
 	if said := sockperfSilence().Find(text); said != nil {
 		return nil, problem.New(problem.Failed, "sockperf got no answer: %s", said).
-			Try("does a firewall let UDP through to its port?")
+			Try("check whether a firewall blocks its UDP port")
 	}
 	var missing string
 	number := func(what string, in *regexp.Regexp) float64 {
@@ -68,8 +68,8 @@ func parseSockperf(text []byte) (*trips, error) {
 		t.Version = string(v[1])
 	}
 	if missing != "" {
-		return nil, problem.New(problem.Failed, "sockperf printed no %s (%d bytes in all)", missing, len(text)).
-			Try("was it killed? The lab reads version 3.7 with --full-rtt")
+		return nil, problem.New(problem.Failed, "the output of sockperf has no %s (%d bytes in total)", missing, len(text)).
+			Try("check whether it was killed; the lab supports version 3.7 with --full-rtt")
 	}
 	return &t, nil
 }

@@ -50,7 +50,7 @@ func TestWarmUp(t *testing.T) {
 		}
 	}
 	if _, err := New(from("warm_up = 61")); err == nil ||
-		!strings.Contains(err.Error(), "warm_up = 61 (iperf3 takes whole seconds, from 0 to 60)") {
+		!strings.Contains(err.Error(), "warm_up = 61 (write whole seconds, from 0 to 60)") {
 		t.Error(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestWindow(t *testing.T) {
 	}
 	f.SendBuffer = 425984 // with net.core.wmem_max of a stock kernel
 	if l := n.labelSmallWindow(p, f); len(l) != 1 || l[0].Name != "window" ||
-		!strings.Contains(l[0].Why, "256k and have one of 212992") {
+		!strings.Contains(l[0].Why, "212992 bytes instead of 256k") {
 		t.Errorf("labels %v", l)
 	}
 	n.Window = 0
@@ -74,7 +74,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("labels %v", l)
 	}
 	if _, err := parseIperf(read(t, "invalid-window.json")); err == nil ||
-		!strings.Contains(err.Error(), "make window smaller") {
+		!strings.Contains(err.Error(), "decrease window") {
 		t.Error(err)
 	}
 }

@@ -1,5 +1,7 @@
 // Package jsonattack generates JSON texts that need as much memory as possible to decode. Tests
 // send them like an untrusted peer.
+//
+// It is a package of its own because tests of several packages use it.
 package jsonattack
 
 import (

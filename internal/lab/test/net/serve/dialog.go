@@ -28,7 +28,7 @@ func StartDialog(ctx context.Context, at *place.Place, args []string) (*Dialog, 
 	// left blocked when the program has died.
 	theirs, in, err := os.Pipe()
 	if err != nil {
-		return nil, problem.New(problem.Failed, "no pipe to %s", args[0]).At(at.Name).Because(err)
+		return nil, problem.New(problem.Failed, "a pipe to %s cannot be created", args[0]).At(at.Name).Because(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	t := &Dialog{where: at.Name, in: in, lines: make(chan []byte, 64), ended: make(chan struct{}), stop: stop}
@@ -51,7 +51,7 @@ func (t *Dialog) Send(line []byte) error {
 	case <-t.ended:
 		return t.endedError()
 	case <-time.After(time.Second):
-		return problem.New(problem.Failed, "the program takes no orders").At(t.where).Because(err)
+		return problem.New(problem.Failed, "the program accepts no commands").At(t.where).Because(err)
 	}
 }
 
@@ -65,8 +65,8 @@ func (t *Dialog) ReadLine(ctx context.Context, most time.Duration) ([]byte, erro
 	case <-t.ended:
 		return nil, t.endedError()
 	case <-late.C:
-		return nil, problem.New(problem.Failed, "the program has not answered within %v", most).At(t.where).
-			Try("is the host overloaded?")
+		return nil, problem.New(problem.Failed, "the program did not answer within %v", most).At(t.where).
+			Try("check the load of the host")
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -79,14 +79,14 @@ func (t *Dialog) ReadJSON(ctx context.Context, most time.Duration, into any) err
 		return err
 	}
 	if err := jsonlimit.Unmarshal(line, into); err != nil {
-		return problem.New(problem.Failed, "the program answers %.100q", line).At(t.where).Because(err)
+		return problem.New(problem.Failed, "the program answered %.100q", line).At(t.where).Because(err)
 	}
 	return nil
 }
 
 func (t *Dialog) endedError() error {
 	if t.err == nil {
-		return problem.New(problem.Failed, "the program has ended before its time").At(t.where)
+		return problem.New(problem.Failed, "the program ended prematurely").At(t.where)
 	}
 	return t.err
 }

@@ -31,7 +31,7 @@ func TestTalk(t *testing.T) {
 	if n, err := say("7", time.Minute); n != 7 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := say("x", time.Minute); err == nil || !strings.Contains(err.Error(), "bare: the program answers") {
+	if _, err := say("x", time.Minute); err == nil || !strings.Contains(err.Error(), "bare: the program answered") {
 		t.Errorf("of an answer that is no JSON: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -55,7 +55,7 @@ func TestTalkLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := talk.ReadLine(t.Context(), 10*time.Millisecond); err == nil ||
-		!strings.Contains(err.Error(), "bare: the program has not answered within 10ms") {
+		!strings.Contains(err.Error(), "bare: the program did not answer within 10ms") {
 		t.Errorf("%v", err)
 	}
 	talk.Close()

@@ -56,7 +56,7 @@ func (s *Server) waitListening(ctx context.Context, protocol Protocol, port int)
 	for {
 		taken, err := ListeningPorts(ctx, s.place, protocol)
 		if err != nil {
-			return problem.New(problem.Failed, "the sockets there cannot be read").At(s.place.Name).Because(err)
+			return problem.New(problem.Failed, "the sockets of the place cannot be read").At(s.place.Name).Because(err)
 		}
 		if taken[port] {
 			return nil
@@ -69,16 +69,16 @@ func (s *Server) waitListening(ctx context.Context, protocol Protocol, port int)
 		case <-time.After(pollInterval):
 		}
 		if time.Now().After(deadline) {
-			return problem.New(problem.Failed, "after %s the server %s does not listen on %s port %d", listenTimeout, s.name,
-				protocol, port).
+			return problem.New(problem.Failed, "the server %s does not listen on %s port %d after %s", s.name,
+				protocol, port, listenTimeout).
 				At(s.place.Name).Because(s.outputError())
 		}
 	}
 }
 
 func (s *Server) endedError(protocol Protocol, port int) error {
-	return problem.New(problem.Failed, "the server %s ended before it listened on %s port %d", s.name, protocol, port).
-		At(s.place.Name).Because(s.outputError()).Try("run it there by hand")
+	return problem.New(problem.Failed, "the server %s ended before listening on %s port %d", s.name, protocol, port).
+		At(s.place.Name).Because(s.outputError()).Try("run it manually there")
 }
 
 // outputError returns the output of the server as an error, or else how it ended.
@@ -128,14 +128,14 @@ func WaitUntilFree(ctx context.Context, p *place.Place, protocol Protocol, port 
 	for {
 		taken, err := ListeningPorts(ctx, p, protocol)
 		if err != nil {
-			return problem.New(problem.Failed, "the sockets there cannot be read").At(p.Name).Because(err)
+			return problem.New(problem.Failed, "the sockets of the place cannot be read").At(p.Name).Because(err)
 		}
 		if !taken[port] {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return problem.New(problem.Failed, "%s port %d is taken", protocol, port).At(p.Name).
-				Try("give the test another port, or end what listens there: ss -lpn 'sport = :%d'", port)
+			return problem.New(problem.Failed, "%s port %d is in use", protocol, port).At(p.Name).
+				Try("set another port for the test, or stop the process that uses it: ss -lpn 'sport = :%d'", port)
 		}
 		if err := host.Sleep(ctx, 10*pollInterval); err != nil {
 			return err

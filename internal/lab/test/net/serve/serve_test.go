@@ -44,7 +44,7 @@ func TestStart(t *testing.T) {
 	here := &place.Place{Runner: host.Local{Name: "here"}, Name: "bare"}
 	_, err := Start(t.Context(), here, TCP, port(t),
 		host.Command{Args: []string{"/bin/sh", "-c", "echo no such card >&2; exit 3"}})
-	if err == nil || !strings.Contains(err.Error(), "ended before it listened") ||
+	if err == nil || !strings.Contains(err.Error(), "ended before listening") ||
 		!strings.Contains(err.Error(), "no such card") {
 		t.Errorf("of a server that ends: %v", err)
 	}
@@ -55,7 +55,7 @@ func TestStart(t *testing.T) {
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
 	_, err = Start(t.Context(), here, TCP, taken, host.Command{Args: []string{"/bin/false"}})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("bare: tcp port %d is taken", taken)) {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("bare: tcp port %d is in use", taken)) {
 		t.Errorf("of a port that is taken: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -1,9 +1,8 @@
-package picture
+package status
 
 import (
 	"testing"
 
-	"orrery/internal/control/status"
 	"orrery/internal/site"
 	"orrery/internal/site/graph"
 )
@@ -17,15 +16,15 @@ func TestLook(t *testing.T) {
 	}{
 		{"running", "healthy", graph.NodeState{Health: graph.Good, Word: "healthy"}},
 		{"running", "-", graph.NodeState{Health: graph.Good, Word: "running"}},
-		{"running", status.Unhealthy, graph.NodeState{Health: graph.Bad, Word: "unhealthy", Detail: "why"}},
-		{"running", status.Drifted, graph.NodeState{Health: graph.Warning, Word: "drifted", Detail: "why"}},
+		{"running", Unhealthy, graph.NodeState{Health: graph.Bad, Word: "unhealthy", Detail: "why"}},
+		{"running", Drifted, graph.NodeState{Health: graph.Warning, Word: "drifted", Detail: "why"}},
 		{"stopped", "off", graph.NodeState{Health: graph.Off, Word: "stopped"}},
 		{"stopped", "-", graph.NodeState{Health: graph.Bad, Word: "stopped", Detail: "why"}},
 		{"frozen", "healthy", graph.NodeState{Health: graph.Bad, Word: "frozen", Detail: "why"}},
-		{status.Absent, "-", graph.NodeState{Health: graph.Absent, Word: status.Absent}},
-		{status.Unknown, status.Unknown, graph.NodeState{Health: graph.Warning, Word: status.Unknown}},
+		{Absent, "-", graph.NodeState{Health: graph.Absent, Word: Absent}},
+		{Unknown, Unknown, graph.NodeState{Health: graph.Warning, Word: Unknown}},
 	} {
-		if got := lookOf(status.Node{State: c.state, Health: c.health, Detail: "why"}); got.Health != c.want.Health ||
+		if got := lookOf(Node{State: c.state, Health: c.health, Detail: "why"}); got.Health != c.want.Health ||
 			got.Word != c.want.Word || got.Detail != c.want.Detail {
 			t.Errorf("%s, %s: %+v, not %+v", c.state, c.health, got, c.want)
 		}

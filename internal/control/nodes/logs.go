@@ -1,6 +1,4 @@
-// Package logs reads the output of roles and services on nodes. It can follow the output from
-// release to release.
-package logs
+package nodes
 
 import (
 	"context"
@@ -12,15 +10,14 @@ import (
 	"strconv"
 
 	"orrery/internal/control"
-	"orrery/internal/control/nodes"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/site"
 )
 
-// Options say which logs to read.
-type Options struct {
+// LogOptions say which logs to read.
+type LogOptions struct {
 	Units  []string // of the journal, or none for all
 	Lines  int      // of the journal
 	Follow bool     // read only the journal, as it is written
@@ -29,11 +26,11 @@ type Options struct {
 	Moved func(node string, release int)
 }
 
-// Print reads the logs of the selected nodes, one after the other, or all at once to follow them. It
+// PrintLogs reads the logs of the selected nodes, one after the other, or all at once to follow them. It
 // returns the result for each node. Following ends only with ctx, which is not an error.
-func Print(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options,
-	show func([]*site.Node) nodes.Output) ([]nodes.Result, error) {
-	crowd, err := nodes.NewGroup(ctx, c, s, []string{meant}, 1)
+func PrintLogs(ctx context.Context, c *control.Session, s *site.Site, meant string, o LogOptions,
+	show func([]*site.Node) Output) ([]Result, error) {
+	crowd, err := NewGroup(ctx, c, s, []string{meant}, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +38,8 @@ func Print(ctx context.Context, c *control.Session, s *site.Site, meant string, 
 		crowd.Parallel = len(crowd.Nodes)
 	}
 	endings, err := crowd.RunShown(ctx, show(crowd.Nodes),
-		func(ctx context.Context, i int, in host.Runner, to nodes.NodeOutput) error {
-			return read(ctx, c, crowd.Roll, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
+		func(ctx context.Context, i int, in host.Runner, to NodeOutput) error {
+			return printLogs(ctx, c, crowd.Roll, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
 		})
 	if o.Follow && ctx.Err() != nil {
 		return nil, nil
@@ -50,28 +47,28 @@ func Print(ctx context.Context, c *control.Session, s *site.Site, meant string, 
 	return endings, err
 }
 
-// PrintNode reads the logs of one node. Absent is the reason why a node that does not run has no
+// PrintNodeLogs reads the logs of one node. Absent is the reason why a node that does not run has no
 // journal.
-func PrintNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out,
+func PrintNodeLogs(ctx context.Context, c *control.Session, s *site.Site, name string, o LogOptions, out,
 	errs io.Writer) (absent, err error) {
 	roll, err := way.NewDirectory(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	in, absent := roll.Runner(name)
-	return absent, read(ctx, c, roll, name, in, o, out, errs)
+	return absent, printLogs(ctx, c, roll, name, in, o, out, errs)
 }
 
-// PrintLayer reads the output of the build of a layer.
-func PrintLayer(c *control.Session, digest string, out io.Writer) error {
+// PrintBuildLog reads the output of the build of a layer.
+func PrintBuildLog(c *control.Session, digest string, out io.Writer) error {
 	log, err := os.Open(image.Open(c.Dirs.State).LogPath(digest))
 	return printLog(out, log, err, "layer "+digest)
 }
 
-// read prints the logs of a node: the output of its roles and, if the node can be entered, its
+// printLogs prints the logs of a node: the output of its roles and, if the node can be entered, its
 // journal.
-func read(ctx context.Context, c *control.Session, roll *way.Directory, name string, in host.Runner, o Options, out,
-	errs io.Writer) error {
+func printLogs(ctx context.Context, c *control.Session, roll *way.Directory, name string, in host.Runner, o LogOptions,
+	out, errs io.Writer) error {
 	if !o.Follow {
 		log, err := roll.Log(ctx, name)
 		if err := printLog(out, log, err, "node "+name); err != nil {

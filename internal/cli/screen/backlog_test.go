@@ -1,4 +1,4 @@
-package backlog
+package screen
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A pair is a pipe with a Writer, and whether the process holds a lock.
+// A pair is a pipe with a backlog, and whether the process holds a lock.
 type pair struct {
-	*Writer
+	*backlog
 	reader *os.File
 	locked atomic.Bool
 	stop   context.CancelFunc
@@ -28,7 +28,7 @@ func newPair(t *testing.T) *pair {
 	p := &pair{reader: r}
 	ctx, stop := context.WithCancel(t.Context())
 	p.stop = stop
-	p.Writer = New(ctx, w, p.locked.Load)
+	p.backlog = newBacklog(ctx, w, p.locked.Load)
 	t.Cleanup(func() {
 		stop()
 		r.Close()
@@ -51,18 +51,18 @@ func (p *pair) write(text []byte, within time.Duration) bool {
 	}
 }
 
-var line = append(bytes.Repeat([]byte{'x'}, 4095), '\n')
+var outputLine = append(bytes.Repeat([]byte{'x'}, 4095), '\n')
 
 // TestReaderIsAwaited: without a lock, a writer proceeds at the pace of its reader, and nothing is
 // lost. Up to a limit, that holds even if the reader was slow while a lock was held.
 func TestReaderIsAwaited(t *testing.T) {
 	p := newPair(t)
-	if p.write(bytes.Repeat(line, 100), 50*time.Millisecond) {
+	if p.write(bytes.Repeat(outputLine, 100), 50*time.Millisecond) {
 		t.Error("it does not wait for the reader")
 	}
 	p.locked.Store(true) // a lock is taken while the write waits
 	for range 50 {
-		if !p.write(line, time.Minute) {
+		if !p.write(outputLine, time.Minute) {
 			t.Fatal("it waits for the reader while a lock is held")
 		}
 	}
@@ -72,8 +72,8 @@ func TestReaderIsAwaited(t *testing.T) {
 		p.stream.Close()
 	}()
 	text, err := io.ReadAll(p.reader)
-	if err != nil || len(text) != 150*len(line) || strings.Contains(string(text), "dropped") {
-		t.Errorf("the reader got %d bytes of %d: %v", len(text), 150*len(line), err)
+	if err != nil || len(text) != 150*len(outputLine) || strings.Contains(string(text), "dropped") {
+		t.Errorf("the reader got %d bytes of %d: %v", len(text), 150*len(outputLine), err)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestNobodyReads(t *testing.T) {
 	p.locked.Store(true)
 	began := time.Now()
 	for range 1000 {
-		if !p.write(line, time.Minute) {
+		if !p.write(outputLine, time.Minute) {
 			t.Fatal("it waits for its reader")
 		}
 	}
@@ -92,7 +92,7 @@ func TestNobodyReads(t *testing.T) {
 		t.Errorf("it waited %v", took)
 	}
 	p.mutex.Lock()
-	if len(p.pending) > maxBytes {
+	if len(p.pending) > maxBacklogBytes {
 		t.Errorf("it keeps %d bytes", len(p.pending))
 	}
 	p.mutex.Unlock()
@@ -103,7 +103,7 @@ func TestNobodyReads(t *testing.T) {
 		p.stream.Close()
 	}()
 	text, _ := io.ReadAll(p.reader)
-	kept := bytes.Count(text, line)
+	kept := bytes.Count(text, outputLine)
 	if kept < 200 || kept > 300 || !strings.HasSuffix(string(text),
 		"bytes of output were dropped here: they were not read while a lock was held.\nthe end\n") {
 		t.Errorf("the reader got %d lines, and %q", kept, text[max(0, len(text)-120):])
@@ -114,7 +114,7 @@ func TestNobodyReads(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	p := newPair(t)
 	time.AfterFunc(50*time.Millisecond, p.stop)
-	if !p.write(bytes.Repeat(line, 100), time.Minute) {
+	if !p.write(bytes.Repeat(outputLine, 100), time.Minute) {
 		t.Error("a write goes on")
 	}
 	began := time.Now()
@@ -128,7 +128,7 @@ func TestBrokenStream(t *testing.T) {
 	p := newPair(t)
 	p.reader.Close()
 	for attempt := 0; ; attempt++ {
-		if _, err := p.Write(line); err != nil {
+		if _, err := p.Write(outputLine); err != nil {
 			break
 		}
 		if p.Flush(); attempt > 1 {

@@ -1,4 +1,4 @@
-package dom0
+package here
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestRun: calls of the toolstack are distinguished from verbs of users, and errors are written to
+// TestXenCall: calls of the toolstack are distinguished from verbs of users, and errors are written to
 // the toolstack's log.
-func TestRun(t *testing.T) {
+func TestXenCall(t *testing.T) {
 	for _, args := range [][]string{nil, {"up"}, {"xen"}, {"--help"}} {
-		if IsCall(args) {
+		if IsXenCall(args) {
 			t.Errorf("%q is the toolstack's", args)
 		}
 	}
@@ -27,7 +27,8 @@ func TestRun(t *testing.T) {
 		{[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
 	} {
 		var said bytes.Buffer
-		if got := Run(c.args, &said); !IsCall(c.args) || got != int(c.exit) || !strings.Contains(said.String(), c.want) {
+		if got := RunXenCall(c.args, &said); !IsXenCall(c.args) || got != int(c.exit) ||
+			!strings.Contains(said.String(), c.want) {
 			t.Errorf("%q: %d, %q", c.args, got, &said)
 		}
 	}

@@ -1,8 +1,4 @@
-// Package backlog writes to a stream whose reader may stop reading. The reader may be a member's
-// terminal or pipe. As long as no other process waits for this one, writes proceed at the pace of
-// the reader. While this process holds a lock, writes wait for a short time only. What the reader
-// has not read by then is stored up to a limit, and dropped beyond that.
-package backlog
+package screen
 
 import (
 	"context"
@@ -12,18 +8,22 @@ import (
 	"time"
 )
 
-// Limits of a Writer.
+// Limits of a backlog.
 const (
-	maxAhead    = 64 << 10    // bytes that a write may be ahead of the reader
-	maxBytes    = 1 << 20     // stored for the reader while a lock is held
-	maxWait     = time.Second // total time that writes wait for the reader while a lock is held
-	flushWait   = time.Second // time that Flush waits after an interrupt
-	pollPause   = 5 * time.Millisecond
-	maxPieceLen = 64 << 10 // maximum size of a write to the kernel
+	maxAhead        = 64 << 10    // bytes that a write may be ahead of the reader
+	maxBacklogBytes = 1 << 20     // stored for the reader while a lock is held
+	maxWait         = time.Second // total time that writes wait for the reader while a lock is held
+	flushWait       = time.Second // time that Flush waits after an interrupt
+	pollPause       = 5 * time.Millisecond
+	maxPieceLen     = 64 << 10 // maximum size of a write to the kernel
 )
 
-// A Writer writes to a stream. Several goroutines may use it at once.
-type Writer struct {
+// A backlog writes to a stream whose reader may stop reading. The reader may be a member's terminal
+// or pipe. As long as no other process waits for this one, writes proceed at the pace of the reader.
+// While this process holds a lock, writes wait for a short time only. What the reader has not read
+// by then is stored up to a limit, and dropped beyond that. Several goroutines may use a backlog at
+// once.
+type backlog struct {
 	ctx     context.Context
 	stream  *os.File
 	locked  func() bool
@@ -37,23 +37,23 @@ type Writer struct {
 	moved   chan struct{} // closed whenever the stream has accepted bytes
 }
 
-// New returns a writer to a stream. Locked reports whether this process holds a lock for which
+// newBacklog returns a writer to a stream. Locked reports whether this process holds a lock for which
 // others may wait. When ctx ends, no write waits for the reader any more.
-func New(ctx context.Context, stream *os.File, locked func() bool) *Writer {
-	w := &Writer{ctx: ctx, stream: stream, locked: locked, wake: make(chan struct{}, 1), moved: make(chan struct{})}
+func newBacklog(ctx context.Context, stream *os.File, locked func() bool) *backlog {
+	w := &backlog{ctx: ctx, stream: stream, locked: locked, wake: make(chan struct{}, 1), moved: make(chan struct{})}
 	go w.writeLoop()
 	return w
 }
 
 // Fd returns the descriptor of the stream, so that it is recognized as a terminal.
-func (w *Writer) Fd() uintptr { return w.stream.Fd() }
+func (w *backlog) Fd() uintptr { return w.stream.Fd() }
 
 // Write accepts or drops p as a whole. It returns the stream's error, which may concern earlier
 // writes.
-func (w *Writer) Write(p []byte) (int, error) {
+func (w *backlog) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	for len(w.pending) > 0 && len(w.pending)+len(p) > maxBytes && w.err == nil {
+	for len(w.pending) > 0 && len(w.pending)+len(p) > maxBacklogBytes && w.err == nil {
 		if !w.wait() {
 			w.dropped += int64(len(p))
 			return len(p), nil
@@ -75,7 +75,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *Writer) reportDropped() {
+func (w *backlog) reportDropped() {
 	if w.dropped > 0 {
 		w.enqueue(fmt.Appendf(nil,
 			"orrery: %d bytes of output were dropped here: they were not read while a lock was held.\n",
@@ -84,7 +84,7 @@ func (w *Writer) reportDropped() {
 	}
 }
 
-func (w *Writer) enqueue(p []byte) {
+func (w *backlog) enqueue(p []byte) {
 	w.pending = append(w.pending, p...)
 	w.in += int64(len(p))
 	select {
@@ -95,7 +95,7 @@ func (w *Writer) enqueue(p []byte) {
 
 // wait waits until the stream has accepted bytes, and reports whether the caller may wait again. It
 // releases the mutex while it waits.
-func (w *Writer) wait() bool {
+func (w *backlog) wait() bool {
 	if w.ctx.Err() != nil {
 		return false
 	}
@@ -118,14 +118,14 @@ func (w *Writer) wait() bool {
 }
 
 // writeLoop writes pending bytes to the stream until the process ends.
-func (w *Writer) writeLoop() {
+func (w *backlog) writeLoop() {
 	for range w.wake {
 		for w.writePiece() {
 		}
 	}
 }
 
-func (w *Writer) writePiece() bool {
+func (w *backlog) writePiece() bool {
 	w.mutex.Lock()
 	piece := w.pending[:min(len(w.pending), maxPieceLen)]
 	failed := w.err != nil
@@ -146,7 +146,7 @@ func (w *Writer) writePiece() bool {
 
 // Flush waits until everything was written to the stream. After an interrupt, it waits only for a
 // short time.
-func (w *Writer) Flush() {
+func (w *backlog) Flush() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.reportDropped()

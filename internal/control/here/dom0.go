@@ -1,5 +1,4 @@
-// Package dom0 is what Xen's toolstack calls for the domain of a node. Users never call it.
-package dom0
+package here
 
 import (
 	"fmt"
@@ -10,22 +9,23 @@ import (
 	"orrery/internal/problem"
 )
 
-// IsCall reports whether the arguments of this program are those of a call by the toolstack.
-func IsCall(args []string) bool {
+// IsXenCall reports whether the arguments of this program are those of a call by Xen's toolstack for
+// the domain of a node. Users never make such calls.
+func IsXenCall(args []string) bool {
 	return len(args) > 0 && (args[0] == xen.ModelVerb || args[0] == xen.LinkVerb)
 }
 
-// Run carries out a call of the toolstack and returns the exit status. Errors are written to the
+// RunXenCall carries out a call of the toolstack and returns the exit status. Errors are written to the
 // toolstack's logs.
-func Run(args []string, to io.Writer) int {
-	err := do(args[0], args[1:])
+func RunXenCall(args []string, to io.Writer) int {
+	err := runXenVerb(args[0], args[1:])
 	if err != nil {
 		fmt.Fprintf(to, "orrery %s: %v\n", args[0], err)
 	}
 	return problem.ExitCode(err)
 }
 
-func do(verb string, args []string) error {
+func runXenVerb(verb string, args []string) error {
 	switch {
 	case verb == xen.ModelVerb && len(args) >= 1: // a file, and the arguments of QEMU
 		return xen.RunDeviceModel(args[0], args[1:])

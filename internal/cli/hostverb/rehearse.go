@@ -1,6 +1,4 @@
-// Package rehearse has the verbs that simulate the hosts of a site on this machine. They also
-// simulate failures of these hosts.
-package rehearse
+package hostverb
 
 import (
 	"cmp"

@@ -2,8 +2,8 @@ package control
 
 import "orrery/internal/site"
 
-// An Asker asks the caller for consent to changes that cannot be undone or that disturb production.
-type Asker interface {
+// A Confirmer asks the caller for consent to changes that cannot be undone or that disturb production.
+type Confirmer interface {
 	// Ask returns nil if the caller agrees, and a Refused problem if not. Asked reports whether Ask
 	// waited for an answer. In that case the caller of Ask must check again, since the hosts may
 	// have changed meanwhile.
@@ -39,22 +39,22 @@ const (
 	Paths      Consent = "paths"      // volumes of a backup are restored to directories named in its site file
 )
 
-// AssumeYes is the Asker of a caller who agreed to everything in advance.
+// AssumeYes is the Confirmer of a caller who agreed to everything in advance.
 type AssumeYes struct{}
 
 // Ask agrees.
 func (AssumeYes) Ask(Question) (bool, error) { return false, nil }
 
-// unlockingAsker is the Asker of a caller that holds a site's lock. It releases the lock before waiting
+// unlockingConfirmer is the Confirmer of a caller that holds a site's lock. It releases the lock before waiting
 // for an answer.
-type unlockingAsker struct {
-	Asker
+type unlockingConfirmer struct {
+	Confirmer
 	letGo func()
 }
 
-func (o unlockingAsker) Ask(q Question) (asked bool, err error) {
+func (o unlockingConfirmer) Ask(q Question) (asked bool, err error) {
 	q.LetGo = o.letGo
-	return o.Asker.Ask(q)
+	return o.Confirmer.Ask(q)
 }
 
 // AskProduction asks for consent if the site is in production. What describes the change.
@@ -62,5 +62,5 @@ func (c *Session) AskProduction(s *site.Site, what string) (asked bool, err erro
 	if !s.Production {
 		return false, nil
 	}
-	return c.Asker.Ask(Question{About: Production, Site: s.Name, Why: s.Name + " is in production. " + what})
+	return c.Confirmer.Ask(Question{About: Production, Site: s.Name, Why: s.Name + " is in production. " + what})
 }

@@ -1,4 +1,4 @@
-package seed
+package foreign
 
 import (
 	"bytes"
@@ -55,8 +55,8 @@ func files(t *testing.T, all []byte) map[string]string {
 	return found
 }
 
-// TestImage: a guest learns its name, the users with access, its host key, and its addresses.
-func TestImage(t *testing.T) {
+// TestSeedImage: a guest learns its name, the users with access, its host key, and its addresses.
+func TestSeedImage(t *testing.T) {
 	all, err := some().Image()
 	must(t, err)
 	got := files(t, all)
@@ -115,8 +115,8 @@ func TestNoSecret(t *testing.T) {
 	}
 }
 
-// TestRoot: if the login is root, the key is root's.
-func TestRoot(t *testing.T) {
+// TestSeedRoot: if the login is root, the key is root's.
+func TestSeedRoot(t *testing.T) {
 	s := some()
 	s.Node.Disk.Login = "root"
 	all, err := s.Image()
@@ -127,8 +127,8 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestRead: other programs can read the image.
-func TestRead(t *testing.T) {
+// TestReadSeed: other programs can read the image.
+func TestReadSeed(t *testing.T) {
 	bsdtar := need.Program(t, "bsdtar")
 	all, err := some().Image()
 	must(t, err)

@@ -1,10 +1,4 @@
-// Package seed makes the cloud-init seed of a guest that boots a foreign disk image. It is a
-// NoCloud seed on an ISO 9660 file system.
-//
-// Root in the guest can read it, and as long as it is there, so can any user who may read the
-// drive. The secret in it is the guest's own SSH host key, by which the host recognizes the guest.
-// It is in the seed until the host has logged in once.
-package seed
+package foreign
 
 import (
 	"bytes"
@@ -16,7 +10,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Seed has the settings of a guest.
+// A Seed is a cloud-init seed for a guest that boots a foreign disk: its settings, as a NoCloud seed
+// on an ISO 9660 file system.
+//
+// Root in the guest can read it, and as long as it is there, so can any user who may read the
+// drive. The secret in it is the guest's own SSH host key, by which the host recognizes the guest.
+// It is in the seed until the host has logged in once.
 type Seed struct {
 	Node      *spec.Node
 	Key       string   // line of authorized_keys(5) for the host's key
@@ -31,8 +30,8 @@ type Seed struct {
 // A Link is a network card for the host alone.
 type Link struct{ MAC, Address string }
 
-// maxBytes limits the size of a seed. The names of ten thousand nodes fit.
-const maxBytes = 8 << 20
+// maxSeedBytes limits the size of a seed. The names of ten thousand nodes fit.
+const maxSeedBytes = 8 << 20
 
 // Image returns the file system, with the label by which cloud-init finds it.
 func (s *Seed) Image() ([]byte, error) {
@@ -49,8 +48,8 @@ func (s *Seed) Image() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := image("cidata", map[string][]byte{"meta-data": meta, "user-data": user, "network-config": network})
-	if len(all) > maxBytes {
+	all := isoImage("cidata", map[string][]byte{"meta-data": meta, "user-data": user, "network-config": network})
+	if len(all) > maxSeedBytes {
 		return nil, problem.New(problem.Unable, "node %s: its boot data has %d MiB", s.Node.Name,
 			len(all)>>20)
 	}

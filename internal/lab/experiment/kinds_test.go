@@ -1,4 +1,4 @@
-package all
+package experiment
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func made(t *testing.T, kind, options string) (test.Test, any) {
 		t.Fatal(syntax)
 	}
 	var into any
-	one, err := Kinds()[kind](func(options any) error {
+	one, err := allKinds()[kind](func(options any) error {
 		into = options
 		var wrong problem.List
 		strict.Table(root, "", func(_ *strict.Node, p *problem.Problem) { wrong = append(wrong, p) }, options)
@@ -44,7 +44,7 @@ func made(t *testing.T, kind, options string) (test.Test, any) {
 
 // TestDefaults: every kind works without options, except those in must.
 func TestDefaults(t *testing.T) {
-	for _, kind := range slices.Sorted(maps.Keys(Kinds())) {
+	for _, kind := range slices.Sorted(maps.Keys(allKinds())) {
 		t.Run(kind, func(t *testing.T) {
 			one, _ := made(t, kind, must[kind])
 			if one.Time() <= 0 {
@@ -107,7 +107,7 @@ var own = []string{"kind", "copies", "only", "limit", "source"}
 
 // TestKeys: no option has the name of a key that every test has, and every option has a tag.
 func TestKeys(t *testing.T) {
-	for _, kind := range slices.Sorted(maps.Keys(Kinds())) {
+	for _, kind := range slices.Sorted(maps.Keys(allKinds())) {
 		_, options := made(t, kind, must[kind])
 		if options == nil {
 			continue
@@ -127,11 +127,11 @@ func TestKeys(t *testing.T) {
 
 // TestDocumented: docs/lab.md has a row for every option of every kind, with its default.
 func TestDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/lab.md")
+	text, err := os.ReadFile("../../../docs/lab.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range slices.Sorted(maps.Keys(Kinds())) {
+	for _, kind := range slices.Sorted(maps.Keys(allKinds())) {
 		_, section, found := strings.Cut(string(text), fmt.Sprintf("\n### `%s`", kind))
 		section, _, _ = strings.Cut(section, "\n##")
 		if !found {

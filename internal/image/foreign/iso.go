@@ -1,4 +1,4 @@
-package seed
+package foreign
 
 import (
 	"encoding/binary"
@@ -9,9 +9,9 @@ import (
 // sector is the size of a block of ISO 9660.
 const sector = 2048
 
-// image returns an ISO 9660 file system (ECMA-119) with a few files in one directory. Names are
+// isoImage returns an ISO 9660 file system (ECMA-119) with a few files in one directory. Names are
 // lower case and without a version, as all systems show them.
-func image(label string, files map[string][]byte) []byte {
+func isoImage(label string, files map[string][]byte) []byte {
 	const (
 		descriptor = 16 * sector // the volume descriptor; the next sector terminates the descriptors
 		littleAt   = 18
@@ -19,11 +19,11 @@ func image(label string, files map[string][]byte) []byte {
 		rootAt     = 20
 	)
 	next := uint32(rootAt + 1)
-	root := slices.Concat(record("\x00", rootAt, sector, true), record("\x01", rootAt, sector, true))
+	root := slices.Concat(isoRecord("\x00", rootAt, sector, true), isoRecord("\x01", rootAt, sector, true))
 	var content []byte
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := files[name]
-		root = append(root, record(name, next, uint32(len(text)), false)...)
+		root = append(root, isoRecord(name, next, uint32(len(text)), false)...)
 		content = append(content, text...)
 		content = append(content, make([]byte, -len(text)&(sector-1))...)
 		next += uint32((len(text) + sector - 1) / sector)
@@ -40,7 +40,7 @@ func image(label string, files map[string][]byte) []byte {
 	both32(v[132:], 10) // bytes of a path table
 	binary.LittleEndian.PutUint32(v[140:], littleAt)
 	binary.BigEndian.PutUint32(v[148:], bigAt)
-	copy(v[156:], record("\x00", rootAt, sector, true))
+	copy(v[156:], isoRecord("\x00", rootAt, sector, true))
 	copy(v[190:], padded("", 623))
 	for _, at := range []int{813, 830, 847, 864} { // unspecified dates
 		copy(v[at:], "0000000000000000\x00")
@@ -53,8 +53,8 @@ func image(label string, files map[string][]byte) []byte {
 	return append(all, content...)
 }
 
-// record returns the directory entry of a file or of the directory itself.
-func record(name string, at, size uint32, directory bool) []byte {
+// isoRecord returns the directory entry of a file or of the directory itself.
+func isoRecord(name string, at, size uint32, directory bool) []byte {
 	r := make([]byte, (33+len(name)+1)/2*2)
 	r[0] = byte(len(r))
 	both32(r[2:], at)

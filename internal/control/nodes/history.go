@@ -1,4 +1,4 @@
-package logs
+package nodes
 
 import (
 	"context"
@@ -18,8 +18,8 @@ type History struct {
 	Silent  error            // why the journals of some hosts are missing
 }
 
-// Read reads the journals of a site from the start of the last runs, or completely if runs is 0.
-func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*History, error) {
+// ReadHistory reads the journals of a site from the start of the last runs, or completely if runs is 0.
+func ReadHistory(ctx context.Context, c *control.Session, s *site.Site, runs int) (*History, error) {
 	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,4 @@
-// Package picture observes a site for a drawing of it.
-package picture
+package status
 
 import (
 	"context"
@@ -8,7 +7,6 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/register"
-	"orrery/internal/control/status"
 	"orrery/internal/site"
 	"orrery/internal/site/graph"
 	"orrery/internal/site/selector"
@@ -52,11 +50,11 @@ func hostName(s *site.Site) string {
 // visible here.
 func addState(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent,
 	err error) {
-	r, err := status.Read(ctx, c, p.Site, selectors)
+	r, err := Read(ctx, c, p.Site, selectors)
 	if err != nil {
 		return nil, err
 	}
-	if !up && !slices.ContainsFunc(r.Nodes, func(n status.Node) bool { return n.State != status.Absent }) {
+	if !up && !slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.State != Absent }) {
 		return r.Silent, nil
 	}
 	p.Nodes, p.Seen, p.Silent = nil, map[string]graph.NodeState{}, r.Unknown()
@@ -82,13 +80,13 @@ func onHost(n *site.Node, host string) *site.Node {
 }
 
 // lookOf returns the look of a node in a picture.
-func lookOf(r status.Node) graph.NodeState {
+func lookOf(r Node) graph.NodeState {
 	switch {
-	case r.State == status.Absent:
+	case r.State == Absent:
 		return graph.NodeState{Health: graph.Absent, Word: r.State}
 	case r.Undeclared:
 		return graph.NodeState{Health: graph.Warning, Word: "not declared"}
-	case r.State == status.Unknown:
+	case r.State == Unknown:
 		return graph.NodeState{Health: graph.Warning, Word: r.State}
 	case r.State != "running" && r.IsGood():
 		return graph.NodeState{Health: graph.Off, Word: r.State}
@@ -98,9 +96,9 @@ func lookOf(r status.Node) graph.NodeState {
 		return graph.NodeState{Health: graph.Good, Word: r.State}
 	case r.IsGood():
 		return graph.NodeState{Health: graph.Good, Word: r.Health}
-	case r.Health == status.Failed:
+	case r.Health == Failed:
 		return graph.NodeState{Health: graph.Bad, Word: r.Health, Detail: r.Failure.Found}
-	case r.Health == status.Unhealthy:
+	case r.Health == Unhealthy:
 		return graph.NodeState{Health: graph.Bad, Word: r.Health, Detail: r.Detail}
 	}
 	return graph.NodeState{Health: graph.Warning, Word: r.Health, Detail: r.Detail}
