@@ -73,12 +73,22 @@ func picture(t *testing.T) []byte {
 	return shown
 }
 
-// TestMap: every document is on the map.
+// TestMap: every document is on the map and in the menu of the website.
 func TestMap(t *testing.T) {
 	text := one(t, "docs/README.md").text
+	menu, err := os.ReadFile(filepath.Join(root, "packaging/site/mkdocs.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range pages(t) {
 		name, inDocs := strings.CutPrefix(p.path, "docs/")
-		if inDocs && name != "README.md" && filepath.Dir(name) != "decisions" &&
+		if !inDocs || filepath.Dir(name) == "decisions" {
+			continue
+		}
+		if !strings.Contains(string(menu), " docs/"+name+"\n") {
+			t.Errorf("packaging/site/mkdocs.yml does not have %s", name)
+		}
+		if name != "README.md" &&
 			!regexp.MustCompile(`\]\(`+regexp.QuoteMeta(name)+`[#)]`).MatchString(text) {
 			t.Errorf("docs/README.md does not lead to %s", name)
 		}
