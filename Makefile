@@ -145,6 +145,16 @@ dist: ## build Debian packages, tarballs, SBOMs and checksums for amd64 and arm6
 	-@packaging/packages dist
 	packaging/dist
 
+# Only what the site shows: the documents, pictures, and the files of examples that the documents name.
+PAGES := '*.md' docs/images docs/reply.schema.json 'examples/*.toml' ':!changelog/unreleased'
+.PHONY: docs
+docs: ## make a website of the documents in build/site, with search; a dead link fails
+	@packaging/packages docs
+	rm -rf build/pages build/site
+	@mkdir -p build/pages
+	git ls-files -z -- $(PAGES) | xargs -0 cp --parents -t build/pages
+	mkdocs build --strict --quiet -f packaging/site/mkdocs.yml
+
 .PHONY: clean
 clean: ## remove what was built here
 	rm -rf bin build

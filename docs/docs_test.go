@@ -37,7 +37,7 @@ func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 func pages(t *testing.T) []*page {
 	t.Helper()
 	var all []*page
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "changelog/*.md", "changelog/*/*.md",
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "changelog/*.md", "changelog/*/*.md",
 		"examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ var update = flag.Bool("update", false, "write the picture of the README anew")
 
 const quickstartPicture = "docs/images/quickstart.svg"
 
-// TestQuickstart: the site file in the README is the example, has fifteen lines, and the picture is
+// TestQuickstart: the files in the README are those of the example, the site file has fifteen lines, and the picture is
 // what orrery graph draws of it when all of it is healthy. That the command itself draws this is
 // seen by TestTour, on the real site.
 func TestQuickstart(t *testing.T) {
@@ -29,12 +30,17 @@ func TestQuickstart(t *testing.T) {
 	if lines := strings.Count(string(text), "\n"); lines != 15 {
 		t.Errorf("the site file has %d lines, and the README says fifteen", lines)
 	}
-	same := false
-	for _, b := range one(t, "README.md").blocks {
-		same = same || b.info == "toml" && b.text() == string(text)
-	}
-	if !same {
-		t.Error("the site file in the README is not that of examples/quickstart")
+	for _, name := range []string{"site.toml", "roles/worker/role.toml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := func(b block) bool {
+			return b.info == "toml" && strings.TrimPrefix(b.text(), "# "+name+"\n") == string(text)
+		}
+		if !slices.ContainsFunc(one(t, "README.md").blocks, same) {
+			t.Errorf("%s in the README is not that of examples/quickstart", name)
+		}
 	}
 	s, err := sitefile.Load(dir)
 	if err != nil {
@@ -67,12 +73,22 @@ func picture(t *testing.T) []byte {
 	return shown
 }
 
-// TestMap: every document is on the map.
+// TestMap: every document is on the map and in the menu of the website.
 func TestMap(t *testing.T) {
 	text := one(t, "docs/README.md").text
+	menu, err := os.ReadFile(filepath.Join(root, "packaging/site/mkdocs.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range pages(t) {
 		name, inDocs := strings.CutPrefix(p.path, "docs/")
-		if inDocs && name != "README.md" && !strings.Contains(name, "/") &&
+		if !inDocs || filepath.Dir(name) == "decisions" {
+			continue
+		}
+		if !strings.Contains(string(menu), " docs/"+name+"\n") {
+			t.Errorf("packaging/site/mkdocs.yml does not have %s", name)
+		}
+		if name != "README.md" &&
 			!regexp.MustCompile(`\]\(`+regexp.QuoteMeta(name)+`[#)]`).MatchString(text) {
 			t.Errorf("docs/README.md does not lead to %s", name)
 		}

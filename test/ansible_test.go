@@ -11,7 +11,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestAnsible: the lines of docs/operations.md about ssh and Ansible work as written, with a real
+// TestAnsible: the lines of docs/howto/ssh-ansible.md work as written, with a real
 // ansible-core. Only the configuration that ssh-config prints may make ssh trust a node.
 func TestAnsible(t *testing.T) {
 	t.Parallel()
@@ -31,33 +31,31 @@ subnet = "10.99.41.0/24"
 gateway = "10.99.41.1"
 [image.debian]
 suite = "bookworm"
-[node."receptor{1..2}"]
+[node."web{1..2}"]
 id = 11
-roles = ["receptor"]
-[node.portal]
-id = 21
-roles = ["receptor"]
+roles = ["web"]
 `, files{
-		"roles/receptor/role.toml": "apt = [\"python3\"]\n[[file]]\npath = \"/root/.ssh/authorized_keys\"\nmode = \"0600\"\ntemplate = \"keys\"\n[[health]]\ntcp = 22\n",
-		"roles/receptor/keys":      string(public),
+		"roles/web/role.toml": "apt = [\"python3\"]\n[[file]]\npath = \"/root/.ssh/authorized_keys\"\nmode = \"0600\"\ntemplate = \"keys\"\n[[health]]\ntcp = 22\n",
+		"roles/web/keys":      string(public),
 	})
 	s.do("up")
 
 	here := t.TempDir()
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/howto/ssh-ansible.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := block(t, string(page), "exec orrery -C /srv/toykat inventory")
-	if err := os.WriteFile(filepath.Join(here, "inventory.sh"), []byte(s.asHere(script, here)), 0o755); err != nil {
+	_, script, _ := strings.Cut(string(page), "$ cat inventory.sh\n")
+	script, _, _ = strings.Cut(script, "$ ")
+	if err := os.WriteFile(filepath.Join(here, "inventory.sh"), []byte(s.asHere(script)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"orrery ssh-config > /root/.ssh/toykat.conf", "ssh -F /root/.ssh/toykat.conf portal",
-		"ansible -i ./inventory.sh role_receptor -m ping"} {
-		line = wholeLine(t, string(page), line)
+	for _, line := range []string{"orrery ssh-config > toykat.conf", "ssh -F toykat.conf web1",
+		"ansible -i ./inventory.sh role_web -m ping"} {
+		line = strings.TrimPrefix(wholeLine(t, string(page), "$ "+line), "$ ")
 		// The page stops inside a shell here.
-		line = strings.Replace(line, "toykat.conf portal", "toykat.conf -i "+key+" portal hostname", 1)
-		run := exec.Command("/bin/sh", "-c", s.asHere(line, here))
+		line = strings.Replace(line, "toykat.conf web1", "toykat.conf -i "+key+" web1 hostname", 1)
+		run := exec.Command("/bin/sh", "-c", s.asHere(line))
 		run.Dir = here
 		run.Env = append(s.env, "PATH="+programs+":"+os.Getenv("PATH"), "HOME="+here, "ANSIBLE_PRIVATE_KEY_FILE="+key,
 			"ANSIBLE_NOCOLOR=1")
@@ -65,30 +63,16 @@ roles = ["receptor"]
 		if err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
-		if strings.HasPrefix(line, "ansible") && strings.Count(string(out), "SUCCESS") != 3 {
+		if strings.HasPrefix(line, "ansible") && strings.Count(string(out), "SUCCESS") != 2 {
 			t.Errorf("%s\n%s", line, out)
 		}
 	}
 }
 
-// asHere adapts a line of the documents to the program, site directory and files of a test.
-func (s *site) asHere(line, here string) string {
+// asHere adapts a line of the documents to the program and site directory of a test.
+func (s *site) asHere(line string) string {
 	return strings.NewReplacer("orrery -C /srv/toykat", program+" -C "+s.dir, "orrery ssh-config",
-		program+" -C "+s.dir+" ssh-config",
-		"/root/.ssh/toykat.conf", filepath.Join(here, "toykat.conf")).Replace(line)
-}
-
-// block returns the fenced block of a page that contains a text.
-func block(t *testing.T, page, text string) string {
-	t.Helper()
-	for i, part := range strings.Split(page, "```") {
-		if i%2 == 1 && strings.Contains(part, text) {
-			_, part, _ = strings.Cut(part, "\n")
-			return part
-		}
-	}
-	t.Fatalf("no block has %q", text)
-	return ""
+		program+" -C "+s.dir+" ssh-config").Replace(line)
 }
 
 // wholeLine returns the line of a page that begins with a text.

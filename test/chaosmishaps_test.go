@@ -85,7 +85,7 @@ func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal
 	return result{c.site, args, status, out.String(), errs.String(), time.Since(began)}, late, died
 }
 
-// documented are the exit statuses of docs/operations.md.
+// documented are the exit statuses of docs/commands.md.
 func documented(status int) bool {
 	return status >= 0 && status <= 14 || status == 130 || status > 100 && status <= 200
 }

@@ -77,7 +77,8 @@ func TestDist(t *testing.T) {
 	for _, file := range []string{"usr/lib/systemd/system/orrery.service", "usr/share/man/man1/orrery-up.1.gz",
 		"usr/share/bash-completion/completions/orrery", "usr/lib/orrery/orrery-micro", "usr/share/doc/orrery/changelog.gz",
 		"usr/share/man/man1/orrery-member.1.gz", "usr/share/man/man5/orrery-site.5.gz",
-		"usr/lib/orrery/orrery-lab", "usr/share/man/man1/orrery-lab-run.1.gz"} {
+		"usr/share/doc/orrery/docs/howto/backup.md", "usr/lib/orrery/orrery-lab",
+		"usr/share/man/man1/orrery-lab-run.1.gz"} {
 		if _, err := os.Stat(filepath.Join(scratch, file)); err != nil {
 			t.Error(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"orrery/internal/cli/value"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
+	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/members"
 	"orrery/internal/control/overdue"
@@ -36,11 +37,11 @@ import (
 // Version is the version of the program. The Makefile sets it (-ldflags -X).
 var Version = "development"
 
-// newCall returns the call for a command line.
-func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
+// newCall returns the call for a command line on a machine, or on this one if machine is nil.
+func newCall(machine here.Machine, in io.Reader, out, errs io.Writer, args []string) *verb.Call {
 	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.KnownTwins{}, Release: control.Live,
-		Version: Version,
-		Links:   &hosts.Links{}, Overdue: overdue.Work{}, Routines: routines.Work{}, Command: commandLine(args)}
+		Version: Version, Machine: machine,
+		Links: &hosts.Links{}, Overdue: overdue.Work{}, Routines: routines.Work{}, Command: commandLine(args)}
 	return verb.New(session, in, out, errs)
 }
 
@@ -50,6 +51,11 @@ func commandLine(args []string) string { return "orrery " + strings.Join(args, "
 // Run runs the command line and returns the exit status. A program without a lab starts orrery-lab in
 // its place for verbs of the lab.
 func Run(args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
+	return RunOn(nil, args, lab, in, out, errs)
+}
+
+// RunOn is Run on a machine, such as one in memory, or on this machine if it is nil.
+func RunOn(machine here.Machine, args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 1 && args[0] == asMember {
 		return runRelayed(args[1:], errs)
 	}
@@ -72,7 +78,7 @@ func Run(args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
 		r = reply.New(out, errs)
 		out = r
 	}
-	call := newCall(in, out, errs, args)
+	call := newCall(machine, in, out, errs, args)
 	defer call.Session.Links.Close()
 	ctx = waits.WithReporter(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", sanitize.Line(text)) })
 	if member {
@@ -114,7 +120,7 @@ func Run(args []string, lab Lab, in io.Reader, out, errs io.Writer) int {
 
 // Verbs returns the root command with all verbs, for programs that describe them.
 func Verbs(lab Lab) *cobra.Command {
-	return newRoot(newCall(strings.NewReader(""), io.Discard, io.Discard, nil), lab)
+	return newRoot(newCall(nil, strings.NewReader(""), io.Discard, io.Discard, nil), lab)
 }
 
 func newRoot(call *verb.Call, lab Lab) *cobra.Command {

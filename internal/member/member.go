@@ -132,7 +132,7 @@ func (p *Person) CheckCall(c Call) error {
 	_, ofSites := rules[c.Verb]
 	if !ok {
 		return refusedError("orrery %s is for root only", c.Verb).
-			Try("ask the administrator of this host; orrery-member --help lists all verbs, docs/operations.md those for members")
+			Try("ask the administrator of this host; orrery-member --help lists all verbs, docs/members.md those for members")
 	}
 	for _, flag := range c.Flags {
 		if !slices.Contains(commonFlags, flag) && !slices.Contains(r.flags, flag) {

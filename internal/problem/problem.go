@@ -1,7 +1,7 @@
 // Package problem reports what is wrong, where, and how to cure it.
 //
 // Every error that reaches a user is a *Problem or a List of them. Its Kind determines the exit
-// status of the program (see Exit). A test compares the kinds with the table in docs/operations.md.
+// status of the program (see Exit). A test compares the kinds with the table in docs/commands.md.
 package problem
 
 import (
