@@ -269,7 +269,8 @@ func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error 
 		if missing := r.manifest.Missing(); len(missing) > 0 {
 			why += fmt.Sprintf(" The backup has no data of host %s, which was left out.", humanize.List(missing, 12))
 		}
-		if _, err := r.Session.Confirmer.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
+		_, err := r.Session.Confirmer.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why})
+		if err != nil {
 			return err
 		}
 		if _, err := r.Session.AskProduction(r.site, why); err != nil {
@@ -282,14 +283,16 @@ func (r *restoreRun) askConsent(ctx context.Context, seen []observe.Host) error 
 	}
 	if !r.was && r.o.Replace && len(outside) > 0 {
 		why := fmt.Sprintf("The contents of these directories would be deleted permanently: %s.", humanize.List(outside, 100))
-		if _, err := r.Session.Confirmer.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
+		_, err := r.Session.Confirmer.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why})
+		if err != nil {
 			return err
 		}
 	}
 	if len(outside) > 0 {
 		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Session.Dirs.State,
 			humanize.List(outside, 100))
-		if _, err := r.Session.Confirmer.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
+		_, err := r.Session.Confirmer.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why})
+		if err != nil {
 			return problem.New(problem.Refused,
 				"volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State,
 				humanize.List(outside, 8)).

@@ -109,10 +109,11 @@ type (
 func (r *restoreOp) askConsent() error {
 	why := fmt.Sprintf("All changes to %s of %s and their volumes since %s would be lost.",
 		humanize.Plural(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
-	if _, err := r.Session.Confirmer.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
+	_, err := r.Session.Confirmer.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why})
+	if err != nil {
 		return err
 	}
-	_, err := r.Session.AskProduction(r.site, why)
+	_, err = r.Session.AskProduction(r.site, why)
 	return err
 }
 

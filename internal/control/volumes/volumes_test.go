@@ -48,7 +48,8 @@ roles = ["ledger"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Confirmer: control.AssumeYes{}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir,
+		Confirmer: control.AssumeYes{}}
 	write(t, filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db", "book"), "what was paid")
 	return c, s
 }

@@ -158,7 +158,7 @@ func TestLiveFailure(t *testing.T) {
 	err = n.Check(t.Context(), trial(a, b))
 	cancel()
 	<-done
-	if err == nil || !strings.Contains(err.Error(), "b: tcp port 5201 is taken") {
+	if err == nil || !strings.Contains(err.Error(), "b: tcp port 5201 is in use") {
 		t.Errorf("with a port taken: %v", err)
 	}
 	do(t, b, "ip link set eth0 down")
