@@ -1,10 +1,16 @@
 package test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"orrery/internal/host"
 )
 
 // TestVolumeMirror mirrors a volume by hand and on a schedule, and reports when the mirror is no
@@ -122,9 +128,67 @@ func mirrorSchedule(s *site) {
 		s.Error("what is no longer mirrored is still scheduled")
 	}
 	s.edit("site.toml", "shared = true", "shared = true\nmirror = \"/x\"\nevery = \"1h\"")
-	s.do("up")
+	routineSchedule(s, table)
 	s.do("down")
 	if _, err := os.Stat(table); err == nil {
 		s.Error("the schedule outlived the site")
 	}
+}
+
+// routineSchedule: a backup and a watch that up schedules work when cron's lines are run by hand. A
+// node that does not run is alerted of once, and once more when it runs again.
+func routineSchedule(s *site, table string) {
+	dir := s.TempDir()
+	s.add(fmt.Sprintf(`
+[backup]
+to = "%[1]s/backups"
+every = "1d"
+at = "03:00"
+keep = 1
+[watch]
+every = "1m"
+[alert]
+user = "root"
+command = ["/bin/sh", "-c", "cat >> %[1]s/alerts"]
+on = ["node-unhealthy", "backup-failed"]
+`, dir))
+	s.do("up")
+	s.run("status").want(0, "no backup yet\n")
+	run := func(part string) {
+		s.Helper()
+		line, err := sh(fmt.Sprintf("sed -n \"s/.* root \\(.*'routine' '%s'.*\\)/\\1/p\" %s", part, table))
+		if err != nil || line == "" {
+			s.Fatalf("no timer for %s: %v", part, err)
+		}
+		line = host.Quote(strings.ReplaceAll(line, `\%`, "%"))
+		if out, err := sh("env -i PATH=" + host.Path + " /bin/sh -c " + line); err != nil {
+			s.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	run("backup")
+	s.run("status").want(0, "last backup (now|[0-9]+ s ago)\n")
+	s.run("status", "--json").want(0, `"routine": "backup"`, `"made": "`+dir+`/backups@`)
+	s.run("backup", "ls", dir+"/backups").want(0, s.name)
+	s.do("stop", "n1")
+	for range 3 {
+		run("watch")
+	}
+	s.do("start", "n1")
+	run("watch")
+	s.eventually(30*time.Second, func() error {
+		text, _ := os.ReadFile(dir + "/alerts")
+		var got []string
+		for line := range strings.Lines(string(text)) {
+			var e struct{ Event, Result, Node, Subject string }
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				return err
+			}
+			got = append(got, strings.Join([]string{e.Event, e.Result, e.Node, e.Subject}, " "))
+		}
+		want := []string{"node-unhealthy unhealthy n1 node n1", "node-unhealthy recovered n1 node n1"}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("alerted was %q, want %q", got, want)
+		}
+		return nil
+	})
 }
