@@ -13,6 +13,9 @@ import (
 	"orrery/internal/site"
 )
 
+// defaultMaxOffset is how far the clock of a server may be from that of the host.
+const defaultMaxOffset = time.Second
+
 // askTime asks an NTP server for the time, from inside the node (RFC 5905). The server must be synchronized,
 // and its clock no further from that of the host than the check allows.
 func askTime(ctx context.Context, in host.Runner, h *site.HealthCheck) error {
@@ -41,7 +44,7 @@ func askTime(ctx context.Context, in host.Runner, h *site.HealthCheck) error {
 	}
 	most := h.MaxOffset
 	if most == 0 {
-		most = site.DefaultMaxOffset
+		most = defaultMaxOffset
 	}
 	if off := answer.ClockOffset.Abs(); off > most {
 		return fmt.Errorf("its clock is %s from that of the host (at most %s is allowed)", off.Round(time.Microsecond), most)

@@ -16,14 +16,11 @@ type HealthCheck struct {
 	Unit      string        `toml:"unit" json:",omitempty"`       // unit of systemd
 	DNS       string        `toml:"dns" json:",omitempty"`        // NAME or NAME@SERVER
 	NTP       string        `toml:"ntp" json:",omitempty"`        // address of a server
-	MaxOffset time.Duration `toml:"max_offset" json:",omitempty"` // of the server's clock; 0 stands for DefaultMaxOffset
+	MaxOffset time.Duration `toml:"max_offset" json:",omitempty"` // of the server's clock; 0 stands for one second
 	Timeout   time.Duration `toml:"timeout" default:"5s"`         // of one attempt
 	Interval  time.Duration `toml:"interval" default:"500ms"`     // between attempts
 	Within    time.Duration `toml:"within" default:"1m"`          // time limit for the first success
 }
-
-// DefaultMaxOffset is how far the clock of an NTP server may be from that of the host.
-const DefaultMaxOffset = time.Second
 
 // HealthKinds are the keys of the kinds of health checks.
 var HealthKinds = []string{"http", "tcp", "command", "mount", "unit", "dns", "ntp"}

@@ -359,15 +359,12 @@ type Role struct {
 // A Param is a setting of a role. Sites set it for all nodes, for groups or for single nodes.
 type Param struct {
 	Name    string   `toml:"name"`
-	Type    string   `toml:"type" default:"string"` // one of ParamTypes
+	Type    string   `toml:"type" default:"string"` // one of params.Types
 	Default any      `toml:"default"`               // nil if the site must set it
 	Doc     string   `toml:"doc"`
 	Values  []string `toml:"values" json:",omitempty"` // the only strings that are allowed, or none
 	Check   string   `toml:"check" json:",omitempty"`  // regular expression for the whole of a string
 }
-
-// ParamTypes are the types of parameters.
-var ParamTypes = []string{"string", "int", "bool", "list", "size", "address"}
 
 // Settings are values of parameters, by role and name, as the site file has them.
 type Settings map[string]map[string]any

@@ -97,7 +97,8 @@ func TestAskOnTerminal(t *testing.T) {
 		if _, err := keyboard.WriteString(c.answer + "\n"); err != nil {
 			t.Fatal(err)
 		}
-		asked, err := call.Session.Confirmer.Ask(control.Question{About: c.about, Site: "prod", Why: "why\n  lines", Plain: true,
+		asked, err := call.Session.Confirmer.Ask(control.Question{About: c.about, Site: "prod", Why: "why\n  lines",
+			Plain: true,
 			LetGo: func() { released = true }})
 		if !asked || !released || (err == nil) != c.agreed || !strings.HasPrefix(errs.String(), "why\n  lines\n") {
 			t.Errorf("%s, %q: asked %t, released %t, %v, %q", c.about, c.answer, asked, released, err, errs.String())

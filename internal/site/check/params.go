@@ -25,8 +25,8 @@ func checkRoleParams(found *findings, r *site.Role) {
 				"parameter name %q is not valid", p.Name)
 		case first[p.Name]:
 			found.report(append(key, "name"), "declare it once", "parameter %s is declared twice", p.Name)
-		case !slices.Contains(site.ParamTypes, p.Type):
-			found.report(append(key, "type"), "use "+sentence(site.ParamTypes), "type %q is unknown", p.Type)
+		case !slices.Contains(params.Types, p.Type):
+			found.report(append(key, "type"), "use "+sentence(params.Types), "type %q is unknown", p.Type)
 		case p.Type != "string" && p.Type != "list" && (len(p.Values) > 0 || p.Check != ""):
 			found.report(key, "remove values and check", "parameter %s: only strings and lists have values or check",
 				p.Name)

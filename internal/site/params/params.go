@@ -17,6 +17,9 @@ import (
 	"orrery/internal/strict"
 )
 
+// Types are the types of parameters.
+var Types = []string{"string", "int", "bool", "list", "size", "address"}
+
 // Of returns the values of the parameters of a role on a node, by name, as templates see them: string, int64,
 // bool, []string, int64 (bytes) and netip.Addr. Parameters without a valid value are left out; package check
 // has reported them.

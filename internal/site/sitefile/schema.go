@@ -8,6 +8,7 @@ import (
 	"orrery/docs"
 	"orrery/internal/site"
 	"orrery/internal/site/event"
+	"orrery/internal/site/params"
 	"orrery/internal/strict"
 )
 
@@ -71,7 +72,7 @@ var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*":
 var roleEnums = map[string][]string{
 	"service.when":      {site.Boot, site.Active},
 	"step.when":         {site.Build, site.Boot, site.Started, site.Active},
-	"param.type":        site.ParamTypes,
+	"param.type":        params.Types,
 	"volume.quarantine": {site.CopyEmpty, site.CopySnapshot},
 }
 
