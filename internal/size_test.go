@@ -28,7 +28,6 @@ var vocabularies = map[string]int{
 // that package.
 var alone = map[string]string{
 	"control/dom0":    "an operation, which the program starts under another name",
-	"control/logs":    "an operation; each is a package",
 	"control/members": "an operation; each is a package",
 	"control/picture": "an operation; each is a package",
 

@@ -83,7 +83,7 @@ var rules = map[string]rule{
 
 	"status": {on: OnSite, all: true, flags: []string{"watch", "probe", "usage"}},
 
-	"logs":         {on: OnSite, flags: []string{"follow", "lines", "raw", "release"}},
+	"logs":         {on: OnSite, flags: []string{"follow", "lines", "since", "grep", "raw", "release"}},
 	"journal":      {on: OnSite, flags: []string{"steps", "runs"}},
 	"exec":         {on: OnSite, flags: []string{"user", "raw", "parallel", "timeout", "group", "release"}},
 	"shell":        {on: OnSite, flags: []string{"user", "release"}},
