@@ -84,6 +84,9 @@ func printLogs(ctx context.Context, session *control.Session, s *site.Site, to v
 		return err
 	}
 	endings, err := logs.Print(ctx, session, s, of, o, func(of []*site.Node) nodes.Output {
+		if o.Follow {
+			return newEndless(to.Out, to.Err, of)
+		}
 		return newPrefixed(to.Out, to.Err, of, false)
 	})
 	if err != nil || len(nodes.Failed(endings)) == 0 {
