@@ -38,6 +38,9 @@ func Status(call *verb.Call) *cobra.Command {
   orrery status --watch`,
 		Long: `Shows every node with its addresses, state and health; nodes that are not as
 declared come first. Health is the result of the last check, with its age.
+Lines below the table warn of what is used to 90 % or more: the disk of a
+host, the memory of a container, the disk of a volume.
+
 --probe runs the checks now and looks for drift. On a terminal the columns are
 cut to fit. With --watch on a terminal, scroll with the arrow keys, PgUp and
 PgDn, and press q to quit.

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control/status"
+	"orrery/internal/observe"
 	"orrery/internal/text/humanize"
 	"orrery/internal/text/sanitize"
 )
@@ -47,7 +48,31 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 			text = append(text, screen.Truncate(sanitize.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
 		}
 	}
+	for _, line := range fullDisks(rows) {
+		text = append(text, screen.Truncate(sanitize.Line(line), width))
+	}
 	return text
+}
+
+// fullDisks returns a line for each host that has little room on its disk.
+func fullDisks(rows []status.Node) []string {
+	var all []string
+	told := map[string]bool{}
+	for _, r := range rows {
+		for _, s := range r.Shortages {
+			if s.Of == observe.ShortDisk && !told[r.Host] {
+				told[r.Host] = true
+				all = append(all, fmt.Sprintf("host %s: its disk is %s: make room with orrery snapshot rm, release prune or image gc",
+					r.Host, used(s)))
+			}
+		}
+	}
+	return all
+}
+
+// used returns how much of a resource is used.
+func used(s observe.Shortage) string {
+	return fmt.Sprintf("%d %% full (%s of %s)", s.Percent(), humanize.Bytes(s.Used), humanize.Bytes(s.Size))
 }
 
 // remarks returns the remarks on a node.
@@ -83,6 +108,14 @@ func remarks(r status.Node) []string {
 	if len(r.Doubt) > 0 {
 		all = append(all, "may or may not have the network "+humanize.List(r.Doubt, 8)+
 			", because a run that changed it was killed: orrery up "+r.Node)
+	}
+	for _, s := range r.Shortages {
+		switch s.Of {
+		case observe.ShortMemory:
+			all = append(all, "its memory is "+used(s)+": raise memory in site.toml, then orrery up "+r.Node)
+		case observe.ShortVolume:
+			all = append(all, "the disk of its volume "+s.Volume+" is "+used(s))
+		}
 	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
