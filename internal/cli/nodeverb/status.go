@@ -3,14 +3,12 @@
 package nodeverb
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +22,6 @@ import (
 	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/text/sanitize"
 )
 
 // Status returns the command `orrery status`.
@@ -140,9 +137,9 @@ func (v *statusView) repeat(ctx context.Context, in io.Reader) error {
 
 // frame returns the state of the nodes as lines, or an error to show instead.
 func (v *statusView) frame(ctx context.Context, width int) ([]string, error) {
-	var text bytes.Buffer
+	text := screen.NewCanvas(v.Out)
 	session, now := *v.session, *v
-	now.session, now.Output = &session, verb.Output{Out: &text, Err: &text}
+	now.session, now.Output = &session, verb.Output{Out: text, Err: text}
 	session.Watcher = verb.Watcher{Output: now.Output}
 	err := now.show(ctx, width)
 	v.before = now.before
@@ -151,7 +148,7 @@ func (v *statusView) frame(ctx context.Context, width int) ([]string, error) {
 		err = nil
 	}
 	if err != nil {
-		verb.PrintError(&text, err)
+		verb.PrintError(text, err)
 	}
-	return strings.Split(strings.TrimSuffix(sanitize.Text(text.String()), "\n"), "\n"), err
+	return text.Lines(), err
 }

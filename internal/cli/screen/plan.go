@@ -7,19 +7,17 @@ import (
 	"orrery/internal/text/humanize"
 	"slices"
 	"strings"
-
-	"github.com/fatih/color"
 )
 
-// colour returns the colour for what a step does to existing things: create, change or destroy.
-func colour(k plan.Kind) color.Attribute {
+// styleOf returns the style for what a step does to existing things: create, change or destroy.
+func styleOf(k plan.Kind) Style {
 	switch k {
 	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
-		return color.FgRed
+		return Bad
 	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode, plan.RepairNode:
-		return color.FgYellow
+		return Warn
 	}
-	return color.FgGreen
+	return Good
 }
 
 // Plan prints a plan: every step with its reason, the nodes that it disturbs, and how it is undone.
@@ -35,7 +33,7 @@ func Plan(w io.Writer, p *plan.Plan) {
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%4d  ", s.N+1)
-		Paint(w, fmt.Sprintf("%-10s", s.Kind), colour(s.Kind))
+		Paint(w, fmt.Sprintf("%-10s", s.Kind), styleOf(s.Kind))
 		fmt.Fprintf(w, " %s: %s", s.Title(), s.Reason)
 		if len(s.Disturbs) > 0 {
 			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
@@ -46,7 +44,7 @@ func Plan(w io.Writer, p *plan.Plan) {
 		}
 		if s.Undo != "" {
 			fmt.Fprint(w, "      ")
-			Paint(w, "undo: "+s.Undo, color.Faint)
+			Paint(w, "undo: "+s.Undo, Faint)
 			fmt.Fprintln(w)
 		}
 	}

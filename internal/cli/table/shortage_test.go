@@ -17,7 +17,7 @@ func TestShortages(t *testing.T) {
 		{Node: "db", Host: "sv1", Shortages: []observe.Shortage{disk,
 			{Of: observe.ShortVolume, Volume: "data", Used: 10 << 30, Size: 10 << 30}}},
 	}
-	shown := lines(rows, false, 0, noon)
+	shown := plainLines(rows, false, 0, noon)
 	if want := []string{
 		"web: its memory is 95 % full (490.0 MiB of 512.0 MiB): raise memory in site.toml, then orrery up web",
 		"db: the disk of its volume data is 100 % full (10.0 GiB of 10.0 GiB)",

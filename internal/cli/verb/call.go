@@ -45,7 +45,8 @@ func PrintError(w io.Writer, err error) {
 		all = append(all, alike.Parse(text))
 	}
 	for _, text := range alike.Merge(all) {
-		fmt.Fprintf(w, "orrery: %s\n", text)
+		screen.Paint(w, "orrery:", screen.Bad)
+		fmt.Fprintf(w, " %s\n", text)
 	}
 }
 
