@@ -46,7 +46,7 @@ func (h nodeHost) addShortages(ctx context.Context, nodes []observe.Node) {
 			if m.Copy == spec.NoCopy || m.Address() != "" { // the host does not have it
 				continue
 			}
-			if d, ok := readDisk(ctx, volume.Path(h.Dirs, n.Site, n.Name, m)); ok && !(known && d.same(states)) {
+			if d, ok := readDisk(ctx, volume.Path(h.Dirs, n.Site, n.Name, m)); ok && (!known || !d.same(states)) {
 				add(d.shortage(observe.ShortVolume, m.Volume))
 			}
 		}
