@@ -345,8 +345,10 @@ func unfinishedTitles(r *apply.Result) string {
 	return humanize.List(names, 8)
 }
 
-// reportFailures reports failed steps to the watcher, and once what is the same for several nodes.
+// reportFailures reports failed steps to the watcher, in the order of the plan, and once what is the same for
+// several nodes.
 func (j *Job) reportFailures(during string, failed []apply.Failure) {
+	failed = slices.SortedFunc(slices.Values(failed), func(a, b apply.Failure) int { return a.Step.N - b.Step.N })
 	var all []alike.Message
 	for _, f := range failed {
 		all = append(all, alike.Parse(fmt.Sprintf("%s: %s: %v", f.Step.Title(), f.Step.Kind, f.Err)))

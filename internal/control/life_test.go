@@ -261,7 +261,7 @@ func TestEqualFailures(t *testing.T) {
 	d.fault.Fail("Start", "web1", 1, nil)
 	d.fault.Fail("Start", "web2", 1, nil)
 	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
-	d.wantExit(err, problem.Left, "web1, node web2")
+	d.wantExit(err, problem.Left, "node web1", "node web2")
 	if told := d.watch.text(); strings.Count(told, "on web1, web2: start: ") != 1 ||
 		strings.Contains(told, "node web1: start") {
 		t.Errorf("told was %s", told)
