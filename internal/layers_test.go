@@ -17,7 +17,7 @@ import (
 var layers = [][]string{
 	{"text/pattern"},
 	{"text/sanitize", "text/humanize", "site/cycles", "strict/jsonlimit", "site/pins", "tree/rawfile"},
-	{"strict/jsonlimit/jsonattack", "host/process"},
+	{"strict/jsonlimit/jsonattack", "host/process", "text/alike"},
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
 	{"site", "site/event"},

@@ -53,7 +53,7 @@ nodes = ["w0[0-2]"]
 		}
 	}
 	s.run("exec", "w00,w01,w05", "--", "sh", "-c", "test $(cat /etc/hostname) = w01").
-		want(102, "1 of 3 nodes succeeded; failed: w00, w05", `w05 \| exit status 1`)
+		want(102, "1 of 3 nodes succeeded; failed: w00, w05", `on w00, w05: exit status 1`)
 	s.run("exec", "all", "--", "false").want(108)
 	s.run("exec", "nobody", "--", "true").want(2, "nobody")
 	s.run("exec", "all").want(2)

@@ -110,6 +110,8 @@ privileged = true
 	h.as("ada", `$orrery -C it-member logs one -n 3`).want(0, "journal of node one")
 	h.as("ada", `$orrery exec trusted -- true`).want(101, "is privileged")
 	h.as("ada", `$orrery shell trusted -- true`).want(9, "is privileged")
+	h.as("ada", `$orrery stop --hard one && $orrery start one`).want(0)
+	h.as("ada", `$orrery stop --timeout 1h one`).want(9, "--timeout of orrery stop is for root only")
 	h.as("ada", `$orrery stage --release 701 && $orrery switch --release 701 && $orrery rollback`).
 		want(0, "release none, formerly 701")
 	h.as("ada", `$orrery __complete -C $D/evil up ''`).want(9, "root only")
@@ -129,6 +131,7 @@ privileged = true
 	}
 	h.as("bob", `$orrery exec one -- true`).want(9, "bob is not an owner of site it-member; .*ask @operators")
 	h.as("bob", `$orrery switch --release 701`).want(9, "not an owner")
+	h.as("bob", `$orrery stop one`).want(9, "not an owner")
 	h.as("bob", `sudo -n $D/prefix/bin/orrery version`).want(1, "password is required")
 	h.as("carl", `sudo -n $orrery status`).want(1, "password is required")
 
@@ -158,7 +161,8 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 			who[fields[1]] += e.Who + " "
 		}
 	}
-	for verb, want := range map[string]string{"exec": "ada ada ada ", "stage": "ada ", "switch": "ada ",
+	for verb, want := range map[string]string{"exec": "ada ada ada ", "stop": "ada ", "start": "ada ",
+		"stage": "ada ", "switch": "ada ",
 		"rollback": "ada ", "twin": "bob bob "} {
 		if who[verb] != want {
 			t.Errorf("in the journal %s is of %q, want %q", verb, who[verb], want)

@@ -23,16 +23,19 @@ func wantPlain(t *testing.T, sent string) {
 	}
 }
 
-// TestErrorsOnScreen: names in errors are made printable on a terminal.
+// TestErrorsOnScreen: names in errors are made printable on a terminal, and only Orrery's own word is coloured.
 func TestErrorsOnScreen(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "xterm")
 	sent := need.OnScreen(t, func(terminal *os.File) {
 		status := Run([]string{"-C", t.TempDir() + "/" + hostile, "check"}, nil, strings.NewReader(""), terminal, terminal)
 		if status == 0 {
 			t.Error("a site was found")
 		}
 	})
+	sent, coloured := strings.CutPrefix(sent, "\x1b[31morrery:\x1b[0m ")
 	wantPlain(t, sent)
-	if !strings.Contains(sent, `\x1b[2J\u009b31m\u202edetrevni\xff`) {
+	if !coloured || !strings.Contains(sent, `\x1b[2J\u009b31m\u202edetrevni\xff`) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer

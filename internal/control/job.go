@@ -17,6 +17,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/alike"
 	"orrery/internal/text/humanize"
 )
 
@@ -232,9 +233,7 @@ func (j *Job) finish(ctx context.Context, record *JournalWriter, p *plan.Plan, r
 		return j.Hosts.DiscardUndo(ctx, r.Done)
 	}
 	if back, ok := j.Do.(Reverter); ok {
-		for _, f := range r.Failed {
-			j.reportFailure("", f)
-		}
+		j.reportFailures("", r.Failed)
 		return j.revert(back, record, p, r)
 	}
 	if ctx.Err() != nil && !j.Undo {
@@ -242,9 +241,7 @@ func (j *Job) finish(ctx context.Context, record *JournalWriter, p *plan.Plan, r
 			len(p.Steps), unfinishedTitles(r)).
 			Try("run the same command to resume, or orrery down")
 	}
-	for _, f := range r.Failed {
-		j.reportFailure("", f)
-	}
+	j.reportFailures("", r.Failed)
 	if j.Undo {
 		return j.undoSteps(record, p, r)
 	}
@@ -275,9 +272,7 @@ func (j *Job) revert(of Reverter, record *JournalWriter, p *plan.Plan, r *apply.
 	}
 	j.Hosts.Views().SetHomes(back.Homes)
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
-	for _, f := range undone.Failed {
-		j.reportFailure("undo: ", f)
-	}
+	j.reportFailures("undo: ", undone.Failed)
 	if !undone.OK() {
 		return problem.New(problem.Left, "failed, and the recovery could not complete these steps: %s",
 			unfinishedTitles(undone)).Try(cure)
@@ -302,9 +297,7 @@ func (j *Job) undoSteps(record *JournalWriter, p *plan.Plan, r *apply.Result) er
 		return problem.New(problem.Undone, "failed; the %d completed steps were undone", len(r.Done)).
 			Try("fix the cause and run the same command again")
 	}
-	for _, f := range undone.Failed {
-		j.reportFailure("undo: ", f)
-	}
+	j.reportFailures("undo: ", undone.Failed)
 	return problem.New(problem.Left, "failed, and these steps could not be undone: %s", unfinishedTitles(undone)).
 		Try("orrery plan shows what is left; orrery up resumes, orrery down removes it")
 }
@@ -314,9 +307,7 @@ func (j *Job) undoSteps(record *JournalWriter, p *plan.Plan, r *apply.Result) er
 func (j *Job) restoreBatch(record *JournalWriter, p *plan.Plan, r *apply.Result) {
 	back, left := wayback.Restore(p, r.Done, failedSteps(r))
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
-	for _, f := range undone.Failed {
-		j.reportFailure("put back: ", f)
-	}
+	j.reportFailures("put back: ", undone.Failed)
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
 		j.Session.Notice(j.Site.Key(), "restored to their previous state: %s", humanize.List(restored, 12))
 	}
@@ -354,8 +345,15 @@ func unfinishedTitles(r *apply.Result) string {
 	return humanize.List(names, 8)
 }
 
-// reportFailure reports a failed step to the watcher.
-func (j *Job) reportFailure(during string, f apply.Failure) {
-	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(),
-		Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind.Verb(), f.Err), Err: f.Err})
+// reportFailures reports failed steps to the watcher, in the order of the plan, and once what is the same for
+// several nodes.
+func (j *Job) reportFailures(during string, failed []apply.Failure) {
+	failed = slices.SortedFunc(slices.Values(failed), func(a, b apply.Failure) int { return a.Step.N - b.Step.N })
+	var all []alike.Message
+	for _, f := range failed {
+		all = append(all, alike.Parse(fmt.Sprintf("%s: %s: %v", f.Step.Title(), f.Step.Kind.Verb(), f.Err)))
+	}
+	for _, text := range alike.Merge(all) {
+		j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(), Text: during + text})
+	}
 }

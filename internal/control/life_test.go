@@ -284,6 +284,19 @@ func TestLocked(t *testing.T) {
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
 
+// TestEqualFailures: a step that fails on several nodes for the same reason is reported once.
+func TestEqualFailures(t *testing.T) {
+	d := newDesk(t)
+	d.fault.Fail("Start", "web1", 1, nil)
+	d.fault.Fail("Start", "web2", 1, nil)
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
+	d.wantExit(err, problem.Left, "node web1", "node web2")
+	if told := d.watch.text(); strings.Count(told, "on web1, web2: start: ") != 1 ||
+		strings.Contains(told, "node web1: start") {
+		t.Errorf("told was %s", told)
+	}
+}
+
 // TestTwin: a twin comes up beside its original and belongs to its owner. If no process waited for
 // its end, it is destroyed when the site is next changed.
 func TestTwin(t *testing.T) {

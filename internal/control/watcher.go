@@ -36,7 +36,7 @@ type Event struct {
 	Kind EventKind
 	Site string // the key of the site, or "" if the event concerns no site
 	Text string // the message for people, one line without a full stop
-	Err  error  // the error, if Kind is Trouble
+	Err  error  // the error, if Kind is Trouble, or nil if Text is about several
 }
 
 // An EventKind is the kind of an event.

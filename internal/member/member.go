@@ -83,7 +83,7 @@ var rules = map[string]rule{
 
 	"status": {on: OnSite, all: true, flags: []string{"watch", "probe", "usage"}},
 
-	"logs":         {on: OnSite, flags: []string{"follow", "lines", "raw", "release"}},
+	"logs":         {on: OnSite, flags: []string{"follow", "lines", "since", "grep", "raw", "release"}},
 	"journal":      {on: OnSite, flags: []string{"steps", "runs"}},
 	"exec":         {on: OnSite, flags: []string{"user", "raw", "parallel", "timeout", "group", "release"}},
 	"shell":        {on: OnSite, flags: []string{"user", "release"}},
@@ -98,17 +98,19 @@ var rules = map[string]rule{
 	"release show": {on: OnSite},
 	"release diff": {on: OnSite},
 
+	// The time that nodes have to shut down is not for members to set, because they would hold the
+	// site's lock as long.
+	"start":   {on: OnSite, flags: []string{"yes-production"}},
+	"stop":    {on: OnSite, flags: []string{"hard", "yes-production"}},
+	"restart": {on: OnSite, flags: []string{"hard", "yes-production"}},
+
 	"twin create":  {on: OnNewTwin, flags: []string{"only", "scale", "volumes", "release", "expires", "collapse", "nat"}},
 	"twin destroy": {on: OnExistingTwin, flags: []string{"wait"}},
 }
 
-// ownerRules has additional verbs that the owner of a twin may call for that twin.
-var ownerRules = map[string]rule{
-	"up":    {on: OnSite, flags: []string{"batch", "dry-run", "undo", "parallel", "yes"}},
-	"start": {on: OnSite, flags: []string{"parallel"}},
-	"stop":  {on: OnSite, flags: []string{"parallel"}},
-
-	"restart": {on: OnSite, flags: []string{"hard"}},
+// twinRules has additional verbs that the owner of a twin may call for that twin.
+var twinRules = map[string]rule{
+	"up": {on: OnSite, flags: []string{"batch", "dry-run", "undo", "parallel", "yes"}},
 }
 
 // ObjectOf returns what a verb works on when called by a member. It returns false if no member may
@@ -121,7 +123,7 @@ func ObjectOf(verb string) (Object, bool) {
 func ruleOf(verb string) (rule, bool) {
 	r, ok := rules[verb]
 	if !ok {
-		r, ok = ownerRules[verb]
+		r, ok = twinRules[verb]
 	}
 	return r, ok
 }

@@ -173,6 +173,8 @@ type Node struct {
 	// Resume means that the node was stopped for a move, and must be started again wherever it is.
 	Resume bool    `json:"resume,omitempty"`
 	Drift  []Drift `json:"drift,omitempty"` // differences from its desired state, if inspected
+	// Shortages lists what it has little left of, if inspected.
+	Shortages []Shortage `json:"shortages,omitempty"`
 }
 
 // Runs reports whether the node is running or frozen, so that it has its links and mounts.

@@ -66,3 +66,26 @@ func All(err error) []*Problem {
 	}
 	return []*Problem{{Kind: Failed, What: err.Error()}}
 }
+
+// Lines returns the texts of the errors that an error consists of, each of which may be shown on its own.
+func Lines(err error) []string {
+	switch e := err.(type) { //nolint:errorlint // what wraps others has a text of its own
+	case List:
+		var texts []string
+		for _, p := range e {
+			texts = append(texts, p.Error())
+		}
+		return texts
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, each := range e.Unwrap() {
+			texts = append(texts, Lines(each)...)
+		}
+		return texts
+	}
+	var list List
+	if errors.As(err, &list) {
+		return Lines(list)
+	}
+	return []string{err.Error()}
+}

@@ -3,6 +3,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -33,6 +34,25 @@ func TestIs(t *testing.T) {
 		}
 		if all := All(c.err); len(all) != c.all {
 			t.Errorf("%v has the problems %v", c.err, all)
+		}
+	}
+}
+
+// TestLines: joined errors and the problems of a list have a line each. What wraps an error keeps its text.
+func TestLines(t *testing.T) {
+	list := List{New(Mistake, "a").At("site.toml:1"), New(Mistake, "b")}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("plain"), "plain"},
+		{fmt.Errorf("node x: start: %w", New(Failed, "no room")), "node x: start: no room"},
+		{list, "site.toml:1: a|b"},
+		{fmt.Errorf("while: %w", list), "site.toml:1: a|b"},
+		{errors.Join(errors.New("c"), errors.Join(list, errors.New("d"))), "c|site.toml:1: a|b|d"},
+	} {
+		if got := strings.Join(Lines(c.err), "|"); got != c.want {
+			t.Errorf("%v: %q", c.err, got)
 		}
 	}
 }

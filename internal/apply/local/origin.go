@@ -44,6 +44,9 @@ func (h nodeHost) WithOwner(ctx context.Context, look apply.InspectMode) (presen
 	if present.Nodes, err = list(ctx); err != nil {
 		return present, err
 	}
+	if look == apply.InspectFull {
+		h.addShortages(ctx, present.Nodes)
+	}
 	present.Origin, err = h.owner()
 	return present, err
 }

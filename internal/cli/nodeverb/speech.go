@@ -14,6 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/alike"
 	"orrery/internal/text/humanize"
 )
 
@@ -30,6 +31,9 @@ type prefixed struct {
 	names      []string
 	width      int
 	grouped    bool // print the lines of a node together, when it has ended
+	// print errors at once, and not at the end, when it is known which nodes have the same
+	endless bool
+	wrong   []*alike.Message // by node, or nil
 }
 
 // newSpeech returns an output that shows what many nodes print at once. For people, it prints lines that
@@ -43,26 +47,47 @@ func newSpeech(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Output 
 
 // newPrefixed prints the lines of nodes as they come or, if grouped, when their node has ended.
 // Results are printed to own.
-func newPrefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Output {
+func newPrefixed(lines, own io.Writer, of []*site.Node, grouped bool) *prefixed {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
 	for _, n := range of {
 		p.names = append(p.names, n.Name)
 		p.width = max(p.width, len(n.Name))
 	}
+	p.wrong = make([]*alike.Message, len(of))
+	return p
+}
+
+// newEndless is like newPrefixed, for nodes that only end when the user ends them.
+func newEndless(lines, own io.Writer, of []*site.Node) nodes.Output {
+	p := newPrefixed(lines, own, of, false)
+	p.endless = true
 	return p
 }
 
 func (p *prefixed) Of(i int) nodes.NodeOutput {
-	v := &prefixedNode{speech: p, prefix: fmt.Sprintf("%-*s | ", p.width, p.names[i])}
+	v := &prefixedNode{speech: p, at: i, prefix: fmt.Sprintf("%-*s | ", p.width, p.names[i])}
 	v.lines = host.NewLineWriter(maxLineBytes, v.line)
 	return v
 }
 
-func (p *prefixed) Close() error { return nil }
+// Close prints the errors of the nodes, and once what is the same for several.
+func (p *prefixed) Close() error {
+	var all []alike.Message
+	for _, m := range p.wrong {
+		if m != nil {
+			all = append(all, *m)
+		}
+	}
+	for _, text := range alike.Merge(all) {
+		fmt.Fprintln(p.own, text)
+	}
+	return nil
+}
 
 // A prefixedNode is one node of a prefixed output. Locking keeps its output and its errors apart.
 type prefixedNode struct {
 	speech *prefixed
+	at     int // the number of the node
 	prefix string
 	lines  *host.LineWriter
 	kept   bytes.Buffer
@@ -95,9 +120,16 @@ func (v *prefixedNode) End(e nodes.Result) {
 	if v.over > 0 {
 		fmt.Fprintf(v.speech.own, "%s… and %d more bytes, which are not shown\n", v.prefix, v.over)
 	}
-	if e.Err != nil {
-		fmt.Fprintf(v.speech.own, "%s%s\n", v.prefix, withoutOutput(e.Err))
+	if e.Err == nil {
+		return
 	}
+	text := withoutOutput(e.Err)
+	full := v.prefix + text
+	if v.speech.endless {
+		fmt.Fprintln(v.speech.own, full)
+		return
+	}
+	v.speech.wrong[v.at] = &alike.Message{Kind: "node", Name: e.Node, Text: text, Full: full}
 }
 
 // An answer is the result of a command on one node, for programs.

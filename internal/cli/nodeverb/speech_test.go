@@ -109,6 +109,36 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
+// TestEqualErrors: what is wrong on several nodes is printed once at the end, or at once for each if the
+// nodes do not end.
+func TestEqualErrors(t *testing.T) {
+	c := &nodes.Group{Runners: map[string]host.Runner{}, Parallel: 1}
+	for _, name := range []string{"cam1", "cam2", "cam3", "cam4", "db"} {
+		c.Nodes = append(c.Nodes, &site.Node{Name: name})
+		if name != "cam4" {
+			status := len(name) // db differs
+			c.Runners[name] = doer{do: func(context.Context, host.Command) error {
+				return &host.RunError{Place: name, Status: status}
+			}}
+		}
+	}
+	for want, show := range map[string]func(*bytes.Buffer) nodes.Output{
+		"on cam1, cam2, cam3: exit status 4\ncam4 | node cam4 does not run (orrery up cam4)\n" +
+			"db   | exit status 2\n": func(errs *bytes.Buffer) nodes.Output {
+			return newPrefixed(io.Discard, errs, c.Nodes, false)
+		},
+		"cam1 | exit status 4\ncam2 | exit status 4\ncam3 | exit status 4\n" +
+			"cam4 | node cam4 does not run (orrery up cam4)\ndb   | exit status 2\n": func(errs *bytes.Buffer) nodes.Output {
+			return newEndless(io.Discard, errs, c.Nodes)
+		},
+	} {
+		var errs bytes.Buffer
+		if _, err := c.RunShown(t.Context(), show(&errs), prints); err != nil || errs.String() != want {
+			t.Errorf("%v\n%s", err, errs.String())
+		}
+	}
+}
+
 // TestInterrupted: Ctrl-C is not a failure of the nodes.
 func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
@@ -118,7 +148,7 @@ func TestInterrupted(t *testing.T) {
 	var errs bytes.Buffer
 	_, err := c.RunShown(ctx, newPrefixed(io.Discard, &errs, c.Nodes, false), prints)
 	if problem.ExitCode(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") ||
-		!strings.Contains(errs.String(), "c | interrupted\n") {
+		!regexp.MustCompile(`(?m)^(on b, c: |c \| )interrupted$`).MatchString(errs.String()) {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
 }

@@ -3,14 +3,12 @@
 package nodeverb
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +23,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/text/sanitize"
 )
 
 // Status returns the command `orrery status`.
@@ -39,6 +36,9 @@ func Status(call *verb.Call) *cobra.Command {
   orrery status --watch`,
 		Long: `Shows every node with its addresses, state and health; nodes that are not as
 declared come first. Health is the result of the last check, with its age.
+Lines below the table warn of what is used to 90 % or more: the disk of a
+host, the memory of a container, the disk of a volume.
+
 --probe runs the checks now and looks for drift. On a terminal the columns are
 cut to fit. With --watch on a terminal, scroll with the arrow keys, PgUp and
 PgDn, and press q to quit.
@@ -153,9 +153,9 @@ func (v *statusView) repeat(ctx context.Context, in io.Reader) error {
 
 // frame returns the state of the nodes as lines, or an error to show instead.
 func (v *statusView) frame(ctx context.Context, width int) ([]string, error) {
-	var text bytes.Buffer
+	text := screen.NewCanvas(v.Out)
 	session, now := *v.session, *v
-	now.session, now.Output = &session, verb.Output{Out: &text, Err: &text}
+	now.session, now.Output = &session, verb.Output{Out: text, Err: text}
 	session.Watcher = verb.Watcher{Output: now.Output}
 	err := now.show(ctx, width)
 	v.before = now.before
@@ -164,7 +164,7 @@ func (v *statusView) frame(ctx context.Context, width int) ([]string, error) {
 		err = nil
 	}
 	if err != nil {
-		verb.PrintError(&text, err)
+		verb.PrintError(text, err)
 	}
-	return strings.Split(strings.TrimSuffix(sanitize.Text(text.String()), "\n"), "\n"), err
+	return text.Lines(), err
 }

@@ -14,11 +14,12 @@ import (
 
 // bars shows one bar for the whole plan and one line for each step under way.
 type bars struct {
-	all   *mpb.Progress
-	total *mpb.Bar
-	took  estimator
-	mu    sync.Mutex // of the lines
-	lines map[int]*line
+	terminal Terminal
+	all      *mpb.Progress
+	total    *mpb.Bar
+	took     estimator
+	mu       sync.Mutex // of the lines
+	lines    map[int]*line
 }
 
 type line struct {
@@ -31,7 +32,7 @@ func newBars(t Terminal, p *plan.Plan, took estimator) *bars {
 	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30), width,
 		mpb.PrependDecorators(decor.Name(sanitize.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
 		mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
-	return &bars{all: all, total: total, took: took, lines: map[int]*line{}}
+	return &bars{terminal: t, all: all, total: total, took: took, lines: map[int]*line{}}
 }
 
 func (b *bars) Begin(s *plan.Step) {
@@ -59,7 +60,7 @@ func (b *bars) Waits(s *plan.Step, text string) { b.Detail(s, text) }
 
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {
-		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", sanitize.Line(s.Title()), s.Kind.Verb())
+		fmt.Fprintf(b.all, "  %s: %s: %s\n", sanitize.Line(s.Title()), s.Kind.Verb(), styled(b.terminal, "FAILED", Bad))
 	}
 	b.mu.Lock()
 	l := b.lines[s.N]

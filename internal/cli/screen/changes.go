@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/fatih/color"
-
 	"orrery/internal/plan/diff"
 	"orrery/internal/text/humanize"
 )
@@ -39,11 +37,11 @@ func printDiff(w io.Writer, lines []string) {
 		fmt.Fprint(w, "  ")
 		switch {
 		case strings.HasPrefix(line, "+"):
-			Paint(w, line, color.FgGreen)
+			Paint(w, line, Good)
 		case strings.HasPrefix(line, "-"):
-			Paint(w, line, color.FgRed)
+			Paint(w, line, Bad)
 		case strings.HasPrefix(line, "@@"):
-			Paint(w, line, color.Faint)
+			Paint(w, line, Faint)
 		default:
 			fmt.Fprint(w, line)
 		}

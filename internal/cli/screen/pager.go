@@ -134,7 +134,7 @@ func (p *pager) draw(width, height int) string {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString("\x1b[K" + Truncate(line, width))
+		b.WriteString("\x1b[K" + truncatePainted(line, width))
 	}
 	b.WriteString("\x1b[J")
 	return b.String()

@@ -5,22 +5,20 @@ import (
 	"io"
 	"strings"
 
-	"github.com/fatih/color"
-
 	"orrery/internal/plan"
 	"orrery/internal/plan/brief"
 	"orrery/internal/text/humanize"
 )
 
-// colour returns the colour for what a step does to existing things: create, change or destroy.
-func colour(k plan.Kind) color.Attribute {
+// styleOf returns the style for what a step does to existing things: create, change or destroy.
+func styleOf(k plan.Kind) Style {
 	switch k {
 	case plan.DestroyNode, plan.StopNode, plan.KillNode, plan.RemoveNetwork, plan.RemoveVolume, plan.ForgetNames:
-		return color.FgRed
+		return Bad
 	case plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.ConfigureNode, plan.RepairNode:
-		return color.FgYellow
+		return Warn
 	}
-	return color.FgGreen
+	return Good
 }
 
 // Plan prints the summary of a plan: what it does to which nodes, why, and what is lost.
@@ -31,12 +29,12 @@ func Plan(w io.Writer, p *plan.Plan) {
 	}
 	lines := brief.Lines(p)
 	for _, l := range lines {
-		kind := color.FgGreen
+		kind := Good
 		switch {
 		case l.Lost != "":
-			kind = color.FgRed
+			kind = Bad
 		case l.Effect != "":
-			kind = color.FgYellow
+			kind = Warn
 		}
 		Paint(w, fmt.Sprintf("%-9s", l.Verb), kind)
 		fmt.Fprintf(w, "  %s\n", l)
@@ -82,7 +80,7 @@ func Steps(w io.Writer, p *plan.Plan) {
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%4d  ", s.N+1)
-		Paint(w, fmt.Sprintf("%-10s", s.Kind.Verb()), colour(s.Kind))
+		Paint(w, fmt.Sprintf("%-10s", s.Kind.Verb()), styleOf(s.Kind))
 		fmt.Fprintf(w, " %s: %s", s.Title(), s.Reason)
 		if len(s.Disturbs) > 0 {
 			fmt.Fprintf(w, " (disturbs %s)", strings.Join(s.Disturbs, ", "))
@@ -93,7 +91,7 @@ func Steps(w io.Writer, p *plan.Plan) {
 		}
 		if s.Undo != "" {
 			fmt.Fprint(w, "      ")
-			Paint(w, "undo: "+s.Undo, color.Faint)
+			Paint(w, "undo: "+s.Undo, Faint)
 			fmt.Fprintln(w)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/fatih/color"
 	"github.com/vbauerster/mpb/v8"
 	"golang.org/x/term"
 
@@ -27,8 +26,11 @@ func Escaped(stream io.Writer) io.Writer {
 // Raw returns the stream itself, for output that consists only of Orrery's own text and
 // contains escape sequences.
 func Raw(w io.Writer) io.Writer {
-	if v, ok := w.(*sanitize.Writer); ok {
+	switch v := w.(type) {
+	case *sanitize.Writer:
 		return v.Raw()
+	case *Canvas:
+		return v.escaped.Raw()
 	}
 	return w
 }
@@ -54,14 +56,6 @@ func newContainer(t Terminal, width int) (*mpb.Progress, mpb.BarOption) {
 		options = append(options, mpb.WithWidth(Width(t)), mpb.WithAutoRefresh())
 	}
 	return mpb.New(options...), mpb.BarWidth(width)
-}
-
-// Paint prints a text in colour if w is a terminal, and without colour otherwise.
-func Paint(w io.Writer, text string, as ...color.Attribute) {
-	if w = Raw(w); host.IsTerminal(w) {
-		text = color.New(as...).Sprint(sanitize.Line(text))
-	}
-	_, _ = io.WriteString(w, text) // the next write returns the same error
 }
 
 // Flush writes the rest of an incomplete character, and waits until all output is written.

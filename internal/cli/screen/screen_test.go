@@ -1,14 +1,10 @@
 package screen
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/fatih/color"
 
 	"orrery/internal/plan"
 	"orrery/test/need"
@@ -36,25 +32,5 @@ func TestProgressOnScreen(t *testing.T) {
 	}
 	if !strings.Contains(sent, "about 70 s left") {
 		t.Errorf("no estimate in %q", sent)
-	}
-}
-
-// TestPaint: Orrery's own colours are kept.
-func TestPaint(t *testing.T) {
-	before := color.NoColor
-	color.NoColor = false
-	defer func() { color.NoColor = before }()
-	sent := need.OnScreen(t, func(terminal *os.File) {
-		w := Escaped(terminal)
-		Paint(w, "red\x1b[2J", color.FgRed)
-		fmt.Fprintln(w)
-	})
-	if !strings.HasPrefix(sent, "\x1b[31mred\\x1b[2J\x1b[0") {
-		t.Errorf("the terminal is sent %q", sent)
-	}
-	var out bytes.Buffer
-	Paint(&out, "red", color.FgRed)
-	if out.String() != "red" {
-		t.Errorf("a pipe is sent %q", out.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
@@ -42,9 +43,11 @@ the others have room for all nodes, whichever N of the hosts are lost.`,
 			}
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
 			return reply.Answer(call.Out, counts, func() {
-				fmt.Fprintf(call.Out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
+				fmt.Fprintf(call.Out, "%s: %s, %s, %s: ", s.Name,
 					humanize.Plural(len(s.Nodes), "node"), humanize.Plural(len(s.Roles), "role"),
 					humanize.Plural(len(s.Networks), "network"))
+				screen.Paint(call.Out, "no mistakes", screen.Good)
+				fmt.Fprintln(call.Out, ".")
 			})
 		}),
 	}

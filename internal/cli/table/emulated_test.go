@@ -28,7 +28,7 @@ func TestEmulated(t *testing.T) {
 
 // TestDoubt: if it is unknown whether a machine has a network, the list says so, with the cure.
 func TestDoubt(t *testing.T) {
-	text := strings.Join(lines([]status.Node{{Node: "db", Doubt: []string{"data"}}}, false, 0, time.Now()), "\n")
+	text := strings.Join(plainLines([]status.Node{{Node: "db", Doubt: []string{"data"}}}, false, 0, time.Now()), "\n")
 	if !strings.Contains(text, "db: may or may not have the network data") || !strings.Contains(text, "orrery up db") {
 		t.Error(text)
 	}
@@ -40,7 +40,7 @@ func TestMishap(t *testing.T) {
 	rows := []status.Node{
 		{Node: "db", Panic: "Kernel panic - not syncing: no root\x1b[2J\ntrace"}, {Node: "web", Unlinked: []string{"lan"}},
 	}
-	text := strings.Join(lines(rows, false, 0, time.Now()), "\n")
+	text := strings.Join(plainLines(rows, false, 0, time.Now()), "\n")
 	for _, want := range []string{
 		"\ndb: its kernel has panicked (orrery restart db): Kernel panic - not syncing: no root", " trace\n",
 		"\nweb: has lost its link to lan: orrery up web",
@@ -56,7 +56,8 @@ func TestMishap(t *testing.T) {
 
 // TestOutdated: if programs of a machine were replaced, the list says so, with the cure.
 func TestOutdated(t *testing.T) {
-	text := strings.Join(lines([]status.Node{{Node: "db", Outdated: []string{"virtiofsd"}}}, false, 0, time.Now()), "\n")
+	rows := []status.Node{{Node: "db", Outdated: []string{"virtiofsd"}}}
+	text := strings.Join(plainLines(rows, false, 0, time.Now()), "\n")
 	if !strings.Contains(text, "db: runs in programs that have been replaced on its host (virtiofsd): orrery renew db") {
 		t.Error(text)
 	}

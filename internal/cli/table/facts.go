@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/fatih/color"
-
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/host/doctor"
@@ -21,11 +19,11 @@ func Facts(w io.Writer, facts doctor.Facts) error {
 		width = max(width, len(f.Name))
 	}
 	for _, f := range facts {
-		mark, as := "ok", color.FgGreen
+		mark, as := "ok", screen.Good
 		if !f.OK {
-			mark, as = "--", color.FgYellow
+			mark, as = "--", screen.Warn
 			if f.Level == doctor.Required {
-				mark, as = "NO", color.FgRed
+				mark, as = "NO", screen.Bad
 			}
 		}
 		screen.Paint(w, mark, as)

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control/status"
+	"orrery/internal/observe"
 	"orrery/internal/text/humanize"
 	"orrery/internal/text/sanitize"
 )
@@ -23,12 +24,17 @@ func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
 	if reply.IsJSON(w) {
 		return reply.JSON(w, rows)
 	}
-	_, err := io.WriteString(w, strings.Join(lines(rows, usage, width, time.Now()), "\n")+"\n")
-	return err
+	for _, l := range styledLines(rows, usage, width, time.Now()) {
+		l.print(w)
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// lines returns the table, followed by remarks on single nodes.
-func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
+// styledLines returns the table, followed by remarks on single nodes.
+func styledLines(rows []status.Node, usage bool, width int, now time.Time) []line {
 	all := columns(rows, usage, now)
 	cells := make([][]string, 1+len(rows))
 	for _, c := range all {
@@ -37,17 +43,60 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 			cells[i+1] = append(cells[i+1], c.of(r))
 		}
 	}
-	text := fitColumns(cells, width)
-	for _, r := range rows {
-		below := remarks(r)
-		if !usage {
-			below = append(below, publishedLines(r)...)
+	var text []line
+	for n, row := range fitCells(cells, width) {
+		styles := make([]screen.Style, len(all))
+		for i, c := range all {
+			if c.style != nil && n > 0 {
+				styles[i] = c.style(rows[n-1])
+			}
 		}
-		for _, remark := range below {
-			text = append(text, screen.Truncate(sanitize.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
+		text = append(text, newLine(row, styles, width))
+	}
+	remark := func(said string, as screen.Style) {
+		said = sanitize.Line(strings.ReplaceAll(said, "\n", " "))
+		text = append(text, newLine([]string{said}, []screen.Style{as}, width))
+	}
+	for _, r := range rows {
+		as := screen.Warn
+		if !r.IsGood() {
+			as = screen.Bad
+		}
+		for _, said := range remarks(r) {
+			remark(r.Node+": "+said, as)
+		}
+		if usage {
+			continue
+		}
+		for _, said := range publishedLines(r) {
+			remark(r.Node+": "+said, screen.Plain)
 		}
 	}
+	for _, said := range fullDisks(rows) {
+		remark(said, screen.Warn)
+	}
 	return text
+}
+
+// fullDisks returns a line for each host that has little room on its disk.
+func fullDisks(rows []status.Node) []string {
+	var all []string
+	told := map[string]bool{}
+	for _, r := range rows {
+		for _, s := range r.Shortages {
+			if s.Of == observe.ShortDisk && !told[r.Host] {
+				told[r.Host] = true
+				all = append(all, fmt.Sprintf("host %s: its disk is %s: make room with orrery snapshot rm, release prune or image gc",
+					r.Host, used(s)))
+			}
+		}
+	}
+	return all
+}
+
+// used returns how much of a resource is used.
+func used(s observe.Shortage) string {
+	return fmt.Sprintf("%d %% full (%s of %s)", s.Percent(), humanize.Bytes(s.Used), humanize.Bytes(s.Size))
 }
 
 // remarks returns the remarks on a node.
@@ -84,6 +133,14 @@ func remarks(r status.Node) []string {
 		all = append(all, "may or may not have the network "+humanize.List(r.Doubt, 8)+
 			", because a run that changed it was killed: orrery up "+r.Node)
 	}
+	for _, s := range r.Shortages {
+		switch s.Of {
+		case observe.ShortMemory:
+			all = append(all, "its memory is "+used(s)+": raise memory in site.toml, then orrery up "+r.Node)
+		case observe.ShortVolume:
+			all = append(all, "the disk of its volume "+s.Volume+" is "+used(s))
+		}
+	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
 	}
@@ -110,33 +167,31 @@ func publishedLines(r status.Node) []string {
 type column struct {
 	heading string
 	of      func(status.Node) string
+	style   func(status.Node) screen.Style // nil for plain text
 }
 
 func columns(rows []status.Node, usage bool, now time.Time) []column {
-	all := []column{{"NODE", func(r status.Node) string { return r.Node }}}
+	all := []column{{heading: "NODE", of: func(r status.Node) string { return r.Node }}}
 	if !usage { // with usage, a small terminal has no room for these columns
 		all = append(all,
-			column{"ID", func(r status.Node) string { return strconv.Itoa(r.ID) }},
-			column{"HOST", func(r status.Node) string { return r.Host }})
+			column{heading: "ID", of: func(r status.Node) string { return strconv.Itoa(r.ID) }},
+			column{heading: "HOST", of: func(r status.Node) string { return r.Host }})
 	}
 	if slices.ContainsFunc(rows, func(r status.Node) bool { return r.Release != 0 || r.Quarantine }) {
-		all = append(all, column{"RELEASE", releaseCell})
+		all = append(all, column{heading: "RELEASE", of: releaseCell})
 	}
-	all = append(all, column{"STATE", func(r status.Node) string { return r.State }})
+	all = append(all, column{heading: "STATE", of: func(r status.Node) string { return r.State }, style: stateStyle})
 	if usage {
 		return append(all,
-			column{"HEALTH", func(r status.Node) string { return r.Health }},
-			column{"CPUS", usageCell(cpus)}, column{"MEMORY/MiB", usageCell(memory)},
-			column{"PIDS", usageCell(func(u *apply.Usage) string { return amountCell(u.Pids, strconv.FormatInt(u.Pids, 10)) })},
-			column{"DISK", usageCell(func(u *apply.Usage) string { return amountCell(u.Disk, humanize.Bytes(u.Disk)) })},
-			column{"VOLUMES", usageCell(func(u *apply.Usage) string {
-				return amountCell(u.Volumes, humanize.Bytes(u.Volumes))
-			})})
+			column{heading: "HEALTH", of: func(r status.Node) string { return r.Health }, style: healthStyle},
+			column{heading: "CPUS", of: usageCell(cpus)}, column{heading: "MEMORY/MiB", of: usageCell(memory)},
+			column{heading: "PIDS", of: usageCell(pids)}, column{heading: "DISK", of: usageCell(disk)},
+			column{heading: "VOLUMES", of: usageCell(volumes)})
 	}
 	return append(all,
-		column{"HEALTH", func(r status.Node) string { return health(r, now) }},
-		column{"ADDRESSES", addresses},
-		column{"ROLES", func(r status.Node) string { return strings.Join(r.Roles, ",") }})
+		column{heading: "HEALTH", of: func(r status.Node) string { return health(r, now) }, style: healthStyle},
+		column{heading: "ADDRESSES", of: addresses},
+		column{heading: "ROLES", of: func(r status.Node) string { return strings.Join(r.Roles, ",") }})
 }
 
 // releaseCell returns the release of a node, and whether it is live.
@@ -197,6 +252,12 @@ func cpus(u *apply.Usage) string {
 	return fmt.Sprintf("%.2f", u.Processors)
 }
 
+func pids(u *apply.Usage) string { return amountCell(u.Pids, strconv.FormatInt(u.Pids, 10)) }
+
+func disk(u *apply.Usage) string { return amountCell(u.Disk, humanize.Bytes(u.Disk)) }
+
+func volumes(u *apply.Usage) string { return amountCell(u.Volumes, humanize.Bytes(u.Volumes)) }
+
 func memory(u *apply.Usage) string {
 	switch {
 	case u.Memory < 0:
@@ -233,4 +294,30 @@ func ago(d time.Duration) string {
 		return fmt.Sprintf("%d h ago", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days ago", d/(24*time.Hour))
+}
+
+func stateStyle(r status.Node) screen.Style {
+	switch {
+	case r.State == string(observe.Running) || r.IsGood() || r.Quarantine:
+		return screen.Plain
+	case r.State == string(observe.Stopped):
+		return screen.Warn
+	}
+	return screen.Bad
+}
+
+// healthStyle returns the style of a node's health. A healthy node that was not looked at for a while is
+// faint.
+func healthStyle(r status.Node) screen.Style {
+	switch {
+	case r.Health == status.Unhealthy || r.Health == status.Failed || r.Health == status.Unknown:
+		return screen.Bad
+	case r.Health == status.Healthy && r.Stale:
+		return screen.Faint
+	case r.Health == status.Healthy:
+		return screen.Good
+	case r.IsGood() || r.Quarantine || r.Health == "-":
+		return screen.Plain
+	}
+	return screen.Warn
 }

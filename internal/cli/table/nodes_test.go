@@ -13,6 +13,15 @@ import (
 	"orrery/internal/site"
 )
 
+// plainLines returns the lines of the table without styles.
+func plainLines(rows []status.Node, usage bool, width int, now time.Time) []string {
+	var all []string
+	for _, l := range styledLines(rows, usage, width, now) {
+		all = append(all, l.String())
+	}
+	return all
+}
+
 var noon = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 
 // twelve returns the rows of a site of twelve nodes, two of which are sick.
@@ -42,7 +51,7 @@ func twelve() []status.Node {
 func TestTableFits(t *testing.T) {
 	all := &status.Status{Nodes: twelve()}
 	all.UnhealthyFirst()
-	shown := lines(all.Nodes, false, 80, noon)
+	shown := plainLines(all.Nodes, false, 80, noon)
 	if len(shown) != 14 {
 		t.Errorf("%d lines", len(shown))
 	}
@@ -62,11 +71,11 @@ func TestTableFits(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, strings.Join(shown, ""))
 		}
 	}
-	whole := strings.Join(lines(all.Nodes, false, 0, noon), "\n")
+	whole := strings.Join(plainLines(all.Nodes, false, 0, noon), "\n")
 	if strings.Contains(whole, "…") || strings.Count(whole, "cam-base,receptor,digitiser\n") != 12 {
 		t.Errorf("it is cut:\n%s", whole)
 	}
-	narrow := lines(all.Nodes, false, 20, noon)
+	narrow := plainLines(all.Nodes, false, 20, noon)
 	for _, line := range narrow {
 		if utf8.RuneCountInString(line) > 20 {
 			t.Errorf("%q", line)
@@ -83,7 +92,7 @@ func TestUsageFits(t *testing.T) {
 	}
 	rows[1].Usage = &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1}
 	rows[2].Usage, rows[2].State, rows[2].Health = nil, "absent", "-"
-	shown := lines(rows, true, 120, noon)
+	shown := plainLines(rows, true, 120, noon)
 	if !strings.Contains(shown[1], "1.50 of 2") || !strings.Contains(shown[1], "100 of 256 ") ||
 		!strings.Contains(shown[1], "3.0 GiB") {
 		t.Errorf("%q", shown[1])
@@ -91,7 +100,7 @@ func TestUsageFits(t *testing.T) {
 	if strings.Contains(shown[2], " of ") {
 		t.Errorf("%q", shown[2])
 	}
-	for i, line := range lines(rows, true, 80, noon) {
+	for i, line := range plainLines(rows, true, 80, noon) {
 		if i < 13 && strings.Contains(line, "…") {
 			t.Errorf("%q is cut", line)
 		}
@@ -136,13 +145,13 @@ func TestPublishedLines(t *testing.T) {
 		{Ports: "tcp/8080", Node: "80", URL: "http://sv1:8080/"}, {Ports: "udp/53", Node: "53"},
 		{Ports: "tcp/8000-8010", Node: "8000-8010", Address: "10.1.2.3"},
 	}
-	shown := strings.Join(lines(rows, false, 0, noon)[2:], "\n")
+	shown := strings.Join(plainLines(rows, false, 0, noon)[2:], "\n")
 	if want := "receptor1: http://sv1:8080/ leads to its port 80\n" +
 		"receptor1: port udp/53 of its host leads to its port 53\n" +
 		"receptor1: port tcp/8000-8010 of 10.1.2.3 leads to its port 8000-8010"; shown != want {
 		t.Errorf("it shows\n%s", shown)
 	}
-	if shown := lines(rows, true, 0, noon); len(shown) != 2 {
+	if shown := plainLines(rows, true, 0, noon); len(shown) != 2 {
 		t.Errorf("the usage shows %q", shown)
 	}
 }
@@ -158,7 +167,7 @@ func TestFound(t *testing.T) {
 			Networks: []string{"lan"}, Addresses: map[string]string{"lan": "10.0.0.7"},
 			AnswersAt: map[string]string{"lan": "10.0.0.6", "former": "10.1.0.6"}},
 	}
-	text := strings.Join(lines(rows, false, 0, noon), "\n")
+	text := strings.Join(plainLines(rows, false, 0, noon), "\n")
 	for _, want := range []string{"failed 12 min ago", "lan=10.0.0.7 (answers at 10.0.0.6) former=10.1.0.6 (not declared)",
 		"old: is not in site.toml any more: orrery up destroys it",
 		"db: configure failed at 2026-07-30 11:48:00 UTC (orrery logs db shows why): step x failed"} {

@@ -35,9 +35,19 @@ func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) erro
 // Minute formats a time for a cell.
 func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// fitColumns arranges rows of cells in columns. If they are wider than the width, it narrows the last
-// columns first, but none below the width of its heading.
+// fitColumns arranges rows of cells in columns, as lines. See fitCells.
 func fitColumns(cells [][]string, width int) []string {
+	var all []string
+	for _, line := range fitCells(cells, width) {
+		all = append(all, screen.Truncate(strings.Join(line, ""), width))
+	}
+	return all
+}
+
+// fitCells returns the cells of rows with the gaps between columns, but without spaces at the end of a row. If
+// the columns are wider than the width, it narrows the last columns first, but none below the width of its
+// heading.
+func fitCells(cells [][]string, width int) [][]string {
 	wide := make([]int, len(cells[0]))
 	for _, line := range cells {
 		for i, c := range line {
@@ -55,14 +65,19 @@ func fitColumns(cells [][]string, width int) []string {
 			wide[i], over = wide[i]-less, over-less
 		}
 	}
-	var all []string
-	for _, line := range cells {
-		text := ""
+	all := make([][]string, len(cells))
+	for n, line := range cells {
+		row := make([]string, len(line))
 		for i, c := range line {
 			c = screen.Truncate(c, wide[i])
-			text += c + strings.Repeat(" ", max(0, wide[i]+columnGap-utf8.RuneCountInString(c)))
+			row[i] = c + strings.Repeat(" ", max(0, wide[i]+columnGap-utf8.RuneCountInString(c)))
 		}
-		all = append(all, screen.Truncate(strings.TrimRight(text, " "), width))
+		for i := len(row) - 1; i >= 0; i-- {
+			if row[i] = strings.TrimRight(row[i], " "); row[i] != "" {
+				break
+			}
+		}
+		all[n] = row
 	}
 	return all
 }

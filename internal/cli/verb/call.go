@@ -1,13 +1,13 @@
 package verb
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/problem"
+	"orrery/internal/text/alike"
 )
 
 // A Call is one call of the program: its session, its streams, and the consent given by its flags.
@@ -39,16 +39,16 @@ func New(session *control.Session, in io.Reader, out, errs io.Writer) *Call {
 	return call
 }
 
-// PrintError prints every problem on lines of its own.
+// PrintError prints every problem on lines of its own, and what is the same on several nodes once.
 func PrintError(w io.Writer, err error) {
-	var list problem.List
-	if errors.As(err, &list) {
-		for _, p := range list {
-			fmt.Fprintf(w, "orrery: %v\n", p)
-		}
-		return
+	var all []alike.Message
+	for _, text := range problem.Lines(err) {
+		all = append(all, alike.Parse(text))
 	}
-	fmt.Fprintf(w, "orrery: %v\n", err)
+	for _, text := range alike.Merge(all) {
+		screen.Paint(w, "orrery:", screen.Bad)
+		fmt.Fprintf(w, " %s\n", text)
+	}
 }
 
 // OnlyExitStatus returns the exit status of an error that has been printed already, without its text.

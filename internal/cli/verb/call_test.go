@@ -10,6 +10,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 	"orrery/internal/problem"
 )
@@ -117,5 +118,24 @@ func TestTell(t *testing.T) {
 	call.Session.Trouble("s", errors.New("bad"))
 	if out.String() != "done.\n" || errs.String() != "orrery: odd.\norrery: one\norrery: two\norrery: bad\n" {
 		t.Errorf("%q, %q", out.String(), errs.String())
+	}
+}
+
+// TestPrintError: what several nodes or hosts have alike is printed once. For programs, each is listed.
+func TestPrintError(t *testing.T) {
+	var list problem.List
+	for _, node := range []string{"cam1", "cam2", "cam3", "cam4"} {
+		list = append(list, problem.New(problem.Failed, "no room").At("node "+node).Try("orrery logs %s", node))
+	}
+	err := errors.Join(errors.New("host sv1: silent"), list, errors.New("host sv2: silent"))
+	var errs, out bytes.Buffer
+	PrintError(&errs, err)
+	if want := "orrery: on hosts sv1, sv2: silent\norrery: on cam1, cam2 and 2 more: no room (orrery logs NODE)\n"; errs.
+		String() != want {
+		t.Errorf("%q", errs.String())
+	}
+	reply.New(&out, io.Discard).Finish(err)
+	if n := strings.Count(out.String(), `"what"`); n != 6 {
+		t.Errorf("%d errors: %s", n, out.String())
 	}
 }

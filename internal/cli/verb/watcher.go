@@ -34,10 +34,12 @@ func (w Watcher) Tell(e control.Event) {
 	case e.Kind == control.Orphan:
 		fmt.Fprintf(w.Err, "Note: %s.\n", e.Text)
 	case e.Kind == control.Notice:
-		fmt.Fprintf(w.Err, "orrery: %s.\n", e.Text)
+		screen.Paint(w.Err, "orrery:", screen.Warn)
+		fmt.Fprintf(w.Err, " %s.\n", e.Text)
 	case errors.As(e.Err, &list) && e.Text == e.Err.Error():
 		PrintError(w.Err, e.Err)
 	default:
-		fmt.Fprintf(w.Err, "orrery: %s\n", e.Text)
+		screen.Paint(w.Err, "orrery:", screen.Bad)
+		fmt.Fprintf(w.Err, " %s\n", e.Text)
 	}
 }

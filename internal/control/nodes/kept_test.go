@@ -41,7 +41,7 @@ func TestKept(t *testing.T) {
 		if !ok && c.log != nil {
 			log = io.NopCloser(c.log)
 		}
-		if err := printLog(&out, log, c.err, "node web"); !errors.Is(err, c.fail) || out.String() != c.want {
+		if err := printLog(&out, log, c.err, "node web", true); !errors.Is(err, c.fail) || out.String() != c.want {
 			t.Errorf("%s: %q, %v", what, out.String(), err)
 		}
 	}

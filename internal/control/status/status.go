@@ -56,7 +56,9 @@ type Node struct {
 	Detail    string          `json:"detail,omitempty"`
 	Drift     []observe.Drift `json:"drift,omitempty"`
 	Usage     *apply.Usage    `json:"usage,omitempty"`
-	Networks  []string        `json:"-"` // in the order of the site file
+	// what it has little left of
+	Shortages []observe.Shortage `json:"shortages,omitempty"`
+	Networks  []string           `json:"-"` // in the order of the site file
 }
 
 // Absent is the state of a node that does not exist.
@@ -359,6 +361,20 @@ func (r *Node) setLastHealth(s *observe.HealthFailure) {
 func (r *Node) setObserved(n *observe.Node) {
 	r.Accel, r.VHost, r.Starved, r.Panic, r.Rootless = n.Accel, n.VHost, n.Starved, n.Panic, n.Rootless
 	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
+	r.Shortages = knownShortages(n)
+}
+
+// knownShortages returns the shortages of a node of which this program knows what they are of. They may
+// come from another host.
+func knownShortages(n *observe.Node) (all []observe.Shortage) {
+	for _, s := range n.Shortages {
+		ofVolume := s.Of == observe.ShortVolume &&
+			slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Volume == s.Volume })
+		if s.Short() && (ofVolume || s.Volume == "" && (s.Of == observe.ShortDisk || s.Of == observe.ShortMemory)) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 func newRow(maker *spec.Builder, n *site.Node, hostName string, actual *observe.Node) Node {
