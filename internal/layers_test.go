@@ -24,7 +24,8 @@ var layers = [][]string{
 	{"site/distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
+	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
+		"plan/overlay", "plan",
 		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
@@ -89,7 +90,8 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
+	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
+		"plan/overlay", "plan",
 		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 }
 
@@ -108,6 +110,7 @@ var pure = map[string][]string{
 	"plan/wayback":   {"os", "net", "os/exec", "net/http"},
 	"plan/pack":      {"os", "net", "os/exec", "net/http"},
 	"plan/boot":      {"os", "net", "os/exec", "net/http"},
+	"plan/rotation":  {"os", "net", "os/exec", "net/http"},
 	"plan/stand":     {"os", "net", "os/exec", "net/http"},
 	"plan/kernel":    {"os", "net", "os/exec", "net/http"},
 	"plan/orphan":    {"os", "net", "os/exec", "net/http"},
