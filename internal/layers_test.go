@@ -67,7 +67,7 @@ var layers = [][]string{
 	{"control/hosts"},
 	{"control/unattended"},
 	{"control"},
-	{"control/status", "control/fill"},
+	{"control/status", "control/fill", "control/secrets"},
 	{"control/releases"},
 	{"control/overdue"},
 	{"control/sites"},

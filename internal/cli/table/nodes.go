@@ -84,6 +84,10 @@ func remarks(r status.Node) []string {
 		all = append(all, "may or may not have the network "+humanize.List(r.Doubt, 8)+
 			", because a run that changed it was killed: orrery up "+r.Node)
 	}
+	for _, o := range r.Rotations {
+		all = append(all, fmt.Sprintf("has generation %d of secret %s: generation %d on %d of %s (orrery up %s)",
+			o.Generation, sanitize.Line(o.Secret), o.Newest, o.On, humanize.Plural(o.Of, "node"), r.Node))
+	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
 	}

@@ -28,11 +28,12 @@ import (
 
 // UpOptions say how to bring up a site.
 type UpOptions struct {
-	Undo     bool       // undo all steps if one fails
-	Probe    bool       // look into running nodes, and repair what has drifted
-	Parallel int        // maximum number of concurrent steps, or 0 for DefaultParallel
-	Batch    site.Batch // how many running nodes are disturbed at once, or zero to use the groups' settings
-	Backup   string     // the backup whose parts all hosts have staged for a restore, or ""
+	Undo     bool         // undo all steps if one fails
+	Probe    bool         // look into running nodes, and repair what has drifted
+	Parallel int          // maximum number of concurrent steps, or 0 for DefaultParallel
+	Batch    site.Batch   // how many running nodes are disturbed at once, or zero to use the groups' settings
+	rotate   *site.Secret // the secret that is rotated, or nil
+	Backup   string       // the backup whose parts all hosts have staged for a restore, or ""
 }
 
 // Up brings up the selected nodes, or all nodes of a site. It continues the trial of a release,
@@ -85,6 +86,7 @@ type upOp struct {
 	hosts   *apply.Fleet
 	nodes   map[string]bool // nil for all nodes
 	options UpOptions
+	rotates *rotations // of the last plan
 }
 
 func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
@@ -93,20 +95,46 @@ func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error
 			return nil, err
 		}
 	}
-	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withUnrestored(u.site, seen, u.nodes), Batch: u.options.Batch,
-		Releases: u.hosts.Views().Releases()})
+	r, err := planRotations(u.session, u.site, seen, u.options.rotate)
+	if err != nil {
+		return nil, err
+	}
+	nodes := u.nodes
+	if u.options.rotate != nil {
+		if nodes, err = r.add(u.hosts, u.site, u.options.rotate); err != nil {
+			return nil, err
+		}
+	}
+	u.rotates = r
+	p, err := planUp(u.session, u.site, seen, plan.Goal{Nodes: withUnrestored(u.site, seen, nodes), Batch: u.options.Batch,
+		Releases: u.hosts.Views().Releases(), Raised: r.raised})
+	if err == nil && p.Empty() { // else begin stores it
+		err = r.files.Store()
+	}
+	return p, err
 }
 
 func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	reportOrphans(c, u.site, p.Orphans)
 	disturbed := p.DisturbedNodes()
+	if x := u.options.rotate; x != nil {
+		return c.AskProduction(u.site, "This would rotate secret "+x.Name+" and disturb "+humanize.List(disturbed, 12)+".")
+	}
 	if len(disturbed) == 0 {
 		return false, nil
 	}
 	return c.AskProduction(u.site, "This would disturb "+humanize.List(disturbed, 12)+".")
 }
 
-func (u *upOp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
+func (u *upOp) Begin(ctx context.Context) error {
+	if err := control.MarkUp(u.session, u.site); err != nil {
+		return err
+	}
+	if u.rotates == nil { // a restore begins before there is a plan
+		return nil
+	}
+	return u.rotates.begin(ctx, u.hosts, u.site)
+}
 
 // planUp plans the changes that make the hosts match the declared site. It reports what differs
 // because of a live release.
@@ -161,6 +189,11 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	if o.Down {
 		return release.Down(s, hosts, goal)
 	}
+	rotates, err := planRotations(c, s, hosts, nil)
+	if err != nil {
+		return nil, err
+	}
+	goal.Raised = rotates.raised
 	p, err := planUp(c, s, hosts, goal)
 	return p, f.Views().Explain(err)
 }
