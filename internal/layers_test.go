@@ -24,8 +24,8 @@ var layers = [][]string{
 	{"site/distro", "site/params"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
-		"plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
+		"plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path",
@@ -66,7 +66,7 @@ var layers = [][]string{
 	{"control/hosts"},
 	{"control/unattended"},
 	{"control"},
-	{"control/status", "control/fill"},
+	{"control/status", "control/fill", "control/secrets"},
 	{"control/releases"},
 	{"control/overdue"},
 	{"control/sites"},
@@ -89,8 +89,8 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
-		"plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
+		"plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
 }
 
 // pure packages make decisions without side effects. They must not import packages that have some.
@@ -110,6 +110,7 @@ var pure = map[string][]string{
 	"plan/boot":      {"os", "net", "os/exec", "net/http"},
 	"plan/brief":     {"os", "net", "os/exec", "net/http"},
 	"plan/diff":      {"os", "net", "os/exec", "net/http"},
+	"plan/rotation":  {"os", "net", "os/exec", "net/http"},
 	"plan/stand":     {"os", "net", "os/exec", "net/http"},
 	"plan/kernel":    {"os", "net", "os/exec", "net/http"},
 	"plan/orphan":    {"os", "net", "os/exec", "net/http"},

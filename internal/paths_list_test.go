@@ -152,6 +152,7 @@ var paths = map[string]string{
 	"internal/control/lab/labsite.go":             ofNamed,
 	"internal/host/nodecopy/packer.go":            ofNamed,
 	"internal/control/recorded.go":                ofNamed + "; " + ofOwn,
+	"internal/control/secrets/files.go":           ofOwn + "; " + ofNamed,
 	"internal/control/register/declaration.go":    ofOwn + "; " + ofNamed,
 	"internal/control/register/release.go":        ofOwn,
 	"internal/control/register/up.go":             ofOwn,

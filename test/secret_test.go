@@ -33,6 +33,7 @@ file = "`+outside+`/key"
 generate = 40
 `, files{
 		"roles/holder/role.toml": `
+services = ["holder.service"]
 [[secret]]
 name = "filed"
 owner = "holder:holder"
@@ -52,6 +53,14 @@ path = "/etc/holder.conf"
 template = "holder.conf.tmpl"
 owner = "holder:holder"
 mode = "0400"
+[[file]]
+path = "/etc/systemd/system/holder.service"
+content = """
+[Service]
+ExecStart=/bin/sh -c 'cat /etc/orrery/secrets/made > /run/holder; exec sleep infinity'
+[Install]
+WantedBy=multi-user.target
+"""
 [[step]]
 name = "indiscreet"
 when = "boot"
@@ -105,12 +114,15 @@ cat /etc/holder.conf
 		t.Error("every user of the node can read a secret")
 	}
 
+	s.rotated(string(made), outside)
+
 	// A failing step prints values, too.
 	s.edit("roles/holder/role.toml", "cat /etc/holder.conf\n", "cat /etc/holder.conf\nexit 1\n")
 	failed := s.run("up").want(8, "the value of filed is: <secret filed>")
 	logs := s.run("logs", "one").want(0, "the value of commanded is: <secret commanded>")
 	journal := s.run("journal", "--steps").want(0)
-	values := []string{filed, commanded, string(made), "bm8ga2V5IG9mIGFueWJvZHk3", "QyNTUxOQAAACB1cGhpbGw5"}
+	values := []string{filed, commanded, string(made), s.value("made"), "bm8ga2V5IG9mIGFueWJvZHk3",
+		"QyNTUxOQAAACB1cGhpbGw5"}
 	for what, r := range map[string]result{"plan": plan, "up": up, "failed up": failed, "logs": logs, "journal": journal} {
 		for _, v := range values {
 			if strings.Contains(r.out+r.errs, v) {
@@ -128,6 +140,58 @@ cat /etc/holder.conf
 	}
 	s.edit("roles/holder/role.toml", "exit 1\n", "")
 	s.do("up") // a stopped node has lost nothing
+	s.settled()
+}
+
+// value returns the value of a generated secret.
+func (s *site) value(name string) string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dirs.Secrets(s.name), name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	value, _, _ := strings.Cut(string(text), "\n")
+	return value
+}
+
+// rotated rotates the secret made: its service restarts and has the new value, and a rotation that fails
+// half way shows and is finished with the same value.
+func (s *site) rotated(old, outside string) {
+	s.Helper()
+	pid := func() string { return s.on("one", "systemctl", "show", "-P", "MainPID", "holder.service") }
+	before := pid()
+	s.edit("roles/holder/role.toml", "cat /etc/holder.conf\n", "cat /etc/holder.conf\nexit 1\n")
+	s.run("secret", "rotate", "made").want(8)
+	value := s.value("made")
+	if value == old || len(value) != 40 {
+		s.Errorf("the new value is %d bytes long", len(value))
+	}
+	if shown := s.run("secret", "ls").want(0, "generation 2 on 0 of 1 node", "orrery up finishes"); strings.Contains(
+		shown.out, value) {
+		s.Error("the value is shown")
+	}
+	s.edit("roles/holder/role.toml", "exit 1\n", "")
+	s.run("secret", "rotate", "made").want(0)
+	if s.value("made") != value {
+		s.Error("there is a third value")
+	}
+	for _, path := range []string{"/etc/orrery/secrets/made", "/run/holder"} {
+		if got := s.on("one", "cat", path); got != value {
+			s.Errorf("%s has another value than the host", path)
+		}
+	}
+	if pid() == before {
+		s.Error("the service was not restarted")
+	}
+	s.run("secret", "ls").want(0, "1 of 1 node")
+	s.run("secret", "rotate", "filed").want(2, "change the file, then run orrery up")
+	if err := os.WriteFile(filepath.Join(outside, "filed"), []byte("file-Zx81QQ-secret\n\n"), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.run("plan").want(10, "secret filed: generation 2 instead of 1")
+	if err := os.WriteFile(filepath.Join(outside, "filed"), []byte("file-Zx81QQ-secret\n"), 0o600); err != nil {
+		s.Fatal(err)
+	}
 	s.settled()
 }
 

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
 	"orrery/internal/problem"
+	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -75,11 +76,12 @@ func (s *stub) host() Host {
 	}
 }
 
-func (s stubSecrets) Read(context.Context, string) (string, error) {
+func (s stubSecrets) Read(context.Context, string) (secret.Stored, error) {
 	if s.secret == "" && s.failure == nil {
-		return "", fs.ErrNotExist
+		return secret.Stored{}, fs.ErrNotExist
 	}
-	return s.secret, s.failure
+	value, generation, _ := strings.Cut(s.secret, "@")
+	return secret.Stored{Value: value, Generation: 1 + len(generation)}, s.failure
 }
 
 func (s stubBackups) Restoring(context.Context) (*observe.RestoreProgress, error) {
@@ -155,6 +157,8 @@ func TestGeneratedSecret(t *testing.T) {
 		"two agree":   {hosts: []*stub{{secret: "x"}, {}, {secret: "x"}}, want: "x"},
 		"two differ": {hosts: []*stub{{secret: "x"}, {}, {secret: "y"}},
 			wrong: "hosts sv1 and sv3 keep different values"},
+		"two are in different generations": {hosts: []*stub{{secret: "x"}, {secret: "y@+"}},
+			wrong: "host sv1 has generation 1 and host sv2 has 2: a rotation was interrupted"},
 		"one cannot tell":          {hosts: []*stub{{secret: "x"}, {failure: broken}}, wrong: "disk failed"},
 		"one is left out":          {hosts: []*stub{{}, {}}, unknown: []string{"sv3"}, wrong: "may be kept on sv3"},
 		"one is left out, one has": {hosts: []*stub{{}, {secret: "x"}}, unknown: []string{"sv3"}, want: "x"},
@@ -166,7 +170,8 @@ func TestGeneratedSecret(t *testing.T) {
 		f := fleetOf(c.hosts...)
 		f.Site().Nodes[0].Host = c.only
 		f.Unknown = c.unknown
-		got, err := f.Generated(t.Context(), &site.Secret{Name: "token", Generate: 24})
+		stored, err := f.Generated(t.Context(), &site.Secret{Name: "token", Generate: 24})
+		got := stored.Value
 		switch {
 		case c.wrong != "":
 			if err == nil || !strings.Contains(err.Error(), c.wrong) || got != "" {

@@ -187,7 +187,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call),
 		nodeverb.Exec(call),
 		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
-		dataverb.Volume(call))
+		dataverb.Volume(call), dataverb.Secret(call))
 	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
 		hostverb.Forget(call),
 		hostverb.Version(call))

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/secret"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
 	"orrery/internal/snapshot"
@@ -314,12 +315,16 @@ func (f frailTransfers) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, 
 	return tried(f.frail, "Transfers.Dial", func() (net.Conn, error) { return f.TransferHost.Dial(ctx, to) })
 }
 
-func (f frailSecrets) Read(ctx context.Context, name string) (string, error) {
-	return tried(f.frail, "Secrets.Read", func() (string, error) { return f.SecretHost.Read(ctx, name) })
+func (f frailSecrets) Read(ctx context.Context, name string) (secret.Stored, error) {
+	return tried(f.frail, "Secrets.Read", func() (secret.Stored, error) { return f.SecretHost.Read(ctx, name) })
 }
 
-func (f frailSecrets) Store(ctx context.Context, name, value string) error {
-	return f.try("Secrets.Store", func() error { return f.SecretHost.Store(ctx, name, value) })
+func (f frailSecrets) Store(ctx context.Context, name string, s secret.Stored) error {
+	return f.try("Secrets.Store", func() error { return f.SecretHost.Store(ctx, name, s) })
+}
+
+func (f frailSecrets) Replace(ctx context.Context, name string, s secret.Stored) error {
+	return f.try("Secrets.Replace", func() error { return f.SecretHost.Replace(ctx, name, s) })
 }
 
 func (f frailSnapshots) List(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {

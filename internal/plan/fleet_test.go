@@ -15,6 +15,8 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/rotation"
+	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
@@ -110,6 +112,21 @@ func (f *fleet) up(t failer, s *site.Site, goal plan.Goal) *plan.Plan {
 	return p
 }
 
+// rotate makes all hosts store the next generation of the secret of random sites.
+func (f *fleet) rotate(t failer) {
+	t.Helper()
+	next, err := rotation.Observed(f.observe(), map[string]bool{theSecret: true})
+	if err != nil {
+		t.Fatalf("rotation.Observed: %v", err)
+	}
+	for _, h := range f.hosts {
+		s := secret.Stored{Value: "x", Generation: next.Of(theSecret)}
+		if err := h.Worker.Host.Secrets.Replace(context.Background(), theSecret, s); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
 // reach brings a site up and fails unless all steps succeed.
 func (f *fleet) reach(t failer, s *site.Site) *plan.Plan {
 	t.Helper()
@@ -133,6 +150,10 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 		t.Fatalf("plan.Place: %v", err)
 	}
 	maker := spec.NewBuilder(placed)
+	generations, err := rotation.Observed(f.observe(), nil)
+	if err != nil {
+		t.Fatalf("rotation.Observed: %v", err)
+	}
 	for _, h := range f.observe() {
 		var networks []spec.Network
 		count := 0
@@ -153,6 +174,11 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 			wanted, err := maker.Node(n)
 			if err != nil {
 				t.Fatalf("%v", err)
+			}
+			for _, r := range placed.RolesOf(n) {
+				for _, use := range r.Secrets {
+					wanted.Config.Secrets = map[string]int{use.Name: generations.Of(use.Name)}
+				}
 			}
 			current, ok := h.Node(n.Name)
 			if !ok {

@@ -33,12 +33,15 @@ type networkGenes struct {
 // vethPairGenes describe a veth pair. Two pairs may exchange their ends.
 type vethPairGenes struct{ ends int }
 
+// theSecret is the secret that roles of random sites may read.
+const theSecret = "token"
+
 // interfaceNames are the interfaces of the machines, and the ends of veth pairs.
 var interfaceNames = []string{"enp1", "enp2", "w0", "w1", "w2", "w3"}
 
 type roleGenes struct {
 	apt, template, step, service, health, env, pip int // versions, or 0 for none
-	volume                                         int
+	volume, secret                                 int
 	needs                                          []int // earlier roles on the same node
 	healthy                                        []int // roles whose nodes must be healthy before
 }
@@ -87,7 +90,8 @@ func drawRole(t *rapid.T, i int) roleGenes {
 	return roleGenes{
 		apt: small(t, 2, "apt"), template: small(t, 2, "template"), step: small(t, 2, "step"),
 		service: small(t, 2, "service"),
-		health:  small(t, 2, "health"), env: small(t, 2, "env"), pip: small(t, 1, "pip"), volume: small(t, 2, "volume"),
+		health:  small(t, 2, "health"), env: small(t, 2, "env"), pip: small(t, 1, "pip"),
+		volume: small(t, 2, "volume"), secret: small(t, 2, "secret"),
 		needs: subset(t, i, "needs"), healthy: subset(t, i, "healthy"),
 	}
 }
@@ -162,6 +166,7 @@ func (g *genes) site() *site.Site {
 		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm",
 			Packages: []string{fmt.Sprint("package", g.packages)}}},
 		Volumes: []site.Volume{{Name: "shared", Shared: true}},
+		Secrets: []site.Secret{{Name: theSecret, Generate: 32}},
 	}
 	for i := range g.hosts {
 		h := site.Host{Name: hostNames[i]}
@@ -276,6 +281,9 @@ func (r *roleGenes) role(i int) site.Role {
 	}
 	if r.env > 0 {
 		made.Env = map[string]string{"X": fmt.Sprint(r.env)}
+	}
+	if r.secret > 0 {
+		made.Secrets = []site.SecretUse{{Name: theSecret, Owner: "0:0", Mode: 0o400}}
 	}
 	switch r.volume {
 	case 1:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/rotation"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site/spec"
 )
@@ -87,6 +88,9 @@ func (u *nodePlanner) restartsServices() bool {
 	running := desired.Running(true)
 	whole := u.fresh || !u.has.Configured || !u.wanted.Staged && !u.has.Active && isLiveOnly(u.wanted)
 	if whole || !slices.Equal(old.Services, desired.Services) || !maps.Equal(old.Active, desired.Active) {
+		return len(running) > 0
+	}
+	if len(spec.ChangedSecrets(old, desired)) > 0 {
 		return len(running) > 0
 	}
 	for _, part := range spec.ChangedParts(old.Parts, desired.Parts) {
@@ -284,6 +288,9 @@ func (u *nodePlanner) configureReason() string {
 		return "not active"
 	}
 	if why := spec.DescribeChanges(u.has.Config.Parts, u.wanted.Config.Parts); why != "" {
+		return why
+	}
+	if why := rotation.Describe(&u.has.Config, &u.wanted.Config); why != "" {
 		return why
 	}
 	if !slices.Equal(u.has.Config.Services, u.wanted.Config.Services) {

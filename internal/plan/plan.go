@@ -47,7 +47,8 @@ type Goal struct {
 	Batch   site.Batch      // how many nodes Up disturbs at once; if zero, the groups decide
 	// Releases maps the numbers of the releases that may be live to the site as each declares it.
 	Releases map[int]*site.Site
-	Ending   StopMode // how Down, Stop and Restart end running nodes
+	Raised   map[string]bool // names of the secrets that have a new generation before Up's steps begin
+	Ending   StopMode        // how Down, Stop and Restart end running nodes
 }
 
 // An StopMode is the way in which running nodes end.

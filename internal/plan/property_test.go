@@ -33,6 +33,9 @@ func TestUpReachesWhatIsDeclared(t *testing.T) {
 		for range 2 {
 			g = g.edited(t)
 			s := g.site()
+			if rapid.Bool().Draw(t, "rotates") {
+				f.rotate(t)
+			}
 			p := f.up(t, s, plan.Goal{})
 			wantOrder(t, p, s)
 			f.reach(t, s)
@@ -94,6 +97,9 @@ func TestUpAfterFailure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, g := begun(t)
 		s := g.edited(t).site()
+		if rapid.Bool().Draw(t, "rotates") {
+			f.rotate(t)
+		}
 		p := f.up(t, s, plan.Goal{})
 		if !stumble(t, f, p) {
 			return
@@ -120,6 +126,9 @@ func TestUpAfterKill(t *testing.T) {
 		f, g := begun(t)
 		s := g.edited(t).site()
 		for range 1 + small(t, 1, "kills") {
+			if rapid.Bool().Draw(t, "rotates") {
+				f.rotate(t)
+			}
 			f.faults.KillAt(1 + small(t, 80, "kill at"))
 			f.run(f.up(t, s, plan.Goal{}), 1+small(t, 3, "parallel"))
 			f.faults.Revive()

@@ -7,6 +7,7 @@ import (
 	"orrery/internal/plan/kernel"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/rotation"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -82,6 +83,8 @@ type sitePlanner struct {
 	layers   *layerPlanner
 	names    string         // digest of the names file of the nodes
 	last     map[string]int // node -> its last step
+
+	generations rotation.Generations // of the secrets, when the plan has run
 }
 
 // newSitePlanner returns a draft for a site in which every node has a host.
@@ -89,9 +92,13 @@ func newSitePlanner(placed *site.Site, hosts []observe.Host, goal Goal) (*sitePl
 	d := newPlanBuilder(placed, hosts, goal)
 	d.Homes = placed.HostByNode()
 	networks, err := newNetworkPlanner(d, hosts)
+	if err != nil {
+		return nil, err
+	}
+	generations, err := rotation.Observed(hosts, goal.Raised)
 	return &sitePlanner{
 		planBuilder: d, networks: networks, layers: newLayerPlanner(d), names: spec.NamesDigest(placed),
-		last: map[string]int{},
+		last: map[string]int{}, generations: generations,
 	}, err
 }
 
@@ -128,6 +135,7 @@ func (d *sitePlanner) upHost(h *observe.Host, nodes []*site.Node) ([]waitingNode
 		if err != nil {
 			return nil, err
 		}
+		wanted.Config.Secrets = d.generations.OfRoles(d.makerOf(n).Site.RolesOf(n))
 		u := &nodePlanner{
 			change: change{h, n, wanted, existing[n.Name]}, up: d,
 			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.stepsFor(wanted, networks),

@@ -178,6 +178,12 @@ func (d difference) altered(r *spec.RoleAction) []string {
 			parts[part] = true
 		}
 	}
+	rotated := spec.ChangedSecrets(d.was, d.is)
+	for _, use := range r.Secrets {
+		if slices.Contains(rotated, use.Name) {
+			parts["secret "+use.Name] = true
+		}
+	}
 	return slices.Sorted(maps.Keys(parts))
 }
 

@@ -112,6 +112,24 @@ func TestConfigureAbove(t *testing.T) {
 	}
 }
 
+// TestConfigureRotated: when a secret is rotated, the roles that read it are applied, and the roles that
+// need them, and no others.
+func TestConfigureRotated(t *testing.T) {
+	s := cluster()
+	s.Roles[1].Secrets = []site.SecretUse{{Name: "key", Owner: "root:root", Mode: 0o400}}
+	j, in := changed(t, s, func() {})
+	j.Is.Secrets = map[string]int{"key": 2, "other": 2}
+	j.Was.Secrets = map[string]int{"other": 1}
+	if err := j.Configure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"put /etc/login", "spool", "restart slurmctld.service", "restart login.service",
+		"restart pager.service"}
+	if got := done(in); !slices.Equal(got, want) {
+		t.Errorf("done was\n  %s", strings.Join(got, "\n  "))
+	}
+}
+
 // TestConfigureStarted: a step that needs services runs after the services of all roles have
 // started, including roles above its own.
 func TestConfigureStarted(t *testing.T) {

@@ -26,15 +26,16 @@ type Keyring struct {
 	dirs   host.Dirs
 	mu     sync.Mutex
 	values map[string]string
+	stored map[string]Stored // generated secrets
 
 	// Find returns a generated secret. If it is nil, generated secrets are stored in the state
 	// directory of this machine.
-	Find func(ctx context.Context, s *site.Secret) (string, error)
+	Find func(ctx context.Context, s *site.Secret) (Stored, error)
 }
 
 // NewKeyring returns an empty keyring for a site.
 func NewKeyring(s *site.Site, dirs host.Dirs) *Keyring {
-	return &Keyring{sites: []*site.Site{s}, dirs: dirs, values: map[string]string{}}
+	return &Keyring{sites: []*site.Site{s}, dirs: dirs, values: map[string]string{}, stored: map[string]Stored{}}
 }
 
 // Value returns the value of a secret.
@@ -100,10 +101,31 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 	case len(s.Command) > 0:
 		return k.runCommand(ctx, s)
 	}
-	if k.Find != nil {
-		return k.Find(ctx, s)
+	find := k.Find
+	if find == nil {
+		find = k.loadOrGenerate
 	}
-	return k.loadOrGenerate(s)
+	stored, err := find(ctx, s)
+	if err == nil {
+		k.stored[s.Name] = stored
+	}
+	return stored.Value, err
+}
+
+// Stored returns a generated secret in the form in which hosts store it, after Value has returned its
+// value.
+func (k *Keyring) Stored(name string) Stored {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stored[name]
+}
+
+// Set sets a generated secret that has a new value.
+func (k *Keyring) Set(name string, s Stored) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.values[name], k.stored[name] = s.Value, s
+	rememberFetched(name, s.Value)
 }
 
 // Generated reports whether a secret is one that Orrery generates and stores.
@@ -140,14 +162,14 @@ func (interactiveRunner) Run(ctx context.Context, c host.Command) error {
 
 // loadOrGenerate returns a generated secret from the state directory of this machine. If it is not
 // stored, generated creates it.
-func (k *Keyring) loadOrGenerate(s *site.Secret) (string, error) {
+func (k *Keyring) loadOrGenerate(_ context.Context, s *site.Secret) (Stored, error) {
 	kept := Store{k.dirs.Secrets(k.sites[0].Key())}
-	value, err := kept.Read(s.Name)
+	stored, err := kept.Read(s.Name)
 	if errors.Is(err, fs.ErrNotExist) {
-		value = Random(s.Generate)
-		err = kept.Put(s.Name, value)
+		stored = Stored{Random(s.Generate), 1}
+		err = kept.Put(s.Name, stored)
 	}
-	return value, err
+	return stored, err
 }
 
 // Redact replaces the values of all secrets fetched so far by their names. It replaces each line of

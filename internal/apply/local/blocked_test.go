@@ -128,7 +128,7 @@ func TestBlocked(t *testing.T) {
 		"what a switch has made live": {kept("releases.json"), step(plan.Step{Kind: plan.CommitSwitch,
 			Releases: &observe.Releases{}})},
 		"a secret": {kept("secrets", "token"), func() error {
-			return w.Host.Secrets.Store(ctx, "token", "abc")
+			return w.Host.Secrets.Store(ctx, "token", secret.Stored{Value: "abc", Generation: 1})
 		}},
 		"the record of a twin": {twins.Path(dirs, "karoo.dev"), func() error {
 			return asTwin.Twins.Save(ctx, twinOfKaroo())

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/plan/release"
+	"orrery/internal/secret"
 	"orrery/internal/site/twin"
 )
 
@@ -30,7 +31,7 @@ func TestModes(t *testing.T) {
 	h := w.host.Host
 	w.must(h.State.SetSiteID(t.Context(), "a1"))
 	w.must(h.State.SetCordoned(t.Context(), &observe.Drain{}))
-	w.must(h.Secrets.Store(t.Context(), "token", "abc"))
+	w.must(h.Secrets.Store(t.Context(), "token", secret.Stored{Value: "abc", Generation: 1}))
 	j, err := h.Runs.OpenJournal(t.Context())
 	w.must(err)
 	w.must(j.Add(journal.Entry{Kind: "begin"}))

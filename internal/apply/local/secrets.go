@@ -7,13 +7,18 @@ import (
 )
 
 // Read returns the host's copy of a generated secret.
-func (h secretHost) Read(_ context.Context, name string) (string, error) {
+func (h secretHost) Read(_ context.Context, name string) (secret.Stored, error) {
 	return h.kept().Read(name)
 }
 
 // Store stores such a copy.
-func (h secretHost) Store(_ context.Context, name, value string) error {
-	return h.kept().Put(name, value)
+func (h secretHost) Store(_ context.Context, name string, s secret.Stored) error {
+	return h.kept().Put(name, s)
+}
+
+// Replace stores a new generation of a secret.
+func (h secretHost) Replace(_ context.Context, name string, s secret.Stored) error {
+	return h.kept().Replace(name, s)
 }
 
 func (h secretHost) kept() secret.Store { return secret.Store{Dir: h.Dirs.Secrets(h.Key)} }

@@ -131,6 +131,9 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if seen.Volumes, err = h.Ground.Volumes.List(h.Key); err != nil {
 		return seen, err
 	}
+	if seen.Secrets, err = (secretHost{h.SiteState}).kept().Generations(); err != nil {
+		return seen, err
+	}
 	names, _ := os.ReadFile(h.Dirs.Names(h.Key))
 	seen.Names = string(names)
 	seen.Settings = h.Ground.Kernel.Settings(settingNames())

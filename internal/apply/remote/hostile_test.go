@@ -11,6 +11,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
 	"orrery/internal/host"
+	"orrery/internal/secret"
 	"orrery/internal/transport/rpc"
 	"orrery/internal/volume"
 )
@@ -107,17 +108,26 @@ func TestHostileRecords(t *testing.T) {
 // TestHostileSecret: a generated secret of another host is used by nodes of other hosts, so it must
 // consist of allowed characters.
 func TestHostileSecret(t *testing.T) {
-	if v, err := lied(t, "secret", said{"result": "abcDEF123"}).Host("s", nil).Secrets.Read(t.Context(),
-		"db"); v != "abcDEF123" || err != nil {
-		t.Errorf("a good one: %q, %v", v, err)
+	read := func(says any) (secret.Stored, error) {
+		return lied(t, "secret", said{"result": says}).Host("s", nil).Secrets.Read(t.Context(), "db")
 	}
-	for what, says := range map[string]any{
+	good := said{"value": "abcDEF123", "generation": 3}
+	if s, err := read(good); s != (secret.Stored{Value: "abcDEF123", Generation: 3}) || err != nil {
+		t.Errorf("a good one: %+v, %v", s, err)
+	}
+	for what, value := range map[string]any{
 		"nothing": "", "a line": "abcDEF123\nroot::0:0", "a quote": "abc'DEF", "a control character": "abc\x1b[2J",
 		"too much": strings.Repeat("a", 4097), "a number": 7, "an umlaut": "abcDEFä",
 	} {
-		if v, err := lied(t, "secret", said{"result": says}).Host("s", nil).Secrets.Read(t.Context(), "db"); err == nil ||
-			v != "" {
-			t.Errorf("%s: %q, %v", what, v, err)
+		if s, err := read(said{"value": value, "generation": 1}); err == nil || s.Value != "" {
+			t.Errorf("%s: %+v, %v", what, s, err)
+		}
+	}
+	for what, generation := range map[string]any{
+		"none": nil, "zero": 0, "negative": -1, "too much": 1 << 40, "text": "3",
+	} {
+		if s, err := read(said{"value": "abcDEF123", "generation": generation}); err == nil || s.Value != "" {
+			t.Errorf("%s: %+v, %v", what, s, err)
 		}
 	}
 }

@@ -681,16 +681,21 @@ func TestKeptSecrets(t *testing.T) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	for range 2 {
-		must(t, p.far.Secrets.Store(t.Context(), "db", "abcDEF123"))
+		must(t, p.far.Secrets.Store(t.Context(), "db", secret.Stored{Value: "abcDEF123", Generation: 1}))
 	}
-	if v, err := p.far.Secrets.Read(t.Context(), "db"); v != "abcDEF123" || err != nil {
-		t.Errorf("kept is %q: %v", v, err)
+	if v, err := p.far.Secrets.Read(t.Context(), "db"); v.Value != "abcDEF123" || err != nil {
+		t.Errorf("kept is %+v: %v", v, err)
 	}
-	if err := p.far.Secrets.Store(t.Context(), "db", "abcDEF124"); !problem.Is(err, problem.Surprise) {
+	other := secret.Stored{Value: "abcDEF124", Generation: 2}
+	if err := p.far.Secrets.Store(t.Context(), "db", other); !problem.Is(err, problem.Surprise) {
 		t.Errorf("another value: %v", err)
 	}
+	must(t, p.far.Secrets.Replace(t.Context(), "db", other))
+	if s, err := p.far.Secrets.Read(t.Context(), "db"); s != other || err != nil {
+		t.Errorf("rotated it is %+v: %v", s, err)
+	}
 	for _, name := range []string{"", "../keys", ".x", "a\x00b"} {
-		if err := p.far.Secrets.Store(t.Context(), name, "abcDEF123"); err == nil {
+		if err := p.far.Secrets.Store(t.Context(), name, secret.Stored{Value: "abcDEF123", Generation: 1}); err == nil {
 			t.Errorf("a secret is kept that is called %q", name)
 		}
 	}

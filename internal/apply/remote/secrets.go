@@ -17,44 +17,57 @@ import (
 
 // Read returns the host's copy of a generated secret. The value is checked, because the host may
 // send anything, and nodes of other hosts will use it.
-func (f secretHost) Read(ctx context.Context, name string) (value string, err error) {
-	value, err = secretMethod.call(ctx, f.remoteHost, name)
+func (f secretHost) Read(ctx context.Context, name string) (none secret.Stored, err error) {
+	s, err := secretMethod.call(ctx, f.remoteHost, name)
 	if err != nil {
-		return "", err
+		return none, err
 	}
-	if !secret.ValidGenerated(value) {
-		return "", problem.New(problem.Surprise,
+	if !secret.ValidGenerated(s.Value) || !secret.ValidGeneration(s.Generation) {
+		return none, problem.New(problem.Surprise,
 			"host %s has an invalid value of the generated secret %s: values have letters and digits, at most 4096",
 			f.at.Host, name).
 			Try("remove sites/%s/secrets/%s from its state directory, if it is kept on another host; --without %s leaves it out until then",
 				f.at.Key, name, f.at.Host)
 	}
-	return value, nil
+	return s, nil
 }
 
 // Store stores a generated secret on the remote host.
-func (f secretHost) Store(ctx context.Context, name, value string) error {
-	_, err := storeSecretMethod.call(ctx, f.remoteHost, namedSecret{name, value})
+func (f secretHost) Store(ctx context.Context, name string, s secret.Stored) error {
+	_, err := storeSecretMethod.call(ctx, f.remoteHost, namedSecret{name, s})
 	return err
 }
 
-var secretMethod = method[string, string]{
+// Replace stores a new generation of a secret on the remote host.
+func (f secretHost) Replace(ctx context.Context, name string, s secret.Stored) error {
+	_, err := replaceSecretMethod.call(ctx, f.remoteHost, namedSecret{name, s})
+	return err
+}
+
+var secretMethod = method[string, secret.Stored]{
 	name: "secret", callOptions: callOptions{abandoned: true},
-	answer: func(ctx context.Context, c *serverCall, name string) (string, error) {
+	answer: func(ctx context.Context, c *serverCall, name string) (secret.Stored, error) {
 		return c.host().Secrets.Read(ctx, name)
 	},
 }
 
 // A namedSecret is a secret in a message.
 type namedSecret struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name string `json:"name"`
+	secret.Stored
 }
 
 var storeSecretMethod = method[namedSecret, none]{
 	name: "keep secret",
 	answer: func(ctx context.Context, c *serverCall, s namedSecret) (none, error) {
-		return none{}, c.host().Secrets.Store(ctx, s.Name, s.Value)
+		return none{}, c.host().Secrets.Store(ctx, s.Name, s.Stored)
+	},
+}
+
+var replaceSecretMethod = method[namedSecret, none]{
+	name: "replace secret",
+	answer: func(ctx context.Context, c *serverCall, s namedSecret) (none, error) {
+		return none{}, c.host().Secrets.Replace(ctx, s.Name, s.Stored)
 	},
 }
 

@@ -65,7 +65,7 @@ var Arguments = map[string][]Completer{
 	"snapshot": {request.selectors}, "snapshot restore": {request.snapshots, request.selectors},
 	"snapshot rm":   {request.snapshots},
 	"volume mirror": {request.mirroredVolumes}, "volume verify": {request.mirroredVolumes},
-	"volume rm":    {request.nothing, request.formerNodes},
+	"volume rm": {request.nothing, request.formerNodes}, "secret rotate": {request.secrets},
 	"volume adopt": {request.formerNodes, request.nodes, request.nothing},
 	"image build":  {request.selectors}, "image verify": {request.layers},
 	"backup": {request.selectorsOrFiles}, "backup ls": {request.files}, "backup verify": {request.files},
@@ -383,6 +383,15 @@ func (a request) snapshots() ([]string, cobra.ShellCompDirective) {
 			humanize.Plural(len(each.Volumes), "volume"))
 	}
 	return some, withoutFiles
+}
+
+// secrets returns the secrets of the site.
+func (a request) secrets() ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, x := range a.site().Secrets {
+		names = append(names, x.Name)
+	}
+	return names, withoutFiles
 }
 
 // mirroredVolumes returns the volumes that have a mirror.

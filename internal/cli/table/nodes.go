@@ -141,6 +141,10 @@ func remarks(r status.Node) []string {
 			all = append(all, "the disk of its volume "+s.Volume+" is "+used(s))
 		}
 	}
+	for _, o := range r.Rotations {
+		all = append(all, fmt.Sprintf("has generation %d of secret %s: generation %d on %d of %s (orrery up %s)",
+			o.Generation, sanitize.Line(o.Secret), o.Newest, o.On, humanize.Plural(o.Of, "node"), r.Node))
+	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
 	}

@@ -2,10 +2,14 @@ package sites
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"orrery/internal/control"
+	"orrery/internal/control/secrets"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
 )
@@ -47,6 +51,9 @@ func Forget(ctx context.Context, c *control.Session, name string) error {
 		if _, err := h.State.Forget(ctx); err != nil {
 			return err
 		}
+	}
+	if err := os.Remove(secrets.FilesPath(c.Dirs, s.Key())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -29,11 +29,12 @@ import (
 
 // UpOptions say how to bring up a site.
 type UpOptions struct {
-	Undo     bool       // undo all steps if one fails
-	Probe    bool       // look into running nodes, and repair what has drifted
-	Parallel int        // maximum number of concurrent steps, or 0 for DefaultParallel
-	Batch    site.Batch // how many running nodes are disturbed at once, or zero to use the groups' settings
-	Backup   string     // the backup whose parts all hosts have staged for a restore, or ""
+	Undo     bool         // undo all steps if one fails
+	Probe    bool         // look into running nodes, and repair what has drifted
+	Parallel int          // maximum number of concurrent steps, or 0 for DefaultParallel
+	Batch    site.Batch   // how many running nodes are disturbed at once, or zero to use the groups' settings
+	rotate   *site.Secret // the secret that is rotated, or nil
+	Backup   string       // the backup whose parts all hosts have staged for a restore, or ""
 }
 
 // Up brings up the selected nodes, or all nodes of a site. It continues the trial of a release,
@@ -86,6 +87,7 @@ type upOp struct {
 	hosts   *apply.Fleet
 	nodes   map[string]bool // nil for all nodes
 	options UpOptions
+	rotates *rotations // of the last plan
 }
 
 func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
@@ -94,14 +96,32 @@ func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error
 			return nil, err
 		}
 	}
-	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withUnrestored(u.site, seen, u.nodes), Batch: u.options.Batch,
-		Releases: u.hosts.Views().Releases()})
+	r, err := planRotations(u.session, u.site, seen, u.options.rotate)
+	if err != nil {
+		return nil, err
+	}
+	nodes := u.nodes
+	if u.options.rotate != nil {
+		if nodes, err = r.add(u.hosts, u.site, u.options.rotate); err != nil {
+			return nil, err
+		}
+	}
+	u.rotates = r
+	p, err := planUp(u.session, u.site, seen, plan.Goal{Nodes: withUnrestored(u.site, seen, nodes), Batch: u.options.Batch,
+		Releases: u.hosts.Views().Releases(), Raised: r.raised})
+	if err == nil && p.Empty() { // else begin stores it
+		err = r.files.Store()
+	}
+	return p, err
 }
 
 func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	reportOrphans(c, u.site, p.Orphans)
 	lines := brief.Lines(p)
 	switch {
+	case u.options.rotate != nil:
+		return c.AskProduction(u.site,
+			"This would rotate secret "+u.options.rotate.Name+" and disturb it:"+brief.Text(lines))
 	case u.site.Production && len(p.DisturbedNodes()) > 0:
 		return c.AskProduction(u.site, "This would disturb it:"+brief.Text(lines))
 	case u.site.Production || u.options.Backup != "" || len(brief.Losses(lines)) == 0:
@@ -111,7 +131,15 @@ func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error)
 		Why: u.site.Key() + " would lose data:" + brief.Text(lines)})
 }
 
-func (u *upOp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
+func (u *upOp) Begin(ctx context.Context) error {
+	if err := control.MarkUp(u.session, u.site); err != nil {
+		return err
+	}
+	if u.rotates == nil { // a restore begins before there is a plan
+		return nil
+	}
+	return u.rotates.begin(ctx, u.hosts, u.site)
+}
 
 // planUp plans the changes that make the hosts match the declared site. It reports what differs
 // because of a live release.
@@ -192,9 +220,14 @@ func preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Views().Releases()}
 	if o.Down {
 		v.plan, err = release.Down(s, hosts, goal)
-	} else {
-		v.plan, err = planUp(c, s, hosts, goal)
+		return v, f.Views().Explain(err)
 	}
+	rotates, err := planRotations(c, s, hosts, nil)
+	if err != nil {
+		return nil, err
+	}
+	goal.Raised = rotates.raised
+	v.plan, err = planUp(c, s, hosts, goal)
 	return v, f.Views().Explain(err)
 }
 

@@ -55,7 +55,9 @@ type Node struct {
 	Published []Published     `json:"published,omitempty"`
 	Detail    string          `json:"detail,omitempty"`
 	Drift     []observe.Drift `json:"drift,omitempty"`
-	Usage     *apply.Usage    `json:"usage,omitempty"`
+	// secrets of which other nodes have a newer generation
+	Rotations []Rotation   `json:"rotations,omitempty"`
+	Usage     *apply.Usage `json:"usage,omitempty"`
 	// what it has little left of
 	Shortages []observe.Shortage `json:"shortages,omitempty"`
 	Networks  []string           `json:"-"` // in the order of the site file
@@ -148,6 +150,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node, whole *site.Sit
 			all.add(row, other.Node, n)
 		}
 	}
+	all.markRotations()
 	if whole != nil {
 		for k, h := range f.All {
 			all.addUndeclared(whole, h.Name, lists[k])

@@ -262,12 +262,12 @@ type hostSecrets struct {
 
 // Value returns the host's copy of a secret.
 func (s hostSecrets) Value(ctx context.Context, name string) (string, error) {
-	v, err := s.of.host.Secrets.Read(ctx, name)
+	stored, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
 		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).
 			Try("run %s on a machine that has it", s.of.manualCommand())
 	}
-	return v, nil
+	return stored.Value, nil
 }
 
 // Text always returns an error, because texts with secrets are made from the site directory.

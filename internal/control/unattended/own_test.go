@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/problem"
+	"orrery/internal/secret"
 	"orrery/internal/site/spec"
 )
 
@@ -19,11 +20,11 @@ type keeper struct {
 	secrets map[string]string
 }
 
-func (k keeper) Read(_ context.Context, name string) (string, error) {
+func (k keeper) Read(_ context.Context, name string) (secret.Stored, error) {
 	if v, ok := k.secrets[name]; ok {
-		return v, nil
+		return secret.Stored{Value: v, Generation: 1}, nil
 	}
-	return "", fs.ErrNotExist
+	return secret.Stored{}, fs.ErrNotExist
 }
 
 // TestOwnSecrets: a host on its own has the generated secrets that it stores. For other secrets,

@@ -284,6 +284,25 @@ type Config struct {
 	Services []string    `json:"services,omitempty"`
 	Health   string      `json:"health,omitempty"` // digest of the health checks
 	Active   PartDigests `json:"active,omitempty"` // done only on a live node
+	// Secrets has the generations of the secrets that roles of the node read, by name.
+	Secrets map[string]int `json:"secrets,omitempty"`
+}
+
+// Generation returns the generation of a secret. It is 1 if none is recorded, as on nodes that were
+// configured before secrets had generations.
+func (c *Config) Generation(secret string) int { return max(1, c.Secrets[secret]) }
+
+// ChangedSecrets returns the names of the secrets that two configurations have in different generations,
+// sorted. A secret that only one of them has is a changed part.
+func ChangedSecrets(old, desired *Config) []string {
+	var all []string
+	for name := range desired.Secrets {
+		if old.Generation(name) != desired.Generation(name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // Running returns the services that run on a node. If live is set, they include those that run only

@@ -46,7 +46,7 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
 	h.Worker = local.NewHost(local.SiteState{
 		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": bootEngine{h.Engine}},
-		Secrets: noSecrets{secret.NewKeyring(&site.Site{Name: key}, dirs)},
+		Secrets: namedSecrets{secret.NewKeyring(&site.Site{Name: key}, dirs)},
 		Ground:  Backends(h.Host, dirs),
 	})
 	h.Answers = serve
@@ -175,8 +175,13 @@ func setTimeouts(d *spec.RoleActions) {
 	}
 }
 
-// noSecrets is a keyring without secrets.
-type noSecrets struct{ *secret.Keyring }
+// namedSecrets is a keyring in which the value of each secret is its name.
+type namedSecrets struct{ *secret.Keyring }
+
+// Value returns the name.
+func (namedSecrets) Value(_ context.Context, name string) (string, error) { return name, nil }
 
 // Text returns an error.
-func (noSecrets) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, os.ErrNotExist }
+func (namedSecrets) Text(context.Context, spec.SecretText) ([]byte, error) {
+	return nil, os.ErrNotExist
+}

@@ -1,0 +1,147 @@
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/observe"
+	"orrery/internal/plan/rotation"
+	"orrery/internal/site"
+	"orrery/internal/text/humanize"
+)
+
+// Where the value of a secret comes from.
+const (
+	Generated = "generate"
+	File      = "file"
+	Command   = "command"
+)
+
+// A Row is a secret of a site. It never has the value.
+type Row struct {
+	Secret     string   `json:"secret"`
+	From       string   `json:"from"`             // Generated, File or Command
+	Source     string   `json:"source,omitempty"` // the file or the command
+	Generation int      `json:"generation"`
+	Roles      []string `json:"roles"`  // which read it
+	Nodes      []string `json:"nodes"`  // which have these roles and exist
+	Behind     []string `json:"behind"` // nodes that have an older generation
+	// Changed means that the file has changed, and orrery up starts the next generation.
+	Changed bool `json:"changed,omitempty"`
+	// Hosts is why the hosts do not agree on the generation, or "".
+	Hosts string `json:"hosts,omitempty"`
+}
+
+// Progress says on how many nodes the generation is.
+func (r *Row) Progress() string {
+	return fmt.Sprintf("%d of %s", len(r.Nodes)-len(r.Behind), humanize.Plural(len(r.Nodes), "node"))
+}
+
+// List returns the secrets of a site, in the order of their names.
+func List(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) {
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := c.Observe(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	live, err := f.Views().Released(s, seen)
+	if err != nil {
+		return nil, err
+	}
+	all, known := raiseNone(seen)
+	files, err := Compare(c.Dirs, s, all)
+	if err != nil {
+		return nil, err
+	}
+	rows := []Row{}
+	for i := range s.Secrets {
+		x := &s.Secrets[i]
+		r := Row{Secret: x.Name, From: Generated, Generation: all.Of(x.Name), Roles: []string{}, Nodes: []string{},
+			Behind: []string{}, Changed: files.Changed[x.Name], Hosts: known[x.Name]}
+		switch {
+		case x.File != "":
+			r.From, r.Source = File, x.File
+		case len(x.Command) > 0:
+			r.From, r.Source = Command, strings.Join(x.Command, " ")
+		}
+		for _, reader := range Readers(f, live, seen, x.Name) {
+			r.Nodes = append(r.Nodes, reader.Name)
+			r.Roles = append(r.Roles, reader.Roles...)
+			if !reader.Has(x.Name, r.Generation) {
+				r.Behind = append(r.Behind, reader.Name)
+			}
+		}
+		slices.Sort(r.Roles)
+		r.Roles = slices.Compact(r.Roles)
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Secret, b.Secret) })
+	return rows, nil
+}
+
+// raiseNone returns the generations of secrets, and for each on which hosts differ, why. Of such a secret
+// it returns the highest generation.
+func raiseNone(seen []observe.Host) (rotation.Generations, map[string]string) {
+	all, differ := rotation.Generations{}, map[string]string{}
+	first := map[string]string{}
+	for i := range seen {
+		for name, n := range seen[i].Secrets {
+			if on, ok := first[name]; !ok {
+				first[name] = seen[i].Name
+			} else if n != all[name] {
+				differ[name] = fmt.Sprintf("host %s has generation %d and host %s has %d", on, all[name], seen[i].Name, n)
+			}
+			all[name] = max(all[name], n)
+		}
+	}
+	return all, differ
+}
+
+// A Reader is a live node that exists and reads a secret.
+type Reader struct {
+	*observe.Node
+	Roles []string // which read it
+}
+
+// Has reports whether all roles of the node were applied with a generation of a secret.
+func (r *Reader) Has(secret string, generation int) bool {
+	return r.Configured && r.Config.Generation(secret) == generation
+}
+
+// Readers returns the live nodes that exist and read a secret, in the order of the site. Live is the site
+// with every node as its live release makes it.
+func Readers(f *apply.Fleet, live *site.Site, seen []observe.Host, secret string) []Reader {
+	existing := map[string]*observe.Node{}
+	for i := range seen {
+		for k := range seen[i].Nodes {
+			if n := &seen[i].Nodes[k]; !n.Staged {
+				existing[n.Name] = n
+			}
+		}
+	}
+	var all []Reader
+	for i := range live.Nodes {
+		n := &live.Nodes[i]
+		current, ok := existing[n.Name]
+		if !ok {
+			continue
+		}
+		r := Reader{Node: current}
+		for _, role := range f.All[0].SiteOf(n).RolesOf(n) {
+			if slices.ContainsFunc(role.Secrets, func(use site.SecretUse) bool { return use.Name == secret }) {
+				r.Roles = append(r.Roles, role.Name)
+			}
+		}
+		if len(r.Roles) > 0 {
+			all = append(all, r)
+		}
+	}
+	return all
+}
