@@ -73,6 +73,8 @@ var paths = map[string]string{
 	"internal/host/qemu/trial_amd64.go":           ofKernel,
 	"internal/host/qemu/versions.go":              "what is installed on the host, and our own record of it",
 	"internal/host/claim.go":                      ofOwn,
+	"internal/host/hostsfile/edit.go":             ofHosts,
+	"internal/host/hostsfile/hostsfile.go":        ofOwn,
 	"internal/host/xl/loader.go":                  ofHosts + "; " + ofKernel,
 	"internal/host/xl/xl.go":                      ofHosts + "; " + ofKernel,
 	"internal/transport/rpc/sockets.go":           ofOwn,
