@@ -138,6 +138,7 @@ var paths = map[string]string{
 	"internal/apply/unattended.go":                ofOwn,
 	"internal/control/unattended/host.go":         ofOwn,
 	"internal/control/sites/sites.go":             ofOwn,
+	"internal/cli/hostverb/names.go":              "install is the name of a flag",
 	"internal/cli/siteverb/sshconfig.go":          "install is the name of a flag",
 	"internal/control/draft/draft.go":             ofNamed,
 	"internal/control/draft/example.go":           "of the program itself, which has the examples",
