@@ -223,6 +223,8 @@ var paths = map[string]string{
 	"internal/engine/nodedir/slots.go":            ofOwn,
 	"internal/host/closed.go":                     ofOwn,
 	"internal/host/doctor/facts.go":               ofKernel,
+	"internal/host/doctor/lxcfs.go":               ofHosts,
+	"internal/engine/lxc/lxcfs.go":                ofHosts,
 	"internal/host/doctor/cgroup.go":              ofKernel,
 	"internal/host/doctor/kernel.go":              ofKernel,
 	"internal/host/doctor/programs.go":            ofHosts,
@@ -346,6 +348,7 @@ var paths = map[string]string{
 // functions are the functions that do so in the packages of guarded.
 var functions = map[string][]string{
 	"internal/volume/size.go":                     {"SizeOf"},
+	"internal/engine/lxc/lxcfs.go":                {"lxcfsMounts"},
 	"internal/backup/walk.go":                     {"walk.run"},
 	"internal/host/nodecopy/transfer.go":          {"Endpoint.extractHere", "Endpoint.target", "replaceable"},
 	"internal/image/rootfs/nest.go":               {"IDs.mapIn", "IDs.newNestedNamespace"},
