@@ -125,13 +125,20 @@ install: bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest ## install 
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit enable
+	@echo "to have this host resolve the names of nodes (NODE.SITE): make names"
 
 .PHONY: members
 members: ## let the members of GROUP call orrery-member by sudo
 	DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/members $(GROUP)
 
+.PHONY: names
+names: ## keep the names of nodes in /etc/hosts of this host
+	$(PREFIX)/bin/orrery names --install
+
 .PHONY: uninstall
 uninstall: ## remove what make install installed
+	@# nobody else would remove the names from /etc/hosts
+	-@[ -n "$(DESTDIR)" ] || [ ! -x $(PREFIX)/bin/orrery ] || $(PREFIX)/bin/orrery names --uninstall
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit disable
 	@rule=$(DESTDIR)/etc/sudoers.d/orrery; ! grep -qs ' $(PREFIX)/bin/orrery-member$$' $$rule || rm -f $$rule # another one may be installed elsewhere
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers

@@ -73,6 +73,8 @@ var paths = map[string]string{
 	"internal/host/qemu/trial_amd64.go":           ofKernel,
 	"internal/host/qemu/versions.go":              "what is installed on the host, and our own record of it",
 	"internal/host/claim.go":                      ofOwn,
+	"internal/host/hostsfile/edit.go":             ofHosts,
+	"internal/host/hostsfile/hostsfile.go":        ofOwn,
 	"internal/host/xl/loader.go":                  ofHosts + "; " + ofKernel,
 	"internal/host/xl/xl.go":                      ofHosts + "; " + ofKernel,
 	"internal/transport/rpc/sockets.go":           ofOwn,
@@ -139,6 +141,7 @@ var paths = map[string]string{
 	"internal/control/unattended/host.go":         ofOwn,
 	"internal/control/unattended/watch.go":        ofOwn,
 	"internal/control/sites/sites.go":             ofOwn,
+	"internal/cli/hostverb/names.go":              "install is the name of a flag",
 	"internal/cli/siteverb/sshconfig.go":          "install is the name of a flag",
 	"internal/control/draft/draft.go":             ofNamed,
 	"internal/control/draft/example.go":           "of the program itself, which has the examples",
@@ -224,6 +227,8 @@ var paths = map[string]string{
 	"internal/engine/nodedir/slots.go":            ofOwn,
 	"internal/host/closed.go":                     ofOwn,
 	"internal/host/doctor/facts.go":               ofKernel,
+	"internal/host/doctor/lxcfs.go":               ofHosts,
+	"internal/engine/lxc/lxcfs.go":                ofHosts,
 	"internal/host/doctor/cgroup.go":              ofKernel,
 	"internal/host/doctor/kernel.go":              ofKernel,
 	"internal/host/doctor/programs.go":            ofHosts,
@@ -347,6 +352,7 @@ var paths = map[string]string{
 // functions are the functions that do so in the packages of guarded.
 var functions = map[string][]string{
 	"internal/volume/size.go":                     {"SizeOf"},
+	"internal/engine/lxc/lxcfs.go":                {"lxcfsMounts"},
 	"internal/backup/walk.go":                     {"walk.run"},
 	"internal/host/nodecopy/transfer.go":          {"Endpoint.extractHere", "Endpoint.target", "replaceable"},
 	"internal/image/rootfs/nest.go":               {"IDs.mapIn", "IDs.newNestedNamespace"},

@@ -189,7 +189,7 @@ system containers. Start with "orrery init", or with one of the examples.`,
 		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
 		dataverb.Volume(call), dataverb.Secret(call))
 	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
-		hostverb.Forget(call),
+		hostverb.Forget(call), hostverb.Names(call),
 		hostverb.Version(call))
 	add("host", labVerbs(call, lab)...)
 	add("host", hostverb.Rehearse(call), hostverb.Witness(call))

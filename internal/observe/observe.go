@@ -26,15 +26,18 @@ type Host struct {
 	Unknown bool `json:"unknown,omitempty"`
 	Cpus    int  `json:"cpus"`
 	// Online has the processors in the kernel's format, such as "0-3,8", or "" if unknown.
-	Online   string            `json:"online,omitempty"`
-	Memory   int64             `json:"memory"` // bytes
-	Networks []Network         `json:"networks"`
-	Nodes    []Node            `json:"nodes"`
-	Layers   map[string]bool   `json:"layers"` // digests of the layers in the host's store
-	Names    string            `json:"names"`  // digest of what nodes know of one another
-	Settings map[string]string `json:"settings"`
-	Volumes  []Volume          `json:"volumes"`
-	Releases Releases          `json:"releases"`
+	Online   string          `json:"online,omitempty"`
+	Memory   int64           `json:"memory"` // bytes
+	Networks []Network       `json:"networks"`
+	Nodes    []Node          `json:"nodes"`
+	Layers   map[string]bool `json:"layers"` // digests of the layers in the host's store
+	Names    string          `json:"names"`  // digest of what nodes know of one another
+	// HostNames is the digest of the nodes' names in the hosts file of the host
+	// (inventory.HostNamesDigest), or "" if it must have none.
+	HostNames string            `json:"host_names,omitempty"`
+	Settings  map[string]string `json:"settings"`
+	Volumes   []Volume          `json:"volumes"`
+	Releases  Releases          `json:"releases"`
 	// Secrets has the generations of the secrets that the host stores, by name.
 	Secrets map[string]int `json:"secrets,omitempty"`
 

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/plan/rotation"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
+	"orrery/internal/site/inventory"
 	"orrery/internal/site/spec"
 )
 
@@ -185,15 +186,32 @@ func pick(all map[string]string, keys spec.PartDigests) spec.PartDigests {
 func (d *sitePlanner) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	// In quarantine, nodes get the names of the others when they are made. The recorded names are
 	// those of the live nodes.
-	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
+	if len(nodes) == 0 || d.site.Stage != 0 {
 		return 0, false
 	}
 	reason, undo := "names, addresses or roles changed", "restore the previous names"
-	if h.Names == "" {
+	switch {
+	case h.Names == "":
 		reason, undo = "new", "remove them"
+	case h.Names != d.names:
+	case h.HostNames != "" && h.HostNames != d.hostNames(h):
+		reason = "the hosts file of the host has other names"
+	default:
+		return 0, false
 	}
 	return d.add(Step{
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
 		Needs: d.arrivals[h.Name], // arriving nodes bring their SSH host keys
 	}), true
+}
+
+// hostNames returns the digest of the names that the hosts file of a host must have.
+func (d *sitePlanner) hostNames(h *observe.Host) string {
+	var here []*site.Node
+	for i := range d.site.Nodes {
+		if d.site.Nodes[i].Host == h.Name {
+			here = append(here, &d.site.Nodes[i])
+		}
+	}
+	return inventory.HostNamesDigest(inventory.HostNames(d.site, here...))
 }

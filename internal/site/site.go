@@ -151,6 +151,12 @@ func (n *Network) Wired() bool {
 // HasUplink reports whether the network's bridges are joined with a VLAN or a bridge of the hosts.
 func (n *Network) HasUplink() bool { return n.VLAN != 0 || n.Bridge != "" }
 
+// ReachedByHost reports whether a host can reach its nodes on the network: at its gateway address, by a
+// router on the wire, or at an address of its own on Bridge.
+func (n *Network) ReachedByHost() bool {
+	return !n.Isolated && !KindOf(n.Kind).WithoutHost && (n.Gateway.IsValid() || n.Bridge != "")
+}
+
 // An Image is the root file system, or the disk, from which a node starts.
 type Image struct {
 	Name string

@@ -186,9 +186,9 @@ func TestBlocked(t *testing.T) {
 	must(t, names())
 	must(t, names()) // keeps what the first call has written
 	away := inTheWay(t, filepath.Join(dirs.Etc("karoo", m.node.ID), "hosts"))
-	if err := w.names.restore(); err == nil {
+	if err := w.names.restore(ctx); err == nil {
 		t.Error("what nodes were told before cannot be put back, and that is no error")
 	}
 	away()
-	must(t, w.names.restore())
+	must(t, w.names.restore(ctx))
 }

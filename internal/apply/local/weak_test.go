@@ -269,6 +269,7 @@ func weakWorld(t *testing.T) (*world, *weak) {
 		Networks: weakNetworks{g.Networks, of}, Layers: weakLayers{g.Layers, of}, Packages: g.Packages,
 		Volumes: weakVolumes{g.Volumes, of}, Kernel: weakKernel{g.Kernel, of},
 		Records: weakRecords{g.Records, of}, Claims: weakClaims{g.Claims, of}, Timers: g.Timers,
+		Hosts: g.Hosts,
 	}
 	w.host.Engines["fake"] = weakEngine{w.below.Engine, of}
 	of.order("", 0)

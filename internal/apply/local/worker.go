@@ -135,7 +135,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 		return seen, err
 	}
 	names, _ := os.ReadFile(h.Dirs.Names(h.Key))
-	seen.Names = string(names)
+	seen.Names, seen.HostNames = string(names), h.hostNames()
 	seen.Settings = h.Ground.Kernel.Settings(settingNames())
 	seen.Engines = map[string]observe.Capabilities{}
 	for name, e := range h.Engines {
@@ -270,9 +270,9 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.WriteNames:
 		return h.names.write(ctx, s.Names, s.Tell)
 	case plan.RestoreNames:
-		return h.names.restore()
+		return h.names.restore(ctx)
 	case plan.ForgetNames:
-		return h.names.forget()
+		return h.names.forget(ctx)
 	case plan.BuildLayer:
 		return h.build(ctx, s.Layer, say)
 	case plan.RemoveVolume:

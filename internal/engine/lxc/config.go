@@ -56,6 +56,14 @@ func (s start) writeConfig() error {
 	if err := s.links.write(set); err != nil {
 		return err
 	}
+	if views := lxcfsMounts(); len(views) > 0 {
+		for _, entry := range views {
+			set("lxc.mount.entry", "%s", entry)
+		}
+		// The hooks of the package lxcfs mount the same once more, by a shell script.
+		set("lxc.hook.mount", "")
+		set("lxc.hook.post-stop", "")
+	}
 	// Volumes are in a separate file, because Remount changes it and LXC reads it again when the
 	// node reboots.
 	set("lxc.mount.fstab", "%s", s.fstab())

@@ -241,7 +241,9 @@ func (p *Packer) allNames(s *site.Site, host string) *inventory.PeerInfo {
 			here = append(here, &s.Nodes[i])
 		}
 	}
-	return p.namesFor(s, host, here...)
+	names := p.namesFor(s, host, here...)
+	names.HostNames = inventory.HostNames(s, here...)
+	return names
 }
 
 // homeOf returns the host of a node, or "" if unknown.

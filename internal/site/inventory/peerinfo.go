@@ -15,6 +15,8 @@ type PeerInfo struct {
 	Hosts     map[string][]byte `json:"hosts"`
 	Inventory []byte            `json:"inventory"` // inventory.json
 	Told      []Recipient       `json:"told"`      // the nodes that get the data
+	// HostNames are the lines by which the host knows its nodes.
+	HostNames []byte `json:"host_names,omitempty"`
 }
 
 // A Peer is a node with all names by which others know it.

@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/hostsfile"
 	"orrery/internal/host/schedule"
 	"orrery/internal/image"
 	"orrery/internal/network"
@@ -35,6 +36,7 @@ type Set struct {
 	Records  Records
 	Claims   Claims
 	Timers   Timers
+	Hosts    hostsfile.File
 }
 
 // Local returns the backends of this machine.
@@ -43,6 +45,7 @@ func Local(dirs host.Dirs) Set {
 	return Set{
 		Networks: bridges{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs}, Kernel: sysctls{dirs},
 		Records: records{dirs}, Claims: dirs, Timers: timers{},
+		Hosts: hostsfile.Local(dirs),
 	}
 }
 

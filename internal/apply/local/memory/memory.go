@@ -19,6 +19,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
+	"orrery/internal/host/hostsfile"
 	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -60,7 +61,8 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 // Backends returns the backends of a host in memory.
 func Backends(h *fake.Host, dirs host.Dirs) backends.Set {
 	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{},
-		Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
+		Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{},
+		Hosts: hostsfile.File{Path: dirs.State + "/etc/hosts", Lock: dirs.Run + "/hosts.lock", Dirs: dirs}}
 }
 
 // SetSite sets the site of the steps.
