@@ -147,7 +147,6 @@ var paths = map[string]string{
 	"internal/control/draft/example.go":           "of the program itself, which has the examples",
 	"internal/control/sshconfig/home.go":          ofRoot,
 	"internal/control/sshconfig/install.go":       ofOwn,
-	"internal/control/draft/proxmox.go":           ofNamed,
 	"internal/control/nodes/logs.go":              ofOwn,
 	"internal/control/lab/bundles.go":             ofNamed,
 	"internal/control/lab/remoterun.go":           ofNamed,

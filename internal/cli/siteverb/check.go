@@ -23,37 +23,72 @@ import (
 
 // Check returns the command `orrery check`.
 func Check(call *verb.Call) *cobra.Command {
-	survive := 0
+	survive, watch := 0, false
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Report every mistake in the site directory and how to fix it",
 		Example: `  orrery check
-  orrery -C /srv/sites/karoo check --survive 1`,
+  orrery -C /srv/sites/karoo check --survive 1
+  orrery check --watch`,
 		Long: `Reports every mistake in the site directory: where it is and how to fix it.
 
+It also names the roles that no node has, in any release or twin.
+
 With --survive, it asks the hosts for their resources, and calculates whether
-the others have room for all nodes, whichever N of the hosts are lost.`,
+the others have room for all nodes, whichever N of the hosts are lost.
+
+With --watch, it checks until you end it (Ctrl-C), and prints the result again
+when a change of the files changes it.`,
 		Args: cobra.NoArgs,
-		RunE: call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			if err := roster.Check(s); err != nil {
-				return err
+		RunE: func(c *cobra.Command, args []string) error {
+			if watch && reply.IsJSON(call.Out) {
+				return problem.New(problem.Usage, "--watch prints no JSON").Try("run orrery check --json again and again")
 			}
-			if survive != 0 {
-				return checkLosses(ctx, call.Session, call.Out, s, survive)
+			if watch {
+				return watchCheck(c.Context(), call.Out, func(out io.Writer) error {
+					s, err := call.Session.Load()
+					if err != nil {
+						return err
+					}
+					return checkOnce(out, s)
+				}, watchPause)
 			}
-			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
-			return reply.Answer(call.Out, counts, func() {
-				fmt.Fprintf(call.Out, "%s: %s, %s, %s: ", s.Name,
-					humanize.Plural(len(s.Nodes), "node"), humanize.Plural(len(s.Roles), "role"),
-					humanize.Plural(len(s.Networks), "network"))
-				screen.Paint(call.Out, "no mistakes", screen.Good)
-				fmt.Fprintln(call.Out, ".")
-			})
-		}),
+			return call.WithSite(func(ctx context.Context, s *site.Site, _ []string) error {
+				if survive != 0 {
+					if err := roster.Check(s); err != nil {
+						return err
+					}
+					return checkLosses(ctx, call.Session, call.Out, s, survive)
+				}
+				return checkOnce(call.Out, s)
+			})(c, args)
+		},
 	}
 	c.Flags().IntVar(&survive, "survive", 0,
 		"check that all nodes fit if any `n` of the hosts are lost")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "check again when files change")
+	c.MarkFlagsMutuallyExclusive("survive", "watch")
 	return c
+}
+
+// checkOnce prints what a site without mistakes consists of.
+func checkOnce(out io.Writer, s *site.Site) error {
+	if err := roster.Check(s); err != nil {
+		return err
+	}
+	unused := s.UnusedRoles()
+	counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "unused": unused,
+		"networks": len(s.Networks)}
+	return reply.Answer(out, counts, func() {
+		roles := humanize.Plural(len(s.Roles), "role")
+		if len(unused) > 0 {
+			roles += fmt.Sprintf(" (%d of them unused: %s)", len(unused), humanize.List(unused, 12))
+		}
+		fmt.Fprintf(out, "%s: %s, %s, %s: ", s.Name, humanize.Plural(len(s.Nodes), "node"), roles,
+			humanize.Plural(len(s.Networks), "network"))
+		screen.Paint(out, "no mistakes", screen.Good)
+		fmt.Fprintln(out, ".")
+	})
 }
 
 // checkLosses checks from the declarations whether the site fits if any of its hosts are lost.

@@ -2,6 +2,8 @@ package siteverb
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,41 @@ func TestImportStatus(t *testing.T) {
 		if lost := strings.Count(errs.String(), "orrery: not recognised: "); (lost > 0) != (want != 0) || want != 0 &&
 			!strings.Contains(err.Error(), "not recognised") {
 			t.Errorf("%q: %d lost: %s, %v", text, lost, errs.String(), err)
+		}
+	}
+}
+
+// TestImportDirectory: --from compose and ansible write a site directory, and say what is lost.
+func TestImportDirectory(t *testing.T) {
+	top := t.TempDir()
+	file := filepath.Join(top, "file")
+	for from, text := range map[string]string{
+		"compose": "services:\n  web:\n    ports: [\"80\"]\n",
+		"ansible": "[web]\na ansible_port=22\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		run := func(args ...string) error {
+			c := Import(&verb.Call{Output: verb.Output{Out: &out, Err: &errs}})
+			c.SetArgs(args)
+			c.SilenceErrors, c.SilenceUsage = true, true
+			return c.Execute()
+		}
+		into := filepath.Join(top, from)
+		if err := run("--from", from, "--into", into, file); !problem.Is(err, problem.Left) ||
+			!strings.Contains(errs.String(), "not recognised: file:") ||
+			!strings.Contains(out.String(), "orrery -C "+into+" check") {
+			t.Errorf("%s: %v\n%s%s", from, err, out.String(), errs.String())
+		}
+		for _, args := range [][]string{
+			{"--from", from, file}, {"--from", from, "--into", into + "2", file, file},
+			{"--from", "x", "--into", into + "2", file},
+		} {
+			if err := run(args...); !problem.Is(err, problem.Usage) {
+				t.Errorf("%v: %v", args, err)
+			}
 		}
 	}
 }

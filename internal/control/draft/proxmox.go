@@ -5,16 +5,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -23,11 +19,7 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// The limits of what is read: a container of Proxmox VE has at most 32 interfaces and 256 mount points.
-const (
-	maxContainers    = 1000
-	maxContainerFile = 1 << 20
-)
+const maxContainers = 1000
 
 // A container is the configuration of a container of Proxmox VE (pct.conf(5)).
 type container struct {
@@ -113,23 +105,13 @@ func readContainer(file string) (*container, error) {
 		return nil, problem.New(problem.Usage, "the file is not named after a container").At(file).
 			Try("name it as Proxmox VE does: the id of the container, such as 101.conf")
 	}
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not stop it
+	text, err := readSource(file)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the configuration cannot be read").At(file).
-			Because(problem.PathErrorCause(err))
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, problem.New(problem.Usage, "not a regular file").At(file)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxContainerFile+1))
-	if err != nil || len(text) > maxContainerFile {
-		return nil, problem.New(problem.Usage, "the configuration is longer than %d bytes or cannot be read",
-			maxContainerFile).At(file)
+		return nil, err
 	}
 	c := &container{file: filepath.Base(file), id: id}
 	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, maxContainerFile)
+	lines.Buffer(nil, maxSource)
 	for number := 1; lines.Scan(); number++ {
 		line := strings.TrimSpace(lines.Text())
 		if strings.HasPrefix(line, "[") {

@@ -29,15 +29,18 @@ var takenSubnets = func() (taken []netip.Prefix) {
 	return taken
 }
 
+// The second numbers of the subnets to choose from: 10.77.0.0/24 to 10.96.255.0/24.
+const firstSubnet, lastSubnet = 77, 96
+
 // freeSubnet returns a subnet that is not taken. Which one comes first depends on the name of the
 // site, so that sites that are not up yet hardly ever get the same one.
 func freeSubnet(name string, taken []netip.Prefix) netip.Prefix {
-	const first, last = 77, 96 // 10.77.0.0/24 to 10.96.255.0/24
 	sum := sha256.Sum256([]byte(name))
-	start := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, first, sum[0], 0}), 24)
-	for i := range (last - first + 1) * 256 {
+	start := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, firstSubnet, sum[0], 0}), 24)
+	for i := range (lastSubnet - firstSubnet + 1) * 256 {
 		n := int(sum[0]) + i
-		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(first + n/256%(last-first+1)), byte(n % 256), 0}), 24)
+		second := firstSubnet + n/256%(lastSubnet-firstSubnet+1)
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(second), byte(n % 256), 0}), 24)
 		if isFree(p, taken) {
 			return p
 		}

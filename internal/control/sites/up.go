@@ -196,6 +196,9 @@ func preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	if err != nil {
 		return nil, err
 	}
+	if unused := s.UnusedRoles(); len(unused) > 0 && !o.Down && s.Twin == "" {
+		c.Notice(s.Key(), "%s: %s", humanize.Plural(len(unused), "unused role"), humanize.List(unused, 12))
+	}
 	f, chosen, err := control.SelectedHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err

@@ -192,7 +192,7 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 			return mistake("more than %d values, too many for a host database", maxDatabaseValues).At(m.name)
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
-		n.name = ValidName(shortName(s.Name()), m.taken)
+		n.name = ValidName(ShortName(s.Name()), m.taken)
 		// as in Python's ConfigParser, [DEFAULT] applies to all sections
 		for _, from := range []*ini.Section{s, defaults} {
 			for _, k := range from.Keys() {
@@ -217,8 +217,8 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 	return nil
 }
 
-// shortName returns a host name without its domain. An IP address stays complete.
-func shortName(name string) string {
+// ShortName returns a host name without its domain. An IP address stays complete.
+func ShortName(name string) string {
 	short, _, _ := strings.Cut(name, ".")
 	if strings.Trim(short, "0123456789") == "" {
 		return name
@@ -259,7 +259,7 @@ func (t Names) add(name string) string {
 func (t Names) has(name string) bool { return t[name] != 0 }
 
 // bareName returns the result of ValidName without regard to names in use.
-func bareName(name string) string { return ValidName(shortName(name), Names{}) }
+func bareName(name string) string { return ValidName(ShortName(name), Names{}) }
 
 // noteLostKey records that the site file has no place for a key.
 func (m *iniImport) noteLostKey(n *iniNode, key, why string) {

@@ -30,7 +30,7 @@ func (m *iniImport) hostsOf() {
 			}
 		}
 		if host == nil {
-			host = &iniNode{section: server, name: ValidName(shortName(server), m.taken), keys: map[string]string{}}
+			host = &iniNode{section: server, name: ValidName(ShortName(server), m.taken), keys: map[string]string{}}
 			m.ToDo = append(m.ToDo, m.at(n.section)+fmt.Sprintf("host_server %s has no section: check its address",
 				oneLine(server)))
 		}
