@@ -198,7 +198,7 @@ script = "sleep 60"
 	if step := slow(); step != "" {
 		t.Errorf("the slow step goes on: %s", step)
 	}
-	s.run("plan").want(10, "node user1: not finished earlier")
+	s.run("plan").want(10, "configure +nodes? .*user1: not finished earlier")
 	s.write("roles/user/role.toml", eventful["roles/user/role.toml"])
 	s.do("up")
 	s.settled()
