@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"site", "site/event"},
 	{"site/distro", "site/params"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
-		"site/twin", "observe"},
+		"site/twin", "observe", "observe/routine"},
 	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
 		"plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
 	{"host"},

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/plan"
 	"orrery/internal/secret"
 	"orrery/internal/site"
@@ -96,9 +97,9 @@ type StateHost interface {
 	SavePlan(ctx context.Context, p UnattendedPlan) (notes []string, err error)
 	// Routine returns how something went that is done for the whole site at intervals, as far as the
 	// host knows.
-	Routine(ctx context.Context, name string) (observe.Routine, error)
+	Routine(ctx context.Context, name string) (routine.Record, error)
 	// SaveRoutine stores that.
-	SaveRoutine(ctx context.Context, name string, r observe.Routine) error
+	SaveRoutine(ctx context.Context, name string, r routine.Record) error
 	// Forget removes all that the host keeps of the site. No node or data that a user could miss
 	// may be left of it. It returns which files of Orrery are left, and where.
 	Forget(ctx context.Context) (left []string, err error)

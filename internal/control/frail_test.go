@@ -13,6 +13,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/plan"
 	"orrery/internal/secret"
 	"orrery/internal/site/spec"
@@ -240,11 +241,11 @@ func (f frailState) SavePlan(ctx context.Context, p apply.UnattendedPlan) ([]str
 	return tried(f.frail, "State.SavePlan", func() ([]string, error) { return f.StateHost.SavePlan(ctx, p) })
 }
 
-func (f frailState) Routine(ctx context.Context, name string) (observe.Routine, error) {
-	return tried(f.frail, "State.Routine", func() (observe.Routine, error) { return f.StateHost.Routine(ctx, name) })
+func (f frailState) Routine(ctx context.Context, name string) (routine.Record, error) {
+	return tried(f.frail, "State.Routine", func() (routine.Record, error) { return f.StateHost.Routine(ctx, name) })
 }
 
-func (f frailState) SaveRoutine(ctx context.Context, name string, r observe.Routine) error {
+func (f frailState) SaveRoutine(ctx context.Context, name string, r routine.Record) error {
 	return f.try("State.SaveRoutine", func() error { return f.StateHost.SaveRoutine(ctx, name, r) })
 }
 

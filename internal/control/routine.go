@@ -8,7 +8,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/unattended"
 	"orrery/internal/journal/hook"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -89,7 +89,7 @@ func DoBefore(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet, occ
 	for _, r := range []struct {
 		name string
 		when site.Schedule
-	}{{observe.BackupRoutine, s.Backup.Schedule}, {observe.SnapshotRoutine, s.Snapshot}} {
+	}{{routine.Backup, s.Backup.Schedule}, {routine.Snapshot, s.Snapshot}} {
 		if !slices.Contains(r.when.Before, occasion) {
 			continue
 		}

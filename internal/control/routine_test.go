@@ -21,7 +21,7 @@ import (
 	"orrery/internal/control/status"
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
 	"orrery/internal/site/event"
 )
@@ -102,12 +102,12 @@ func TestScheduledBackups(t *testing.T) {
 	s := d.site()
 	d.write("site.toml", "[nonsense")
 	for range 3 {
-		d.must(d.routine(observe.BackupRoutine))
-		d.must(d.routine(observe.BackupRoutine)) // it is not due
-		d.must(d.routine(observe.SnapshotRoutine))
+		d.must(d.routine(routine.Backup))
+		d.must(d.routine(routine.Backup)) // it is not due
+		d.must(d.routine(routine.Snapshot))
 		forgets(t, d.machine)
 	}
-	d.must(d.routine(observe.SnapshotRoutine))
+	d.must(d.routine(routine.Snapshot))
 	taken, err := backups.List(below + "/backups")
 	d.must(err)
 	if len(taken) != 2 || taken[0].Nodes != 3 {
@@ -131,7 +131,7 @@ func TestScheduledBackups(t *testing.T) {
 	if _, err := apply.ReadUnattended(d.dirs, "toykat", apply.TriggerRoutine); err == nil {
 		t.Error("routines outlive the site")
 	}
-	d.wantExit(d.routine(observe.BackupRoutine), problem.Failed)
+	d.wantExit(d.routine(routine.Backup), problem.Failed)
 }
 
 // TestBackupFails: a backup that fails is on record, and hooks get one event until one succeeds. A
@@ -146,11 +146,11 @@ func TestBackupFails(t *testing.T) {
 	d.stage(700)
 	d.events()
 	for range 2 {
-		if err := d.routine(observe.BackupRoutine); err == nil {
+		if err := d.routine(routine.Backup); err == nil {
 			t.Error("a backup goes into a file")
 		}
 		path := filepath.Join(d.dirs.Site("toykat"), "routines", "backup.json")
-		r, err := host.ReadJSON[observe.Routine](path)
+		r, err := host.ReadJSON[routine.Record](path)
 		d.must(err)
 		r.Begun = r.Begun.Add(-2 * time.Hour) // then it tries again
 		d.must(host.WriteJSON(path, 0o600, r))
@@ -197,28 +197,28 @@ func TestFarRoutines(t *testing.T) {
 	if _, err := apply.ReadUnattended(other.dirs, "toykat", apply.TriggerRoutine); err == nil {
 		t.Error("the host of a former run goes on")
 	}
-	d.must(d.routine(observe.BackupRoutine))
-	r, err := other.Host("sv2", "toykat", nil).State.Routine(t.Context(), observe.BackupRoutine)
+	d.must(d.routine(routine.Backup))
+	r, err := other.Host("sv2", "toykat", nil).State.Routine(t.Context(), routine.Backup)
 	d.must(err)
 	if r.Host != "sv1" || r.Made == "" || r.Done.IsZero() {
 		t.Errorf("the other host knows %+v", r)
 	}
 	forgets(t, d.machine)
-	d.must(d.routine(observe.BackupRoutine))
+	d.must(d.routine(routine.Backup))
 	if all, err := backups.List(below + "/backups"); err != nil || len(all) != 1 {
 		t.Errorf("there are %d backups: %v", len(all), err)
 	}
 	forgets(t, d.machine, other)
 	d.machine.others = map[string]*machine{}
 	d.Links.Close() // a timer starts a process with connections of its own
-	if err := d.routine(observe.BackupRoutine); err == nil {
+	if err := d.routine(routine.Backup); err == nil {
 		t.Error("a backup is complete without a host")
 	}
 	if got := d.machine.events(); !slices.Contains(got, "backup-failed failed") {
 		t.Errorf("hooks get %q", got)
 	}
 	for range 2 {
-		d.must(d.routine(observe.WatchRoutine))
+		d.must(d.routine(routine.Watch))
 	}
 	if got := d.machine.events(); !slices.Equal(got, []string{"host-silent silent host sv2"}) {
 		t.Errorf("of a host that does not answer, hooks get %q", got)
@@ -242,7 +242,7 @@ func TestWatchedNodes(t *testing.T) {
 	want := func(events ...string) {
 		t.Helper()
 		for range 2 {
-			d.must(d.routine(observe.WatchRoutine))
+			d.must(d.routine(routine.Watch))
 		}
 		got := d.machine.events()
 		if !slices.Equal(got, events) {

@@ -8,7 +8,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host/schedule"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 )
 
 // A Scheduler runs command lines of this program at a later time.
@@ -23,7 +23,7 @@ func (h stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes 
 	if err := p.Write(h.Dirs, h.Key); err != nil {
 		return nil, err
 	}
-	if p.Trigger == apply.TriggerRoutine && p.Every[observe.WatchRoutine] == 0 {
+	if p.Trigger == apply.TriggerRoutine && p.Every[routine.Watch] == 0 {
 		if err := os.Remove(apply.AlertsPath(h.Dirs, h.Key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/twin"
@@ -383,27 +384,27 @@ var savePlanMethod = method[apply.UnattendedPlan, []string]{
 }
 
 // Routine returns how something went that is done for the site at intervals.
-func (f stateHost) Routine(ctx context.Context, name string) (r observe.Routine, err error) {
+func (f stateHost) Routine(ctx context.Context, name string) (r routine.Record, err error) {
 	r, err = routineMethod.call(ctx, f.remoteHost, name)
 	r.Host, r.Made, r.Why = sanitizeText(r.Host), sanitizeText(r.Made), sanitizeText(r.Why)
 	return r, err
 }
 
-var routineMethod = method[string, observe.Routine]{
+var routineMethod = method[string, routine.Record]{
 	name: "routine", callOptions: callOptions{abandoned: true},
-	answer: func(ctx context.Context, c *serverCall, ask string) (observe.Routine, error) {
+	answer: func(ctx context.Context, c *serverCall, ask string) (routine.Record, error) {
 		return c.host().State.Routine(ctx, ask)
 	},
 }
 
 // A routineRecord says how a routine went.
 type routineRecord struct {
-	Name   string          `json:"name"`
-	Record observe.Routine `json:"record"`
+	Name   string         `json:"name"`
+	Record routine.Record `json:"record"`
 }
 
 // SaveRoutine stores on the remote host how a routine went.
-func (f stateHost) SaveRoutine(ctx context.Context, name string, r observe.Routine) error {
+func (f stateHost) SaveRoutine(ctx context.Context, name string, r routine.Record) error {
 	_, err := saveRoutineMethod.call(ctx, f.remoteHost, routineRecord{name, r})
 	return err
 }

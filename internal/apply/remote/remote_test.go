@@ -29,6 +29,7 @@ import (
 	"orrery/internal/host/path"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
 	"orrery/internal/problem"
@@ -525,22 +526,22 @@ func TestDrainMark(t *testing.T) {
 func TestRoutines(t *testing.T) {
 	p := newPair(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r, err := p.far.State.Routine(t.Context(), observe.BackupRoutine)
+	r, err := p.far.State.Routine(t.Context(), routine.Backup)
 	must(t, err)
-	same(t, r, observe.Routine{})
-	wrote := observe.Routine{Begun: at, Done: at, Host: "sv1", Made: "a", Failures: 2, Why: "\x1b[2J"}
-	must(t, p.far.State.SaveRoutine(t.Context(), observe.BackupRoutine, wrote))
-	r, err = p.far.State.Routine(t.Context(), observe.BackupRoutine)
+	same(t, r, routine.Record{})
+	wrote := routine.Record{Begun: at, Done: at, Host: "sv1", Made: "a", Failures: 2, Why: "\x1b[2J"}
+	must(t, p.far.State.SaveRoutine(t.Context(), routine.Backup, wrote))
+	r, err = p.far.State.Routine(t.Context(), routine.Backup)
 	must(t, err)
 	wrote.Why = `\x1b[2J`
 	same(t, r, wrote)
 	path := filepath.Join(p.dirs.Site("s"), "routines", "backup.json")
 	must(t, os.WriteFile(path, []byte("{"), 0o600))
-	if _, err = p.far.State.Routine(t.Context(), observe.BackupRoutine); err == nil ||
+	if _, err = p.far.State.Routine(t.Context(), routine.Backup); err == nil ||
 		!strings.Contains(err.Error(), "backup.json") {
 		t.Errorf("half a record: %v", err)
 	}
-	must(t, p.far.State.SaveRoutine(t.Context(), observe.BackupRoutine, wrote))
+	must(t, p.far.State.SaveRoutine(t.Context(), routine.Backup, wrote))
 	for _, name := range []string{"../x", "", "a/b"} {
 		if err := p.far.State.SaveRoutine(t.Context(), name, wrote); err == nil {
 			t.Errorf("%q is the name of a routine", name)

@@ -7,7 +7,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/control/status"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/text/sanitize"
 )
 
@@ -31,7 +31,7 @@ func Routines(w io.Writer, all []status.Routine, now time.Time) error {
 func routineLine(r *status.Routine, now time.Time) string {
 	text := fmt.Sprintf("last %s %s", r.Name, ago(now.Sub(r.Done)))
 	switch {
-	case r.Name == observe.WatchRoutine && r.Failures == 0:
+	case r.Name == routine.Watch && r.Failures == 0:
 		return ""
 	case r.Done.IsZero():
 		text = "no " + r.Name + " yet"

@@ -7,7 +7,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/control/status"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 )
 
 // TestRoutines: status tells the age of the last backup and snapshot, and what has failed since.
@@ -15,13 +15,13 @@ func TestRoutines(t *testing.T) {
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	before := func(hours int) time.Time { return now.Add(-time.Duration(hours) * time.Hour) }
 	all := []status.Routine{
-		{Name: "backup", Routine: observe.Routine{Done: before(26), Failures: 2, Why: "no space\x1b[2J\nleft"}},
-		{Name: "backup", Routine: observe.Routine{Done: before(2)}},
+		{Name: "backup", Record: routine.Record{Done: before(26), Failures: 2, Why: "no space\x1b[2J\nleft"}},
+		{Name: "backup", Record: routine.Record{Done: before(2)}},
 		{Name: "backup"},
-		{Name: "backup", Routine: observe.Routine{Failures: 3, Why: "x"}},
-		{Name: "snapshot", Routine: observe.Routine{Done: before(72)}, Next: before(71), Late: true},
-		{Name: "watch", Routine: observe.Routine{Done: before(1)}},
-		{Name: "watch", Routine: observe.Routine{Done: before(1), Failures: 1, Why: "y"}},
+		{Name: "backup", Record: routine.Record{Failures: 3, Why: "x"}},
+		{Name: "snapshot", Record: routine.Record{Done: before(72)}, Next: before(71), Late: true},
+		{Name: "watch", Record: routine.Record{Done: before(1)}},
+		{Name: "watch", Record: routine.Record{Done: before(1), Failures: 1, Why: "y"}},
 	}
 	const want = `last backup 26 h ago, failed twice since: no space\x1b[2J\nleft
 last backup 2 h ago

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/control/status"
 	"orrery/internal/control/unattended"
 	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/event"
@@ -26,8 +27,8 @@ import (
 type Work struct{}
 
 // Do takes a backup or a snapshot as declared, and returns its name.
-func (Work) Do(ctx context.Context, c *control.Session, s *site.Site, routine string) (made string, err error) {
-	if routine == observe.SnapshotRoutine {
+func (Work) Do(ctx context.Context, c *control.Session, s *site.Site, name string) (made string, err error) {
+	if name == routine.Snapshot {
 		taken, err := snapshots.TakeDeclared(ctx, c, s)
 		if taken == nil {
 			return "", err
@@ -56,7 +57,7 @@ func BackUp(ctx context.Context, c *control.Session) (taken *backups.Taken, err 
 	if err != nil {
 		return nil, err
 	}
-	_, err = control.Attempt(ctx, c, s, f, observe.BackupRoutine, func() (string, error) {
+	_, err = control.Attempt(ctx, c, s, f, routine.Backup, func() (string, error) {
 		if taken, err = backups.TakeDeclared(ctx, c, s); taken == nil {
 			return "", err
 		}

@@ -24,6 +24,7 @@ import (
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 	"orrery/internal/volume"
 )
 

@@ -6,14 +6,14 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/unattended"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/site"
 )
 
 // A Routine is how the last backup, snapshot or watch went that the site file asks for.
 type Routine struct {
-	Name string `json:"routine"` // one of observe's routines
-	observe.Routine
+	Name string `json:"routine"` // one of the names of package routine
+	routine.Record
 	Next time.Time `json:"next,omitzero"` // when the next one is due, or zero if now or only on occasions
 	Late bool      `json:"late,omitempty"`
 }
@@ -29,9 +29,9 @@ func Routines(ctx context.Context, s *site.Site, f *apply.Fleet) (all []Routine,
 		when     site.Schedule
 		declared bool
 	}{
-		{observe.BackupRoutine, s.Backup.Schedule, s.Backup.To != ""},
-		{observe.SnapshotRoutine, s.Snapshot, s.Snapshot.Keep > 0},
-		{observe.WatchRoutine, site.Schedule{}, s.Watch.Every > 0},
+		{routine.Backup, s.Backup.Schedule, s.Backup.To != ""},
+		{routine.Snapshot, s.Snapshot, s.Snapshot.Keep > 0},
+		{routine.Watch, site.Schedule{}, s.Watch.Every > 0},
 	} {
 		if !r.declared {
 			continue
@@ -40,7 +40,7 @@ func Routines(ctx context.Context, s *site.Site, f *apply.Fleet) (all []Routine,
 		if unread != nil {
 			err = unread
 		}
-		one, now := Routine{Name: r.name, Routine: latest}, time.Now()
+		one, now := Routine{Name: r.name, Record: latest}, time.Now()
 		if r.when.Every > 0 {
 			one.Next = r.when.Next(one.Done)
 			one.Late = !one.Done.IsZero() && one.Failures == 0 && now.After(one.Next.Add(lateAfter)) &&

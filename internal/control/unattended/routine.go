@@ -10,7 +10,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/host"
 	"orrery/internal/journal/hook"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/event"
@@ -47,7 +47,7 @@ func tickOf(when site.Schedule) time.Duration {
 const retryInterval = time.Hour
 
 // isDue reports whether it is time for another attempt.
-func isDue(when site.Schedule, r observe.Routine, now time.Time) bool {
+func isDue(when site.Schedule, r routine.Record, now time.Time) bool {
 	early := tickOf(when) / 2 // otherwise the interval would become longer by up to a tick
 	if r.Begun.After(r.Done) && now.Sub(r.Begun) < min(when.Every, retryInterval)-early {
 		return false
@@ -64,14 +64,14 @@ func SaveRoutinePlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, e
 	p := apply.UnattendedPlan{Trigger: apply.TriggerRoutine}
 	if s := c.Site; !end && s.Twin == "" {
 		p.Every, p.When = map[string]time.Duration{}, map[string]site.Schedule{}
-		for part, when := range map[string]site.Schedule{observe.BackupRoutine: s.Backup.Schedule,
-			observe.SnapshotRoutine: s.Snapshot} {
+		for part, when := range map[string]site.Schedule{routine.Backup: s.Backup.Schedule,
+			routine.Snapshot: s.Snapshot} {
 			if when.Every > 0 {
 				p.Every[part], p.When[part] = tickOf(when), when
 			}
 		}
 		if s.Watch.Every > 0 {
-			p.Every[observe.WatchRoutine] = s.Watch.Every
+			p.Every[routine.Watch] = s.Watch.Every
 		}
 		if !p.Empty() {
 			p.Hooks = hooksFor(s, event.Alerting...)
@@ -109,14 +109,14 @@ func savePlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet,
 	})
 }
 
-type routine struct{}
+type routineTrigger struct{}
 
-func (routine) Name() string { return apply.TriggerRoutine }
+func (routineTrigger) Name() string { return apply.TriggerRoutine }
 
 // Run does a part of the plan if it is due. On a site with several hosts, another host may have been
 // the last one on which it was brought up, and still have a plan. The host that first records an
 // attempt on all hosts, under the lock of the site, makes it.
-func (routine) Run(ctx context.Context, h *Host, part string) error {
+func (routineTrigger) Run(ctx context.Context, h *Host, part string) error {
 	if h.plan.Every[part] == 0 {
 		return nil // the timer of a former plan
 	}
@@ -128,7 +128,7 @@ func (routine) Run(ctx context.Context, h *Host, part string) error {
 		return err
 	}
 	defer lock.Release()
-	if part == observe.WatchRoutine {
+	if part == routine.Watch {
 		return h.watch(ctx)
 	}
 	when := h.plan.When[part]
@@ -180,7 +180,7 @@ func (h *Host) alone() *apply.Fleet {
 }
 
 // routine returns this host's record of a routine. If it cannot be read, routine reports that.
-func (h *Host) routine(ctx context.Context, name string) observe.Routine {
+func (h *Host) routine(ctx context.Context, name string) routine.Record {
 	r, err := h.host.State.Routine(ctx, name)
 	if err != nil {
 		h.Say(err)
@@ -190,8 +190,8 @@ func (h *Host) routine(ctx context.Context, name string) observe.Routine {
 
 // LatestRoutine returns the record of the last attempt that any of the hosts knows of. If the records
 // of some hosts cannot be read, it returns an error and the last one of the others.
-func LatestRoutine(ctx context.Context, f *apply.Fleet, name string) (observe.Routine, error) {
-	all := make([]observe.Routine, len(f.All))
+func LatestRoutine(ctx context.Context, f *apply.Fleet, name string) (routine.Record, error) {
+	all := make([]routine.Record, len(f.All))
 	err := f.Each(func(i int, h *apply.HostClient) (err error) {
 		all[i], err = h.State.Routine(ctx, name)
 		return err
@@ -204,7 +204,7 @@ const maxSkew = time.Minute
 
 // latestOf returns the record of the last attempt. It ignores records from the future: the clock of a
 // host is wrong, or was.
-func latestOf(now time.Time, all ...observe.Routine) (latest observe.Routine) {
+func latestOf(now time.Time, all ...routine.Record) (latest routine.Record) {
 	for _, r := range all {
 		if r.Begun.After(latest.Begun) && !r.Begun.After(now.Add(maxSkew)) && !r.Done.After(r.Begun) {
 			latest = r
@@ -220,7 +220,7 @@ type Attempt struct {
 	Do      func() (made string, err error)
 	Notify  func(hook.Event) error // notifies the hooks of the site
 
-	now *observe.Routine // its record, once it has begun
+	now *routine.Record // its record, once it has begun
 }
 
 // begin records on all hosts that the attempt begins.
@@ -236,8 +236,8 @@ func (a *Attempt) save(ctx context.Context, f *apply.Fleet) error {
 }
 
 // failedEvents are the events of routines that fail.
-var failedEvents = map[string]string{observe.BackupRoutine: event.BackupFailed,
-	observe.SnapshotRoutine: event.SnapshotFailed}
+var failedEvents = map[string]string{routine.Backup: event.BackupFailed,
+	routine.Snapshot: event.SnapshotFailed}
 
 // maxWhy limits the recorded length of an error.
 const maxWhy = 300
@@ -277,12 +277,12 @@ const recovered = "recovered"
 
 // recordLook records on this host whether a look at the site has failed.
 func (h *Host) recordLook(ctx context.Context, err error) {
-	before := h.routine(ctx, observe.WatchRoutine)
+	before := h.routine(ctx, routine.Watch)
 	if err == nil && before.Failures == 0 {
 		return // nothing has changed that anyone reads
 	}
 	before.Begun, before.Host = time.Now().UTC(), h.plan.Host
-	if err := h.host.State.SaveRoutine(ctx, observe.WatchRoutine, before.Ended("", shortened(err))); err != nil {
+	if err := h.host.State.SaveRoutine(ctx, routine.Watch, before.Ended("", shortened(err))); err != nil {
 		h.Say(err)
 	}
 }

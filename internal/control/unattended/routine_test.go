@@ -14,7 +14,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
-	"orrery/internal/observe"
+	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/event"
@@ -27,21 +27,21 @@ const day = 24 * time.Hour
 func TestDue(t *testing.T) {
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	done := func(d time.Duration) observe.Routine { return observe.Routine{Begun: ago(d), Done: ago(d)} }
-	failed := func(began, good time.Duration) observe.Routine {
-		return observe.Routine{Begun: ago(began), Done: ago(good), Failures: 1}
+	done := func(d time.Duration) routine.Record { return routine.Record{Begun: ago(d), Done: ago(d)} }
+	failed := func(began, good time.Duration) routine.Record {
+		return routine.Record{Begun: ago(began), Done: ago(good), Failures: 1}
 	}
 	hourly, often := site.Schedule{Every: time.Hour}, site.Schedule{Every: 2 * time.Minute}
 	daily, nightly := site.Schedule{Every: day}, site.Schedule{Every: day, At: "03:00"}
 	for name, c := range map[string]struct {
 		when site.Schedule
-		last observe.Routine
+		last routine.Record
 		due  bool
 	}{
-		"never done":                      {daily, observe.Routine{}, true},
-		"never done at night":             {nightly, observe.Routine{}, true},
-		"never, and failed just now":      {daily, observe.Routine{Begun: ago(time.Minute)}, false},
-		"never, and failed an hour ago":   {daily, observe.Routine{Begun: ago(time.Hour)}, true},
+		"never done":                      {daily, routine.Record{}, true},
+		"never done at night":             {nightly, routine.Record{}, true},
+		"never, and failed just now":      {daily, routine.Record{Begun: ago(time.Minute)}, false},
+		"never, and failed an hour ago":   {daily, routine.Record{Begun: ago(time.Hour)}, true},
 		"just now":                        {hourly, done(0), false},
 		"half an hour ago":                {hourly, done(30 * time.Minute), false},
 		"an hour ago, but for the timer":  {hourly, done(59 * time.Minute), true},
@@ -64,12 +64,12 @@ func TestDue(t *testing.T) {
 // not, because a wrong clock would end all backups.
 func TestLatest(t *testing.T) {
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration, made string) observe.Routine {
-		return observe.Routine{Begun: now.Add(d), Done: now.Add(d), Made: made}
+	at := func(d time.Duration, made string) routine.Record {
+		return routine.Record{Begun: now.Add(d), Done: now.Add(d), Made: made}
 	}
 	broken := at(-time.Minute, "d")
 	broken.Done = now.Add(time.Hour)
-	for want, all := range map[string][]observe.Routine{
+	for want, all := range map[string][]routine.Record{
 		"": nil, "a": {at(-2*time.Hour, "b"), at(-time.Hour, "a")}, "b": {at(time.Hour, "a"), at(-time.Hour, "b")},
 		"c": {at(30*time.Second, "c"), broken},
 	} {
@@ -112,8 +112,8 @@ func newRoutines(t *testing.T) (h *Host, w *work) {
 	w = &work{m: m, fleet: apply.SingleHost(&apply.HostClient{Name: "sv1", Host: m.host.Worker.Host})}
 	h.Work = w
 	p := apply.UnattendedPlan{Trigger: apply.TriggerRoutine, Host: "sv1",
-		Every: map[string]time.Duration{observe.BackupRoutine: longTick, observe.WatchRoutine: time.Minute},
-		When:  map[string]site.Schedule{observe.BackupRoutine: {Every: day}},
+		Every: map[string]time.Duration{routine.Backup: longTick, routine.Watch: time.Minute},
+		When:  map[string]site.Schedule{routine.Backup: {Every: day}},
 		Hooks: []site.Hook{{Name: "alert", On: event.Alerting, Command: []string{"/bin/true"}}}}
 	if _, err := m.host.Worker.State.SavePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestBackupRoutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(d time.Duration) (failed int) {
 			for range d / longTick {
-				if err := h.Run(t.Context(), apply.TriggerRoutine, observe.BackupRoutine); err != nil {
+				if err := h.Run(t.Context(), apply.TriggerRoutine, routine.Backup); err != nil {
 					failed++
 				}
 				time.Sleep(longTick)
@@ -176,7 +176,7 @@ func TestBackupRoutine(t *testing.T) {
 			t.Errorf("in three hours, %d attempts of %d fail", failed, w.do)
 		}
 		wantEvents(t, h, "backup-failed failed")
-		r, err := w.m.host.Worker.State.Routine(t.Context(), observe.BackupRoutine)
+		r, err := w.m.host.Worker.State.Routine(t.Context(), routine.Backup)
 		must(t, err)
 		if r.Failures != 3 || r.Why != `no space left\n\x1b[2J` || r.Made != "backup-1" || r.Host != "sv1" {
 			t.Errorf("on record is %+v", r)
@@ -201,8 +201,8 @@ func TestOneHostBacksUp(t *testing.T) {
 	v.fleet = w.fleet
 	synctest.Test(t, func(t *testing.T) {
 		for range 4 {
-			must(t, h.Run(t.Context(), apply.TriggerRoutine, observe.BackupRoutine))
-			must(t, other.Run(t.Context(), apply.TriggerRoutine, observe.BackupRoutine))
+			must(t, h.Run(t.Context(), apply.TriggerRoutine, routine.Backup))
+			must(t, other.Run(t.Context(), apply.TriggerRoutine, routine.Backup))
 			time.Sleep(day)
 		}
 		if w.do+v.do != 4 {
@@ -210,12 +210,12 @@ func TestOneHostBacksUp(t *testing.T) {
 		}
 		letGo, err := w.fleet.LockAll(t.Context(), host.Holder{Who: "ada"})
 		must(t, err)
-		must(t, h.Run(t.Context(), apply.TriggerRoutine, observe.BackupRoutine))
+		must(t, h.Run(t.Context(), apply.TriggerRoutine, routine.Backup))
 		letGo()
 		if w.do+v.do != 4 {
 			t.Error("a backup is taken while somebody changes the site")
 		}
-		must(t, h.Run(t.Context(), apply.TriggerRoutine, observe.BackupRoutine))
+		must(t, h.Run(t.Context(), apply.TriggerRoutine, routine.Backup))
 		if w.do+v.do != 5 {
 			t.Error("no backup is taken afterwards")
 		}
@@ -233,7 +233,7 @@ func TestWatch(t *testing.T) {
 	look := func(found ...Finding) {
 		t.Helper()
 		w.found = found
-		must(t, h.Run(t.Context(), apply.TriggerRoutine, observe.WatchRoutine))
+		must(t, h.Run(t.Context(), apply.TriggerRoutine, routine.Watch))
 	}
 	look()
 	look(sick)
@@ -278,7 +278,7 @@ func TestWatchFails(t *testing.T) {
 	full := Finding{Event: event.DiskFull, Subject: "disk of host sv1", Why: "91 %"}
 	run := func(found ...Finding) error {
 		w.found = found
-		return h.Run(t.Context(), apply.TriggerRoutine, observe.WatchRoutine)
+		return h.Run(t.Context(), apply.TriggerRoutine, routine.Watch)
 	}
 	queue := filepath.Join(h.Dirs.Site(h.Key), "hooks")
 	must(t, os.WriteFile(queue, nil, 0o600))
@@ -294,8 +294,8 @@ func TestWatchFails(t *testing.T) {
 			t.Error("a look that fails succeeds")
 		}
 	}
-	record := func() observe.Routine {
-		r, err := w.m.host.Worker.State.Routine(t.Context(), observe.WatchRoutine)
+	record := func() routine.Record {
+		r, err := w.m.host.Worker.State.Routine(t.Context(), routine.Watch)
 		must(t, err)
 		return r
 	}

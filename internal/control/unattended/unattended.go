@@ -30,7 +30,7 @@ type Awaited interface {
 }
 
 // Triggers lists all triggers.
-var Triggers = []Trigger{boot{}, trial{}, mirror{}, expiry{}, routine{}}
+var Triggers = []Trigger{boot{}, trial{}, mirror{}, expiry{}, routineTrigger{}}
 
 func findTrigger(name string) Trigger {
 	i := slices.IndexFunc(Triggers, func(t Trigger) bool { return t.Name() == name })

@@ -1,16 +1,17 @@
-package observe
+// Package routine has what hosts record of what they do for a whole site at intervals.
+package routine
 
 import "time"
 
 // Routines are what hosts do for a whole site at intervals.
 const (
-	BackupRoutine   = "backup"
-	SnapshotRoutine = "snapshot"
-	WatchRoutine    = "watch"
+	Backup   = "backup"
+	Snapshot = "snapshot"
+	Watch    = "watch"
 )
 
-// A Routine is how something went that is done for a whole site at intervals.
-type Routine struct {
+// A Record is how something went that is done for a whole site at intervals.
+type Record struct {
 	Begun    time.Time `json:"begun,omitzero"`     // when the last attempt began
 	Host     string    `json:"host,omitempty"`     // the host that made it
 	Done     time.Time `json:"done,omitzero"`      // when the last attempt began that succeeded
@@ -20,7 +21,7 @@ type Routine struct {
 }
 
 // Ended returns the record after an attempt that began at r.Begun and made something, or failed.
-func (r Routine) Ended(made string, err error) Routine {
+func (r Record) Ended(made string, err error) Record {
 	if err != nil {
 		r.Failures, r.Why = r.Failures+1, err.Error()
 		return r
