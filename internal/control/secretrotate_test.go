@@ -160,7 +160,7 @@ func TestRotateAsks(t *testing.T) {
 	d.must(err)
 	d.write("site.toml", strings.Replace(string(text), "name = \"toykat\"", "name = \"toykat\"\nproduction = true", 1))
 	value := other.sealed("both")
-	d.Asker = refusing{}
+	d.Confirmer = refusing{}
 	if err := d.rotate("both"); err == nil || other.sealed("both") != value {
 		t.Errorf("%v", err)
 	}
