@@ -85,7 +85,7 @@ func TestWhoMay(t *testing.T) {
 	t.Setenv("ORRERY_RUN", t.TempDir())
 	t.Chdir(t.TempDir())
 	const text = "[site]\nname = \"karoo\"\n[network.lan]\nsubnet = \"10.99.1.0/24\"\n[image.debian]\n" +
-		"suite = \"bookworm\"\n[node.one]\nid = 11\n[release.7]\n"
+		"suite = \"bookworm\"\n[node.one]\nid = 11\n[secret.db]\ngenerate = 32\n[release.7]\n"
 	mustDo(t, os.WriteFile("site.toml", []byte(text), 0o600))
 	mustDo(t, os.Mkdir("two", 0o700))
 	mustDo(t, os.WriteFile("two/site.toml", []byte(text+"[host.local]\n[host.sv2]\naddress = \"root@127.0.0.1:1\"\n"),
@@ -174,7 +174,8 @@ var arguments = map[string]string{
 	"stage": "--release 7", "switch": "--release 7", "twin create": "karoo mine",
 	"twin destroy": "mine", "twin exec": "mine one -- true", "twin forward": "mine one:80",
 	"twin shell": "mine one -- true", "twin status": "mine", "volume adopt": "old one",
-	"volume rm": "data",
+	"secret rotate": "db",
+	"volume rm":     "data",
 }
 
 // strangerMay returns whether a user without rights may call a verb of the program itself.
