@@ -80,7 +80,8 @@ func (d *desk) shown(look func() (any, error)) (string, error) {
 	d.watch.events = nil
 	value, err := look()
 	text, _ := json.Marshal(value)
-	return string(text) + d.watch.text(), err
+	// it depends on how long this test has taken
+	return strings.ReplaceAll(string(text), `"stale":true,`, "") + d.watch.text(), err
 }
 
 // TestDamagedRecords: an unreadable record on a host is never treated as empty. A verb that then

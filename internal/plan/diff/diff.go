@@ -161,8 +161,11 @@ func partLines(part string, before, after spec.PartDigests, former, current map[
 		return []string{value("roles", before[part], after[part])}
 	case part == "kernel" || part == "pypi":
 		return []string{value(part, before[part], after[part])}
-	case part == "fit":
-		return []string{"layers are made by another version of Orrery"}
+	case part == "fit": // which a node without layers does not have
+		if existed && exists {
+			return []string{"layers are made by another version of Orrery"}
+		}
+		return nil
 	case strings.HasPrefix(kind, "service "):
 		return members("service", keyIf(existed, kind), keyIf(exists, kind))
 	}

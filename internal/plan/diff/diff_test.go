@@ -26,8 +26,9 @@ func declared(edits ...func(*site.Site)) *site.Site {
 					Content: []byte("key {{secret \"key\"}}\nport 80\n")},
 				{Path: "/usr/bin/web", Source: "web.py", Mode: 0o755, Owner: "root:root", Content: []byte("print()\n")},
 			},
-			Steps: []site.Step{{Name: "seed", When: site.Boot, Script: []byte("true\n")}},
-			Env:   map[string]string{"A": "1"},
+			Params: []site.Param{{Name: "port", Type: "int", Default: int64(80)}},
+			Steps:  []site.Step{{Name: "seed", When: site.Boot, Script: []byte("true\n")}},
+			Env:    map[string]string{"A": "1"},
 		}},
 		Nodes: []site.Node{{
 			Name: "n1", ID: 11, Image: "debian", Roles: []string{"web"}, Engine: "fake", Host: "sv1",
@@ -50,6 +51,17 @@ func nodeOf(t *testing.T, s *site.Site) (*spec.Node, *spec.Builder) {
 		t.Fatal(err)
 	}
 	return n, b
+}
+
+// TestNoLayers: a node that has no layers any more was not made by another version of Orrery.
+func TestNoLayers(t *testing.T) {
+	lines := changed(t, func(s *site.Site) {
+		s.Roles[0].Apt, s.Roles[0].Files = nil, s.Roles[0].Files[:1]
+	})
+	if text := strings.Join(lines, "\n"); !strings.Contains(text, "- Debian package nginx") ||
+		strings.Contains(text, "version of Orrery") {
+		t.Errorf("it changes by\n%s", text)
+	}
 }
 
 // changed returns how an edit changes the node.
@@ -102,6 +114,8 @@ func TestNode(t *testing.T) {
 			[]string{"web: file /usr/bin/web: 8 bytes -> 2 bytes"}},
 		"large": {web(func(r *site.Role) { r.Files[1].Content = bytes.Repeat([]byte("x"), maxTextBytes+1) }),
 			[]string{"web: file /usr/bin/web: 8 bytes -> 262145 bytes"}},
+		"parameter": {func(s *site.Site) { s.Settings = site.Settings{"web": {"port": int64(81)}} },
+			[]string{"web: parameter port: 80 -> 81"}},
 		"health": {web(func(r *site.Role) { r.Health = []site.HealthCheck{{TCP: 80}} }), []string{"health checks changed"}},
 	} {
 		if got := changed(t, c.edit); !slices.Equal(got, c.want) {

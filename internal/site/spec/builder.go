@@ -276,14 +276,23 @@ func (m *Builder) mount(use site.VolumeUse) Mount {
 	}
 }
 
+// paramParts returns the values of a role's parameters on a node, by the part that each of them is.
+func (m *Builder) paramParts(n *site.Node, r *site.Role) map[string]string {
+	values := map[string]string{}
+	for _, variable := range params.Env(m.Site, n, r) {
+		name, value, _ := strings.Cut(variable, "=")
+		values[r.Name+": parameter "+strings.ToLower(strings.TrimPrefix(name, "ORRERY_PARAM_"))] = value
+	}
+	return values
+}
+
 func (m *Builder) config(n *site.Node, roles []*site.Role) (Config, error) {
 	c := Config{Parts: PartDigests{}}
 	var health []any
 	for _, r := range roles {
 		maps.Copy(c.Parts, m.fixedParts(r))
-		for _, variable := range params.Env(m.Site, n, r) {
-			name, value, _ := strings.Cut(variable, "=")
-			c.Parts[r.Name+": parameter "+strings.ToLower(strings.TrimPrefix(name, "ORRERY_PARAM_"))] = Digest(value)
+		for part, value := range m.paramParts(n, r) {
+			c.Parts[part] = Digest(value)
 		}
 		for i := range r.Files {
 			f := &r.Files[i]

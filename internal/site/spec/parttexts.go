@@ -45,6 +45,9 @@ func (m *Builder) PartTexts(n *site.Node) (map[string]PartText, error) {
 		for _, use := range r.Volumes {
 			texts[r.Name+": volume "+use.Name] = PartText{Attributes: attributes(use.Owner, use.Mode)}
 		}
+		for part, value := range m.paramParts(n, r) {
+			texts[part] = PartText{Attributes: value}
+		}
 		env := ""
 		for _, key := range slices.Sorted(maps.Keys(r.Env)) {
 			env += key + "=" + r.Env[key] + "\n"
