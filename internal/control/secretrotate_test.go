@@ -121,6 +121,9 @@ func TestRotateFile(t *testing.T) {
 		d.write("roles/"+role+"/role.toml", "[[secret]]\nname = \"key\"\nowner = \"0:0\"\n")
 	}
 	d.up()
+	if info, err := os.Stat(filepath.Join(d.dirs.State, "secret-files")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others can read the marks of files: %v, %v", info, err)
+	}
 	d.wantSecret("key", 1)
 	d.wantExit(d.rotate("key"), problem.Usage, file, "change the file, then run orrery up")
 	d.must(os.WriteFile(file, []byte("second-value\n"), 0o600))

@@ -70,7 +70,7 @@ func (d Dirs) MakePrivate(site string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"slots", "log", "mirror-key"} { // bundles and a mirror are for other users to read
+	for _, name := range []string{"slots", "log", "mirror-key", "secret-files"} { // bundles and a mirror are for other users to read
 		if err := chmodPrivate(filepath.Join(d.State, name)); err != nil {
 			return err
 		}

@@ -91,6 +91,9 @@ func (f *Files) Store() error {
 		return nil
 	}
 	f.dirty = false
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
 	return host.WriteJSON(f.path, 0o600, f.marks)
 }
 
