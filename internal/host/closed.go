@@ -70,7 +70,8 @@ func (d Dirs) MakePrivate(site string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"slots", "log", "mirror-key", "secret-files"} { // bundles and a mirror are for other users to read
+	// bundles and a mirror are for other users to read
+	for _, name := range []string{"slots", "log", "mirror-key", "secret-files"} {
 		if err := chmodPrivate(filepath.Join(d.State, name)); err != nil {
 			return err
 		}
