@@ -122,10 +122,11 @@ func withoutHosts(s, other *site.Site) site.Site {
 			rest.Nodes[i].Host = ""
 		}
 	}
+	kept := rest.NodesByName()
 	rest.Groups = slices.Clone(s.Groups)
 	for i := range rest.Groups {
 		rest.Groups[i].Nodes = slices.DeleteFunc(slices.Clone(rest.Groups[i].Nodes), func(name string) bool {
-			return !slices.ContainsFunc(rest.Nodes, func(n site.Node) bool { return n.Name == name })
+			return kept[name] == nil
 		})
 	}
 	return rest
