@@ -21,8 +21,8 @@ import (
 var Types = []string{"string", "int", "bool", "list", "size", "address"}
 
 // Of returns the values of the parameters of a role on a node, by name, as templates see them: string, int64,
-// bool, []string, int64 (bytes) and netip.Addr. Parameters without a valid value are left out; package check
-// has reported them.
+// bool, []string, int64 (bytes) and netip.Addr. Parameters without a value of their type are left out. Package
+// check reports them, and values that are not allowed.
 func Of(s *site.Site, n *site.Node, r *site.Role) map[string]any {
 	values := make(map[string]any, len(r.Params))
 	for i := range r.Params {
@@ -34,7 +34,7 @@ func Of(s *site.Site, n *site.Node, r *site.Role) map[string]any {
 		if said == nil {
 			continue
 		}
-		if value, mistake := Parse(p, said); mistake == nil {
+		if value, mistake := convert(p, said); mistake == nil {
 			values[p.Name] = value
 		}
 	}
@@ -76,6 +76,24 @@ func text(value any) string {
 
 // Parse returns a value of TOML as a parameter's type, or the mistake in it.
 func Parse(p *site.Param, value any) (any, *problem.Problem) {
+	converted, mistake := convert(p, value)
+	if mistake != nil {
+		return nil, mistake
+	}
+	switch v := converted.(type) {
+	case string:
+		mistake = checkText(p, v)
+	case []string:
+		for i := 0; i < len(v) && mistake == nil; i++ {
+			mistake = checkText(p, v[i])
+		}
+	}
+	return converted, mistake
+}
+
+// convert returns a value of TOML as a parameter's type. It compiles no expression, because it is called for
+// each file of each node.
+func convert(p *site.Param, value any) (any, *problem.Problem) {
 	switch p.Type {
 	case "int":
 		if n, ok := value.(int64); ok {
@@ -101,16 +119,16 @@ func Parse(p *site.Param, value any) (any, *problem.Problem) {
 		}
 		return nil, wrong(p, value, `an address such as "10.8.67.5"`)
 	case "list":
-		return parseList(p, value)
+		return convertList(p, value)
 	}
 	words, ok := value.(string)
 	if !ok {
 		return nil, wrong(p, value, "a string")
 	}
-	return words, checkText(p, words)
+	return words, nil
 }
 
-func parseList(p *site.Param, value any) (any, *problem.Problem) {
+func convertList(p *site.Param, value any) (any, *problem.Problem) {
 	items, ok := value.([]any)
 	if !ok {
 		return nil, wrong(p, value, `a list such as ["a", "b"]`)
@@ -120,9 +138,6 @@ func parseList(p *site.Param, value any) (any, *problem.Problem) {
 		words, ok := item.(string)
 		if !ok {
 			return nil, wrong(p, item, "a string")
-		}
-		if mistake := checkText(p, words); mistake != nil {
-			return nil, mistake
 		}
 		list = append(list, words)
 	}
