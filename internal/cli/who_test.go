@@ -114,7 +114,7 @@ func TestWhoMay(t *testing.T) {
 	}
 }
 
-// memberMay returns whether somebody may call a verb for a site of ada, or for the twin of bob that is called
+// memberMay returns whether a member may call a verb for a site of ada, or for the twin of bob that is called
 // dev. Carl is another member.
 func memberMay(who, verb, twin string) string {
 	if verb == "twin create" {
@@ -133,7 +133,7 @@ func memberMay(who, verb, twin string) string {
 	return yes((&member.Person{Name: who}).CheckCall(call))
 }
 
-// mayCreateTwin returns "granted" if somebody may create a twin exactly if the site file says so.
+// mayCreateTwin returns "granted" if a member may create a twin exactly if the site file says so.
 func mayCreateTwin(who string) string {
 	p := &member.Person{Name: who}
 	call := member.Call{Verb: "twin create", Site: &site.Site{Owners: []string{"ada"}}}

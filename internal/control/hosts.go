@@ -62,6 +62,20 @@ func (c *Session) Observe(ctx context.Context, f *apply.Fleet) ([]observe.Host, 
 	return f.Observe(ctx)
 }
 
+// ObserveReleased returns the hosts of a site, what is on them, and the site with every node as its live
+// release declares it.
+func ObserveReleased(ctx context.Context, c *Session, s *site.Site) (f *apply.Fleet, seen []observe.Host,
+	live *site.Site, err error) {
+	if f, err = c.Hosts(ctx, s); err != nil {
+		return nil, nil, nil, err
+	}
+	if seen, err = c.Observe(ctx, f); err != nil {
+		return nil, nil, nil, err
+	}
+	live, err = f.Views().Released(s, seen)
+	return f, seen, live, err
+}
+
 // checkMayChange returns an Unable problem if the caller may not change what is on the hosts. One of
 // them may be this machine.
 func checkMayChange(c *Session, f *apply.Fleet) error {

@@ -95,7 +95,7 @@ func TestShortages(t *testing.T) {
 	}
 }
 
-// TestSilentDisk: a file system that does not answer delays nobody.
+// TestSilentDisk: a file system that does not answer delays no caller.
 func TestSilentDisk(t *testing.T) {
 	before := statfs
 	answer := make(chan struct{})

@@ -11,15 +11,7 @@ import (
 // SimulateLosses returns which nodes find room on other hosts, and which do not, for every choice of the
 // given number of lost hosts.
 func SimulateLosses(ctx context.Context, c *control.Session, s *site.Site, lost int) ([]place.HostLoss, error) {
-	f, err := c.Hosts(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := c.Observe(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	live, err := f.Views().Released(s, seen)
+	_, seen, live, err := control.ObserveReleased(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}

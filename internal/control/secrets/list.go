@@ -36,26 +36,18 @@ type Row struct {
 	Hosts string `json:"hosts,omitempty"`
 }
 
-// Progress says on how many nodes the generation is.
+// Progress returns on how many nodes the generation is current, for display.
 func (r *Row) Progress() string {
 	return fmt.Sprintf("%d of %s", len(r.Nodes)-len(r.Behind), humanize.Plural(len(r.Nodes), "node"))
 }
 
 // List returns the secrets of a site, in the order of their names.
 func List(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) {
-	f, err := c.Hosts(ctx, s)
+	f, seen, live, err := control.ObserveReleased(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.Observe(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	live, err := f.Views().Released(s, seen)
-	if err != nil {
-		return nil, err
-	}
-	all, known := raiseNone(seen)
+	all, known := highest(seen)
 	files, err := Compare(c.Dirs, s, all)
 	if err != nil {
 		return nil, err
@@ -86,9 +78,9 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) 
 	return rows, nil
 }
 
-// raiseNone returns the generations of secrets, and for each on which hosts differ, why. Of such a secret
+// highest returns the generations of secrets, and for each on which hosts differ, why. Of such a secret
 // it returns the highest generation.
-func raiseNone(seen []observe.Host) (rotation.Generations, map[string]string) {
+func highest(seen []observe.Host) (rotation.Generations, map[string]string) {
 	all, differ := rotation.Generations{}, map[string]string{}
 	first := map[string]string{}
 	for i := range seen {
