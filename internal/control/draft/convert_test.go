@@ -23,15 +23,10 @@ func noSubnetTaken(t testing.TB) {
 	t.Cleanup(func() { takenSubnets = before })
 }
 
-// converted imports a file, compares the site directory with the golden file, and checks the site.
-func converted(t *testing.T, convert importer, file, golden string) {
+// wantImported compares the files of an imported site, and what was lost and is to do, with a golden file.
+func wantImported(t *testing.T, dir string, made *sitefile.Imported, paths []string, golden string,
+	places *strings.Replacer) {
 	t.Helper()
-	noSubnetTaken(t)
-	dir := filepath.Join(t.TempDir(), "kat")
-	made, paths, err := convert(dir, "", file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got strings.Builder
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -39,7 +34,7 @@ func converted(t *testing.T, convert importer, file, golden string) {
 			t.Fatal(err)
 		}
 		inside, _ := filepath.Rel(dir, path)
-		got.WriteString("== " + inside + "\n" + string(text))
+		got.WriteString("== " + inside + "\n" + places.Replace(string(text)))
 	}
 	got.WriteString("== lost\n" + strings.Join(made.Lost, "\n") + "\n== to do\n" + strings.Join(made.ToDo, "\n") + "\n")
 	if *update {
@@ -50,6 +45,18 @@ func converted(t *testing.T, convert importer, file, golden string) {
 	if want, _ := os.ReadFile(golden); got.String() != string(want) {
 		t.Errorf("got\n%s", got.String())
 	}
+}
+
+// converted imports a file, compares the site directory with the golden file, and checks the site.
+func converted(t *testing.T, convert importer, file, golden string) {
+	t.Helper()
+	noSubnetTaken(t)
+	dir := filepath.Join(t.TempDir(), "kat")
+	made, paths, err := convert(dir, "", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantImported(t, dir, made, paths, golden, strings.NewReplacer())
 	if s, err := sitefile.Load(dir); err != nil {
 		t.Errorf("%+v, %v", s, err)
 	}

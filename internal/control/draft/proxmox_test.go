@@ -28,25 +28,7 @@ func TestImportProxmox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got strings.Builder
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inside, _ := filepath.Rel(dir, path)
-		got.WriteString("== " + inside + "\n" + strings.ReplaceAll(string(text), filepath.Dir(archive), "/backups"))
-	}
-	got.WriteString("== lost\n" + strings.Join(made.Lost, "\n") + "\n== to do\n" + strings.Join(made.ToDo, "\n") + "\n")
-	const golden = "testdata/proxmox/want.txt"
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, _ := os.ReadFile(golden); got.String() != string(want) {
-		t.Errorf("got\n%s", got.String())
-	}
+	wantImported(t, dir, made, paths, "testdata/proxmox/want.txt", strings.NewReplacer(filepath.Dir(archive), "/backups"))
 	for _, id := range []string{"102", "103"} { // the backups that are still to be made
 		if err := os.WriteFile(filepath.Join(dir, "vzdump-lxc-"+id+".tar.zst"), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
