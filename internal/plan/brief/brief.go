@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"orrery/internal/plan"
-	"orrery/internal/plan/stand"
 	"orrery/internal/text/humanize"
 )
 
@@ -172,6 +171,3 @@ func (s *subject) line() *Line {
 func (s *subject) has(kinds ...plan.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k plan.Kind) bool { return s.steps[k] != nil })
 }
-
-// replaceReason returns why a node gets a new private layer.
-func replaceReason(s *plan.Step) string { return stand.LayerChange(s.Was, s.Node) }

@@ -7,7 +7,7 @@ import (
 
 const layerNoun = "layer"
 
-// lostVolume says what users lose with a volume.
+// lostVolume is what users lose with a volume.
 const lostVolume = "its data is lost"
 
 // otherLine returns the line about something that is not a node. It returns nil for a batch, which

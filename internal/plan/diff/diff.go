@@ -188,7 +188,7 @@ func keyIf(ok bool, kind string) []string {
 	return []string{strings.TrimPrefix(kind, "service ")}
 }
 
-// notRecorded says that a former text is unknown.
+// notRecorded is shown if a former text is unknown.
 const notRecorded = "changed; its former content is not recorded on this host"
 
 // A setting is a named value of a node or network, for display.

@@ -27,7 +27,7 @@ func UpdateReason(old, wanted *spec.Node) string {
 	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), spec.DescribeChanges(old.Config.Parts, wanted.Config.Parts))
 }
 
-// Loss says what users lose when a node gets a new private layer or is destroyed.
+// Loss is what users lose when a node gets a new private layer or is destroyed.
 const Loss = "everything outside volumes is lost"
 
 // LayerChange returns why a node needs a new private layer, or "" if it does not.
