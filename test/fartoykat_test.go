@@ -99,7 +99,7 @@ END`); err != nil {
 	says(2, "orrery plan", "nothing to do", "status 0")
 
 	// The control host loses power.
-	gone := says(2, "orrery status | sed -n 's/^\\([a-z0-9]*\\) .* sv1 .*/\\1/p'", "status 0")
+	gone := says(2, "orrery status >/tmp/status && sed -n 's/^\\([a-z0-9]*\\) .* sv1 .*/\\1/p' /tmp/status", "status 0")
 	if err := h.At(1).Kill(); err != nil {
 		t.Fatal(err)
 	}

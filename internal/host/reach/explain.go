@@ -77,7 +77,7 @@ func (f Target) explain(err error, l *Conn) error {
 		Try("check that %s works", f.sshCommand())
 	ran, status := l.remoteStatus()
 	switch last := lastLine(l.log.String()); {
-	case l.late.Load():
+	case l.begun.Load() == tooLate:
 		return p.Because(errors.New("it accepted the login but sent nothing within " + loginTimeout.String()))
 	case errors.Is(err, errNoise):
 		return p.Because(err)

@@ -61,13 +61,28 @@ type Conn struct {
 	status int           // exit status of ssh, or -1 if it was killed by a signal
 	noise  string        // the last line that the login printed before the script's first line
 
-	late    atomic.Bool // the script sent no line in time
-	stalled atomic.Bool // the connection that the user's ssh shares has stalled
-	closed  sync.Once
-	Pushed  int64 // bytes of the program that were sent, or 0 if the host had it
+	begun  atomic.Int32 // awaited, or what came first: begunInTime, tooLate, stalled
+	closed sync.Once
+	Pushed int64 // bytes of the program that were sent, or 0 if the host had it
 }
 
 var _ io.ReadWriteCloser = (*Conn)(nil)
+
+// How a connection begins. It leaves awaited only once: a limit that ends while the script's first line
+// arrives either closes the connection and fails it, or does neither.
+const (
+	awaited     int32 = iota
+	begunInTime       // the script has sent its first line
+	tooLate           // it sent no line in time
+	stalled           // the connection that the user's ssh shares has stalled
+)
+
+// giveUp closes a connection that is still awaited, for a reason.
+func (l *Conn) giveUp(reason int32) {
+	if l.begun.CompareAndSwap(awaited, reason) {
+		_ = l.Close()
+	}
+}
 
 // ends are the ends of the pipes to ssh: the remote program's input and output, its standard error,
 // and the log of ssh.
@@ -94,7 +109,7 @@ func (f Target) Dial(ctx context.Context, a *Builds, share Sharing, args ...stri
 		return nil, err
 	case ctx.Err() != nil:
 		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
-	case l.stalled.Load():
+	case l.begun.Load() == stalled:
 		return nil, problem.New(problem.Failed,
 			"host %s: the connection that your ssh keeps open has stalled: no data for %v", f.Name,
 			sharedLoginTimeout).
@@ -116,9 +131,9 @@ func (f Target) dial(ctx context.Context, arms []build, by route, args []string)
 	if by.kept {
 		timeout = keptTimeout
 	}
-	late := time.AfterFunc(timeout, func() { l.late.Store(true); _ = l.Close() })
+	late := time.AfterFunc(timeout, func() { l.giveUp(tooLate) })
 	stalls := l.stallTimer(by)
-	err = l.handshake(arms, func() { late.Stop(); stalls.Stop() })
+	err = l.handshake(arms)
 	_ = l.theirs.Close() // ssh has opened it, or never will
 	late.Stop()
 	stalls.Stop()
@@ -140,8 +155,7 @@ func (f Target) dial(ctx context.Context, arms []build, by route, args []string)
 func (l *Conn) stallTimer(by route) *time.Timer {
 	return time.AfterFunc(sharedLoginTimeout, func() {
 		if by.socket == "" && l.far.keptByUser() {
-			l.stalled.Store(true)
-			_ = l.Close()
+			l.giveUp(stalled)
 		}
 	})
 }
@@ -266,14 +280,16 @@ func (f Target) sshCommand() string {
 }
 
 // handshake reads the lines of the remote script, and sends the program if the host needs it, until the
-// program has been started. It calls heard after each line.
-func (l *Conn) handshake(arms []build, heard func()) error {
+// program has been started.
+func (l *Conn) handshake(arms []build) error {
 	for {
 		words, err := l.readWords()
 		if err != nil {
 			return err
 		}
-		heard()
+		if !l.begun.CompareAndSwap(awaited, begunInTime) && l.begun.Load() != begunInTime {
+			return os.ErrDeadlineExceeded // the connection is being closed
+		}
 		switch words[0] {
 		case "have":
 			return nil

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -119,4 +120,41 @@ func TestStalls(t *testing.T) {
 	_, err = io.ReadAll(l)
 	must(t, err)
 	wants(t, l.Explain(io.ErrUnexpectedEOF), problem.Failed, "the connection stalled")
+}
+
+// TestLateLine checks that a limit which ends while the first line arrives either fails the connection
+// or leaves it open: it never returns one that is being closed.
+func TestLateLine(t *testing.T) {
+	begin := func() (*Conn, *os.File) {
+		var near, far [4]*os.File
+		for i := range near {
+			r, w, err := os.Pipe()
+			must(t, err)
+			near[i], far[i] = r, w
+		}
+		l := &Conn{ends: ends{far[0], near[1], near[2], near[3]}, from: bufio.NewReader(near[1]),
+			ended: make(chan struct{}), kill: func() {}}
+		close(l.ended)
+		_, err := far[1].WriteString(linePrefix + " have\n")
+		must(t, err)
+		_, err = l.from.Peek(1) // the line has arrived
+		must(t, err)
+		return l, near[0]
+	}
+
+	l, _ := begin()
+	l.giveUp(tooLate)
+	if err := l.handshake(nil); err == nil {
+		t.Error("a connection that is being closed was returned")
+	}
+	l, to := begin()
+	must(t, l.handshake(nil))
+	l.giveUp(tooLate)
+	if _, err := l.Write([]byte("x")); err != nil {
+		t.Errorf("a connection that has begun was closed: %v", err)
+	}
+	must(t, l.Close())
+	if text, err := io.ReadAll(to); string(text) != "x" {
+		t.Errorf("%q %v", text, err)
+	}
 }
