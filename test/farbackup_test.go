@@ -60,7 +60,7 @@ func TestFarBackupWith(t *testing.T) {
 	}
 	const (
 		marks   = "orrery exec all -- cat /data/mark /etc/mark | cut -d ' ' -f 3 | sort | uniq -c | sed 's/ *//'"
-		stamps  = "orrery exec all -- cat /opt/stamped/stamp | sed 's/^[a-b]: //; s/ //g' | sort"
+		stamps  = "orrery exec all -- cat /opt/stamped/stamp 2>/dev/null | sed 's/^[a-b]: //; s/ //g' | sort" // without notices of slow logins
 		kept    = "/var/lib/orrery/sites/it-farwith/snapshots"
 		drop    = `rm -r $(dirname $(grep -l "debian + stamped" /var/lib/orrery/store/*/layer.json))`
 		lose    = "orrery down && rm -r " + kept + " && " + drop + " && ssh sv2 'rm -r " + kept + " && " + drop + "'"
@@ -106,7 +106,7 @@ func TestFarBackupWith(t *testing.T) {
 	says(1, "cd "+kept+" && ls */nodes && ssh sv2 'cd "+kept+" && ls */nodes'", "20\n10\nstatus 0")
 	says(1, putBack, "it-farwith: 2 nodes as in snapshot", "status 0")
 	says(1, marks, "4 past\nstatus 0")
-	if again := says(1, stamps, "status 0"); again != stamp || strings.Count(again, "\n") != 3 {
+	if again := says(1, stamps, "status 0"); again != stamp || strings.Count(again, "\n") != 2 {
 		t.Errorf("nodes stand on another layer than was backed up:\n%s%s", stamp, again)
 	}
 	says(1, "! ls -d "+kept+"/../restore && orrery down", "status 0")
