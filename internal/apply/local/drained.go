@@ -7,9 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/host"
+	"orrery/internal/host/filesystem"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -45,13 +44,12 @@ func (h stateHost) SetCordoned(_ context.Context, mark *observe.Drain) error {
 }
 
 // disk returns the size of the file system for nodes and its free space, or nil if unknown.
-func (h stateHost) disk() *observe.Disk {
-	// the state directory does not exist before the first use
-	for _, dir := range []string{h.Dirs.State, filepath.Dir(h.Dirs.State)} {
-		var s unix.Statfs_t
-		if unix.Statfs(dir, &s) == nil {
-			return &observe.Disk{Total: int64(s.Blocks) * s.Bsize, Free: int64(s.Bavail) * s.Bsize}
-		}
+func (h stateHost) disk(ctx context.Context) *observe.Disk {
+	ctx, stop := context.WithTimeout(ctx, disksTimeout)
+	defer stop()
+	d, ok := filesystem.ReadNearest(ctx, h.Dirs.State)
+	if !ok {
+		return nil
 	}
-	return nil
+	return &observe.Disk{Total: d.Size(), Free: d.Free}
 }

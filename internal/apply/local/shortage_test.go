@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/host/filesystem"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -26,25 +27,24 @@ func (e groupEngine) Capabilities() observe.Capabilities {
 	return observe.Capabilities{Containers: e.containers}
 }
 
-// fakeDisk returns the state of a file system with a size of 1000 blocks.
-func fakeDisk(kind int64, id int32, used uint64) unix.Statfs_t {
-	return unix.Statfs_t{Type: kind, Bsize: 1 << 20, Blocks: 1000, Bfree: 1000 - used, Bavail: 1000 - used,
-		Fsid: unix.Fsid{Val: [2]int32{id}}}
+// fakeDisk returns the usage of a file system with a size of 1000 blocks.
+func fakeDisk(kind int64, id int32, used uint64) filesystem.Usage {
+	return filesystem.Of(&unix.Statfs_t{Type: kind, Bsize: 1 << 20, Blocks: 1000, Bfree: 1000 - used, Bavail: 1000 - used,
+		Fsid: unix.Fsid{Val: [2]int32{id}}})
 }
 
 // setDisks sets the file systems of directories, by a part of their paths.
-func setDisks(t *testing.T, disks map[string]unix.Statfs_t) {
+func setDisks(t *testing.T, disks map[string]filesystem.Usage) {
 	t.Helper()
-	before := statfs
-	t.Cleanup(func() { statfs = before })
-	statfs = func(dir string, s *unix.Statfs_t) error {
+	before := readDisk
+	t.Cleanup(func() { readDisk = before })
+	readDisk = func(_ context.Context, dir string) (filesystem.Usage, bool) {
 		for part, disk := range disks {
 			if strings.Contains(dir, part) {
-				*s = disk
-				return nil
+				return disk, disk.Size() > 0
 			}
 		}
-		return unix.ENOENT
+		return filesystem.Usage{}, false
 	}
 }
 
@@ -69,7 +69,7 @@ func TestShortages(t *testing.T) {
 	disk := observe.Shortage{Of: "disk", Used: 900 << 20, Size: 1000 << 20}
 	data := observe.Shortage{Of: "volume", Volume: "data", Used: 990 << 20, Size: 1000 << 20}
 	for what, c := range map[string]struct {
-		state, data unix.Statfs_t
+		state, data filesystem.Usage
 		node        observe.Node
 		want        []observe.Shortage
 	}{
@@ -83,29 +83,14 @@ func TestShortages(t *testing.T) {
 		"machine":  {fakeDisk(ext4, 1, 0), fakeDisk(ext4, 2, 0), node("kvm", observe.Running, 100), nil},
 		"no limit": {fakeDisk(ext4, 1, 0), fakeDisk(ext4, 2, 0), node("lxc", observe.Running, 0), nil},
 		"stranger": {fakeDisk(ext4, 1, 0), fakeDisk(ext4, 2, 0), node("strange", observe.Running, 100), nil},
-		"unlimited": {unix.Statfs_t{}, fakeDisk(ext4, 2, 990), with(node("lxc", observe.Stopped, 0)),
+		"unlimited": {filesystem.Usage{}, fakeDisk(ext4, 2, 990), with(node("lxc", observe.Stopped, 0)),
 			[]observe.Shortage{data}},
 	} {
-		setDisks(t, map[string]unix.Statfs_t{"/state": c.state, "/srv/data": c.data})
+		setDisks(t, map[string]filesystem.Usage{"/state": c.state, "/srv/data": c.data})
 		nodes := []observe.Node{c.node}
 		h.addShortages(t.Context(), nodes)
 		if !reflect.DeepEqual(nodes[0].Shortages, c.want) {
 			t.Errorf("%s: %+v", what, nodes[0].Shortages)
 		}
-	}
-}
-
-// TestSilentDisk: a file system that does not answer delays no caller.
-func TestSilentDisk(t *testing.T) {
-	before := statfs
-	answer := make(chan struct{})
-	t.Cleanup(func() { close(answer); statfs = before })
-	statfs = func(string, *unix.Statfs_t) error { <-answer; return unix.EIO }
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	nodes := []observe.Node{{Node: spec.Node{Name: "web", Mounts: []spec.Mount{{Volume: "data", Source: "/srv"}}}}}
-	nodeHost{&SiteState{}}.addShortages(ctx, nodes)
-	if nodes[0].Shortages != nil {
-		t.Errorf("%+v", nodes[0].Shortages)
 	}
 }

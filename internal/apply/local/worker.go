@@ -159,7 +159,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 		// a plan that cannot be read will be written again by the control host
 		seen.Boot = b.Digest()
 	}
-	seen.Disk = h.disk()
+	seen.Disk = h.disk(ctx)
 	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
 	if err := h.moves.observe(&seen); err != nil {
 		return seen, err

@@ -6,14 +6,16 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"time"
 
-	"golang.org/x/sys/unix"
-
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/status"
 	"orrery/internal/control/unattended"
+	"orrery/internal/host/filesystem"
 	"orrery/internal/observe"
 	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
@@ -84,15 +86,17 @@ func (Work) Look(ctx context.Context, c *control.Session, s *site.Site) (found [
 		found = append(found, unattended.Finding{Event: event.HostSilent, Subject: "host " + name,
 			Why: "it does not answer"})
 	}
-	for _, h := range all.Fleet.All {
+	disks := make([][]unattended.Finding, len(all.Fleet.All))
+	if err := all.Fleet.Each(func(i int, h *apply.HostClient) error {
 		seen, err := h.State.Observe(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, ofDisk("disk of host "+h.Name, seen.Disk)...)
+		disks[i] = ofDisk("disk of host "+h.Name, seen.Disk)
+		return err
+	}); err != nil {
+		return nil, err
 	}
+	found = append(found, slices.Concat(disks...)...)
 	if to := s.Backup.To; to != "" {
-		found = append(found, ofDisk("disk of backups in "+to, diskOf(to))...)
+		found = append(found, ofDisk("disk of backups in "+to, diskOf(ctx, to))...)
 	}
 	return found, nil
 }
@@ -139,14 +143,16 @@ func ofDisk(subject string, d *observe.Disk) []unattended.Finding {
 		Why: fmt.Sprintf("%.0f %% of it are in use", used*100)}}
 }
 
+// diskTimeout is how long the server of backups may take to report how full it is.
+const diskTimeout = 5 * time.Second
+
 // diskOf returns the file system of a directory, or of the one that it will be in, or nil if unknown.
-func diskOf(dir string) *observe.Disk {
-	var s unix.Statfs_t
-	for unix.Statfs(dir, &s) != nil {
-		if dir == "/" || dir == "." {
-			return nil
-		}
-		dir = filepath.Dir(dir)
+func diskOf(ctx context.Context, dir string) *observe.Disk {
+	ctx, stop := context.WithTimeout(ctx, diskTimeout)
+	defer stop()
+	u, ok := filesystem.ReadNearest(ctx, dir)
+	if !ok {
+		return nil
 	}
-	return &observe.Disk{Total: int64(s.Blocks) * s.Bsize, Free: int64(s.Bavail) * s.Bsize}
+	return &observe.Disk{Total: u.Size(), Free: u.Free}
 }

@@ -26,7 +26,7 @@ func TestDisk(t *testing.T) {
 		t.Errorf("of an unknown disk: %v", all)
 	}
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "not", "yet")} {
-		if d := diskOf(dir); d == nil || d.Total <= 0 || d.Free > d.Total {
+		if d := diskOf(t.Context(), dir); d == nil || d.Total <= 0 || d.Free > d.Total {
 			t.Errorf("the disk of %s is %+v", dir, d)
 		}
 	}
