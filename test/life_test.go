@@ -1,7 +1,11 @@
 package test
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,6 +176,24 @@ path = "/srv/data"
 	s.run("status").want(11, "n1 .*absent")
 }
 
+// forgetBoot makes a trial on record one of an earlier boot: it is watched again once its nodes are up.
+func (s *site) forgetBoot() {
+	s.Helper()
+	record := filepath.Join(s.dirs.Site(s.name), "releases.json")
+	text, err := os.ReadFile(record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	boot, unknown := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err := errors.Join(err, unknown); err != nil {
+		s.Fatal(err)
+	}
+	earlier := bytes.ReplaceAll(text, bytes.TrimSpace(boot), []byte("00000000-0000-4000-8000-000000000000"))
+	if err := os.WriteFile(record, earlier, 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // reboot simulates a power cut and a boot for the site.
 func (s *site) reboot() {
 	s.Helper()
@@ -203,5 +225,6 @@ func (s *site) reboot() {
 	if err := os.RemoveAll(s.dirs.Run + "/sites/" + s.name); err != nil {
 		s.Fatal(err)
 	}
+	s.forgetBoot()
 	syscall.Sync()
 }
