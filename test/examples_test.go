@@ -16,7 +16,8 @@ func TestSlurm(t *testing.T) {
 	run := func(want ...string) {
 		t.Helper()
 		s.eventually(2*time.Minute, func() error { // nodes that were restarted register again
-			r := s.run("exec", "head", "--user", "ada", "--", "srun", fmt.Sprintf("-N%d", len(want)), "--immediate=20", "hostname")
+			r := s.run("exec", "head", "--user", "ada", "--", "srun", fmt.Sprintf("-N%d", len(want)), "--immediate=20",
+				"hostname")
 			for _, node := range want {
 				if r.status != 0 || !strings.Contains(r.out, "| "+node+"\n") {
 					return fmt.Errorf("status %d, %s%s", r.status, r.out, r.errs)
@@ -50,10 +51,9 @@ func TestPostgres(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "postgres", "it-postgres", "10.8.96.", "10.99.196.")
 	s.do("up")
-	ask := func(port int, database, statement string) string {
+	write := func(database, statement string) {
 		t.Helper()
-		return s.sh("db2", fmt.Sprintf("PGPASSWORD=$(cat /run/app) psql -h proxy -p %d -U app -qAtc '%s' %s", port, statement,
-			database))
+		s.sh("db2", fmt.Sprintf("PGPASSWORD=$(cat /run/app) psql -h proxy -U app -qAtc '%s' %s", statement, database))
 	}
 	rows := func(want string) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestPostgres(t *testing.T) {
 		s.sh("db2", "umask 077; echo '"+password+"' >/run/app")
 	}
 	login()
-	ask(5432, "app", "CREATE TABLE t AS SELECT generate_series(1, 10)")
+	write("app", "CREATE TABLE t AS SELECT generate_series(1, 10)")
 	rows("10")
 	if out := s.sh("db2", "systemctl start dump && zcat /srv/dumps/*.sql.gz"); !strings.Contains(out, "CREATE TABLE public.t") {
 		t.Errorf("the dump is\n%s", out)
@@ -83,7 +83,7 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("a further database recreates nodes:\n%s", out)
 	}
 	s.do("up")
-	ask(5432, "more", "SELECT 1")
+	write("more", "SELECT 1")
 	s.do("restart", "db1")
 	rows("10")
 
@@ -91,7 +91,7 @@ func TestPostgres(t *testing.T) {
 	s.do("stage", "--release", "1")
 	s.do("switch", "--release", "1")
 	login()
-	ask(5432, "app", "INSERT INTO t SELECT 11")
+	write("app", "INSERT INTO t SELECT 11")
 	rows("11")
 	s.do("rollback")
 	rows("11")
@@ -127,7 +127,8 @@ func TestEpics(t *testing.T) {
 
 	s.do("twin", "create", "it-epics", "try")
 	twin := func(args ...string) string { return s.do(append([]string{"--twin", "try"}, args...)...) }
-	if out := twin("exec", "archive", "--", "pv", "get", "ioc1:VALUE", "ioc1:LIMIT"); !strings.Contains(out, "ioc1:LIMIT 50.0") {
+	out := twin("exec", "archive", "--", "pv", "get", "ioc1:VALUE", "ioc1:LIMIT")
+	if !strings.Contains(out, "ioc1:LIMIT 50.0") {
 		t.Errorf("the twin has %s", out)
 	}
 	if out := twin("exec", "ioc1", "--", "cat", "/usr/local/lib/ioc/hardware.py"); !strings.Contains(out, "math.sin") {

@@ -2,14 +2,11 @@ package render
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
-	"strings"
 	"text/template"
 
-	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/params"
 	"orrery/internal/site/selector"
@@ -185,24 +182,4 @@ func texts(list any) []string {
 		out = append(out, fmt.Sprint(list))
 	}
 	return out
-}
-
-// mistake converts an error of text/template ("template: NAME:LINE:COLUMN: …") to a problem at that
-// line.
-func mistake(role *site.Role, f *site.File, err error) error {
-	where, what := role.Dir+"/"+f.Template, err.Error()
-	if end := (*exhausted)(nil); errors.As(err, &end) {
-		if end.line > 0 {
-			where += ":" + strconv.Itoa(end.line)
-		}
-		return problem.New(problem.Mistake, "%s", end.what).At(where).Try("docs/roles.md lists the limits of templates")
-	}
-	if rest, ok := strings.CutPrefix(what, "template: "+f.Template+":"); ok {
-		if line, text, ok := strings.Cut(rest, ":"); ok {
-			where += ":" + line
-			what = strings.TrimSpace(text)
-		}
-	}
-	return problem.New(problem.Mistake, "template: %s", problem.Truncate(what, 200)).At(where).
-		Try("docs/roles.md lists what a template can use")
 }

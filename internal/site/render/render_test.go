@@ -120,7 +120,7 @@ func TestMistakes(t *testing.T) {
 		"\n{{.Site.Vars.none}}":                 "roles/portal/x.tmpl:2: ",
 		"\n{{if}}":                              "roles/portal/x.tmpl:2: ",
 		"{{range .Nodes}}":                      "roles/portal/x.tmpl:1: ",
-		"{{nosuch 1}}":                          `"nosuch" not defined`,
+		"{{nosuch 1}}":                          "there is no function nosuch",
 		`{{node "nobody"}}`:                     `no node is called "nobody"`,
 		`{{address .Node "moon"}}`:              `node receptor1 is not on network "moon"`,
 		"\n\n{{secret \"other\"}}":              "roles/portal/x.tmpl:3: ",

@@ -140,11 +140,11 @@ func readProblem(what string, err error) *problem.Problem {
 
 // missingFile returns the problem for a file that does not exist, with the nearest existing name.
 func (d *directory) missingFile(name string) *problem.Problem {
-	p := mistake("file %s does not exist", filepath.Join(d.path, name))
+	p := mistake("file %s does not exist", name)
 	// if the directory is missing, there is no nearest name
 	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names)
 	if nearest := problem.Suggest(path.Base(name), beside); nearest != "" {
-		return p.Try("did you mean %s?", filepath.Join(d.path, path.Dir(name), nearest))
+		return p.Try("did you mean %s?", path.Join(path.Dir(name), nearest))
 	}
 	return p.Try("create it or correct the path")
 }

@@ -139,6 +139,7 @@ func (l *loader) require(file string, at *strict.Node) site.Requirements {
 	content, p := l.dir.readNamed(file)
 	if p != nil {
 		l.report.addAt(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
+		r.File = "" // that packages are not in it would only repeat this
 	}
 	content, encoded := sanitize.StripBOM(content)
 	if encoded != nil {
