@@ -454,6 +454,14 @@ func releaseLookedAt(s *site) {
 	s.run("release", "diff", "0", "701").
 		want(0, `(?s)web0, web1:\n  \S`, `store:\n  the same`)
 	s.run("release", "diff", "0", "701", "store").want(0, `\Astore:\n  the same\n\z`)
+	var differ []struct {
+		Node  string   `json:"node"`
+		Lines []string `json:"lines"`
+	}
+	if err := json.Unmarshal(replied(s.do("release", "diff", "0", "701", "web0", "--json")), &differ); err != nil ||
+		len(differ) != 1 || differ[0].Node != "web0" || len(differ[0].Lines) == 0 {
+		s.Errorf("release diff: %+v %v", differ, err)
+	}
 }
 
 // releaseUnchanged: nothing changes under a live release, whatever happens to the site directory.

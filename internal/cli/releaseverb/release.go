@@ -98,7 +98,7 @@ func printContents(out io.Writer, all []releases.Contents) {
 }
 
 func releaseDiff(call *verb.Call) *cobra.Command {
-	return &cobra.Command{
+	return verb.WithJSON(&cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "Show how two releases differ, node by node",
 		Example: "  orrery release diff 700 701",
 		Long: `Shows how nodes differ between two releases: settings, a diff of each file, and
@@ -117,14 +117,15 @@ of secrets are never shown.`,
 			if err != nil {
 				return err
 			}
-			var t table.GroupedTexts // prints once what differs in the same way on several nodes
-			for _, d := range all {
-				t.Add(d.Node, differenceText(&d))
-			}
-			t.Print(call.Out)
-			return nil
+			return reply.Answer(call.Out, all, func() {
+				var t table.GroupedTexts // prints once what differs in the same way on several nodes
+				for _, d := range all {
+					t.Add(d.Node, differenceText(&d))
+				}
+				t.Print(call.Out)
+			})
 		}),
-	}
+	}, "print JSON")
 }
 
 func differenceText(d *releases.Difference) string {

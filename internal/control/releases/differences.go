@@ -12,18 +12,20 @@ import (
 
 // A Difference is how a node differs between two releases.
 type Difference struct {
-	Node           string
-	Added, Removed bool
-	Content        bool     // the content of its layers differs
-	Lines          []string // how its settings and files differ
-	Packages       []Change
+	Node     string   `json:"node"`
+	Added    bool     `json:"added"`
+	Removed  bool     `json:"removed"`
+	Content  bool     `json:"content"` // the content of its layers differs
+	Lines    []string `json:"lines"`   // how its settings and files differ
+	Packages []Change `json:"packages"`
 }
 
 // A Change is a different version of a package, or "" for a release without the package.
 type Change struct {
-	Kind    string // Debian or Python
-	Name    string
-	Was, Is string
+	Kind string `json:"kind"` // Debian or Python
+	Name string `json:"name"`
+	Was  string `json:"was,omitempty"`
+	Is   string `json:"is,omitempty"`
 }
 
 // Same reports whether the node is the same in both releases.
