@@ -131,7 +131,7 @@ func (v volumesAsDirectories) List(key string) ([]observe.Volume, error) {
 	return volume.List(v.dirs, key)
 }
 
-func (v volumesAsDirectories) Provide(n *spec.Node, m spec.Mount, _ volume.OwnerLookup) error {
+func (v volumesAsDirectories) Provide(_ context.Context, n *spec.Node, m spec.Mount, _ volume.NodeRoot) error {
 	return os.MkdirAll(volume.Path(v.dirs, n.Site, n.Name, m), 0o755)
 }
 

@@ -91,6 +91,7 @@ var paths = map[string]string{
 	"internal/volume/size.go":                     ofTop,
 	"internal/apply/local/backends/backends.go":   ofOwn,
 	"internal/apply/local/memory/memory.go":       ofOwn,
+	"internal/apply/local/layercontent.go":        ofOwn,
 	"internal/apply/local/move.go":                ofOwn,
 	"internal/apply/local/names.go":               ofOwn,
 	"internal/engine/nodedir/away.go":             ofOwn,

@@ -355,14 +355,14 @@ type volumesInMemory struct{ *machine }
 
 func (m volumesInMemory) List(key string) ([]observe.Volume, error) { return volume.List(m.dirs, key) }
 
-func (m volumesInMemory) Provide(n *spec.Node, v spec.Mount, _ volume.OwnerLookup) error {
-	if err, _ := m.fault.InjectedErrors(context.Background(), "Provide", n.Name); err != nil {
+func (m volumesInMemory) Provide(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.NodeRoot) error {
+	if err, _ := m.fault.InjectedErrors(ctx, "Provide", n.Name); err != nil {
 		return err
 	}
 	return os.MkdirAll(volume.Path(m.dirs, n.Site, n.Name, v), 0o755)
 }
 
-func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.OwnerLookup,
+func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.NodeRoot,
 	still volume.FreezeFunc) (volume.CopyResult, error) {
 	if err, _ := m.fault.InjectedErrors(ctx, "ProvideCopy", n.Name); err != nil {
 		return volume.CopyResult{}, err

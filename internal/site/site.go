@@ -441,7 +441,11 @@ type VolumeUse struct {
 	// uses a copy instead.
 	Exclusive  bool   `toml:"exclusive" default:"true"`
 	Quarantine string `toml:"quarantine"` // initial content of the copy: Empty or Snapshot
+	From       string `toml:"from"`       // initial content of the volume: "" for empty, or FromLayer
 }
+
+// FromLayer is the VolumeUse.From of a volume that begins with what the node's layers have at its path.
+const FromLayer = "layer"
 
 // Values of VolumeUse.Quarantine, the initial content of a volume's copy.
 const (

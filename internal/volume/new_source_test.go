@@ -89,7 +89,7 @@ func TestNewSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, dirs := n.Mounts[0], host.Dirs{State: t.TempDir(), Run: t.TempDir()}
-	if err := Provide(dirs, "karoo", "db0", m, me); err != nil {
+	if err := Provide(t.Context(), dirs, "karoo", "db0", m, me); err != nil {
 		t.Fatal(err)
 	}
 	path := Path(dirs, "karoo", "db0", m)

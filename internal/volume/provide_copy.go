@@ -18,7 +18,7 @@ var copyGroup singleflight.Group
 // ProvideCopy makes the copy of a volume that a node in quarantine uses, if it does not exist. It
 // copies the volume itself while its nodes are frozen. The copy is empty if that is declared or the
 // volume does not exist yet. Made.How is "" if nothing was copied.
-func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account OwnerLookup,
+func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, root NodeRoot,
 	still FreezeFunc) (CopyResult, error) {
 	path := Path(dirs, key, node, m)
 	if _, err := os.Stat(path); err == nil {
@@ -26,7 +26,7 @@ func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.M
 	}
 	from := Path(dirs, key, node, LiveMount(m))
 	if _, err := os.Stat(from); m.Copy != site.CopySnapshot || !m.From().Copyable || err != nil {
-		return CopyResult{}, Provide(dirs, key, node, m, account)
+		return CopyResult{}, Provide(ctx, dirs, key, node, m, root)
 	}
 	made, err, _ := copyGroup.Do(path, func() (any, error) {
 		if _, err := os.Stat(path); err == nil {

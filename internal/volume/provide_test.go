@@ -4,16 +4,18 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
 )
 
-func me(string) (int, int, error) { return os.Getuid(), os.Getgid(), nil }
+var me = NodeRoot{Owner: func(string) (int, int, error) { return os.Getuid(), os.Getgid(), nil }}
 
 // TestProvideCopy: a copy starts as the volume or empty, and an existing copy is left alone.
 func TestProvideCopy(t *testing.T) {
@@ -37,7 +39,7 @@ func TestProvideCopy(t *testing.T) {
 	if how := provide(of(site.CopySnapshot, 700)); how != "" || frozen != 0 {
 		t.Errorf("of a volume that is not there a copy was made by %q", how)
 	}
-	if err := Provide(dirs, "karoo", "db", live, me); err != nil {
+	if err := Provide(t.Context(), dirs, "karoo", "db", live, me); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(Path(dirs, "karoo", "db", live), "rows"), "x")
@@ -69,7 +71,7 @@ func TestProvideCopy(t *testing.T) {
 func TestProvideShared(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o700, Shared: true}
-	together(t, func(node string) error { return Provide(dirs, "karoo", node, live, me) })
+	together(t, func(node string) error { return Provide(t.Context(), dirs, "karoo", node, live, me) })
 	write(t, filepath.Join(Path(dirs, "karoo", "n", live), "x"), "x")
 	m := live
 	m.Copy, m.Release = site.CopySnapshot, 701
@@ -103,7 +105,8 @@ func TestProvideSubvolume(t *testing.T) {
 	dir := places(t)["btrfs"]
 	dirs := host.Dirs{State: dir, Run: dir}
 	live := spec.Mount{Volume: "data", Owner: "x", Mode: 0o751}
-	if err := Provide(dirs, "karoo", "db", live, func(string) (int, int, error) { return 7, 8, nil }); err != nil {
+	if err := Provide(t.Context(), dirs, "karoo", "db", live,
+		NodeRoot{Owner: func(string) (int, int, error) { return 7, 8, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	zoo(t, filepath.Join(Path(dirs, "karoo", "db", live), "zoo"))
@@ -116,5 +119,42 @@ func TestProvideSubvolume(t *testing.T) {
 	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", m))
 	if err := Erase(Path(dirs, "karoo", "db", live)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestProvideFilled: a volume begins with what the node's layers have at its path, once, whole, and not before
+// the quarantine's empty copy of it does. A missing directory is a mistake of the role.
+func TestProvideFilled(t *testing.T) {
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	layer := t.TempDir()
+	write(t, filepath.Join(layer, "srv", "data", "rows"), "x")
+	if err := os.Chmod(filepath.Join(layer, "srv", "data"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	root := NodeRoot{WithLayers: func(path string, do func(string) error) error {
+		asked++
+		if _, err := os.Stat(filepath.Join(layer, path)); err != nil {
+			return err
+		}
+		return do(filepath.Join(layer, path) + "/.")
+	}}
+	m := spec.Mount{Volume: "data", Path: "/srv/data", Layer: true, Owner: "root:root", Mode: 0o755}
+	for range 2 {
+		if err := Provide(t.Context(), dirs, "karoo", "db", m, root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, filepath.Join(layer, "srv", "data"), Path(dirs, "karoo", "db", m))
+	if info, err := os.Stat(Path(dirs, "karoo", "db", m)); err != nil || info.Mode().Perm() != 0o750 || asked != 1 {
+		t.Errorf("its mode is %v (%v), the layers were asked %d times", info.Mode(), err, asked)
+	}
+	m.Volume, m.Path = "other", "/srv/none"
+	err := Provide(t.Context(), dirs, "karoo", "db", m, root)
+	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), "have no directory /srv/none") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(Path(dirs, "karoo", "db", m)); err == nil {
+		t.Error("a volume without its content was made")
 	}
 }

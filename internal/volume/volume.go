@@ -3,6 +3,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -17,6 +18,13 @@ import (
 
 // An OwnerLookup returns the numeric ids of a "user:group" of a node.
 type OwnerLookup func(owner string) (uid, gid int, err error)
+
+// A NodeRoot is the root of a node before it starts.
+type NodeRoot struct {
+	Owner OwnerLookup
+	// WithLayers calls do with a path of the host at which the node's layers have a directory.
+	WithLayers func(path string, do func(dir string) error) error
+}
 
 // Path returns the directory on the host that contains a node's volume.
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
@@ -36,33 +44,36 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 // No node can have this name.
 const SharedDir = "@all"
 
-// Provide makes the directory of a volume with its owner and mode, if it does not exist. It mounts
-// the export of the volume first.
-func Provide(dirs host.Dirs, site, node string, m spec.Mount, account OwnerLookup) error {
+// Provide makes the directory of a volume with its owner and mode, or with what the node's layers have, if it
+// does not exist. It mounts the export of the volume first.
+func Provide(ctx context.Context, dirs host.Dirs, site, node string, m spec.Mount, root NodeRoot) error {
 	if m.Copy == "" {
 		if err := sourceOf(m).Mount(dirs, m); err != nil {
 			return err
 		}
 	}
 	path := Path(dirs, site, node, m)
-	_, err, _ := copyGroup.Do(path, func() (any, error) { return nil, provide(path, node, m, account) })
+	_, err, _ := copyGroup.Do(path, func() (any, error) { return nil, provide(ctx, path, node, m, root) })
 	return err
 }
 
-func provide(path, node string, m spec.Mount, account OwnerLookup) error {
+func provide(ctx context.Context, path, node string, m spec.Mount, root NodeRoot) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
-	}
-	uid, gid, err := account(m.Owner)
-	if err != nil {
-		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).
-			Because(err).
-			Try("create the user in a package or build step of the role")
 	}
 	// The owners in a volume are those of the node. A user of the host with the same number must
 	// not have access.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
+	}
+	if m.Layer {
+		return provideFilled(ctx, path, node, m, root)
+	}
+	uid, gid, err := root.Owner(m.Owner)
+	if err != nil {
+		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).
+			Because(err).
+			Try("create the user in a package or build step of the role")
 	}
 	// The directory is made under another name, so that an existing one always has its owner.
 	fresh := tempName(path)

@@ -242,15 +242,18 @@ func (l *lifecycle) updateLinks(ctx context.Context, nodes []*spec.Node) error {
 // provide makes the volumes of a node that is about to start, or copies of them for a node in
 // quarantine.
 func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
-	account := func(owner string) (int, int, error) { return image.LookupAccount(l.trees(n), owner) }
+	root := volume.NodeRoot{
+		Owner:      func(owner string) (int, int, error) { return image.LookupAccount(l.trees(n), owner) },
+		WithLayers: func(path string, do func(dir string) error) error { return l.withLayers(n, path, do) },
+	}
 	for _, m := range n.Mounts {
 		var err error
 		switch m.Copy {
 		case "":
-			err = l.Ground.Volumes.Provide(n, m, account)
+			err = l.Ground.Volumes.Provide(ctx, n, m, root)
 		case spec.NoCopy:
 		default:
-			err = l.provideCopy(ctx, n, m, account)
+			err = l.provideCopy(ctx, n, m, root)
 		}
 		if err != nil {
 			return err
@@ -260,8 +263,8 @@ func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
 }
 
 // provideCopy copies a volume for the quarantine while all nodes that write to it are frozen.
-func (l *lifecycle) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
-	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account,
+func (l *lifecycle) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot) error {
+	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, root,
 		l.freezeWriters(volume.Path(l.Dirs, n.Site, n.Name, volume.LiveMount(m))))
 	l.leaving.Lock()
 	defer l.leaving.Unlock()

@@ -154,15 +154,15 @@ func (v weakVolumes) List(key string) ([]observe.Volume, error) {
 	return weakly(v.weak, "Volumes.List", func() ([]observe.Volume, error) { return v.Volumes.List(key) })
 }
 
-func (v weakVolumes) Provide(n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
-	return v.try("Volumes.Provide", func() error { return v.Volumes.Provide(n, m, account) })
+func (v weakVolumes) Provide(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot) error {
+	return v.try("Volumes.Provide", func() error { return v.Volumes.Provide(ctx, n, m, root) })
 }
 
-func (v weakVolumes) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup,
+func (v weakVolumes) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot,
 	still volume.FreezeFunc) (volume.CopyResult, error) {
 	return weakly(v.weak, "Volumes.ProvideCopy", func() (volume.CopyResult,
 		error) {
-		return v.Volumes.ProvideCopy(ctx, n, m, account, still)
+		return v.Volumes.ProvideCopy(ctx, n, m, root, still)
 	})
 }
 

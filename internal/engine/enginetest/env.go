@@ -198,9 +198,9 @@ func (g Env) AllowRouted(t *testing.T, subnet string, f *Fixture) {
 
 // CreateVolumes creates the volumes of a node, as package apply/local does before the node starts.
 func CreateVolumes(dirs host.Dirs, n *spec.Node) error {
-	root := func(string) (int, int, error) { return 0, 0, nil }
+	root := volume.NodeRoot{Owner: func(string) (int, int, error) { return 0, 0, nil }}
 	for _, m := range n.Mounts {
-		if err := volume.Provide(dirs, n.Site, n.Name, m, root); err != nil {
+		if err := volume.Provide(context.Background(), dirs, n.Site, n.Name, m, root); err != nil {
 			return err
 		}
 	}

@@ -207,10 +207,10 @@ func (v Volumes) List(key string) ([]observe.Volume, error) {
 }
 
 // Provide does nothing: the engine makes the volumes of nodes.
-func (Volumes) Provide(*spec.Node, spec.Mount, volumes.OwnerLookup) error { return nil }
+func (Volumes) Provide(context.Context, *spec.Node, spec.Mount, volumes.NodeRoot) error { return nil }
 
 // ProvideCopy does nothing, because the engine makes the copies of volumes.
-func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.OwnerLookup,
+func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.NodeRoot,
 	volumes.FreezeFunc) (volumes.CopyResult,
 	error) {
 	return volumes.CopyResult{}, nil

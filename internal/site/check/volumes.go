@@ -89,6 +89,7 @@ func checkRoleVolumes(found *findings, r *site.Role) {
 		}
 		checkTarget(found, at("role", r.Name, "volume", k, "path"), "volume", v.Path)
 		checkOwner(found, at("role", r.Name, "volume", k, "owner"), v.Owner)
+		checkInitial(found, at("role", r.Name, "volume", k, "from"), &v)
 		switch {
 		case v.Quarantine == "":
 		case v.Quarantine != site.CopyEmpty && v.Quarantine != site.CopySnapshot:
@@ -99,5 +100,22 @@ func checkRoleVolumes(found *findings, r *site.Role) {
 			found.report(at("role", r.Name, "volume", k, "quarantine"), "remove it, or write exclusive = true",
 				"quarantine = %q has no effect without exclusive: nodes in quarantine share the volume", v.Quarantine)
 		}
+	}
+}
+
+// The owner and mode of a volume if the role declares none.
+const (
+	defaultOwner = "root:root"
+	defaultMode  = 0o755
+)
+
+// checkInitial checks what a volume begins with.
+func checkInitial(found *findings, key []string, v *site.VolumeUse) {
+	switch {
+	case v.From == "":
+	case v.From != site.FromLayer:
+		found.report(key, `write from = "layer", or leave it out for an empty volume`, "from = %q is unknown", v.From)
+	case v.Owner != defaultOwner || v.Mode != defaultMode:
+		found.report(key, "remove owner and mode", "volume %s has the owner and mode of the directory in the layer", v.Name)
 	}
 }

@@ -74,6 +74,7 @@ var roleEnums = map[string][]string{
 	"step.when":         {site.Build, site.Boot, site.Started, site.Active},
 	"param.type":        params.Types,
 	"volume.quarantine": {site.CopyEmpty, site.CopySnapshot},
+	"volume.from":       {site.FromLayer},
 }
 
 var roleRequired = map[string][]string{

@@ -272,7 +272,7 @@ func (m *Builder) mount(use site.VolumeUse) Mount {
 	v := m.Site.Volume(use.Name)
 	return Mount{
 		Volume: v.Name, Path: use.Path, Source: v.Path, Remote: v.Remote, Shared: v.Shared,
-		Owner: use.Owner, Mode: use.Mode, Exclusive: use.Exclusive,
+		Owner: use.Owner, Mode: use.Mode, Exclusive: use.Exclusive, Layer: use.From == site.FromLayer,
 	}
 }
 

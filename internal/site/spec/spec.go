@@ -247,6 +247,8 @@ type Mount struct {
 	Release int    `json:"release,omitempty"` // release that the copy belongs to
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
+	// Layer means that the volume begins with what the node's layers have at Path, with its owners and modes.
+	Layer bool `json:"layer,omitempty"`
 }
 
 // From returns the source of the volume, or of the original volume if the mount is a copy.

@@ -101,8 +101,8 @@ type Packages interface {
 // Volumes manages data that outlives nodes (package volume).
 type Volumes interface {
 	List(key string) ([]observe.Volume, error)
-	Provide(n *spec.Node, m spec.Mount, account volume.OwnerLookup) error
-	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup,
+	Provide(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot) error
+	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot,
 		still volume.FreezeFunc) (volume.CopyResult, error)
 	// Erase removes the volume at a path that List returned.
 	Erase(path string) error
@@ -166,12 +166,12 @@ func (bridges) Around(key string) ([]observe.Address, observe.HostNetworking, er
 }
 
 func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d.dirs, key) }
-func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
-	return volume.Provide(d.dirs, n.Site, n.Name, m, account)
+func (d disks) Provide(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot) error {
+	return volume.Provide(ctx, d.dirs, n.Site, n.Name, m, root)
 }
-func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup,
+func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot,
 	still volume.FreezeFunc) (volume.CopyResult, error) {
-	return volume.ProvideCopy(ctx, d.dirs, n.Site, n.Name, m, account, still)
+	return volume.ProvideCopy(ctx, d.dirs, n.Site, n.Name, m, root, still)
 }
 func (d disks) Erase(path string) error { return volume.Erase(path) }
 func (d disks) Drop(n *spec.Node, m spec.Mount) error {

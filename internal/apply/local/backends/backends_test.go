@@ -10,6 +10,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/volume"
 )
 
 // TestDisks: volumes and copies of them are created, listed and removed in the directories of
@@ -18,7 +19,7 @@ func TestDisks(t *testing.T) {
 	dir := t.TempDir()
 	d := disks{host.Dirs{State: dir, Run: dir}}
 	n := &spec.Node{Site: "karoo", Name: "db", ID: 1}
-	me := func(string) (int, int, error) { return os.Geteuid(), os.Getegid(), nil }
+	me := volume.NodeRoot{Owner: func(string) (int, int, error) { return os.Geteuid(), os.Getegid(), nil }}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -26,7 +27,7 @@ func TestDisks(t *testing.T) {
 		}
 	}
 	rows := spec.Mount{Volume: "rows", Path: "/srv", Owner: "root:root", Mode: 0o755}
-	must(d.Provide(n, rows, me))
+	must(d.Provide(t.Context(), n, rows, me))
 	all, err := d.List("karoo")
 	if err != nil || len(all) != 1 || all[0].Node != "db" {
 		t.Fatalf("%+v, %v", all, err)
