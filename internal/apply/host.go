@@ -110,7 +110,7 @@ type NodeHost interface {
 	// List returns the nodes. If an engine fails, it returns the nodes of the others and the error.
 	// For an empty site key, it returns the nodes of all sites.
 	List(ctx context.Context) ([]observe.Node, error)
-	// WithOwner returns the nodes with the id of the site that owns them, for Fleet.Present.
+	// WithOwner returns the nodes with the id of the site that owns them, for Fleet.ListNodes.
 	WithOwner(ctx context.Context, look InspectMode) (OwnedNodes, error)
 	// DetectDrift looks into the nodes for which wants gives a desired state, and stores in each
 	// what has drifted since its roles were applied. Changes that have not been applied yet are not

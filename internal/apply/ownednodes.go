@@ -15,7 +15,7 @@ type OwnedNodes struct {
 // An InspectMode says how closely nodes are inspected.
 type InspectMode bool
 
-// The two kinds of Look.
+// The two modes.
 const (
 	InspectFull InspectMode = false // links, limits and disks as they are
 	// only which nodes exist and whether they run; faster, for commands that connect to a node

@@ -135,7 +135,7 @@ func newTransferRun(ctx context.Context, f *Fleet, e Transfer, to *HostClient, f
 	}
 }
 
-// transferRun is one call of Pass.
+// transferRun is one call of RunTransfer.
 type transferRun struct {
 	ctx    context.Context
 	fleet  *Fleet

@@ -94,7 +94,7 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	return done, nil
 }
 
-// A surveyedBackup backup is one whose trees were walked.
+// A surveyedBackup is a backup whose trees were walked.
 type surveyedBackup struct {
 	id   string
 	m    *vault.Manifest // or nil if it is damaged

@@ -27,7 +27,7 @@ func (c *Session) RunLocked(ctx context.Context, s *site.Site, f *apply.Fleet, d
 }
 
 // LockSite takes the lock of a site on its hosts, if the caller may change the site. If the session is
-// patient, Hold waits until the current holder releases the lock.
+// patient, it waits until the current holder releases the lock.
 func (c *Session) LockSite(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo func(), err error) {
 	if err := checkMayChange(c, f); err != nil {
 		return nil, err

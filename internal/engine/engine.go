@@ -16,7 +16,7 @@ import (
 // Broken if it is half made or half removed, and Destroy removes it.
 type Engine interface {
 	// Capabilities returns what the engine can do beyond these methods. It starts no process and
-	// tries nothing, unlike Trier.
+	// tries nothing, unlike ProbeCapabilities.
 	Capabilities() observe.Capabilities
 	// List returns the engine's nodes of a site, or of all sites if site is "", sorted by name.
 	List(ctx context.Context, site string) ([]observe.Node, error)
@@ -53,8 +53,8 @@ type CapabilityProber interface {
 	ProbeCapabilities(ctx context.Context) observe.Capabilities
 }
 
-// ProbedCapabilities returns the Capabilities of an engine, including the results of a trial if the engine is a
-// Trier.
+// ProbedCapabilities returns the Capabilities of an engine, including the results of a trial if the engine
+// is a CapabilityProber.
 func ProbedCapabilities(ctx context.Context, e Engine) observe.Capabilities {
 	if t, ok := e.(CapabilityProber); ok {
 		return t.ProbeCapabilities(ctx)

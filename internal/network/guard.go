@@ -63,7 +63,7 @@ func tryAddAntiSpoof(some []Port) (bool, error) {
 	return ports.AddPorts(want, free)
 }
 
-// repairAntiSpoof is like Guard, but also repairs whatever is wrong with the table.
+// repairAntiSpoof is like AddAntiSpoof, but also repairs whatever is wrong with the table.
 func repairAntiSpoof(ctx context.Context, some []Port) error {
 	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {

@@ -23,7 +23,7 @@ type networkPlanner struct {
 }
 
 // newNetworkPlanner determines how networks are joined between hosts. It must be called before nodes
-// are made by the Maker, since their MTUs depend on that.
+// are made by the spec.Builder, since their MTUs depend on that.
 func newNetworkPlanner(d *planBuilder, hosts []observe.Host) (*networkPlanner, error) {
 	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
 	d.maker.MTUs = spans.MTUs()

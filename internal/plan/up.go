@@ -103,7 +103,7 @@ func newSitePlanner(placed *site.Site, hosts []observe.Host, goal Goal) (*sitePl
 	}, err
 }
 
-// A waitingNode node has a configure step that waits until other nodes are healthy.
+// A waitingNode is a node with a configure step that waits until other nodes are healthy.
 type waitingNode struct {
 	node *site.Node
 	step int

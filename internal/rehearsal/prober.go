@@ -33,7 +33,7 @@ type answered struct {
 	silences    []Silence
 }
 
-// NewProber returns a Witness for a node, by the node's network namespace.
+// NewProber returns a Prober for a node, by the node's network namespace.
 func NewProber(space *os.File, node string, targets []Target) (*Prober, error) {
 	w := &Prober{node: node, asked: map[netip.Addr]*answered{}}
 	var token [4]byte

@@ -265,7 +265,7 @@ func (t *capture) take(ctx context.Context) error {
 	}
 	t.stood, err = engine.WhileFrozenAt(ctx, t.of.Engines, t.writers, at, t.copyRest)
 	if err == nil {
-		letGo() // if StillAt failed, the guard resumes the nodes that are still frozen as soon as this process ends
+		letGo() // if WhileFrozenAt failed, the guard resumes the nodes that are still frozen as soon as this process ends
 	}
 	t.Time, t.Pause, t.Skew = t.stood.At, t.stood.Long.Seconds(), t.stood.Skew.Seconds()
 	for _, c := range t.copies {
@@ -333,7 +333,7 @@ func (c *copyTask) wrong(err error) error {
 	return volume.CopyProblem(c.from, err)
 }
 
-// NewEmpty returns an empty snapshot of a site. Sweep removes its directory unless Keep renames it.
+// NewEmpty returns an empty snapshot of a site. Sweep removes its directory unless Store renames it.
 func NewEmpty(dirs host.Dirs, key, id string) *Snapshot {
 	return &Snapshot{ID: id, Site: key, Dir: filepath.Join(dirs.Snapshots(key), "."+id+"-new")}
 }

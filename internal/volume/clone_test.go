@@ -167,10 +167,10 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// once is a Still for a tree in which no process writes.
+// once is a FreezeFunc for a tree in which no process writes.
 func once(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
-// after returns a Still that runs a function first.
+// after returns a FreezeFunc that runs a function first.
 func after(first func() error) FreezeFunc {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := first(); err != nil {

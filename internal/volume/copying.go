@@ -121,7 +121,7 @@ func (c *Copying) Finish(ctx context.Context) error {
 }
 
 // finishSubvolume makes the snapshot. A snapshot leaves out nested subvolumes, which the writers
-// may have made since Begin checked that there were none.
+// may have made since StartCopy checked that there were none.
 func (c *Copying) finishSubvolume(ctx context.Context) error {
 	if inside, ok := subvolumesIn(c.from); !ok || inside > 0 {
 		c.Left = append(c.Left, "btrfs subvolumes that were created in it during the copy")

@@ -104,7 +104,7 @@ func (r *round) enter(e *tree.Entry, k *copiedEntry, current fileState, same boo
 
 func (r *round) makeDirectory(k *copiedEntry) error {
 	if len(r.stack) == 0 {
-		r.top = k // Begin made it
+		r.top = k // StartCopy made it
 		return nil
 	}
 	dir, err := r.openCurrent()

@@ -48,7 +48,7 @@ func (f *blockFile) same(g *blockFile) bool {
 	return f.size == g.size && f.inode == g.inode && f.changed == g.changed
 }
 
-// A CorruptBlock block is a block that does not match its name.
+// A CorruptBlock is a block that does not match its name.
 type CorruptBlock struct {
 	Block  Digest
 	Why    error

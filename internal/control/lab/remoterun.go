@@ -57,7 +57,7 @@ func Read(path, name string) (*experiment.Experiment, error) {
 	return experiment.Read(path, processors)
 }
 
-// A remoteRun run is done on another host, and its bundle is copied to this machine.
+// A remoteRun is a run on another host. Its bundle is copied to this machine.
 type remoteRun struct {
 	Session *control.Session
 	watcher Watcher

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A MovedNode node is a node that was moved to another host.
+// A MovedNode is a node that was moved to another host.
 type MovedNode struct {
 	Node string `json:"node"`
 	Host string `json:"host"`
@@ -37,7 +37,7 @@ type MoveOp struct {
 	To      map[string]string // node name to host name
 }
 
-// Job returns the job that carries out the move. The operation do is the Moving itself, or embeds
+// Job returns the job that carries out the move. The operation do is the MoveOp itself, or embeds
 // it.
 func (m *MoveOp) Job(do control.Operation) *control.Job {
 	return &control.Job{Session: m.Session, Site: m.Site, Base: m.Site, Hosts: m.Fleet, Do: do}

@@ -58,7 +58,7 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 }
 
 // RestoreOnce restores a snapshot of one host that was made only for this, and then removes the snapshot.
-// If Once is interrupted, the snapshot stays, so that the restoring can be resumed from it. The
+// If it is interrupted, the snapshot stays, so that the restoring can be resumed from it. The
 // caller holds the lock of the site and has the necessary consent.
 func RestoreOnce(ctx context.Context, c *control.Session, account *control.JournalWriter, s *site.Site, f *apply.Fleet,
 	h *apply.HostClient, from *snapshot.Snapshot, what string) (*Restored, error) {

@@ -85,14 +85,14 @@ func unmountBelow(t *testing.T, dir string) {
 // An Env is what the nodes of a real engine need: layers, and two bridges.
 type Env struct {
 	Base, Layer string       // digests of layers; Layer is an alternative for Relayer
-	Kernel      string       // digest of the kernel layer for machines, set by Boots
+	Kernel      string       // digest of the kernel layer for machines, set by BuildKernel
 	LAN, Apart  spec.Network // two bridges with the same subnet
 
 	of     *nodedir.Nodes
 	subnet string
 }
 
-// NewEnv makes a Ground for nodes of an engine in a site, whose addresses begin with subnet
+// NewEnv makes an Env for nodes of an engine in a site, whose addresses begin with subnet
 // ("10.99.1.").
 func NewEnv(t *testing.T, of *nodedir.Nodes, key, subnet string) Env {
 	t.Helper()
@@ -174,7 +174,7 @@ func ConnectToKind(n *spec.Node, kind, subnet string) {
 	}
 }
 
-// Fixture returns a Fixture for an engine whose nodes use the Ground. The caller sets what only the
+// Fixture returns a Fixture for an engine whose nodes use the Env. The caller sets what only the
 // engine knows.
 func (g Env) Fixture(e engine.Engine) Fixture {
 	return Fixture{

@@ -15,9 +15,9 @@ type Engine struct {
 	*nodedir.Nodes // stopped nodes
 	*programs      // engine.CapabilityProber
 	*guests        // host.Runner
-	views          // engine.RootOpener, Consoled, Screened and Grouped
+	views          // engine.RootOpener, HasConsole, HasScreen and Cgrouper
 	freezer        // engine.Freezer and Flusher
-	states         // engine.Renewer and Rememberer
+	states         // engine.Renewer and MemorySaver
 }
 
 var (

@@ -1,6 +1,6 @@
 // Package hook reports events of a site to the programs and servers in its site file.
 //
-// Post stores an event beside the site's state, and another process sends it (Deliver). So no
+// Enqueue stores an event beside the site's state, and another process sends it (Deliver). So no
 // command waits for a hook.
 package hook
 

@@ -40,7 +40,7 @@ type Comparison struct {
 // An AAControl holds the values of two equal settings by kept round.
 type AAControl struct{ Again, Once []float64 }
 
-// Result is the result of a row. Ratios are setting to base. With fewer than Enough instances, P
+// Result is the result of a row. Ratios are setting to base. With fewer than MinInstances, P
 // and Adjusted are 1. Without any round, ratios are 0.
 type Result struct {
 	N           int // number of rounds that count
@@ -159,8 +159,8 @@ func (row Comparison) compare(serial Serial, controls band) Result {
 	return j
 }
 
-// interval returns the median of a nonempty sample and its 95 % interval. With fewer than Enough
-// instances, it returns the range instead and sets ranged.
+// interval returns the median of a nonempty sample and its 95 % interval. With fewer than
+// MinInstances, it returns the range instead and sets ranged.
 func (s sample) interval() (middle, low, high float64, ranged bool) {
 	units := s.resamplingUnits()
 	if len(s) < MinInstances {

@@ -44,7 +44,7 @@ func TestIdenticalTables(t *testing.T) {
 
 // TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables with the
 // noise in quiet. That noise is at most 2 % per value, with outliers and drift. Each table has as
-// many rounds, from 10 to 30, as Wide requests with 0.06. For loud noise, the test only logs the
+// many rounds, from 10 to 30, as WidthFor requests with 0.06. For loud noise, the test only logs the
 // result.
 func TestPlanted(t *testing.T) {
 	tables := need.Times(10, 80)

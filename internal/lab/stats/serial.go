@@ -21,7 +21,7 @@ const (
 type Series struct {
 	Kind, Figure string
 	Values       []float64
-	Instances    []int // of the rounds, as in a Row
+	Instances    []int // of the rounds, as in a Comparison
 }
 
 // A Serial says how many consecutive instances count as one. Block is 1 if there is no

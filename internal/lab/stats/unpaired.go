@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A Run holds the values of one figure in one run, as in a Row.
+// A Run holds the values of one figure in one run, as in a Comparison.
 type Run struct {
 	Values    []float64
 	Instances []int
@@ -18,7 +18,7 @@ type Run struct {
 // not related, so their numbers may differ. Values that are not finite or not above zero do not
 // count.
 type Pair struct {
-	Kind, Figure  string // as in a Row
+	Kind, Figure  string // as in a Comparison
 	Family        int
 	Before, After []Run
 	Former        []Run // of the same experiment on the same host; shows how much runs differ without a change

@@ -62,7 +62,7 @@ func TestPlaceSpreads(t *testing.T) {
 }
 
 // TestPlaceOnTwo: a host that reports a node of another gets no advantage from that. The declared
-// host is used and, if there is none, Place returns an error.
+// host is used and, if there is none, Assign returns an error.
 func TestPlaceOnTwo(t *testing.T) {
 	s, seen := crowd(2, site.Limits{Cpus: 1, Memory: gib}), machines(8, 8)
 	for i := range seen {

@@ -13,7 +13,7 @@ import (
 // Stage plans that nodes of a release are built, booted and proven in quarantine. It also returns
 // the site of the quarantine from which they are made, as twin.Quarantine does. declared is the
 // release as the site directory declares it now. kept is the release as it was staged before, or
-// nil if it was not. Nodes to which rollback returns are not touched, see Spared.
+// nil if it was not. Nodes to which rollback returns are not touched, see RollbackNodes.
 func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
 		for _, n := range declared.Nodes {

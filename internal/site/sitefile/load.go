@@ -24,7 +24,7 @@ const format = 1
 // Load reads a site directory. Its error is a problem.List with all mistakes.
 func Load(dir string) (*site.Site, error) { return LoadCopy(dir, dir) }
 
-// LoadCopy reads a copy of a site directory that Keep has made. Paths in the site file that lead
+// LoadCopy reads a copy of a site directory that Copy has made. Paths in the site file that lead
 // outside of the directory are relative to home, the original location.
 func LoadCopy(dir, home string) (*site.Site, error) {
 	d, s, err := read(dir, home)

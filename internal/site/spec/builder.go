@@ -32,13 +32,13 @@ type recipe struct {
 	kernel, hardware   bool
 }
 
-// NewBuilder returns the Maker of a site.
+// NewBuilder returns the Builder of a site.
 func NewBuilder(s *site.Site) *Builder {
 	return &Builder{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{},
 		fixed: map[string]PartDigests{}, lesser: map[string]*site.Role{}}
 }
 
-// DefaultMTU is the MTU of networks that declare none and for which Maker.MTUs has none.
+// DefaultMTU is the MTU of networks that declare none and for which Builder.MTUs has none.
 const DefaultMTU = 1500
 
 // Key returns the key under which hosts store the networks of the site.

@@ -39,7 +39,7 @@ type RoleAction struct {
 	Surround []string `json:"surround"`
 }
 
-// A RenderedFile file is a file of a role that differs between nodes and is in no layer.
+// A RenderedFile is a file of a role that differs between nodes and is in no layer.
 type RenderedFile struct {
 	Path    string `json:"path"`
 	Owner   string `json:"owner"`

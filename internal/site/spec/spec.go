@@ -30,7 +30,7 @@ type Network struct {
 	// Router means that a router of the network has the gateway's address, and not the host. This
 	// is so in a twin, where the host may already use the address for production.
 	Router bool   `json:"router,omitempty"`
-	Host   string `json:"host,omitempty"`  // site.Openings that nodes may use on the host, comma-separated
+	Host   string `json:"host,omitempty"`  // ports of the host that nodes may use (site.ParsePortRanges)
 	Spoof  bool   `json:"spoof,omitempty"` // nodes may use source addresses of others
 	// Metadata means that, with NAT, nodes reach the link-local addresses that the host reaches,
 	// such as the metadata service of a cloud.

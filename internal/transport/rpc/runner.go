@@ -20,8 +20,8 @@ import (
 // Runner returns a runner for the machine at the other end. Messages call it place.
 func (c *Client) Runner(place string) host.Runner { return runner{c, place, nil} }
 
-// RunnerAt returns a runner for a place behind the server, such as a node. The server's Doors
-// interpret where.
+// RunnerAt returns a runner for a place behind the server, such as a node. The server's
+// NodeResolver interprets where.
 func (c *Client) RunnerAt(place string, where any) (host.Runner, error) {
 	at, err := json.Marshal(where)
 	return runner{c, place, at}, err

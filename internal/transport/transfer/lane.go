@@ -1,16 +1,16 @@
 // Package transfer connects two hosts for one transfer. No other host can use the connection, and
 // nothing of it remains.
 //
-// Each host calls Open and gets an End with a key that is used once. What the other host must know
-// about an End is its Card. The control host passes the cards over its connections to both hosts.
-// The sending host calls Accept with the card of the receiver. The receiving host calls Dial with
-// the card of the sender. Each end accepts only the holder of the key on the card (TLS 1.3, both
-// certificates pinned). Where the hosts cannot reach each other, the receiver calls Relayed
-// instead. The control host then connects to the address called Back on each card, which only the
-// host itself can reach. Join copies the bytes between the two connections. The control host cannot
-// read them.
+// Each host calls Listen and gets an Endpoint with a key that is used once. Its EndpointInfo has what
+// the other host must know about it. The control host passes this over its connections to both hosts.
+// The sending host calls Accept with the EndpointInfo of the receiver. The receiving host calls Dial
+// with that of the sender. Each end accepts only the holder of the key in the EndpointInfo (TLS 1.3,
+// both certificates pinned). Where the hosts cannot reach each other, the receiver calls AcceptRelayed
+// instead. The control host then connects to the loopback address of each end, which only the host
+// itself can reach. Splice copies the bytes between the two connections. The control host cannot read
+// them.
 //
-// In package apply, a passage does the control host's part. The code of a particular transfer only
+// In package apply, a transferRun does the control host's part. The code of a particular transfer only
 // sends or receives at each end.
 package transfer
 
@@ -36,7 +36,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timeout is how long an end waits for its peer. Stall is how long a transfer may make no progress.
+// Timeout is how long an end waits for its peer. StallTimeout is how long a transfer may make no
+// progress.
 const (
 	Timeout      = 15 * time.Second
 	StallTimeout = 30 * time.Second
@@ -260,7 +261,7 @@ func handshake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	return &stallConn{Conn: c}, nil
 }
 
-// stallConn is a connection that fails after Stall without progress.
+// stallConn is a connection that fails after StallTimeout without progress.
 type stallConn struct{ *tls.Conn }
 
 func (p *stallConn) Read(b []byte) (int, error) {
@@ -279,7 +280,7 @@ func (p *stallConn) Write(b []byte) (int, error) {
 
 // WithoutDeadline lets a connection pause as long as its ends like, for example while one reads a large
 // disk before it sends more. If the other host or the route to it is gone, the kernel ends the
-// connection after Stall.
+// connection after StallTimeout.
 func WithoutDeadline(c net.Conn) net.Conn {
 	p, ok := c.(*stallConn)
 	if !ok {
