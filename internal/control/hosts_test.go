@@ -265,7 +265,7 @@ func TestSilentHost(t *testing.T) {
 
 // marked reports whether a site counts as up.
 func (d *desk) marked(key string) bool {
-	_, up := d.Register().Marker(key)
+	_, up := d.Register().Up(key)
 	return up
 }
 

@@ -29,7 +29,7 @@ type siteWork struct {
 }
 
 func (w siteWork) open() (*Session, *site.Site, error) {
-	m, up := w.session.Register().Marker(w.key)
+	m, up := w.session.Register().Up(w.key)
 	if !up {
 		return nil, nil, problem.New(problem.Failed, "site %s is not up on this host", w.key).Try("orrery up")
 	}

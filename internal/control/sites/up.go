@@ -264,7 +264,7 @@ func withUnrestored(s *site.Site, seen []observe.Host, chosen map[string]bool) m
 // restoredFrom returns the site directory of a restore that was interrupted, if it is not the
 // directory of the session. Otherwise it returns "".
 func restoredFrom(c *control.Session, s *site.Site) string {
-	m, up := c.Register().Marker(s.Key())
+	m, up := c.Register().Up(s.Key())
 	if dir, err := c.AbsDirectory(); err != nil || !up || dir == m.Dir || !m.Exists() {
 		return ""
 	}
