@@ -385,7 +385,7 @@ func (m volumesInMemory) Drop(n *spec.Node, v spec.Mount) error {
 	return os.RemoveAll(volume.Path(m.dirs, n.Site, n.Name, v))
 }
 func (m volumesInMemory) DropCopies(key string, release int) error {
-	return os.RemoveAll(m.dirs.Copies(key, release))
+	return os.RemoveAll(m.dirs.VolumeCopies(key, release))
 }
 func (volumesInMemory) Sweep(string) error { return nil }
 func (volumesInMemory) Release() error     { return nil }

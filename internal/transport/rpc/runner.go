@@ -140,8 +140,8 @@ func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 // An outputReceiver receives the output of a command and passes it to the command's writers.
 type outputReceiver struct {
 	c    host.Command
-	tail host.Tail // the last output, for errors
-	err  error     // the error of a writer
+	tail host.TailBuffer // the last output, for errors
+	err  error           // the error of a writer
 	deaf atomic.Bool
 }
 
