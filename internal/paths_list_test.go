@@ -19,7 +19,7 @@ var paths = map[string]string{
 	"internal/tree/rawfile/rawfile.go":            "what its callers name, each of which is on this list",
 	"internal/rehearsal/hostconfig.go":            ofHosts,
 	"internal/rehearsal/groups.go":                ofKernel,
-	"internal/rehearsal/keeper.go":                ofOwn + "; " + ofKernel,
+	"internal/rehearsal/supervisor.go":            ofOwn + "; " + ofKernel,
 	"internal/rehearsal/room.go":                  ofOwn,
 	"internal/rehearsal/root.go":                  ofOwn + "; " + ofHosts,
 	"internal/rehearsal/sweep.go":                 ofOwn + "; " + ofKernel,
