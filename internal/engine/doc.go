@@ -3,7 +3,7 @@
 // memory, and package enginetest tests them all.
 //
 // Create makes a stopped node from a spec whose layers are in the store. Start boots the node, and
-// Runner then runs commands in it. Mark records how far its configuration has come. Change updates
+// Runner then runs commands in it. SetProgress records how far its configuration has come. Change updates
 // its limits, interfaces and mounts. Stop shuts it down, and Destroy removes it. List returns the
 // existing nodes and their states, so that a plan can compare them with the declared ones.
 //

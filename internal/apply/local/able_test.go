@@ -31,11 +31,11 @@ type renewer struct {
 	failure error
 }
 
-func (r renewer) Renew(context.Context, engine.Ref) (*engine.Renewal, error) {
+func (r renewer) LiveUpgrade(context.Context, engine.Ref) (*engine.LiveUpgradeResult, error) {
 	if r.failure != nil {
 		return nil, r.failure
 	}
-	return &engine.Renewal{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
+	return &engine.LiveUpgradeResult{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
 }
 
 // TestRenew: renew reports how long the node was frozen, and returns an error if it failed or is

@@ -102,7 +102,7 @@ func (n *served) must(err error) {
 
 func (n *served) mark(m engine.Progress) {
 	n.Helper()
-	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
+	n.must(n.engine.SetProgress(n.T.Context(), engine.RefOf(n.node), m))
 	r := &nodedir.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
 	r.Config = m.Config
 	dir := nodedir.Of(n.dirs, "karoo", 1)

@@ -116,7 +116,7 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 		active = false
 	}
 	if record.Proven != "" || record.Active != active { // the former health check was of what ran before
-		if err := e.Mark(ctx, ref, engine.Progress{Configured: record.Configured, Config: record.Config,
+		if err := e.SetProgress(ctx, ref, engine.Progress{Configured: record.Configured, Config: record.Config,
 			Active: active}); err != nil {
 			return err
 		}
@@ -137,12 +137,12 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 // liveUpgrade makes a node continue in the current programs of the host, and reports for how long it was
 // frozen.
 func (l *lifecycle) liveUpgrade(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
-	renewer, ok := e.(engine.Renewer)
+	renewer, ok := e.(engine.LiveUpgrader)
 	if !ok {
 		return problem.New(problem.Surprise, "node %s: the engine %s cannot move a running node to new programs", n.Name,
 			n.Engine).Try("plan again")
 	}
-	how, err := renewer.Renew(ctx, engine.RefOf(n))
+	how, err := renewer.LiveUpgrade(ctx, engine.RefOf(n))
 	if err == nil {
 		say(fmt.Sprintf("was frozen for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(),
 			float64(how.Bytes)/1e6, how.Took.Seconds()))

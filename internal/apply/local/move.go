@@ -136,7 +136,7 @@ func (m *nodeMoves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, s
 	if err != nil {
 		return "", err
 	}
-	of, ok := e.(engine.Receiver)
+	of, ok := e.(engine.Migrator)
 	if !ok {
 		return "", problem.New(problem.Unable, "node %s: the engine %s cannot move nodes", n.Name, n.Engine)
 	}
@@ -257,7 +257,7 @@ func (m *nodeMoves) receive(ctx context.Context, s *plan.Step) error {
 	if err != nil {
 		return err
 	}
-	of, ok := e.(engine.Receiver)
+	of, ok := e.(engine.Migrator)
 	store := m.store(s.Node.ID)
 	state, err := store.Read()
 	if err != nil || !ok || !state.Whole || state.Sum == "" || state.Sum != s.Sum || state.From != s.Peer ||

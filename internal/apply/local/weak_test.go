@@ -228,8 +228,8 @@ func (e weakEngine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.try("Destroy", func() error { return e.Engine.Destroy(ctx, ref) })
 }
 
-func (e weakEngine) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
-	return e.try("Mark", func() error { return e.Engine.Mark(ctx, ref, m) })
+func (e weakEngine) SetProgress(ctx context.Context, ref engine.Ref, m engine.Progress) error {
+	return e.try("SetProgress", func() error { return e.Engine.SetProgress(ctx, ref, m) })
 }
 
 func (e weakEngine) Replace(ctx context.Context, n *spec.Node) error {

@@ -193,7 +193,7 @@ func (g Env) AllowRouted(t *testing.T, subnet string, f *Fixture) {
 	t.Helper()
 	Network(t, g.NetworkOfKind(site.Routed, subnet))
 	f.Kinds = []string{site.Routed}
-	f.Onto = func(_ *testing.T, n *spec.Node, kind string) { ConnectToKind(n, kind, subnet) }
+	f.ConnectToKind = func(_ *testing.T, n *spec.Node, kind string) { ConnectToKind(n, kind, subnet) }
 }
 
 // CreateVolumes creates the volumes of a node, as package apply/local does before the node starts.

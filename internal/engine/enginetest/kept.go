@@ -96,7 +96,7 @@ func mark(s *suite) {
 		Configured: true, Proven: "p1", ProvenAt: time.Unix(1e9, 0).UTC(), Active: true,
 		Config: spec.Config{Parts: spec.PartDigests{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
 	}
-	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
+	s.must(s.Engine.SetProgress(s.Context(), engine.RefOf(n), m))
 	wantMark(s, n, m)
 	s.start(n)
 	s.stop(n)
@@ -110,7 +110,7 @@ func mark(s *suite) {
 		s.Error("autostart did not change")
 	}
 	m.Configured, m.Proven, m.Active = false, "", false
-	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
+	s.must(s.Engine.SetProgress(s.Context(), engine.RefOf(n), m))
 	wantMark(s, n, m)
 }
 

@@ -88,7 +88,7 @@ func fixture(e *fake.Engine) enginetest.Fixture {
 		Site:   "suite",
 		Bridge: site.BridgeName(site.Quarantine("suite", 701), "cam"),
 		Node:   nodeOf,
-		Onto: func(_ *testing.T, n *spec.Node, kind string) {
+		ConnectToKind: func(_ *testing.T, n *spec.Node, kind string) {
 			nic := &n.NICs[0]
 			nic.Network, nic.Kind, nic.Parent = kind, kind, "enp"+strconv.Itoa(n.ID)
 			nic.Bridge = site.BridgeName("suite", kind)

@@ -73,7 +73,7 @@ func TestSwitchIsRefused(t *testing.T) {
 	}
 	ctx, ref := t.Context(), engine.RefOf(p.staged)
 	refuse(p.Remount(ctx, &p.took), "have volume rows at the same time")
-	refuse(p.Mark(ctx, ref, engine.Progress{Configured: true, Active: true}), "not all of its links are live")
+	refuse(p.SetProgress(ctx, ref, engine.Progress{Configured: true, Active: true}), "not all of its links are live")
 	refuse(p.move(p.alive, p.alive), "live twice")
 	refuse(p.move(p.old, "nowhere"), "there is no bridge")
 	if got := p.bridges(); !slices.Equal(got, []string{p.alive, p.apart}) {
