@@ -150,7 +150,7 @@ func (f *remoteRun) importBundle(ctx context.Context, came string) (string, erro
 	if err != nil {
 		return "", f.refuse(err)
 	}
-	h := c.Head
+	h := c.Manifest
 	if h.Digest != bundle.Digest(f.Experiment.Text) || !slices.Equal(h.Part, f.Experiment.Part) {
 		err = f.refuse(errors.New("it belongs to another experiment"))
 		return "", errors.Join(err, w.Close())
@@ -186,9 +186,9 @@ func (f *remoteRun) checkVacant(dir string) error {
 	}
 	if err == nil {
 		old, bad := bundle.Read(dir)
-		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done &&
-			old.Head.Digest == bundle.Digest(f.Experiment.Text) &&
-			slices.Equal(old.Head.Part, f.Experiment.Part) {
+		if bad == nil && old.Manifest.From == f.host.Name && old.Manifest.State != bundle.Done &&
+			old.Manifest.Digest == bundle.Digest(f.Experiment.Text) &&
+			slices.Equal(old.Manifest.Part, f.Experiment.Part) {
 			return nil
 		}
 	}

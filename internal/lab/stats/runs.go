@@ -32,7 +32,7 @@ func levels(runs []Run) (all []float64) {
 // runs are not used: the widest of many is as wide as the luck of a run, which is part of the
 // spread of runs.
 func (pair Pair) compareRuns() Result {
-	j := Result{P: 1, Adjusted: 1, Block: 1}
+	j := Result{P: 1, Adjusted: 1, BlockLength: 1}
 	before, after := levels(pair.Before), levels(pair.After)
 	j.N = min(len(before), len(after))
 	if j.N == 0 {
