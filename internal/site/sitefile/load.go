@@ -177,14 +177,14 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 // decoder returns the decoder for parts of a file.
 func (l *loader) decoder(file string) *strict.Decoder {
 	d := &strict.Decoder{
-		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.addAt(file, at, p) },
-		Misspelt: l.report.misspelt,
-		Longest:  maxString,
-		Name:     maxName,
-		Enough:   l.report.full,
+		Report:        func(at *strict.Node, p *problem.Problem) { l.report.addAt(file, at, p) },
+		OnUnknownKey:  l.report.misspelt,
+		MaxStringLen:  maxString,
+		MaxNameLen:    maxName,
+		TooManyErrors: l.report.full,
 	}
 	if file != Name {
-		d.Longest = maxRole // scripts and inline file contents
+		d.MaxStringLen = maxRole // scripts and inline file contents
 	}
 	return d
 }
