@@ -199,7 +199,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 			func(card transfer.EndpointInfo) (transfer.EndpointInfo, error) {
 				own := spot.Own
 				if giver.Local() {
-					own = card.At.Addr()
+					own = card.PublicAddr.Addr()
 				}
 				if err := card.Check(own); err != nil {
 					return mine, invalidCard(giver, err)
@@ -230,7 +230,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.met[mine.Print] = peerCards{giver, mine, theirs}
+	p.met[mine.Fingerprint] = peerCards{giver, mine, theirs}
 	return theirs, nil
 }
 
@@ -242,7 +242,7 @@ func invalidCard(h *HostClient, err error) error {
 // card.
 func (p *transferRun) Relay(ctx context.Context, mine transfer.EndpointInfo) error {
 	p.mutex.Lock()
-	m, ok := p.met[mine.Print]
+	m, ok := p.met[mine.Fingerprint]
 	p.relayed = true
 	p.mutex.Unlock()
 	if !ok {
@@ -250,11 +250,11 @@ func (p *transferRun) Relay(ctx context.Context, mine transfer.EndpointInfo) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, transfer.Timeout)
 	defer cancel()
-	a, err := m.giver.Transfers.Dial(ctx, m.theirs.Back)
+	a, err := m.giver.Transfers.Dial(ctx, m.theirs.LoopbackAddr)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", m.giver.Name, err)
 	}
-	b, err := p.to.Transfers.Dial(ctx, m.mine.Back)
+	b, err := p.to.Transfers.Dial(ctx, m.mine.LoopbackAddr)
 	if err != nil {
 		_ = a.Close()
 		return fmt.Errorf("host %s: %w", p.to.Name, err)

@@ -73,8 +73,8 @@ func card(t *testing.T) transfer.EndpointInfo {
 func TestMeet(t *testing.T) {
 	good, another := card(t), card(t)
 	elsewhere, outside := good, good
-	elsewhere.At = netip.MustParseAddrPort("10.8.1.1:80")
-	outside.Back = netip.MustParseAddrPort("10.8.1.9:22")
+	elsewhere.PublicAddr = netip.MustParseAddrPort("10.8.1.1:80")
+	outside.LoopbackAddr = netip.MustParseAddrPort("10.8.1.9:22")
 	lost := errors.New("lost")
 	says := func(cards ...transfer.EndpointInfo) func(ListenAddrs,
 		func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
@@ -99,8 +99,9 @@ func TestMeet(t *testing.T) {
 		"a host that is not there":   {"sv9", good, says(another), `host sv2 requested data from host "sv9"`},
 		"a place on another host": {"sv1", outside, says(another),
 			"host sv2 sent invalid connection data"},
-		"an address of another":   {"sv1", elsewhere, says(another), "host sv2 sent invalid connection data"},
-		"no key":                  {"sv1", transfer.EndpointInfo{Back: good.Back}, says(another), "host sv2 sent invalid connection data"},
+		"an address of another": {"sv1", elsewhere, says(another), "host sv2 sent invalid connection data"},
+		"no key": {"sv1", transfer.EndpointInfo{LoopbackAddr: good.LoopbackAddr}, says(another),
+			"host sv2 sent invalid connection data"},
 		"of the other, outside":   {"sv1", good, says(outside), "host sv1 sent invalid connection data"},
 		"of the other, twice":     {"sv1", good, says(another, another, another), "sent more than one"},
 		"the other opens nothing": {"sv1", good, says(), "it opened no listener"},

@@ -49,31 +49,31 @@ const maxHandshakes = 64
 
 // An EndpointInfo is what one end tells its peer, by way of the control host.
 type EndpointInfo struct {
-	Print string         `json:"print"` // SHA-256 of the certificate
-	At    netip.AddrPort `json:"at"`    // where it listens for other hosts, or the zero value if they cannot reach it
-	Back  netip.AddrPort `json:"back"`  // where it listens on the loopback interface
+	Fingerprint  string         `json:"print"` // SHA-256 of the certificate
+	PublicAddr   netip.AddrPort `json:"at"`    // where it listens for other hosts, or zero if they cannot reach it
+	LoopbackAddr netip.AddrPort `json:"back"`  // where it listens on the loopback interface
 }
 
-// Check returns an error for a card that a host may have forged: its addresses must be on that
+// Check returns an error for data that a host may have forged: its addresses must be on that
 // host. Own is the address of the host, or the zero value if unknown.
 func (c EndpointInfo) Check(own netip.Addr) error {
-	switch digest, err := hex.DecodeString(c.Print); {
+	switch digest, err := hex.DecodeString(c.Fingerprint); {
 	case err != nil || len(digest) != sha256.Size:
 		return errors.New("its key fingerprint is missing")
-	case !c.Back.Addr().IsLoopback() || c.Back.Port() == 0:
-		return fmt.Errorf("it reports %s, which is not a loopback address", c.Back)
-	case c.At != netip.AddrPort{} && (c.At.Addr() != own || c.At.Port() == 0):
-		return fmt.Errorf("it reports %s, but its address is %s", c.At, own)
+	case !c.LoopbackAddr.Addr().IsLoopback() || c.LoopbackAddr.Port() == 0:
+		return fmt.Errorf("it reports %s, which is not a loopback address", c.LoopbackAddr)
+	case c.PublicAddr != netip.AddrPort{} && (c.PublicAddr.Addr() != own || c.PublicAddr.Port() == 0):
+		return fmt.Errorf("it reports %s, but its address is %s", c.PublicAddr, own)
 	}
 	return nil
 }
 
 // An Endpoint is one host's end of a connection. Each has its own key.
 type Endpoint struct {
-	key   tls.Certificate
-	card  EndpointInfo
-	ears  []net.Listener
-	close sync.Once
+	key       tls.Certificate
+	info      EndpointInfo
+	listeners []net.Listener
+	close     sync.Once
 }
 
 // Listen creates an end. It listens on the loopback interface, and on the address at of this host, so
@@ -84,16 +84,16 @@ func Listen(at netip.Addr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Endpoint{key: key, card: EndpointInfo{Print: fingerprintOf(key.Certificate[0])}}
+	e := &Endpoint{key: key, info: EndpointInfo{Fingerprint: fingerprintOf(key.Certificate[0])}}
 	back, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	e.ears, e.card.Back = []net.Listener{back}, addrPortOf(back)
+	e.listeners, e.info.LoopbackAddr = []net.Listener{back}, addrPortOf(back)
 	if at.IsValid() {
 		// this fails if the host is behind a NAT
 		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil {
-			e.ears, e.card.At = append(e.ears, others), addrPortOf(others)
+			e.listeners, e.info.PublicAddr = append(e.listeners, others), addrPortOf(others)
 		}
 	}
 	return e, nil
@@ -137,12 +137,12 @@ func addrPortOf(l net.Listener) netip.AddrPort {
 }
 
 // Info returns what the peer must know.
-func (e *Endpoint) Info() EndpointInfo { return e.card }
+func (e *Endpoint) Info() EndpointInfo { return e.info }
 
 // Close closes the listeners. A connection that has been made stays open.
 func (e *Endpoint) Close() {
 	e.close.Do(func() {
-		for _, l := range e.ears {
+		for _, l := range e.listeners {
 			_ = l.Close()
 		}
 	})
@@ -151,7 +151,7 @@ func (e *Endpoint) Close() {
 // errWrongPeer is the error for a peer that does not hold the expected key.
 var errWrongPeer = errors.New("the peer has another key")
 
-// config returns a TLS configuration that accepts only the holder of the key on a card. The
+// config returns a TLS configuration that accepts only the holder of the key in an EndpointInfo. The
 // certificates contain nothing but a key, so nothing else is verified.
 func (e *Endpoint) config(peer EndpointInfo) *tls.Config {
 	return &tls.Config{
@@ -159,7 +159,7 @@ func (e *Endpoint) config(peer EndpointInfo) *tls.Config {
 		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if len(c.PeerCertificates) == 0 ||
-				subtle.ConstantTimeCompare([]byte(fingerprintOf(c.PeerCertificates[0].Raw)), []byte(peer.Print)) != 1 {
+				subtle.ConstantTimeCompare([]byte(fingerprintOf(c.PeerCertificates[0].Raw)), []byte(peer.Fingerprint)) != 1 {
 				return errWrongPeer
 			}
 			return nil
@@ -183,13 +183,13 @@ func (e *Endpoint) AcceptRelayed(ctx context.Context, peer EndpointInfo) (net.Co
 
 // Dial connects to the address where the peer listens. The receiving host calls it.
 func (e *Endpoint) Dial(ctx context.Context, peer EndpointInfo) (net.Conn, error) {
-	if (peer.At == netip.AddrPort{}) {
+	if (peer.PublicAddr == netip.AddrPort{}) {
 		return nil, errors.New("it reports no address at which it listens")
 	}
 	const probeTimeout = 3 * time.Second // a firewall that drops packets sends no answer
 	dialing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	c, err := new(net.Dialer).DialContext(dialing, "tcp", peer.At.String())
+	c, err := new(net.Dialer).DialContext(dialing, "tcp", peer.PublicAddr.String())
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (e *Endpoint) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (ne
 	defer all.Wait()
 	defer cancel()
 	defer e.Close()
-	for _, l := range e.ears {
+	for _, l := range e.listeners {
 		all.Go(func() {
 			for {
 				raw, err := l.Accept()
