@@ -47,7 +47,7 @@ func (c *cutting) Receive(ctx context.Context, _ Transfer, with Coordinator, _ f
 		return err
 	}
 	defer end.Close()
-	if _, err := with.Meet(ctx, "sv1", end.Info()); err != nil {
+	if _, err := with.Introduce(ctx, "sv1", end.Info()); err != nil {
 		return err
 	}
 	return c.next()

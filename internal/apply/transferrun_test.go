@@ -118,7 +118,7 @@ func TestMeet(t *testing.T) {
 			return sum, err
 		}
 		taker.takes = func(with Coordinator) error {
-			_, err := with.Meet(t.Context(), c.peer, c.mine)
+			_, err := with.Introduce(t.Context(), c.peer, c.mine)
 			if err == nil { // the error of the sender after that goes to the sender
 				err = <-told
 			}
@@ -155,7 +155,7 @@ func TestSpot(t *testing.T) {
 		}
 		mine := card(t)
 		taker.takes = func(with Coordinator) error {
-			_, err := with.Meet(t.Context(), "sv1", mine)
+			_, err := with.Introduce(t.Context(), "sv1", mine)
 			return err
 		}
 		one := pairTransfer{from: "sv1", to: "sv2", say: func(string) {}, apart: c.apart}
@@ -247,10 +247,10 @@ func TestCarry(t *testing.T) {
 		}
 		taker.takes = func(with Coordinator) error {
 			if !c.unmet {
-				if _, err := with.Meet(t.Context(), "sv1", mine); err != nil {
+				if _, err := with.Introduce(t.Context(), "sv1", mine); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
-				if _, err := with.Meet(t.Context(), "sv1", mine); err == nil ||
+				if _, err := with.Introduce(t.Context(), "sv1", mine); err == nil ||
 					!strings.Contains(err.Error(), "requested too many connections") {
 					t.Errorf("%s: a second time: %v", what, err)
 				}
@@ -291,7 +291,7 @@ func TestCopyMoved(t *testing.T) {
 		for _, bytes := range []int64{5, 0, -7, 3} {
 			with.Moved(bytes)
 		}
-		_, err := with.Meet(t.Context(), "sv1", mine)
+		_, err := with.Introduce(t.Context(), "sv1", mine)
 		return err
 	}
 	moved := int64(0)
@@ -325,7 +325,7 @@ func TestHaul(t *testing.T) {
 		return "new", err
 	}
 	taker.takes = func(with Coordinator) error {
-		_, err := with.Meet(t.Context(), "sv1", card(t))
+		_, err := with.Introduce(t.Context(), "sv1", card(t))
 		return errors.Join(err, failure)
 	}
 	workers := f.StartRun()

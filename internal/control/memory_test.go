@@ -224,11 +224,11 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	store := image.Open(m.dirs.State)
 	h := local.ThisMachine(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, secrets)
 	h.Waiter = m
-	records := h.Ground.Records
-	h.Ground = memory.Backends(in, m.dirs)
-	h.Ground.Volumes = volumesInMemory{m}
+	records := h.Backends.Records
+	h.Backends = memory.Backends(in, m.dirs)
+	h.Backends.Volumes = volumesInMemory{m}
 	if m.disk {
-		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
+		h.Backends.Layers, h.Backends.Records = layersOnDisk{h.Backends.Layers.(fake.Layers), store}, records
 	}
 	if m.mishaps != nil {
 		return frail{m.mishaps, m.name}.host(h.Host)

@@ -56,7 +56,7 @@ func keeping(t *testing.T) (*removal, *Host, *waiting) {
 	t.Helper()
 	m := newRemoval(t)
 	w, later := m.on[0], &waiting{}
-	w.Waiter, w.Ground.Timers = later, later
+	w.Waiter, w.Backends.Timers = later, later
 	w.SiteState.Secrets = noSecrets{secret.NewKeyring(&site.Site{Name: "karoo"}, m.dirs[0])}
 	return m, w, later
 }

@@ -26,13 +26,13 @@ func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 		lock.Release()
 		return nil, err
 	}
-	if err := h.Ground.Claims.Claim(ctx, key); err != nil {
+	if err := h.Backends.Claims.Claim(ctx, key); err != nil {
 		evict()
 		lock.Release()
 		return nil, err
 	}
 	return func() {
-		h.Ground.Claims.Yield(ctx, key)
+		h.Backends.Claims.Yield(ctx, key)
 		evict()
 		lock.Release()
 	}, nil

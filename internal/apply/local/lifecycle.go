@@ -125,7 +125,7 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
 		return err
 	}
-	if err := l.Ground.Networks.AddAntiSpoof(ctx, network.Ports(&record.Node)); err != nil {
+	if err := l.Backends.Networks.AddAntiSpoof(ctx, network.Ports(&record.Node)); err != nil {
 		return err
 	}
 	if err := e.Start(ctx, ref); err != nil {
@@ -207,7 +207,7 @@ func (l *lifecycle) move(ctx context.Context, moves []plan.Move) error {
 			}
 		}
 	}
-	if err := l.Ground.Networks.MoveLinks(ctx, links, live...); err != nil {
+	if err := l.Backends.Networks.MoveLinks(ctx, links, live...); err != nil {
 		return err
 	}
 	var now, later []*spec.Node
@@ -247,7 +247,7 @@ func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
 		var err error
 		switch m.Copy {
 		case "":
-			err = l.Ground.Volumes.Provide(n, m, account)
+			err = l.Backends.Volumes.Provide(n, m, account)
 		case spec.NoCopy:
 		default:
 			err = l.provideCopy(ctx, n, m, account)
@@ -261,7 +261,7 @@ func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
 
 // provideCopy copies a volume for the quarantine while all nodes that write to it are frozen.
 func (l *lifecycle) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.OwnerLookup) error {
-	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account,
+	made, err := l.Backends.Volumes.ProvideCopy(ctx, n, m, account,
 		l.freezeWriters(volume.Path(l.Dirs, n.Site, n.Name, volume.LiveMount(m))))
 	l.leaving.Lock()
 	defer l.leaving.Unlock()

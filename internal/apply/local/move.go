@@ -364,7 +364,7 @@ func (m *nodeMoves) remove(ctx context.Context, n *spec.Node) error {
 	}
 	for _, path := range m.movingVolumes(&r.Node) {
 		if tree.Exists(path) {
-			if err := m.Ground.Volumes.Erase(path); err != nil {
+			if err := m.Backends.Volumes.Erase(path); err != nil {
 				return err
 			}
 		}

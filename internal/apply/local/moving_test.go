@@ -64,7 +64,7 @@ func TestLiveFirst(t *testing.T) {
 		var told []int
 		w := ThisMachine("sv1", "karoo", newRemoval(t).dirs[0],
 			map[string]engine.Engine{"fake": changed{mu: &sync.Mutex{}, told: &told, fails: c.fails}}, nil)
-		w.Ground.Networks = links{failure: c.links}
+		w.Backends.Networks = links{failure: c.links}
 		err := w.Runs.Do(t.Context(), &plan.Step{Kind: plan.MoveLinks, Moves: moves}, func(string) {})
 		if len(told) == 4 {
 			slices.Sort(told[2:])

@@ -23,8 +23,8 @@ import (
 // roles works on running nodes.
 type roles struct {
 	*SiteState
-	names *names
-	life  *lifecycle
+	names     *names
+	lifecycle *lifecycle
 }
 
 // roleRun is the work on one running node.
@@ -137,7 +137,7 @@ func (w roleRun) starts() []string {
 	if w.node.Layer == "" {
 		return nil
 	}
-	r, err := w.Ground.Layers.Record(w.node.Layer)
+	r, err := w.Backends.Layers.Record(w.node.Layer)
 	if err != nil {
 		return nil // they are started when the node is configured
 	}

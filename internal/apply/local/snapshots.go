@@ -39,7 +39,7 @@ func (h snapshotHost) Capture(ctx context.Context, of apply.SnapshotRequest,
 	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory,
 		ID: of.ID, Pace: with, Scheduled: of.Scheduled}
 	for _, id := range of.Nodes {
-		r, err := h.Ground.Records.Read(h.Key, id)
+		r, err := h.Backends.Records.Read(h.Key, id)
 		if err != nil {
 			return nil, err
 		}

@@ -264,7 +264,7 @@ func (r weakRunner) Put(ctx context.Context, files ...host.File) error {
 func weakWorld(t *testing.T) (*world, *weak) {
 	t.Helper()
 	w, of := newWorld(t), &weak{}
-	g := &w.host.Ground
+	g := &w.host.Backends
 	*g = backends.Set{
 		Networks: weakNetworks{g.Networks, of}, Layers: weakLayers{g.Layers, of}, Packages: g.Packages,
 		Volumes: weakVolumes{g.Volumes, of}, Kernel: weakKernel{g.Kernel, of},

@@ -92,7 +92,7 @@ func (t *multiHostBackup) receiveAll(ctx context.Context) error {
 		cancel(err)
 	}
 	t.parts = make([]*ferry.BackupReceiver, len(t.fleet.All))
-	_ = t.fleet.Each(func(i int, h *apply.HostClient) error {
+	_ = t.fleet.ForEach(func(i int, h *apply.HostClient) error {
 		t.parts[i] = &ferry.BackupReceiver{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into,
 			Pace: &hostBarrier{t.tempo.ForHost(h), t, h.Name}}
 		if err := t.receiveFrom(ctx, h, t.parts[i]); err != nil {

@@ -108,7 +108,7 @@ type hostSearch struct {
 // may have the data.
 func (s *hostSearch) askHosts(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
 	failed := make([]error, len(s.fleet.All))
-	err := s.fleet.Each(func(i int, h *apply.HostClient) error {
+	err := s.fleet.ForEach(func(i int, h *apply.HostClient) error {
 		one, err := ferry.NewSearch(s.in, s.key, h.Label, wanted)
 		if err != nil || len(one.Wanted) == 0 {
 			return err

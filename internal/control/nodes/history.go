@@ -29,7 +29,7 @@ func ReadHistory(ctx context.Context, c *control.Session, s *site.Site, runs int
 	}
 	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)),
 		make([][]int, len(f.All)), make([]error, len(f.All))
-	_ = f.Each(func(i int, h *apply.HostClient) error {
+	_ = f.ForEach(func(i int, h *apply.HostClient) error {
 		names[i] = h.Name
 		all[i], damaged[i], wrong[i] = h.Runs.ReadJournal(ctx, runs)
 		return nil

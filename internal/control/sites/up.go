@@ -290,7 +290,7 @@ func saveSchedules(ctx context.Context, c *control.Session, s *site.Site, f *app
 
 // detectDrift looks into the running nodes, and adds to their states what has drifted.
 func detectDrift(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
-	return f.Each(func(_ int, h *apply.HostClient) error {
+	return f.ForEach(func(_ int, h *apply.HostClient) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
 		if i < 0 {
 			return fmt.Errorf("host %s was not observed", h.Name)

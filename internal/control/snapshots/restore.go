@@ -198,7 +198,7 @@ func (r *restoreOp) checkNode(n placed, seen []observe.Host) error {
 // checkInterrupted returns an error if an earlier restoring of other nodes was interrupted, because these
 // nodes may run by now.
 func (r *restoreOp) checkInterrupted(ctx context.Context) error {
-	return r.fleet.Each(func(_ int, h *apply.HostClient) error {
+	return r.fleet.ForEach(func(_ int, h *apply.HostClient) error {
 		id, nodes, err := h.Snapshots.Restoring(ctx)
 		if err != nil || id == "" {
 			return err
@@ -232,7 +232,7 @@ func (r *restoreOp) run(ctx context.Context) error {
 		return r.startRestored(ctx)
 	})
 	backs, errs := make([]apply.RestoreFailures, len(on.All)), make([]error, len(on.All))
-	_ = on.Each(func(i int, h *apply.HostClient) error {
+	_ = on.ForEach(func(i int, h *apply.HostClient) error {
 		// Once the nodes are restored, this cannot be cancelled: a half-finished undo is worse than
 		// a delay.
 		until, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -116,7 +116,7 @@ func destroyOnHosts(ctx context.Context, c *control.Session, original *site.Site
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(ctx) }); err != nil {
+	if err := f.ForEach(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(ctx) }); err != nil {
 		return err
 	}
 	c.Known.Remove(s.Key())
