@@ -28,7 +28,7 @@ func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Bridged {
-			all = append(all, Port{n.Site, nic.HostEnd, nic.Bridge, nic.MAC, nic.Addresses()})
+			all = append(all, Port{n.Site, nic.HostIfName, nic.Bridge, nic.MAC, nic.Addresses()})
 		}
 	}
 	return all

@@ -96,7 +96,7 @@ func TestBlocked(t *testing.T) {
 		return func() error { return w.Runs.Do(ctx, &s, func(string) {}) }
 	}
 	key := func() error { _, err := w.names.hostKey("db"); return err }
-	told := &inventory.PeerInfo{Told: []inventory.Recipient{{Site: "karoo", ID: m.node.ID}}}
+	told := &inventory.PeerInfo{Recipients: []inventory.Recipient{{Site: "karoo", ID: m.node.ID}}}
 	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Payload: plan.Payload{Tell: told}}),
 		step(plan.Step{Kind: plan.ForgetNames})
 	must(t, names())

@@ -203,7 +203,7 @@ func (l *lifecycle) move(ctx context.Context, moves []plan.Move) error {
 		}
 		for _, nic := range m.Is.NICs {
 			if m.Is.LinkKind(nic).Bridged {
-				links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+				links = append(links, network.Move{Link: nic.HostIfName, Bridge: nic.Bridge})
 			}
 		}
 	}

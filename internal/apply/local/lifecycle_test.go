@@ -647,7 +647,7 @@ func TestPortsAreGuarded(t *testing.T) {
 	guarded := func(what string, want ...*spec.Node) {
 		t.Helper()
 		for _, n := range []*spec.Node{db, web} {
-			if got := on.guarded[n.NICs[0].HostEnd]; got != slices.Contains(want, n) {
+			if got := on.guarded[n.NICs[0].HostIfName]; got != slices.Contains(want, n) {
 				t.Errorf("%s: the port of %s is guarded: %t", what, n.Name, got)
 			}
 		}

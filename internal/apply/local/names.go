@@ -61,7 +61,7 @@ func (n *names) knownHosts() string { return filepath.Join(n.Dirs.Keys(n.Key), "
 // currentFiles returns the current names files of this host's nodes, by path.
 func (n *names) currentFiles(told *inventory.PeerInfo) map[string][]byte {
 	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key), n.Backends.Hosts.StoredNames(n.Key)}
-	for _, t := range told.Told {
+	for _, t := range told.Recipients {
 		dir := n.Dirs.Etc(t.Site, t.ID)
 		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"),
 			filepath.Join(dir, "ssh_known_hosts"))
@@ -132,7 +132,7 @@ func (n *names) writeEtc(told *inventory.PeerInfo) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range told.Told {
+	for _, t := range told.Recipients {
 		dir := n.Dirs.Etc(t.Site, t.ID)
 		for name, text := range map[string][]byte{"hosts": told.Hosts[t.Hosts], "inventory.json": told.Inventory,
 			"ssh_known_hosts": known} {

@@ -146,7 +146,7 @@ func (g Env) Node(name string, id int) *spec.Node {
 		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base,
 		Kernel: g.Kernel,
 		NICs: []spec.NIC{{
-			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostEnd: site.VethName(key, name, g.LAN.Name),
+			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostIfName: site.VethName(key, name, g.LAN.Name),
 			MAC: site.MAC(key, name, g.LAN.Name), Address: addressIn(g.subnet, id), Gateway: g.subnet + "1", MTU: 1500,
 		}},
 	}
@@ -170,7 +170,7 @@ func ConnectToKind(n *spec.Node, kind, subnet string) {
 	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(n.Site, kind)
 	nic.Address, nic.Gateway = addressIn(subnet, n.ID), subnet+"1"
 	if kind == site.Routed {
-		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(n.Site, n.Site, n.Name, kind)
+		nic.Via, nic.HostIfName = nic.Gateway, site.RoutedName(n.Site, n.Site, n.Name, kind)
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Testbed) node(setting string, n *spec.Node, on string, here HostInfo) *
 		}
 		p.Interface = nic.Name
 		p.Address = nic.Address.Addr()
-		for _, link := range []string{nic.HostEnd, nic.Bridge} {
+		for _, link := range []string{nic.HostIfName, nic.Bridge} {
 			if link != "" {
 				p.HostLinks = append(p.HostLinks, link)
 			}

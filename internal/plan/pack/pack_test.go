@@ -91,7 +91,7 @@ func TestPack(t *testing.T) {
 	staged := declared(700)
 	staged.Stage = 700
 	told := func(n *inventory.PeerInfo) (ids []int) {
-		for _, one := range n.Told {
+		for _, one := range n.Recipients {
 			ids = append(ids, one.ID)
 		}
 		return ids

@@ -12,9 +12,9 @@ import (
 type PeerInfo struct {
 	Peers []Peer `json:"peers"` // all nodes of the site
 	// Hosts are hosts(5) files, by the networks of the nodes that read them.
-	Hosts     map[string][]byte `json:"hosts"`
-	Inventory []byte            `json:"inventory"` // inventory.json
-	Told      []Recipient       `json:"told"`      // the nodes that get the data
+	Hosts      map[string][]byte `json:"hosts"`
+	Inventory  []byte            `json:"inventory"` // inventory.json
+	Recipients []Recipient       `json:"told"`      // the nodes that get the data
 	// HostNames are the lines by which the host knows its nodes.
 	HostNames []byte `json:"host_names,omitempty"`
 }
@@ -58,7 +58,7 @@ func (t *Builder) Build(nodes ...*site.Node) *PeerInfo {
 			t.names.Hosts[on] = spec.HostsFile(t.site, networks)
 		}
 		n.Hosts[on] = t.names.Hosts[on]
-		n.Told = append(n.Told, Recipient{t.site.Key(), node.FullID(), on})
+		n.Recipients = append(n.Recipients, Recipient{t.site.Key(), node.FullID(), on})
 	}
 	return n
 }

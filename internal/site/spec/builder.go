@@ -207,9 +207,9 @@ func (m *Builder) nics(n *site.Node) []NIC {
 		on := m.network(*network)
 		spelt := NIC{
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
-			HostEnd: m.hostIfName(n, network),
-			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
+			HostIfName: m.hostIfName(n, network),
+			MAC:        site.MAC(m.Site.Name, n.Name, nic.Network),
+			Address:    netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
 			Kind: network.Kind,
 		}
 		switch kind := site.KindOf(network.Kind); {
