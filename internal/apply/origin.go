@@ -103,11 +103,11 @@ func nodeNames(h *observe.Host) (names []string) {
 	for i := range h.Nodes {
 		add(h.Nodes[i].Name)
 	}
-	for i := range h.Given {
-		add(h.Given[i].Name)
+	for i := range h.OutgoingMoves {
+		add(h.OutgoingMoves[i].Name)
 	}
-	for i := range h.Arrivals {
-		add(h.Arrivals[i].Name)
+	for i := range h.IncomingMoves {
+		add(h.IncomingMoves[i].Name)
 	}
 	return names
 }

@@ -59,8 +59,8 @@ type Host struct {
 	// nothing or cannot be read.
 	Boot string `json:"boot,omitempty"`
 
-	Given    []OutgoingMove `json:"given,omitempty"`    // nodes that are no longer in Nodes
-	Arrivals []IncomingMove `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
+	OutgoingMoves []OutgoingMove `json:"given,omitempty"`    // nodes that are no longer in Nodes
+	IncomingMoves []IncomingMove `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
 
 	Restoring *RestoreProgress `json:"restoring,omitempty"` // nil if no restore is in progress
 }

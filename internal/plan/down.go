@@ -28,7 +28,7 @@ func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 
 // discardArrivals plans the removal of data received for nodes that are on no host.
 func discardArrivals(d *planBuilder, h *observe.Host) {
-	for _, a := range h.Arrivals {
+	for _, a := range h.IncomingMoves {
 		if d.goal.selects(a.Name) {
 			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
 			d.add(Step{Kind: DiscardNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "requested",

@@ -63,7 +63,7 @@ func asDeclared(b *planInput, current *spec.Node) (e *stand.DeclaredNode, why st
 // finishMoves plans how interrupted moves are finished. Later steps for these nodes wait for that.
 func finishMoves(d *planBuilder, m *handover.Resolutions) {
 	d.homes = m.Homes
-	for _, u := range m.Stuck {
+	for _, u := range m.Blocked {
 		d.stuck[u.Node] = true
 		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is not changed: %s", u.Node, u.Why))
 	}

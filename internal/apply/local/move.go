@@ -51,11 +51,11 @@ func (m *nodeMoves) observe(seen *observe.Host) error {
 		g, _ := m.dir(f.ID).Move().MovedTo()
 		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active,
 			Resume: m.dir(f.ID).Move().MustResume()}
-		seen.Given = append(seen.Given, observe.OutgoingMove{Node: n, To: g.To, Sum: g.Sum})
+		seen.OutgoingMoves = append(seen.OutgoingMoves, observe.OutgoingMove{Node: n, To: g.To, Sum: g.Sum})
 	}
 	all, err := treesync.States(m.Dirs.Arrivals(m.Key))
 	for _, r := range all {
-		seen.Arrivals = append(seen.Arrivals, observe.IncomingMove{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
+		seen.IncomingMoves = append(seen.IncomingMoves, observe.IncomingMove{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
 			Whole: r.Whole})
 	}
 	return err

@@ -243,10 +243,10 @@ func (m *removal) state() (all []string) {
 	for i, w := range m.on {
 		h := observe.Host{}
 		must(m.T, w.moves.observe(&h))
-		for _, g := range h.Given {
+		for _, g := range h.OutgoingMoves {
 			all = append(all, moverNames[i]+" has given "+g.Name+" to "+g.To)
 		}
-		for _, a := range h.Arrivals {
+		for _, a := range h.IncomingMoves {
 			whole := " has a part of "
 			if a.Whole {
 				whole = " has all of "

@@ -83,8 +83,8 @@ func quarantinedReleases(seen []observe.Host, moves map[string]string) map[strin
 		for j := range seen[i].Nodes {
 			see(&seen[i].Nodes[j])
 		}
-		for j := range seen[i].Given {
-			see(&seen[i].Given[j].Node)
+		for j := range seen[i].OutgoingMoves {
+			see(&seen[i].OutgoingMoves[j].Node)
 		}
 	}
 	return all

@@ -25,7 +25,7 @@ func Assign(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, er
 	room := newCapacities(s, hosts)
 	locations, unknown := observe.HostsByNode(hosts, s.Stage), firstUnknown(hosts)
 	for i := range hosts {
-		for _, g := range hosts[i].Given { // it has no other place until the move is finished
+		for _, g := range hosts[i].OutgoingMoves { // it has no other place until the move is finished
 			if to := g.To; !g.Staged && len(locations[g.Name]) == 0 &&
 				slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
 				locations[g.Name] = []string{to}

@@ -382,7 +382,9 @@ func TestPlaceOnTheWay(t *testing.T) {
 
 // given makes the first host have given the first node away.
 func given(seen []observe.Host, to string, staged bool) {
-	seen[0].Given = []observe.OutgoingMove{{Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to}}
+	seen[0].OutgoingMoves = []observe.OutgoingMove{{
+		Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to,
+	}}
 }
 
 func there(seen []observe.Host, i int) {
