@@ -451,7 +451,7 @@ var functions = map[string][]string{
 	"internal/snapshot/dirswap.go":         {"inode", "dirSwap.swap", "dirSwap.swapBack", "readSwaps", "removeSwaps"},
 	"internal/snapshot/restore.go":         {"Restore.prepare"},
 	"internal/snapshot/snapshot.go":        {"Layers", "List", "Open", "Remove", "Sweep", "erase", "sweepStaged"},
-	"internal/snapshot/together.go":        {"KeepReady", "Ready", "RemoveReady"},
+	"internal/snapshot/together.go":        {"KeepReady", "ListPrepared", "RemoveReady"},
 	"internal/snapshot/take.go": {"capture.store", "capture.saveMemory", "Options.prepare", "Snapshot.Store",
 		"Snapshot.write", "capture.take", "freeID", "omitReason"},
 	"internal/volume/adopt.go":        {"Adoption.Adopt", "Adoptions", "adoptedName"},

@@ -186,9 +186,9 @@ type Secrets interface {
 	// does the same.
 	Redact(text string) string
 	NewWriter(to io.Writer) *secret.Writer
-	// Known returns the values returned so far, by name, for callers that must hide them in output
+	// Fetched returns the values returned so far, by name, for callers that must hide them in output
 	// elsewhere.
-	Known() map[string]string
+	Fetched() map[string]string
 }
 
 // A Journal records what is done to a site.

@@ -137,7 +137,7 @@ func TestFarSnapshotHalfKept(t *testing.T) {
 	unkept(other)
 	d.Without = []string{"sv2"}
 	d.wantExit(snapshots.Remove(t.Context(), d.Session, d.site(), []string{taken.ID}), problem.Usage)
-	if ids, err := snapshot.Ready(d.machine.dirs, "toykat"); err != nil || len(ids) != 1 {
+	if ids, err := snapshot.ListPrepared(d.machine.dirs, "toykat"); err != nil || len(ids) != 1 {
 		t.Errorf("while a host may have kept its part, others have %v: %v", ids, err)
 	}
 	d.Without = nil

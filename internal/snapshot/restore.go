@@ -159,7 +159,7 @@ func (r *Restore) prepare(ctx context.Context, from, to string) error {
 		return err
 	}
 	made, err := volume.Clone(ctx, from, p.stagingPath())
-	for _, what := range made.Left {
+	for _, what := range made.Skipped {
 		r.Lost = append(r.Lost, to+": "+what)
 	}
 	return err

@@ -29,13 +29,13 @@ func TestClone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := wanted(name); made.How != want {
-				t.Errorf("it was cloned by %s, want %s", made.How, want)
+			if want := wanted(name); made.Method != want {
+				t.Errorf("it was cloned by %s, want %s", made.Method, want)
 			}
 			same(t, from, to)
 			live := filepath.Join(dir, "live")
 			made, err = CloneLive(t.Context(), from, live, once)
-			if err != nil || made.How != wanted(name) {
+			if err != nil || made.Method != wanted(name) {
 				t.Fatal(made, err)
 			}
 			same(t, from, live)
@@ -69,7 +69,7 @@ func TestCloneLive(t *testing.T) {
 			zoo(t, from)
 			age()
 			made, err := CloneLive(t.Context(), from, to, after(func() error { return change(from) }))
-			if err != nil || made.How != wanted(name) {
+			if err != nil || made.Method != wanted(name) {
 				t.Fatal(made, err)
 			}
 			same(t, from, to)

@@ -39,7 +39,7 @@ type frame struct {
 
 func (c *Copying) round(ctx context.Context, r round) (int64, error) {
 	c.rounds++
-	c.Left = nil // this round finds omissions again
+	c.Skipped = nil // this round finds omissions again
 	r.Copying, r.ctx, r.first, r.links.fd = c, ctx, map[inodeID]*copiedEntry{}, -1
 	defer r.close()
 	err := c.source.WalkSteps(ctx, bounds, tree.Steps{Visit: r.visit, Leave: r.leaveDirectory, Beyond: r.recordBeyond})

@@ -265,7 +265,7 @@ func (l *lifecycle) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount,
 		l.freezeWriters(volume.Path(l.Dirs, n.Site, n.Name, volume.LiveMount(m))))
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
-	for _, what := range made.Left {
+	for _, what := range made.Skipped {
 		l.left = append(l.left, fmt.Sprintf("volume %s of %s: %s", m.Volume, n.Name, what))
 	}
 	return err
