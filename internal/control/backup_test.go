@@ -531,7 +531,7 @@ func TestRepairFromSite(t *testing.T) {
 	}
 	done, err := backups.Repair(t.Context(), d.Session, where, nil)
 	d.must(err)
-	if len(done.Backups) != 1 || len(done.Rotten) == 0 || done.Damaged() != 0 {
+	if len(done.Backups) != 1 || len(done.Corrupt) == 0 || done.Damaged() != 0 {
 		t.Errorf("%+v", done)
 	}
 	again := elsewhere(t)

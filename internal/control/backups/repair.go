@@ -23,7 +23,7 @@ type Repaired struct {
 func (r *Repaired) Damaged() int {
 	n := 0
 	for i := range r.Backups {
-		if !r.Backups[i].Is.IsEmpty() {
+		if !r.Backups[i].After.IsEmpty() {
 			n++
 		}
 	}
@@ -66,7 +66,7 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 	if err != nil {
 		return nil, err
 	}
-	reportCorrupt(c, into, &vault.Checked{Rotten: done.Rotten, Anew: true})
+	reportCorrupt(c, into, &vault.Checked{Corrupt: done.Corrupt, Replaced: true})
 	return &Repaired{*done, into.Where()}, nil
 }
 
@@ -81,7 +81,7 @@ func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, 
 	if err != nil {
 		return err
 	}
-	if r.Set, err = newSelection(c, s, nil, target); err != nil {
+	if r.Selection, err = newSelection(c, s, nil, target); err != nil {
 		return err
 	}
 	f, silent, err := c.ReachableHosts(ctx, s)
