@@ -309,7 +309,7 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		cancel()
 		d.Links.Close()
 		other.fault.Revive()
-		d.Patient = true // the helper may still hold the lock
+		d.WaitForLocks = true // the helper may still hold the lock
 		over := err == nil
 		if !over {
 			if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil ||

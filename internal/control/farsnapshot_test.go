@@ -168,7 +168,7 @@ func TestFarSnapshotKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still hold the lock
+		d.WaitForLocks = true // the helper may still hold the lock
 		d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 		_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 		d.must(err)

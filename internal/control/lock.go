@@ -35,7 +35,7 @@ func (c *Session) LockSite(ctx context.Context, s *site.Site, f *apply.Fleet) (l
 	if err := c.MayChange(s); err != nil {
 		return nil, err
 	}
-	if !c.Patient {
+	if !c.WaitForLocks {
 		return f.LockAll(ctx, Holder(c))
 	}
 	err = waits.For(ctx, "site "+s.Key(), func() (held waits.Holder, err error) {
@@ -53,6 +53,6 @@ func Holder(c *Session) host.Holder {
 // WaitingForLocks returns a session that waits for locks held by other processes.
 func (c *Session) WaitingForLocks() *Session {
 	b := *c
-	b.Patient = true
+	b.WaitForLocks = true
 	return &b
 }

@@ -419,7 +419,7 @@ func (w *told) End(s *plan.Step, _ error) {
 	w.steps = append(w.steps, s.String())
 }
 
-func (w *told) Tell(e control.Event) {
+func (w *told) Event(e control.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)

@@ -30,7 +30,7 @@ type heard struct {
 
 func (h *heard) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return nil }
 func (h *heard) Bytes(string) control.ByteWatcher                                     { return h }
-func (h *heard) Tell(e control.Event)                                                 { h.events = append(h.events, e) }
+func (h *heard) Event(e control.Event)                                                { h.events = append(h.events, e) }
 func (h *heard) Add(bytes int64)                                                      { h.bytes += bytes }
 func (h *heard) Close()                                                               {}
 

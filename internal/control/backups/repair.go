@@ -73,7 +73,7 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 // useSelectedSite sets the site that may supply data, if the session selects one.
 func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble,
+		c.Watcher.Event(control.Event{Kind: control.Trouble,
 			Text: "no site selected (-C DIRECTORY): only copies are searched for the damaged data"})
 		return nil
 	}
@@ -89,7 +89,7 @@ func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, 
 		return err
 	}
 	if silent != nil {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(),
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(),
 			Text: fmt.Sprintf("not all hosts are searched for the damaged data: %v", silent)})
 	}
 	r.Ask = (&hostSearch{c, s.Key(), f, r.Into}).askHosts
@@ -122,7 +122,7 @@ func (s *hostSearch) askHosts(ctx context.Context, wanted map[vault.Digest]bool,
 	}
 	for i, why := range failed {
 		if why != nil && err == nil {
-			s.Session.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key,
+			s.Session.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.key,
 				Text: fmt.Sprintf("host %s: the search for the damaged data failed: %v", s.fleet.All[i].Name, why)})
 		}
 	}

@@ -97,7 +97,7 @@ func (r *restoreRun) retryArgument() string {
 }
 
 func (r *restoreRun) notice(format string, args ...any) {
-	r.Session.Watcher.Tell(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
+	r.Session.Watcher.Event(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
 }
 
 func (r *restoreRun) run(ctx context.Context) (done *control.Restored, err error) {

@@ -39,7 +39,7 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 // reportCorrupt reports the damage in a directory of backups.
 func reportCorrupt(c *control.Session, in vault.Vault, found *vault.Checked) {
 	tell := func(format string, args ...any) {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})
 	}
 	const maxReported = 8
 	for i := range found.Corrupt[:min(len(found.Corrupt), maxReported)] {

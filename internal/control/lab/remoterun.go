@@ -135,7 +135,7 @@ func (f *remoteRun) measure(ctx context.Context, link *remote.Link, x remote.Exp
 		laid <- err
 	}()
 	heard := newEventReceiver(f.watcher, f.host.Name, f.Experiment, func(text string) {
-		f.Session.Watcher.Tell(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
+		f.Session.Watcher.Event(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
 	})
 	done = link.Measure(ctx, x, heard.handleMessage, in)
 	f.watcher.Close()

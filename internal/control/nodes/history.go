@@ -45,7 +45,7 @@ func ReadHistory(ctx context.Context, c *control.Session, s *site.Site, runs int
 	}
 	known.Entries = all[0]
 	if len(c.Without) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+		c.Watcher.Event(control.Event{Kind: control.Notice, Site: s.Key(),
 			Text: "the journal of host " + humanize.List(c.Without, 12) + " is left out"})
 	}
 	return known, nil

@@ -39,12 +39,12 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 			Try("orrery doctor shows what this machine lacks")
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
-	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(),
+	c.Watcher.Event(control.Event{Kind: control.Outcome, Site: s.Key(),
 		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(otherNames(places, steering), 12)})
 	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Binds[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
 	if left := h.Close(); left != nil { // the status of the command counts
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: left.Error(), Err: left})
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(), Text: left.Error(), Err: left})
 	}
 	return err
 }

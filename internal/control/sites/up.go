@@ -239,7 +239,7 @@ func preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 func reportOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.IsUnclaimed() {
-			c.Watcher.Tell(control.Event{Kind: control.Orphan, Site: s.Key(), Text: o.String()})
+			c.Watcher.Event(control.Event{Kind: control.Orphan, Site: s.Key(), Text: o.String()})
 		}
 	}
 }

@@ -34,7 +34,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, e
 	all, _, err := list(ctx, f)
 	for _, one := range all {
 		if len(one.Lacking) > 0 {
-			c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+			c.Watcher.Event(control.Event{Kind: control.Notice, Site: s.Key(),
 				Text: fmt.Sprintf("the part of snapshot %s on host %s is lost", one.ID, humanize.List(one.Lacking, 12))})
 		}
 	}
