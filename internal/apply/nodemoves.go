@@ -36,21 +36,21 @@ func (h moveWorker) Do(ctx context.Context, s *plan.Step, say func(string)) erro
 	case plan.CopyNode, plan.SendNode:
 		sum, err := h.send(ctx, s, say)
 		if err == nil && s.Kind == plan.SendNode {
-			put(h.moves, h.moves.sent, s.Was.ID, sum)
+			put(h.moves, h.moves.sent, s.Old.ID, sum)
 		}
 		return err
 	case plan.HandOverNode:
-		as.Sum = get(h.moves, h.moves.sent, s.Was.ID)
+		as.Digest = get(h.moves, h.moves.sent, s.Old.ID)
 		err := h.HostClient.Do(ctx, &as, say)
 		if err == nil {
-			put(h.moves, h.moves.given, s.Was.ID, as.Sum)
+			put(h.moves, h.moves.given, s.Old.ID, as.Digest)
 		}
 		return err
 	// the digest comes from the host that handed the node over, in this run or as it was observed
 	// before
 	case plan.ReceiveNode:
-		if sum := get(h.moves, h.moves.given, s.Was.ID); sum != "" {
-			as.Sum = sum
+		if sum := get(h.moves, h.moves.given, s.Old.ID); sum != "" {
+			as.Digest = sum
 		}
 		return h.HostClient.Do(ctx, &as, say)
 	}

@@ -204,7 +204,7 @@ func TestRelay(t *testing.T) {
 	h := moveWorker{f.All[1], f, &nodeMoves{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}}
 	n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 	for range 2 {
-		step := &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}
+		step := &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Old: n}
 		if err := h.Do(t.Context(), step, func(string) {}); err != nil || came != "rows" {
 			t.Fatalf("%q came: %v", came, err)
 		}
@@ -332,12 +332,13 @@ func TestHaul(t *testing.T) {
 	do := func(kind plan.Kind, on, sum string) error {
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 		return workers[on].Do(t.Context(), &plan.Step{Kind: kind, Host: on,
-			Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a", Node: n, Was: n, Sum: sum}, func(string) {})
+			Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a",
+			Node: n, Old: n, Digest: sum}, func(string) {})
 	}
 	want := func(what string, of *end, sum string) {
 		t.Helper()
-		if last := of.did[len(of.did)-1]; last.Sum != sum {
-			t.Errorf("%s: the sum is %q, not %q", what, last.Sum, sum)
+		if last := of.did[len(of.did)-1]; last.Digest != sum {
+			t.Errorf("%s: the sum is %q, not %q", what, last.Digest, sum)
 		}
 	}
 	must := func(err error) {

@@ -147,7 +147,7 @@ func TestHostNamesUndone(t *testing.T) {
 	for _, step := range p.Steps {
 		if step.Kind == plan.WriteNames {
 			back := *step
-			back.Kind, back.Names, back.WasNames, back.Needs = plan.RestoreNames, step.WasNames, step.Names, nil
+			back.Kind, back.Names, back.OldNames, back.Needs = plan.RestoreNames, step.OldNames, step.Names, nil
 			if err := f.hosts[0].Do(t.Context(), &back, func(string) {}); err != nil {
 				t.Fatal(err)
 			}

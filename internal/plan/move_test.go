@@ -136,7 +136,7 @@ func (f *paper) host(name string) *observe.Host {
 func (f *paper) do(s *Step) error {
 	h := f.host(s.Host)
 	id := 0
-	for _, n := range []*spec.Node{s.Node, s.Was} {
+	for _, n := range []*spec.Node{s.Node, s.Old} {
 		if n != nil {
 			id = n.ID
 		}
@@ -227,7 +227,7 @@ func (f *paper) do(s *Step) error {
 			from.OutgoingMoves[i].Sum != arrival.Sum || from.OutgoingMoves[i].To != h.Name || found {
 			return fmt.Errorf("nobody has given it, or not all of it has come")
 		}
-		came := receivedNode(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
+		came := receivedNode(s.Node, &observe.Node{Node: *s.Old, Configured: s.Configured, Active: s.Active})
 		came.Resume = s.Runs
 		h.Nodes = append(h.Nodes, *came)
 		f.came[fmt.Sprint(h.Name, id)] = true
@@ -469,10 +469,10 @@ func TestMoveCompany(t *testing.T) {
 	for _, step := range p.Steps {
 		switch step.Kind {
 		case StopNode, ReceiveNode:
-			last[step.Was.ID] = step.N
+			last[step.Old.ID] = step.N
 		}
 	}
-	stops := slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Kind == StopNode && !s.Was.Staged })
+	stops := slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Kind == StopNode && !s.Old.Staged })
 	if len(last) != 3 || stops < last[7011] || stops < last[8011] {
 		t.Errorf("the steps are\n%s", told(p))
 	}

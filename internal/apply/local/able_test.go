@@ -136,7 +136,7 @@ func (meets) Introduce(context.Context, string, transfer.EndpointInfo) (transfer
 func TestUnknownTransfer(t *testing.T) {
 	m := newRemoval(t)
 	step := func(kind plan.Kind) []byte {
-		text, err := plan.Encode(&plan.Step{Kind: kind, Host: "sv2", Peer: "sv1", Subject: "db", Node: m.node, Was: m.node})
+		text, err := plan.Encode(&plan.Step{Kind: kind, Host: "sv2", Peer: "sv1", Subject: "db", Node: m.node, Old: m.node})
 		must(t, err)
 		return text
 	}
@@ -177,7 +177,7 @@ func TestCopyRounds(t *testing.T) {
 		m := newRemoval(t)
 		m.write(filepath.Join(m.volume(0), "rows"), strings.Repeat("x", c.bytes))
 		rounds := 0
-		s := &plan.Step{Kind: c.kind, Subject: "db", Host: "sv2", Peer: "sv1", Node: m.node, Was: m.node}
+		s := &plan.Step{Kind: c.kind, Subject: "db", Host: "sv2", Peer: "sv1", Node: m.node, Old: m.node}
 		near, far := net.Pipe()
 		ended := make(chan error, 1)
 		go func() { ended <- m.on[1].moves.receiveData(s, far); far.Close() }()
@@ -197,7 +197,7 @@ func TestCopyRounds(t *testing.T) {
 // and to the receiver.
 func TestSendUnknownTransfer(t *testing.T) {
 	m := newRemoval(t)
-	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})
+	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Old: m.node})
 	must(t, err)
 	for what, errand := range map[string]apply.Transfer{
 		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerTransfer{}},

@@ -168,7 +168,7 @@ func TestBlocked(t *testing.T) {
 			return err
 		}},
 		"room for the start of a node": {kept("undo", "101", "spare", "0"), step(plan.Step{Kind: plan.StopNode,
-			Was: m.node, Restarts: true})},
+			Old: m.node, Restarts: true})},
 	} {
 		away := inTheWay(t, c.path)
 		before := fmt.Sprint(later.calls, later.schedules)

@@ -213,7 +213,7 @@ func TestProbe(t *testing.T) {
 // leaves the node marked as not configured.
 func (n *served) mend(all []observe.Drift) {
 	n.T.Helper()
-	mend := &plan.Step{Kind: plan.RepairNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
+	mend := &plan.Step{Kind: plan.RepairNode, Node: n.node, Old: n.node, Subject: "one", Drift: all}
 	n.engine.Crash("Run", "one", 1)
 	if err := n.Do(n.Context(), mend, func(string) {}); err == nil {
 		n.T.Error("a run that was killed has mended it")

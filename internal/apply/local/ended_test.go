@@ -88,7 +88,7 @@ func TestFormerCopies(t *testing.T) {
 			Copy: spec.NoCopy, Shared: true},
 		{Volume: "copied", Path: "/copied", Copy: "snapshot", Release: 700}, {Volume: "own", Path: "/own"},
 	}
-	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.RetireNode, Host: "sv1", Subject: "db", Node: &n, Was: &n},
+	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.RetireNode, Host: "sv1", Subject: "db", Node: &n, Old: &n},
 		func(string) {}))
 	if !slices.Equal(on.dropped, []string{"db rows 700"}) {
 		t.Errorf("dropped is %q", on.dropped)

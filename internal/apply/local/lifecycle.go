@@ -196,13 +196,13 @@ func (l *lifecycle) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
 	var live []string // network namespaces of the nodes that go live
 	for _, m := range moves {
-		if s, ok := l.Engines[m.Is.Engine].(engine.NetNamespacer); ok && !m.Is.Staged {
-			if at := s.NetNamespace(engine.RefOf(m.Is)); at != "" {
+		if s, ok := l.Engines[m.New.Engine].(engine.NetNamespacer); ok && !m.New.Staged {
+			if at := s.NetNamespace(engine.RefOf(m.New)); at != "" {
 				live = append(live, at)
 			}
 		}
-		for _, nic := range m.Is.NICs {
-			if m.Is.LinkKind(nic).Bridged {
+		for _, nic := range m.New.NICs {
+			if m.New.LinkKind(nic).Bridged {
 				links = append(links, network.Move{Link: nic.HostIfName, Bridge: nic.Bridge})
 			}
 		}
@@ -212,10 +212,10 @@ func (l *lifecycle) move(ctx context.Context, moves []plan.Move) error {
 	}
 	var now, later []*spec.Node
 	for _, m := range moves {
-		if m.Is.Staged {
-			later = append(later, m.Is)
+		if m.New.Staged {
+			later = append(later, m.New)
 		} else {
-			now = append(now, m.Is) // clients wait for these nodes
+			now = append(now, m.New) // clients wait for these nodes
 		}
 	}
 	err := l.updateLinks(ctx, now)

@@ -481,7 +481,7 @@ func TestBareEngine(t *testing.T) {
 	w.settled(w.reach(w.up()))
 	n := w.spelt("web")
 	do := func(kind plan.Kind, n *spec.Node) error {
-		return w.Do(t.Context(), &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Was: n}, func(string) {})
+		return w.Do(t.Context(), &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Old: n}, func(string) {})
 	}
 	w.must(do(plan.KillNode, n))
 	apart := *n
@@ -634,7 +634,7 @@ func TestPortsAreGuarded(t *testing.T) {
 	w.settled(w.reach(w.up()))
 	db, web := w.spelt("db"), w.spelt("web")
 	step := func(kind plan.Kind, n *spec.Node) *plan.Step {
-		return &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Was: n}
+		return &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Old: n}
 	}
 	do := func(kind plan.Kind, n *spec.Node) {
 		t.Helper()

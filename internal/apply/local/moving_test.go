@@ -45,9 +45,9 @@ func (c changed) Change(_ context.Context, n *spec.Node) error {
 // prevent others from being recorded. If no link has moved, nothing is recorded.
 func TestLiveFirst(t *testing.T) {
 	moves := []plan.Move{
-		{Is: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7001,
+		{New: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {New: &spec.Node{ID: 7001,
 			Name: "web", Engine: "fake"}},
-		{Is: &spec.Node{ID: 2, Name: "db", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7002,
+		{New: &spec.Node{ID: 2, Name: "db", Engine: "fake", Staged: true}}, {New: &spec.Node{ID: 7002,
 			Name: "db", Engine: "fake"}},
 	}
 	for what, c := range map[string]struct {

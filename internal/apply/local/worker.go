@@ -288,7 +288,7 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
 	n := s.Node
 	if n == nil {
-		n = s.Was
+		n = s.Old
 	}
 	e, err := h.engine(n)
 	if err != nil {

@@ -138,7 +138,7 @@ func MovedNodes(r *apply.Result) (all []MovedNode) {
 	stopped, at := map[string]time.Time{}, map[string]int{}
 	for _, s := range r.Done {
 		t := r.Spans[s.N]
-		if of := s.Was; of != nil && of.Staged {
+		if of := s.Old; of != nil && of.Staged {
 			if s.Kind == plan.ReceiveNode {
 				all = append(all, MovedNode{Node: s.Subject, Host: s.Host, Quarantine: site.ReleaseName(of.Release)})
 			}

@@ -293,7 +293,7 @@ func (r *restoreOp) restartAfterUndo(ctx context.Context, why error, errs []erro
 func (r *restoreOp) stopSteps() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.ran {
-		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node,
+		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Old: &n.Node.Node,
 			Restarts: true})
 	}
 	return steps
@@ -308,7 +308,7 @@ func (r *restoreOp) stopRestoredSteps() []*plan.Step {
 		if n.Record.KeepsHardware() {
 			kind = plan.StopNode
 		}
-		steps = append(steps, &plan.Step{Kind: kind, Host: n.host, Subject: n.Record.Name, Was: &n.Record.Node})
+		steps = append(steps, &plan.Step{Kind: kind, Host: n.host, Subject: n.Record.Name, Old: &n.Record.Node})
 	}
 	return steps
 }

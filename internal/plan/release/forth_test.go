@@ -92,8 +92,8 @@ func TestProvenWhatCanBe(t *testing.T) {
 				continue
 			}
 			for _, m := range s.Moves {
-				n := m.Was
-				if m.Is.Staged || n.Config.Health == "" || w.askPeers(n) != nil || w.former(n) {
+				n := m.Old
+				if m.New.Staged || n.Config.Health == "" || w.askPeers(n) != nil || w.former(n) {
 					continue
 				}
 				bereft := slices.ContainsFunc(w.instance(n.Name, n.Release).Mounts,

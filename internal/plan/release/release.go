@@ -167,7 +167,7 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Staged && n.Release == release {
 			gone = append(gone, add(p, plan.Step{
-				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Was: &n.Node,
+				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Old: &n.Node,
 			}))
 		}
 	}
