@@ -102,7 +102,7 @@ func (h *HostClient) fetch(ctx context.Context, s *plan.Step, say func(string)) 
 	return failed
 }
 
-// Warn notes that a host sent something else than it should, or nothing.
+// Warn notes that a host sent invalid data, or none.
 func (p *transferRun) Warn(text string) {
 	p.fleet.warn("host %s: receiving from other hosts: %s", p.to.Name, tree.DisplayPath(text))
 }

@@ -112,7 +112,7 @@ type NodeHost interface {
 	List(ctx context.Context) ([]observe.Node, error)
 	// WithOwner returns the nodes with the id of the site that owns them, for Fleet.ListNodes.
 	WithOwner(ctx context.Context, look InspectMode) (OwnedNodes, error)
-	// DetectDrift looks into the nodes for which wants gives a desired state, and stores in each
+	// DetectDrift inspects the nodes for which wants has a desired state, and stores in each
 	// what has drifted since its roles were applied. Changes that have not been applied yet are not
 	// drift, but left to the plan.
 	DetectDrift(ctx context.Context, nodes []observe.Node, wants []DesiredNode) error

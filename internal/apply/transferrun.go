@@ -80,7 +80,7 @@ type Coordinator interface {
 	Relay(ctx context.Context, mine transfer.EndpointInfo) error
 	// Moved reports to the control host how many more bytes have arrived.
 	Moved(bytes int64)
-	// Warn tells the control host that a peer sent something else than it should, or nothing.
+	// Warn tells the control host that a peer sent invalid data, or none.
 	Warn(text string)
 }
 

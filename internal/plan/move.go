@@ -193,7 +193,7 @@ type movePlanner struct {
 	came  map[string][]int // node -> steps that receive its companions
 }
 
-// A networkStep network is the step that makes it. The name "" stands for all networks.
+// A networkStep is the step that makes a network. The name "" stands for all networks.
 type networkStep struct {
 	network string
 	step    int

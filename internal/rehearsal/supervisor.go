@@ -66,7 +66,7 @@ func runSupervisor([]string) (err error) {
 		return err
 	}
 	// This also keeps the file reachable: the garbage collector would close it, as only its number is used.
-	defer top.Close()                                  //nolint:errcheck // and not before, as nobody would do who does not use it any more
+	defer top.Close()                                  //nolint:errcheck // it was only opened for its path
 	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // works even after this process has changed its root
 	k := &Supervisor{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Direction{}}
 	defer func() {

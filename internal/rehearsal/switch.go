@@ -16,8 +16,8 @@ import (
 	"orrery/internal/host"
 )
 
-// switchName is a bridge in the supervisor's network namespace. Each of its ports has the seat name of
-// its host.
+// switchName is a bridge in the supervisor's network namespace. Each of its ports is named
+// after its host.
 const switchName = "switch"
 
 func makeSwitch() error {

@@ -83,7 +83,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 func siteOfTwin(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
-		return nil, nil //nolint:nilerr // what there is of it here tells all
+		return nil, nil //nolint:nilerr // the records on this machine decide
 	}
 	s, err := sitefile.Load(dir)
 	if err != nil {

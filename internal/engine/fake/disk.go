@@ -81,7 +81,7 @@ func (d *Disk) SetProgress(ctx context.Context, ref engine.Ref, m engine.Progres
 	return d.updateRecord(d.Engine.SetProgress(ctx, ref, m), ref)
 }
 
-// Replace makes a stopped node anew and keeps the former one aside.
+// Replace recreates a stopped node and keeps the former one aside.
 func (d *Disk) Replace(ctx context.Context, n *spec.Node) error {
 	if err := d.Engine.Replace(ctx, n); err != nil {
 		return err

@@ -21,7 +21,7 @@ func startTime(pid int) string {
 	return ""
 }
 
-// Has reports whether a process belongs to the crew.
+// Has reports whether a process belongs to the set.
 func (c Set) Has(pid int) bool {
 	at, ok := c[pid]
 	return ok && at == startTime(pid)

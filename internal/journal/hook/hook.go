@@ -98,7 +98,7 @@ func queuedFiles(dir string) ([]string, error) {
 	return names, nil
 }
 
-// dequeue reads a letter and removes it, so that it is sent at most once.
+// dequeue reads an event and removes it, so that it is sent at most once.
 func dequeue(path string) (l queuedEvent, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -142,7 +142,7 @@ func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step
 	return &packed, nil
 }
 
-// packNode adds what the roles of a node do. For steps that write the names anew, it adds these
+// packNode adds what the roles of a node do. For steps that rewrite the names, it adds these
 // too.
 func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	of, n, err := p.declarationOf(s.Node)

@@ -14,7 +14,7 @@ import (
 )
 
 // RoleActions are everything that the roles of a node do on it: rendered files, scripts, the environment
-// and health checks. They are complete, so whoever carries them out needs no other part of the
+// and health checks. They are complete, so the host that carries them out needs no other part of the
 // site. They contain placeholders instead of the values of secrets.
 type RoleActions struct {
 	Site         string       `json:"site"` // its name
