@@ -38,7 +38,7 @@ func (p *SiteState) engine(n *spec.Node) (engine.Engine, error) {
 	if e, ok := p.Engines[n.Engine]; ok {
 		return e, nil
 	}
-	return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+	return nil, problem.New(problem.Unable, "node %s needs the engine %q, which this host does not have", n.Name, n.Engine)
 }
 
 // recorded returns the host's record of a node.

@@ -25,7 +25,7 @@ func wantIdentity(s *suite, n *spec.Node) {
 		if nic.Gateway != "" {
 			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got,
 				"via "+nic.Gateway+" dev "+nic.Name) {
-				s.Errorf("the way out is not by %s: %s", nic.Gateway, got)
+				s.Errorf("the default route is not by %s: %s", nic.Gateway, got)
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func (f Fixture) status(t *testing.T) {
 func (f Fixture) output(t *testing.T) {
 	const much = 3 << 20
 	if got := f.print(t, fmt.Sprintf("yes abcdefg | head -c %d", much)); got != strings.Repeat("abcdefg\n", much/8) {
-		t.Errorf("%d bytes came, or others", len(got))
+		t.Errorf("received %d bytes, which differ from what was sent", len(got))
 	}
 	err := f.run(t, shell("yes | head -c 200000; echo last; exit 1"))
 	var e *host.RunError
