@@ -51,7 +51,7 @@ func (f *Fleet) checkOwner(hosts []observe.Host) error {
 			return problem.New(problem.Surprise,
 				"hosts %s and %s have nodes of two sites that are both called %s, with the ids %s and %s", first.Name, h.Name,
 				s.Key(), first.Origin, h.Origin).
-				At("site.toml").Try("leave the host of the other one out; or, if both are of this one, remove origin.json of the site from one of them")
+				At("site.toml").Try("leave out the host of the other site; or, if both belong to this site, remove origin.json of the site from one of them")
 		case first == nil:
 			first = h
 		}

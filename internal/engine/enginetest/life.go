@@ -48,7 +48,7 @@ func createTwice(s *suite) {
 		s.Fatal("a node could be made twice")
 	}
 	if problem.ExitCode(err) != int(problem.Surprise) {
-		s.Errorf("it is no Surprise: %v", err)
+		s.Errorf("the error is not a Surprise: %v", err)
 	}
 	s.wantState(n, observe.Stopped)
 	s.start(n)

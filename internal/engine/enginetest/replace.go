@@ -106,7 +106,7 @@ func wantRefused(s *suite, keeper engine.Replacer, old, next *spec.Node) {
 		"Restore": keeper.Restore(s.Context(), engine.RefOf(old)),
 	} {
 		if problem.ExitCode(err) != int(problem.Surprise) {
-			s.Errorf("%s of a running node is no Surprise: %v", what, err)
+			s.Errorf("%s of a running node returns %v, not a Surprise", what, err)
 		}
 	}
 	s.want("layer", s.listed(next).Layer, next.Layer)
