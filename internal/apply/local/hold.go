@@ -13,8 +13,8 @@ import (
 )
 
 // Lock takes the site's lock. It also records for the whole machine in which state directory the
-// site is kept, while nodes of it may be on the machine. While the lock is held, the tmpfs with the
-// files that nodes see of the host stays in memory.
+// site is kept, while nodes of it may be on the machine. While the lock is held, the tmpfs stays mounted
+// that has the host's files for nodes.
 func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
 	lock, err := h.Dirs.LockSite(ctx, key, by)

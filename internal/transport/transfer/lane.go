@@ -278,7 +278,7 @@ func (p *stallConn) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// WithoutDeadline lets a connection pause as long as its ends like, for example while one reads a large
+// WithoutDeadline lets a connection pause for any time, for example while one end reads a large
 // disk before it sends more. If the other host or the route to it is gone, the kernel ends the
 // connection after StallTimeout.
 func WithoutDeadline(c net.Conn) net.Conn {
