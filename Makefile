@@ -70,6 +70,10 @@ test: test-packages bin/orrery bin/orrery-lab bin/orrery-micro bin/orrery-guest 
 mutate: ## find mutations of a package that its hermetic tests miss: make mutate PKG=./internal/plan N=40
 	$(GO) run ./test/mutate -n $${N:-40} -seed $${SEED:-1} -tests "$${TESTS:-}" $(PKG)
 
+.PHONY: draw
+draw: ## print thirty texts drawn at random, to be read against the rules for language: make draw OF=comments|messages|sentences SEED=7
+	@$(GO) run ./test/draw -seed $${SEED:-1} $(OF)
+
 .PHONY: test-race
 test-race: ## run concurrent operations in one process, under the race detector
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 30m -run '^TestTwoAtOnce$$' ./internal/control

@@ -157,9 +157,9 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	}
 	h := local.ThisMachine(name, key, m.dirs, engines, secrets)
 	h.Waiter = m
-	h.Ground = memory.Backends(in, m.dirs)
-	h.Ground.Layers = layersWithUsers{h.Ground.Layers.(fake.Layers)}
-	h.Ground.Volumes = volumesAsDirectories{h.Ground.Volumes.(fake.Volumes), m.dirs}
+	h.Backends = memory.Backends(in, m.dirs)
+	h.Backends.Layers = layersWithUsers{h.Backends.Layers.(fake.Layers)}
+	h.Backends.Volumes = volumesAsDirectories{h.Backends.Volumes.(fake.Volumes), m.dirs}
 	return h.Host
 }
 

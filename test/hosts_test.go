@@ -79,15 +79,15 @@ func TestHosts(t *testing.T) {
 		_, err := remote(name, "orrery", "-C", "/root/site", "up")
 		return err
 	})
-	keeper, err := h.Keeper()
+	supervisor, err := h.SupervisorPID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("the end of a keeper that was killed: %v", err)
+		t.Errorf("the end of a supervisor that was killed: %v", err)
 	}
 	if err := h.WaitGone(); err != nil {
 		t.Error(err)

@@ -138,7 +138,7 @@ func (s *site) atTerminal(args ...string) (sent string, typed int) {
 	}
 	defer operator.Close()
 	defer tty.Close()
-	var out host.Tail
+	var out host.TailBuffer
 	go io.Copy(&out, operator) //nolint:errcheck // it ends with the terminal
 	cmd, _, _ := s.command(args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty

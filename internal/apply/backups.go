@@ -30,7 +30,7 @@ type BackupHost interface {
 // or nil if there is none.
 func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.RestoreProgress, error) {
 	parts := make([]*observe.RestoreProgress, len(f.All))
-	err := f.Each(func(i int, h *HostClient) (err error) {
+	err := f.ForEach(func(i int, h *HostClient) (err error) {
 		parts[i], err = h.Backups.Restoring(ctx)
 		return err
 	})
@@ -50,7 +50,7 @@ func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.RestoreProgress
 // DropRestores removes what an interrupted restore left on the hosts. Nothing else of the site may
 // exist there any more.
 func DropRestores(ctx context.Context, f *Fleet) error {
-	return f.Each(func(_ int, h *HostClient) error {
+	return f.ForEach(func(_ int, h *HostClient) error {
 		_, err := h.Backups.AdvanceRestore(ctx, "", backup.StepAbort)
 		return err
 	})

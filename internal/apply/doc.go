@@ -1,16 +1,16 @@
 // Package apply carries out a plan in parallel, and records every step. It keeps what is needed to
 // undo the steps if one fails.
 //
-// Give Run a plan and a Worker for each host. It starts each step as soon as the steps that it needs are
+// Run carries out a plan on the hosts of a Fleet. It starts each step as soon as the steps that it needs are
 // done. If a step fails, Run skips those that need it and does the rest. The Result lists what was done, what
 // failed and what was skipped; from it the caller can plan how to undo the run. Run does only what the plan
-// lists. It knows the order; a Worker knows how a step is done.
+// lists. It knows the order, and a Host knows how a step is done.
 //
 // # Steps are whole
 //
 // A step is complete in itself. Just before it is done, a pack.Packer adds what it needs of the
 // site: spec.RoleActions (rendered files, steps, the environment, health checks) and
-// inventory.PeerInfo (what nodes are told about one another). plan.Encode and plan.Decode carry it,
+// inventory.PeerInfo (the data about their peers that nodes get). plan.Encode and plan.Decode carry it,
 // strictly, with a payload for each kind. A step contains no secret, only the place of one: the
 // host requests the value (Secrets).
 //

@@ -94,7 +94,7 @@ func removeCopy(dir string) error {
 // or "" for a copy that cannot be read.
 func (es Editions) Digests(ctx context.Context, of ...int) ([]map[int]string, error) {
 	all := make([]map[int]string, len(es.fleet.All))
-	return all, es.fleet.Each(func(i int, h *HostClient) (err error) {
+	return all, es.fleet.ForEach(func(i int, h *HostClient) (err error) {
 		all[i], err = h.Releases.Editions(ctx, of)
 		return err
 	})

@@ -65,7 +65,7 @@ func (t *fetch) underway(ctx context.Context) bool {
 // fetch makes the host fetch a layer from the hosts that have it. If none of them sends the right
 // content, the host builds the layer itself.
 func (h *HostClient) fetch(ctx context.Context, s *plan.Step, say func(string)) (err error) {
-	mine := h.fleet.traffic.of(h.Name, s.Layer.Digest)
+	mine := h.fleet.fetches.of(h.Name, s.Layer.Digest)
 	close(mine.begun)
 	defer func() {
 		mine.err = err
@@ -74,7 +74,7 @@ func (h *HostClient) fetch(ctx context.Context, s *plan.Step, say func(string)) 
 	content, givers, err := h.trustedContent(ctx, s)
 	if err == nil {
 		names := make([]string, len(givers))
-		if s.After != "" && h.fleet.traffic.of(s.After, s.Layer.Digest).underway(ctx) {
+		if s.After != "" && h.fleet.fetches.of(s.After, s.Layer.Digest).underway(ctx) {
 			for i := range givers {
 				// host s.After passes on what it receives, so that the hosts that have the whole
 				// layer need not send it to every other host
@@ -102,7 +102,7 @@ func (h *HostClient) fetch(ctx context.Context, s *plan.Step, say func(string)) 
 	return failed
 }
 
-// Warn notes that a host sent something else than it should, or nothing.
+// Warn notes that a host sent invalid data, or none.
 func (p *transferRun) Warn(text string) {
 	p.fleet.warn("host %s: receiving from other hosts: %s", p.to.Name, tree.DisplayPath(text))
 }
@@ -124,7 +124,7 @@ func (h *HostClient) trustedContent(ctx context.Context, s *plan.Step) (content 
 	}
 	var asks sync.WaitGroup
 	for _, one := range all {
-		asks.Go(func() { one.word, one.wrong = one.host.Layers.Word(ctx, s.Layer.Digest) })
+		asks.Go(func() { one.word, one.wrong = one.host.Layers.ContentInfo(ctx, s.Layer.Digest) })
 	}
 	asks.Wait()
 	var words []string

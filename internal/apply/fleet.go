@@ -28,7 +28,7 @@ type Fleet struct {
 
 	withheld map[int]error // why live releases are not used, by number
 
-	traffic layerFetches
+	fetches layerFetches
 	mutex   sync.Mutex
 	doubts  []string
 	origin  string // id of the site that hosts must have on record, or "" to keep what they have
@@ -37,8 +37,8 @@ type Fleet struct {
 // SingleHost returns the fleet of one host.
 func SingleHost(h *HostClient) *Fleet { return &Fleet{All: []*HostClient{h}} }
 
-// Each calls do for all hosts concurrently, and joins the errors.
-func (f *Fleet) Each(do func(i int, h *HostClient) error) error {
+// ForEach calls do for all hosts concurrently, and joins the errors.
+func (f *Fleet) ForEach(do func(i int, h *HostClient) error) error {
 	if len(f.All) == 1 {
 		return do(0, f.All[0]) // a goroutine would cost more than many of the calls on this host
 	}
@@ -90,7 +90,7 @@ func (f *Fleet) InvalidateLive() {
 
 // Sweep stops and removes on all hosts what killed runs left behind.
 func (f *Fleet) Sweep(ctx context.Context) error {
-	return f.Each(func(_ int, h *HostClient) error { return h.Runs.Sweep(ctx) })
+	return f.ForEach(func(_ int, h *HostClient) error { return h.Runs.Sweep(ctx) })
 }
 
 // Observe returns what exists of the site on each host. Hosts that were left out are included and
@@ -101,7 +101,7 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	if len(f.All) > 0 {
 		engines = f.All[0].engines()
 	}
-	err := f.Each(func(i int, h *HostClient) (err error) {
+	err := f.ForEach(func(i int, h *HostClient) (err error) {
 		hosts[i], err = h.State.Observe(ctx, engines)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // a host does not decide its own name
 		if err == nil {
@@ -134,7 +134,7 @@ func recordLocations(f *Fleet, hosts []observe.Host) {
 
 // DiscardUndo removes what was kept for undoing these steps.
 func (f *Fleet) DiscardUndo(ctx context.Context, done []*plan.Step) error {
-	return f.Each(func(_ int, h *HostClient) error {
+	return f.ForEach(func(_ int, h *HostClient) error {
 		return h.Runs.DiscardUndo(ctx, slices.DeleteFunc(slices.Clone(done),
 			func(s *plan.Step) bool { return s.Host != h.Name }))
 	})
@@ -161,7 +161,7 @@ func (f *Fleet) Redact(text string) string {
 func (f *Fleet) StartRun() map[string]Worker {
 	all := map[string]Worker{}
 	moving := &nodeMoves{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
-	f.traffic = layerFetches{}
+	f.fetches = layerFetches{}
 	for _, h := range f.All {
 		h.fleet = f
 		all[h.Name] = moveWorker{h, f, moving}

@@ -65,7 +65,7 @@ func TestEach(t *testing.T) {
 	f := fleetOf(&stub{}, &stub{}, &stub{})
 	var mutex sync.Mutex
 	var on []string
-	err := f.Each(func(i int, h *HostClient) error {
+	err := f.ForEach(func(i int, h *HostClient) error {
 		mutex.Lock()
 		defer mutex.Unlock()
 		on = append(on, fmt.Sprint(i, h.Name))

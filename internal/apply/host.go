@@ -110,9 +110,9 @@ type NodeHost interface {
 	// List returns the nodes. If an engine fails, it returns the nodes of the others and the error.
 	// For an empty site key, it returns the nodes of all sites.
 	List(ctx context.Context) ([]observe.Node, error)
-	// WithOwner returns the nodes with the id of the site that owns them, for Fleet.Present.
+	// WithOwner returns the nodes with the id of the site that owns them, for Fleet.ListNodes.
 	WithOwner(ctx context.Context, look InspectMode) (OwnedNodes, error)
-	// DetectDrift looks into the nodes for which wants gives a desired state, and stores in each
+	// DetectDrift inspects the nodes for which wants has a desired state, and stores in each
 	// what has drifted since its roles were applied. Changes that have not been applied yet are not
 	// drift, but left to the plan.
 	DetectDrift(ctx context.Context, nodes []observe.Node, wants []DesiredNode) error
@@ -186,9 +186,9 @@ type Secrets interface {
 	// does the same.
 	Redact(text string) string
 	NewWriter(to io.Writer) *secret.Writer
-	// Known returns the values returned so far, by name, for callers that must hide them in output
+	// Fetched returns the values returned so far, by name, for callers that must hide them in output
 	// elsewhere.
-	Known() map[string]string
+	Fetched() map[string]string
 }
 
 // A Journal records what is done to a site.

@@ -137,8 +137,8 @@ func (h *HostClient) Do(ctx context.Context, s *plan.Step, say func(string)) err
 	return err
 }
 
-// Live returns the site with every node as its live release makes it. The result is cached, because
-// each node is told about all others.
+// Live returns the site with every node as its live release declares it. The result is cached, because
+// the names of all nodes are written to each node.
 func (h *HostClient) Live(ctx context.Context) (*site.Site, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()

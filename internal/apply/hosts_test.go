@@ -92,7 +92,7 @@ func (s stubSnapshots) Restoring(context.Context) (string, []string, error) {
 	return s.snapshot, s.nodes, s.failure
 }
 
-func (s stubLayers) Word(context.Context, string) (image.ContentInfo, error) {
+func (s stubLayers) ContentInfo(context.Context, string) (image.ContentInfo, error) {
 	return image.ContentInfo{Content: s.word}, s.failure
 }
 

@@ -54,7 +54,7 @@ func (h *HostClient) build(ctx context.Context, s *plan.Step, say func(string)) 
 // named by the hosts that keep the release. They can obtain no other files of this machine than
 // those of the site's own images.
 func (h *HostClient) fileOf(img *site.Image, content string) (string, error) {
-	if own := img.SourceFile(); filepath.IsAbs(own) && !img.Told {
+	if own := img.SourceFile(); filepath.IsAbs(own) && !img.Remote {
 		return own, nil
 	}
 	if file := h.Files[content]; file != "" {

@@ -19,8 +19,8 @@ type LayerHost interface {
 	RemoveUnused(ctx context.Context) ([]image.Info, error)
 	// Describe returns the records of layers.
 	Describe(ctx context.Context, layers []string) ([]image.Record, error)
-	// Word returns the content digest of a layer, or fs.ErrNotExist.
-	Word(ctx context.Context, layer string) (image.ContentInfo, error)
+	// ContentInfo returns the content digest of a layer, or fs.ErrNotExist.
+	ContentInfo(ctx context.Context, layer string) (image.ContentInfo, error)
 	// Receive stores the file with this digest, from which a layer will be built (package
 	// imported).
 	Receive(ctx context.Context, digest string, rw io.ReadWriter) error

@@ -23,7 +23,7 @@ type nodeMoves struct {
 type moveWorker struct {
 	*HostClient
 	fleet *Fleet
-	haul  *nodeMoves
+	moves *nodeMoves
 }
 
 // Do does one step.
@@ -36,21 +36,21 @@ func (h moveWorker) Do(ctx context.Context, s *plan.Step, say func(string)) erro
 	case plan.CopyNode, plan.SendNode:
 		sum, err := h.send(ctx, s, say)
 		if err == nil && s.Kind == plan.SendNode {
-			put(h.haul, h.haul.sent, s.Was.ID, sum)
+			put(h.moves, h.moves.sent, s.Old.ID, sum)
 		}
 		return err
 	case plan.HandOverNode:
-		as.Sum = get(h.haul, h.haul.sent, s.Was.ID)
+		as.Digest = get(h.moves, h.moves.sent, s.Old.ID)
 		err := h.HostClient.Do(ctx, &as, say)
 		if err == nil {
-			put(h.haul, h.haul.given, s.Was.ID, as.Sum)
+			put(h.moves, h.moves.given, s.Old.ID, as.Digest)
 		}
 		return err
 	// the digest comes from the host that handed the node over, in this run or as it was observed
 	// before
 	case plan.ReceiveNode:
-		if sum := get(h.haul, h.haul.given, s.Was.ID); sum != "" {
-			as.Sum = sum
+		if sum := get(h.moves, h.moves.given, s.Old.ID); sum != "" {
+			as.Digest = sum
 		}
 		return h.HostClient.Do(ctx, &as, say)
 	}
@@ -85,11 +85,11 @@ func (h moveWorker) send(ctx context.Context, s *plan.Step, say func(string)) (s
 	}
 	pair := [2]string{s.Peer, s.Host}
 	for n := 1; ; n++ {
-		c := pairTransfer{errand: Transfer{Node: &NodeTransfer{Step: text}}, from: s.Peer, to: s.Host, say: say,
-			apart: get(h.haul, h.haul.apart, pair)}
+		c := pairTransfer{transfer: Transfer{Node: &NodeTransfer{Step: text}}, from: s.Peer, to: s.Host, say: say,
+			apart: get(h.moves, h.moves.apart, pair)}
 		err = c.run(ctx, h.fleet)
 		if c.apart {
-			put(h.haul, h.haul.apart, pair, true)
+			put(h.moves, h.moves.apart, pair, true)
 		}
 		if !c.cut || n == maxTransfers || host.Sleep(ctx, transferPause) != nil {
 			return c.sum, err

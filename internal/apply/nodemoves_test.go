@@ -47,7 +47,7 @@ func (c *cutting) Receive(ctx context.Context, _ Transfer, with Coordinator, _ f
 		return err
 	}
 	defer end.Close()
-	if _, err := with.Meet(ctx, "sv1", end.Info()); err != nil {
+	if _, err := with.Introduce(ctx, "sv1", end.Info()); err != nil {
 		return err
 	}
 	return c.next()
@@ -76,7 +76,7 @@ func TestTransferGoesOn(t *testing.T) {
 		h := moveWorker{f.All[1], f, &nodeMoves{apart: map[[2]string]bool{}}}
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 		sum, err := h.send(t.Context(), &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n,
-			Was: n}, func(string) {})
+			Old: n}, func(string) {})
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil &&
 			sum != "sum" {
 			t.Errorf("%s: %q, %v", what, sum, err)

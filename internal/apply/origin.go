@@ -51,7 +51,7 @@ func (f *Fleet) checkOwner(hosts []observe.Host) error {
 			return problem.New(problem.Surprise,
 				"hosts %s and %s have nodes of two sites that are both called %s, with the ids %s and %s", first.Name, h.Name,
 				s.Key(), first.Origin, h.Origin).
-				At("site.toml").Try("leave the host of the other one out; or, if both are of this one, remove origin.json of the site from one of them")
+				At("site.toml").Try("leave out the host of the other site; or, if both belong to this site, remove origin.json of the site from one of them")
 		case first == nil:
 			first = h
 		}
@@ -103,11 +103,11 @@ func nodeNames(h *observe.Host) (names []string) {
 	for i := range h.Nodes {
 		add(h.Nodes[i].Name)
 	}
-	for i := range h.Given {
-		add(h.Given[i].Name)
+	for i := range h.OutgoingMoves {
+		add(h.OutgoingMoves[i].Name)
 	}
-	for i := range h.Arrivals {
-		add(h.Arrivals[i].Name)
+	for i := range h.IncomingMoves {
+		add(h.IncomingMoves[i].Name)
 	}
 	return names
 }

@@ -22,7 +22,7 @@ func TestRecognise(t *testing.T) {
 		return h
 	}
 	given := host("a1")
-	given.Given = []observe.OutgoingMove{{Node: host("", "elsewhere").Nodes[0]}}
+	given.OutgoingMoves = []observe.OutgoingMove{{Node: host("", "elsewhere").Nodes[0]}}
 	const another = "another site that is called demo"
 	for what, c := range map[string]struct {
 		id       string

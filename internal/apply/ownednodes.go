@@ -15,7 +15,7 @@ type OwnedNodes struct {
 // An InspectMode says how closely nodes are inspected.
 type InspectMode bool
 
-// The two kinds of Look.
+// The two modes.
 const (
 	InspectFull InspectMode = false // links, limits and disks as they are
 	// only which nodes exist and whether they run; faster, for commands that connect to a node
@@ -26,7 +26,7 @@ const (
 // it refuses hosts that have nodes of another site of this name.
 func (f *Fleet) ListNodes(ctx context.Context, look InspectMode) ([][]observe.Node, error) {
 	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
-	err := f.Each(func(i int, h *HostClient) error {
+	err := f.ForEach(func(i int, h *HostClient) error {
 		present, err := h.Nodes.WithOwner(ctx, look)
 		all[i], seen[i] = present.Nodes, observe.Host{Name: h.Name, Origin: present.Origin, Nodes: present.Nodes}
 		return err

@@ -13,7 +13,7 @@ import (
 // A pairTransfer is a transfer from one host to one other over one connection. Both hosts report how it
 // ended.
 type pairTransfer struct {
-	errand   Transfer
+	transfer Transfer
 	from, to string
 	say      func(detail string)
 	moved    func(bytes int64) // or nil if the caller does not need it
@@ -33,11 +33,11 @@ func (c *pairTransfer) run(ctx context.Context, f *Fleet) error {
 		err error
 	}
 	ended := make(chan end, 1)
-	p, stop := newTransferRun(ctx, f, c.errand, to, []string{c.from})
+	p, stop := newTransferRun(ctx, f, c.transfer, to, []string{c.from})
 	defer stop()
 	p.most, p.apart, p.said, p.moved = 1, c.apart, c.say, c.moved
-	p.given = func(sum string, err error) { ended <- end{sum, err} }
-	bad := to.Transfers.Receive(p.ctx, p.errand, p, c.say)
+	p.ended = func(sum string, err error) { ended <- end{sum, err} }
+	bad := to.Transfers.Receive(p.ctx, p.transfer, p, c.say)
 	met, relayed := p.contacted()
 	c.apart = c.apart || relayed
 	if !met {
@@ -67,6 +67,6 @@ func (c *pairTransfer) run(ctx context.Context, f *Fleet) error {
 
 // CopyToNode copies a file or directory from a node of one host to a node of another one.
 func CopyToNode(ctx context.Context, f *Fleet, e CopyTransfer, to string, moved func(bytes int64)) error {
-	c := pairTransfer{errand: Transfer{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
+	c := pairTransfer{transfer: Transfer{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
 	return c.run(ctx, f)
 }

@@ -17,7 +17,7 @@ func (f *Fleet) Records() Records { return Records{f} }
 // all returns the record of each host.
 func (rs Records) all(ctx context.Context) ([]observe.Releases, error) {
 	all := make([]observe.Releases, len(rs.fleet.All))
-	return all, rs.fleet.Each(func(i int, h *HostClient) (err error) {
+	return all, rs.fleet.ForEach(func(i int, h *HostClient) (err error) {
 		all[i], err = h.Releases.Read(ctx)
 		return err
 	})
@@ -69,7 +69,7 @@ func (rs Records) reports(ctx context.Context) ([]observe.ReleaseReport, error) 
 
 // ask asks the hosts for what decides whose record is valid.
 func (rs Records) ask(ctx context.Context, words []observe.ReleaseReport) error {
-	return rs.fleet.Each(func(i int, h *HostClient) error {
+	return rs.fleet.ForEach(func(i int, h *HostClient) error {
 		nodes, err := h.Nodes.List(ctx)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (rs Records) Write(ctx context.Context, r observe.Releases) error {
 	if err != nil {
 		return err
 	}
-	return rs.fleet.Each(func(_ int, h *HostClient) error { return h.Releases.Copy(ctx, r) })
+	return rs.fleet.ForEach(func(_ int, h *HostClient) error { return h.Releases.Copy(ctx, r) })
 }
 
 // Name returns a record under the name that follows those on all hosts.

@@ -113,7 +113,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (none secret.Stor
 // none has a copy.
 func agreed(ctx context.Context, name string, hosts []*HostClient) (s secret.Stored, who *HostClient, err error) {
 	copies := make([]secret.Stored, len(hosts))
-	err = (&Fleet{All: hosts}).Each(func(i int, h *HostClient) (err error) {
+	err = (&Fleet{All: hosts}).ForEach(func(i int, h *HostClient) (err error) {
 		if copies[i], err = h.Secrets.Read(ctx, name); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -175,7 +175,7 @@ func (f *Fleet) Rotate(ctx context.Context, s *site.Secret, generation int) erro
 		fresh.Value = secret.Random(s.Generate)
 		f.All[0].keys.Set(s.Name, fresh) // all hosts share this keyring
 	}
-	return f.Each(func(_ int, h *HostClient) error {
+	return f.ForEach(func(_ int, h *HostClient) error {
 		if !h.MayNeedSecret(s.Name) {
 			return nil
 		}

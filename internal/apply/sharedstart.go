@@ -33,7 +33,7 @@ func (f *Fleet) MeasureClocks(ctx context.Context) error {
 		return nil
 	}
 	took := make([]time.Duration, len(f.All))
-	err := f.Each(func(i int, h *HostClient) (err error) {
+	err := f.ForEach(func(i int, h *HostClient) (err error) {
 		h.ahead, took[i], err = h.Runs.Clock(ctx)
 		return err
 	})

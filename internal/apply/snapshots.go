@@ -65,7 +65,7 @@ func (h *HostClient) ToLocalTime(at time.Time) time.Time { return at.Add(-h.ahea
 // nodes to restore.
 func RestoringSnapshot(ctx context.Context, f *Fleet) (id string, nodes []string, err error) {
 	ids, names := make([]string, len(f.All)), make([][]string, len(f.All))
-	err = f.Each(func(i int, h *HostClient) (err error) {
+	err = f.ForEach(func(i int, h *HostClient) (err error) {
 		ids[i], names[i], err = h.Snapshots.Restoring(ctx)
 		return err
 	})

@@ -53,12 +53,12 @@ type LayerSource struct {
 
 // A TransferHost sends something to another host, or receives something from others.
 type TransferHost interface {
-	// Send sends what an errand is about over one connection. Meet receives the host's card and
-	// returns that of the receiving host. Sum is the digest of all data that the receiver then has,
-	// if the errand has one.
+	// Send carries out the sending half of a transfer over one connection. The function meet sends
+	// the address and key of this host to the receiving host, and returns those of that host. The
+	// result is the digest of all data that the receiver then has, if the kind of transfer has one.
 	Send(ctx context.Context, e Transfer, at ListenAddrs, meet func(transfer.EndpointInfo) (transfer.EndpointInfo, error),
 		say func(detail string)) (sum string, err error)
-	// Receive receives what an errand is about from the hosts that it meets.
+	// Receive carries out the receiving half of a transfer.
 	Receive(ctx context.Context, e Transfer, with Coordinator, say func(detail string)) error
 	// Dial connects to an address from the host itself.
 	Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
@@ -73,13 +73,14 @@ type ListenAddrs struct {
 
 // A Coordinator lets a receiving host meet the sending ones. The control host provides it.
 type Coordinator interface {
-	// Meet makes the peer open its end of a connection to the caller, and returns the peer's card.
-	Meet(ctx context.Context, peer string, mine transfer.EndpointInfo) (transfer.EndpointInfo, error)
+	// Introduce makes the peer open its end of a connection to the caller, and returns the peer's
+	// address and key.
+	Introduce(ctx context.Context, peer string, mine transfer.EndpointInfo) (transfer.EndpointInfo, error)
 	// Relay connects the two ends through the control host.
 	Relay(ctx context.Context, mine transfer.EndpointInfo) error
 	// Moved reports to the control host how many more bytes have arrived.
 	Moved(bytes int64)
-	// Warn tells the control host that a peer sent something else than it should, or nothing.
+	// Warn tells the control host that a peer sent invalid data, or none.
 	Warn(text string)
 }
 
@@ -90,7 +91,7 @@ func DialPeer(ctx context.Context, m Coordinator, peer string) (net.Conn, error)
 		return nil, err
 	}
 	defer end.Close()
-	theirs, err := m.Meet(ctx, peer, end.Info())
+	theirs, err := m.Introduce(ctx, peer, end.Info())
 	if err != nil {
 		return nil, err
 	}
@@ -122,52 +123,53 @@ func (f *Fleet) RunTransfer(ctx context.Context, e Transfer, to *HostClient, fro
 	return to.Transfers.Receive(p.ctx, e, p, say)
 }
 
-// newTransferRun starts a passage. The caller must call end, which stops everything that the passage
+// newTransferRun starts a transfer. The caller must call end, which stops everything that the transfer
 // has started.
 func newTransferRun(ctx context.Context, f *Fleet, e Transfer, to *HostClient, from []string) (p *transferRun,
 	end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	p = &transferRun{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]peerCards{}, most: maxConnections}
-	p.said, p.given = func(string) {}, func(string, error) {}
+	p = &transferRun{ctx: ctx, fleet: f, transfer: e, to: to, from: from, met: map[string]peerInfos{},
+		most: maxConnections}
+	p.said, p.ended = func(string) {}, func(string, error) {}
 	return p, func() {
 		cancel()
 		p.all.Wait()
 	}
 }
 
-// transferRun is one call of Pass.
+// transferRun is one call of RunTransfer.
 type transferRun struct {
-	ctx    context.Context
-	fleet  *Fleet
-	errand Transfer
-	to     *HostClient
-	from   []string
-	most   int  // maximum number of connections
-	apart  bool // the hosts are known not to reach each other
-	all    sync.WaitGroup
+	ctx      context.Context
+	fleet    *Fleet
+	transfer Transfer
+	to       *HostClient
+	from     []string
+	most     int  // maximum number of connections
+	apart    bool // the hosts are known not to reach each other
+	all      sync.WaitGroup
 
 	said  func(detail string)         // receives progress from the sending hosts
-	given func(sum string, err error) // called when a sending host has ended
+	ended func(sum string, err error) // called when a sending host has ended
 	moved func(bytes int64)           // or nil if the caller does not need it
 
 	mutex   sync.Mutex
-	asked   int                  // number of calls of Meet
-	met     map[string]peerCards // by the fingerprint of the receiving end
+	asked   int                  // number of calls of Introduce
+	met     map[string]peerInfos // by the fingerprint of the receiving end
 	relayed bool
 }
 
-type peerCards struct {
+type peerInfos struct {
 	giver        *HostClient
 	mine, theirs transfer.EndpointInfo
 }
 
-// maxConnections limits the connections that a host can request for one errand, because it may be faulty
+// maxConnections limits the connections that a host can request for one transfer, because it may be faulty
 // or hostile.
 const maxConnections = 1000
 
-// Meet makes the peer open its end. It checks the cards of both hosts, so that no host can direct
+// Introduce makes the peer open its end. It checks the data of both hosts, so that no host can direct
 // another one to a wrong address.
-func (p *transferRun) Meet(ctx context.Context, peer string,
+func (p *transferRun) Introduce(ctx context.Context, peer string,
 	mine transfer.EndpointInfo) (theirs transfer.EndpointInfo, err error) {
 	giver, ok := p.fleet.Host(peer)
 	if !ok || !slices.Contains(p.from, peer) {
@@ -195,11 +197,11 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 	defer cancel()
 	opened, failed := make(chan transfer.EndpointInfo, 1), make(chan error, 1)
 	p.all.Go(func() {
-		sum, err := giver.Transfers.Send(p.ctx, p.errand, spot,
+		sum, err := giver.Transfers.Send(p.ctx, p.transfer, spot,
 			func(card transfer.EndpointInfo) (transfer.EndpointInfo, error) {
 				own := spot.Own
 				if giver.Local() {
-					own = card.At.Addr()
+					own = card.PublicAddr.Addr()
 				}
 				if err := card.Check(own); err != nil {
 					return mine, invalidCard(giver, err)
@@ -211,7 +213,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 					return mine, invalidCard(giver, errors.New("it sent more than one"))
 				}
 			}, p.said)
-		p.given(sum, err)
+		p.ended(sum, err)
 		if err == nil {
 			err = errors.New("it opened no listener")
 		}
@@ -230,7 +232,7 @@ func (p *transferRun) Meet(ctx context.Context, peer string,
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.met[mine.Print] = peerCards{giver, mine, theirs}
+	p.met[mine.Fingerprint] = peerInfos{giver, mine, theirs}
 	return theirs, nil
 }
 
@@ -238,11 +240,11 @@ func invalidCard(h *HostClient, err error) error {
 	return problem.New(problem.Surprise, "host %s sent invalid connection data: %v", h.Name, err)
 }
 
-// Relay connects two ends that have met. Each is dialed on its own host, at the address Back of its
-// card.
+// Relay connects two ends that have been introduced. Each is dialed on its own host, at its loopback
+// address.
 func (p *transferRun) Relay(ctx context.Context, mine transfer.EndpointInfo) error {
 	p.mutex.Lock()
-	m, ok := p.met[mine.Print]
+	m, ok := p.met[mine.Fingerprint]
 	p.relayed = true
 	p.mutex.Unlock()
 	if !ok {
@@ -250,11 +252,11 @@ func (p *transferRun) Relay(ctx context.Context, mine transfer.EndpointInfo) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, transfer.Timeout)
 	defer cancel()
-	a, err := m.giver.Transfers.Dial(ctx, m.theirs.Back)
+	a, err := m.giver.Transfers.Dial(ctx, m.theirs.LoopbackAddr)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", m.giver.Name, err)
 	}
-	b, err := p.to.Transfers.Dial(ctx, m.mine.Back)
+	b, err := p.to.Transfers.Dial(ctx, m.mine.LoopbackAddr)
 	if err != nil {
 		_ = a.Close()
 		return fmt.Errorf("host %s: %w", p.to.Name, err)

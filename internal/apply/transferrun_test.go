@@ -73,8 +73,8 @@ func card(t *testing.T) transfer.EndpointInfo {
 func TestMeet(t *testing.T) {
 	good, another := card(t), card(t)
 	elsewhere, outside := good, good
-	elsewhere.At = netip.MustParseAddrPort("10.8.1.1:80")
-	outside.Back = netip.MustParseAddrPort("10.8.1.9:22")
+	elsewhere.PublicAddr = netip.MustParseAddrPort("10.8.1.1:80")
+	outside.LoopbackAddr = netip.MustParseAddrPort("10.8.1.9:22")
 	lost := errors.New("lost")
 	says := func(cards ...transfer.EndpointInfo) func(ListenAddrs,
 		func(transfer.EndpointInfo) (transfer.EndpointInfo, error)) (string, error) {
@@ -99,8 +99,9 @@ func TestMeet(t *testing.T) {
 		"a host that is not there":   {"sv9", good, says(another), `host sv2 requested data from host "sv9"`},
 		"a place on another host": {"sv1", outside, says(another),
 			"host sv2 sent invalid connection data"},
-		"an address of another":   {"sv1", elsewhere, says(another), "host sv2 sent invalid connection data"},
-		"no key":                  {"sv1", transfer.EndpointInfo{Back: good.Back}, says(another), "host sv2 sent invalid connection data"},
+		"an address of another": {"sv1", elsewhere, says(another), "host sv2 sent invalid connection data"},
+		"no key": {"sv1", transfer.EndpointInfo{LoopbackAddr: good.LoopbackAddr}, says(another),
+			"host sv2 sent invalid connection data"},
 		"of the other, outside":   {"sv1", good, says(outside), "host sv1 sent invalid connection data"},
 		"of the other, twice":     {"sv1", good, says(another, another, another), "sent more than one"},
 		"the other opens nothing": {"sv1", good, says(), "it opened no listener"},
@@ -117,7 +118,7 @@ func TestMeet(t *testing.T) {
 			return sum, err
 		}
 		taker.takes = func(with Coordinator) error {
-			_, err := with.Meet(t.Context(), c.peer, c.mine)
+			_, err := with.Introduce(t.Context(), c.peer, c.mine)
 			if err == nil { // the error of the sender after that goes to the sender
 				err = <-told
 			}
@@ -154,7 +155,7 @@ func TestSpot(t *testing.T) {
 		}
 		mine := card(t)
 		taker.takes = func(with Coordinator) error {
-			_, err := with.Meet(t.Context(), "sv1", mine)
+			_, err := with.Introduce(t.Context(), "sv1", mine)
 			return err
 		}
 		one := pairTransfer{from: "sv1", to: "sv2", say: func(string) {}, apart: c.apart}
@@ -203,7 +204,7 @@ func TestRelay(t *testing.T) {
 	h := moveWorker{f.All[1], f, &nodeMoves{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}}
 	n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 	for range 2 {
-		step := &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}
+		step := &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Old: n}
 		if err := h.Do(t.Context(), step, func(string) {}); err != nil || came != "rows" {
 			t.Fatalf("%q came: %v", came, err)
 		}
@@ -246,10 +247,10 @@ func TestCarry(t *testing.T) {
 		}
 		taker.takes = func(with Coordinator) error {
 			if !c.unmet {
-				if _, err := with.Meet(t.Context(), "sv1", mine); err != nil {
+				if _, err := with.Introduce(t.Context(), "sv1", mine); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
-				if _, err := with.Meet(t.Context(), "sv1", mine); err == nil ||
+				if _, err := with.Introduce(t.Context(), "sv1", mine); err == nil ||
 					!strings.Contains(err.Error(), "requested too many connections") {
 					t.Errorf("%s: a second time: %v", what, err)
 				}
@@ -290,7 +291,7 @@ func TestCopyMoved(t *testing.T) {
 		for _, bytes := range []int64{5, 0, -7, 3} {
 			with.Moved(bytes)
 		}
-		_, err := with.Meet(t.Context(), "sv1", mine)
+		_, err := with.Introduce(t.Context(), "sv1", mine)
 		return err
 	}
 	moved := int64(0)
@@ -324,19 +325,20 @@ func TestHaul(t *testing.T) {
 		return "new", err
 	}
 	taker.takes = func(with Coordinator) error {
-		_, err := with.Meet(t.Context(), "sv1", card(t))
+		_, err := with.Introduce(t.Context(), "sv1", card(t))
 		return errors.Join(err, failure)
 	}
 	workers := f.StartRun()
 	do := func(kind plan.Kind, on, sum string) error {
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 		return workers[on].Do(t.Context(), &plan.Step{Kind: kind, Host: on,
-			Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a", Node: n, Was: n, Sum: sum}, func(string) {})
+			Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a",
+			Node: n, Old: n, Digest: sum}, func(string) {})
 	}
 	want := func(what string, of *end, sum string) {
 		t.Helper()
-		if last := of.did[len(of.did)-1]; last.Sum != sum {
-			t.Errorf("%s: the sum is %q, not %q", what, last.Sum, sum)
+		if last := of.did[len(of.did)-1]; last.Digest != sum {
+			t.Errorf("%s: the sum is %q, not %q", what, last.Digest, sum)
 		}
 	}
 	must := func(err error) {

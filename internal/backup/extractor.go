@@ -35,7 +35,7 @@ type Extractor struct {
 	Saw      func(bytes int64)
 
 	Lacked map[string]int // attributes that the local file system does not support, and how often
-	Lost   Loss           // what is damaged in the backup, and was left out
+	Lost   Missing        // what is damaged in the backup, and was left out
 }
 
 // File extracts a file of a node, or a directory with its content, into a directory under its own

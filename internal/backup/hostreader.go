@@ -12,9 +12,9 @@ import (
 // A HostReader is what a host reads for a backup. It reads everything while nodes run, and then what
 // has changed while they are frozen.
 type HostReader struct {
-	Set  *Selection
-	Into Adder
-	Only map[string]bool // names of trees, or nil for all
+	Selection *Selection
+	Into      Adder
+	Only      map[string]bool // names of trees, or nil for all
 
 	trees treeIndex
 	read  atomic.Int64
@@ -43,7 +43,7 @@ func noted(int64) {} // the data is counted at the other end
 
 func (r *HostReader) pass(ctx context.Context,
 	read func(context.Context, []Source, Adder, func(int64), *atomic.Int64) error) error {
-	sources, _, _, err := r.Set.sources()
+	sources, _, _, err := r.Selection.sources()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (r *HostReader) pass(ctx context.Context,
 // ReadFrozen reads the rest while the nodes are frozen. It returns the records of the nodes, and what is
 // not in the backup.
 func (r *HostReader) ReadFrozen(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
-	sources, nodes, left, err := r.Set.sources()
+	sources, nodes, left, err := r.Selection.sources()
 	if err != nil {
 		return nil, nil, err
 	}

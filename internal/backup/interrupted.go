@@ -35,7 +35,7 @@ func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 	}
 	p, err := readProgress(dirs, key)
 	// a former version left it like this, and may have changed the site already
-	p.Going = p.Going || p.Staged && !p.Apart
+	p.Committed = p.Committed || p.Staged && !p.PerHost
 	r := &Part{
 		Layout: Layout{Dirs: dirs, Key: key, SiteDir: p.SiteDir, Twin: p.Twin}, Store: store,
 		ID: p.ID, Title: p.From, Without: p.Without, Replace: p.Replace, plan: p,

@@ -102,7 +102,7 @@ func TestInterruptedAfterwards(t *testing.T) {
 	begun := interruptible(t, true)
 	must(t, begun.Stage(t.Context()))
 	must(t, os.Remove(begun.Contents.Where()))
-	begun.plan.Apart = false // as a former version left it
+	begun.plan.PerHost = false // as a former version left it
 	must(t, begun.note())
 	r := again(t, &begun.Part)
 	if !r.State().Staged || !r.AllStaged() || !r.MustClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" ||

@@ -82,7 +82,7 @@ func (t *MultiHostBackup) HasTrees() bool { return len(t.fresh) > 0 }
 // Finish reads the site directory and writes the manifest, if all hosts have sent their parts.
 // Otherwise failed is the reason, and Finish returns an error.
 func (t *MultiHostBackup) Finish(ctx context.Context, failed error) (*Report, error) {
-	own := append([]Source{t.Set.siteDir()}, t.Also...)
+	own := append([]Source{t.Selection.siteDir()}, t.Also...)
 	t.trees.again(own)
 	err := failed
 	if err == nil {

@@ -59,12 +59,12 @@ func (r *Part) IsStaged(of *Restore) bool {
 }
 
 // AllStaged reports whether all hosts have staged their parts.
-func (r *Part) AllStaged() bool { return r.plan.Going }
+func (r *Part) AllStaged() bool { return r.plan.Committed }
 
 // State returns how far a part has come.
 func (r *Part) State() *observe.RestoreProgress {
-	s := &observe.RestoreProgress{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going,
-		Clears: r.MustClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
+	s := &observe.RestoreProgress{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged,
+		Going: r.plan.Committed, Clears: r.MustClear(), Placed: r.plan.Committed && r.Placed(), Opened: r.plan.Opened}
 	if r.Manifest == nil {
 		return s
 	}
@@ -77,7 +77,7 @@ func (r *Part) State() *observe.RestoreProgress {
 }
 
 // IsComplete reports whether the part is complete.
-func (r *Part) IsComplete() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
+func (r *Part) IsComplete() bool { return r.plan.Committed && r.Placed() && len(r.State().Nodes) == 0 }
 
 // Finish moves the snapshots of a part to their place, after its nodes were created, and removes what
 // is left of the part.
@@ -101,16 +101,16 @@ const (
 // Advance does the next step. For StepFinish, it returns messages about what differs from the backup.
 func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
 	switch {
-	case to == StepDrop && r.plan.Going:
+	case to == StepDrop && r.plan.Committed:
 		return nil, problem.New(problem.Surprise, "the restore has already started")
 	case to == StepDrop, to == StepAbort:
 		return nil, r.Clear()
 	case !r.plan.Staged:
 		return nil, problem.New(problem.Surprise, "the part is not staged")
 	case to == StepStart:
-		r.plan.Going = true
+		r.plan.Committed = true
 		return nil, r.note()
-	case !r.plan.Going:
+	case !r.plan.Committed:
 		return nil, problem.New(problem.Surprise, "not all hosts have staged their parts")
 	case to == StepClear:
 		return nil, r.Cleared()

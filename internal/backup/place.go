@@ -109,7 +109,7 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 		// If secrets may be new, roles are applied again. This updates what they set up with the
 		// former secrets, such as the password of a database.
 		configured := record.Configured && (r.plan.Opened || !hasSecrets(n.Config))
-		if err := e.Mark(ctx, ref, engine.Progress{Configured: configured, Config: config,
+		if err := e.SetProgress(ctx, ref, engine.Progress{Configured: configured, Config: config,
 			Active: record.Active}); err != nil {
 			return err
 		}

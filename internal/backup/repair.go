@@ -16,10 +16,10 @@ import (
 // that are only partly damaged, in other copies, or in the site itself. Everything is found by its
 // digest, so it is exactly what was lost.
 type Repair struct {
-	Into *vault.Repository
-	Set  *Selection    // the site, or nil; its directory and this machine's copies of releases are searched
-	From []vault.Vault // other copies
-	Saw  func(bytes int64)
+	Into      *vault.Repository
+	Selection *Selection    // the site, or nil; its directory and this machine's copies of releases are searched
+	From      []vault.Vault // other copies
+	Saw       func(bytes int64)
 	// Ask requests pieces from the hosts of the site.
 	Ask func(ctx context.Context, wanted map[vault.Digest]bool, into Adder) error
 
@@ -28,31 +28,31 @@ type Repair struct {
 
 // Repaired is the result of a repair.
 type Repaired struct {
-	Blocks  int   // number of blocks that were read
-	Bytes   int64 // size of these blocks
-	Wrote   int64
-	Rotten  []vault.CorruptBlock
-	Backups []RepairedBackup
+	Blocks       int   // number of blocks that were read
+	Bytes        int64 // size of these blocks
+	BytesWritten int64
+	Corrupt      []vault.CorruptBlock
+	Backups      []RepairedBackup
 }
 
 // A RepairedBackup is a backup, with what it lacked before and what it lacks now.
 type RepairedBackup struct {
-	ID   string
-	Site string // the site's key on its host, or "" if unknown
-	Was  Loss
-	Is   Loss
+	ID     string
+	Site   string // the site's key on its host, or "" if unknown
+	Before Missing
+	After  Missing
 }
 
-// A Loss is what a backup lacks: files, lists of trees, secrets.
-type Loss struct {
-	Some []string // the first of them
-	All  int
+// A Missing lists what a backup lacks: files, lists of trees, secrets.
+type Missing struct {
+	First []string // the first of them
+	Count int
 }
 
-func (l *Loss) add(what string) {
+func (l *Missing) add(what string) {
 	const most = 20
-	if l.All++; len(l.Some) < most {
-		l.Some = append(l.Some, sanitize.Line(what))
+	if l.Count++; len(l.First) < most {
+		l.First = append(l.First, sanitize.Line(what))
 	}
 }
 
@@ -70,7 +70,7 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	after := before
 	for len(wanted) > 0 { // a list that was found refers to further pieces
 		wrote, err := p.fetch(ctx, wanted)
-		done.Wrote += wrote
+		done.BytesWritten += wrote
 		if err != nil {
 			return nil, explain(ctx, r, err)
 		}
@@ -87,18 +87,18 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	if err := r.RemoveCorrupt(); err != nil {
 		return nil, err
 	}
-	done.Rotten = r.Checked().Rotten
+	done.Corrupt = r.Checked().Corrupt
 	for i := range before {
 		done.Backups = append(done.Backups, RepairedBackup{before[i].id, before[i].site(), before[i].loss, after[i].loss})
 	}
 	return done, nil
 }
 
-// A surveyedBackup backup is one whose trees were walked.
+// A surveyedBackup is a backup whose trees were walked.
 type surveyedBackup struct {
 	id   string
 	m    *vault.Manifest // or nil if it is damaged
-	loss Loss
+	loss Missing
 }
 
 func (s *surveyedBackup) site() string {
@@ -130,8 +130,8 @@ func (p *Repair) survey() ([]surveyedBackup, map[vault.Digest]bool, error) {
 }
 
 // lossOf returns what a backup lacks, and adds the missing pieces to wanted.
-func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool) Loss {
-	var loss Loss
+func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool) Missing {
+	var loss Missing
 	lacks := func(pieces []vault.Digest) bool {
 		some := false
 		for _, d := range pieces {
@@ -170,7 +170,7 @@ func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool
 
 // fetch searches for pieces in all places.
 func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool) (wrote int64, err error) {
-	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: treeIndex{}}
+	t := &Backup{Selection: p.Selection, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: treeIndex{}}
 	t.pack.Only = wanted
 	err = t.recoverPieces()
 	for _, v := range p.From {
@@ -209,13 +209,13 @@ func (p *Repair) searchSite(ctx context.Context, t *Backup) error {
 	if p.seekIn != nil {
 		return p.seekIn(t)
 	}
-	if p.Set == nil {
+	if p.Selection == nil {
 		return nil
 	}
 	if err := p.Ask(ctx, t.pack.Only, t.pack); err != nil {
 		return err
 	}
-	return t.searchSources(ctx, append(p.Set.releases(), p.Set.siteDir()))
+	return t.searchSources(ctx, append(p.Selection.releases(), p.Selection.siteDir()))
 }
 
 // searchSources reads what is not in the last backup of a site, and the lists of its trees.
@@ -240,12 +240,12 @@ func (t *Backup) searchSources(ctx context.Context, sources []Source) error {
 }
 
 // IsEmpty reports whether nothing is lost.
-func (l *Loss) IsEmpty() bool { return l.All == 0 }
+func (l *Missing) IsEmpty() bool { return l.Count == 0 }
 
 // String returns the first losses and the number of the others.
-func (l *Loss) String() string {
-	text := strings.Join(l.Some, "; ")
-	if more := l.All - len(l.Some); more > 0 {
+func (l *Missing) String() string {
+	text := strings.Join(l.First, "; ")
+	if more := l.Count - len(l.First); more > 0 {
 		text += fmt.Sprintf("; %d more", more)
 	}
 	return text

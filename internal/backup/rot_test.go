@@ -75,7 +75,7 @@ func keepTwice(t *testing.T) (dir, at string) {
 	for range 2 {
 		last = keepAgain(t, at, dir)
 	}
-	if last.Read != 0 || last.Wrote != 0 || len(last.Checked.Rotten) > 0 {
+	if last.Read != 0 || last.Wrote != 0 || len(last.Checked.Corrupt) > 0 {
 		t.Fatalf("unchanged: %+v", last)
 	}
 	return dir, at
@@ -131,15 +131,15 @@ func TestRot(t *testing.T) {
 				spoil(t, path)
 				r := keepAgain(t, at, dir)
 				if name != "missing" && !strings.HasPrefix(name, "its directory") &&
-					(len(r.Checked.Rotten) != 1 || r.Checked.Rotten[0].Block != block || r.Checked.Rotten[0].Why == nil) {
-					t.Errorf("it found %v", r.Checked.Rotten)
+					(len(r.Checked.Corrupt) != 1 || r.Checked.Corrupt[0].Block != block || r.Checked.Corrupt[0].Why == nil) {
+					t.Errorf("it found %v", r.Checked.Corrupt)
 				}
 				if r.Wrote == 0 {
 					t.Error("nothing was written over rot")
 				}
 				wantWhole(t, at, dir)
-				if r := keepAgain(t, at, dir); r.Wrote != 0 || r.Read != 0 || len(r.Checked.Rotten) > 0 {
-					t.Errorf("then again: %d read, %d written, %v", r.Read, r.Wrote, r.Checked.Rotten)
+				if r := keepAgain(t, at, dir); r.Wrote != 0 || r.Read != 0 || len(r.Checked.Corrupt) > 0 {
+					t.Errorf("then again: %d read, %d written, %v", r.Read, r.Wrote, r.Checked.Corrupt)
 				}
 			}
 		})
@@ -166,8 +166,8 @@ func TestSilentRot(t *testing.T) {
 	dir, at := keepTwice(t)
 	for _, block := range blocksOfRepository(t, at) {
 		forget(t, at, block)
-		if r := keepAgain(t, at, dir); len(r.Checked.Rotten) != 1 || r.Wrote == 0 {
-			t.Errorf("%v, %d written", r.Checked.Rotten, r.Wrote)
+		if r := keepAgain(t, at, dir); len(r.Checked.Corrupt) != 1 || r.Wrote == 0 {
+			t.Errorf("%v, %d written", r.Checked.Corrupt, r.Wrote)
 		}
 		wantWhole(t, at, dir)
 	}
@@ -206,7 +206,7 @@ func TestCopiedRepository(t *testing.T) {
 	dir, at := keepTwice(t)
 	other := filepath.Join(t.TempDir(), "other")
 	must(t, os.CopyFS(other, os.DirFS(at)))
-	if r := keepAgain(t, other, dir); r.Checked.Read != r.Checked.Blocks || r.Wrote != 0 || len(r.Checked.Rotten) > 0 {
+	if r := keepAgain(t, other, dir); r.Checked.Read != r.Checked.Blocks || r.Wrote != 0 || len(r.Checked.Corrupt) > 0 {
 		t.Errorf("%+v", r.Checked)
 	}
 	known := map[vault.Digest]bool{}
@@ -228,7 +228,7 @@ func TestRottenNotes(t *testing.T) {
 		for _, note := range append(below(at+"/index"), "index/read") {
 			spoil(t, filepath.Join(at, note))
 			r := keepAgain(t, at, dir)
-			if r.Read != 0 || len(r.Checked.Rotten) > 0 {
+			if r.Read != 0 || len(r.Checked.Corrupt) > 0 {
 				t.Errorf("%s, %s: %+v", name, note, r)
 			}
 			wantWhole(t, at, dir)
@@ -246,7 +246,7 @@ func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 	p := &Repair{Into: w, From: from, Saw: func(int64) {}}
 	if dir != "" {
 		p.seekIn = func(tk *Backup) error {
-			tk.Set = &Selection{Site: aSite}
+			tk.Selection = &Selection{Site: aSite}
 			return tk.searchSources(t.Context(),
 				[]Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}})
 		}
@@ -262,15 +262,15 @@ func TestRepair(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
 			dir, at := keepTwice(t)
-			if done := repair(t, at, dir); done.Wrote != 0 || len(done.Rotten) > 0 || len(done.Backups) != 2 {
+			if done := repair(t, at, dir); done.BytesWritten != 0 || len(done.Corrupt) > 0 || len(done.Backups) != 2 {
 				t.Errorf("nothing was damaged: %+v", done)
 			}
 			for _, block := range blocksOfRepository(t, at)[:test.Times(1, 2)] { // in any order
 				spoil(t, filepath.Join(at, blockPath(block)))
 				done := repair(t, at, dir)
 				for _, b := range done.Backups {
-					if b.Was.IsEmpty() || !b.Is.IsEmpty() || b.Site != "s" {
-						t.Errorf("backup %s lacked %v, and lacks %v", b.ID, b.Was.String(), b.Is.String())
+					if b.Before.IsEmpty() || !b.After.IsEmpty() || b.Site != "s" {
+						t.Errorf("backup %s lacked %v, and lacks %v", b.ID, b.Before.String(), b.After.String())
 					}
 				}
 			}
@@ -292,7 +292,7 @@ func TestRepairWritesWhatIsLacking(t *testing.T) {
 	rot["emptied"](t, filepath.Join(at, blockPath(block)))
 	before := len(blocksOfRepository(t, at))
 	done := repair(t, at, dir)
-	if len(done.Rotten) != 1 || !done.Backups[0].Is.IsEmpty() || !done.Backups[1].Is.IsEmpty() ||
+	if len(done.Corrupt) != 1 || !done.Backups[0].After.IsEmpty() || !done.Backups[1].After.IsEmpty() ||
 		len(blocksOfRepository(t, at)) != before {
 		t.Errorf("%+v; %d blocks, then %d", done, before, len(blocksOfRepository(t, at)))
 	}
@@ -321,7 +321,8 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	// the file is noise, so the last byte of the block is in its last piece
 	rot["a flipped byte"](t, filepath.Join(at, blockPath(block)))
 	done := repair(t, at, "")
-	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.IsEmpty() ||
+	if done.Backups[0].ID != first.ID || done.Backups[0].After.String() != "node n: c" ||
+		!done.Backups[1].After.IsEmpty() ||
 		done.Backups[1].ID != second.ID {
 		t.Errorf("%+v", done.Backups)
 	}
@@ -331,7 +332,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	other, err := vault.OpenRepository(whole)
 	must(t, err)
 	defer other.Close()
-	if done := repair(t, at, "", other); done.Wrote == 0 || !done.Backups[0].Is.IsEmpty() {
+	if done := repair(t, at, "", other); done.BytesWritten == 0 || !done.Backups[0].After.IsEmpty() {
 		t.Errorf("with a copy: %+v", done.Backups)
 	}
 	wantVerified(t, at)

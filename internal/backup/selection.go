@@ -1,14 +1,14 @@
 // Package backup backs up and restores whole sites.
 //
-// A backup has the site's files, private layers and volumes, and the layers or their recipes. A Set
-// says what to back up: a Source for each directory. A Backup reads the sources into a vault twice:
+// A backup has the site's files, private layers and volumes, and the layers or their recipes. A
+// Selection says what to back up: a Source for each directory. A Backup reads the sources into a vault twice:
 // while the nodes run, and what has changed since then while they are frozen. A Repair verifies a
 // vault and restores what it lacks from wherever it still exists.
 //
 // A Restore may be killed at any moment. Stage stores all trees in a staging directory, and records
 // how far it has come. From then on it is a Part, which OpenPart returns: the former site is taken
 // down; Place moves directories to their places; Fill gives each node its private layer when the
-// engine has created the node. A SiteDir is the site directory of a backup. A Pick extracts one
+// engine has created the node. A SiteDir is the site directory of a backup. An Extractor extracts one
 // file or node from a backup and changes no site.
 //
 // Package vault stores the content.

@@ -44,9 +44,9 @@ type progress struct {
 	Was     bool   `json:"was,omitempty"`     // the site was on this host when the restore started
 	Cleared bool   `json:"cleared,omitempty"` // it has been taken down
 	// set by all versions that restore a site as parts of its hosts
-	Apart   bool     `json:"apart,omitempty"`
-	Going   bool     `json:"going,omitempty"`   // all hosts have staged their parts: there is no way back
-	Without []string `json:"without,omitempty"` // hosts that were left out and have no part
+	PerHost   bool     `json:"apart,omitempty"`
+	Committed bool     `json:"going,omitempty"`   // all hosts have staged their parts: there is no way back
+	Without   []string `json:"without,omitempty"` // hosts that were left out and have no part
 }
 
 // A move moves staged files to their place.
@@ -63,7 +63,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 		return err
 	}
 	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.Secrets != nil, SiteDir: r.SiteDir, Twin: r.Twin,
-		Replace: r.Replace, Was: r.Was, Apart: true, Without: r.Without}
+		Replace: r.Replace, Was: r.Was, PerHost: true, Without: r.Without}
 	if err := os.MkdirAll(r.staged(), 0o700); err != nil {
 		return err
 	}

@@ -25,12 +25,12 @@ import (
 // has changed since is read. So the backup shows all nodes at one moment, and they are frozen only
 // briefly, on any file system and whatever the size of the volumes.
 type Backup struct {
-	Set  *Selection
-	Into vault.Vault
-	To   []age.Recipient // the recipients of encrypted secrets, or none to leave secrets out
-	By   string          // version of the program
-	Who  string
-	Saw  func(bytes int64) // called with the number of bytes read
+	Selection *Selection
+	Into      vault.Vault
+	To        []age.Recipient // the recipients of encrypted secrets, or none to leave secrets out
+	By        string          // version of the program
+	Who       string
+	Saw       func(bytes int64) // called with the number of bytes read
 
 	pack       *vault.Packer
 	trees      treeIndex
@@ -68,9 +68,9 @@ func (t *Backup) loadFormer(ctx context.Context) error {
 // manifest returns a manifest with what is known before reading.
 func (t *Backup) manifest() *vault.Manifest {
 	m := &vault.Manifest{
-		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin,
-		Production: t.Set.Site.Production,
-		Time:       time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Set.Nodes != nil,
+		Format: vault.Format, Site: t.Selection.Site.Name, Key: t.Selection.Site.Key(), Twin: t.Selection.Site.Twin,
+		Production: t.Selection.Site.Production,
+		Time:       time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Selection.Nodes != nil,
 	}
 	m.Host, _ = os.Hostname()
 	return m
@@ -93,14 +93,14 @@ func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *at
 	return report, err
 }
 
-// recoverPieces stores the intact pieces of rotten blocks again, because older backups may need them.
+// recoverPieces stores the intact pieces of corrupt blocks again, because older backups may need them.
 func (t *Backup) recoverPieces() error {
 	r, ok := t.Into.(*vault.Repository)
 	if !ok {
 		return nil
 	}
-	for _, rotten := range r.Checked().Rotten {
-		if err := r.Recover(&rotten, func(content []byte) error { _, err := t.pack.Add(content); return err }); err != nil {
+	for _, corrupt := range r.Checked().Corrupt {
+		if err := r.Recover(&corrupt, func(content []byte) error { _, err := t.pack.Add(content); return err }); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (t *Backup) readFormerLists(ctx context.Context) (used []vault.Digest, err 
 			r.Unreadable(id)
 			continue
 		}
-		if m.Key != t.Set.Site.Key() {
+		if m.Key != t.Selection.Site.Key() {
 			continue
 		}
 		for i := range m.Trees {

@@ -65,8 +65,8 @@ func must(t *testing.T, err error) {
 // kept backs up one directory.
 func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
-	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Selection{}}
-	backup.Set.Site = aSite
+	backup := &Backup{Into: into, Saw: func(int64) {}, Selection: &Selection{}}
+	backup.Selection.Site = aSite
 	m := &vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: at}
 	var read atomic.Int64
 	err := backup.loadFormer(t.Context())

@@ -1,7 +1,7 @@
 // Package cli is the command line of Orrery, with a file for each verb.
 //
 // Run is the whole program, from arguments to exit status. It makes a verb.Call, which has the
-// session with its site, asker and watcher, and the streams. newRoot, in root.go, passes the call to
+// session with its site, Confirmer and Watcher, and the streams. newRoot, in root.go, passes the call to
 // each verb and lists the verbs in the order of orrery help.
 //
 // A verb is a function in a file of its name, in a package for its subject:

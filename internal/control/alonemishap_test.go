@@ -18,7 +18,7 @@ import (
 // unattended returns a host that carries out its plans and reports errors to the desk.
 func (d *desk) unattended(m *machine) *unattended.Host {
 	return &unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Tell: func(string, ...any) {}, Say: func(err error) {
-		d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
+		d.watch.Event(control.Event{Kind: control.Trouble, Text: err.Error()})
 	}}
 }
 

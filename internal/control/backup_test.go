@@ -362,7 +362,7 @@ func TestRestoreUntouched(t *testing.T) {
 func TestRestoreFill(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
-	d.fault.Fail("Mark", "web1", 1, nil)
+	d.fault.Fail("SetProgress", "web1", 1, nil)
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1", "run the same command")
 	if told := d.watch.text(); strings.Contains(told, "another release") {
@@ -531,7 +531,7 @@ func TestRepairFromSite(t *testing.T) {
 	}
 	done, err := backups.Repair(t.Context(), d.Session, where, nil)
 	d.must(err)
-	if len(done.Backups) != 1 || len(done.Rotten) == 0 || done.Damaged() != 0 {
+	if len(done.Backups) != 1 || len(done.Corrupt) == 0 || done.Damaged() != 0 {
 		t.Errorf("%+v", done)
 	}
 	again := elsewhere(t)
@@ -574,7 +574,7 @@ func TestResumeOthers(t *testing.T) {
 	_, err := backups.Take(t.Context(), source.Session, []string{"web1"}, where, backups.Options{})
 	source.must(err)
 	d := elsewhere(t)
-	d.fault.Fail("Mark", "web1", 1, nil)
+	d.fault.Fail("SetProgress", "web1", 1, nil)
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1")
 	d.fault.Fail("Create", "web1", 1, nil)
@@ -596,7 +596,7 @@ func TestResumeOthers(t *testing.T) {
 func TestUpElsewhere(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
-	d.fault.Fail("Mark", "web1", 1, nil)
+	d.fault.Fail("SetProgress", "web1", 1, nil)
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1")
 	session := *d.Session

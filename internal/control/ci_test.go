@@ -120,7 +120,7 @@ func TestProofBroken(t *testing.T) {
 	d.fault.Fail("Start", "db", 1, nil)
 	p, w, err := d.prove(proof.Options{})
 	d.wantExit(err, problem.Left, "db")
-	if w.outcomes() != "bring-up "+string(testrun.Broken) || len(d.Register().Twins()) > 0 {
+	if w.outcomes() != "bring-up "+string(testrun.Errored) || len(d.Register().Twins()) > 0 {
 		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Register().Twins())
 	}
 	left := twin.Record{Site: "toykat", Dir: d.dir, Options: p.Twin.Options, Created: time.Now()}

@@ -20,7 +20,7 @@ func TestCopiesOfVolumes(t *testing.T) {
 	want := func(what string, of700, of701 int) {
 		t.Helper()
 		for release, n := range map[int]int{700: of700, 701: of701} {
-			if all, _ := filepath.Glob(filepath.Join(d.dirs.Copies("toykat", release), "*", "*")); len(all) != n {
+			if all, _ := filepath.Glob(filepath.Join(d.dirs.VolumeCopies("toykat", release), "*", "*")); len(all) != n {
 				t.Errorf("%s, release %d has the copies %v, not %d", what, release, all, n)
 			}
 		}

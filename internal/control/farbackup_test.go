@@ -108,7 +108,7 @@ func TestFarBackupKilled(t *testing.T) {
 		_, err := backups.Take(ctx, d.Session, nil, to, backups.Options{})
 		return err
 	}
-	d.Patient = true // the helper may still hold the lock
+	d.WaitForLocks = true // the helper may still hold the lock
 	for n := 1; ; n++ {
 		other.fault.KillAt(n)
 		ctx, cancel := other.fault.KillContext(t.Context())
@@ -216,7 +216,7 @@ func TestFarRestoreKilled(t *testing.T) {
 				}
 				break
 			}
-			d.Patient = true // the helper may still hold the lock
+			d.WaitForLocks = true // the helper may still hold the lock
 			d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 			if n%3 == 1 { // take down the whole site
 				_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
@@ -242,7 +242,7 @@ func TestFarRestoreKilled(t *testing.T) {
 				by = diskDesk(t)
 				by.machine.others = map[string]*machine{"sv1": d.machine, "sv2": other}
 				by.write("site.toml", strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1))
-				by.Patient = true
+				by.WaitForLocks = true
 			}
 			d.must(restore(t.Context(), by))
 			d.wantWritten("then", "then")
@@ -372,7 +372,7 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still hold the lock
+		d.WaitForLocks = true // the helper may still hold the lock
 		part, err := backup.OpenPart(d.machine.dirs, nil, "toykat")
 		d.must(err)
 		if part != nil && part.AllStaged() && n%2 == 0 {
@@ -415,7 +415,7 @@ func TestFarRestoreTwin(t *testing.T) {
 		}
 	}
 	d.Links.Close()
-	d.Patient = true // the helper may still hold the lock
+	d.WaitForLocks = true // the helper may still hold the lock
 	d.must(restore(false))
 	past := d.ofTwin("past")
 	past.wantWritten("then", "then")
@@ -479,7 +479,7 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still hold the lock
+		d.WaitForLocks = true // the helper may still hold the lock
 		past := d.ofTwin("past")
 		s, err := past.Load()
 		if err == nil {

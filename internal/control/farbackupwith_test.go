@@ -309,7 +309,7 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		cancel()
 		d.Links.Close()
 		other.fault.Revive()
-		d.Patient = true // the helper may still hold the lock
+		d.WaitForLocks = true // the helper may still hold the lock
 		over := err == nil
 		if !over {
 			if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil ||
@@ -369,7 +369,7 @@ func TestFarRepair(t *testing.T) {
 	rot()
 	d.machine.others = map[string]*machine{}
 	d.Links.Close()
-	lost := last(repair()).Is
+	lost := last(repair()).After
 	if !strings.Contains(lost.String(), "node web1: all of it") || strings.Contains(lost.String(), "node db") ||
 		strings.Contains(lost.String(), "/sv1") || strings.Contains(lost.String(), "site: ") {
 		t.Errorf("without sv2, lost is %s", lost.String())
@@ -378,13 +378,13 @@ func TestFarRepair(t *testing.T) {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	d.machine.others["sv2"] = other
-	if now := last(repair()); !now.Is.IsEmpty() || now.Was.IsEmpty() {
-		t.Errorf("with all hosts, lost is %s", now.Is.String())
+	if now := last(repair()); !now.After.IsEmpty() || now.Before.IsEmpty() {
+		t.Errorf("with all hosts, lost is %s", now.After.String())
 	}
 	d.ofHosts(to, taken.ID, vault.LayerTree) // verifies them
 	rot()
 	d.say("web1", motd, "another")
-	if now := last(repair()).Is; now.String() != "node web1: all of it" {
+	if now := last(repair()).After; now.String() != "node web1: all of it" {
 		t.Errorf("after a node has changed, lost is %s", now.String())
 	}
 }

@@ -335,7 +335,7 @@ func TestFarSwitchCut(t *testing.T) {
 	d.machine.others = map[string]*machine{"sv2": other}
 	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.HalfWay, "under way or was interrupted")
-	d.Patient = true // the helper may still hold the lock
+	d.WaitForLocks = true // the helper may still hold the lock
 	d.up()
 	d.wantLive(0)
 	d.wantSame(0)

@@ -137,7 +137,7 @@ func TestFarSnapshotHalfKept(t *testing.T) {
 	unkept(other)
 	d.Without = []string{"sv2"}
 	d.wantExit(snapshots.Remove(t.Context(), d.Session, d.site(), []string{taken.ID}), problem.Usage)
-	if ids, err := snapshot.Ready(d.machine.dirs, "toykat"); err != nil || len(ids) != 1 {
+	if ids, err := snapshot.ListPrepared(d.machine.dirs, "toykat"); err != nil || len(ids) != 1 {
 		t.Errorf("while a host may have kept its part, others have %v: %v", ids, err)
 	}
 	d.Without = nil
@@ -168,7 +168,7 @@ func TestFarSnapshotKilled(t *testing.T) {
 			}
 			return
 		}
-		d.Patient = true // the helper may still hold the lock
+		d.WaitForLocks = true // the helper may still hold the lock
 		d.must(overdue.ReportPending(d.Context(), d.Session, d.site()))
 		_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 		d.must(err)

@@ -298,8 +298,9 @@ func (f frailNodes) Screen(n *spec.Node) (host.Screen, error) {
 	return tried(f.frail, "Nodes.Screen", func() (host.Screen, error) { return f.NodeHost.Screen(n) })
 }
 
-func (f frailLayers) Word(ctx context.Context, layer string) (image.ContentInfo, error) {
-	return tried(f.frail, "Layers.Word", func() (image.ContentInfo, error) { return f.LayerHost.Word(ctx, layer) })
+func (f frailLayers) ContentInfo(ctx context.Context, layer string) (image.ContentInfo, error) {
+	return tried(f.frail, "Layers.ContentInfo",
+		func() (image.ContentInfo, error) { return f.LayerHost.ContentInfo(ctx, layer) })
 }
 
 func (f frailTransfers) Send(ctx context.Context, e apply.Transfer, at apply.ListenAddrs,

@@ -29,7 +29,7 @@ func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error)
 	return f, err
 }
 
-// Connector returns the Call that connects to the hosts of a site and queries their state.
+// Connector returns the Connector that connects to the hosts of a site and queries their state.
 func (c *Session) Connector(s *site.Site) *hosts.Connector {
 	dir, _ := c.AbsDirectory() // a site that is known only by its name has no directory
 	return &hosts.Connector{

@@ -265,7 +265,7 @@ func TestSilentHost(t *testing.T) {
 
 // marked reports whether a site counts as up.
 func (d *desk) marked(key string) bool {
-	_, up := d.Register().Marker(key)
+	_, up := d.Register().Up(key)
 	return up
 }
 
@@ -287,7 +287,7 @@ func TestLostHost(t *testing.T) {
 		t.Errorf("the run ended with %v\ntold: %s", err, d.watch.text())
 	}
 	d.machine.others["sv2"].slow = nil
-	d.Patient = true // the helper may still hold the lock
+	d.WaitForLocks = true // the helper may still hold the lock
 	d.up()
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }

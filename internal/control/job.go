@@ -354,6 +354,6 @@ func (j *Job) reportFailures(during string, failed []apply.Failure) {
 		all = append(all, alike.Parse(fmt.Sprintf("%s: %s: %v", f.Step.Title(), f.Step.Kind.Verb(), f.Err)))
 	}
 	for _, text := range alike.Merge(all) {
-		j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(), Text: during + text})
+		j.Session.Watcher.Event(Event{Kind: Trouble, Site: j.Site.Key(), Text: during + text})
 	}
 }

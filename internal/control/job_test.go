@@ -27,7 +27,7 @@ func TestUndoInJournal(t *testing.T) {
 	j := &Job{Session: a, Site: s, Hosts: f, Undo: true, Parallel: 1}
 	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
 		{Kind: plan.CommitSwitch, Host: "local", Subject: "web",
-			Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
+			Releases: &observe.Releases{Active: map[string]int{"web": 701}}, OldReleases: &observe.Releases{}},
 		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"},
 			Needs: []int{0}},
 	}}

@@ -105,7 +105,7 @@ func TestLabFar(t *testing.T) {
 	}
 	contents, err := bundle.Read(made.Dir)
 	d.must(err)
-	if h := contents.Head; h.From != "sv2" || h.State != bundle.Interrupted || h.Who == "mallory" ||
+	if h := contents.Manifest; h.From != "sv2" || h.State != bundle.Interrupted || h.Who == "mallory" ||
 		h.Experiment != "default" || !strings.HasPrefix(h.Host, "sv2 (box") || strings.Contains(h.Host, "\x1b") ||
 		len(contents.Trials) != 1 || string(contents.Experiment) != string(simple(t).Text) {
 		t.Errorf("the bundle is %+v", h)

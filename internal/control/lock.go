@@ -27,7 +27,7 @@ func (c *Session) RunLocked(ctx context.Context, s *site.Site, f *apply.Fleet, d
 }
 
 // LockSite takes the lock of a site on its hosts, if the caller may change the site. If the session is
-// patient, Hold waits until the current holder releases the lock.
+// patient, it waits until the current holder releases the lock.
 func (c *Session) LockSite(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo func(), err error) {
 	if err := checkMayChange(c, f); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (c *Session) LockSite(ctx context.Context, s *site.Site, f *apply.Fleet) (l
 	if err := c.MayChange(s); err != nil {
 		return nil, err
 	}
-	if !c.Patient {
+	if !c.WaitForLocks {
 		return f.LockAll(ctx, Holder(c))
 	}
 	err = waits.For(ctx, "site "+s.Key(), func() (held waits.Holder, err error) {
@@ -53,6 +53,6 @@ func Holder(c *Session) host.Holder {
 // WaitingForLocks returns a session that waits for locks held by other processes.
 func (c *Session) WaitingForLocks() *Session {
 	b := *c
-	b.Patient = true
+	b.WaitForLocks = true
 	return &b
 }

@@ -224,11 +224,11 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	store := image.Open(m.dirs.State)
 	h := local.ThisMachine(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, secrets)
 	h.Waiter = m
-	records := h.Ground.Records
-	h.Ground = memory.Backends(in, m.dirs)
-	h.Ground.Volumes = volumesInMemory{m}
+	records := h.Backends.Records
+	h.Backends = memory.Backends(in, m.dirs)
+	h.Backends.Volumes = volumesInMemory{m}
 	if m.disk {
-		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
+		h.Backends.Layers, h.Backends.Records = layersOnDisk{h.Backends.Layers.(fake.Layers), store}, records
 	}
 	if m.mishaps != nil {
 		return frail{m.mishaps, m.name}.host(h.Host)
@@ -385,7 +385,7 @@ func (m volumesInMemory) Drop(n *spec.Node, v spec.Mount) error {
 	return os.RemoveAll(volume.Path(m.dirs, n.Site, n.Name, v))
 }
 func (m volumesInMemory) DropCopies(key string, release int) error {
-	return os.RemoveAll(m.dirs.Copies(key, release))
+	return os.RemoveAll(m.dirs.VolumeCopies(key, release))
 }
 func (volumesInMemory) Sweep(string) error { return nil }
 func (volumesInMemory) Release() error     { return nil }
@@ -419,7 +419,7 @@ func (w *told) End(s *plan.Step, _ error) {
 	w.steps = append(w.steps, s.String())
 }
 
-func (w *told) Tell(e control.Event) {
+func (w *told) Event(e control.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)

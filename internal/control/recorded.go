@@ -70,8 +70,8 @@ func firstProblem(err error) string {
 }
 
 // sitesUp returns the sites that are up on this machine, without twins.
-func sitesUp(c *Session) []register.Marker {
-	return slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
+func sitesUp(c *Session) []register.UpRecord {
+	return slices.DeleteFunc(c.Register().SitesUp(), func(m register.UpRecord) bool { return m.Twin != "" })
 }
 
 // named returns the site that -C names instead of a directory, and the directory from which that
@@ -92,7 +92,7 @@ func named(c *Session) (name, dir string) {
 			}
 		}
 	}
-	if m, up := c.Register().Marker(name); up && m.Site == name && m.Twin == "" {
+	if m, up := c.Register().Up(name); up && m.Site == name && m.Twin == "" {
 		return name, m.Dir
 	}
 	return "", ""
@@ -100,13 +100,13 @@ func named(c *Session) (name, dir string) {
 
 // recordedSite returns the site or twin that the session selects, if it is up on this machine. It
 // does not read the site directory.
-func recordedSite(c *Session) (m register.Marker, ok bool) {
-	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != c.Twin })
+func recordedSite(c *Session) (m register.UpRecord, ok bool) {
+	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.UpRecord) bool { return m.Twin != c.Twin })
 	name, dir := named(c)
 	if name == "" {
 		dir = c.SiteDir
 	}
-	from := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool {
+	from := slices.DeleteFunc(slices.Clone(up), func(m register.UpRecord) bool {
 		return name != "" && m.Site != name || !isSameDirectory(m.Dir, dir)
 	})
 	switch {
@@ -165,7 +165,7 @@ func RefreshDeclaration(c *Session, s *site.Site) error {
 		return nil
 	}
 	dir, err := c.AbsDirectory()
-	if m, up := c.Register().Marker(s.Key()); err != nil || !up || !isSameDirectory(m.Dir, dir) {
+	if m, up := c.Register().Up(s.Key()); err != nil || !up || !isSameDirectory(m.Dir, dir) {
 		return err
 	}
 	if !c.Register().IsDeclarationOutdated(s.Key(), dir) {

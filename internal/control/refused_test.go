@@ -180,7 +180,7 @@ func (d *desk) makeTwinOfTwo(t *testing.T) *control.Session {
 	return d.ofTwin("dev").Session
 }
 
-// TestSurvive: for each host that may be lost, Survive returns which of its nodes find room on
+// TestSurvive: for each host that may be lost, SimulateLosses returns which of its nodes find room on
 // other hosts.
 func TestSurvive(t *testing.T) {
 	d, other := farDesk(t)

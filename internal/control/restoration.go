@@ -188,7 +188,7 @@ func (r *restoreOp) clear(ctx context.Context, seen []observe.Host) error {
 
 // advance makes each host that has a part carry out one step of the restore.
 func (r *restoreOp) advance(ctx context.Context, to string) error {
-	return r.Hosts.Each(func(i int, h *apply.HostClient) error {
+	return r.Hosts.ForEach(func(i int, h *apply.HostClient) error {
 		if r.parts[i] == nil {
 			return nil
 		}
@@ -204,7 +204,7 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 		return nil
 	}
 	var once sync.Once
-	return j.Hosts.Each(func(_ int, h *apply.HostClient) error {
+	return j.Hosts.ForEach(func(_ int, h *apply.HostClient) error {
 		part, err := h.Backups.Restoring(ctx)
 		if err != nil || part == nil || !part.Placed {
 			return err

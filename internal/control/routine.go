@@ -29,7 +29,7 @@ type siteWork struct {
 }
 
 func (w siteWork) open() (*Session, *site.Site, error) {
-	m, up := w.session.Register().Marker(w.key)
+	m, up := w.session.Register().Up(w.key)
 	if !up {
 		return nil, nil, problem.New(problem.Failed, "site %s is not up on this host", w.key).Try("orrery up")
 	}
@@ -38,7 +38,7 @@ func (w siteWork) open() (*Session, *site.Site, error) {
 		err = problem.New(problem.Surprise, "the record of site %s is that of %s", w.key, s.Key()).Try("orrery up")
 	}
 	c := *w.session
-	c.SiteDir, c.Named, c.Twin, c.Patient = m.Dir, m.Site, m.Twin, true
+	c.SiteDir, c.Named, c.Twin, c.WaitForLocks = m.Dir, m.Site, m.Twin, true
 	return &c, s, err
 }
 

@@ -80,7 +80,7 @@ func TestRotate(t *testing.T) {
 func TestRotateInterrupted(t *testing.T) {
 	d, other := secretive(t)
 	d.up()
-	other.fault.Fail("Mark", "web2", 1, nil)
+	other.fault.Fail("SetProgress", "web2", 1, nil)
 	if err := d.rotate("both"); err == nil {
 		t.Fatal("the rotation ended well")
 	}
@@ -183,7 +183,7 @@ func (refusing) Ask(q control.Question) (bool, error) {
 func TestRotationInStatus(t *testing.T) {
 	d, other := secretive(t)
 	d.up()
-	other.fault.Fail("Mark", "web1", 1, nil)
+	other.fault.Fail("SetProgress", "web1", 1, nil)
 	if err := d.rotate("both"); err == nil {
 		t.Fatal("the rotation ended well")
 	}

@@ -29,16 +29,16 @@ import (
 
 // A Session is the work of one caller with the sites of this machine.
 type Session struct {
-	Dirs    host.Dirs
-	Known   *register.KnownTwins // known twins, while the session lasts; copies of the session share them
-	SiteDir string               // the site directory, or the name of a site that is up, or "" to find it
-	Named   string               // name of the site that SiteDir must declare, or "" for any
-	Twin    string               // the name of the twin, or "" for the site itself
-	Force   bool                 // allow changes to twins of other owners
-	Patient bool                 // wait for locks held by other processes
-	Release int                  // select nodes of this release, or Live
-	Command string               // the command line, for locks and the journal
-	Version string               // of this program; helpers on other hosts must have the same
+	Dirs         host.Dirs
+	Known        *register.KnownTwins // known twins, while the session lasts; copies of the session share them
+	SiteDir      string               // the site directory, or the name of a site that is up, or "" to find it
+	Named        string               // name of the site that SiteDir must declare, or "" for any
+	Twin         string               // the name of the twin, or "" for the site itself
+	Force        bool                 // allow changes to twins of other owners
+	WaitForLocks bool                 // wait for locks held by other processes
+	Release      int                  // select nodes of this release, or Live
+	Command      string               // the command line, for locks and the journal
+	Version      string               // of this program; helpers on other hosts must have the same
 
 	Links  *hosts.Links  // to other hosts
 	Ending plan.StopMode // how to end nodes that are stopped, restarted or taken down

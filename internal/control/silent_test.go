@@ -10,7 +10,7 @@ import (
 type silent struct{}
 
 func (silent) Steps(*plan.Plan, func(*plan.Step) time.Duration) StepWatcher { return silent{} }
-func (silent) Tell(Event)                                                   {}
+func (silent) Event(Event)                                                  {}
 func (silent) Begin(*plan.Step)                                             {}
 func (silent) Detail(*plan.Step, string)                                    {}
 func (silent) Waits(*plan.Step, string)                                     {}

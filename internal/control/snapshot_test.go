@@ -88,7 +88,7 @@ func TestSnapshot(t *testing.T) {
 	d.wantExit(err, problem.Undone, "the previous state was restored")
 	d.up() // runs their checks again
 	want("now", "now")
-	d.fault.Fail("Mark", "web1", 1, nil)
+	d.fault.Fail("SetProgress", "web1", 1, nil)
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 	d.wantExit(err, problem.Failed, "injected failure")
 	d.up()

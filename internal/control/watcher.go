@@ -15,8 +15,8 @@ type Watcher interface {
 	Steps(p *plan.Plan, took func(*plan.Step) time.Duration) StepWatcher
 	// Bytes returns the watcher for the bytes that an operation, described by what, has moved.
 	Bytes(what string) ByteWatcher
-	// Tell reports an event to the caller at once.
-	Tell(e Event)
+	// Event reports an event to the caller at once.
+	Event(e Event)
 }
 
 // A StepWatcher is told about steps, and closed when the plan has been carried out.
@@ -53,15 +53,15 @@ const (
 
 // Outcome reports something that was done on the way.
 func (c *Session) Outcome(site, format string, args ...any) {
-	c.Watcher.Tell(Event{Kind: Outcome, Site: site, Text: fmt.Sprintf(format, args...)})
+	c.Watcher.Event(Event{Kind: Outcome, Site: site, Text: fmt.Sprintf(format, args...)})
 }
 
 // Notice reports something that may be unexpected.
 func (c *Session) Notice(site, format string, args ...any) {
-	c.Watcher.Tell(Event{Kind: Notice, Site: site, Text: fmt.Sprintf(format, args...)})
+	c.Watcher.Event(Event{Kind: Notice, Site: site, Text: fmt.Sprintf(format, args...)})
 }
 
 // Trouble reports an error that does not end the operation.
 func (c *Session) Trouble(site string, err error) {
-	c.Watcher.Tell(Event{Kind: Trouble, Site: site, Text: err.Error(), Err: err})
+	c.Watcher.Event(Event{Kind: Trouble, Site: site, Text: err.Error(), Err: err})
 }

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A RoleFile file is a file that a role writes to the node.
+// A RoleFile is a file that a role writes to the node.
 type RoleFile struct {
 	host.File
 	Role string

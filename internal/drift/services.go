@@ -45,8 +45,8 @@ func Services(ctx context.Context, node string, in host.Runner, sv *distro.Servi
 	}
 	f := collector{node: node}
 	for i, u := range units {
-		if state := states[i]; state.Fault != "" {
-			fault := unitFaults[state.Fault]
+		if state := states[i]; state.Problem != "" {
+			fault := unitFaults[state.Problem]
 			f.add(observe.DriftService, fault.how, u.Name, u.Role, fault.want, state.Found)
 		}
 	}

@@ -3,21 +3,21 @@
 // memory, and package enginetest tests them all.
 //
 // Create makes a stopped node from a spec whose layers are in the store. Start boots the node, and
-// Runner then runs commands in it. Mark records how far its configuration has come. Change updates
+// Runner then runs commands in it. SetProgress records how far its configuration has come. Change updates
 // its limits, interfaces and mounts. Stop shuts it down, and Destroy removes it. List returns the
 // existing nodes and their states, so that a plan can compare them with the declared ones.
 //
-// Each optional ability of an engine is an interface of its own (Keeper, Freezer, Remounter, …).
+// Each optional ability of an engine is an interface of its own (Replacer, Freezer, Remounter, …).
 // Callers find out with a type assertion or by Capabilities whether an engine implements it, and do
 // without it if the engine does not.
 //
 // # Adding an engine
 //
-// If nodes of the engine are made of layers, embed nodedir.Nodes. It implements Create, Mark,
-// Keeper, Layered, Idmapper and Injector, and you write the part that runs nodes. Otherwise
+// If nodes of the engine are made of layers, embed nodedir.Nodes. It implements Create, SetProgress,
+// Replacer, Layered, Idmapper and Injector, and you write the part that runs nodes. Otherwise
 // implement the nine methods of Engine and, where it applies:
 //
-//   - Keeper, if a private layer can be set aside;
+//   - Replacer, if a private layer can be set aside;
 //   - Idmapper, if nodes see the host's files with other user ids;
 //   - Injector, if files can be put into a stopped node;
 //   - Sweeper, if a killed run can leave processes or mounts behind.

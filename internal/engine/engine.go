@@ -16,7 +16,7 @@ import (
 // Broken if it is half made or half removed, and Destroy removes it.
 type Engine interface {
 	// Capabilities returns what the engine can do beyond these methods. It starts no process and
-	// tries nothing, unlike Trier.
+	// tries nothing, unlike ProbeCapabilities.
 	Capabilities() observe.Capabilities
 	// List returns the engine's nodes of a site, or of all sites if site is "", sorted by name.
 	List(ctx context.Context, site string) ([]observe.Node, error)
@@ -38,8 +38,8 @@ type Engine interface {
 	// Destroy removes a node in any state, and everything that the node wrote outside volumes. A
 	// missing node is no error.
 	Destroy(ctx context.Context, ref Ref) error
-	// Mark records how far a node has been configured, and which health checks it has passed.
-	Mark(ctx context.Context, ref Ref, m Progress) error
+	// SetProgress records how far a node has been configured, and which health checks it has passed.
+	SetProgress(ctx context.Context, ref Ref, m Progress) error
 	// Runner returns a runner of commands in a running node. If the node does not run, the runner
 	// returns NotRunning, as Freeze, Remount and View do.
 	Runner(ref Ref) host.Runner
@@ -53,8 +53,8 @@ type CapabilityProber interface {
 	ProbeCapabilities(ctx context.Context) observe.Capabilities
 }
 
-// ProbedCapabilities returns the Capabilities of an engine, including the results of a trial if the engine is a
-// Trier.
+// ProbedCapabilities returns the Capabilities of an engine, including the results of a trial if the engine
+// is a CapabilityProber.
 func ProbedCapabilities(ctx context.Context, e Engine) observe.Capabilities {
 	if t, ok := e.(CapabilityProber); ok {
 		return t.ProbeCapabilities(ctx)
@@ -95,9 +95,9 @@ type Replacer interface {
 	Settle(ctx context.Context, ref Ref) error
 }
 
-// A Receiver is an engine that can make a node from the private layer received from another host.
+// A Migrator is an engine that can make a node from the private layer received from another host.
 // It has Capabilities.Move.
-type Receiver interface {
+type Migrator interface {
 	Layered
 	// HostSpecificFiles returns the paths in a node's private layer that were written for this host and are
 	// unchanged. They are not sent to the other host, which writes its own.
@@ -204,13 +204,13 @@ type CgroupProvider interface {
 	Cgroup(ref Ref) (path string) // relative to the root of a hierarchy
 }
 
-// A Renewer is an engine that can move a running node into newer versions of the host's programs,
+// A LiveUpgrader is an engine that can move a running node into newer versions of the host's programs,
 // such as QEMU.
-type Renewer interface {
-	// Renew moves a running node into the programs that are now installed on the host. The node's
+type LiveUpgrader interface {
+	// LiveUpgrade moves a running node into the programs that are now installed on the host. The node's
 	// processes, memory and connections survive, and only pause for a moment. If it fails, the node
 	// continues in the old programs.
-	Renew(ctx context.Context, ref Ref) (*Renewal, error)
+	LiveUpgrade(ctx context.Context, ref Ref) (*LiveUpgradeResult, error)
 }
 
 // A MemorySaver is an engine that can save the memory of running nodes and resume them from it.
@@ -223,10 +223,10 @@ type MemorySaver interface {
 	ResumeFrom(ref Ref, file string) error
 }
 
-// A Renewal is the result of Renew.
-type Renewal struct {
+// A LiveUpgradeResult is the result of LiveUpgrade.
+type LiveUpgradeResult struct {
 	Downtime time.Duration // how long the node stood still
-	Took     time.Duration // the whole duration of Renew
+	Took     time.Duration // the whole duration of LiveUpgrade
 	Bytes    int64         // how much was transferred from the old program to the new one
 }
 

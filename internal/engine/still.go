@@ -53,7 +53,7 @@ type Pause struct {
 }
 
 // WhileFrozen calls do while nodes are frozen. It thaws all of them when do returns, even if do or the
-// thawing of another node fails. For a node that cannot be thawed, Still returns a Left problem.
+// thawing of another node fails. For a node that cannot be thawed, it returns a Left problem.
 func WhileFrozen(ctx context.Context, engines map[string]Engine, nodes []*spec.Node,
 	do func(context.Context) error) (Pause,
 	error) {
@@ -64,7 +64,7 @@ func WhileFrozen(ctx context.Context, engines map[string]Engine, nodes []*spec.N
 // ahead.
 const maxStartDelay = 2 * time.Second
 
-// WhileFrozenAt is like Still, but freezes the nodes at the time at and passes the Pause to do.
+// WhileFrozenAt is like WhileFrozen, but freezes the nodes at the time at and passes the Pause to do.
 func WhileFrozenAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time,
 	do func(context.Context, Pause) error) (Pause, error) {
 	if err := CheckFreezable(engines, nodes); err != nil {

@@ -109,7 +109,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestStillRefuses: if one node cannot be frozen, Still does not go on without it.
+// TestStillRefuses: if one node cannot be frozen, WhileFrozen does not go on without it.
 func TestStillRefuses(t *testing.T) {
 	e, nodes := glacier("")
 	nodes[1].Engine = "stone"

@@ -35,7 +35,7 @@ type cachedDigest struct {
 
 var digestPattern = pattern.New(`^[0-9a-f]{64}$`)
 
-// LoadDigest returns the digest that Remember stored at path for this state, or "" if there is none or
+// LoadDigest returns the digest that StoreDigest stored at path for this state, or "" if there is none or
 // it is that of another state.
 func LoadDigest(path, state string) string {
 	m, err := ReadJSON[cachedDigest](path)

@@ -56,9 +56,9 @@ func (d Dirs) Release(site string, number int) string {
 	return filepath.Join(d.Releases(site), strconv.Itoa(number))
 }
 
-// Copies returns the directory of the copies of volumes that the nodes of a release use in
+// VolumeCopies returns the directory of the copies of volumes that the nodes of a release use in
 // quarantine.
-func (d Dirs) Copies(site string, release int) string {
+func (d Dirs) VolumeCopies(site string, release int) string {
 	return filepath.Join(d.Release(site, release), "volumes")
 }
 

@@ -100,7 +100,7 @@ type Process interface {
 // RunOn runs a command with the streams of c at the place where start starts it. The arguments args
 // are only for the trace.
 func RunOn(ctx context.Context, place string, args []string, c Command, start func(Streams) (Process, error)) error {
-	tail := &Tail{}
+	tail := &TailBuffer{}
 	began := time.Now()
 	var err error
 	if c.TTY {
@@ -125,7 +125,7 @@ func RunOn(ctx context.Context, place string, args []string, c Command, start fu
 
 // runThroughPipes runs a command to its end. It sends the output where c says, and keeps the end of
 // it.
-func runThroughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams) (Process, error)) error {
+func runThroughPipes(ctx context.Context, c Command, tail *TailBuffer, start func(Streams) (Process, error)) error {
 	outlets, err := openOutputPipes(c, tail)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type Log struct {
 	mutex sync.Mutex
 	room  int
 	lost  int
-	end   Tail
+	end   TailBuffer
 }
 
 // maxLogBytes limits what is written to a log from when it is opened until it is closed.

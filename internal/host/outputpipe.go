@@ -35,7 +35,7 @@ type outputPipes struct {
 
 // openOutputPipes connects the outputs of a command. If both have the same destination, they share one
 // pipe, so that lines keep their order.
-func openOutputPipes(c Command, tail *Tail) (*outputPipes, error) {
+func openOutputPipes(c Command, tail *TailBuffer) (*outputPipes, error) {
 	all := &outputPipes{}
 	open := func(to io.Writer) (*os.File, error) {
 		from, theirs, err := os.Pipe()

@@ -37,7 +37,7 @@ func RestoreSettings(ctx context.Context, runDir string) error {
 // sysctlDir is the directory of a kernel's settings.
 type sysctlDir string
 
-// A changedSetting setting is one that Prepare has changed.
+// A changedSetting is a setting that Prepare has changed.
 type changedSetting struct {
 	Former string `json:"former"`
 	Set    string `json:"set"`

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Tail keeps the end of what is written to it: enough of a command's output to see why it failed.
-type Tail struct {
+// TailBuffer keeps the end of what is written to it: enough of a command's output to see why it failed.
+type TailBuffer struct {
 	mutex sync.Mutex // a command's output and its errors arrive concurrently
 	buf   bytes.Buffer
 }
@@ -15,7 +15,7 @@ type Tail struct {
 const tailBytes = 8 << 10
 
 // Write stores p, and drops all but the last few KiB.
-func (t *Tail) Write(p []byte) (int, error) {
+func (t *TailBuffer) Write(p []byte) (int, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.buf.Write(p)
@@ -27,7 +27,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 
 // String returns the end of what was written. If something was dropped, it starts at a line's
 // beginning.
-func (t *Tail) String() string {
+func (t *TailBuffer) String() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	b := t.buf.Bytes()

@@ -115,7 +115,7 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.T
 		t.Fatal(err)
 	}
 	end := make(chan ending, 1)
-	var out Tail
+	var out TailBuffer
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

@@ -14,7 +14,7 @@ func OnLockedThread(work func() error) error {
 	return <-done
 }
 
-// GoOnLockedThread is like Apart, but does not wait for the work.
+// GoOnLockedThread is like OnLockedThread, but does not wait for the work.
 func GoOnLockedThread(work func()) {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine

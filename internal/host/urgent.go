@@ -11,11 +11,11 @@ import (
 // (sched(7)).
 const realtimePriority = 10
 
-// WithRealtimePriority calls work, for which other processes wait, without interruption, however busy the
-// processors are. It uses a thread of its own with real-time priority, locks memory, and stops the
-// garbage collector. The caller has prepared all that it can, so that only a few system calls
-// remain. If the host does not permit this, why is the reason, and the work is done at a lower
-// priority.
+// WithRealtimePriority calls work without interruption, even if the processors are busy. It is for work
+// for which other processes wait. It uses a thread of its own with real-time priority, locks memory,
+// and stops the garbage collector. The caller should prepare all that it can, so that only a few
+// system calls remain. If the host does not permit this, the work is done at a lower priority, and why
+// is the reason.
 func WithRealtimePriority(work func()) (why error) {
 	// This loads no memory, it only keeps what is there: the work uses memory that was just used.
 	locked := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_ONFAULT)

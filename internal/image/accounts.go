@@ -34,7 +34,7 @@ func LookupAccount(trees []string, owner string) (uid, gid int, err error) {
 	return LookupAccountIn(roots, owner)
 }
 
-// LookupAccountIn is like Account for trees that are open.
+// LookupAccountIn is like LookupAccount for trees that are open.
 func LookupAccountIn(trees []*tree.Root, owner string) (uid, gid int, err error) {
 	user, group, both := strings.Cut(owner, ":")
 	if owner == "" {

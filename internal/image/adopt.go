@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Adopt stores a layer that was built elsewhere, unless the store has it. Lay creates the tree,
+// Adopt stores a layer that was built elsewhere, unless the store has it. The function lay creates the tree,
 // whose content must match the record. Nothing proves that the recipe, under whose digest all sites
 // of the host will find the layer, produces this content. The caller must have the operator's
 // permission to trust it.

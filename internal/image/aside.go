@@ -12,11 +12,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// OutputDir is where the function passed to Aside finds the directory of the host that it may write to.
+// OutputDir is where the function passed to WithContainer finds the directory of the host that it may
+// write to.
 const OutputDir = access.BuildDir + "/out"
 
 // WithContainer calls do with a scratch container on a complete layer. The container has everything that
-// builds have. The layer is not changed. The container sees the host's directory out at Out, and
+// builds have. The layer is not changed. The container sees the host's directory out at OutputDir, and
 // can write results there.
 func (s *Store) WithContainer(ctx context.Context, digest string, m site.Mirror, out string,
 	do func(ctx context.Context, in host.Runner) error) error {

@@ -68,13 +68,14 @@ func (g *staging) startBootstrapper(ctx context.Context, l *spec.Layer, m site.M
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &distro.Bootstrap{Suite: l.Image.Suite, Packages: spec.Packages(l.Image), Room: access.BuildDir, Tree: "/tree"}
+	b := &distro.Bootstrap{Suite: l.Image.Suite, Packages: spec.Packages(l.Image),
+		BuildDir: access.BuildDir, Tree: "/tree"}
 	from, err := distro.Sources("/", l.Image, p.mirror)
 	if err != nil {
 		return nil, nil, err
 	}
 	g.way = p.reach.Redirect(p.reach.HostPorts(from, p.mirror))
-	if b.Access, err = p.reach.WriteConfig(p.dir, b.Room); err != nil {
+	if b.Access, err = p.reach.WriteConfig(p.dir, b.BuildDir); err != nil {
 		return nil, nil, err
 	}
 	packages := distro.ForImage(l.Image).Packages

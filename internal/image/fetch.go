@@ -19,7 +19,7 @@ func (c Cache) Available(ctx context.Context, in host.Runner, d *distro.Distribu
 	return said, err
 }
 
-// Fetch downloads packages, given as NAME=VERSION, into the directory Out of a scratch container.
+// Fetch downloads packages, given as NAME=VERSION, into OutputDir of a scratch container.
 // They are verified as for an installation.
 func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
 	log io.Writer) error {

@@ -73,7 +73,7 @@ type installer struct {
 // may have added some.
 func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer,
 	error) {
-	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.BuildDir)}, 4<<20)
+	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.SourcesCommand(access.BuildDir)}, 4<<20)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).
 			Because(err)

@@ -111,7 +111,7 @@ func (g *staging) buildMounts(tree string, base *Record, m site.Mirror) (binds [
 			env = append(env, name+"="+access.BuildDir+"/ca.pem")
 		}
 	}
-	scratch := &distro.Scratch{Room: access.BuildDir, Access: settings, Alone: foreign}
+	scratch := &distro.Scratch{BuildDir: access.BuildDir, Access: settings, Alone: foreign}
 	if suite != "" {
 		if scratch.Sources, err = writeSources(from, distro.ForImage(img).Packages.Trusted, dir); err != nil {
 			return nil, nil, err

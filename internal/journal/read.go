@@ -78,7 +78,7 @@ func Decode(from io.Reader) (all []Entry, damaged []int, number int, err error) 
 		}
 		number++
 		if string(line) == "\n" {
-			continue // mend has ended the previous line while another process was writing it
+			continue // terminateLastLine has ended the previous line while another process was writing it
 		}
 		if len(all)+len(damaged) == maxEntries {
 			return all, damaged, number, errors.New("it has too many entries")

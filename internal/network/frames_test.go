@@ -185,7 +185,7 @@ func TestKindsOfFramesOfMachines(t *testing.T) {
 	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
 	nic := machineOn(closed, "orv1", "10.8.69.11")
 	must(t, AddAntiSpoof(t.Context(),
-		[]Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
+		[]Port{{Link: nic.HostIfName, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
 	open, err := ends.OpenTap(nic, site.Bridge, 1)
 	must(t, err)
 	defer open[0].Close()

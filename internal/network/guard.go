@@ -28,7 +28,7 @@ func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Bridged {
-			all = append(all, Port{n.Site, nic.HostEnd, nic.Bridge, nic.MAC, nic.Addresses()})
+			all = append(all, Port{n.Site, nic.HostIfName, nic.Bridge, nic.MAC, nic.Addresses()})
 		}
 	}
 	return all
@@ -63,7 +63,7 @@ func tryAddAntiSpoof(some []Port) (bool, error) {
 	return ports.AddPorts(want, free)
 }
 
-// repairAntiSpoof is like Guard, but also repairs whatever is wrong with the table.
+// repairAntiSpoof is like AddAntiSpoof, but also repairs whatever is wrong with the table.
 func repairAntiSpoof(ctx context.Context, some []Port) error {
 	unlock, err := lock(ctx, host.Exclusive)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestMarkOfKinds(t *testing.T) {
 // route sets up a place's link as the host's end of a link on a routed network.
 func (p *place) route(t *testing.T, n spec.Network, address string) {
 	t.Helper()
-	must(t, ends.SetUpRouted(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"),
+	must(t, ends.SetUpRouted(spec.NIC{HostIfName: p.name, Address: netip.MustParsePrefix(address + "/24"),
 		Via: gateway(n).Addr().String()}))
 }
 

@@ -23,8 +23,8 @@ type Move struct{ Link, Bridge string }
 func MovesOf(n *spec.Node) []Move {
 	var moves []Move
 	for _, nic := range n.NICs {
-		if n.LinkKind(nic).Bridged && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
-			moves = append(moves, Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		if n.LinkKind(nic).Bridged && ends.BridgeOf(nic.HostIfName) != nic.Bridge {
+			moves = append(moves, Move{Link: nic.HostIfName, Bridge: nic.Bridge})
 		}
 	}
 	return moves

@@ -13,11 +13,11 @@ import (
 // and for no other kind of network.
 func TestPorts(t *testing.T) {
 	n := &spec.Node{Site: "karoo", Name: "web", NICs: []spec.NIC{
-		{Network: "cam", Bridge: site.BridgeName("karoo", "cam"), HostEnd: "orv1", MAC: "02:00:00:00:00:01",
+		{Network: "cam", Bridge: site.BridgeName("karoo", "cam"), HostIfName: "orv1", MAC: "02:00:00:00:00:01",
 			Address: netip.MustParsePrefix("10.8.67.11/24"), IPv6: "2001:db8::1"},
-		{Network: "wan", Bridge: site.BridgeName("karoo", "wan"), HostEnd: "orv2", Kind: site.Macvlan},
-		{Network: "nic", Bridge: site.BridgeName("karoo", "nic"), HostEnd: "orv3", Kind: site.Exclusive},
-		{Network: "far", Bridge: "orb-elsewhere", HostEnd: "orv4", MAC: "02:00:00:00:00:04",
+		{Network: "wan", Bridge: site.BridgeName("karoo", "wan"), HostIfName: "orv2", Kind: site.Macvlan},
+		{Network: "nic", Bridge: site.BridgeName("karoo", "nic"), HostIfName: "orv3", Kind: site.Exclusive},
+		{Network: "far", Bridge: "orb-elsewhere", HostIfName: "orv4", MAC: "02:00:00:00:00:04",
 			Address: netip.MustParsePrefix("10.8.68.11/24"), Kind: site.Routed},
 	}}
 	want := []Port{

@@ -138,9 +138,9 @@ func checkPublished(n spec.Network, subnet netip.Prefix) error {
 	return nil
 }
 
-// forgetFlows makes the kernel forget which way packets of UDP ports go that lead elsewhere, or
-// nowhere, after a change. The kernel decides that for the first packet, and a client that goes on
-// sending would never be led anew. A client of TCP connects again.
+// forgetFlows removes the kernel's state of UDP flows to ports that a change has redirected or closed.
+// The kernel chooses the destination for the first packet of a flow, so a client that keeps sending
+// would never reach the new one. A TCP client connects again.
 func forgetFlows(before, after string) error {
 	old, _ := spec.ParsePublished(before)
 	current, _ := spec.ParsePublished(after)

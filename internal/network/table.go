@@ -73,7 +73,7 @@ func writeTable(site string, networks []spec.Network) error {
 	return replaceTable(siteTable(site), all)
 }
 
-// desiredRules returns the rules that a site's table shall have on this host as it is now.
+// desiredRules returns the rules that a site's table must have in the current state of this host.
 func desiredRules(networks []spec.Network) ([]rule, error) {
 	all := rules(networks)
 	if len(all) == 0 {

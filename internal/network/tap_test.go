@@ -22,7 +22,7 @@ import (
 
 // machineOn returns the interface of a virtual machine on a network.
 func machineOn(n spec.Network, name, address string) spec.NIC {
-	nic := spec.NIC{Name: "eth0", Network: n.Name, Bridge: n.Bridge, HostEnd: name, MAC: "02:00:00:00:07:01",
+	nic := spec.NIC{Name: "eth0", Network: n.Name, Bridge: n.Bridge, HostIfName: name, MAC: "02:00:00:00:07:01",
 		Address: netip.MustParsePrefix(address + "/24"), MTU: 1400, Kind: n.Kind}
 	if n.Kind == site.Routed {
 		nic.Via = gateway(n).Addr().String()
@@ -79,7 +79,7 @@ func TestTap(t *testing.T) {
 	guarded(t, closed, "orv2", "10.8.69.12/24")
 	nic := machineOn(closed, "orv1", "10.8.69.11")
 	must(t, AddAntiSpoof(t.Context(),
-		[]Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
+		[]Port{{Link: nic.HostIfName, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
 	open, err := ends.OpenTap(nic, site.Bridge, 1)
 	must(t, err)
 	if len(open) != 1 || ends.BridgeOf("orv1") != closed.Bridge || ends.BridgeOfNIC(nic, site.Bridge) != closed.Bridge {

@@ -20,9 +20,9 @@ type IncomingMove struct {
 // IncomingMove returns the received data of a node by id. A name is not enough, because each release may
 // have a node with that name.
 func (h *Host) IncomingMove(id int) (*IncomingMove, bool) {
-	for i := range h.Arrivals {
-		if h.Arrivals[i].ID == id {
-			return &h.Arrivals[i], true
+	for i := range h.IncomingMoves {
+		if h.IncomingMoves[i].ID == id {
+			return &h.IncomingMoves[i], true
 		}
 	}
 	return nil, false

@@ -59,8 +59,8 @@ type Host struct {
 	// nothing or cannot be read.
 	Boot string `json:"boot,omitempty"`
 
-	Given    []OutgoingMove `json:"given,omitempty"`    // nodes that are no longer in Nodes
-	Arrivals []IncomingMove `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
+	OutgoingMoves []OutgoingMove `json:"given,omitempty"`    // nodes that are no longer in Nodes
+	IncomingMoves []IncomingMove `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
 
 	Restoring *RestoreProgress `json:"restoring,omitempty"` // nil if no restore is in progress
 }
@@ -109,9 +109,9 @@ type Capabilities struct {
 	// Pool is the memory that its virtual machines use instead of the host's. It is nil if there is
 	// none, or if not requested.
 	Pool   *MemoryPool `json:"pool,omitempty"`
-	Unable Missing     `json:"unable,omitzero"` // why the engine can run no node on this host, or the zero Lack
+	Unable Missing     `json:"unable,omitzero"` // why the engine can run no node on this host, or the zero Missing
 	// Stuck is the reason why a running virtual machine cannot move to other programs on this host,
-	// or the zero Lack.
+	// or the zero Missing.
 	Stuck Missing `json:"stuck,omitzero"`
 }
 

@@ -42,8 +42,8 @@ func HostsByNode(hosts []Host, stage int) map[string][]string {
 func HostByNode(hosts []Host, stage int) map[string]string {
 	homes := map[string]string{}
 	for i := range hosts {
-		for j := range hosts[i].Given {
-			homes[hosts[i].Given[j].Name] = hosts[i].Name
+		for j := range hosts[i].OutgoingMoves {
+			homes[hosts[i].OutgoingMoves[j].Name] = hosts[i].Name
 		}
 	}
 	for name, on := range HostsByNode(hosts, stage) {

@@ -79,7 +79,7 @@ func hasBounds(s *site.Site, goal Goal) bool {
 }
 
 // chains returns two groups of nodes: rolled, which are put into batches, and away, which have
-// bounds and are already away or not known to be healthy. Nodes of rolled that are not known to be
+// limits and are already stopped or not known to be healthy. Nodes of rolled that are not known to be
 // healthy come first, so that what failed before fails again before another node is touched.
 func chains(d *planBuilder) (rolled, away []*chain) {
 	nodes := map[string]*observe.Node{}

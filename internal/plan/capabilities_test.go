@@ -84,7 +84,7 @@ func TestDriftedNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, p, "network cam: network: its link is down, rules changed")
-	if old := p.Steps[0].WasNetwork; old == nil || *old != hosts[0].Networks[0].Network {
+	if old := p.Steps[0].OldNetwork; old == nil || *old != hosts[0].Networks[0].Network {
 		t.Errorf("it was %+v", old)
 	}
 }

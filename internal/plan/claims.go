@@ -72,9 +72,9 @@ func claimsOf(s *Step, h *observe.Host) (all []claim) {
 	case StartNode:
 		return linkClaims(s.Host, s.Node, s.Node.NICs)
 	case LimitNode: // which may add an interface
-		return linkClaims(s.Host, s.Node, spec.WithoutNICs(s.Node.NICs, s.Was.NICs))
+		return linkClaims(s.Host, s.Node, spec.WithoutNICs(s.Node.NICs, s.Old.NICs))
 	case MakeNetwork:
-		if s.Network.Kind == spec.VethPair && s.WasNetwork == nil {
+		if s.Network.Kind == spec.VethPair && s.OldNetwork == nil {
 			all = attachmentClaims(h, s.Network)
 		}
 		if s.Network.Parent != "" {

@@ -94,7 +94,7 @@ func (m *movePlanner) moveCompanions(all []*companion) {
 			}
 			return m.add(Step{
 				Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to,
-				Undo: "start", Needs: []int{copied}, Was: &c.has.Node,
+				Undo: "start", Needs: []int{copied}, Old: &c.has.Node,
 			})
 		}
 		c.came = m.planTransfer(&c.nodeMove, c.Node, why, m.up.layers.planLayers(m.hosts[c.to], c.Layers), halt)

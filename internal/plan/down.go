@@ -28,10 +28,10 @@ func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 
 // discardArrivals plans the removal of data received for nodes that are on no host.
 func discardArrivals(d *planBuilder, h *observe.Host) {
-	for _, a := range h.Arrivals {
+	for _, a := range h.IncomingMoves {
 		if d.goal.selects(a.Name) {
 			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
-			d.add(Step{Kind: DiscardNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "requested",
+			d.add(Step{Kind: DiscardNode, Host: h.Name, Peer: a.From, Subject: a.Name, Old: n, Reason: "requested",
 				Disturbs: []string{a.Name}})
 		}
 	}
@@ -155,9 +155,9 @@ func start(d *planBuilder, h *observe.Host, n *observe.Node, needs []int) error 
 	}
 	start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "requested", Needs: needs,
 		Node: &n.Node,
-		Was:  &n.Node, Undo: "stop"})
+		Old:  &n.Node, Undo: "stop"})
 	if n.Config.Health != "" {
-		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "check health", Node: &n.Node, Was: &n.Node,
+		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "check health", Node: &n.Node, Old: &n.Node,
 			Needs: []int{start}})
 	}
 	return nil

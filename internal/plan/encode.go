@@ -123,7 +123,7 @@ type (
 
 // payloadOf returns the additional fields of a step of its kind.
 func payloadOf(s *Step) (load any, known bool) {
-	node := nodePayload{&s.Node, &s.Was}
+	node := nodePayload{&s.Node, &s.Old}
 	roles := rolesPayload{node, &s.Duties}
 	switch s.Kind {
 	case PrepareHost, RestoreHost, BeginBatch, ForgetNames, ForgetRelease:
@@ -131,9 +131,9 @@ func payloadOf(s *Step) (load any, known bool) {
 	case BuildLayer, FetchLayer:
 		return &layerPayload{&s.Layer}, true
 	case MakeNetwork, RemoveNetwork:
-		return &networkPayload{&s.Network, &s.WasNetwork}, true
+		return &networkPayload{&s.Network, &s.OldNetwork}, true
 	case WriteNames, RestoreNames:
-		return &namesPayload{&s.Names, &s.WasNames, &s.Tell}, true
+		return &namesPayload{&s.Names, &s.OldNames, &s.Tell}, true
 	case RemoveVolume:
 		return &volumePayload{&s.Path}, true
 	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, RenewNode, DestroyNode, RevertNode:
@@ -147,9 +147,9 @@ func payloadOf(s *Step) (load any, known bool) {
 	case MoveLinks:
 		return &movesPayload{node, &s.Moves, &s.At}, true
 	case CopyNode, SendNode, HandOverNode, ReceiveNode, CleanUpNode, ReclaimNode, DiscardNode:
-		return &handoverPayload{node, &s.Sum, &s.Runs, &s.Configured, &s.Active}, true
+		return &handoverPayload{node, &s.Digest, &s.Runs, &s.Configured, &s.Active}, true
 	case CommitSwitch:
-		return &commitPayload{&s.Releases, &s.WasReleases}, true
+		return &commitPayload{&s.Releases, &s.OldReleases}, true
 	}
 	return nil, false
 }

@@ -13,7 +13,7 @@ import (
 // known returns the hosts file of a host.
 func (f *fleet) known(t *testing.T, host int) string {
 	t.Helper()
-	text, err := os.ReadFile(f.hosts[host].Worker.Ground.Hosts.Path)
+	text, err := os.ReadFile(f.hosts[host].Worker.Backends.Hosts.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func naming(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet("sv1", "sv2")
 	for _, h := range f.hosts {
-		file := h.Worker.Ground.Hosts
+		file := h.Worker.Backends.Hosts
 		if err := os.MkdirAll(strings.TrimSuffix(file.Path, "/hosts"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestHostNames(t *testing.T) {
 	}
 
 	// Another program removes the block.
-	if err := os.WriteFile(f.hosts[0].Worker.Ground.Hosts.Path, []byte(localhost), 0o644); err != nil {
+	if err := os.WriteFile(f.hosts[0].Worker.Backends.Hosts.Path, []byte(localhost), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p := f.reach(t, s)
@@ -96,7 +96,7 @@ func TestHostNames(t *testing.T) {
 // TestHostNamesEnabledLater: names of a site that is up already come with Enable, and go with Disable.
 func TestHostNamesEnabledLater(t *testing.T) {
 	f := naming(t)
-	file := f.hosts[0].Worker.Ground.Hosts
+	file := f.hosts[0].Worker.Backends.Hosts
 	if err := file.Disable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestHostNamesUndone(t *testing.T) {
 	for _, step := range p.Steps {
 		if step.Kind == plan.WriteNames {
 			back := *step
-			back.Kind, back.Names, back.WasNames, back.Needs = plan.RestoreNames, step.WasNames, step.Names, nil
+			back.Kind, back.Names, back.OldNames, back.Needs = plan.RestoreNames, step.OldNames, step.Names, nil
 			if err := f.hosts[0].Do(t.Context(), &back, func(string) {}); err != nil {
 				t.Fatal(err)
 			}

@@ -193,7 +193,7 @@ type movePlanner struct {
 	came  map[string][]int // node -> steps that receive its companions
 }
 
-// A networkStep network is the step that makes it. The name "" stands for all networks.
+// A networkStep is the step that makes a network. The name "" stands for all networks.
 type networkStep struct {
 	network string
 	step    int
@@ -315,7 +315,7 @@ func (m *movePlanner) planNetworks(h *observe.Host) error {
 	}
 	for _, network := range slices.Sorted(maps.Keys(steps)) {
 		one := networkStep{network, steps[network]}
-		if m.Steps[one.step].WasNetwork == nil {
+		if m.Steps[one.step].OldNetwork == nil {
 			m.made[h.Name] = append(m.made[h.Name], one)
 		} else {
 			m.joins = append(m.joins, one)
@@ -357,7 +357,7 @@ func (m *movePlanner) planMove(j *nodeMove) error {
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
 		arrival := change{to, n, wanted, receivedNode(wanted, current)}
-		u := &nodePlanner{change: arrival, up: m.up, before: append(ready, last), ground: joins}
+		u := &nodePlanner{change: arrival, up: m.up, before: append(ready, last), startNeeds: joins}
 		last = u.resume(last)
 	}
 	m.lefts = append(m.lefts, cleanUpMoved(m.planBuilder, j.from, j.to, &current.Node, last))
@@ -372,7 +372,7 @@ func (m *movePlanner) planTransfer(j *nodeMove, wanted *spec.Node, why string, n
 	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
 		return m.add(Step{
 			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: why + reason, Undo: undo, Needs: needs,
-			Node: wanted, Was: &j.has.Node, Runs: j.ran, Configured: j.has.Configured, Active: j.has.Active,
+			Node: wanted, Old: &j.has.Node, Runs: j.ran, Configured: j.has.Configured, Active: j.has.Active,
 		})
 	}
 	needs = append(needs, m.settled[j.node]...)
@@ -396,7 +396,7 @@ func (m *movePlanner) planResume(name string) {
 	if wanted, err := m.makerOf(n).Node(n); err == nil {
 		u := &nodePlanner{
 			change: change{host, n, wanted, receivedNode(wanted, current)}, up: m.up,
-			before: slices.Concat(networkSteps(n, m.made[n.Host]), m.settled[n.Name]), ground: networkSteps(n, m.joins),
+			before: slices.Concat(networkSteps(n, m.made[n.Host]), m.settled[n.Name]), startNeeds: networkSteps(n, m.joins),
 		}
 		if last := u.resume(-1); last >= 0 {
 			m.arrivals[n.Host] = append(m.arrivals[n.Host], last)
@@ -470,6 +470,6 @@ func (m *movePlanner) updateNames(h *observe.Host) {
 	}
 	m.add(Step{
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "restore the previous names",
-		Needs: came, Names: m.up.names, WasNames: h.Names,
+		Needs: came, Names: m.up.names, OldNames: h.Names,
 	})
 }

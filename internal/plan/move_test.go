@@ -136,7 +136,7 @@ func (f *paper) host(name string) *observe.Host {
 func (f *paper) do(s *Step) error {
 	h := f.host(s.Host)
 	id := 0
-	for _, n := range []*spec.Node{s.Node, s.Was} {
+	for _, n := range []*spec.Node{s.Node, s.Old} {
 		if n != nil {
 			id = n.ID
 		}
@@ -144,9 +144,9 @@ func (f *paper) do(s *Step) error {
 	node, found := h.NodeByID(id)
 	arrival, arrives := h.IncomingMove(id)
 	drop := func() {
-		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.IncomingMove) bool { return a.ID == id })
+		h.IncomingMoves = slices.DeleteFunc(h.IncomingMoves, func(a observe.IncomingMove) bool { return a.ID == id })
 	}
-	given := slices.IndexFunc(h.Given, func(g observe.OutgoingMove) bool { return g.ID == id })
+	given := slices.IndexFunc(h.OutgoingMoves, func(g observe.OutgoingMove) bool { return g.ID == id })
 	switch s.Kind {
 	case BuildLayer, FetchLayer:
 		h.Layers[s.Layer.Digest] = true
@@ -206,7 +206,7 @@ func (f *paper) do(s *Step) error {
 			return fmt.Errorf("it is not on host %s", s.Peer)
 		}
 		drop()
-		h.Arrivals = append(h.Arrivals, observe.IncomingMove{Name: s.Subject, ID: s.Node.ID, From: s.Peer})
+		h.IncomingMoves = append(h.IncomingMoves, observe.IncomingMove{Name: s.Subject, ID: s.Node.ID, From: s.Peer})
 	case SendNode:
 		if from, here := f.host(s.Peer).NodeByID(id); !here || from.Runs() || !arrives {
 			return fmt.Errorf("it runs, or nothing has come")
@@ -218,15 +218,16 @@ func (f *paper) do(s *Step) error {
 		if !found || node.Runs() || !whole || !a.Whole {
 			return fmt.Errorf("it runs, or not all of it has come")
 		}
-		h.Given = append(h.Given, observe.OutgoingMove{Node: *node, To: s.Peer, Sum: a.Sum})
+		h.OutgoingMoves = append(h.OutgoingMoves, observe.OutgoingMove{Node: *node, To: s.Peer, Sum: a.Sum})
 		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 	case ReceiveNode:
 		from := f.host(s.Peer)
-		i := slices.IndexFunc(from.Given, func(g observe.OutgoingMove) bool { return g.ID == id })
-		if i < 0 || !arrives || !arrival.Whole || from.Given[i].Sum != arrival.Sum || from.Given[i].To != h.Name || found {
+		i := slices.IndexFunc(from.OutgoingMoves, func(g observe.OutgoingMove) bool { return g.ID == id })
+		if i < 0 || !arrives || !arrival.Whole ||
+			from.OutgoingMoves[i].Sum != arrival.Sum || from.OutgoingMoves[i].To != h.Name || found {
 			return fmt.Errorf("nobody has given it, or not all of it has come")
 		}
-		came := receivedNode(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
+		came := receivedNode(s.Node, &observe.Node{Node: *s.Old, Configured: s.Configured, Active: s.Active})
 		came.Resume = s.Runs
 		h.Nodes = append(h.Nodes, *came)
 		f.came[fmt.Sprint(h.Name, id)] = true
@@ -235,14 +236,14 @@ func (f *paper) do(s *Step) error {
 		if given < 0 {
 			return fmt.Errorf("it was not given")
 		}
-		h.Given = slices.Delete(h.Given, given, given+1)
+		h.OutgoingMoves = slices.Delete(h.OutgoingMoves, given, given+1)
 	case ReclaimNode:
 		if given < 0 {
 			return fmt.Errorf("it was not given")
 		}
-		reclaimed := h.Given[given].Node
+		reclaimed := h.OutgoingMoves[given].Node
 		reclaimed.State = observe.Stopped
-		h.Nodes, h.Given = append(h.Nodes, reclaimed), slices.Delete(h.Given, given, given+1)
+		h.Nodes, h.OutgoingMoves = append(h.Nodes, reclaimed), slices.Delete(h.OutgoingMoves, given, given+1)
 	case DiscardNode:
 		if found && !f.came[fmt.Sprint(h.Name, id)] {
 			return fmt.Errorf("it has run here")
@@ -279,8 +280,9 @@ func (f *paper) seen(unknown ...string) []observe.Host {
 			all[i] = observe.Host{Name: all[i].Name, Unknown: true}
 			continue
 		}
-		all[i].Nodes, all[i].Given, all[i].Arrivals = slices.Clone(all[i].Nodes), slices.Clone(all[i].Given),
-			slices.Clone(all[i].Arrivals)
+		all[i].Nodes = slices.Clone(all[i].Nodes)
+		all[i].OutgoingMoves = slices.Clone(all[i].OutgoingMoves)
+		all[i].IncomingMoves = slices.Clone(all[i].IncomingMoves)
 		all[i].Networks = slices.Clone(all[i].Networks)
 	}
 	return all
@@ -373,7 +375,7 @@ func TestMovePublished(t *testing.T) {
 // removed if it moves to another.
 func TestMoveGoesOn(t *testing.T) {
 	s, f := movable()
-	f.hosts[2].Arrivals = []observe.IncomingMove{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
+	f.hosts[2].IncomingMoves = []observe.IncomingMove{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
 	for to, dropped := range map[string]bool{"sv3": false, "sv2": true} {
 		p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": to})
 		if err != nil {
@@ -467,10 +469,10 @@ func TestMoveCompany(t *testing.T) {
 	for _, step := range p.Steps {
 		switch step.Kind {
 		case StopNode, ReceiveNode:
-			last[step.Was.ID] = step.N
+			last[step.Old.ID] = step.N
 		}
 	}
-	stops := slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Kind == StopNode && !s.Was.Staged })
+	stops := slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Kind == StopNode && !s.Old.Staged })
 	if len(last) != 3 || stops < last[7011] || stops < last[8011] {
 		t.Errorf("the steps are\n%s", told(p))
 	}
@@ -591,8 +593,8 @@ func TestMoveAfterKill(t *testing.T) {
 			t.Fatalf("%v\n%s", err, told(p))
 		}
 		for _, h := range f.hosts {
-			if len(h.Arrivals) > 0 || len(h.Given) > 0 {
-				t.Fatalf("host %s has %+v and %+v\nafter\n%s", h.Name, h.Arrivals, h.Given, told(p))
+			if len(h.IncomingMoves) > 0 || len(h.OutgoingMoves) > 0 {
+				t.Fatalf("host %s has %+v and %+v\nafter\n%s", h.Name, h.IncomingMoves, h.OutgoingMoves, told(p))
 			}
 		}
 		for _, n := range s.Nodes {

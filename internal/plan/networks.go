@@ -23,7 +23,7 @@ type networkPlanner struct {
 }
 
 // newNetworkPlanner determines how networks are joined between hosts. It must be called before nodes
-// are made by the Maker, since their MTUs depend on that.
+// are made by the spec.Builder, since their MTUs depend on that.
 func newNetworkPlanner(d *planBuilder, hosts []observe.Host) (*networkPlanner, error) {
 	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
 	d.maker.MTUs = spans.MTUs()
@@ -62,7 +62,7 @@ func (d *networkPlanner) planNetworks(h *observe.Host, nodes []*site.Node, ready
 				}
 				s.Needs = append(slices.Clone(s.Needs), removed)
 			} else {
-				s.WasNetwork, s.Undo, s.Disturbs = &old.Network, "restore network "+wanted.Name,
+				s.OldNetwork, s.Undo, s.Disturbs = &old.Network, "restore network "+wanted.Name,
 					cutOffNodes(h, &old.Network, &wanted)
 			}
 		}
@@ -147,7 +147,7 @@ func (d *networkPlanner) addJoined(h *observe.Host, used map[string]bool) {
 // does.
 func (d *networkPlanner) vethPairStep(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
-		if s := d.Steps[step]; s.Network.HasEnd(name) && s.WasNetwork == nil {
+		if s := d.Steps[step]; s.Network.HasEnd(name) && s.OldNetwork == nil {
 			return step, true
 		}
 	}

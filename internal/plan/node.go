@@ -46,12 +46,12 @@ func (u *nodePlanner) upNode() (configure int, planned bool) {
 // A nodePlanner is the unfinished chain of steps of one node.
 type nodePlanner struct {
 	change
-	up     *sitePlanner
-	before []int // needs of the first step
-	ground []int // needs of the first step that is not a stop
-	steps  []int
-	fresh  bool       // the private layer is new
-	less   *spec.Node // the node after interfaces were unplugged, or nil if none were
+	up         *sitePlanner
+	before     []int // needs of the first step
+	startNeeds []int // needs of the first step that is not a stop
+	steps      []int
+	fresh      bool       // the private layer is new
+	less       *spec.Node // the node after interfaces were unplugged, or nil if none were
 }
 
 // step appends a step to the chain.
@@ -61,13 +61,13 @@ func (u *nodePlanner) step(kind Kind, reason, undo string) int {
 		needs = []int{u.steps[len(u.steps)-1]}
 	}
 	if kind != StopNode && kind != KillNode {
-		needs = append(needs, u.ground...)
-		u.ground = nil
+		needs = append(needs, u.startNeeds...)
+		u.startNeeds = nil
 	}
 	s := Step{Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: needs, Undo: undo,
 		Node: u.wanted}
 	if u.has != nil {
-		s.Was = &u.has.Node
+		s.Old = &u.has.Node
 		if kind == ReplaceNode || kind == StopNode || kind == KillNode || kind == ConfigureNode && u.restartsServices() {
 			s.Disturbs = []string{u.node.Name}
 		}
@@ -193,12 +193,12 @@ func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 	if len(changes) > 0 {
 		n := u.step(LimitNode, strings.Join(changes, ", "), "restore the previous settings")
 		if u.less != nil {
-			u.up.Steps[n].Was = u.less
+			u.up.Steps[n].Old = u.less
 		}
 	}
 	if u.has.State == observe.Running && u.hasMisplacedLink(wires) {
 		n := u.step(MoveLinks, "links are on the wrong networks", "move them back")
-		u.up.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
+		u.up.Steps[n].Moves = []Move{{Old: &u.has.Node, New: u.wanted}}
 	}
 	return true
 }
@@ -221,10 +221,10 @@ func (u *nodePlanner) unplug(nics []spec.NIC) {
 	if len(nics) == 0 {
 		return
 	}
-	ground := u.ground
-	u.ground = nil
+	ground := u.startNeeds
+	u.startNeeds = nil
 	n := u.step(LimitNode, spec.DescribeNetworks("unplugs", nics), "plug them again")
-	u.ground = ground
+	u.startNeeds = ground
 	less := *u.wanted
 	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart,
 		spec.WithoutNICs(u.has.NICs, nics)
@@ -250,7 +250,7 @@ func (u *nodePlanner) relinkReason() string {
 		}
 	}
 	for _, s := range u.up.Steps {
-		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair &&
+		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.OldNetwork == nil && s.Network.Kind == spec.VethPair &&
 			isOn(&u.has.Node, s.Network) {
 			return "network " + s.Subject + " is recreated"
 		}

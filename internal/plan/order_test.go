@@ -84,7 +84,7 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 		a.Kind == plan.DestroyNode):
 		return wasOnNetwork(a, b.Subject)
 	case a.Kind == plan.DestroyNode && b.Kind == plan.CreateNode:
-		return a.Was.ID == b.Node.ID
+		return a.Old.ID == b.Node.ID
 	case a.Kind == plan.RemoveNetwork && b.Kind == plan.MakeNetwork:
 		return a.Subject == b.Subject || share(a, b)
 	case makesEnds(a) && b.Kind == plan.MakeNetwork:
@@ -99,7 +99,7 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 
 // makesEnds reports whether a step makes a veth pair with new ends.
 func makesEnds(s *plan.Step) bool {
-	return s.Kind == plan.MakeNetwork && s.Network.Kind == spec.VethPair && s.WasNetwork == nil
+	return s.Kind == plan.MakeNetwork && s.Network.Kind == spec.VethPair && s.OldNetwork == nil
 }
 
 // share reports whether a removed network has the subnet or the interface of a new one. Only one
@@ -122,7 +122,7 @@ func wasOnNetwork(s *plan.Step, network string) bool {
 	if s.Kind == plan.DestroyNode {
 		return false // it does not run by then
 	}
-	for _, nic := range s.Was.NICs {
+	for _, nic := range s.Old.NICs {
 		if nic.Network == network {
 			return true
 		}

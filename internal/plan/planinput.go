@@ -40,7 +40,7 @@ func byName(hosts []observe.Host) map[string]*observe.Host {
 	return all
 }
 
-// makerOf returns the Maker for the release that a node belongs to.
+// makerOf returns the spec.Builder for the release that a node belongs to.
 func (b *planInput) makerOf(n *site.Node) *spec.Builder {
 	of, ok := b.goal.Releases[n.Release]
 	if n.Release == 0 || b.site.Stage != 0 || !ok {

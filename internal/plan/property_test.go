@@ -82,7 +82,7 @@ func stumble(t *rapid.T, f *fleet, p *plan.Plan) bool {
 		method = map[plan.Kind]string{
 			plan.CreateNode: "Create", plan.ReplaceNode: "Replace", plan.ReshapeNode: "Change", plan.LimitNode: "Change",
 			plan.StartNode: "Start", plan.StopNode: "Stop", plan.KillNode: "Stop", plan.DestroyNode: "Destroy",
-			plan.ConfigureNode: "Mark", plan.CheckNode: "Mark",
+			plan.ConfigureNode: "SetProgress", plan.CheckNode: "SetProgress",
 		}[s.Kind]
 	}
 	if rapid.Bool().Draw(t, "half way") {

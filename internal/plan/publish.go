@@ -86,7 +86,7 @@ func unpublish(d *planBuilder, h *observe.Host, needs []int) {
 		d.add(Step{
 			Kind: MakeNetwork, Host: h.Name, Subject: old.Name,
 			Reason: networkDifference(&observe.Network{Network: *old}, &left), Needs: needs,
-			Network: &left, WasNetwork: old, Undo: "restore network " + old.Name,
+			Network: &left, OldNetwork: old, Undo: "restore network " + old.Name,
 		})
 	}
 }

@@ -15,7 +15,7 @@ func (d *planBuilder) removeNode(h *observe.Host, n *observe.Node, why string, n
 		needs = []int{d.stop(h, n, why, needs...)}
 	}
 	destroy := d.add(Step{
-		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
+		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Old: &n.Node,
 	})
 	if n.Runs() && !saves {
 		d.frees.addNode(h, &n.Node, destroy)
@@ -29,7 +29,7 @@ func (d *planBuilder) removeNode(h *observe.Host, n *observe.Node, why string, n
 func (d *planBuilder) stop(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	step := d.add(Step{
 		Kind: d.goal.Ending.Kind(), Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs,
-		Was: &n.Node, Undo: "start", Timeout: d.goal.Ending.Timeout,
+		Old: &n.Node, Undo: "start", Timeout: d.goal.Ending.Timeout,
 	})
 	d.frees.addNode(h, &n.Node, step)
 	return step

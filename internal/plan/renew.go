@@ -25,7 +25,7 @@ func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 				return nil, err
 			}
 			before = []int{d.add(Step{Kind: RenewNode, Host: h.Name, Subject: n.Name, Reason: renewReason(n), Node: &n.Node,
-				Was: &n.Node, Needs: before})}
+				Old: &n.Node, Needs: before})}
 		}
 	}
 	return d.sorted(), nil

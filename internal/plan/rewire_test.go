@@ -98,7 +98,7 @@ func TestRewireOrder(t *testing.T) {
 	if unplugs >= removes || removes >= makes || makes >= plugs {
 		t.Errorf("%d, %d, %d, %d of\n%s", unplugs, removes, makes, plugs, text(p))
 	}
-	if beforePlug, afterUnplug := p.Steps[plugs].Was, p.Steps[unplugs].Node; len(beforePlug.NICs) != 1 ||
+	if beforePlug, afterUnplug := p.Steps[plugs].Old, p.Steps[unplugs].Node; len(beforePlug.NICs) != 1 ||
 		len(afterUnplug.NICs) != 1 {
 		t.Errorf("between, it is %+v and %+v", beforePlug.NICs, afterUnplug.NICs)
 	}

@@ -274,12 +274,12 @@ func TestStuckNode(t *testing.T) {
 		says   string
 	}{
 		"given to a host that is silent": {func(f *paper) {
-			f.hosts[0].Given = []observe.OutgoingMove{{Node: f.hosts[0].Nodes[0], To: "sv3", Sum: "s"}}
+			f.hosts[0].OutgoingMoves = []observe.OutgoingMove{{Node: f.hosts[0].Nodes[0], To: "sv3", Sum: "s"}}
 			f.hosts[2] = observe.Host{Name: "sv3", Unknown: true}
 		}, "host sv1 handed it over to host sv3, whose state is unknown"},
 		"all of it has come, and nobody has given it": {func(f *paper) {
 			n := f.hosts[0].Nodes[0]
-			f.hosts[2].Arrivals = []observe.IncomingMove{{Name: "a", ID: n.ID, From: "sv1", Sum: "s", Whole: true}}
+			f.hosts[2].IncomingMoves = []observe.IncomingMove{{Name: "a", ID: n.ID, From: "sv1", Sum: "s", Whole: true}}
 		}, "all of it was received from host sv1, which has no record of handing it over"},
 	} {
 		s, f := movable()

@@ -66,7 +66,7 @@ func TestSelectionTouchesOnlyTheSelected(t *testing.T) {
 			_, known := declared[step.Subject]
 			switch {
 			case step.ForNode():
-				if !chosen[step.Subject] && (known || !ids[step.Was.ID]) {
+				if !chosen[step.Subject] && (known || !ids[step.Old.ID]) {
 					t.Fatalf("%s was not asked for", step)
 				}
 			case step.Kind == plan.MakeNetwork:
@@ -259,8 +259,8 @@ func TestNamesOfStepsInPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range f.reach(t, s).Steps {
-		if step.Kind == plan.WriteNames && (step.Names != spec.NamesDigest(placed) || step.WasNames != "") {
-			t.Errorf("names %q, before %q", step.Names, step.WasNames)
+		if step.Kind == plan.WriteNames && (step.Names != spec.NamesDigest(placed) || step.OldNames != "") {
+			t.Errorf("names %q, before %q", step.Names, step.OldNames)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func asDeclared(b *planInput, current *spec.Node) (e *stand.DeclaredNode, why st
 // finishMoves plans how interrupted moves are finished. Later steps for these nodes wait for that.
 func finishMoves(d *planBuilder, m *handover.Resolutions) {
 	d.homes = m.Homes
-	for _, u := range m.Stuck {
+	for _, u := range m.Blocked {
 		d.stuck[u.Node] = true
 		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is not changed: %s", u.Node, u.Why))
 	}
@@ -78,15 +78,15 @@ func finishMove(d *planBuilder, h *handover.Handover) {
 	if h.Given != nil {
 		old = &h.Given.Node.Node
 	}
-	s := Step{Subject: h.Node, Was: old}
+	s := Step{Subject: h.Node, Old: old}
 	if h.Drops {
-		s.Needs = []int{d.add(Step{Kind: DiscardNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: old, Reason: why})}
+		s.Needs = []int{d.add(Step{Kind: DiscardNode, Host: h.To, Peer: h.From, Subject: h.Node, Old: old, Reason: why})}
 		d.settled[h.Node] = append(d.settled[h.Node], s.Needs...)
 	}
 	if h.Given == nil {
 		return
 	}
-	s.Sum, s.Runs, s.Configured, s.Active = h.Given.Sum, h.Given.Resume, h.Given.Configured, h.Given.Active
+	s.Digest, s.Runs, s.Configured, s.Active = h.Given.Sum, h.Given.Resume, h.Given.Configured, h.Given.Active
 	switch h.Resolution {
 	case handover.CleanUp:
 		cleanUpMoved(d, h.From, h.To, old)
@@ -109,6 +109,6 @@ func finishMove(d *planBuilder, h *handover.Handover) {
 
 // cleanUpMoved plans to remove what a host keeps of a node that has left it.
 func cleanUpMoved(d *planBuilder, from, to string, n *spec.Node, needs ...int) int {
-	return d.add(Step{Kind: CleanUpNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to,
+	return d.add(Step{Kind: CleanUpNode, Host: from, Peer: to, Subject: n.Name, Old: n, Reason: "it is on host " + to,
 		Needs: needs})
 }

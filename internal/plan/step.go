@@ -85,7 +85,7 @@ type Step struct {
 	// those with a JSON name. Encode includes them.
 
 	Node    *spec.Node    `json:"-"` // desired
-	Was     *spec.Node    `json:"-"` // current
+	Old     *spec.Node    `json:"-"` // current
 	Network *spec.Network `json:"-"`
 	Layer   *spec.Layer   `json:"-"`
 	Path    string        `json:"-"` // of a volume
@@ -105,7 +105,7 @@ type Step struct {
 	// same at that time. If zero, it moves them at once.
 	At          time.Time         `json:"-"`
 	Releases    *observe.Releases `json:"-"` // for CommitSwitch: desired
-	WasReleases *observe.Releases `json:"-"`
+	OldReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // for ForgetRelease
 
 	Restarts bool          `json:"-"` // for StopNode and KillNode: the plan starts the node again
@@ -113,23 +113,26 @@ type Step struct {
 
 	// Peer is the other host of a move. StopNode has it if the node will run there again.
 	Peer string `json:"peer,omitempty"`
-	// Sum is the checksum of the sent data, from the host that gave the node. If it is "", the host
+	// Digest is the checksum of the sent data, from the host that gave the node. If it is "", the host
 	// is asked when the step is done.
-	Sum        string `json:"-"`
+	Digest     string `json:"-"`
 	Runs       bool   `json:"-"` // for ReceiveNode: the node ran before and will run again
 	Configured bool   `json:"-"` // for ReceiveNode: the node was configured
 	Active     bool   `json:"-"`
 
-	WasNetwork *spec.Network `json:"-"` // nil if there was none
+	OldNetwork *spec.Network `json:"-"` // nil if there was none
 	Names      string        `json:"-"` // desired digest
-	WasNames   string        `json:"-"` // former digest, or "" if there was none
+	OldNames   string        `json:"-"` // former digest, or "" if there was none
 
 	// Payload are the parts of the site that the step needs. A Packer adds them.
 	Payload `json:"-"`
 }
 
 // A Move takes the links of a node from their current networks to the desired ones.
-type Move struct{ Was, Is *spec.Node }
+type Move struct {
+	Old *spec.Node `json:"Was"`
+	New *spec.Node `json:"Is"`
+}
 
 // String returns the step on one line: "node receptor2: configure: role files changed".
 func (s *Step) String() string {
@@ -196,7 +199,7 @@ func (s *Step) Doing() string {
 }
 
 // ForNode reports whether the step is about one node.
-func (s *Step) ForNode() bool { return s.Node != nil || s.Was != nil }
+func (s *Step) ForNode() bool { return s.Node != nil || s.Old != nil }
 
 // Payload is the part of the site that a step carries, so that its host does not need the site.
 type Payload struct {

@@ -103,7 +103,7 @@ func newSitePlanner(placed *site.Site, hosts []observe.Host, goal Goal) (*sitePl
 	}, err
 }
 
-// A waitingNode node has a configure step that waits until other nodes are healthy.
+// A waitingNode is a node with a configure step that waits until other nodes are healthy.
 type waitingNode struct {
 	node *site.Node
 	step int
@@ -139,7 +139,7 @@ func (d *sitePlanner) upHost(h *observe.Host, nodes []*site.Node) ([]waitingNode
 		wanted.Config.Secrets = d.generations.OfRoles(d.makerOf(n).Site.RolesOf(n))
 		u := &nodePlanner{
 			change: change{h, n, wanted, existing[n.Name]}, up: d,
-			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.stepsFor(wanted, networks),
+			before: slices.Concat(ready, d.settled[n.Name]), startNeeds: d.networks.stepsFor(wanted, networks),
 		}
 		if u.has != nil {
 			if why := u.incompatibility(); why != "" {
@@ -200,7 +200,7 @@ func (d *sitePlanner) writeNames(h *observe.Host, nodes []*site.Node) (int, bool
 		return 0, false
 	}
 	return d.add(Step{
-		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, OldNames: h.Names,
 		Needs: d.arrivals[h.Name], // arriving nodes bring their SSH host keys
 	}), true
 }

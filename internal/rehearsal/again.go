@@ -14,10 +14,10 @@ import (
 // The roles in which a program that uses this package runs again as part of hosts. os.Args[0] is the
 // role.
 const (
-	roleKeeper  = "orrery-hosts-keeper"
-	roleNewborn = "orrery-hosts-newborn"
-	roleInit    = "orrery-hosts-init"
-	roleVisitor = "orrery-hosts-visitor"
+	roleSupervisor = "orrery-hosts-keeper"
+	roleNewborn    = "orrery-hosts-newborn"
+	roleInit       = "orrery-hosts-init"
+	roleVisitor    = "orrery-hosts-visitor"
 )
 
 // runRoleCalled is whether this program has called RunRole.
@@ -27,8 +27,8 @@ var runRoleCalled bool
 // or TestMain, must call it before all else.
 func RunRole() {
 	runRoleCalled = true
-	roles := map[string]func(args []string) error{roleKeeper: runKeeper, roleNewborn: runNewborn, roleInit: runInit,
-		roleVisitor: runVisitor}
+	roles := map[string]func(args []string) error{roleSupervisor: runSupervisor, roleNewborn: runNewborn,
+		roleInit: runInit, roleVisitor: runVisitor}
 	role, ok := roles[os.Args[0]]
 	if !ok {
 		return

@@ -10,14 +10,14 @@ import (
 	"net/http"
 )
 
-// maxCallBytes limits the request and the answer of a call of a keeper. What witnesses have seen of 64
+// maxCallBytes limits the request and the answer of a call of a supervisor. What probers have seen of 64
 // hosts is the largest of them.
 const maxCallBytes = 64 << 20
 
-// calls are the calls of a keeper: HTTP with JSON on its socket. Calls run concurrently.
+// calls are the calls of a supervisor: HTTP with JSON on its socket. Calls run concurrently.
 type calls struct{ client http.Client }
 
-// newCalls returns the calls of the keeper that listens on a socket.
+// newCalls returns the calls of the supervisor that listens on a socket.
 func newCalls(socket string) *calls {
 	return &calls{http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -26,7 +26,7 @@ func newCalls(socket string) *calls {
 	}}}
 }
 
-// call calls a method of the keeper, and decodes its result into result, if that is not nil.
+// call calls a method of the supervisor, and decodes its result into result, if that is not nil.
 func (c *calls) call(method string, argument, result any) error {
 	text, err := json.Marshal(argument)
 	if err != nil {
@@ -52,24 +52,24 @@ func (c *calls) call(method string, argument, result any) error {
 
 func (c *calls) close() { c.client.CloseIdleConnections() }
 
-// methods returns what a keeper answers on its socket.
-func (k *Keeper) methods() http.Handler {
+// methods returns what a supervisor answers on its socket.
+func (k *Supervisor) methods() http.Handler {
 	mux := http.NewServeMux()
 	handle(mux, "About", k.About)
 	handle(mux, "Boot", k.Boot)
-	handle(mux, "Cut", k.Cut)
+	handle(mux, "Cut", k.SetLinkState)
 	handle(mux, "Freeze", k.Freeze)
 	handle(mux, "Init", k.Init)
 	handle(mux, "Kill", k.Kill)
-	handle(mux, "Narrow", k.Narrow)
+	handle(mux, "Narrow", k.SetMTU)
 	handle(mux, "Pid", k.Pid)
-	handle(mux, "Slow", k.Slow)
+	handle(mux, "Slow", k.SetDiskRate)
 	handle(mux, "Watch", k.Watch)
 	handle(mux, "Watched", k.Watched)
 	return mux
 }
 
-// handle makes a method of a keeper callable by its name.
+// handle makes a method of a supervisor callable by its name.
 func handle[Q, A any](mux *http.ServeMux, method string, do func(Q, *A) error) {
 	mux.HandleFunc("POST /"+method, func(w http.ResponseWriter, r *http.Request) {
 		var argument Q

@@ -42,13 +42,13 @@ func runNewborn(args []string) error {
 	return execRole(roleInit)
 }
 
-// A hostConfig is the configuration that the keeper sends to a new host.
+// A hostConfig is the configuration that the supervisor sends to a new host.
 type hostConfig struct {
 	Number   int
 	Places   []Place
 	Keys     keys
 	Programs map[string]string
-	Shown    []string
+	Binds    []string `json:"Shown"`
 }
 
 // self returns the Place of the host itself.
@@ -59,7 +59,7 @@ func (b hostConfig) self() Place { return b.Places[b.Number-1] }
 func runInit([]string) (err error) {
 	defer func() {
 		if err != nil {
-			fmt.Fprint(os.Stdout, err) // to the keeper
+			fmt.Fprint(os.Stdout, err) // to the supervisor
 		}
 	}()
 	var b hostConfig

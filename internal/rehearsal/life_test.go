@@ -103,7 +103,7 @@ func TestLife(t *testing.T) {
 }
 
 // TestKilled checks that nothing is left of hosts if the process that started them is killed, even
-// with a paused host. If the keeper is killed, the next sweep removes all.
+// with a paused host. If the supervisor is killed, the next sweep removes all.
 func TestKilled(t *testing.T) {
 	need.Integration(t)
 	const name = "killed"
@@ -112,13 +112,13 @@ func TestKilled(t *testing.T) {
 		h, err := Start(some(2, name))
 		must(t, err)
 		must(t, h.At(2).Pause())
-		pid, err := h.Keeper()
+		pid, err := h.SupervisorPID()
 		must(t, err)
 		_, err = os.Stdout.WriteString("up\t" + strconv.Itoa(pid) + "\n")
 		must(t, err)
 		time.Sleep(time.Hour)
 	}
-	start := func(t *testing.T) (asker *exec.Cmd, keeper int) {
+	start := func(t *testing.T) (asker *exec.Cmd, supervisor int) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 		cmd.Env = append(os.Environ(), "ORRERY_TEST_HOSTS=1")
 		out, err := cmd.StdoutPipe()
@@ -130,9 +130,9 @@ func TestKilled(t *testing.T) {
 		})
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			if words := strings.Fields(lines.Text()); len(words) == 2 && words[0] == "up" {
-				keeper, err = strconv.Atoi(words[1])
+				supervisor, err = strconv.Atoi(words[1])
 				must(t, err)
-				return cmd, keeper
+				return cmd, supervisor
 			}
 		}
 		t.Fatal("they did not come up")
@@ -143,14 +143,14 @@ func TestKilled(t *testing.T) {
 		must(t, asker.Process.Kill())
 		must(t, of.waitGone())
 	})
-	t.Run("the keeper", func(t *testing.T) {
-		_, keeper := start(t)
-		must(t, syscall.Kill(keeper, syscall.SIGKILL))
+	t.Run("the supervisor", func(t *testing.T) {
+		_, supervisor := start(t)
+		must(t, syscall.Kill(supervisor, syscall.SIGKILL))
 		must(t, retry(func() error { // it may not have ended yet
 			if err := Sweep(of.state); err != nil || !tree.Exists(of.dir()) {
 				return err
 			}
-			return errors.New("hosts whose keeper was killed have not been swept")
+			return errors.New("hosts whose supervisor was killed have not been swept")
 		}))
 		must(t, of.waitGone())
 	})

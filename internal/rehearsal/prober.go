@@ -30,10 +30,10 @@ type Prober struct {
 // answered contains the result for one target.
 type answered struct {
 	first, last time.Time // or zero for never
-	silences    []Silence
+	silences    []Outage
 }
 
-// NewProber returns a Witness for a node, by the node's network namespace.
+// NewProber returns a Prober for a node, by the node's network namespace.
 func NewProber(space *os.File, node string, targets []Target) (*Prober, error) {
 	w := &Prober{node: node, asked: map[netip.Addr]*answered{}}
 	var token [4]byte
@@ -91,7 +91,7 @@ func (w *Prober) receive() {
 	}
 }
 
-// answers reports whether a packet answers a ping of this witness, and returns its sender.
+// answers reports whether a packet answers a ping of this prober, and returns its sender.
 func (w *Prober) answers(packet []byte, from net.Addr) (netip.Addr, bool) {
 	message, err := icmp.ParseMessage(1, packet) // 1 is ICMP of IPv4
 	if err != nil || message.Type != ipv4.ICMPTypeEchoReply {
@@ -118,8 +118,8 @@ func (w *Prober) record(address netip.Addr, now time.Time) {
 	}
 	if a.first.IsZero() {
 		a.first = now
-	} else if now.Sub(a.last) > SilenceThreshold {
-		a.silences = append(a.silences, Silence{a.last, now})
+	} else if now.Sub(a.last) > OutageThreshold {
+		a.silences = append(a.silences, Outage{a.last, now})
 	}
 	a.last = now
 }
@@ -135,9 +135,9 @@ func (w *Prober) Views() []View {
 		if a.first.IsZero() {
 			continue
 		}
-		v := View{From: w.node, Of: t, First: a.first, Last: now, Silences: append([]Silence(nil), a.silences...)}
-		if now.Sub(a.last) > SilenceThreshold {
-			v.Silences = append(v.Silences, Silence{a.last, now})
+		v := View{From: w.node, Of: t, First: a.first, Last: now, Outages: append([]Outage(nil), a.silences...)}
+		if now.Sub(a.last) > OutageThreshold {
+			v.Outages = append(v.Outages, Outage{a.last, now})
 		}
 		all = append(all, v)
 	}

@@ -5,10 +5,10 @@
 // and its own keys. It has an SSH server at its own address, and a link to a switch. LXC, nft,
 // bridges and overlays work as on any host, so orrery runs there unchanged.
 //
-// One process, the keeper, has the switch and the disks in namespaces of its own, and starts the
+// One process, the supervisor, has the switch and the disks in namespaces of its own, and starts the
 // hosts. It ends when the process that started it ends, even if that was killed, and all hosts end
-// with it. The keeper removes what the kernel does not remove itself (control groups, a directory).
-// If the keeper was killed, the next start removes them.
+// with it. The supervisor removes what the kernel does not remove itself (control groups, a directory).
+// If the supervisor was killed, the next start removes them.
 package rehearsal
 
 import (
@@ -34,7 +34,7 @@ type Options struct {
 	// store of layers of this machine, or "" for none: every host sees its complete layers,
 	// read-only
 	Store string
-	Shown []string // directories of this machine that every host sees at the same path, read-only
+	Binds []string `json:"Shown"` // directories of this machine that every host sees at the same path, read-only
 	Disk  int64    // bytes of each host's disk, allocated only when written, or 0 for 16 GiB
 }
 
@@ -58,11 +58,11 @@ func (p Place) names() []string {
 
 // Hosts are running hosts. Their numbers start at 1.
 type Hosts struct {
-	set    set
-	places []Place
-	calls  *calls
-	keeper *exec.Cmd // or nil, if another process started the hosts
-	leash  io.Closer // the keeper ends when this is closed, which the kernel does if this process is killed
+	set        set
+	places     []Place
+	calls      *calls
+	supervisor *exec.Cmd // or nil, if another process started the hosts
+	leash      io.Closer // the supervisor ends when this is closed, which the kernel does if this process is killed
 }
 
 var serial atomic.Int64
@@ -82,22 +82,22 @@ func Start(o Options) (*Hosts, error) {
 	if other, err := Attach(of.socket()); err == nil {
 		return nil, errors.Join(fmt.Errorf("hosts %s are up already", o.Name), other.Close())
 	}
-	h := &Hosts{set: of, places: o.Places, keeper: reexec(roleKeeper)}
-	h.keeper.Stderr = os.Stderr
-	h.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
-	orders, err1 := h.keeper.StdinPipe()
-	said, err2 := h.keeper.StdoutPipe()
+	h := &Hosts{set: of, places: o.Places, supervisor: reexec(roleSupervisor)}
+	h.supervisor.Stderr = os.Stderr
+	h.supervisor.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
+	orders, err1 := h.supervisor.StdinPipe()
+	said, err2 := h.supervisor.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	if err := h.keeper.Start(); err != nil {
+	if err := h.supervisor.Start(); err != nil {
 		return nil, err
 	}
 	h.leash = orders
 	if err := json.NewEncoder(orders).Encode(o); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	text, err := io.ReadAll(said) // the keeper closes it when all hosts are up
+	text, err := io.ReadAll(said) // the supervisor closes it when all hosts are up
 	if err == nil && string(text) != readyLine {
 		err = fmt.Errorf("hosts: %s", text)
 	}
@@ -108,7 +108,7 @@ func Start(o Options) (*Hosts, error) {
 	return h, nil
 }
 
-// Attach connects to hosts that another process started, by the keeper's socket.
+// Attach connects to hosts that another process started, by the supervisor's socket.
 func Attach(socket string) (*Hosts, error) {
 	calls := newCalls(socket)
 	var about Description
@@ -123,20 +123,20 @@ func (h *Hosts) Close() error {
 	if h.calls != nil {
 		h.calls.close()
 	}
-	if h.keeper == nil {
+	if h.supervisor == nil {
 		return nil
 	}
-	keeper := h.keeper
-	h.keeper = nil
+	supervisor := h.supervisor
+	h.supervisor = nil
 	_ = h.leash.Close()
-	if err := keeper.Wait(); err != nil {
-		return errors.Join(fmt.Errorf("keeper of hosts: %w", err), Sweep(h.set.state))
+	if err := supervisor.Wait(); err != nil {
+		return errors.Join(fmt.Errorf("supervisor of hosts: %w", err), Sweep(h.set.state))
 	}
 	return h.WaitGone()
 }
 
-// Keeper returns the PID of the keeper. If the keeper ends, all hosts end.
-func (h *Hosts) Keeper() (pid int, err error) {
+// SupervisorPID returns the PID of the supervisor. If the supervisor ends, all hosts end.
+func (h *Hosts) SupervisorPID() (pid int, err error) {
 	err = h.calls.call("Pid", 0, &pid)
 	return pid, err
 }
@@ -158,8 +158,8 @@ func (s set) dir() string    { return filepath.Join(s.state, s.name) }
 func (s set) lock() string   { return filepath.Join(s.dir(), "lock") }
 func (s set) socket() string { return filepath.Join(s.dir(), "socket") }
 
-// SocketInHost is the path of the keeper's socket on each host.
+// SocketInHost is the path of the supervisor's socket on each host.
 const SocketInHost = "/run/orrery-rehearsal"
 
-// Socket returns the path of the socket of a keeper, by the name of its hosts.
+// Socket returns the path of the socket of a supervisor, by the name of its hosts.
 func Socket(state, name string) string { return set{state, name}.socket() }

@@ -14,15 +14,15 @@ import (
 	"orrery/internal/host"
 )
 
-// Mounts of the keeper for its hosts, which only the keeper and its hosts see.
+// Mounts of the supervisor for its hosts, which only the supervisor and its hosts see.
 const (
-	rootDir      = "/mnt"
-	disksDir     = rootDir + "/disks"    // of each host: upper and work directories of its root, and state
-	rootsDir     = rootDir + "/roots"    // mount points of the hosts' roots
-	programsDir  = rootDir + "/programs" // programs in /usr/local/bin of all hosts
-	layersDir    = rootDir + "/layers"   // the store whose layers all hosts see
-	bindsDir     = rootDir + "/shown"    // directories that all hosts see at the same paths
-	keeperSocket = rootDir + "/socket"   // the keeper's socket
+	rootDir          = "/mnt"
+	disksDir         = rootDir + "/disks"    // of each host: upper and work directories of its root, and state
+	rootsDir         = rootDir + "/roots"    // mount points of the hosts' roots
+	programsDir      = rootDir + "/programs" // programs in /usr/local/bin of all hosts
+	layersDir        = rootDir + "/layers"   // the store whose layers all hosts see
+	bindsDir         = rootDir + "/shown"    // directories that all hosts see at the same paths
+	supervisorSocket = rootDir + "/socket"   // the supervisor's socket
 )
 
 func diskOf(number int) string { return filepath.Join(disksDir, portName(number)) }
@@ -63,10 +63,10 @@ func setupRoot(o Options, dir string) error {
 			return err
 		}
 	}
-	if err := bindFile(filepath.Join(dir, "socket"), below(keeperSocket)); err != nil {
+	if err := bindFile(filepath.Join(dir, "socket"), below(supervisorSocket)); err != nil {
 		return err
 	}
-	for _, dir := range o.Shown {
+	for _, dir := range o.Binds {
 		if err := bindDir(dir, below(filepath.Join(bindsDir, dir)), 0o700); err != nil {
 			return err
 		}

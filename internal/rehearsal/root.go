@@ -51,12 +51,12 @@ func (b hostConfig) mountRoot() error {
 			return err
 		}
 	}
-	for _, dir := range b.Shown {
+	for _, dir := range b.Binds {
 		if err := bindReadOnly(filepath.Join(bindsDir, dir), at(dir)); err != nil {
 			return err
 		}
 	}
-	if err := bindFile(keeperSocket, at(SocketInHost)); err != nil {
+	if err := bindFile(supervisorSocket, at(SocketInHost)); err != nil {
 		return err
 	}
 	if err := mountGroups(mounted, at(mounted)); err != nil {

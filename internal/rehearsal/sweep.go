@@ -15,7 +15,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep removes what hosts in the state directory have left after their keeper was killed.
+// Sweep removes what hosts in the state directory have left after their supervisor was killed.
 func Sweep(state string) error {
 	entries, err := os.ReadDir(state)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func (s set) sweep() error {
 	thaw(s.name)
 	err = retry(func() error {
 		if len(group.Processes()) > 0 {
-			return errors.New("processes of hosts whose keeper was killed do not end")
+			return errors.New("processes of hosts whose supervisor was killed do not end")
 		}
 		return nil
 	})

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/host"
 )
 
-// switchName is a bridge in the keeper's network namespace. Each of its ports has the seat name of
-// its host.
+// switchName is a bridge in the supervisor's network namespace. Each of its ports is named
+// after its host.
 const switchName = "switch"
 
 func makeSwitch() error {
@@ -36,7 +36,7 @@ func setLinkUp(name string) error {
 }
 
 // plug connects a host that has just started to the switch, and cuts its link if it was cut before.
-func (k *Keeper) plug(number int) error {
+func (k *Supervisor) plug(number int) error {
 	port := portName(number)
 	unplug(number)
 	at, err := netlink.LinkByName(switchName)
@@ -57,8 +57,8 @@ func (k *Keeper) plug(number int) error {
 // A Link is the link between a host and the switch, with its MTU.
 type Link struct{ Host, MTU int }
 
-// Narrow sets the MTU of a host's link.
-func (k *Keeper) Narrow(w Link, _ *int) error {
+// SetMTU sets the MTU of a host's link.
+func (k *Supervisor) SetMTU(w Link, _ *int) error {
 	link, err := netlink.LinkByName(portName(w.Host))
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func unplug(number int) {
 
 // applyCuts applies the state of all links. A link that is cut in one direction stays up, and the switch
 // drops the packets in that direction.
-func (k *Keeper) applyCuts() error {
+func (k *Supervisor) applyCuts() error {
 	var errs []error
 	for number, m := range k.hosts {
 		if m.init == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A ProbeRequest is a request to witnesses.
+// A ProbeRequest is a request to probers.
 type ProbeRequest struct {
 	// the command that every host runs: it gets the targets as JSON on standard input, and
 	// repeatedly prints what it has seen, as JSON
@@ -20,20 +20,20 @@ type ProbeRequest struct {
 	Targets []Target
 }
 
-// HostView contains what the witnesses of a host have seen.
+// HostView contains what the probers of a host have seen.
 type HostView struct {
 	Host  string
 	Nodes []string // nodes of the site on this host
 	Views []View
 }
 
-// watches are the running witnesses of all hosts.
+// watches are the running probers of all hosts.
 type watches struct {
 	mutex sync.Mutex
 	all   []*watch
 }
 
-// A watch is the running witness command of one host.
+// A watch is the running prober command of one host.
 type watch struct {
 	cmd    *exec.Cmd
 	orders io.Closer
@@ -42,8 +42,8 @@ type watch struct {
 	seen   HostView
 }
 
-// Watch starts witnesses on all running hosts. It ends earlier witnesses.
-func (k *Keeper) Watch(o ProbeRequest, _ *int) error {
+// Watch starts probers on all running hosts. It ends earlier ones.
+func (k *Supervisor) Watch(o ProbeRequest, _ *int) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()
 	k.watches.end()
@@ -122,7 +122,7 @@ func (w *watches) end() (all []HostView) {
 }
 
 // Watched ends the witnesses, and sets all to what they have seen.
-func (k *Keeper) Watched(_ int, all *[]HostView) error {
+func (k *Supervisor) Watched(_ int, all *[]HostView) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()
 	*all = k.watches.end()

@@ -72,7 +72,7 @@ func (j *Job) ReleaseVolumes(ctx context.Context) error {
 	return nil
 }
 
-// Resume starts the services that Let has stopped.
+// Resume starts the services that ReleaseVolumes has stopped.
 func (j *Job) Resume(ctx context.Context) error {
 	for _, r := range volumeUsers(j.Duties) {
 		if err := j.runOnServices(ctx, r, "start", j.initSystem().Start, r.Services); err != nil {

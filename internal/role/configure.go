@@ -81,7 +81,7 @@ func WaitForBoot(ctx context.Context, in host.Runner, sv *distro.Services, log i
 		return in.Run(ctx, host.Command{Args: args, Stdout: out})
 	}
 	for {
-		var said host.Tail
+		var said host.TailBuffer
 		err := ask(within, &said, sv.Awaited)
 		state := strings.TrimSpace(said.String())
 		var run *host.RunError

@@ -11,7 +11,7 @@ import (
 // Repair repairs the drift of a running node. Files of the layers have already been restored.
 //
 // A role with a drifted file is applied as if the file had changed: its files, boot steps and
-// services, and the roles that need it. Of other roles, Mend only restarts services that were not
+// services, and the roles that need it. Of other roles, Repair only restarts services that were not
 // running. It restarts all services if a program was altered, because any of them may be running
 // it. If a failing health check is the only drift, it restarts the services that the check depends
 // on.

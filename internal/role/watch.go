@@ -36,7 +36,7 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 	conditions, launches := j.unitStates(ctx, units)
 	for i, l := range launches {
 		found := conditions[i].Found
-		switch fault := conditions[i].Fault; {
+		switch fault := conditions[i].Problem; {
 		case !l.Unproven:
 			continue
 		case l.Restarts > first[i].Restarts:

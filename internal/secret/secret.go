@@ -59,8 +59,8 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 	return v, nil
 }
 
-// Known returns the values fetched so far, by name.
-func (k *Keyring) Known() map[string]string {
+// Fetched returns the values fetched so far, by name.
+func (k *Keyring) Fetched() map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.values)

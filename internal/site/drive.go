@@ -19,8 +19,8 @@ type Drive struct {
 	DiskSettings
 }
 
-// A DiskSettings has the settings for the use of a disk. The machine's Manner holds the defaults for its
-// disks.
+// A DiskSettings has the settings for the use of a disk. The machine's own
+// DiskSettings hold the defaults for its disks.
 type DiskSettings struct {
 	// Cache is one of Caches, or "" for writeback, which works everywhere.
 	Cache string `toml:"cache" json:"cache,omitempty"`

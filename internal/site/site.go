@@ -174,8 +174,8 @@ type Image struct {
 	// Stamp identifies the content of the imported file, so that a new file is a new image. It
 	// consists of the size and modification time, or see ContentStamp.
 	Stamp string
-	// Told is set if another host describes the image. Import is then not a file of this machine.
-	Told bool `json:"-"`
+	// Remote is set if another host describes the image. Import is then not a file of this machine.
+	Remote bool `json:"-"`
 	// Settings of a disk image; see Image.Disk.
 	Firmware string `toml:"firmware" json:",omitempty"`
 	Guest    string `toml:"guest" json:",omitempty"`

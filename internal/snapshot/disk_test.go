@@ -56,7 +56,7 @@ func TestNodeOnDisk(t *testing.T) {
 	write("now")
 	must(d.Stop(t.Context(), ref))
 
-	d.Fail("Mark", "n1", 1, nil)
+	d.Fail("SetProgress", "n1", 1, nil)
 	if _, err := s.Restore(t.Context(), dirs, engines, nil); !errors.Is(err, fake.ErrInjected) {
 		t.Errorf("put back in spite of %v", err)
 	}

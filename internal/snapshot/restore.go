@@ -159,7 +159,7 @@ func (r *Restore) prepare(ctx context.Context, from, to string) error {
 		return err
 	}
 	made, err := volume.Clone(ctx, from, p.stagingPath())
-	for _, what := range made.Left {
+	for _, what := range made.Skipped {
 		r.Lost = append(r.Lost, to+": "+what)
 	}
 	return err
@@ -178,7 +178,7 @@ func (r *Restore) swap(ctx context.Context) error {
 	}
 	for _, n := range r.nodes {
 		m := engine.Progress{Configured: n.Record.Configured, Config: n.Record.Config, Active: n.Record.Active}
-		if err := r.engines[n.Record.Engine].Mark(ctx, engine.RefOf(&n.Record.Node), m); err != nil {
+		if err := r.engines[n.Record.Engine].SetProgress(ctx, engine.RefOf(&n.Record.Node), m); err != nil {
 			return err
 		}
 	}
@@ -228,7 +228,7 @@ func (r *Restore) Undo(ctx context.Context) error {
 		err = errors.Join(err, r.engineOf(ref).Destroy(ctx, ref))
 	}
 	for ref, mark := range r.were {
-		err = errors.Join(err, r.engineOf(ref).Mark(ctx, ref, mark))
+		err = errors.Join(err, r.engineOf(ref).SetProgress(ctx, ref, mark))
 	}
 	if err == nil {
 		err = removeSwaps(r.dirs, r.from.Site)

@@ -57,9 +57,9 @@ func (m *machines) set(ref engine.Ref, method string, to bool) error {
 	return nil
 }
 
-func (m *machines) Mark(_ context.Context, ref engine.Ref, mark engine.Progress) error {
+func (m *machines) SetProgress(_ context.Context, ref engine.Ref, mark engine.Progress) error {
 	m.marks = append(m.marks, fmt.Sprint(ref.Name, mark.Configured, mark.Proven))
-	if m.stubborn == "Mark" {
+	if m.stubborn == "SetProgress" {
 		return errors.New("Mark fails")
 	}
 	return nil
@@ -206,7 +206,7 @@ func TestPutBack(t *testing.T) {
 	const spoilt, whole = "spoilt, spoilt, spoilt, false", "n1, rows of n1, common, true"
 	spoil()
 
-	m.stubborn = "Mark"
+	m.stubborn = "SetProgress"
 	if _, err := s.Restore(t.Context(), o.Dirs, o.Engines, nil); err == nil || state() != spoilt {
 		t.Errorf("after a failure there is %s (%v)", state(), err)
 	}

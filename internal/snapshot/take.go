@@ -35,7 +35,7 @@ type Options struct {
 	ID      string // or "" for one made from the time
 	// Scheduled means that the site file asks for it, and not a user.
 	Scheduled bool
-	Pace      Barrier // shared with the other hosts, or nil if this host takes the snapshot alone
+	Barrier   Barrier // shared with the other hosts, or nil if this host takes the snapshot alone
 	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
 	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
@@ -64,10 +64,10 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 // store stores a snapshot that this host takes alone. If several hosts take it, the part is ready
 // afterwards, and is stored once it is ready on all hosts.
 func (t *capture) store(ctx context.Context) error {
-	if t.of.Pace == nil {
+	if t.of.Barrier == nil {
 		return t.Store()
 	}
-	all, err := t.of.Pace.Went(ctx, t.stood)
+	all, err := t.of.Barrier.Went(ctx, t.stood)
 	if err != nil {
 		return err
 	}
@@ -257,20 +257,20 @@ func (t *capture) take(ctx context.Context) error {
 	}
 	runtime.GC() // so that it does not run while nodes are frozen
 	var at time.Time
-	if t.of.Pace != nil {
-		if at, err = t.of.Pace.Copied(ctx); err != nil {
+	if t.of.Barrier != nil {
+		if at, err = t.of.Barrier.Copied(ctx); err != nil {
 			letGo()
 			return err
 		}
 	}
 	t.stood, err = engine.WhileFrozenAt(ctx, t.of.Engines, t.writers, at, t.copyRest)
 	if err == nil {
-		letGo() // if StillAt failed, the guard resumes the nodes that are still frozen as soon as this process ends
+		letGo() // if WhileFrozenAt failed, the guard resumes the nodes that are still frozen as soon as this process ends
 	}
 	t.Time, t.Pause, t.Skew = t.stood.At, t.stood.Long.Seconds(), t.stood.Skew.Seconds()
 	for _, c := range t.copies {
-		*c.how = c.copying.How
-		for _, what := range c.copying.Left {
+		*c.how = c.copying.Method
+		for _, what := range c.copying.Skipped {
 			t.Left = append(t.Left, c.whose+": "+what)
 		}
 	}
@@ -279,8 +279,8 @@ func (t *capture) take(ctx context.Context) error {
 
 // copyRest copies what has changed, while all nodes are frozen.
 func (t *capture) copyRest(ctx context.Context, p engine.Pause) error {
-	if t.of.Pace != nil {
-		if err := t.of.Pace.Stood(ctx, p); err != nil {
+	if t.of.Barrier != nil {
+		if err := t.of.Barrier.Stood(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -333,7 +333,7 @@ func (c *copyTask) wrong(err error) error {
 	return volume.CopyProblem(c.from, err)
 }
 
-// NewEmpty returns an empty snapshot of a site. Sweep removes its directory unless Keep renames it.
+// NewEmpty returns an empty snapshot of a site. Sweep removes its directory unless Store renames it.
 func NewEmpty(dirs host.Dirs, key, id string) *Snapshot {
 	return &Snapshot{ID: id, Site: key, Dir: filepath.Join(dirs.Snapshots(key), "."+id+"-new")}
 }

@@ -42,8 +42,8 @@ func ready(dirs host.Dirs, key, id string) string {
 	return filepath.Join(dirs.Snapshots(key), "."+id+readySuffix)
 }
 
-// Ready returns the ids of the snapshots of which this host has a ready part.
-func Ready(dirs host.Dirs, key string) (ids []string, err error) {
+// ListPrepared returns the ids of the snapshots of which this host has a ready part.
+func ListPrepared(dirs host.Dirs, key string) (ids []string, err error) {
 	entries, err := os.ReadDir(dirs.Snapshots(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -31,14 +31,14 @@ type ReportFunc func(at *Node, p *problem.Problem)
 // go-toml can decode as well, but it stops at the first value of a wrong type. A Decoder reports
 // every mistake at once.
 type Decoder struct {
-	Wrong ReportFunc
-	// Misspelt reports the known key that an unknown key of a table probably meant. It may be nil.
-	Misspelt func(table *Node, key string)
-	Longest  int // maximum length of a string in bytes, or 0 for any
-	Name     int // maximum length of a name in Tables in bytes, or 0 for any
-	// Enough reports whether to stop decoding, because enough mistakes were reported. It may be
+	Report ReportFunc
+	// OnUnknownKey reports the known key that an unknown key of a table probably meant. It may be nil.
+	OnUnknownKey func(table *Node, key string)
+	MaxStringLen int // maximum length of a string in bytes, or 0 for any
+	MaxNameLen   int // maximum length of a name in Tables in bytes, or 0 for any
+	// TooManyErrors reports whether to stop decoding, because enough mistakes were reported. It may be
 	// nil.
-	Enough func() bool
+	TooManyErrors func() bool
 
 	shapes map[reflect.Type]*shape // cache of shapeOf
 }
@@ -47,7 +47,7 @@ type Decoder struct {
 // Each key must belong to one of the structures. If several have it, the first one receives the
 // value.
 func Table(at *Node, name string, wrong ReportFunc, into ...any) {
-	d := Decoder{Wrong: wrong}
+	d := Decoder{Report: wrong}
 	d.Table(at, name, into...)
 }
 
@@ -71,7 +71,7 @@ func Keys(into ...any) []string {
 }
 
 func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
-	if d.Enough != nil && d.Enough() {
+	if d.TooManyErrors != nil && d.TooManyErrors() {
 		return
 	}
 	if form := forms[into.Type()]; form != nil {
@@ -111,7 +111,7 @@ func (d *Decoder) decode(name string, at *Node, into reflect.Value) {
 func (d *Decoder) report(name string, at *Node, p *problem.Problem) {
 	if p != nil {
 		p.What = name + ": " + p.What
-		d.Wrong(at, p)
+		d.Report(at, p)
 	}
 }
 
@@ -132,7 +132,7 @@ func (d *Decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
 		told := *p
 		d.report(name, at, &told)
 	} else if err != nil {
-		d.Wrong(at, problem.New(problem.Mistake, "%s = %s", name, Describe(at.Value)).Because(err))
+		d.Report(at, problem.New(problem.Mistake, "%s = %s", name, Describe(at.Value)).Because(err))
 	}
 }
 
@@ -156,7 +156,7 @@ func (d *Decoder) table(name string, at *Node, into ...reflect.Value) {
 }
 
 func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
-	if d.Enough != nil && d.Enough() {
+	if d.TooManyErrors != nil && d.TooManyErrors() {
 		return
 	}
 	var known []string
@@ -171,14 +171,14 @@ func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
 	}
 	p := problem.New(problem.Mistake, "%s", what)
 	if nearest := problem.Suggest(key, known); nearest != "" {
-		if d.Misspelt != nil {
-			d.Misspelt(at, nearest)
+		if d.OnUnknownKey != nil {
+			d.OnUnknownKey(at, nearest)
 		}
 		p.Try("did you mean %q?", nearest)
 	} else {
 		p.Try("known: %s", strings.Join(known, ", "))
 	}
-	d.Wrong(at.Keys[key], p)
+	d.Report(at.Keys[key], p)
 }
 
 func (d *Decoder) list(name string, at *Node, into reflect.Value) {

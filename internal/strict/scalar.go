@@ -11,22 +11,22 @@ import (
 func (d *Decoder) scalar(name string, at *Node, into reflect.Value) {
 	given := reflect.ValueOf(at.Value)
 	switch kind := into.Kind(); {
-	case kind == reflect.String && given.Kind() == reflect.String && d.Longest > 0 && given.Len() > d.Longest:
-		d.Wrong(at, problem.New(problem.Mistake, "%s has more than %d characters", name,
-			d.Longest).Try("put it into a file of a role"))
+	case kind == reflect.String && given.Kind() == reflect.String && d.MaxStringLen > 0 && given.Len() > d.MaxStringLen:
+		d.Report(at, problem.New(problem.Mistake, "%s has more than %d characters", name,
+			d.MaxStringLen).Try("put it into a file of a role"))
 	case kind == reflect.String && given.Kind() == reflect.String:
 		into.SetString(given.String())
 	case kind == reflect.Bool && given.Kind() == reflect.Bool:
 		into.SetBool(given.Bool())
 	case into.CanInt() && given.Kind() == reflect.Int64:
 		if into.OverflowInt(given.Int()) {
-			d.Wrong(at, problem.New(problem.Mistake, "%s = %d is too large", name, given.Int()))
+			d.Report(at, problem.New(problem.Mistake, "%s = %d is too large", name, given.Int()))
 			return
 		}
 		into.SetInt(given.Int())
 	case into.CanUint() && given.Kind() == reflect.Int64:
 		if given.Int() < 0 || into.OverflowUint(uint64(given.Int())) {
-			d.Wrong(at, problem.New(problem.Mistake, "%s = %d is out of range", name, given.Int()))
+			d.Report(at, problem.New(problem.Mistake, "%s = %d is out of range", name, given.Int()))
 			return
 		}
 		into.SetUint(uint64(given.Int()))
@@ -68,7 +68,7 @@ func (d *Decoder) mismatch(name, want string, at *Node) {
 	case isString && plain(s, want):
 		p.Try("write it without quotation marks: %s", s)
 	}
-	d.Wrong(at, p)
+	d.Report(at, p)
 }
 
 // Describe returns a value of a TOML file in a form for messages.

@@ -43,9 +43,9 @@ func (d *Decoder) tables(name string, at *Node, to named) {
 	}
 	for _, key := range at.Order {
 		node := at.Keys[key]
-		if d.Name > 0 && len(key) > d.Name {
-			d.Wrong(node, problem.New(problem.Mistake, "the name %s has more than %d characters", Describe(key),
-				d.Name).Try("choose a shorter one"))
+		if d.MaxNameLen > 0 && len(key) > d.MaxNameLen {
+			d.Report(node, problem.New(problem.Mistake, "the name %s has more than %d characters", Describe(key),
+				d.MaxNameLen).Try("choose a shorter one"))
 			continue
 		}
 		into := reflect.ValueOf(to.add(key, node)).Elem()

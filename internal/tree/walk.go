@@ -19,7 +19,7 @@ type Bounds struct {
 	Text  int64 // bytes of all paths together, or 0 for no limit
 }
 
-// DefaultBounds bounds are large enough for any tree that a distribution or a person makes. They keep a
+// DefaultBounds are large enough for any tree that a distribution or a person makes. They keep a
 // hostile tree from using all memory.
 var DefaultBounds = Bounds{Depth: 2048, Names: 4 << 20, All: 16 << 20, Text: 4 << 30}
 

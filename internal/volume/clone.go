@@ -23,8 +23,8 @@ const (
 
 // CopyResult describes a clone: how it was made, and what was left out and why.
 type CopyResult struct {
-	How  CopyMethod
-	Left []string
+	Method  CopyMethod
+	Skipped []string
 }
 
 // Clone copies a directory tree in which no process writes, copy-on-write if the file system can.
@@ -33,7 +33,7 @@ type CopyResult struct {
 func Clone(ctx context.Context, from, to string) (m CopyResult, err error) {
 	err = makeAtomically(from, to, func(fresh string) error {
 		if canSnapshot(from, filepath.Dir(fresh)) {
-			m.How = Subvolume
+			m.Method = Subvolume
 			return snapshot(ctx, from, fresh)
 		}
 		c := &Copying{from: from, to: fresh, unshared: map[uint64]bool{}}

@@ -29,13 +29,13 @@ func TestClone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := wanted(name); made.How != want {
-				t.Errorf("it was cloned by %s, want %s", made.How, want)
+			if want := wanted(name); made.Method != want {
+				t.Errorf("it was cloned by %s, want %s", made.Method, want)
 			}
 			same(t, from, to)
 			live := filepath.Join(dir, "live")
 			made, err = CloneLive(t.Context(), from, live, once)
-			if err != nil || made.How != wanted(name) {
+			if err != nil || made.Method != wanted(name) {
 				t.Fatal(made, err)
 			}
 			same(t, from, live)
@@ -69,7 +69,7 @@ func TestCloneLive(t *testing.T) {
 			zoo(t, from)
 			age()
 			made, err := CloneLive(t.Context(), from, to, after(func() error { return change(from) }))
-			if err != nil || made.How != wanted(name) {
+			if err != nil || made.Method != wanted(name) {
 				t.Fatal(made, err)
 			}
 			same(t, from, to)
@@ -167,10 +167,10 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// once is a Still for a tree in which no process writes.
+// once is a FreezeFunc for a tree in which no process writes.
 func once(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
-// after returns a Still that runs a function first.
+// after returns a FreezeFunc that runs a function first.
 func after(first func() error) FreezeFunc {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := first(); err != nil {

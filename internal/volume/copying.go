@@ -50,7 +50,7 @@ func StartCopy(ctx context.Context, from, to string) (*Copying, error) {
 	}
 	c := &Copying{from: from, to: to, unshared: map[uint64]bool{}}
 	if canSnapshot(from, filepath.Dir(to)) {
-		c.How = Subvolume
+		c.Method = Subvolume
 		return c, Sync(from) // so that little must be written while nodes are frozen
 	}
 	if err := c.open(); err != nil {
@@ -107,7 +107,7 @@ func (c *Copying) update(ctx context.Context) (int64, error) {
 
 // Finish completes the clone. No process may write into the tree during the call.
 func (c *Copying) Finish(ctx context.Context) error {
-	if c.How == Subvolume {
+	if c.Method == Subvolume {
 		return c.finishSubvolume(ctx)
 	}
 	if err := c.checkSource(); err != nil {
@@ -121,10 +121,10 @@ func (c *Copying) Finish(ctx context.Context) error {
 }
 
 // finishSubvolume makes the snapshot. A snapshot leaves out nested subvolumes, which the writers
-// may have made since Begin checked that there were none.
+// may have made since StartCopy checked that there were none.
 func (c *Copying) finishSubvolume(ctx context.Context) error {
 	if inside, ok := subvolumesIn(c.from); !ok || inside > 0 {
-		c.Left = append(c.Left, "btrfs subvolumes that were created in it during the copy")
+		c.Skipped = append(c.Skipped, "btrfs subvolumes that were created in it during the copy")
 	}
 	return snapshot(ctx, c.from, c.to)
 }
@@ -147,9 +147,9 @@ func (c *Copying) checkSource() error {
 
 // recordMethod records how the tree was cloned.
 func (c *Copying) recordMethod() {
-	c.How = Copied
+	c.Method = Copied
 	if c.shared {
-		c.How = Reflink
+		c.Method = Reflink
 	}
 }
 
@@ -159,10 +159,10 @@ func (r *round) recordSkipped(at, why string) {
 	r.left++
 	switch {
 	case r.left <= maxListed:
-		r.Left = append(r.Left, fmt.Sprintf("%s: %s", tree.DisplayPath(at), why))
+		r.Skipped = append(r.Skipped, fmt.Sprintf("%s: %s", tree.DisplayPath(at), why))
 	case r.left == maxListed+1:
-		r.Left = append(r.Left, "and 1 more")
+		r.Skipped = append(r.Skipped, "and 1 more")
 	default:
-		r.Left[maxListed] = fmt.Sprintf("and %d more", r.left-maxListed)
+		r.Skipped[maxListed] = fmt.Sprintf("and %d more", r.left-maxListed)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestErase(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	volume := filepath.Join(dirs.Volumes("karoo"), "data", "db")
-	copied := filepath.Join(dirs.Copies("karoo", 701), "data", "db")
+	copied := filepath.Join(dirs.VolumeCopies("karoo", 701), "data", "db")
 	for _, path := range []string{volume, copied} {
 		for _, dir := range []string{path, removedName(path)} { // the latter is what a killed run leaves
 			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "rows"), nil, 0o644)); err != nil {

@@ -129,7 +129,7 @@ func TestDeep(t *testing.T) {
 		dig(t, filepath.Join(from, "second"), 300, strings.Repeat("e", 60))
 		return nil
 	}))
-	if err != nil || len(made.Left) > 0 {
+	if err != nil || len(made.Skipped) > 0 {
 		t.Fatal(made, err)
 	}
 	if files, longest := leaves(t, to); files != 3 || longest < 4*unix.PathMax {
@@ -191,10 +191,10 @@ func TestBeyond(t *testing.T) {
 	}
 	write(t, filepath.Join(from, "whole"), "x")
 	made, err := CloneLive(t.Context(), from, to, once)
-	if err != nil || len(made.Left) != 2 {
+	if err != nil || len(made.Skipped) != 2 {
 		t.Fatal(made, err)
 	}
-	all := strings.Join(made.Left, "\n")
+	all := strings.Join(made.Skipped, "\n")
 	for _, want := range []string{"deep/", "more than 20 nested directories", "full: more than 50 names", `\x1b`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in what is told:\n%s", want, all)
@@ -210,7 +210,7 @@ func TestBeyond(t *testing.T) {
 	// beyond it.
 	bounds = tree.Bounds{Depth: 20, Names: 100, All: 70}
 	made, err = Clone(t.Context(), from, filepath.Join(dir, "all"))
-	if err != nil || len(made.Left) != 2 {
+	if err != nil || len(made.Skipped) != 2 {
 		t.Fatal(made, err)
 	}
 }
@@ -225,8 +225,8 @@ func TestMany(t *testing.T) {
 		write(t, filepath.Join(from, fmt.Sprint(i), "x"), "x")
 	}
 	made, err := Clone(t.Context(), from, filepath.Join(dir, "to"))
-	if err != nil || len(made.Left) != 11 || made.Left[10] != "and 290 more" {
-		t.Errorf("%q (%v)", made.Left, err)
+	if err != nil || len(made.Skipped) != 11 || made.Skipped[10] != "and 290 more" {
+		t.Errorf("%q (%v)", made.Skipped, err)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, err := CloneLive(t.Context(), from, to, once)
-	if err != nil || len(made.Left) > 0 {
+	if err != nil || len(made.Skipped) > 0 {
 		t.Fatal(made, err)
 	}
 	var st unix.Stat_t
@@ -267,8 +267,8 @@ func TestDevices(t *testing.T) {
 	write(t, filepath.Join(from, "x"), "x")
 	sh(t, `set -e; cd "$1"; mknod null c 1 3; mknod disk b 7 200; mknod whiteout c 0 0; ln whiteout other`, from)
 	made, err := CloneLive(t.Context(), from, to, once)
-	if err != nil || fmt.Sprint(made.Left) != "[disk: a device null: a device]" {
-		t.Fatalf("%q (%v)", made.Left, err)
+	if err != nil || fmt.Sprint(made.Skipped) != "[disk: a device null: a device]" {
+		t.Fatalf("%q (%v)", made.Skipped, err)
 	}
 	var a, b unix.Stat_t
 	if err := errors.Join(unix.Lstat(filepath.Join(to, "whiteout"), &a),

@@ -29,7 +29,7 @@ func TestProvideCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return made.How
+		return made.Method
 	}
 	of := func(how string, release int) spec.Mount {
 		m := live
@@ -113,8 +113,8 @@ func TestProvideSubvolume(t *testing.T) {
 	m := live
 	m.Copy, m.Release = site.CopySnapshot, 701
 	made, err := ProvideCopy(t.Context(), dirs, "karoo", "db", m, me, once)
-	if err != nil || made.How != Subvolume {
-		t.Errorf("copied by %q (%v)", made.How, err)
+	if err != nil || made.Method != Subvolume {
+		t.Errorf("copied by %q (%v)", made.Method, err)
 	}
 	same(t, Path(dirs, "karoo", "db", live), Path(dirs, "karoo", "db", m))
 	if err := Erase(Path(dirs, "karoo", "db", live)); err != nil {

@@ -17,7 +17,7 @@ const (
 	spaceCheckInterval = 16 << 20  // free space is checked again after this many bytes
 )
 
-// checkSpace returns an error if too little is free for a number of bytes where a file of the copy is.
+// checkSpace returns an error if the file system of the copy has too little free space for a file of a size.
 func (r *round) checkSpace(fd int, size int64) error {
 	if r.unasked += size; r.unasked < spaceCheckInterval && r.asked {
 		return nil

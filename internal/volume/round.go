@@ -39,7 +39,7 @@ type frame struct {
 
 func (c *Copying) round(ctx context.Context, r round) (int64, error) {
 	c.rounds++
-	c.Left = nil // this round finds omissions again
+	c.Skipped = nil // this round finds omissions again
 	r.Copying, r.ctx, r.first, r.links.fd = c, ctx, map[inodeID]*copiedEntry{}, -1
 	defer r.close()
 	err := c.source.WalkSteps(ctx, bounds, tree.Steps{Visit: r.visit, Leave: r.leaveDirectory, Beyond: r.recordBeyond})
@@ -104,7 +104,7 @@ func (r *round) enter(e *tree.Entry, k *copiedEntry, current fileState, same boo
 
 func (r *round) makeDirectory(k *copiedEntry) error {
 	if len(r.stack) == 0 {
-		r.top = k // Begin made it
+		r.top = k // StartCopy made it
 		return nil
 	}
 	dir, err := r.openCurrent()

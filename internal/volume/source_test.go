@@ -35,7 +35,7 @@ func TestSourcesMatch(t *testing.T) {
 
 func TestPathsOfSources(t *testing.T) {
 	dirs := host.Dirs{State: "/state", Run: "/run/orrery"}
-	state, copies := dirs.Volumes("karoo"), dirs.Copies("karoo", 700)
+	state, copies := dirs.Volumes("karoo"), dirs.VolumeCopies("karoo", 700)
 	far := site.Remote{NFS: "nas:/x"}
 	exported := filepath.Join("/run/orrery/nfs", spec.DigestBytes([]byte("nas:/x")))
 	for want, m := range map[string]spec.Mount{

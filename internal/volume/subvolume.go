@@ -112,7 +112,7 @@ func Erase(path string) error {
 func Sweep(dirs host.Dirs, key string) error {
 	var err error
 	for _, root := range []string{dirs.Volumes(key),
-		filepath.Join(dirs.Releases(key), "*", filepath.Base(dirs.Copies(key, 0)))} {
+		filepath.Join(dirs.Releases(key), "*", filepath.Base(dirs.VolumeCopies(key, 0)))} {
 		left, _ := filepath.Glob(removedName(filepath.Join(root, "*", "*")))
 		for _, path := range left {
 			err = errors.Join(err, deleteTree(path))

@@ -30,7 +30,7 @@ type NodeRoot struct {
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	var root string
 	if m.Copy != "" {
-		root = among(filepath.Join(dirs.Copies(site, m.Release), m.Volume), m)
+		root = among(filepath.Join(dirs.VolumeCopies(site, m.Release), m.Volume), m)
 	} else {
 		root = sourceOf(m).Root(dirs, site, m)
 	}

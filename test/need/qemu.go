@@ -42,7 +42,7 @@ func place() (top, pkg string, err error) {
 			return top, pkg, err
 		}
 		if top == "/" {
-			return "", "", fmt.Errorf("%s is no directory of the repository", dir)
+			return "", "", fmt.Errorf("%s is not a directory of the repository", dir)
 		}
 	}
 }

@@ -151,7 +151,7 @@ func preview(dir string, all *world) (t spell, p *plan.Plan, err error) {
 // told prints what would be shown to the user.
 type told struct{ control.Watcher }
 
-func (told) Tell(e control.Event) { fmt.Fprintln(os.Stderr, e.Text) }
+func (told) Event(e control.Event) { fmt.Fprintln(os.Stderr, e.Text) }
 
 // processor returns the processor time of this process.
 func processor() time.Duration {

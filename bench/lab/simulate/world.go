@@ -105,7 +105,7 @@ func (w *world) contents(width float64) *bundle.Contents {
 		}
 		h.Tests = append(h.Tests, x)
 	}
-	return &bundle.Contents{Head: h, Trials: w.trials}
+	return &bundle.Contents{Manifest: h, Trials: w.trials}
 }
 
 // measure runs rounds like `orrery lab run`: the required ones, and more up to a limit while the

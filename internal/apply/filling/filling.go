@@ -28,7 +28,7 @@ func FillTwin(ctx context.Context, original *apply.Fleet, twin *site.Site, tell 
 		return err
 	}
 	var telling sync.Mutex
-	return original.Each(func(_ int, h *apply.HostClient) error {
+	return original.ForEach(func(_ int, h *apply.HostClient) error {
 		left, err := h.Twins.Fill(ctx, twin.Twin, shares[h.Name])
 		telling.Lock()
 		defer telling.Unlock()

@@ -39,7 +39,7 @@ func (o Original) Fill(ctx context.Context, name string, of []apply.VolumeCopy) 
 	}
 	for _, s := range of {
 		made, err := o.copyVolume(ctx, key, s)
-		for _, what := range made.Left {
+		for _, what := range made.Skipped {
 			left = append(left, fmt.Sprintf("volume %s of %s: %s", s.To.Volume, s.Node, what))
 		}
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // laid sends a directory as the volume of a node, under the name of a tree, and returns the error
-// of Lay.
+// of Receive.
 func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from string) error {
 	return treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) },
 		func(way io.ReadWriter) error { return Receive(dirs, "s.dev", d, way) })

@@ -31,11 +31,11 @@ type renewer struct {
 	failure error
 }
 
-func (r renewer) Renew(context.Context, engine.Ref) (*engine.Renewal, error) {
+func (r renewer) LiveUpgrade(context.Context, engine.Ref) (*engine.LiveUpgradeResult, error) {
 	if r.failure != nil {
 		return nil, r.failure
 	}
-	return &engine.Renewal{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
+	return &engine.LiveUpgradeResult{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
 }
 
 // TestRenew: renew reports how long the node was frozen, and returns an error if it failed or is
@@ -78,7 +78,7 @@ func TestHold(t *testing.T) {
 	run := filepath.Join(need.MemoryDir(t), "run")
 	kept := &claims{}
 	p := &SiteState{Key: "karoo", Dirs: host.Dirs{State: t.TempDir(), Run: run}}
-	p.Ground.Claims = kept
+	p.Backends.Claims = kept
 	by := host.NewHolder("ada", "orrery up")
 	letGo, err := (runHost{SiteState: p}).Lock(t.Context(), by)
 	must(t, err)
@@ -89,11 +89,11 @@ func TestHold(t *testing.T) {
 	if !slices.Equal(kept.yielded, []string{"karoo"}) {
 		t.Errorf("yielded was %v", kept.yielded)
 	}
-	p.Ground.Claims = &claimless{}
+	p.Backends.Claims = &claimless{}
 	if _, err := (runHost{SiteState: p}).Lock(t.Context(), by); err == nil || problem.Is(err, problem.Locked) {
 		t.Errorf("what is kept elsewhere: %v", err)
 	}
-	p.Ground.Claims = kept
+	p.Backends.Claims = kept
 	letGo, err = (runHost{SiteState: p}).Lock(t.Context(), by) // nothing is left of the failed attempt
 	must(t, err)
 	letGo()
@@ -128,15 +128,15 @@ type meets struct{ apply.Coordinator }
 
 func (meets) Moved(int64) {}
 
-func (meets) Meet(context.Context, string, transfer.EndpointInfo) (transfer.EndpointInfo, error) {
+func (meets) Introduce(context.Context, string, transfer.EndpointInfo) (transfer.EndpointInfo, error) {
 	return transfer.EndpointInfo{}, errors.New("nobody is met")
 }
 
-// TestNoErrand: an errand of an unknown kind is an error of its own.
-func TestNoErrand(t *testing.T) {
+// TestUnknownTransfer: a transfer of an unknown kind is an error of its own.
+func TestUnknownTransfer(t *testing.T) {
 	m := newRemoval(t)
 	step := func(kind plan.Kind) []byte {
-		text, err := plan.Encode(&plan.Step{Kind: kind, Host: "sv2", Peer: "sv1", Subject: "db", Node: m.node, Was: m.node})
+		text, err := plan.Encode(&plan.Step{Kind: kind, Host: "sv2", Peer: "sv1", Subject: "db", Node: m.node, Old: m.node})
 		must(t, err)
 		return text
 	}
@@ -177,7 +177,7 @@ func TestCopyRounds(t *testing.T) {
 		m := newRemoval(t)
 		m.write(filepath.Join(m.volume(0), "rows"), strings.Repeat("x", c.bytes))
 		rounds := 0
-		s := &plan.Step{Kind: c.kind, Subject: "db", Host: "sv2", Peer: "sv1", Node: m.node, Was: m.node}
+		s := &plan.Step{Kind: c.kind, Subject: "db", Host: "sv2", Peer: "sv1", Node: m.node, Old: m.node}
 		near, far := net.Pipe()
 		ended := make(chan error, 1)
 		go func() { ended <- m.on[1].moves.receiveData(s, far); far.Close() }()
@@ -193,11 +193,11 @@ func TestCopyRounds(t *testing.T) {
 	}
 }
 
-// TestGiveNoErrand: a host that is asked to send something unknown reports that to the control host
+// TestSendUnknownTransfer: a host that is asked to send something unknown reports that to the control host
 // and to the receiver.
-func TestGiveNoErrand(t *testing.T) {
+func TestSendUnknownTransfer(t *testing.T) {
 	m := newRemoval(t)
-	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})
+	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Old: m.node})
 	must(t, err)
 	for what, errand := range map[string]apply.Transfer{
 		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerTransfer{}},

@@ -38,7 +38,7 @@ func (w roleRun) useVolumes(ctx context.Context) error {
 	if err := w.apply(ctx, (*role.Job).ReleaseVolumes); err != nil {
 		return err
 	}
-	if err := w.life.provide(ctx, w.node); err != nil {
+	if err := w.lifecycle.provide(ctx, w.node); err != nil {
 		return err
 	}
 	return w.remount(ctx)
@@ -109,7 +109,7 @@ func (w roleRun) removeFormerCopies() error {
 		if m.Copy != spec.NoCopy || m.Shared {
 			continue
 		}
-		if err := w.Ground.Volumes.Drop(w.node, m); err != nil {
+		if err := w.Backends.Volumes.Drop(w.node, m); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ func TestStillSharers(t *testing.T) {
 	volumes := h.Dirs.Volumes("karoo")
 	for path, want := range map[string]string{"common/@all": "ab", "own/a": "a", "own/c": "c", "own/nobody": ""} {
 		guarded = ""
-		err := h.life.freezeWriters(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
+		err := h.lifecycle.freezeWriters(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
 			if got := states(t, e); got != want || guarded != want {
 				t.Errorf("%s: %q stand still, guarded are %q, want %q", path, got, guarded, want)
 			}
@@ -88,11 +88,11 @@ func TestStillUnknown(t *testing.T) {
 	path := filepath.Join(h.Dirs.Volumes("karoo"), "own/a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // so that the engine returns an error
-	if err := h.life.freezeWriters(path)(ctx, never); err == nil {
+	if err := h.lifecycle.freezeWriters(path)(ctx, never); err == nil {
 		t.Error("an engine that cannot tell who runs gives no error")
 	}
 	h.Engines["fake"] = struct{ engine.Engine }{e} // an engine that cannot freeze
-	if err := h.life.freezeWriters(path)(t.Context(), never); problem.ExitCode(err) != int(problem.Unable) {
+	if err := h.lifecycle.freezeWriters(path)(t.Context(), never); problem.ExitCode(err) != int(problem.Unable) {
 		t.Errorf("an engine that cannot freeze gives %v", err)
 	}
 }
@@ -104,7 +104,8 @@ func TestStillTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for i, path := range []string{"own/a", "common/@all"} {
 		all.Go(func() {
-			err := h.life.freezeWriters(filepath.Join(h.Dirs.Volumes("karoo"), path))(t.Context(), func(context.Context) error {
+			freeze := h.lifecycle.freezeWriters(filepath.Join(h.Dirs.Volumes("karoo"), path))
+			err := freeze(t.Context(), func(context.Context) error {
 				time.Sleep(time.Duration(20+40*i) * time.Millisecond)
 				if states(t, e) == "" {
 					t.Errorf("nobody stands still for %s", path)
@@ -129,7 +130,7 @@ func TestVolumesOfRunningNode(t *testing.T) {
 	if err := d.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	place := &SiteState{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Local(dirs)}
+	place := &SiteState{Name: "local", Key: "karoo", Dirs: dirs, Backends: backends.Local(dirs)}
 	only := struct{ engine.Engine }{d} // hides its optional methods
 	at := roleRun{roles: &roles{SiteState: place}, engine: only, node: n}
 	if err := at.remount(t.Context()); err != nil {

@@ -63,7 +63,8 @@ func (h volumeHost) Adopt(ctx context.Context, of apply.AdoptRequest) (done []ap
 			if err != nil {
 				return nil, err
 			}
-			if err := e.Mark(ctx, engine.RefOf(&n.Node), engine.Progress{Config: n.Config, Active: n.Active}); err != nil {
+			progress := engine.Progress{Config: n.Config, Active: n.Active}
+			if err := e.SetProgress(ctx, engine.RefOf(&n.Node), progress); err != nil {
 				return nil, err
 			}
 		}

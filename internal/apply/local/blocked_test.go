@@ -56,7 +56,7 @@ func keeping(t *testing.T) (*removal, *Host, *waiting) {
 	t.Helper()
 	m := newRemoval(t)
 	w, later := m.on[0], &waiting{}
-	w.Waiter, w.Ground.Timers = later, later
+	w.Waiter, w.Backends.Timers = later, later
 	w.SiteState.Secrets = noSecrets{secret.NewKeyring(&site.Site{Name: "karoo"}, m.dirs[0])}
 	return m, w, later
 }
@@ -96,7 +96,7 @@ func TestBlocked(t *testing.T) {
 		return func() error { return w.Runs.Do(ctx, &s, func(string) {}) }
 	}
 	key := func() error { _, err := w.names.hostKey("db"); return err }
-	told := &inventory.PeerInfo{Told: []inventory.Recipient{{Site: "karoo", ID: m.node.ID}}}
+	told := &inventory.PeerInfo{Recipients: []inventory.Recipient{{Site: "karoo", ID: m.node.ID}}}
 	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Payload: plan.Payload{Tell: told}}),
 		step(plan.Step{Kind: plan.ForgetNames})
 	must(t, names())
@@ -168,7 +168,7 @@ func TestBlocked(t *testing.T) {
 			return err
 		}},
 		"room for the start of a node": {kept("undo", "101", "spare", "0"), step(plan.Step{Kind: plan.StopNode,
-			Was: m.node, Restarts: true})},
+			Old: m.node, Restarts: true})},
 	} {
 		away := inTheWay(t, c.path)
 		before := fmt.Sprint(later.calls, later.schedules)

@@ -22,7 +22,7 @@ func TestCheckAwaitsBoot(t *testing.T) {
 	}
 	do := func(kind plan.Kind) {
 		t.Helper()
-		n.must(n.Do(t.Context(), &plan.Step{Kind: kind, Node: n.node, Was: n.node, Subject: "one"}, func(string) {}))
+		n.must(n.Do(t.Context(), &plan.Step{Kind: kind, Node: n.node, Old: n.node, Subject: "one"}, func(string) {}))
 	}
 	do(plan.CheckNode)
 	n.must(n.engine.Stop(t.Context(), engine.RefOf(n.node)))
@@ -46,6 +46,6 @@ func TestCheckWithoutGuest(t *testing.T) {
 	}
 	n.must(n.engine.Stop(t.Context(), engine.RefOf(n.node)))
 	for _, kind := range []plan.Kind{plan.StartNode, plan.CheckNode} {
-		n.must(n.Do(t.Context(), &plan.Step{Kind: kind, Node: n.node, Was: n.node, Subject: "one"}, func(string) {}))
+		n.must(n.Do(t.Context(), &plan.Step{Kind: kind, Node: n.node, Old: n.node, Subject: "one"}, func(string) {}))
 	}
 }

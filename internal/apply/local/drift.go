@@ -29,8 +29,8 @@ const (
 	readTimeout = 2 * time.Minute
 )
 
-// DetectDrift looks into the nodes for which wants gives a desired state, and stores in each what
-// has drifted since its roles were applied.
+// DetectDrift inspects the nodes for which wants has a desired state, and stores in each what has
+// drifted since its roles were applied.
 func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.DesiredNode) error {
 	var round drift.Scan
 	found := make([]atomic.Pointer[[]observe.Drift], len(nodes))

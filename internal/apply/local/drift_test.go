@@ -102,7 +102,7 @@ func (n *served) must(err error) {
 
 func (n *served) mark(m engine.Progress) {
 	n.Helper()
-	n.must(n.engine.Mark(n.T.Context(), engine.RefOf(n.node), m))
+	n.must(n.engine.SetProgress(n.T.Context(), engine.RefOf(n.node), m))
 	r := &nodedir.Record{Node: *n.node, Configured: m.Configured, Proven: m.Proven, Active: m.Active}
 	r.Config = m.Config
 	dir := nodedir.Of(n.dirs, "karoo", 1)
@@ -213,7 +213,7 @@ func TestProbe(t *testing.T) {
 // leaves the node marked as not configured.
 func (n *served) mend(all []observe.Drift) {
 	n.T.Helper()
-	mend := &plan.Step{Kind: plan.RepairNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
+	mend := &plan.Step{Kind: plan.RepairNode, Node: n.node, Old: n.node, Subject: "one", Drift: all}
 	n.engine.Crash("Run", "one", 1)
 	if err := n.Do(n.Context(), mend, func(string) {}); err == nil {
 		n.T.Error("a run that was killed has mended it")

@@ -50,10 +50,10 @@ func TestHostAsBefore(t *testing.T) {
 	w.host.Engines["kvm"] = left{tried{fake.NewHost("karoo", "sv1", 8, 8<<30).Engine, new(int)}}
 	restore("there is a node of another engine", changed)
 	delete(w.host.Engines, "kvm")
-	networks := w.host.Ground.Networks
-	w.host.Ground.Networks = leftNetworks{networks}
+	networks := w.host.Backends.Networks
+	w.host.Backends.Networks = leftNetworks{networks}
 	restore("there is a network", changed)
-	w.host.Ground.Networks = networks
+	w.host.Backends.Networks = networks
 	restore("nothing is left", own)
 }
 
@@ -80,15 +80,15 @@ func (remounting) Remount(context.Context, *spec.Node) error { return nil }
 func TestFormerCopies(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
-	on := &dropping{Volumes: w.host.Ground.Volumes}
-	w.host.Ground.Volumes, w.host.Engines["fake"] = on, remounting{w.below.Engine}
+	on := &dropping{Volumes: w.host.Backends.Volumes}
+	w.host.Backends.Volumes, w.host.Engines["fake"] = on, remounting{w.below.Engine}
 	n := *w.spelt("db")
 	n.Mounts = []spec.Mount{
 		{Volume: "rows", Path: "/srv", Copy: spec.NoCopy, Release: 700}, {Volume: "all", Path: "/all",
 			Copy: spec.NoCopy, Shared: true},
 		{Volume: "copied", Path: "/copied", Copy: "snapshot", Release: 700}, {Volume: "own", Path: "/own"},
 	}
-	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.RetireNode, Host: "sv1", Subject: "db", Node: &n, Was: &n},
+	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.RetireNode, Host: "sv1", Subject: "db", Node: &n, Old: &n},
 		func(string) {}))
 	if !slices.Equal(on.dropped, []string{"db rows 700"}) {
 		t.Errorf("dropped is %q", on.dropped)

@@ -13,8 +13,8 @@ import (
 )
 
 // Lock takes the site's lock. It also records for the whole machine in which state directory the
-// site is kept, while nodes of it may be on the machine. While the lock is held, the tmpfs with the
-// files that nodes see of the host stays in memory.
+// site is kept, while nodes of it may be on the machine. While the lock is held, the tmpfs stays mounted
+// that has the host's files for nodes.
 func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
 	lock, err := h.Dirs.LockSite(ctx, key, by)
@@ -26,13 +26,13 @@ func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 		lock.Release()
 		return nil, err
 	}
-	if err := h.Ground.Claims.Claim(ctx, key); err != nil {
+	if err := h.Backends.Claims.Claim(ctx, key); err != nil {
 		evict()
 		lock.Release()
 		return nil, err
 	}
 	return func() {
-		h.Ground.Claims.Yield(ctx, key)
+		h.Backends.Claims.Yield(ctx, key)
 		evict()
 		lock.Release()
 	}, nil

@@ -23,7 +23,7 @@ import (
 func ThisMachine(name, key string, dirs host.Dirs, engines map[string]engine.Engine, secrets apply.Secrets) *Host {
 	return NewHost(SiteState{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
-		Ground: backends.Local(dirs),
+		Backends: backends.Local(dirs),
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 // build makes a base image or role layer.
 func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) error {
 	if l.IsBase() {
-		return h.Ground.Layers.BuildBase(ctx, l, l.From, say)
+		return h.Backends.Layers.BuildBase(ctx, l, l.From, say)
 	}
-	f, err := h.Ground.Layers.OpenLog(l.Digest)
+	f, err := h.Backends.Layers.OpenLog(l.Digest)
 	if err != nil {
 		return err
 	}
@@ -24,11 +24,11 @@ func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) err
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
 		if l.IsKernel() {
-			return h.Ground.Packages.FillKernel(ctx, in, l, log)
+			return h.Backends.Packages.FillKernel(ctx, in, l, log)
 		}
-		return role.Build(ctx, in, l, h.Ground.Packages.Install, log, say)
+		return role.Build(ctx, in, l, h.Backends.Packages.Install, log, say)
 	}
-	if err := h.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
+	if err := h.Backends.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
 		return problem.New(problem.Kind(problem.ExitCode(err)), "layer %s was not built", l.Title).Because(err).
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
@@ -37,14 +37,14 @@ func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) err
 
 // Receive stores a file from which a layer will be built.
 func (h layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
-	return h.Ground.Layers.Receive(ctx, digest, rw)
+	return h.Backends.Layers.Receive(ctx, digest, rw)
 }
 
 // Describe returns the records of layers in the host's store.
 func (h layerHost) Describe(_ context.Context, layers []string) ([]image.Record, error) {
 	all := make([]image.Record, len(layers))
 	for i, digest := range layers {
-		r, err := h.Ground.Layers.Record(digest)
+		r, err := h.Backends.Layers.Record(digest)
 		if err != nil {
 			return nil, problem.New(problem.Failed, "the contents of layer %s are unknown", digest).Because(err).
 				Try("orrery image verify")

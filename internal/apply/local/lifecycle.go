@@ -116,7 +116,7 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 		active = false
 	}
 	if record.Proven != "" || record.Active != active { // the former health check was of what ran before
-		if err := e.Mark(ctx, ref, engine.Progress{Configured: record.Configured, Config: record.Config,
+		if err := e.SetProgress(ctx, ref, engine.Progress{Configured: record.Configured, Config: record.Config,
 			Active: active}); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
 		return err
 	}
-	if err := l.Ground.Networks.AddAntiSpoof(ctx, network.Ports(&record.Node)); err != nil {
+	if err := l.Backends.Networks.AddAntiSpoof(ctx, network.Ports(&record.Node)); err != nil {
 		return err
 	}
 	if err := e.Start(ctx, ref); err != nil {
@@ -137,12 +137,12 @@ func (l *lifecycle) start(ctx context.Context, e engine.Engine, s *plan.Step) er
 // liveUpgrade makes a node continue in the current programs of the host, and reports for how long it was
 // frozen.
 func (l *lifecycle) liveUpgrade(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
-	renewer, ok := e.(engine.Renewer)
+	renewer, ok := e.(engine.LiveUpgrader)
 	if !ok {
 		return problem.New(problem.Surprise, "node %s: the engine %s cannot move a running node to new programs", n.Name,
 			n.Engine).Try("plan again")
 	}
-	how, err := renewer.Renew(ctx, engine.RefOf(n))
+	how, err := renewer.LiveUpgrade(ctx, engine.RefOf(n))
 	if err == nil {
 		say(fmt.Sprintf("was frozen for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(),
 			float64(how.Bytes)/1e6, how.Took.Seconds()))
@@ -196,26 +196,26 @@ func (l *lifecycle) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
 	var live []string // network namespaces of the nodes that go live
 	for _, m := range moves {
-		if s, ok := l.Engines[m.Is.Engine].(engine.NetNamespacer); ok && !m.Is.Staged {
-			if at := s.NetNamespace(engine.RefOf(m.Is)); at != "" {
+		if s, ok := l.Engines[m.New.Engine].(engine.NetNamespacer); ok && !m.New.Staged {
+			if at := s.NetNamespace(engine.RefOf(m.New)); at != "" {
 				live = append(live, at)
 			}
 		}
-		for _, nic := range m.Is.NICs {
-			if m.Is.LinkKind(nic).Bridged {
-				links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
+		for _, nic := range m.New.NICs {
+			if m.New.LinkKind(nic).Bridged {
+				links = append(links, network.Move{Link: nic.HostIfName, Bridge: nic.Bridge})
 			}
 		}
 	}
-	if err := l.Ground.Networks.MoveLinks(ctx, links, live...); err != nil {
+	if err := l.Backends.Networks.MoveLinks(ctx, links, live...); err != nil {
 		return err
 	}
 	var now, later []*spec.Node
 	for _, m := range moves {
-		if m.Is.Staged {
-			later = append(later, m.Is)
+		if m.New.Staged {
+			later = append(later, m.New)
 		} else {
-			now = append(now, m.Is) // clients wait for these nodes
+			now = append(now, m.New) // clients wait for these nodes
 		}
 	}
 	err := l.updateLinks(ctx, now)
@@ -250,7 +250,7 @@ func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
 		var err error
 		switch m.Copy {
 		case "":
-			err = l.Ground.Volumes.Provide(ctx, n, m, root)
+			err = l.Backends.Volumes.Provide(ctx, n, m, root)
 		case spec.NoCopy:
 		default:
 			err = l.provideCopy(ctx, n, m, root)
@@ -264,11 +264,11 @@ func (l *lifecycle) provide(ctx context.Context, n *spec.Node) error {
 
 // provideCopy copies a volume for the quarantine while all nodes that write to it are frozen.
 func (l *lifecycle) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, root volume.NodeRoot) error {
-	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, root,
+	made, err := l.Backends.Volumes.ProvideCopy(ctx, n, m, root,
 		l.freezeWriters(volume.Path(l.Dirs, n.Site, n.Name, volume.LiveMount(m))))
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
-	for _, what := range made.Left {
+	for _, what := range made.Skipped {
 		l.left = append(l.left, fmt.Sprintf("volume %s of %s: %s", m.Volume, n.Name, what))
 	}
 	return err

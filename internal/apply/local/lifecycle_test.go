@@ -104,7 +104,7 @@ func (w *world) begin(dirs host.Dirs) {
 	}
 	w.HostClient = apply.NewHostClient("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
 		w.host = local.ThisMachine("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, secrets)
-		w.host.Ground = memory.Backends(w.below, dirs)
+		w.host.Backends = memory.Backends(w.below, dirs)
 		return w.host.Host
 	})
 	for number, s := range releases {
@@ -481,7 +481,7 @@ func TestBareEngine(t *testing.T) {
 	w.settled(w.reach(w.up()))
 	n := w.spelt("web")
 	do := func(kind plan.Kind, n *spec.Node) error {
-		return w.Do(t.Context(), &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Was: n}, func(string) {})
+		return w.Do(t.Context(), &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Old: n}, func(string) {})
 	}
 	w.must(do(plan.KillNode, n))
 	apart := *n
@@ -569,8 +569,8 @@ func (u *unguarded) Make(_ context.Context, _ spec.Network, nodes func() ([]netw
 func TestPortsAreGuardedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
-	on := &unguarded{Networks: w.host.Ground.Networks}
-	w.host.Ground.Networks = on
+	on := &unguarded{Networks: w.host.Backends.Networks}
+	w.host.Backends.Networks = on
 	cam := spec.NewBuilder(w.site).Networks()[0]
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Network: &cam}, func(string) {}))
 	if len(on.guarded) != 2 || on.guarded[0].Bridge != cam.Bridge {
@@ -629,12 +629,12 @@ func (w *walls) Change(ctx context.Context, n *spec.Node) error {
 // even while it is stopped.
 func TestPortsAreGuarded(t *testing.T) {
 	w := newWorld(t)
-	on := &walls{w.host.Ground.Networks, w.below.Engine, t, map[string]bool{}, w.host.Ground.Records}
-	w.host.Ground.Networks, w.host.Engines["fake"] = on, on
+	on := &walls{w.host.Backends.Networks, w.below.Engine, t, map[string]bool{}, w.host.Backends.Records}
+	w.host.Backends.Networks, w.host.Engines["fake"] = on, on
 	w.settled(w.reach(w.up()))
 	db, web := w.spelt("db"), w.spelt("web")
 	step := func(kind plan.Kind, n *spec.Node) *plan.Step {
-		return &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Was: n}
+		return &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Old: n}
 	}
 	do := func(kind plan.Kind, n *spec.Node) {
 		t.Helper()
@@ -647,7 +647,7 @@ func TestPortsAreGuarded(t *testing.T) {
 	guarded := func(what string, want ...*spec.Node) {
 		t.Helper()
 		for _, n := range []*spec.Node{db, web} {
-			if got := on.guarded[n.NICs[0].HostEnd]; got != slices.Contains(want, n) {
+			if got := on.guarded[n.NICs[0].HostIfName]; got != slices.Contains(want, n) {
 				t.Errorf("%s: the port of %s is guarded: %t", what, n.Name, got)
 			}
 		}

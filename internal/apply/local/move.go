@@ -51,11 +51,11 @@ func (m *nodeMoves) observe(seen *observe.Host) error {
 		g, _ := m.dir(f.ID).Move().MovedTo()
 		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active,
 			Resume: m.dir(f.ID).Move().MustResume()}
-		seen.Given = append(seen.Given, observe.OutgoingMove{Node: n, To: g.To, Sum: g.Sum})
+		seen.OutgoingMoves = append(seen.OutgoingMoves, observe.OutgoingMove{Node: n, To: g.To, Sum: g.Sum})
 	}
 	all, err := treesync.States(m.Dirs.Arrivals(m.Key))
 	for _, r := range all {
-		seen.Arrivals = append(seen.Arrivals, observe.IncomingMove{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
+		seen.IncomingMoves = append(seen.IncomingMoves, observe.IncomingMove{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
 			Whole: r.Whole})
 	}
 	return err
@@ -127,7 +127,7 @@ const (
 // send sends another host over a stream what a node has written. For a frozen node, it sends the
 // rest. It returns the digest of all data that the receiver then has.
 func (m *nodeMoves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
-	r, err := m.recorded(s.Was)
+	r, err := m.recorded(s.Old)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +136,7 @@ func (m *nodeMoves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, s
 	if err != nil {
 		return "", err
 	}
-	of, ok := e.(engine.Receiver)
+	of, ok := e.(engine.Migrator)
 	if !ok {
 		return "", problem.New(problem.Unable, "node %s: the engine %s cannot move nodes", n.Name, n.Engine)
 	}
@@ -223,16 +223,16 @@ func (m *nodeMoves) do(ctx context.Context, s *plan.Step) error {
 	case plan.CleanUpNode:
 		return m.removeMoved(ctx, s)
 	case plan.ReclaimNode:
-		return m.dir(s.Was.ID).Move().Cancel()
+		return m.dir(s.Old.ID).Move().Cancel()
 	case plan.DiscardNode:
-		return m.dropReceived(ctx, s.Was)
+		return m.dropReceived(ctx, s.Old)
 	}
 	return unknown(s)
 }
 
 // handOver records that a node belongs to another host, which has all of its data.
 func (m *nodeMoves) handOver(ctx context.Context, s *plan.Step) error {
-	r, err := m.recorded(s.Was)
+	r, err := m.recorded(s.Old)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (m *nodeMoves) handOver(ctx context.Context, s *plan.Step) error {
 	m.mutex.Lock()
 	sum := m.sums[r.ID]
 	m.mutex.Unlock()
-	if runs, err := m.runs(ctx, e, &r.Node); err != nil || runs || sum == "" || sum != s.Sum {
+	if runs, err := m.runs(ctx, e, &r.Node); err != nil || runs || sum == "" || sum != s.Digest {
 		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s: its current state has not been sent to host %s", r.Name,
 			s.Peer).Try("plan again"))
 	}
@@ -257,10 +257,10 @@ func (m *nodeMoves) receive(ctx context.Context, s *plan.Step) error {
 	if err != nil {
 		return err
 	}
-	of, ok := e.(engine.Receiver)
+	of, ok := e.(engine.Migrator)
 	store := m.store(s.Node.ID)
 	state, err := store.Read()
-	if err != nil || !ok || !state.Whole || state.Sum == "" || state.Sum != s.Sum || state.From != s.Peer ||
+	if err != nil || !ok || !state.Whole || state.Sum == "" || state.Sum != s.Digest || state.From != s.Peer ||
 		state.Name != s.Node.Name {
 		return problem.New(problem.Surprise, "node %s: the data received from host %s does not match what it sent", s.Node.Name,
 			s.Peer).At(store.Dir).Try("plan again")
@@ -287,7 +287,7 @@ func (m *nodeMoves) receive(ctx context.Context, s *plan.Step) error {
 			return err
 		}
 	}
-	mark := engine.Progress{Configured: s.Configured, Config: s.Was.Config, Active: s.Active}
+	mark := engine.Progress{Configured: s.Configured, Config: s.Old.Config, Active: s.Active}
 	if err := of.Receive(ctx, s.Node, store.Tree("private"), mark, s.Runs); err != nil {
 		return err
 	}
@@ -326,19 +326,19 @@ func storeKeys(from treesync.Receiver, to string) error {
 
 // removeMoved removes what is kept of a node that has moved to another host.
 func (m *nodeMoves) removeMoved(ctx context.Context, s *plan.Step) error {
-	g, given := m.dir(s.Was.ID).Move().MovedTo()
+	g, given := m.dir(s.Old.ID).Move().MovedTo()
 	if !given {
-		if !tree.Exists(m.dir(s.Was.ID).Path()) {
+		if !tree.Exists(m.dir(s.Old.ID).Path()) {
 			return nil // a run that was killed has already removed it
 		}
-		return problem.New(problem.Surprise, "node %s was not handed over", s.Was.Name).At(m.dir(s.Was.ID).Path()).
+		return problem.New(problem.Surprise, "node %s was not handed over", s.Old.Name).At(m.dir(s.Old.ID).Path()).
 			Try("plan again")
 	}
 	if g.To != s.Peer {
-		return problem.New(problem.Surprise, "node %s was handed over to host %s, not to %s", s.Was.Name, g.To, s.Peer).
+		return problem.New(problem.Surprise, "node %s was handed over to host %s, not to %s", s.Old.Name, g.To, s.Peer).
 			Try("plan again")
 	}
-	return m.remove(ctx, s.Was)
+	return m.remove(ctx, s.Old)
 }
 
 // dropReceived removes the received data of a node, even if the node was created from it but has not run
@@ -364,7 +364,7 @@ func (m *nodeMoves) remove(ctx context.Context, n *spec.Node) error {
 	}
 	for _, path := range m.movingVolumes(&r.Node) {
 		if tree.Exists(path) {
-			if err := m.Ground.Volumes.Erase(path); err != nil {
+			if err := m.Backends.Volumes.Erase(path); err != nil {
 				return err
 			}
 		}

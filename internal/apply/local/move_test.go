@@ -99,7 +99,7 @@ func (m *mover) engine(i int) *kvm.Engine { return m.on[i].Engines["kvm"].(*kvm.
 // do does a step of a move to the second host.
 func (m *mover) do(kind plan.Kind, cut int64) error {
 	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
-		Was: m.node, Sum: m.sent}
+		Old: m.node, Digest: m.sent}
 	on := m.on[1]
 	switch kind {
 	case plan.CopyNode, plan.SendNode:
@@ -295,7 +295,7 @@ func TestMoveAlongLanes(t *testing.T) {
 		said := 0
 		do := func(kind plan.Kind) error {
 			step := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
-				Was: m.node}
+				Old: m.node}
 			if kind == plan.HandOverNode || kind == plan.CleanUpNode {
 				step.Host, step.Peer = step.Peer, step.Host
 			}

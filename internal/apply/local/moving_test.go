@@ -45,9 +45,9 @@ func (c changed) Change(_ context.Context, n *spec.Node) error {
 // prevent others from being recorded. If no link has moved, nothing is recorded.
 func TestLiveFirst(t *testing.T) {
 	moves := []plan.Move{
-		{Is: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7001,
+		{New: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {New: &spec.Node{ID: 7001,
 			Name: "web", Engine: "fake"}},
-		{Is: &spec.Node{ID: 2, Name: "db", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7002,
+		{New: &spec.Node{ID: 2, Name: "db", Engine: "fake", Staged: true}}, {New: &spec.Node{ID: 7002,
 			Name: "db", Engine: "fake"}},
 	}
 	for what, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestLiveFirst(t *testing.T) {
 		var told []int
 		w := ThisMachine("sv1", "karoo", newRemoval(t).dirs[0],
 			map[string]engine.Engine{"fake": changed{mu: &sync.Mutex{}, told: &told, fails: c.fails}}, nil)
-		w.Ground.Networks = links{failure: c.links}
+		w.Backends.Networks = links{failure: c.links}
 		err := w.Runs.Do(t.Context(), &plan.Step{Kind: plan.MoveLinks, Moves: moves}, func(string) {})
 		if len(told) == 4 {
 			slices.Sort(told[2:])

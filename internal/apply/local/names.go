@@ -37,7 +37,7 @@ func (n *names) write(ctx context.Context, digest string, told *inventory.PeerIn
 	if err := n.copyEtcToAll(ctx); err != nil {
 		return err
 	}
-	if err := n.Ground.Hosts.Set(ctx, n.Key, told.HostNames); err != nil {
+	if err := n.Backends.Hosts.Set(ctx, n.Key, told.HostNames); err != nil {
 		return err
 	}
 	return host.WriteFile(host.File{Path: n.Dirs.Names(n.Key), Content: []byte(digest), Mode: 0o600})
@@ -60,8 +60,8 @@ func (n *names) knownHosts() string { return filepath.Join(n.Dirs.Keys(n.Key), "
 
 // currentFiles returns the current names files of this host's nodes, by path.
 func (n *names) currentFiles(told *inventory.PeerInfo) map[string][]byte {
-	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key), n.Ground.Hosts.StoredNames(n.Key)}
-	for _, t := range told.Told {
+	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key), n.Backends.Hosts.StoredNames(n.Key)}
+	for _, t := range told.Recipients {
 		dir := n.Dirs.Etc(t.Site, t.ID)
 		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"),
 			filepath.Join(dir, "ssh_known_hosts"))
@@ -78,8 +78,8 @@ func (n *names) currentFiles(told *inventory.PeerInfo) map[string][]byte {
 // restore writes the former names files again.
 func (n *names) restore(ctx context.Context) error {
 	files, err := runOf(n.Dirs, n.Key).names()
-	hostNames := n.Ground.Hosts.StoredNames(n.Key)
-	err = errors.Join(err, n.Ground.Hosts.Set(ctx, n.Key, files[hostNames]))
+	hostNames := n.Backends.Hosts.StoredNames(n.Key)
+	err = errors.Join(err, n.Backends.Hosts.Set(ctx, n.Key, files[hostNames]))
 	delete(files, hostNames)
 	for path, text := range files {
 		err = errors.Join(err, writeUnsynced(filepath.Dir(path), filepath.Base(path), text, 0o644))
@@ -90,7 +90,7 @@ func (n *names) restore(ctx context.Context) error {
 // forget removes the names files of this host. While there are nodes, they keep their files and
 // only the record is removed, so that the next run writes them again.
 func (n *names) forget(ctx context.Context) error {
-	nodes, err := n.Ground.Records.All(n.Key)
+	nodes, err := n.Backends.Records.All(n.Key)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (n *names) forget(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := n.Ground.Hosts.Set(ctx, n.Key, nil); err != nil {
+	if err := n.Backends.Hosts.Set(ctx, n.Key, nil); err != nil {
 		return err
 	}
 	return os.RemoveAll(filepath.Dir(names))
@@ -110,10 +110,10 @@ func (n *names) forget(ctx context.Context) error {
 // hostNames returns the digest of the site's names in the hosts file, or "" if it must have none. A
 // file that cannot be read has other names: the step that writes it returns the error.
 func (p *SiteState) hostNames() string {
-	if !p.Ground.Hosts.Enabled() {
+	if !p.Backends.Hosts.Enabled() {
 		return ""
 	}
-	lines, err := p.Ground.Hosts.Names(p.Key)
+	lines, err := p.Backends.Hosts.Names(p.Key)
 	if err != nil {
 		return "unreadable"
 	}
@@ -132,7 +132,7 @@ func (n *names) writeEtc(told *inventory.PeerInfo) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range told.Told {
+	for _, t := range told.Recipients {
 		dir := n.Dirs.Etc(t.Site, t.ID)
 		for name, text := range map[string][]byte{"hosts": told.Hosts[t.Hosts], "inventory.json": told.Inventory,
 			"ssh_known_hosts": known} {

@@ -14,19 +14,19 @@ func (h runHost) makeNetwork(ctx context.Context, n spec.Network) error {
 	if n.VXLAN.Key != "" {
 		private, err := h.names.privateKey()
 		if err == nil {
-			err = h.Ground.Networks.Prime(n, private)
+			err = h.Backends.Networks.Prime(n, private)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return h.Ground.Networks.Make(ctx, n, h.ports)
+	return h.Backends.Networks.Make(ctx, n, h.ports)
 }
 
 // ports returns the ports of the site's nodes on this host, as far as there are records of the
 // nodes.
 func (h runHost) ports() (all []network.Port, err error) {
-	nodes, err := h.Ground.Records.All(h.Key)
+	nodes, err := h.Backends.Records.All(h.Key)
 	for _, n := range nodes {
 		all = append(all, network.Ports(&n.Node)...)
 	}
@@ -48,5 +48,5 @@ func (h runHost) unguard(ctx context.Context, done []*plan.Step) error {
 	if err != nil {
 		return err
 	}
-	return h.Ground.Networks.RemoveAntiSpoof(ctx, h.Key, still)
+	return h.Backends.Networks.RemoveAntiSpoof(ctx, h.Key, still)
 }

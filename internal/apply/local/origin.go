@@ -34,7 +34,7 @@ func (p *SiteState) owner() (string, error) {
 
 // WithOwner returns the nodes on this host and their owner.
 func (h nodeHost) WithOwner(ctx context.Context, look apply.InspectMode) (present apply.OwnedNodes, err error) {
-	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
+	if err := h.Backends.Claims.Elsewhere(h.Key); err != nil {
 		return present, err
 	}
 	list := h.List

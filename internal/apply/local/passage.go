@@ -13,9 +13,9 @@ import (
 	"orrery/internal/treesync/chunks"
 )
 
-// Word returns the content digest of a layer in the store.
-func (h layerHost) Word(_ context.Context, layer string) (image.ContentInfo, error) {
-	return h.Ground.Layers.ContentInfo(layer)
+// ContentInfo returns the content digest of a layer in the store.
+func (h layerHost) ContentInfo(_ context.Context, layer string) (image.ContentInfo, error) {
+	return h.Backends.Layers.ContentInfo(layer)
 }
 
 // Send opens an end of a connection, waits for the receiving host, and sends what it asks for.
@@ -42,7 +42,7 @@ func (h transferHost) Send(ctx context.Context, e apply.Transfer, at apply.Liste
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	switch {
 	case e.Layer != nil && e.Layer.Layer != nil:
-		return "", h.Ground.Layers.Serve(ctx, e.Layer.Layer.Digest, c)
+		return "", h.Backends.Layers.Serve(ctx, e.Layer.Layer.Digest, c)
 	case e.Node != nil:
 		s, err := stepOf(e.Node)
 		if err != nil {
@@ -80,7 +80,7 @@ func (h transferHost) Receive(ctx context.Context, e apply.Transfer, with apply.
 		from[i] = chunks.Source{Name: g.Host, Fallback: g.Reserve,
 			Open: func(ctx context.Context) (net.Conn, error) { return apply.DialPeer(ctx, with, g.Host) }}
 	}
-	return h.Ground.Layers.Download(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Warn)
+	return h.Backends.Layers.Download(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Warn)
 }
 
 // receiveNode receives the data of a node that moves to this host.
@@ -95,7 +95,7 @@ func (h transferHost) receiveNode(ctx context.Context, e *apply.NodeTransfer, wi
 	return apply.ReceiveFrom(ctx, with, s.Peer, func(c net.Conn) error { return h.moves.receiveData(s, c) })
 }
 
-// stepOf returns the step of an errand.
+// stepOf returns the step of a transfer.
 func stepOf(e *apply.NodeTransfer) (*plan.Step, error) {
 	s, err := plan.Decode(e.Step)
 	if err == nil && s.Kind != plan.CopyNode && s.Kind != plan.SendNode {
@@ -104,7 +104,7 @@ func stepOf(e *apply.NodeTransfer) (*plan.Step, error) {
 	return s, err
 }
 
-// errUnknownTransfer is the error for a kind of errand that this program does not know.
+// errUnknownTransfer is the error for a kind of transfer that this program does not know.
 var errUnknownTransfer = errors.New("unknown kind of transfer; install the same orrery on all hosts")
 
 // Dial connects to an address from this machine.

@@ -76,7 +76,7 @@ func startTrial(r observe.Releases) observe.Releases {
 
 // dropCopies removes the copies of volumes of nodes that now have the volumes themselves.
 func (h *releaseHost) dropCopies() error {
-	found, err := h.Ground.Records.All(h.Key)
+	found, err := h.Backends.Records.All(h.Key)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (h *releaseHost) dropCopies() error {
 		}
 		for _, m := range n.Mounts {
 			m.Copy, m.Release = copied, n.Release
-			err = errors.Join(err, h.Ground.Volumes.Drop(&n.Node, m))
+			err = errors.Join(err, h.Backends.Volumes.Drop(&n.Node, m))
 		}
 	}
 	return err

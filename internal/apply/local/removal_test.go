@@ -75,7 +75,7 @@ func (m *removal) wantText(path, want string) {
 // do does a step of the move. Change modifies the step first.
 func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
 	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
-		Was: m.node, Sum: m.sum}
+		Old: m.node, Digest: m.sum}
 	on := m.on[1]
 	if kind == plan.HandOverNode || kind == plan.CleanUpNode || kind == plan.ReclaimNode {
 		s.Host, s.Peer, on = moverNames[0], moverNames[1], m.on[0]
@@ -159,7 +159,7 @@ func TestMoveGuards(t *testing.T) {
 	run := func(m *removal) { must(m.T, m.disk[0].Start(m.Context(), engine.RefOf(m.node))) }
 	none := func(*removal) {}
 	other := func(s *plan.Step) { s.Peer = "sv3" }
-	sum := func(s *plan.Step) { s.Sum = "another" }
+	sum := func(s *plan.Step) { s.Digest = "another" }
 	named := func(s *plan.Step) {
 		n := *s.Node
 		n.Name = "web"
@@ -243,10 +243,10 @@ func (m *removal) state() (all []string) {
 	for i, w := range m.on {
 		h := observe.Host{}
 		must(m.T, w.moves.observe(&h))
-		for _, g := range h.Given {
+		for _, g := range h.OutgoingMoves {
 			all = append(all, moverNames[i]+" has given "+g.Name+" to "+g.To)
 		}
-		for _, a := range h.Arrivals {
+		for _, a := range h.IncomingMoves {
 			whole := " has a part of "
 			if a.Whole {
 				whole = " has all of "

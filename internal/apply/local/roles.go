@@ -23,8 +23,8 @@ import (
 // roles works on running nodes.
 type roles struct {
 	*SiteState
-	names *names
-	life  *lifecycle
+	names     *names
+	lifecycle *lifecycle
 }
 
 // roleRun is the work on one running node.
@@ -41,7 +41,7 @@ func (w roleRun) ref() engine.Ref { return engine.RefOf(w.node) }
 func (w roleRun) run() run { return runOf(w.Dirs, w.Key) }
 
 func (w roleRun) mark(ctx context.Context, m engine.Progress) error {
-	return w.engine.Mark(ctx, w.ref(), m)
+	return w.engine.SetProgress(ctx, w.ref(), m)
 }
 
 // recordFailure stores that a step failed on a node and why, or that it succeeded, so that its status
@@ -137,7 +137,7 @@ func (w roleRun) starts() []string {
 	if w.node.Layer == "" {
 		return nil
 	}
-	r, err := w.Ground.Layers.Record(w.node.Layer)
+	r, err := w.Backends.Layers.Record(w.node.Layer)
 	if err != nil {
 		return nil // they are started when the node is configured
 	}
@@ -166,7 +166,7 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 			return err
 		}
 	}
-	return e.Mark(ctx, ref, engine.Progress{Configured: true, Config: n.Config, Active: record.Active})
+	return e.SetProgress(ctx, ref, engine.Progress{Configured: true, Config: n.Config, Active: record.Active})
 }
 
 // check waits until a node is healthy, and records that.

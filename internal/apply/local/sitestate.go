@@ -21,13 +21,13 @@ import (
 
 // A SiteState is one site's part of this machine. It knows only the site's key.
 type SiteState struct {
-	Name    string // the name of the machine in the site
-	Key     string // the key of the site
-	Dirs    host.Dirs
-	Engines map[string]engine.Engine
-	Ground  backends.Set
-	Secrets apply.Secrets
-	Waiter  Scheduler
+	Name     string // the name of the machine in the site
+	Key      string // the key of the site
+	Dirs     host.Dirs
+	Engines  map[string]engine.Engine
+	Backends backends.Set
+	Secrets  apply.Secrets
+	Waiter   Scheduler
 	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
 	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
@@ -38,12 +38,12 @@ func (p *SiteState) engine(n *spec.Node) (engine.Engine, error) {
 	if e, ok := p.Engines[n.Engine]; ok {
 		return e, nil
 	}
-	return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
+	return nil, problem.New(problem.Unable, "node %s needs the engine %q, which this host does not have", n.Name, n.Engine)
 }
 
 // recorded returns the host's record of a node.
 func (p *SiteState) recorded(n *spec.Node) (*nodedir.Record, error) {
-	r, err := p.Ground.Records.Read(n.Site, n.ID)
+	r, err := p.Backends.Records.Read(n.Site, n.ID)
 	switch path := nodedir.Of(p.Dirs, n.Site, n.ID).Path(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(path).Try("plan again")
@@ -56,7 +56,7 @@ func (p *SiteState) recorded(n *spec.Node) (*nodedir.Record, error) {
 // trees returns the file trees of a node's layers, the topmost first.
 func (p *SiteState) trees(n *spec.Node) (trees []string) {
 	for _, digest := range n.Layers() {
-		trees = append(trees, p.Ground.Layers.Tree(digest))
+		trees = append(trees, p.Backends.Layers.Tree(digest))
 	}
 	return trees
 }

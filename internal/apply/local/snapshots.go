@@ -15,7 +15,7 @@ func (h snapshotHost) List(context.Context) (kept []*snapshot.Snapshot, ready []
 	if kept, err = snapshot.List(h.Dirs, h.Key); err != nil {
 		return nil, nil, err
 	}
-	ready, err = snapshot.Ready(h.Dirs, h.Key)
+	ready, err = snapshot.ListPrepared(h.Dirs, h.Key)
 	return kept, ready, err
 }
 
@@ -37,9 +37,9 @@ func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err
 func (h snapshotHost) Capture(ctx context.Context, of apply.SnapshotRequest,
 	with snapshot.Barrier) (*snapshot.Snapshot, error) {
 	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory,
-		ID: of.ID, Pace: with, Scheduled: of.Scheduled}
+		ID: of.ID, Barrier: with, Scheduled: of.Scheduled}
 	for _, id := range of.Nodes {
-		r, err := h.Ground.Records.Read(h.Key, id)
+		r, err := h.Backends.Records.Read(h.Key, id)
 		if err != nil {
 			return nil, err
 		}

@@ -26,10 +26,10 @@ func prepareSpare(s *plan.Step, run string) error {
 		if !s.Restarts {
 			return nil
 		}
-		err := reserveSpace(spareDir(run, s.Was.ID))
+		err := reserveSpace(spareDir(run, s.Old.ID))
 		if problem.DiskFull(err) {
 			return problem.New(problem.Unable, "node %s was not stopped, because there is no room to start it again",
-				s.Was.Name).At(run).Because(problem.PathErrorCause(err)).
+				s.Old.Name).At(run).Because(problem.PathErrorCause(err)).
 				Try("make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again")
 		}
 		return err

@@ -53,7 +53,7 @@ func (h stateHost) setTimers() (notes []string, err error) {
 			t.All = append(t.All, p.Timers(h.Key)...)
 		}
 	}
-	return h.Ground.Timers.Set(t)
+	return h.Backends.Timers.Set(t)
 }
 
 // forgetPlans removes all plans of the site.

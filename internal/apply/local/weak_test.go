@@ -228,8 +228,8 @@ func (e weakEngine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.try("Destroy", func() error { return e.Engine.Destroy(ctx, ref) })
 }
 
-func (e weakEngine) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
-	return e.try("Mark", func() error { return e.Engine.Mark(ctx, ref, m) })
+func (e weakEngine) SetProgress(ctx context.Context, ref engine.Ref, m engine.Progress) error {
+	return e.try("SetProgress", func() error { return e.Engine.SetProgress(ctx, ref, m) })
 }
 
 func (e weakEngine) Replace(ctx context.Context, n *spec.Node) error {
@@ -264,7 +264,7 @@ func (r weakRunner) Put(ctx context.Context, files ...host.File) error {
 func weakWorld(t *testing.T) (*world, *weak) {
 	t.Helper()
 	w, of := newWorld(t), &weak{}
-	g := &w.host.Ground
+	g := &w.host.Backends
 	*g = backends.Set{
 		Networks: weakNetworks{g.Networks, of}, Layers: weakLayers{g.Layers, of}, Packages: g.Packages,
 		Volumes: weakVolumes{g.Volumes, of}, Kernel: weakKernel{g.Kernel, of},

@@ -10,7 +10,7 @@ import (
 // PublicKey returns the public key with which other hosts encrypt what networks of the site send to
 // this host. The pair is generated once, and the private key never leaves the host.
 func (h stateHost) PublicKey(context.Context) (string, error) {
-	if err := h.Ground.Networks.Encrypts(); err != nil {
+	if err := h.Backends.Networks.Encrypts(); err != nil {
 		return "", err
 	}
 	private, err := h.names.privateKey()

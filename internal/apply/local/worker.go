@@ -33,9 +33,9 @@ type Host struct {
 	apply.Host
 	*SiteState // shared by all parts of the host
 
-	names *names
-	life  *lifecycle
-	moves *nodeMoves
+	names     *names
+	lifecycle *lifecycle
+	moves     *nodeMoves
 }
 
 // The parts of the host, by subject.
@@ -81,11 +81,11 @@ type (
 func NewHost(at SiteState) *Host {
 	p := &at
 	w := &Host{SiteState: p, names: &names{SiteState: p}, moves: &nodeMoves{SiteState: p}}
-	w.life = &lifecycle{SiteState: p, names: w.names}
+	w.lifecycle = &lifecycle{SiteState: p, names: w.names}
 	releases := &releaseHost{SiteState: p}
 	volumes := volumeHost{p, newMirrorVolumes(p.Dirs, p.Key)}
 	w.Host = apply.Host{
-		Runs:      runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves},
+		Runs:      runHost{p, w.names, w.lifecycle, &roles{p, w.names, w.lifecycle}, releases, w.moves},
 		State:     stateHost{p, w.names, volumes, releases, w.moves},
 		Nodes:     nodeHost{p},
 		Releases:  releases,
@@ -93,7 +93,7 @@ func NewHost(at SiteState) *Host {
 		Volumes:   volumes,
 		Snapshots: snapshotHost{p},
 		Backups:   backupHost{p},
-		Twins:     twinHost{p, w.life},
+		Twins:     twinHost{p, w.lifecycle},
 		Secrets:   secretHost{p},
 		Transfers: transferHost{p, w.moves},
 		Near:      p,
@@ -113,22 +113,22 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 // nodes of it or it is in wanted.
 func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
 	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.OnlineCPUs(), Memory: host.TotalMemory()}
-	if err = h.Ground.Claims.Elsewhere(h.Key); err != nil {
+	if err = h.Backends.Claims.Elsewhere(h.Key); err != nil {
 		return seen, err
 	}
 	if seen.Nodes, err = (nodeHost{h.SiteState}).List(ctx); err != nil {
 		return seen, err
 	}
-	if seen.Networks, err = h.Ground.Networks.Observe(h.Key); err != nil {
+	if seen.Networks, err = h.Backends.Networks.Observe(h.Key); err != nil {
 		return seen, fmt.Errorf("networks of this host: %w", err)
 	}
-	if seen.Addresses, seen.Around, err = h.Ground.Networks.Around(h.Key); err != nil {
+	if seen.Addresses, seen.Around, err = h.Backends.Networks.Around(h.Key); err != nil {
 		return seen, err
 	}
-	if seen.Layers, err = h.Ground.Layers.Layers(); err != nil {
+	if seen.Layers, err = h.Backends.Layers.Layers(); err != nil {
 		return seen, err
 	}
-	if seen.Volumes, err = h.Ground.Volumes.List(h.Key); err != nil {
+	if seen.Volumes, err = h.Backends.Volumes.List(h.Key); err != nil {
 		return seen, err
 	}
 	if seen.Secrets, err = (secretHost{h.SiteState}).kept().Generations(); err != nil {
@@ -136,7 +136,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	}
 	names, _ := os.ReadFile(h.Dirs.Names(h.Key))
 	seen.Names, seen.HostNames = string(names), h.hostNames()
-	seen.Settings = h.Ground.Kernel.Settings(settingNames())
+	seen.Settings = h.Backends.Kernel.Settings(settingNames())
 	seen.Engines = map[string]observe.Capabilities{}
 	for name, e := range h.Engines {
 		of := func(n observe.Node) bool { return n.Engine == name }
@@ -235,10 +235,10 @@ func (h runHost) Sweep(ctx context.Context) error {
 	}
 	err := runOf(h.Dirs, h.Key).end()
 	err = errors.Join(err, h.moves.sweep())
-	err = errors.Join(err, h.Ground.Volumes.Sweep(h.Key))
+	err = errors.Join(err, h.Backends.Volumes.Sweep(h.Key))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Key))
 	err = errors.Join(err, backupHost{h.SiteState}.sweepRestore())
-	return errors.Join(err, h.Ground.Layers.Sweep())
+	return errors.Join(err, h.Backends.Layers.Sweep())
 }
 
 // Do does one step.
@@ -260,13 +260,13 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	}
 	switch s.Kind {
 	case plan.PrepareHost:
-		return h.Ground.Kernel.Prepare(ctx, s.Settings)
+		return h.Backends.Kernel.Prepare(ctx, s.Settings)
 	case plan.RestoreHost:
 		return h.restore(ctx)
 	case plan.MakeNetwork:
 		return h.makeNetwork(ctx, *s.Network)
 	case plan.RemoveNetwork:
-		return h.Ground.Networks.Remove(ctx, *s.Network)
+		return h.Backends.Networks.Remove(ctx, *s.Network)
 	case plan.WriteNames:
 		return h.names.write(ctx, s.Names, s.Tell)
 	case plan.RestoreNames:
@@ -276,7 +276,7 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.BuildLayer:
 		return h.build(ctx, s.Layer, say)
 	case plan.RemoveVolume:
-		return h.Ground.Volumes.Erase(s.Path)
+		return h.Backends.Volumes.Erase(s.Path)
 	case plan.CommitSwitch:
 		return h.releases.Write(ctx, *s.Releases) // the time of a trial starts now, after all other steps
 	case plan.ForgetRelease:
@@ -288,7 +288,7 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
 	n := s.Node
 	if n == nil {
-		n = s.Was
+		n = s.Old
 	}
 	e, err := h.engine(n)
 	if err != nil {
@@ -305,7 +305,7 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	case plan.RestoreNode:
 		return h.life.restore(ctx, e, n)
 	case plan.ReshapeNode:
-		if err := h.Ground.Networks.AddAntiSpoof(ctx, network.Ports(n)); err != nil {
+		if err := h.Backends.Networks.AddAntiSpoof(ctx, network.Ports(n)); err != nil {
 			return err
 		}
 		return e.Change(ctx, n)
@@ -364,7 +364,7 @@ func unknown(s *plan.Step) error {
 
 // restore restores the host's own settings when no site has a node on it any more.
 func (h runHost) restore(ctx context.Context) error {
-	if err := h.Ground.Volumes.Release(); err != nil {
+	if err := h.Backends.Volumes.Release(); err != nil {
 		return err
 	}
 	for _, e := range h.Engines {
@@ -373,19 +373,19 @@ func (h runHost) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := h.Ground.Networks.Sweep(ctx); err != nil {
+	if err := h.Backends.Networks.Sweep(ctx); err != nil {
 		return err
 	}
-	if networks, err := h.Ground.Networks.Observe(""); err != nil || len(networks) > 0 {
+	if networks, err := h.Backends.Networks.Observe(""); err != nil || len(networks) > 0 {
 		return err
 	}
-	return h.Ground.Kernel.Restore(ctx)
+	return h.Backends.Kernel.Restore(ctx)
 }
 
 // forgetRelease removes what is kept of a release: the copy of the site directory from which it was
 // staged, and copies of volumes.
 func (h runHost) forgetRelease(number int) error {
-	err := h.Ground.Volumes.DropCopies(h.Key, number)
+	err := h.Backends.Volumes.DropCopies(h.Key, number)
 	return errors.Join(err, tree.RemoveAll(h.Dirs.Release(h.Key, number)))
 }
 
@@ -422,8 +422,8 @@ func (h runHost) SkippedFiles(context.Context) ([]string, error) {
 // LastDuration returns how long the last build of a layer of the same image and roles took, or 0 if
 // none is on record.
 func (h runHost) LastDuration(_ context.Context, s *plan.Step) (time.Duration, error) {
-	if s.Kind != plan.BuildLayer || h.Ground.Layers == nil {
+	if s.Kind != plan.BuildLayer || h.Backends.Layers == nil {
 		return 0, nil
 	}
-	return h.Ground.Layers.Took(s.Layer.Title), nil
+	return h.Backends.Layers.Took(s.Layer.Title), nil
 }

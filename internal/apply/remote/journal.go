@@ -66,7 +66,7 @@ type journalEntry struct {
 
 // A journalWriter is a journal that the helper writes.
 type journalWriter struct {
-	far  *remoteHost
+	host *remoteHost
 	talk *clientCall
 	turn chan struct{} // held while an entry is written: one at a time
 }
@@ -117,7 +117,7 @@ func (r *journalWriter) awaitConfirmation(ctx context.Context) error {
 		return err
 	}
 	if w.Fault != nil {
-		return r.far.withHostName(w.Fault.toError())
+		return r.host.withHostName(w.Fault.toError())
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (r *journalWriter) Add(e journal.Entry) error {
 	defer func() { <-r.turn }()
 	r.talk.expect(answerTimeout, "did not answer")
 	if err := r.talk.Send(journalEntry{e}); err != nil {
-		return r.far.lost(err)
+		return r.host.lost(err)
 	}
 	return r.awaitConfirmation(context.Background())
 }

@@ -30,7 +30,7 @@ func (m *method[Q, A]) stream(ctx context.Context, f *remoteHost, ask Q) (*logRe
 	if err != nil {
 		return nil, err
 	}
-	l := &logReader{far: f, talk: t, ctx: ctx}
+	l := &logReader{host: f, talk: t, ctx: ctx}
 	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
 		t.Close()
 		return nil, err
@@ -40,7 +40,7 @@ func (m *method[Q, A]) stream(ctx context.Context, f *remoteHost, ask Q) (*logRe
 
 // A logReader is a reader of a result that arrives in pieces.
 type logReader struct {
-	far    *remoteHost
+	host   *remoteHost
 	talk   *clientCall
 	ctx    context.Context // the log ends with it
 	piece  []byte
@@ -71,7 +71,7 @@ func (l *logReader) more() error {
 	}
 	switch {
 	case w.Fault != nil:
-		l.ended = l.far.withHostName(w.Fault.toError())
+		l.ended = l.host.withHostName(w.Fault.toError())
 	case w.Result != nil:
 		l.ended, l.result = io.EOF, w.Result
 	}

@@ -67,7 +67,7 @@ func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *rpc.ServerStr
 	return m.answer(withRequester(ctx, with), &serverCall{ServerStream: with, helper: h, at: q.callTarget}, q.Ask)
 }
 
-// A serverCall call is a call that the helper answers.
+// A serverCall is a call that the helper answers.
 type serverCall struct {
 	*rpc.ServerStream
 	helper *helper

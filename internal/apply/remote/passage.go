@@ -33,15 +33,15 @@ type endpointReply struct {
 	Fault *wireError            `json:"fault,omitempty"`
 }
 
-// Word returns the content digest of a layer on the remote host.
-func (f layerHost) Word(ctx context.Context, layer string) (w image.ContentInfo, err error) {
+// ContentInfo returns the content digest of a layer on the remote host.
+func (f layerHost) ContentInfo(ctx context.Context, layer string) (w image.ContentInfo, err error) {
 	return layerContentMethod.call(ctx, f.remoteHost, layer)
 }
 
 var layerContentMethod = method[string, image.ContentInfo]{
 	name: "layer", callOptions: callOptions{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *serverCall, layer string) (image.ContentInfo, error) {
-		return c.host().Layers.Word(ctx, layer)
+		return c.host().Layers.ContentInfo(ctx, layer)
 	},
 }
 
@@ -93,7 +93,7 @@ func (f transferHost) Receive(ctx context.Context, e apply.Transfer, with apply.
 			if w.Meet.Relay {
 				err = with.Relay(ctx, w.Meet.Card)
 			} else {
-				r.Card, err = with.Meet(ctx, w.Meet.Peer, w.Meet.Card)
+				r.Card, err = with.Introduce(ctx, w.Meet.Peer, w.Meet.Card)
 			}
 			r.Fault = toWireError(err)
 			return t.Send(r)
@@ -135,8 +135,9 @@ func (c *coordinator) ask(m endpointMessage) (transfer.EndpointInfo, error) {
 	return r.Card, r.Fault.toError()
 }
 
-// Meet makes another host open its end.
-func (c *coordinator) Meet(_ context.Context, peer string, mine transfer.EndpointInfo) (transfer.EndpointInfo, error) {
+// Introduce makes another host open its end.
+func (c *coordinator) Introduce(_ context.Context, peer string,
+	mine transfer.EndpointInfo) (transfer.EndpointInfo, error) {
 	return c.ask(endpointMessage{Peer: peer, Card: mine})
 }
 

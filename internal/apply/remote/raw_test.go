@@ -67,7 +67,7 @@ func spoil(v reflect.Value, depth int) {
 // asRecorded lists the methods whose texts are checked or sanitized where they are used.
 var asRecorded = []string{
 	"Nodes.List", "Nodes.WithOwner", "Nodes.ReadUsage", "State.Observe", "State.PublicKey", "State.Cordoned",
-	"Releases.Read", "Layers.Word", "Twins.List",
+	"Releases.Read", "Layers.ContentInfo", "Twins.List",
 	"Transfers.Send", "Volumes.Verify", "Layers.Describe",
 }
 

@@ -644,7 +644,7 @@ func TestSecrets(t *testing.T) {
 		"hunter22, hunter22, rendered /etc/x, it is <secret password>"; got != want || asked.times != 1 {
 		t.Errorf("asked %d times, the host got %s", asked.times, got)
 	}
-	if _, knows := m.secrets.Known()["foreign"]; knows {
+	if _, knows := m.secrets.Fetched()["foreign"]; knows {
 		t.Error("a host knows a secret that none of its nodes needs")
 	}
 	lacking := p.keyring()

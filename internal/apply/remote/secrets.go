@@ -87,7 +87,7 @@ func (f *remoteHost) resolveSecret(ctx context.Context, s *plan.Step, w *secretR
 		v, err = f.secrets.Value(ctx, w.Secret)
 		g.Value = []byte(v)
 	}
-	g.Known, g.Fault = f.secrets.Known(), toWireError(markControlHost(err))
+	g.Known, g.Fault = f.secrets.Fetched(), toWireError(markControlHost(err))
 	maps.DeleteFunc(g.Known, func(name, _ string) bool { return !needs[name] })
 	return g
 }

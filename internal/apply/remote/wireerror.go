@@ -113,7 +113,7 @@ func (f *wireError) toError() error {
 	return &remoteError{err, marks}
 }
 
-// A remoteError error is an error from a remote host that still matches the same errors with errors.Is.
+// A remoteError is an error from a remote host that still matches the same errors with errors.Is.
 type remoteError struct {
 	error
 	is []error

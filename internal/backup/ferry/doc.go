@@ -1,8 +1,8 @@
 // Package ferry transfers backups between the hosts of a site and the machine with the vault.
 //
-// For a backup, Give reads what a host has, in step with all others, and Take stores it in the vault. For a
-// restore, Send reads a part of a backup from a vault, and the host stages it. Neither end trusts the other:
-// decision 47 gives the reasons.
+// For a backup, SendBackup reads what a host has, in step with all others, and a BackupReceiver stores
+// it in the vault. For a restore, SendRestore reads a part of a backup from a vault, and the host stages it.
+// Neither end trusts the other: decision 47 explains why.
 //
 // # A backup
 //

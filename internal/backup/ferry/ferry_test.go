@@ -108,11 +108,12 @@ func taken(t *testing.T, give func(h hostile)) (*BackupReceiver, error) {
 	}
 	defer into.Close() //nolint:errcheck // of a test
 	s := &site.Site{Name: "karoo", Volumes: []site.Volume{{Name: "data", Path: "/srv/data"}}}
-	b, err := (&backup.Backup{Set: &backup.Selection{Site: s}, Into: into, Saw: func(int64) {}}).Begin(t.Context())
+	b, err := (&backup.Backup{Selection: &backup.Selection{Site: s}, Into: into, Saw: func(int64) {}}).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := &BackupReceiver{Host: "sv2", Site: s, Order: Request{Layers: true, Snapshots: true}, Into: b, Pace: alone{}}
+	take := &BackupReceiver{Host: "sv2", Site: s, Request: Request{Layers: true, Snapshots: true},
+		Into: b, Barrier: alone{}}
 	err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) },
 		func(way io.ReadWriter) error {
 			h := hostile{newMessageConn(way), t}

@@ -83,7 +83,7 @@ func newBackupSender(l *messageConn, at HostSite, o Request) *backupSender {
 	g.pack = vault.NewPacker(vault.NewRemoteVault(func(block []byte) error { return l.sendMessage(msgBlock, block) }))
 	g.close = sync.OnceValue(g.pack.Close)
 	g.pack.Known = map[vault.Digest]bool{}
-	g.reading = &backup.HostReader{Set: g.set, Into: g.pack}
+	g.reading = &backup.HostReader{Selection: g.set, Into: g.pack}
 	return g
 }
 

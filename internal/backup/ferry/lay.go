@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	msgRestorePart = 'r' // a Parcel
+	msgRestorePart = 'r' // a RestorePart
 	msgEntry       = 'f'
 	msgPiece       = 'c'
 	msgTreeRequest = 'a' // requests a tree

@@ -47,7 +47,7 @@ const layerRounds = 2
 
 // assignLayers receives the list of a host's layers, and answers with those that the host must send.
 func (t *BackupReceiver) assignLayers(ctx context.Context, content []byte) error {
-	if t.shared++; !t.Order.Layers || t.shared > layerRounds {
+	if t.shared++; !t.Request.Layers || t.shared > layerRounds {
 		return errUnexpected
 	}
 	var held map[string]string
@@ -59,7 +59,7 @@ func (t *BackupReceiver) assignLayers(ctx context.Context, content []byte) error
 			return vault.InvalidName("layer", digest)
 		}
 	}
-	give, err := t.Pace.Layers(ctx, held)
+	give, err := t.Barrier.Layers(ctx, held)
 	if err != nil {
 		return err
 	}
@@ -68,16 +68,16 @@ func (t *BackupReceiver) assignLayers(ctx context.Context, content []byte) error
 			t.gives[digest] = held[digest]
 		}
 	}
-	return t.line.sendJSON(msgLayers, give)
+	return t.conn.sendJSON(msgLayers, give)
 }
 
 // checkLayer returns an error for a layer that another host must send, or that this one has already
 // sent.
 func (t *BackupReceiver) checkLayer(digest string) error {
-	if _, gives := t.gives[digest]; !gives || t.Gave[digest] {
+	if _, gives := t.gives[digest]; !gives || t.Sent[digest] {
 		return errors.New("it sent a layer that was not requested")
 	}
-	t.Gave[digest] = true
+	t.Sent[digest] = true
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (t *BackupReceiver) checkLayerReports() error {
 	for i := range t.Layers {
 		recorded[t.Layers[i].Digest] = t.Layers[i].Content
 	}
-	for digest := range t.Gave {
+	for digest := range t.Sent {
 		if recorded[digest] != t.gives[digest] {
 			return errors.New("its two reports of a layer differ")
 		}

@@ -15,7 +15,7 @@ import (
 
 // The kinds of messages.
 const (
-	msgRequest = 'o' // an Order
+	msgRequest = 'o' // a Request
 	msgTree    = 't' // a tree starts
 	msgList    = 'l' // a part of its list
 	msgEnd     = 'e' // the list ends

@@ -23,19 +23,19 @@ import (
 // A BackupReceiver stores what a host sends in a vault. The host is not trusted. If it sends something
 // invalid, the transfer ends, and no backup refers to what was sent.
 type BackupReceiver struct {
-	Host  string // or "" for the only host, which the backup does not name
-	Site  *site.Site
-	Order Request
-	Into  *backup.MultiHostBackup
-	Pace  Barrier
+	Host    string // or "" for the only host, which the backup does not name
+	Site    *site.Site
+	Request Request
+	Into    *backup.MultiHostBackup
+	Barrier Barrier
 
 	Nodes   []nodedir.Record
 	Left    []string
 	Layers  []image.Record
-	Gave    map[string]bool // the layers that this host has sent
+	Sent    map[string]bool // the layers that this host has sent
 	Secrets vault.Secrets
 
-	line  *messageConn
+	conn  *messageConn
 	mutex sync.Mutex
 	given map[vault.Digest]bool // pieces that the host has sent, and may name
 	trees int
@@ -51,14 +51,14 @@ const (
 
 // Run receives everything that the host sends.
 func (t *BackupReceiver) Run(ctx context.Context, way io.ReadWriter) error {
-	t.line, t.given, t.Secrets = newMessageConn(way), map[vault.Digest]bool{}, vault.Secrets{}
-	t.Gave, t.gives = map[string]bool{}, map[string]string{}
+	t.conn, t.given, t.Secrets = newMessageConn(way), map[vault.Digest]bool{}, vault.Secrets{}
+	t.Sent, t.gives = map[string]bool{}, map[string]string{}
 	setDirect(way, t)
 	err := t.sendRequest()
 	for err == nil {
 		var kind byte
 		var content []byte
-		if kind, content, err = t.line.recv(); err != nil {
+		if kind, content, err = t.conn.recv(); err != nil {
 			break
 		}
 		if kind == msgDone {
@@ -96,7 +96,7 @@ func protocolProblem(host string, err error) error {
 
 // sendRequest sends the order, and the lists of the last backup.
 func (t *BackupReceiver) sendRequest() error {
-	if err := t.line.sendJSON(msgRequest, t.Order); err != nil {
+	if err := t.conn.sendJSON(msgRequest, t.Request); err != nil {
 		return err
 	}
 	for name, entries := range t.Into.Former(t.Host) {
@@ -104,10 +104,10 @@ func (t *BackupReceiver) sendRequest() error {
 		if !wanted {
 			continue
 		}
-		if err := t.line.sendMessage(msgTree, []byte(name)); err != nil {
+		if err := t.conn.sendMessage(msgTree, []byte(name)); err != nil {
 			return err
 		}
-		if err := t.line.sendList(entries); err != nil {
+		if err := t.conn.sendList(entries); err != nil {
 			return err
 		}
 		for i := range entries {
@@ -118,7 +118,7 @@ func (t *BackupReceiver) sendRequest() error {
 			}
 		}
 	}
-	return t.line.sendMessage(msgStart, nil)
+	return t.conn.sendMessage(msgStart, nil)
 }
 
 // handle handles a message.
@@ -135,7 +135,7 @@ func (t *BackupReceiver) handle(ctx context.Context, kind byte, content []byte) 
 		if err := jsonlimit.Unmarshal(content, &s); err != nil {
 			return err
 		}
-		return t.line.answerStage(ctx, &s, t.Pace)
+		return t.conn.answerStage(ctx, &s, t.Barrier)
 	case msgLayers:
 		return t.assignLayers(ctx, content)
 	case msgNodes:
@@ -198,7 +198,7 @@ func (t *BackupReceiver) storeTree(of *treeMessage) error {
 		}
 		return nil
 	}
-	err := t.line.recvList(func(e *vault.Entry) error {
+	err := t.conn.recvList(func(e *vault.Entry) error {
 		for _, x := range e.Data {
 			if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.given[d] }) {
 				return errors.New("it names content that it has not sent")
@@ -242,7 +242,7 @@ func (t *BackupReceiver) checkTree(tree *vault.Tree) error {
 		return t.checkLayer(tree.Layer)
 	case vault.SnapshotTree:
 		id := strings.TrimPrefix(tree.Name, "snapshot/")
-		if !t.Order.Snapshots || !check.ValidFileName(id) {
+		if !t.Request.Snapshots || !check.ValidFileName(id) {
 			return errUnexpected
 		}
 		if t.Host != "" {
@@ -293,9 +293,9 @@ func (t *BackupReceiver) check() error {
 func (t *BackupReceiver) formerName(name string) (known string, wanted bool) {
 	switch kind, _, _ := strings.Cut(name, "/"); kind {
 	case vault.LayerTree:
-		return name, t.Order.Layers
+		return name, t.Request.Layers
 	case vault.SnapshotTree:
-		return nameOnHost(name, t.Host), t.Order.Snapshots
+		return nameOnHost(name, t.Host), t.Request.Snapshots
 	}
 	return name, true
 }

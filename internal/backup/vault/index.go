@@ -51,7 +51,7 @@ func (x *index) find(d Digest) (place, bool) {
 	return p, ok
 }
 
-// drop removes a block. Pieces that are also in other blocks stay unknown until anew is called.
+// drop removes a block. Pieces that are also in other blocks stay unknown until reindex is called.
 func (x *index) drop(block Digest) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -10,7 +10,7 @@ type Packer struct {
 	vault Vault
 	known *index
 	Only  map[Digest]bool // the pieces to store, or nil for all
-	Known map[Digest]bool // the pieces that the other end of an Outgoing vault already has
+	Known map[Digest]bool // the pieces that the other end of a RemoteVault already has
 
 	mu      sync.Mutex
 	pieces  []piece

@@ -48,7 +48,7 @@ func (f *blockFile) same(g *blockFile) bool {
 	return f.size == g.size && f.inode == g.inode && f.changed == g.changed
 }
 
-// A CorruptBlock block is a block that does not match its name.
+// A CorruptBlock is a block that does not match its name.
 type CorruptBlock struct {
 	Block  Digest
 	Why    error
@@ -60,12 +60,12 @@ func (b *CorruptBlock) Name() string { return blockName(b.Block) }
 
 // Checked says which of the blocks that a backup reuses were verified.
 type Checked struct {
-	Blocks int   // number of reused blocks
-	Bytes  int64 // size of the reused blocks
-	Read   int   // number of reused blocks that were read and verified
-	Reread int64 // size of these
-	Rotten []CorruptBlock
-	Anew   bool // all pieces of rotten blocks are in other blocks now
+	Blocks   int   // number of reused blocks
+	Bytes    int64 // size of the reused blocks
+	Read     int   // number of reused blocks that were read and verified
+	Reread   int64 // size of these
+	Corrupt  []CorruptBlock
+	Replaced bool // all pieces of corrupt blocks are in other blocks now
 
 	Manifests []string // ids of backups whose manifests are damaged
 }
@@ -135,7 +135,7 @@ func (s *blockStore) markCorrupt(block Digest, why error) {
 	if s.files[block] == nil {
 		return // another goroutine has done so
 	}
-	s.checked.Rotten = append(s.checked.Rotten, CorruptBlock{block, problem.PathErrorCause(why), s.index.of(block)})
+	s.checked.Corrupt = append(s.checked.Corrupt, CorruptBlock{block, problem.PathErrorCause(why), s.index.of(block)})
 	delete(s.files, block)
 	s.index.drop(block)
 }
@@ -190,7 +190,7 @@ func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 func (s *blockStore) HasCorrupt() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.checked.Rotten) > 0
+	return len(s.checked.Corrupt) > 0
 }
 
 // Unreadable records that the manifest of a backup could not be read.
@@ -201,17 +201,17 @@ func (s *blockStore) Checked() Checked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.checked
-	c.Anew = true
+	c.Replaced = true
 	for _, file := range s.files {
 		if file.reused && !file.fresh {
 			c.Blocks++
 			c.Bytes += file.size
 		}
 	}
-	for _, rotten := range c.Rotten {
-		c.Anew = c.Anew && s.replaced(&rotten)
+	for _, corrupt := range c.Corrupt {
+		c.Replaced = c.Replaced && s.replaced(&corrupt)
 	}
-	slices.SortFunc(c.Rotten, func(a, b CorruptBlock) int { return bytes.Compare(a.Block[:], b.Block[:]) })
+	slices.SortFunc(c.Corrupt, func(a, b CorruptBlock) int { return bytes.Compare(a.Block[:], b.Block[:]) })
 	return c
 }
 
@@ -226,21 +226,21 @@ func (s *blockStore) replaced(b *CorruptBlock) bool {
 // RemoveCorrupt removes damaged blocks. If a damaged block has pieces that are in no other block, it is
 // moved to rotten/, where the user can look into it.
 func (s *blockStore) RemoveCorrupt() error {
-	for i := range s.checked.Rotten {
-		rotten := &s.checked.Rotten[i]
-		if s.files[rotten.Block] != nil {
+	for i := range s.checked.Corrupt {
+		corrupt := &s.checked.Corrupt[i]
+		if s.files[corrupt.Block] != nil {
 			continue // the block was written again
 		}
-		st, err := s.root.Lstat(rotten.Name())
+		st, err := s.root.Lstat(corrupt.Name())
 		switch {
 		case err != nil:
 			continue // its file does not exist
-		case fileOf(st).size > 0 && !s.replaced(rotten):
+		case fileOf(st).size > 0 && !s.replaced(corrupt):
 			if err = s.root.Mkdir("rotten", 0o700); err == nil {
-				err = s.root.Rename(rotten.Name(), "rotten/"+rotten.Block.String()+".zst")
+				err = s.root.Rename(corrupt.Name(), "rotten/"+corrupt.Block.String()+".zst")
 			}
 		default:
-			err = s.root.RemoveAll(rotten.Name())
+			err = s.root.RemoveAll(corrupt.Name())
 		}
 		if err != nil {
 			return writeProblem(s.dir, err)
@@ -332,7 +332,7 @@ func (s *blockStore) VerifyAll(ctx context.Context, saw func(bytes int64)) (bloc
 		sizes[block] = max(file.size, 0)
 		bytes += sizes[block]
 	}
-	blocks = len(sizes) + len(s.checked.Rotten) // some were condemned when the repository was opened
+	blocks = len(sizes) + len(s.checked.Corrupt) // some were condemned when the repository was opened
 	err = EachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
 		s.verify(block)
 		saw(sizes[block])

@@ -208,13 +208,13 @@ in it. At the end it lists which backups are whole, and which files are lost.`,
 // printRepaired prints for each backup whether it is whole.
 func printRepaired(out io.Writer, done *backups.Repaired) error {
 	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Plural(done.Blocks, "block"),
-		humanize.Bytes(done.Bytes), len(done.Rotten), humanize.Bytes(done.Wrote))
+		humanize.Bytes(done.Bytes), len(done.Corrupt), humanize.Bytes(done.BytesWritten))
 	for i := range done.Backups {
 		b := &done.Backups[i]
 		switch {
-		case !b.Is.IsEmpty():
-			fmt.Fprintf(out, "%s lacks: %s.\n", b.ID, b.Is.String())
-		case !b.Was.IsEmpty():
+		case !b.After.IsEmpty():
+			fmt.Fprintf(out, "%s lacks: %s.\n", b.ID, b.After.String())
+		case !b.Before.IsEmpty():
 			fmt.Fprintf(out, "%s is whole again.\n", b.ID)
 		default:
 			fmt.Fprintf(out, "%s is whole.\n", b.ID)

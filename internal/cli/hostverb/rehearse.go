@@ -135,23 +135,23 @@ func gaps(call *verb.Call) *cobra.Command {
 node on another host. Two nodes of each host ask all others every %s;
 less than %s without an answer is no gap. A node that stops with its
 host no longer asks, and no longer counts.`,
-			rehearsal.PingInterval, rehearsal.SilenceThreshold),
+			rehearsal.PingInterval, rehearsal.OutageThreshold),
 		RunE: withHosts(call, func(ctx context.Context, s *site.Site, all *rehearsal.Hosts, args []string) error {
-			gaps, err := rehearsals.Gaps(all, s, func() error {
+			gaps, err := rehearsals.MeasureOutages(all, s, func() error {
 				return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: call.In, Stdout: call.Err, Stderr: call.Err})
 			})
 			if gaps == nil {
 				return err
 			}
-			return cmp.Or(printGaps(call.Out, gaps), screen.OnlyExitStatus(err))
+			return cmp.Or(printOutages(call.Out, gaps), screen.OnlyExitStatus(err))
 		}),
 	}
 	return verb.WithJSON(c, "print JSON")
 }
 
-// printGaps prints how long nodes did not answer.
-func printGaps(out io.Writer, gaps []rehearsal.Gap) error {
-	return table.List(out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.Gap) []any {
+// printOutages prints how long nodes did not answer.
+func printOutages(out io.Writer, gaps []rehearsal.OutageSummary) error {
+	return table.List(out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.OutageSummary) []any {
 		if g.Asked == 0 {
 			return []any{g.Node, g.Address, "no node on another host asked", "", "", ""}
 		}

@@ -13,7 +13,7 @@ import (
 func TestLabAside(t *testing.T) {
 	var out, errs bytes.Buffer
 	w, show := labWatch{nil, verb.Output{Out: &out, Err: &errs}}.Deferred()
-	w.Tell(control.Event{Kind: control.Notice, Text: "a step has failed"})
+	w.Event(control.Event{Kind: control.Notice, Text: "a step has failed"})
 	if out.Len()+errs.Len() > 0 {
 		t.Errorf("shown before: %s%s", out.String(), errs.String())
 	}

@@ -61,7 +61,7 @@ The exit status is 0 if all tests passed and 11 if one failed.`,
 	return c
 }
 
-// A ciWatcher shows the progress of a proof. Only results go to standard output. All other
+// A ciWatcher shows the progress of a run. Only results go to standard output. All other
 // output is also stored for the report.
 type ciWatcher struct {
 	control.Watcher

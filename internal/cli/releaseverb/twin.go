@@ -190,7 +190,7 @@ func twinDestroy(call *verb.Call) *cobra.Command {
 			return twins.Destroy(c.Context(), call.Session, args[0])
 		},
 	}
-	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until no other process is changing the twin")
+	c.Flags().BoolVar(&call.Session.WaitForLocks, "wait", false, "wait until no other process is changing the twin")
 	value.EndingFlags(c, &call.Session.Ending)
 	c.Flags().BoolVar(&here, "here", false,
 		"destroy only this host's part of a twin, named SITE.TWIN")

@@ -41,7 +41,7 @@ type Pattern struct{ *regexp.Regexp }
 // Set parses a regular expression in the syntax of RE2, which takes linear time.
 func (p *Pattern) Set(text string) error {
 	if len(text) > maxPatternBytes {
-		return problem.New(problem.Usage, "the pattern has %d bytes, and may have %d", len(text), maxPatternBytes)
+		return problem.New(problem.Usage, "the pattern has %d bytes; at most %d are allowed", len(text), maxPatternBytes)
 	}
 	compiled, err := regexp.Compile(text)
 	var wrong *syntax.Error

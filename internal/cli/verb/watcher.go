@@ -23,8 +23,8 @@ func (w Watcher) Steps(p *plan.Plan, took func(*plan.Step) time.Duration) contro
 // Bytes displays how many bytes have been moved.
 func (w Watcher) Bytes(what string) control.ByteWatcher { return screen.NewMeter(w.Err, what) }
 
-// Tell prints an event.
-func (w Watcher) Tell(e control.Event) {
+// Event prints an event.
+func (w Watcher) Event(e control.Event) {
 	var list problem.List
 	switch {
 	case e.Kind == control.Outcome:

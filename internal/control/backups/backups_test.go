@@ -30,7 +30,7 @@ type heard struct {
 
 func (h *heard) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return nil }
 func (h *heard) Bytes(string) control.ByteWatcher                                     { return h }
-func (h *heard) Tell(e control.Event)                                                 { h.events = append(h.events, e) }
+func (h *heard) Event(e control.Event)                                                { h.events = append(h.events, e) }
 func (h *heard) Add(bytes int64)                                                      { h.bytes += bytes }
 func (h *heard) Close()                                                               {}
 
@@ -81,7 +81,7 @@ func (y *yard) take(t *testing.T) Backup {
 	defer into.Close() //nolint:errcheck // of a test
 	set := &backup.Selection{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{},
 		Store: image.Open(y.Dirs.State), Target: y.at}
-	b := &backup.Backup{Set: set, Into: into, By: "test", Who: "somebody", Saw: y.Add}
+	b := &backup.Backup{Selection: set, Into: into, By: "test", Who: "somebody", Saw: y.Add}
 	all, err := b.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		t.Fatalf("%v are whole and %v damaged", whole, damaged)
 	}
 	done, err := repair(t.Context(), y.Session, y.at, nil, ofNone)
-	if err != nil || done.Damaged() != 1 || len(done.Backups) != 1 || len(done.Rotten) == 0 {
+	if err != nil || done.Damaged() != 1 || len(done.Backups) != 1 || len(done.Corrupt) == 0 {
 		t.Fatalf("from nothing: %+v, %v", done, err)
 	}
 	if told := y.told(); !strings.Contains(told, "trouble: damaged in "+done.Where) || strings.Contains(told, "may need") {
@@ -212,8 +212,8 @@ func TestMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var r backup.Repair
 	err := useSelectedSite(t.Context(), y.Session, &r, y.at)
-	if r.Set != nil || err != nil || !strings.Contains(y.told(), "no site selected") {
-		t.Errorf("%+v, %v, %s", r.Set, err, y.told())
+	if r.Selection != nil || err != nil || !strings.Contains(y.told(), "no site selected") {
+		t.Errorf("%+v, %v, %s", r.Selection, err, y.told())
 	}
 }
 

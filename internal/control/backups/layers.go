@@ -120,7 +120,7 @@ func (t *multiHostBackup) mergeLayers() {
 	gave, listed := map[string]string{}, map[string]bool{}
 	for _, p := range t.parts {
 		for i := range p.Layers {
-			if l := &p.Layers[i]; p.Gave[l.Digest] {
+			if l := &p.Layers[i]; p.Sent[l.Digest] {
 				gave[l.Digest] = l.Content
 				m.Layers, listed[l.Digest] = append(m.Layers, *l), true
 			}

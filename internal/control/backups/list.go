@@ -47,8 +47,8 @@ func describe(where, id string, m *vault.Manifest) Backup {
 // addReport adds the results of taking a backup.
 func (b *Backup) addReport(r *backup.Report) {
 	b.Read, b.Added, b.Shared, b.Checked = r.Read, r.Wrote, r.Checked.Bytes, r.Checked.Reread
-	for i := range r.Checked.Rotten {
-		b.Damaged = append(b.Damaged, r.Checked.Rotten[i].Name())
+	for i := range r.Checked.Corrupt {
+		b.Damaged = append(b.Damaged, r.Checked.Corrupt[i].Name())
 	}
 	for _, id := range r.Checked.Manifests {
 		b.Damaged = append(b.Damaged, "backups/"+id+".json")

@@ -43,9 +43,9 @@ func backUpHosts(ctx context.Context, c *control.Session, b *backup.Backup, f *a
 		return nil, err
 	}
 	t := &multiHostBackup{Session: c, fleet: f, into: all,
-		order: ferry.Request{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers,
-			Snapshots: b.Set.WithSnapshots}}
-	t.order.Nodes = slices.Sorted(maps.Keys(b.Set.Nodes))
+		order: ferry.Request{All: b.Selection.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Selection.WithLayers,
+			Snapshots: b.Selection.WithSnapshots}}
+	t.order.Nodes = slices.Sorted(maps.Keys(b.Selection.Nodes))
 	dir, err := os.MkdirTemp("", "orrery-backup-")
 	if err == nil {
 		defer os.RemoveAll(dir) //nolint:errcheck // it is in the vault
@@ -92,9 +92,9 @@ func (t *multiHostBackup) receiveAll(ctx context.Context) error {
 		cancel(err)
 	}
 	t.parts = make([]*ferry.BackupReceiver, len(t.fleet.All))
-	_ = t.fleet.Each(func(i int, h *apply.HostClient) error {
-		t.parts[i] = &ferry.BackupReceiver{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into,
-			Pace: &hostBarrier{t.tempo.ForHost(h), t, h.Name}}
+	_ = t.fleet.ForEach(func(i int, h *apply.HostClient) error {
+		t.parts[i] = &ferry.BackupReceiver{Host: h.Label, Site: t.into.Selection.Site, Request: t.order, Into: t.into,
+			Barrier: &hostBarrier{t.tempo.ForHost(h), t, h.Name}}
 		if err := t.receiveFrom(ctx, h, t.parts[i]); err != nil {
 			fail(err)
 		}
@@ -158,7 +158,7 @@ func (t *multiHostBackup) mergeManifests() error {
 		}
 	}
 	if len(m.Nodes) == 0 && !t.into.HasTrees() {
-		return problem.New(problem.Failed, "none of these nodes of %s or their volumes exist", t.into.Set.Site.Name).
+		return problem.New(problem.Failed, "none of these nodes of %s or their volumes exist", t.into.Selection.Site.Name).
 			Try("orrery up")
 	}
 	for _, name := range t.fleet.Unknown {
@@ -171,10 +171,10 @@ func (t *multiHostBackup) mergeManifests() error {
 // describeMissing returns what the backup lacks because a host was left out.
 func (t *multiHostBackup) describeMissing(host string, at map[string]string) string {
 	var names []string
-	s := t.into.Set.Site
+	s := t.into.Selection.Site
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; at[n.Name] == "" && (n.Host == "" || n.Host == host) &&
-			(t.into.Set.Nodes == nil || t.into.Set.Nodes[n.Name]) {
+			(t.into.Selection.Nodes == nil || t.into.Selection.Nodes[n.Name]) {
 			names = append(names, n.Name)
 		}
 	}
@@ -193,7 +193,7 @@ func (t *multiHostBackup) releases(ctx context.Context, dir string) error {
 		return err
 	}
 	needed := map[int]bool{} // release number to whether a node uses it
-	if t.into.Set.Nodes == nil {
+	if t.into.Selection.Nodes == nil {
 		for _, number := range r.Staged {
 			needed[number] = false
 		}
@@ -206,7 +206,7 @@ func (t *multiHostBackup) releases(ctx context.Context, dir string) error {
 	}
 	delete(needed, 0)
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
-		at, err := t.Session.Connector(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
+		at, err := t.Session.Connector(t.into.Selection.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil && !needed[number] {
 			t.into.Manifest.Left = append(t.into.Manifest.Left,
 				fmt.Sprintf("release %d, which no node uses: %s", number, problem.Truncate(err.Error(), 300)))

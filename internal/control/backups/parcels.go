@@ -33,7 +33,7 @@ func newPlacement(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observ
 	empty := slices.Clone(seen)
 	for i := range empty {
 		h := &empty[i]
-		h.Nodes, h.Given, h.Arrivals, h.Restoring = nil, nil, nil, &observe.RestoreProgress{}
+		h.Nodes, h.OutgoingMoves, h.IncomingMoves, h.Restoring = nil, nil, nil, &observe.RestoreProgress{}
 		for node, host := range former {
 			if host == h.Name && h.Drained == nil {
 				h.Restoring.Nodes = append(h.Restoring.Nodes, node)

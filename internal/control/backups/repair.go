@@ -23,7 +23,7 @@ type Repaired struct {
 func (r *Repaired) Damaged() int {
 	n := 0
 	for i := range r.Backups {
-		if !r.Backups[i].Is.IsEmpty() {
+		if !r.Backups[i].After.IsEmpty() {
 			n++
 		}
 	}
@@ -66,14 +66,14 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 	if err != nil {
 		return nil, err
 	}
-	reportCorrupt(c, into, &vault.Checked{Rotten: done.Rotten, Anew: true})
+	reportCorrupt(c, into, &vault.Checked{Corrupt: done.Corrupt, Replaced: true})
 	return &Repaired{*done, into.Where()}, nil
 }
 
 // useSelectedSite sets the site that may supply data, if the session selects one.
 func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble,
+		c.Watcher.Event(control.Event{Kind: control.Trouble,
 			Text: "no site selected (-C DIRECTORY): only copies are searched for the damaged data"})
 		return nil
 	}
@@ -81,7 +81,7 @@ func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, 
 	if err != nil {
 		return err
 	}
-	if r.Set, err = newSelection(c, s, nil, target); err != nil {
+	if r.Selection, err = newSelection(c, s, nil, target); err != nil {
 		return err
 	}
 	f, silent, err := c.ReachableHosts(ctx, s)
@@ -89,7 +89,7 @@ func useSelectedSite(ctx context.Context, c *control.Session, r *backup.Repair, 
 		return err
 	}
 	if silent != nil {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(),
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(),
 			Text: fmt.Sprintf("not all hosts are searched for the damaged data: %v", silent)})
 	}
 	r.Ask = (&hostSearch{c, s.Key(), f, r.Into}).askHosts
@@ -108,7 +108,7 @@ type hostSearch struct {
 // may have the data.
 func (s *hostSearch) askHosts(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
 	failed := make([]error, len(s.fleet.All))
-	err := s.fleet.Each(func(i int, h *apply.HostClient) error {
+	err := s.fleet.ForEach(func(i int, h *apply.HostClient) error {
 		one, err := ferry.NewSearch(s.in, s.key, h.Label, wanted)
 		if err != nil || len(one.Wanted) == 0 {
 			return err
@@ -122,7 +122,7 @@ func (s *hostSearch) askHosts(ctx context.Context, wanted map[vault.Digest]bool,
 	}
 	for i, why := range failed {
 		if why != nil && err == nil {
-			s.Session.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key,
+			s.Session.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.key,
 				Text: fmt.Sprintf("host %s: the search for the damaged data failed: %v", s.fleet.All[i].Name, why)})
 		}
 	}

@@ -97,7 +97,7 @@ func (r *restoreRun) retryArgument() string {
 }
 
 func (r *restoreRun) notice(format string, args ...any) {
-	r.Session.Watcher.Tell(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
+	r.Session.Watcher.Event(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
 }
 
 func (r *restoreRun) run(ctx context.Context) (done *control.Restored, err error) {
@@ -321,7 +321,7 @@ func (r *restoreRun) stageParts(ctx context.Context) error {
 	var once sync.Once
 	var first error
 	lacked := make([]*ferry.StageReport, len(r.fleet.All))
-	_ = r.fleet.Each(func(i int, h *apply.HostClient) error {
+	_ = r.fleet.ForEach(func(i int, h *apply.HostClient) error {
 		lot, err := shelf.Of(h.Name)
 		if err == nil {
 			lacked[i], err = stageOn(until, h, r.partFor(h, lot.Trees), lot, watch.Add)
@@ -340,7 +340,7 @@ func (r *restoreRun) stageParts(ctx context.Context) error {
 			_, err := h.Backups.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.StepDrop)
 			return err
 		}
-		_ = r.fleet.Each(drop) // the next restore removes what is left
+		_ = r.fleet.ForEach(drop) // the next restore removes what is left
 		return first
 	}
 	var builds []string

@@ -83,7 +83,7 @@ func TakeSite(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
 	began := time.Now()
 	watch := c.Watcher.Bytes(set.Site.Name)
-	r, err := backUpHosts(ctx, c, &backup.Backup{Set: set, Into: into, To: to, By: o.By, Who: control.UserName(),
+	r, err := backUpHosts(ctx, c, &backup.Backup{Selection: set, Into: into, To: to, By: o.By, Who: control.UserName(),
 		Saw: watch.Add}, f)
 	watch.Close()
 	if err != nil {
@@ -92,7 +92,7 @@ func TakeSite(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	taken := &Taken{
 		Backup: describe(into.Where(), r.ID, r.Manifest), Name: set.Site.Name, Title: vault.Title(into, r.ID),
 		Took:   time.Since(began).Seconds(),
-		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
+		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Corrupt) > 0,
 	}
 	taken.addReport(r)
 	c.NotifyHooks(ctx, set.Site, hook.Event{Event: event.BackupDone, Result: "done", Backup: taken.Title,

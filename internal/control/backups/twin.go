@@ -55,6 +55,6 @@ func (r *restoreRun) recordTwin(ctx context.Context) (undo func() error, err err
 		return nothing, err
 	}
 	return func() error {
-		return r.fleet.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(context.WithoutCancel(ctx)) })
+		return r.fleet.ForEach(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(context.WithoutCancel(ctx)) })
 	}, nil
 }

@@ -39,19 +39,19 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 // reportCorrupt reports the damage in a directory of backups.
 func reportCorrupt(c *control.Session, in vault.Vault, found *vault.Checked) {
 	tell := func(format string, args ...any) {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Text: fmt.Sprintf(format, args...)})
 	}
 	const maxReported = 8
-	for i := range found.Rotten[:min(len(found.Rotten), maxReported)] {
-		tell("damaged in %s: %s (%v)", in.Where(), found.Rotten[i].Name(), found.Rotten[i].Why)
+	for i := range found.Corrupt[:min(len(found.Corrupt), maxReported)] {
+		tell("damaged in %s: %s (%v)", in.Where(), found.Corrupt[i].Name(), found.Corrupt[i].Why)
 	}
-	if more := len(found.Rotten) - maxReported; more > 0 {
+	if more := len(found.Corrupt) - maxReported; more > 0 {
 		tell("damaged in %s: %s more", in.Where(), humanize.Plural(more, "block"))
 	}
 	for _, id := range found.Manifests {
 		tell("damaged in %s: the manifest of backup %s; that backup is lost", in.Where(), id)
 	}
-	if len(found.Rotten) > 0 && !found.Anew {
+	if len(found.Corrupt) > 0 && !found.Replaced {
 		tell("earlier backups may need the damaged blocks: orrery backup repair %s", in.Where())
 	}
 }

@@ -33,7 +33,7 @@ type Options struct {
 	Orrery  string        // the version of this program, for the report
 }
 
-// A Watcher displays the progress of a proof.
+// A Watcher displays the progress of a run.
 type Watcher interface {
 	control.Watcher     // for creating and destroying the twin
 	TwinOutput() string // the output for the twin so far, for the report

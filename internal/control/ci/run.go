@@ -61,7 +61,7 @@ func (p *Runner) runTests(ctx context.Context) error {
 			err = errors.Join(cause, err)
 		}
 		p.tested(testrun.Result{
-			Name: "bring-up", Outcome: testrun.Broken, Reason: p.keys.Redact("the twin did not come up: " + err.Error()),
+			Name: "bring-up", Outcome: testrun.Errored, Reason: p.keys.Redact("the twin did not come up: " + err.Error()),
 			Output: p.keys.Redact(p.watcher.TwinOutput()), Took: time.Since(began),
 		})
 		return err

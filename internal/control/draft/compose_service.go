@@ -211,7 +211,7 @@ func (c *composeImport) mount(s *composeService, n *yaml.Node) {
 	what := shown(s.key+": volumes", said)
 	switch {
 	case kind == "tmpfs":
-		c.lose(n.Line, what, "a node has a tmpfs at /run and /tmp, or by a mount unit of the role")
+		c.lose(n.Line, what, "a node has a tmpfs at /run and /tmp; a mount unit of the role makes others")
 		return
 	case kind == "bind" || strings.ContainsAny(source, "/~"):
 		c.lose(n.Line, what, "%s: copy a file into roles/%s and name it as a [[file]]; a directory with data is a [[volume]] "+

@@ -55,7 +55,7 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 		return p.Try("fix the cause and continue with orrery --twin %s up; orrery twin destroy %[1]s destroys it", s.Twin)
 	}
 	r.Filled = true
-	if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Save(ctx, r) }); err != nil {
+	if err := f.ForEach(func(_ int, h *apply.HostClient) error { return h.Twins.Save(ctx, r) }); err != nil {
 		return err
 	}
 	c.Known.Add(r)

@@ -39,7 +39,7 @@ func CheckPlannedDisks(p *plan.Plan) error {
 // may not read.
 func checkDisk(i *site.Image) error {
 	file := i.SourceFile()
-	if !i.IsDisk() || i.Told || !filepath.IsAbs(file) {
+	if !i.IsDisk() || i.Remote || !filepath.IsAbs(file) {
 		return nil
 	}
 	f, err := foreign.Open(file)

@@ -95,7 +95,7 @@ func (c *Connector) Connect(ctx context.Context) (f *apply.Fleet, silent, err er
 }
 
 // ConnectForTeardown returns the hosts for an operation that takes down what is on them. If a release cannot
-// be read, Leaving reports that and continues.
+// be read, it reports that and continues.
 func (c *Connector) ConnectForTeardown(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.ConnectWithoutReleases(ctx); f == nil || err != nil {
 		return nil, silent, err

@@ -25,7 +25,7 @@ func hashImages(ctx context.Context, s *site.Site) (files map[string]string, err
 	for i := range s.Images {
 		img := &s.Images[i]
 		file := img.SourceFile()
-		if !filepath.IsAbs(file) || img.Told {
+		if !filepath.IsAbs(file) || img.Remote {
 			continue // an image of a release, whose digest the hosts have on record
 		}
 		digest := img.ContentDigest()

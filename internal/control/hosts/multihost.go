@@ -96,7 +96,7 @@ func (m multiHost) load(ctx context.Context, f *apply.Fleet, number int) (*site.
 		return nil, err
 	}
 	for i := range made.Images {
-		made.Images[i].Told = true
+		made.Images[i].Remote = true
 	}
 	// Secrets and hooks are read, run and sent by this machine, and backups are taken by it. Only its
 	// own site file may define them, not a host.

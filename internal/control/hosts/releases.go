@@ -90,7 +90,7 @@ func (r Releases) Store(ctx context.Context, number int, dir string) error {
 	if r.fleet.Lock, err = r.call.Lock().Vouch(number, digest); err != nil {
 		return err
 	}
-	return r.fleet.Each(func(_ int, h *apply.HostClient) error {
+	return r.fleet.ForEach(func(_ int, h *apply.HostClient) error {
 		return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return sitearchive.Send(ctx, dir, rw) },
 			func(rw io.ReadWriter) error { return h.Releases.KeepEdition(ctx, number, digest, rw) })
 	})

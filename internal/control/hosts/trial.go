@@ -18,7 +18,7 @@ import (
 // TrialFailures returns what the hosts that answer have recorded as failures of a trial, by host name.
 func TrialFailures(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
 	all := make([]string, len(f.All))
-	err = f.Each(func(i int, h *apply.HostClient) error {
+	err = f.ForEach(func(i int, h *apply.HostClient) error {
 		r, err := h.Releases.Read(ctx)
 		if err == nil && r.Trial != nil {
 			all[i] = problem.Truncate(r.Trial.Failed, 300) // shortened, because it comes from another host
@@ -82,7 +82,7 @@ func WithdrawConfirmation(ctx context.Context, f *apply.Fleet, key string, cause
 		return cause
 	}
 	ctx = context.WithoutCancel(ctx) // otherwise only that host would go back
-	left := f.Each(func(_ int, h *apply.HostClient) error {
+	left := f.ForEach(func(_ int, h *apply.HostClient) error {
 		current, err := h.Releases.Read(ctx)
 		if err != nil || current.State() == before.State() {
 			return err

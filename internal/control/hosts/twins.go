@@ -51,7 +51,7 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 		return nil, nil, err
 	}
 	records := make([][]twin.Record, len(f.All))
-	if err := f.Each(func(i int, h *apply.HostClient) (err error) {
+	if err := f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		records[i], err = h.Twins.List(ctx)
 		return err
 	}); err != nil {
@@ -99,7 +99,7 @@ func (t Twins) Count(ctx context.Context, of *Twin) error {
 		return err
 	}
 	all := make([][]observe.Node, len(f.All))
-	err = f.Each(func(i int, h *apply.HostClient) (err error) {
+	err = f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		all[i], err = h.Nodes.List(ctx)
 		return err
 	})
@@ -179,7 +179,7 @@ func (c *Connector) RecordTwin(ctx context.Context, r twin.Record) error {
 		return silent
 	}
 	fresh := make([]bool, len(f.All))
-	err = f.Each(func(i int, h *apply.HostClient) error {
+	err = f.ForEach(func(i int, h *apply.HostClient) error {
 		records, err := h.Twins.List(ctx)
 		if err != nil || slices.ContainsFunc(records, func(old twin.Record) bool {
 			return old.Key() == r.Key() &&
@@ -193,7 +193,7 @@ func (c *Connector) RecordTwin(ctx context.Context, r twin.Record) error {
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, f.Each(func(i int, h *apply.HostClient) error {
+	return errors.Join(err, f.ForEach(func(i int, h *apply.HostClient) error {
 		if !fresh[i] {
 			return nil
 		}

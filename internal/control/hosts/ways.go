@@ -71,7 +71,7 @@ func (v *survey) routes(ctx context.Context) (map[string]*remote.Link, []overlay
 		return nil, nil, nil
 	}
 	hosts := make([]observe.Host, len(f.All))
-	if err := f.Each(func(i int, h *apply.HostClient) (err error) {
+	if err := f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		if hosts[i], err = h.Observe(ctx); err == nil {
 			err = h.FetchPublicKey(ctx, &hosts[i])
 		}

@@ -84,5 +84,5 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 	if err != nil {
 		return nil, nil, err
 	}
-	return w, &bundle.Contents{Dir: dir, Head: h}, w.WriteExperiment(e.Text)
+	return w, &bundle.Contents{Dir: dir, Manifest: h}, w.WriteExperiment(e.Text)
 }

@@ -161,8 +161,8 @@ func TestOtherConditions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.head(&before.Head)
-			err = book.WriteManifest(before.Head)
+			c.head(&before.Manifest)
+			err = book.WriteManifest(before.Manifest)
 			if c.facts != "" {
 				err = errors.Join(err, book.WriteFacts(json.RawMessage(c.facts)))
 			}

@@ -103,7 +103,7 @@ type stepReporter struct{ line func(string) }
 
 func (s stepReporter) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return s }
 func (s stepReporter) Bytes(string) control.ByteWatcher                                     { return noBytes{} }
-func (s stepReporter) Tell(e control.Event)                                                 { s.line(e.Text) }
+func (s stepReporter) Event(e control.Event)                                                { s.line(e.Text) }
 func (s stepReporter) Begin(*plan.Step)                                                     {}
 func (s stepReporter) Detail(*plan.Step, string)                                            {}
 func (s stepReporter) Waits(step *plan.Step, text string) {

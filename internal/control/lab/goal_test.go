@@ -46,12 +46,12 @@ func TestGoal(t *testing.T) {
 // not.
 func TestBarren(t *testing.T) {
 	of := func(failing ...string) *report.Report {
-		c := &bundle.Contents{Head: bundle.Manifest{
+		c := &bundle.Contents{Manifest: bundle.Manifest{
 			Settings: []bundle.Setting{{Name: "bare"}, {Name: "bare again"}, {Name: "veth"}},
 			Tests: []bundle.Test{{Name: "x", Kind: "command", Copies: 1,
 				Figures: []test.Figure{{Name: "f", Unit: "s", Better: test.Less}}}},
 		}}
-		for _, s := range c.Head.Settings {
+		for _, s := range c.Manifest.Settings {
 			trial := bundle.Trial{Round: 1, Instance: 1, Setting: s.Name, Test: "x",
 				Samples: []test.Sample{{Figure: "f", Value: 1}}}
 			for _, name := range failing {

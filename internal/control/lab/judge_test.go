@@ -24,7 +24,7 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &recorder{w, before.Head}
+	b := &recorder{w, before.Manifest}
 	of := b.head.Tests[0]
 	for round := range 12 {
 		for slot, setting := range []string{experiment.Bare, experiment.Control, "lxc"} {

@@ -57,7 +57,7 @@ func Read(path, name string) (*experiment.Experiment, error) {
 	return experiment.Read(path, processors)
 }
 
-// A remoteRun run is done on another host, and its bundle is copied to this machine.
+// A remoteRun is a run on another host. Its bundle is copied to this machine.
 type remoteRun struct {
 	Session *control.Session
 	watcher Watcher
@@ -135,7 +135,7 @@ func (f *remoteRun) measure(ctx context.Context, link *remote.Link, x remote.Exp
 		laid <- err
 	}()
 	heard := newEventReceiver(f.watcher, f.host.Name, f.Experiment, func(text string) {
-		f.Session.Watcher.Tell(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
+		f.Session.Watcher.Event(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
 	})
 	done = link.Measure(ctx, x, heard.handleMessage, in)
 	f.watcher.Close()
@@ -150,7 +150,7 @@ func (f *remoteRun) importBundle(ctx context.Context, came string) (string, erro
 	if err != nil {
 		return "", f.refuse(err)
 	}
-	h := c.Head
+	h := c.Manifest
 	if h.Digest != bundle.Digest(f.Experiment.Text) || !slices.Equal(h.Part, f.Experiment.Part) {
 		err = f.refuse(errors.New("it belongs to another experiment"))
 		return "", errors.Join(err, w.Close())
@@ -186,9 +186,9 @@ func (f *remoteRun) checkVacant(dir string) error {
 	}
 	if err == nil {
 		old, bad := bundle.Read(dir)
-		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done &&
-			old.Head.Digest == bundle.Digest(f.Experiment.Text) &&
-			slices.Equal(old.Head.Part, f.Experiment.Part) {
+		if bad == nil && old.Manifest.From == f.host.Name && old.Manifest.State != bundle.Done &&
+			old.Manifest.Digest == bundle.Digest(f.Experiment.Text) &&
+			slices.Equal(old.Manifest.Part, f.Experiment.Part) {
 			return nil
 		}
 	}

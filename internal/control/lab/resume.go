@@ -19,8 +19,8 @@ func resume(ctx context.Context, told Watcher, dir string, h bundle.Manifest) (*
 	error) {
 	w, before, err := bundle.Open(ctx, dir, h.Who)
 	if err == nil {
-		told.Resumed(dir, max(0, before.Head.Rounds-1))
-		before.Head.State, before.Head.Width = bundle.Running, h.Width
+		told.Resumed(dir, max(0, before.Manifest.Rounds-1))
+		before.Manifest.State, before.Manifest.Width = bundle.Running, h.Width
 	}
 	return w, before, err
 }
@@ -36,10 +36,10 @@ func findUnfinished(ctx context.Context, c *control.Session, told Watcher, h bun
 	}
 	if to != "" {
 		b, err := bundle.Read(to)
-		if err != nil || !resumable(b.Head, h) {
+		if err != nil || !resumable(b.Manifest, h) {
 			return "", nil
 		}
-		if other := changedConditions(to, b.Head, h, now); len(other) > 0 {
+		if other := changedConditions(to, b.Manifest, h, now); len(other) > 0 {
 			return "", problem.New(problem.Surprise, "the run in this directory began under other conditions: %s",
 				strings.Join(other, "; ")).At(to).
 				Try("name another directory, or resume the run under those conditions")

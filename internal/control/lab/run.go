@@ -139,7 +139,7 @@ func WriteReport(dir string) (*StoredReport, error) {
 // measure creates the settings, runs the rounds, and records how the run ended.
 func measure(ctx context.Context, w Watcher, o Options, stand *labSite, writer *bundle.Writer,
 	before *bundle.Contents) error {
-	kept := &recorder{writer, before.Head}
+	kept := &recorder{writer, before.Manifest}
 	err := rounds(ctx, w, o, stand, kept, before)
 	ending := kept.end(err)
 	return errors.Join(explainInterrupt(err), ending)
@@ -168,14 +168,14 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *labSite, kept *rec
 	}
 	defer watcher.Close()
 	sofar := func(trials []bundle.Trial) *report.Report {
-		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
+		return report.Analyse(&bundle.Contents{Manifest: kept.head, Trials: trials})
 	}
 	r := &run.Run{
-		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w,
+		Experiment: e, Places: ground, Seed: before.Manifest.Seed, Before: before.Trials, Recorder: kept, Progress: w,
 		Watcher: watcher, Budget: o.Budget,
 		More:  func(trials []bundle.Trial) bool { return sofar(trials).NeedsMoreRounds() },
 		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).RoundsPerInstance(cost) },
-		Anew: func(ctx context.Context) (*setting.Places, error) {
+		Recreate: func(ctx context.Context) (*setting.Places, error) {
 			ground, err := stand.recreate(ctx, w.Deferred)
 			if err != nil {
 				return nil, err

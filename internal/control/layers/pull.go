@@ -70,9 +70,9 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	say := func(text string) { c.Watcher.Tell(control.Event{Kind: control.Progress, Site: s.Key(), Text: text}) }
+	say := func(text string) { c.Watcher.Event(control.Event{Kind: control.Progress, Site: s.Key(), Text: text}) }
 	m := &pkgmirror.Mirror{Dir: dir, Keys: filepath.Join(c.Dirs.State, "mirror-key"), Store: store,
-		From: upstream.Mirror, Log: log, Say: say}
+		From: upstream.Mirror, Log: log, Progress: say}
 	done, err := m.Pull(ctx, layers, o.Prune)
 	if err != nil {
 		return nil, err

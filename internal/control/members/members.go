@@ -90,7 +90,7 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 
 // recordedSite returns the site or twin that a member selected, as recorded by root, and the owner of
 // the twin. Said is the name of a site or its directory.
-func recordedSite(c *control.Session, said string) (m register.Marker, owner string, err error) {
+func recordedSite(c *control.Session, said string) (m register.UpRecord, owner string, err error) {
 	meant := func(name, dir string) bool {
 		return said == "" || said == name || absolutePath(c, said) == dir
 	}
@@ -103,14 +103,14 @@ func recordedSite(c *control.Session, said string) (m register.Marker, owner str
 		case 0:
 			return m, "", c.Register().NoTwinError("", c.Twin)
 		case 1:
-			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
+			return register.UpRecord{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
 		return m, "", problem.New(problem.Usage, "%s have a twin called %s", humanize.Plural(len(found), "site"), c.Twin).
 			Try("use -C %s, for example", found[0].Site)
 	}
-	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
-	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != c.From })
-	found := slices.DeleteFunc(up, func(m register.Marker) bool { return !meant(m.Site, m.Dir) })
+	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.UpRecord) bool { return m.Twin != "" })
+	here := slices.DeleteFunc(slices.Clone(up), func(m register.UpRecord) bool { return m.Dir != c.From })
+	found := slices.DeleteFunc(up, func(m register.UpRecord) bool { return !meant(m.Site, m.Dir) })
 	switch {
 	case said == "" && len(here) == 1:
 		return here[0], "", nil

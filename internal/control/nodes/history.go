@@ -29,7 +29,7 @@ func ReadHistory(ctx context.Context, c *control.Session, s *site.Site, runs int
 	}
 	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)),
 		make([][]int, len(f.All)), make([]error, len(f.All))
-	_ = f.Each(func(i int, h *apply.HostClient) error {
+	_ = f.ForEach(func(i int, h *apply.HostClient) error {
 		names[i] = h.Name
 		all[i], damaged[i], wrong[i] = h.Runs.ReadJournal(ctx, runs)
 		return nil
@@ -45,7 +45,7 @@ func ReadHistory(ctx context.Context, c *control.Session, s *site.Site, runs int
 	}
 	known.Entries = all[0]
 	if len(c.Without) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+		c.Watcher.Event(control.Event{Kind: control.Notice, Site: s.Key(),
 			Text: "the journal of host " + humanize.List(c.Without, 12) + " is left out"})
 	}
 	return known, nil

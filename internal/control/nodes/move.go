@@ -13,7 +13,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A MovedNode node is a node that was moved to another host.
+// A MovedNode is a node that was moved to another host.
 type MovedNode struct {
 	Node string `json:"node"`
 	Host string `json:"host"`
@@ -37,7 +37,7 @@ type MoveOp struct {
 	To      map[string]string // node name to host name
 }
 
-// Job returns the job that carries out the move. The operation do is the Moving itself, or embeds
+// Job returns the job that carries out the move. The operation do is the MoveOp itself, or embeds
 // it.
 func (m *MoveOp) Job(do control.Operation) *control.Job {
 	return &control.Job{Session: m.Session, Site: m.Site, Base: m.Site, Hosts: m.Fleet, Do: do}
@@ -83,8 +83,8 @@ func quarantinedReleases(seen []observe.Host, moves map[string]string) map[strin
 		for j := range seen[i].Nodes {
 			see(&seen[i].Nodes[j])
 		}
-		for j := range seen[i].Given {
-			see(&seen[i].Given[j].Node)
+		for j := range seen[i].OutgoingMoves {
+			see(&seen[i].OutgoingMoves[j].Node)
 		}
 	}
 	return all
@@ -138,7 +138,7 @@ func MovedNodes(r *apply.Result) (all []MovedNode) {
 	stopped, at := map[string]time.Time{}, map[string]int{}
 	for _, s := range r.Done {
 		t := r.Spans[s.N]
-		if of := s.Was; of != nil && of.Staged {
+		if of := s.Old; of != nil && of.Staged {
 			if s.Kind == plan.ReceiveNode {
 				all = append(all, MovedNode{Node: s.Subject, Host: s.Host, Quarantine: site.ReleaseName(of.Release)})
 			}

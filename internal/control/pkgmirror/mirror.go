@@ -28,12 +28,12 @@ import (
 
 // A Mirror is such a directory.
 type Mirror struct {
-	Dir   string
-	Keys  string // home directory of GnuPG, with the key that signs the archive
-	Store *image.Store
-	From  site.Mirror // where packages are fetched from
-	Log   io.Writer
-	Say   func(string)
+	Dir      string
+	Keys     string // home directory of GnuPG, with the key that signs the archive
+	Store    *image.Store
+	From     site.Mirror // where packages are fetched from
+	Log      io.Writer
+	Progress func(string)
 }
 
 // Upstream returns where packages come from if not from the mirror itself. It drops the parts of

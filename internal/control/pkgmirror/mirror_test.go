@@ -210,7 +210,7 @@ func TestUpstream(t *testing.T) {
 
 // TestWheels: existing files are found, damaged ones are dropped, and the pages list the rest.
 func TestWheels(t *testing.T) {
-	m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
+	m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Progress: func(string) {}}
 	incoming := filepath.Join(m.incoming(), "wheels")
 	if err := os.MkdirAll(incoming, 0o755); err != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func TestIncomingOfStrangers(t *testing.T) {
 		"a link for the list": func(in string) { must(os.Symlink(mine, filepath.Join(in, wantedName))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
+			m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Progress: func(string) {}}
 			must(os.MkdirAll(filepath.Join(m.incoming(), "wheels"), 0o755))
 			spoil(m.incoming())
 			w, err := readWheels(m.simple())

@@ -43,7 +43,7 @@ func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error
 	if _, err := exec.LookPath("apt-ftparchive"); err != nil {
 		return problem.New(problem.Unable, "apt-ftparchive is not installed on this host").Try("apt-get install apt-utils")
 	}
-	r.Say("writing the index of the Debian packages")
+	r.Progress("writing the index of the Debian packages")
 	if err := keyring(r.Keys).writeKey(ctx, filepath.Join(r.apt(), access.MirrorKeyFile)); err != nil {
 		return err
 	}

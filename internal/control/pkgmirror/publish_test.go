@@ -26,7 +26,7 @@ func newRun(t *testing.T) *run {
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	m := &Mirror{Dir: filepath.Join(dir, "mirror"), Keys: filepath.Join(dir, "keys"),
 		Store: image.Open(filepath.Join(dir, "state")),
-		Log:   io.Discard, Say: func(string) {}}
+		Log:   io.Discard, Progress: func(string) {}}
 	must(t, os.MkdirAll(m.incoming(), 0o755))
 	return &run{Mirror: m, debs: reread(t, m), done: &Result{}}
 }

@@ -120,7 +120,7 @@ func (r *run) fetchMissing(ctx context.Context, n need) (lost []string, err erro
 	if err != nil || len(missing)+len(without) == 0 {
 		return nil, err
 	}
-	r.Say(fmt.Sprintf("%s: adding %d Debian and %d Python packages", n.layer.Title, len(missing), len(without)))
+	r.Progress(fmt.Sprintf("%s: adding %d Debian and %d Python packages", n.layer.Title, len(missing), len(without)))
 	err = r.Store.WithContainer(ctx, n.layer.Digest, r.From, r.incoming(),
 		func(ctx context.Context, in host.Runner) error {
 			if len(missing) > 0 {

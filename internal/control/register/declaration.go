@@ -74,13 +74,13 @@ func (r Register) IsDeclarationOutdated(key, dir string) bool {
 }
 
 // LoadDeclaration returns a site that is up, or its twin, as the stored text declares it.
-func (r Register) LoadDeclaration(m Marker) (*site.Site, error) {
+func (r Register) LoadDeclaration(m UpRecord) (*site.Site, error) {
 	return loadDeclaration(r, m, r.declarationPath(m.Key()))
 }
 
 // Declarations returns a site that is up as the last two stored texts declare it, the newer one
 // first. It leaves out those that are missing or that this version cannot read.
-func (r Register) Declarations(m Marker) (all []*site.Site) {
+func (r Register) Declarations(m UpRecord) (all []*site.Site) {
 	for _, path := range []string{r.declarationPath(m.Key()), formerDeclarationPath(r, m.Key())} {
 		if s, err := loadDeclaration(r, m, path); err == nil {
 			all = append(all, s)
@@ -89,7 +89,7 @@ func (r Register) Declarations(m Marker) (all []*site.Site) {
 	return all
 }
 
-func loadDeclaration(r Register, m Marker, path string) (*site.Site, error) {
+func loadDeclaration(r Register, m UpRecord, path string) (*site.Site, error) {
 	d, err := host.ReadJSON[declaration](path)
 	if err != nil {
 		return nil, err

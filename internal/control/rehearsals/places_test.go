@@ -75,7 +75,7 @@ func TestOptions(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: "/state"}, SiteDir: link}
 	places := []rehearsal.Place{{Name: "sv1"}, {Name: "sv2"}, {Name: "control"}}
 	o, err := options(c, &site.Site{Name: "karoo", Twin: "dev"}, places)
-	if err != nil || !slices.Equal(o.Shown, []string{real}) || o.Name != "karoo.dev" || o.Store != "/state/store" ||
+	if err != nil || !slices.Equal(o.Binds, []string{real}) || o.Name != "karoo.dev" || o.Store != "/state/store" ||
 		o.State != "/state/rehearsals" || len(o.Places) != 3 || o.Programs["orrery"] == "" {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -39,12 +39,12 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 			Try("orrery doctor shows what this machine lacks")
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
-	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(),
+	c.Watcher.Event(control.Event{Kind: control.Outcome, Site: s.Key(),
 		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(otherNames(places, steering), 12)})
-	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Shown[0]}, command.Args...)
+	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Binds[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
 	if left := h.Close(); left != nil { // the status of the command counts
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: left.Error(), Err: left})
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(), Text: left.Error(), Err: left})
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func options(c *control.Session, s *site.Site, places []rehearsal.Place) (rehear
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return o, err
 	}
-	o.Shown = []string{dir}
+	o.Binds = []string{dir}
 	program, err := os.Executable()
 	if err != nil {
 		return o, err
@@ -109,8 +109,8 @@ func FindHost(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
 	return h.At(i + 1), nil
 }
 
-// Gaps returns how long nodes did not answer nodes on other hosts while do ran.
-func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, error) {
+// MeasureOutages returns how long nodes did not answer nodes on other hosts while do ran.
+func MeasureOutages(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.OutageSummary, error) {
 	var targets []rehearsal.Target
 	for i := range s.Nodes {
 		for _, nic := range s.Nodes[i].NICs {
@@ -125,12 +125,12 @@ func Gaps(h *rehearsal.Hosts, s *site.Site, do func() error) ([]rehearsal.Gap, e
 	}
 	time.Sleep(settleTime)
 	did := do()
-	time.Sleep(rehearsal.SilenceThreshold)
+	time.Sleep(rehearsal.OutageThreshold)
 	seen, err := stop()
 	if err != nil {
 		return nil, errors.Join(did, err)
 	}
-	return rehearsal.Gaps(targets, seen, time.Now()), did
+	return rehearsal.SummarizeOutages(targets, seen, time.Now()), did
 }
 
 // settleTime is how long witnesses have to find out which nodes answer at all.

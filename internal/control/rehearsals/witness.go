@@ -68,7 +68,7 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 		_, _ = io.Copy(io.Discard, in)
 		end()
 	}()
-	tick := time.NewTicker(rehearsal.SilenceThreshold)
+	tick := time.NewTicker(rehearsal.OutageThreshold)
 	defer tick.Stop()
 	for ended := false; !ended; {
 		select {

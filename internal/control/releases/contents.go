@@ -45,7 +45,7 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 func show(ctx context.Context, f *apply.Fleet, s *site.Site, seen []observe.Host, number int,
 	chosen map[string]bool) ([]Contents, error) {
 	all := make([][]Contents, len(f.All))
-	err := f.Each(func(i int, h *apply.HostClient) (err error) {
+	err := f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		nodes := slices.DeleteFunc(slices.Clone(seen[i].Nodes),
 			func(n observe.Node) bool { return n.Release != number || chosen != nil && !chosen[n.Name] })
 		all[i], err = contentsOn(ctx, h, s, nodes)

@@ -26,7 +26,7 @@ func Sources(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Ho
 	for _, number := range slices.Sorted(maps.Keys(loaded)) {
 		all = append(all, loaded[number])
 	}
-	all = append(all, c.Register().Declarations(register.Marker{Site: s.Name, Twin: s.Twin})...)
+	all = append(all, c.Register().Declarations(register.UpRecord{Site: s.Name, Twin: s.Twin})...)
 	var sources diff.Sources
 	for _, declared := range all {
 		sources = append(sources, spec.NewBuilder(declared.WithHosts(homes)))

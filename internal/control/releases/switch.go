@@ -265,7 +265,7 @@ func changesOnlyRecords(p *plan.Plan) bool {
 	})
 }
 
-// liveNow returns the releases of the nodes in of that are live.
+// liveNow returns the current releases of those nodes in of that are live.
 func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 	live := map[string]int{}
 	for i := range hosts {

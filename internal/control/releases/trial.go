@@ -61,7 +61,7 @@ func ClearSwitches(ctx context.Context, f *apply.Fleet) error {
 		return err
 	}
 	// last, because a trial is watched as long as it is on record
-	return f.Each(func(_ int, h *apply.HostClient) error {
+	return f.ForEach(func(_ int, h *apply.HostClient) error {
 		_, err := h.State.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.TriggerTrial})
 		return err
 	})

@@ -66,7 +66,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	if file != nil {
 		if err := trustOwnReleases(ctx, c, original); problem.Is(err, problem.Unable) {
 			// then the user must accept each release: orrery release trust
-			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
+			c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		} else if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 		return added, nil
 	}
 	if err := file.Write(); problem.Is(err, problem.Unable) {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		return added, nil
 	} else if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ type addOp struct {
 }
 
 func (j *addOp) say(format string, args ...any) {
-	j.Session.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
+	j.Session.Watcher.Event(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
 }
 
 // reach connects to the new host and to all others, whose records must agree. A host that is new to

@@ -59,7 +59,7 @@ func Remove(ctx context.Context, c *control.Session, name string) (*Removed, err
 		r.Left = []string{}
 	}
 	if err := file.Write(); problem.Is(err, problem.Unable) {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
+		c.Watcher.Event(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		return r, nil
 	} else if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (Work) Look(ctx context.Context, c *control.Session, s *site.Site) (found [
 			Why: "it does not answer"})
 	}
 	disks := make([][]unattended.Finding, len(all.Fleet.All))
-	if err := all.Fleet.Each(func(i int, h *apply.HostClient) error {
+	if err := all.Fleet.ForEach(func(i int, h *apply.HostClient) error {
 		seen, err := h.State.Observe(ctx, nil)
 		disks[i] = ofDisk("disk of host "+h.Name, seen.Disk)
 		return err

@@ -60,7 +60,7 @@ func Forget(ctx context.Context, c *control.Session, name string) error {
 
 // checkForgettable returns an error if a site is up on this host, or has twins.
 func checkForgettable(c *control.Session, name string) error {
-	if _, up := c.Register().Marker(name); up {
+	if _, up := c.Register().Up(name); up {
 		return problem.New(problem.Refused, "site %s is up on this host; nothing was done", name).
 			Try("orrery down --name %s takes it down", name)
 	}

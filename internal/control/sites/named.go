@@ -26,7 +26,7 @@ func siteByName(c *control.Session, name string) (*site.Site, error) {
 		}
 		return nil, p.Try("orrery ls lists the sites")
 	}
-	if m, ok := c.Register().Marker(s.Key()); ok && m.Production != nil {
+	if m, ok := c.Register().Up(s.Key()); ok && m.Production != nil {
 		s.Production = *m.Production
 	}
 	return s, nil

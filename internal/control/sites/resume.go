@@ -12,7 +12,7 @@ import (
 
 // ResumeSite brings up a site that was up before a reboot. It returns the site as far as it could
 // be read.
-func ResumeSite(ctx context.Context, c *control.Session, m register.Marker) (*site.Site, *apply.Result, error) {
+func ResumeSite(ctx context.Context, c *control.Session, m register.UpRecord) (*site.Site, *apply.Result, error) {
 	b := c.WithoutOverdue()
 	b.SiteDir, b.Twin, b.Force = m.Dir, m.Twin, true
 	var r *apply.Result

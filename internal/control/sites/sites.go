@@ -55,9 +55,9 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 			continue
 		}
 		r := State{Site: name, Twin: twin}
-		m, up := c.Register().Marker(e.Name())
+		m, up := c.Register().Up(e.Name())
 		if !up {
-			m, _ = c.Register().FormerMarker(e.Name())
+			m, _ = c.Register().FormerUp(e.Name())
 		}
 		if of, err := c.Register().ReadTwin(e.Name()); err == nil && twin != "" {
 			m.Dir = of.Dir

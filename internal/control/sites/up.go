@@ -239,7 +239,7 @@ func preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 func reportOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.IsUnclaimed() {
-			c.Watcher.Tell(control.Event{Kind: control.Orphan, Site: s.Key(), Text: o.String()})
+			c.Watcher.Event(control.Event{Kind: control.Orphan, Site: s.Key(), Text: o.String()})
 		}
 	}
 }
@@ -264,7 +264,7 @@ func withUnrestored(s *site.Site, seen []observe.Host, chosen map[string]bool) m
 // restoredFrom returns the site directory of a restore that was interrupted, if it is not the
 // directory of the session. Otherwise it returns "".
 func restoredFrom(c *control.Session, s *site.Site) string {
-	m, up := c.Register().Marker(s.Key())
+	m, up := c.Register().Up(s.Key())
 	if dir, err := c.AbsDirectory(); err != nil || !up || dir == m.Dir || !m.Exists() {
 		return ""
 	}
@@ -290,7 +290,7 @@ func saveSchedules(ctx context.Context, c *control.Session, s *site.Site, f *app
 
 // detectDrift looks into the running nodes, and adds to their states what has drifted.
 func detectDrift(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
-	return f.Each(func(_ int, h *apply.HostClient) error {
+	return f.ForEach(func(_ int, h *apply.HostClient) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
 		if i < 0 {
 			return fmt.Errorf("host %s was not observed", h.Name)

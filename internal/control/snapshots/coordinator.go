@@ -22,7 +22,7 @@ type Coordinator struct {
 	hosts               []string       // names to record in the snapshot, or none if there is only one host
 }
 
-// NewCoordinator returns a Tempo for hosts.
+// NewCoordinator returns a Coordinator for hosts.
 func NewCoordinator(hosts []string) *Coordinator {
 	return &Coordinator{copied: NewBarrier(hosts, nil), stood: NewBarrier(hosts, nil), went: NewBarrier(hosts, nil)}
 }

@@ -17,7 +17,7 @@ type Barrier struct {
 	last    func() error // called when all have arrived, before they continue, or nil
 }
 
-// NewBarrier returns a Gathering for hosts. If last is not nil, it is called when all have arrived,
+// NewBarrier returns a Barrier for hosts. If last is not nil, it is called when all have arrived,
 // before they continue.
 func NewBarrier(hosts []string, last func() error) *Barrier {
 	g := &Barrier{missing: map[string]bool{}, done: make(chan struct{}), last: last}

@@ -34,7 +34,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, e
 	all, _, err := list(ctx, f)
 	for _, one := range all {
 		if len(one.Lacking) > 0 {
-			c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+			c.Watcher.Event(control.Event{Kind: control.Notice, Site: s.Key(),
 				Text: fmt.Sprintf("the part of snapshot %s on host %s is lost", one.ID, humanize.List(one.Lacking, 12))})
 		}
 	}
@@ -64,7 +64,7 @@ func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]string, err error) {
 	kept := make([][]*snapshot.Snapshot, len(f.All))
 	ready = make([][]string, len(f.All))
-	err = f.Each(func(i int, h *apply.HostClient) (err error) {
+	err = f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		kept[i], ready[i], err = h.Snapshots.List(ctx)
 		return err
 	})
@@ -137,7 +137,7 @@ func openSnapshots(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
 		return nil, err
 	}
 	again := false
-	err = f.Each(func(i int, h *apply.HostClient) (err error) {
+	err = f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		for _, id := range ready[i] {
 			kept := slices.ContainsFunc(all, func(s *Snapshot) bool { return s.ID == id })
 			switch {

@@ -58,7 +58,7 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 }
 
 // RestoreOnce restores a snapshot of one host that was made only for this, and then removes the snapshot.
-// If Once is interrupted, the snapshot stays, so that the restoring can be resumed from it. The
+// If it is interrupted, the snapshot stays, so that the restoring can be resumed from it. The
 // caller holds the lock of the site and has the necessary consent.
 func RestoreOnce(ctx context.Context, c *control.Session, account *control.JournalWriter, s *site.Site, f *apply.Fleet,
 	h *apply.HostClient, from *snapshot.Snapshot, what string) (*Restored, error) {
@@ -198,7 +198,7 @@ func (r *restoreOp) checkNode(n placed, seen []observe.Host) error {
 // checkInterrupted returns an error if an earlier restoring of other nodes was interrupted, because these
 // nodes may run by now.
 func (r *restoreOp) checkInterrupted(ctx context.Context) error {
-	return r.fleet.Each(func(_ int, h *apply.HostClient) error {
+	return r.fleet.ForEach(func(_ int, h *apply.HostClient) error {
 		id, nodes, err := h.Snapshots.Restoring(ctx)
 		if err != nil || id == "" {
 			return err
@@ -232,7 +232,7 @@ func (r *restoreOp) run(ctx context.Context) error {
 		return r.startRestored(ctx)
 	})
 	backs, errs := make([]apply.RestoreFailures, len(on.All)), make([]error, len(on.All))
-	_ = on.Each(func(i int, h *apply.HostClient) error {
+	_ = on.ForEach(func(i int, h *apply.HostClient) error {
 		// Once the nodes are restored, this cannot be cancelled: a half-finished undo is worse than
 		// a delay.
 		until, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -293,7 +293,7 @@ func (r *restoreOp) restartAfterUndo(ctx context.Context, why error, errs []erro
 func (r *restoreOp) stopSteps() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.ran {
-		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node,
+		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Old: &n.Node.Node,
 			Restarts: true})
 	}
 	return steps
@@ -308,7 +308,7 @@ func (r *restoreOp) stopRestoredSteps() []*plan.Step {
 		if n.Record.KeepsHardware() {
 			kind = plan.StopNode
 		}
-		steps = append(steps, &plan.Step{Kind: kind, Host: n.host, Subject: n.Record.Name, Was: &n.Record.Node})
+		steps = append(steps, &plan.Step{Kind: kind, Host: n.host, Subject: n.Record.Name, Old: &n.Record.Node})
 	}
 	return steps
 }

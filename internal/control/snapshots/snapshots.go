@@ -68,7 +68,7 @@ func TakeDeclared(ctx context.Context, c *control.Session, s *site.Site) (*Snaps
 		}
 		all = slices.DeleteFunc(all, func(s *Snapshot) bool { return !s.Scheduled })
 		for _, old := range all[:max(0, len(all)-s.Snapshot.Keep)] {
-			if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Remove(ctx, old.ID) }); err != nil {
+			if err := f.ForEach(func(_ int, h *apply.HostClient) error { return h.Snapshots.Remove(ctx, old.ID) }); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func (t *takeOp) run(ctx context.Context) error {
 		at.hosts = names
 	}
 	taken, errs := make([]*snapshot.Snapshot, len(t.on.All)), make([]error, len(t.on.All))
-	_ = t.on.Each(func(i int, h *apply.HostClient) error {
+	_ = t.on.ForEach(func(i int, h *apply.HostClient) error {
 		of := t.of
 		of.Nodes = t.nodes[i]
 		if taken[i], errs[i] = h.Snapshots.Capture(ctx, of, at.ForHost(h)); errs[i] != nil {
@@ -170,7 +170,7 @@ func (t *takeOp) commitParts(ctx context.Context) error {
 		return errors.Join(err, t.removeParts(ctx))
 	}
 	others := &apply.Fleet{All: t.on.All[1:]}
-	err := others.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Keep(ctx, t.of.ID) })
+	err := others.ForEach(func(_ int, h *apply.HostClient) error { return h.Snapshots.Keep(ctx, t.of.ID) })
 	if err != nil {
 		return problem.New(problem.Left, "snapshot %s was taken, but is not yet stored on all hosts", t.of.ID).Because(err).
 			Try("when all hosts answer, the next orrery snapshot completes it")
@@ -180,7 +180,7 @@ func (t *takeOp) commitParts(ctx context.Context) error {
 
 // removeParts removes the ready parts of the hosts.
 func (t *takeOp) removeParts(ctx context.Context) error {
-	return t.on.Each(func(_ int, h *apply.HostClient) error {
+	return t.on.ForEach(func(_ int, h *apply.HostClient) error {
 		if t.parts[h.Name] == nil {
 			return nil
 		}
@@ -224,7 +224,7 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 			return err
 		}
 		for _, id := range ids {
-			if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Snapshots.Remove(ctx, id) }); err != nil {
+			if err := f.ForEach(func(_ int, h *apply.HostClient) error { return h.Snapshots.Remove(ctx, id) }); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ func Draw(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {
 		return p, false, nil, err
 	}
-	up := slices.ContainsFunc(c.Register().SitesUp(), func(m register.Marker) bool {
+	up := slices.ContainsFunc(c.Register().SitesUp(), func(m register.UpRecord) bool {
 		return m.Site == s.Name && m.Twin == s.Twin
 	})
 	switch {
@@ -46,7 +46,7 @@ func hostName(s *site.Site) string {
 }
 
 // addState adds the state of the live nodes to a picture. If there are no nodes, and this machine has no
-// marker that the site is up, the picture stays as declared. Markers on other machines are not
+// record that the site is up, the picture stays as declared. Records on other machines are not
 // visible here.
 func addState(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent,
 	err error) {

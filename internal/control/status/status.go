@@ -211,7 +211,7 @@ func (all *Status) CheckHealth(ctx context.Context) {
 
 // Probe runs the health checks of live nodes now, and looks for drift.
 func (all *Status) Probe(ctx context.Context) error {
-	return all.Fleet.Each(func(_ int, h *apply.HostClient) error { return all.probeOn(ctx, h) })
+	return all.Fleet.ForEach(func(_ int, h *apply.HostClient) error { return all.probeOn(ctx, h) })
 }
 
 // probeOn probes the nodes of one host.
@@ -268,7 +268,7 @@ func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map
 // nil. It returns the new samples by node ID.
 func (all *Status) sampleUsage(ctx context.Context, before map[int]host.Sample) map[int]host.Sample {
 	now, mutex := map[int]host.Sample{}, sync.Mutex{}
-	err := all.Fleet.Each(func(_ int, h *apply.HostClient) error {
+	err := all.Fleet.ForEach(func(_ int, h *apply.HostClient) error {
 		var rows []int
 		var nodes []observe.Node
 		for i, n := range all.there {

@@ -19,7 +19,7 @@ type Outcome string
 const (
 	Passed  Outcome = "passed"
 	Failed  Outcome = "failed"  // its command failed
-	Broken  Outcome = "broken"  // it could not be run to its end
+	Errored Outcome = "broken"  // it could not be run to its end
 	Skipped Outcome = "skipped" // its node was left out on purpose
 )
 
@@ -53,7 +53,7 @@ func Run(ctx context.Context, tests []site.Test, p NodeAccess, told func(Result)
 }
 
 func runOne(ctx context.Context, t site.Test, p NodeAccess) Result {
-	r := Result{Name: t.Name, Node: t.Node, Outcome: Broken}
+	r := Result{Name: t.Name, Node: t.Node, Outcome: Errored}
 	if ctx.Err() != nil {
 		r.Reason = "not started: " + context.Cause(ctx).Error()
 		return r

@@ -59,9 +59,9 @@ func TestRun(t *testing.T) {
 	want := []Result{
 		{Name: "good", Node: "n", Outcome: Passed, Output: "user u, ORRERY_TEST=good, <secret pw>\n"},
 		{Name: "bad", Node: "n", Outcome: Failed, Reason: "exit status 3", Output: "no sample\n"},
-		{Name: "missing", Node: "n", Outcome: Broken, Reason: "n: x: exit status 127"},
+		{Name: "missing", Node: "n", Outcome: Errored, Reason: "n: x: exit status 127"},
 		{Name: "slow", Node: "n", Outcome: Failed, Reason: "not done within 20ms"},
-		{Name: "good", Node: "gone", Outcome: Broken, Reason: "node gone does not run"},
+		{Name: "good", Node: "gone", Outcome: Errored, Reason: "node gone does not run"},
 	}
 	for i := range want {
 		all[i].Took = 0
@@ -82,7 +82,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	first := site.Test{Name: "first", Command: []string{"first"}, Timeout: time.Minute}
 	all := Run(ctx, []site.Test{first, {Name: "second"}}, place(does), func(Result) {})
-	if all[0].Outcome != Broken || all[0].Reason != "Ctrl-C" || all[1].Outcome != Broken ||
+	if all[0].Outcome != Errored || all[0].Reason != "Ctrl-C" || all[1].Outcome != Errored ||
 		all[1].Reason != "not started: Ctrl-C" {
 		t.Errorf("got %+v", all)
 	}
@@ -97,7 +97,7 @@ func TestJUnit(t *testing.T) {
 			{Name: "one", Node: "portal", Outcome: Passed, Took: 1500 * time.Microsecond,
 				Output: "\x1b[31mred\x1b[0m <tag> ]]> \x00\u202e\r\n\ufffe"},
 			{Name: "two", Node: "db", Outcome: Failed, Reason: "exit status 1\nmore", Output: "x"},
-			{Name: "twin", Outcome: Broken, Reason: "it does not come up"},
+			{Name: "twin", Outcome: Errored, Reason: "it does not come up"},
 			{Name: "four", Node: "n", Outcome: Skipped, Reason: "its node is not in the twin"},
 		},
 	}

@@ -33,7 +33,7 @@ func (r *Report) Count(o Outcome) int {
 }
 
 // OK reports whether no test failed or broke.
-func (r *Report) OK() bool { return r.Count(Failed)+r.Count(Broken) == 0 }
+func (r *Report) OK() bool { return r.Count(Failed)+r.Count(Errored) == 0 }
 
 // The elements of JUnit's XML, as read by Jenkins and GitLab.
 type (
@@ -84,7 +84,7 @@ type (
 // WriteJUnit writes the report as JUnit's XML.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := xmlSuite{
-		Name: r.Site, Tests: len(r.Results), Failures: r.Count(Failed), Errors: r.Count(Broken), Skipped: r.Count(Skipped),
+		Name: r.Site, Tests: len(r.Results), Failures: r.Count(Failed), Errors: r.Count(Errored), Skipped: r.Count(Skipped),
 		Time: seconds(r.Took), Timestamp: r.Began.UTC().Format("2006-01-02T15:04:05"), Hostname: r.Host,
 	}
 	for _, p := range r.Properties {
@@ -120,7 +120,7 @@ func caseOf(site string, r Result) xmlCase {
 	switch r.Outcome {
 	case Failed:
 		c.Failure = why
-	case Broken:
+	case Errored:
 		c.Error = why
 	case Skipped:
 		c.Skipped = &xmlWhy{Message: why.Message}

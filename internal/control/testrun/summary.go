@@ -9,7 +9,7 @@ import (
 
 // PrintResult prints one result for people. For tests that did not pass, it also prints their output.
 func PrintResult(w io.Writer, r Result) {
-	word := map[Outcome]string{Passed: "ok", Failed: "FAIL", Broken: "ERROR", Skipped: "skip"}[r.Outcome]
+	word := map[Outcome]string{Passed: "ok", Failed: "FAIL", Errored: "ERROR", Skipped: "skip"}[r.Outcome]
 	line := fmt.Sprintf("%-5s %s", word, r.Name)
 	if r.Node != "" {
 		line += " on " + r.Node
@@ -43,7 +43,7 @@ func (r *Report) Summary() string {
 	for _, part := range []struct {
 		outcome Outcome
 		word    string
-	}{{Failed, "failed"}, {Broken, "could not be run"}, {Skipped, "skipped"}} {
+	}{{Failed, "failed"}, {Errored, "could not be run"}, {Skipped, "skipped"}} {
 		if n := r.Count(part.outcome); n > 0 {
 			text += fmt.Sprintf(", %d %s", n, part.word)
 		}

@@ -116,7 +116,7 @@ func (w *Watch) runRound(ctx context.Context, trial *observe.Trial) error {
 }
 
 // ignoreIfOver returns the error of ending a trial, or nil if the records say that the trial is over,
-// whoever ended it. In that case it only reports the error, because the attempt will not be
+// whichever process ended it. In that case it only reports the error, because the attempt will not be
 // repeated.
 func (w *Watch) ignoreIfOver(err error) error {
 	r, unread := w.Look()

@@ -83,7 +83,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 func siteOfTwin(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
-		return nil, nil //nolint:nilerr // what there is of it here tells all
+		return nil, nil //nolint:nilerr // the records on this machine decide
 	}
 	s, err := sitefile.Load(dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func destroyOnHosts(ctx context.Context, c *control.Session, original *site.Site
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := f.Each(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(ctx) }); err != nil {
+	if err := f.ForEach(func(_ int, h *apply.HostClient) error { return h.Twins.Forget(ctx) }); err != nil {
 		return err
 	}
 	c.Known.Remove(s.Key())

@@ -32,7 +32,7 @@ func SaveBootPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet,
 	p := starting.Plan(c.Site, seen)
 	// the same release on all hosts by now
 	live := sync.OnceValues(func() (*site.Site, error) { return f.Views().Released(c.Site, seen) })
-	return f.Each(func(i int, h *apply.HostClient) error {
+	return f.ForEach(func(i int, h *apply.HostClient) error {
 		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
 			if s.Kind != plan.CheckNode {
 				return false

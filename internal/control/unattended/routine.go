@@ -93,7 +93,7 @@ func SaveRoutinePlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, e
 func savePlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet,
 	of func(h *apply.HostClient) apply.UnattendedPlan) error {
 	var mutex sync.Mutex
-	return f.Each(func(_ int, h *apply.HostClient) error {
+	return f.ForEach(func(_ int, h *apply.HostClient) error {
 		p := of(h)
 		p.Host = h.Name
 		notes, err := h.State.SavePlan(ctx, p)
@@ -192,7 +192,7 @@ func (h *Host) routine(ctx context.Context, name string) routine.Record {
 // of some hosts cannot be read, it returns an error and the last one of the others.
 func LatestRoutine(ctx context.Context, f *apply.Fleet, name string) (routine.Record, error) {
 	all := make([]routine.Record, len(f.All))
-	err := f.Each(func(i int, h *apply.HostClient) (err error) {
+	err := f.ForEach(func(i int, h *apply.HostClient) (err error) {
 		all[i], err = h.State.Routine(ctx, name)
 		return err
 	})
@@ -232,7 +232,7 @@ func (a *Attempt) begin(ctx context.Context, f *apply.Fleet) error {
 }
 
 func (a *Attempt) save(ctx context.Context, f *apply.Fleet) error {
-	return f.Each(func(_ int, h *apply.HostClient) error { return h.State.SaveRoutine(ctx, a.Routine, *a.now) })
+	return f.ForEach(func(_ int, h *apply.HostClient) error { return h.State.SaveRoutine(ctx, a.Routine, *a.now) })
 }
 
 // failedEvents are the events of routines that fail.

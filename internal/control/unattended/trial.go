@@ -49,7 +49,7 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, 
 	if err != nil {
 		return r, err
 	}
-	return r, f.Each(func(i int, h *apply.HostClient) error {
+	return r, f.ForEach(func(i int, h *apply.HostClient) error {
 		_, err := h.State.SavePlan(ctx, plans[i])
 		return err
 	})
@@ -80,7 +80,7 @@ func rollbackPlans(ctx context.Context, c *hosts.Connector, f *apply.Fleet, t *o
 		return f.Views().Live(ctx, c.Site)
 	}
 	plans := make([]apply.UnattendedPlan, len(f.All))
-	return plans, f.Each(func(i int, h *apply.HostClient) error {
+	return plans, f.ForEach(func(i int, h *apply.HostClient) error {
 		w := apply.UnattendedPlan{Trigger: apply.TriggerTrial, Host: h.Name, Watch: true,
 			Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
 		if c.DecidesTrials() {

@@ -60,7 +60,8 @@ func (h *Host) watch(ctx context.Context) error {
 	path := apply.AlertsPath(h.Dirs, h.Key)
 	before, err := host.ReadJSON[map[string]alert](path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.Say(problem.New(problem.Failed, "the alerts of site %s cannot be read; they begin anew", h.Key).At(path).
+		h.Say(problem.New(problem.Failed, "the alerts of site %s cannot be read; all conditions are reported again", h.Key).
+			At(path).
 			Because(err))
 	}
 	now, err := h.compare(ctx, before, found)

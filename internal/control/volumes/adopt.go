@@ -103,7 +103,7 @@ func (a *adoption) run(ctx context.Context, r *control.JournalWriter) ([]Adopted
 // too.
 func (a *adoption) findDataHost(ctx context.Context, seen []observe.Host) (*apply.HostClient, error) {
 	all, errs := make([][]apply.Adoption, len(a.fleet.All)), make([]error, len(a.fleet.All))
-	_ = a.fleet.Each(func(i int, h *apply.HostClient) error {
+	_ = a.fleet.ForEach(func(i int, h *apply.HostClient) error {
 		all[i], errs[i] = h.Volumes.Adoptions(ctx, a.of)
 		return nil
 	})

@@ -95,7 +95,7 @@ type volumeDirs struct {
 func findVolumeDirs(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*volumeDirs, error) {
 	p := &volumeDirs{site: s, fleet: f, on: map[string][]apply.Directory{}}
 	if len(f.Unknown) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+		c.Watcher.Event(control.Event{Kind: control.Notice, Site: s.Key(),
 			Text: "volumes on host " + humanize.List(f.Unknown, 12) + " are left out"})
 	}
 	alone, placed := len(f.All) == 1 && len(f.Unknown) == 0, s

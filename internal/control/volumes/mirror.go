@@ -32,7 +32,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 		return err
 	}
 	var mutex sync.Mutex
-	return p.fleet.Each(func(_ int, h *apply.HostClient) error {
+	return p.fleet.ForEach(func(_ int, h *apply.HostClient) error {
 		of := p.on[h.Name]
 		if len(of) == 0 {
 			return nil

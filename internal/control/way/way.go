@@ -85,8 +85,8 @@ type location struct {
 	node *observe.Node
 }
 
-// locate returns the seat of a node that one or several hosts report. If several do, it returns the
-// seat on the host in the site file. If there is none, it returns an error, because it is unknown
+// locate returns the location of a node that one or several hosts report. If several do, it returns
+// the one on the host in the site file. If there is none, it returns an error, because it is unknown
 // which host is right.
 func (r *Directory) locate(name string, seats []location) (location, error) {
 	if len(seats) == 1 {

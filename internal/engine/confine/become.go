@@ -24,7 +24,7 @@ import (
 // which then becomes the backend.
 //
 // The backend is root of the node's ids only, in a user namespace. It sees only what is in its
-// cell: libraries, and the trees that it shares with the guest.
+// sandbox: libraries, and the trees that it shares with the guest.
 type Backend struct {
 	Sandbox
 	Program string      // path
@@ -45,11 +45,11 @@ type FDSetFile struct {
 func FDSetPath(set int) string { return "/dev/fdset/" + strconv.Itoa(set) }
 
 // capabilities are those that the node's root needs for its own files. With others, the program
-// could leave its cell or change what is in it.
+// could leave its sandbox or change what is in it.
 var capabilities = []string{"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "setfcap"}
 
 // Exec replaces this process by the program, with args. It returns only if that fails. It opens
-// sockets on which the program listens before, because the cell has no place for them.
+// sockets on which the program listens before, because the sandbox has no place for them.
 func (b Backend) Exec(args []string) error {
 	args, err := b.openFiles(args)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b Backend) openFiles(args []string) ([]string, error) {
 	return args, nil
 }
 
-// enter moves the calling thread into a mount namespace with the cell, including the shared
+// enter moves the calling thread into a mount namespace with the sandbox, including the shared
 // directories, as its root.
 func (b Backend) enter() error {
 	c := b.Sandbox

@@ -89,7 +89,7 @@ func TestOpening(t *testing.T) {
 const asBackend = "ORRERY_TEST_BACKEND"
 
 // TestBackend: what Xen's toolstack starts is root of the node's ids and unprivileged on the host.
-// It cannot leave its cell, and sees there the shared root and libraries.
+// It cannot leave its sandbox, and sees there the shared root and libraries.
 func TestBackend(t *testing.T) {
 	if text := os.Getenv(asBackend); text != "" {
 		var b Backend

@@ -55,8 +55,8 @@ func QEMUPaths(program string) []string {
 // was opened before.
 const QEMUSandboxOption = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
-// Start starts a command in the cell and in a control group. The caller must be on a thread of its
-// own (host.OnLockedThread), because the thread enters the cell first. The command has namespaces of its
+// Start starts a command in the sandbox and in a control group. The caller must be on a thread of its
+// own (host.OnLockedThread), because the thread enters the sandbox first. The command has namespaces of its
 // own, and no open files but those of cmd.
 func (c Sandbox) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	name := filepath.Base(cmd.Path)
@@ -144,7 +144,7 @@ func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	return cmd.SysProcAttr
 }
 
-// enter moves the calling thread into a mount namespace with the cell as its root.
+// enter moves the calling thread into a mount namespace with the sandbox as its root.
 func (c Sandbox) enter() error {
 	if err := c.fill(); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (c Sandbox) enter() error {
 	return c.pivotRoot()
 }
 
-// fill moves the calling thread into a mount namespace, and creates the cell there.
+// fill moves the calling thread into a mount namespace, and creates the sandbox there.
 func (c Sandbox) fill() error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
@@ -176,7 +176,7 @@ func (c Sandbox) fill() error {
 	return nil
 }
 
-// bindReadOnly makes a file or directory of the host visible in the cell. A link stays a link, which leads
+// bindReadOnly makes a file or directory of the host visible in the sandbox. A link stays a link, which leads
 // to something visible or nowhere.
 func (c Sandbox) bindReadOnly(path string) error {
 	info, err := os.Lstat(path)
@@ -229,7 +229,7 @@ func (c Sandbox) bindReadOnly(path string) error {
 var commonDevices = []string{"null", "urandom"}
 
 // AllowDevices limits the processes in a group to these devices and some others of the host's /dev, even
-// if a program leaves its cell.
+// if a program leaves its sandbox.
 func AllowDevices(in cgroup.Group, names ...string) error {
 	var devices []cgroup.Device
 	for _, name := range append(slices.Clone(commonDevices), names...) {
@@ -259,7 +259,7 @@ func (c Sandbox) makeDevice(name string) error {
 	return os.Chown(at, c.User, c.User)
 }
 
-// pivotRoot makes the cell the root of the calling thread.
+// pivotRoot makes the sandbox the root of the calling thread.
 func (c Sandbox) pivotRoot() error {
 	if err := unix.Chdir(c.At); err != nil {
 		return os.NewSyscallError("chdir", err)

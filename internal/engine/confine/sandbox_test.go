@@ -122,7 +122,7 @@ func wantNoCore(t *testing.T, pid int) {
 }
 
 // TestQEMUInACell: QEMU runs with a user id of its own and without privileges. It sees only what
-// the cell shows, and has open only what it received.
+// the sandbox shows, and has open only what it received.
 func TestQEMUInACell(t *testing.T) {
 	need.Integration(t)
 	qemu := need.Program(t, "qemu-system-x86_64")
@@ -170,7 +170,7 @@ func TestQEMUInACell(t *testing.T) {
 	must(t, AllowDevices(in))
 	for device, want := range map[string]bool{"null": true, "zero": false, "full": false} {
 		look := exec.Command("head", "-c1", "/dev/"+device)
-		must(t, host.OnLockedThread(func() error { return in.Start(look) })) // as a QEMU that has left its cell
+		must(t, host.OnLockedThread(func() error { return in.Start(look) })) // as a QEMU that has left its sandbox
 		if opened := look.Wait() == nil; opened != want {
 			t.Errorf("%s is opened: %t", device, opened)
 		}
@@ -284,7 +284,7 @@ func TestQEMU(t *testing.T) {
 	}
 }
 
-// TestCellsBesideForks: a cell becomes read-only even while other threads of this process start
+// TestCellsBesideForks: a sandbox becomes read-only even while other threads of this process start
 // programs. Between fork and exec, a program has a copy of every open file of this process. The
 // kernel makes no mount read-only while a file on it is open for writing.
 func TestCellsBesideForks(t *testing.T) {

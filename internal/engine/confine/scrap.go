@@ -32,7 +32,7 @@ func OutputFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadOutput returns what a program has printed to a Scrap file.
+// ReadOutput returns what a program has printed to an OutputFile.
 func ReadOutput(f *os.File) string {
 	text := make([]byte, maxStderrBytes)
 	n, _ := f.ReadAt(text, 0)

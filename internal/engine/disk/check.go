@@ -28,7 +28,7 @@ const (
 	exitUnsupported = 63
 )
 
-// Check looks for damage in the tables of an image. It runs qemu-img confined and as the cell's
+// Check looks for damage in the tables of an image. It runs qemu-img confined and as the sandbox's
 // user, because the image may have been damaged to attack the program that reads it.
 func (d *Disk) Check(ctx context.Context, cell confine.Sandbox, in cgroup.Group) error {
 	if d.Drive.Disk != site.QCow2 {

@@ -117,7 +117,7 @@ func reshapeRunning(s *suite, n *spec.Node) {
 	changed.NICs = slices.Clone(n.NICs)
 	changed.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
 	if err := s.Engine.Change(s.Context(), &changed); problem.ExitCode(err) != int(problem.Surprise) {
-		s.Errorf("changing an interface of a running node is no Surprise: %v", err)
+		s.Errorf("changing an interface of a running node returns %v, not a Surprise", err)
 	}
 	s.want("listed hardware address", s.listed(n).NICs[0].MAC, before)
 	s.want("hardware address", s.ask(n, "cat", "/sys/class/net/"+n.NICs[0].Name+"/address"), before)

@@ -27,10 +27,10 @@ type Fixture struct {
 	// Bridge is a second bridge, on which nodes may have the same addresses as on the first. If it
 	// is "", moving interfaces is not tested.
 	Bridge string
-	// Onto puts the interface of a node on an existing network of a kind other than a bridge. Nodes
+	// ConnectToKind puts the interface of a node on an existing network of a kind other than a bridge. Nodes
 	// with the same id must get the same address. If it is nil, the engine's nodes can be only on
 	// bridges.
-	Onto func(t *testing.T, n *spec.Node, kind string)
+	ConnectToKind func(t *testing.T, n *spec.Node, kind string)
 	// Kinds are the kinds of networks that the engine supports besides bridges, or nil for all
 	// kinds.
 	Kinds []string
@@ -73,7 +73,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"LimitsOfStopped", limitsOfStopped},
 		{"Reshape", reshape},
 		{"Unprivileged", unprivileged},
-		{"Mark", mark},
+		{"SetProgress", mark},
 		{"Parallel", parallel},
 		{"Broken", broken},
 		{"Cancelled", cancelled},

@@ -85,14 +85,14 @@ func unmountBelow(t *testing.T, dir string) {
 // An Env is what the nodes of a real engine need: layers, and two bridges.
 type Env struct {
 	Base, Layer string       // digests of layers; Layer is an alternative for Relayer
-	Kernel      string       // digest of the kernel layer for machines, set by Boots
+	Kernel      string       // digest of the kernel layer for machines, set by BuildKernel
 	LAN, Apart  spec.Network // two bridges with the same subnet
 
 	of     *nodedir.Nodes
 	subnet string
 }
 
-// NewEnv makes a Ground for nodes of an engine in a site, whose addresses begin with subnet
+// NewEnv makes an Env for nodes of an engine in a site, whose addresses begin with subnet
 // ("10.99.1.").
 func NewEnv(t *testing.T, of *nodedir.Nodes, key, subnet string) Env {
 	t.Helper()
@@ -146,7 +146,7 @@ func (g Env) Node(name string, id int) *spec.Node {
 		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base,
 		Kernel: g.Kernel,
 		NICs: []spec.NIC{{
-			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostEnd: site.VethName(key, name, g.LAN.Name),
+			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostIfName: site.VethName(key, name, g.LAN.Name),
 			MAC: site.MAC(key, name, g.LAN.Name), Address: addressIn(g.subnet, id), Gateway: g.subnet + "1", MTU: 1500,
 		}},
 	}
@@ -170,11 +170,11 @@ func ConnectToKind(n *spec.Node, kind, subnet string) {
 	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(n.Site, kind)
 	nic.Address, nic.Gateway = addressIn(subnet, n.ID), subnet+"1"
 	if kind == site.Routed {
-		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(n.Site, n.Site, n.Name, kind)
+		nic.Via, nic.HostIfName = nic.Gateway, site.RoutedName(n.Site, n.Site, n.Name, kind)
 	}
 }
 
-// Fixture returns a Fixture for an engine whose nodes use the Ground. The caller sets what only the
+// Fixture returns a Fixture for an engine whose nodes use the Env. The caller sets what only the
 // engine knows.
 func (g Env) Fixture(e engine.Engine) Fixture {
 	return Fixture{
@@ -193,7 +193,7 @@ func (g Env) AllowRouted(t *testing.T, subnet string, f *Fixture) {
 	t.Helper()
 	Network(t, g.NetworkOfKind(site.Routed, subnet))
 	f.Kinds = []string{site.Routed}
-	f.Onto = func(_ *testing.T, n *spec.Node, kind string) { ConnectToKind(n, kind, subnet) }
+	f.ConnectToKind = func(_ *testing.T, n *spec.Node, kind string) { ConnectToKind(n, kind, subnet) }
 }
 
 // CreateVolumes creates the volumes of a node, as package apply/local does before the node starts.

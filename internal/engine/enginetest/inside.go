@@ -111,7 +111,7 @@ func stopEndsCommands(s *suite, n *spec.Node) {
 	}
 }
 
-// wantNotRunning wants that a stopped node is told of as all engines do, with the cure.
+// wantNotRunning checks that an error about a stopped node has the same text and cure in all engines.
 func wantNotRunning(s *suite, what string, n *spec.Node, err error) {
 	s.Helper()
 	want := engine.NotRunning(engine.RefOf(n)).Error()

@@ -25,7 +25,7 @@ func wantIdentity(s *suite, n *spec.Node) {
 		if nic.Gateway != "" {
 			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got,
 				"via "+nic.Gateway+" dev "+nic.Name) {
-				s.Errorf("the way out is not by %s: %s", nic.Gateway, got)
+				s.Errorf("the default route is not by %s: %s", nic.Gateway, got)
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func mark(s *suite) {
 		Configured: true, Proven: "p1", ProvenAt: time.Unix(1e9, 0).UTC(), Active: true,
 		Config: spec.Config{Parts: spec.PartDigests{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
 	}
-	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
+	s.must(s.Engine.SetProgress(s.Context(), engine.RefOf(n), m))
 	wantMark(s, n, m)
 	s.start(n)
 	s.stop(n)
@@ -110,7 +110,7 @@ func mark(s *suite) {
 		s.Error("autostart did not change")
 	}
 	m.Configured, m.Proven, m.Active = false, "", false
-	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
+	s.must(s.Engine.SetProgress(s.Context(), engine.RefOf(n), m))
 	wantMark(s, n, m)
 }
 

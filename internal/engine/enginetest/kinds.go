@@ -16,15 +16,15 @@ func exclusive(s *suite) { onKind(s, site.Exclusive, 96) }
 // onKind: nodes on a network of a kind reach one another and the host's address there, even after
 // one was stopped or has rebooted by itself. In quarantine they are on a bridge.
 func onKind(s *suite, kind string, id int) {
-	if s.Onto == nil {
+	if s.ConnectToKind == nil {
 		s.Skip("there are but bridges")
 	}
 	if s.Kinds != nil && !slices.Contains(s.Kinds, kind) {
 		s.Skip("nodes of the engine cannot be on " + kind + " networks, which check says of a site file")
 	}
 	a, b, far := s.Node(kind+"a", id), s.Node(kind+"b", id+1), s.Node(kind+"far", id+2)
-	s.Onto(s.T, a, kind)
-	s.Onto(s.T, b, kind)
+	s.ConnectToKind(s.T, a, kind)
+	s.ConnectToKind(s.T, b, kind)
 	for _, n := range []*spec.Node{a, b} {
 		s.create(n)
 		s.start(n)
@@ -57,7 +57,7 @@ func onKind(s *suite, kind string, id int) {
 	if s.Bridge == "" {
 		return
 	}
-	s.Onto(s.T, far, kind)
+	s.ConnectToKind(s.T, far, kind)
 	far.NICs[0].Bridge, far.Staged = s.Bridge, true
 	s.create(far)
 	s.start(far)

@@ -45,7 +45,7 @@ func layered(s *suite, n *spec.Node) {
 func view(s *suite, n *spec.Node) {
 	v, ok := s.Engine.(engine.RootOpener)
 	if !ok {
-		s.Skip("the engine is no Viewer")
+		s.Skip("the engine is no RootOpener")
 	}
 	s.put(n, host.File{Path: "/var/lib/enginetest", Content: []byte("mine"), Owner: "nobody:nogroup"})
 	first := 0
@@ -79,7 +79,7 @@ func seen(s *suite, n *spec.Node, first int) {
 	in, ok := s.Engine.Runner(engine.RefOf(n)).(host.Viewer)
 	if !ok {
 		if s.Engine.Capabilities().Containers { // the host does not see the mounts of a guest
-			s.Error("the engine is a Viewer, and its Runner is not")
+			s.Error("the engine is a RootOpener, and its Runner is no Viewer")
 		}
 		return
 	}

@@ -48,7 +48,7 @@ func createTwice(s *suite) {
 		s.Fatal("a node could be made twice")
 	}
 	if problem.ExitCode(err) != int(problem.Surprise) {
-		s.Errorf("it is no Surprise: %v", err)
+		s.Errorf("the error is not a Surprise: %v", err)
 	}
 	s.wantState(n, observe.Stopped)
 	s.start(n)
@@ -58,10 +58,10 @@ func missing(s *suite) {
 	n := s.Node("missing", 3)
 	ref := engine.RefOf(n)
 	for what, err := range map[string]error{
-		"Start":  s.Engine.Start(s.Context(), ref),
-		"Change": s.Engine.Change(s.Context(), n),
-		"Mark":   s.Engine.Mark(s.Context(), ref, engine.Progress{}),
-		"Run":    s.runner(n).Run(s.Context(), commandOf("true")),
+		"Start":       s.Engine.Start(s.Context(), ref),
+		"Change":      s.Engine.Change(s.Context(), n),
+		"SetProgress": s.Engine.SetProgress(s.Context(), ref, engine.Progress{}),
+		"Run":         s.runner(n).Run(s.Context(), commandOf("true")),
 	} {
 		if err == nil {
 			s.Errorf("%s of a node that is not there succeeds", what)
@@ -150,7 +150,7 @@ func parallel(s *suite) {
 				func() error { return s.Engine.Create(ctx, n) },
 				func() error { return s.Engine.Start(ctx, ref) },
 				func() error { return s.Engine.Runner(ref).Run(ctx, commandOf("true")) },
-				func() error { return s.Engine.Mark(ctx, ref, engine.Progress{Configured: true}) },
+				func() error { return s.Engine.SetProgress(ctx, ref, engine.Progress{Configured: true}) },
 				func() error { _, err := s.Engine.List(ctx, s.Site); return err },
 				func() error { return s.Engine.Stop(ctx, ref) },
 				func() error { return s.Engine.Destroy(ctx, ref) },

@@ -20,7 +20,7 @@ func replaced(s *suite, name string, id int) (keeper engine.Replacer, old, next 
 		s.Skip("the engine keeps nothing of what it replaces")
 	}
 	if !ok {
-		s.Fatal("the engine says that it can keep what it replaces, and is no Keeper")
+		s.Fatal("the engine says that it can keep what it replaces, and is no Replacer")
 	}
 	if s.Relayer == nil {
 		s.Skip("there is but one layer")
@@ -32,7 +32,7 @@ func replaced(s *suite, name string, id int) (keeper engine.Replacer, old, next 
 	s.put(old, fileOf("/var/lib/enginetest", "former"))
 	s.put(old, fileOf("/srv/data/rows", "42"))
 	s.stop(old)
-	s.must(s.Engine.Mark(s.Context(), engine.RefOf(old),
+	s.must(s.Engine.SetProgress(s.Context(), engine.RefOf(old),
 		engine.Progress{Configured: true, Proven: "p", Config: spec.Config{Health: "h"}}))
 	replacement := *old
 	next = &replacement
@@ -106,7 +106,7 @@ func wantRefused(s *suite, keeper engine.Replacer, old, next *spec.Node) {
 		"Restore": keeper.Restore(s.Context(), engine.RefOf(old)),
 	} {
 		if problem.ExitCode(err) != int(problem.Surprise) {
-			s.Errorf("%s of a running node is no Surprise: %v", what, err)
+			s.Errorf("%s of a running node returns %v, not a Surprise", what, err)
 		}
 	}
 	s.want("layer", s.listed(next).Layer, next.Layer)

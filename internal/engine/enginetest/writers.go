@@ -38,7 +38,7 @@ func Writers(dir string) ([]string, error) {
 		if err != nil {
 			continue // the process has ended
 		}
-		writes := func(m rootfs.MountInfo) bool { return !m.ReadOnly && origins[0].Contains(m.Origin) }
+		writes := func(m rootfs.MountInfo) bool { return !m.ReadOnly && origins[0].Contains(m.Source) }
 		if slices.ContainsFunc(mounts, writes) {
 			nodes = append(nodes, node)
 		}

@@ -76,12 +76,12 @@ func (d *Disk) Remount(ctx context.Context, n *spec.Node) error {
 	return d.updateRecord(d.Engine.Remount(ctx, n), engine.RefOf(n))
 }
 
-// Mark records how far a node has come.
-func (d *Disk) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
-	return d.updateRecord(d.Engine.Mark(ctx, ref, m), ref)
+// SetProgress records how far a node has come.
+func (d *Disk) SetProgress(ctx context.Context, ref engine.Ref, m engine.Progress) error {
+	return d.updateRecord(d.Engine.SetProgress(ctx, ref, m), ref)
 }
 
-// Replace makes a stopped node anew and keeps the former one aside.
+// Replace recreates a stopped node and keeps the former one aside.
 func (d *Disk) Replace(ctx context.Context, n *spec.Node) error {
 	if err := d.Engine.Replace(ctx, n); err != nil {
 		return err

@@ -314,9 +314,9 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// Mark records how far a node has been configured, and which health checks it has passed.
-func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Progress) error {
-	return e.changeNode(ctx, "Mark", ref, func(n *node) error {
+// SetProgress records how far a node has been configured, and which health checks it has passed.
+func (e *Engine) SetProgress(ctx context.Context, ref engine.Ref, m engine.Progress) error {
+	return e.changeNode(ctx, "SetProgress", ref, func(n *node) error {
 		// If the previous mark was not settled, the node may be active or not.
 		settled := m.Active && m.Configured && (!n.mark.Active || !n.mark.Configured)
 		if settled && n.running() && !allLive(&n.spec) {

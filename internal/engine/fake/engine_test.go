@@ -88,7 +88,7 @@ func fixture(e *fake.Engine) enginetest.Fixture {
 		Site:   "suite",
 		Bridge: site.BridgeName(site.Quarantine("suite", 701), "cam"),
 		Node:   nodeOf,
-		Onto: func(_ *testing.T, n *spec.Node, kind string) {
+		ConnectToKind: func(_ *testing.T, n *spec.Node, kind string) {
 			nic := &n.NICs[0]
 			nic.Network, nic.Kind, nic.Parent = kind, kind, "enp"+strconv.Itoa(n.ID)
 			nic.Bridge = site.BridgeName("suite", kind)
@@ -126,9 +126,10 @@ func nodeOf(name string, id int) *spec.Node {
 		Site: "suite", Name: name, ID: id, Engine: "fake", MachineID: site.MachineID("suite", name), Base: "base",
 		Layer: "layer",
 		NICs: []spec.NIC{{
-			Name: "eth0", Network: "cam", Bridge: site.BridgeName("suite", "cam"), HostEnd: site.VethName("suite", name, "cam"),
-			MAC:     site.MAC("suite", name, "cam"),
-			Address: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(id >> 8), byte(id + 1)}), 16), Gateway: "10.9.0.1",
+			Name: "eth0", Network: "cam", Bridge: site.BridgeName("suite", "cam"),
+			HostIfName: site.VethName("suite", name, "cam"),
+			MAC:        site.MAC("suite", name, "cam"),
+			Address:    netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(id >> 8), byte(id + 1)}), 16), Gateway: "10.9.0.1",
 			MTU: 1500,
 		}},
 	}

@@ -53,7 +53,7 @@ func (i inside) running() (*node, error) {
 
 // Run runs a command until it ends or the node stops.
 func (i inside) Run(ctx context.Context, c host.Command) error {
-	tail := &host.Tail{}
+	tail := &host.TailBuffer{}
 	stdout, stderr := io.Writer(tail), io.Writer(tail)
 	if c.Stdout != nil {
 		stdout = io.MultiWriter(c.Stdout, tail)

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Replace makes a stopped node anew with other layers and keeps the former node. It drops a node
+// Replace recreates a stopped node with other layers and keeps the former node. It drops a node
 // that was kept before, so that Restore returns to the state before the last Replace.
 func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
 	if err := e.stands("Replace", n); err != nil {

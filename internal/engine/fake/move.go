@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-var _ engine.Receiver = (*Disk)(nil)
+var _ engine.Migrator = (*Disk)(nil)
 
 // Capabilities adds that nodes with directories can move between hosts.
 func (d *Disk) Capabilities() observe.Capabilities {

@@ -177,7 +177,8 @@ func (h *Host) moveLinks(moves []network.Move, before map[*node][]spec.NIC) erro
 // interface.
 func (h *Host) findByLink(link string) (*node, int) {
 	for _, n := range h.nodes {
-		if i := slices.IndexFunc(n.spec.NICs, func(nic spec.NIC) bool { return nic.HostEnd == link }); i >= 0 && n.running() {
+		onLink := func(nic spec.NIC) bool { return nic.HostIfName == link }
+		if i := slices.IndexFunc(n.spec.NICs, onLink); i >= 0 && n.running() {
 			return n, i
 		}
 	}

@@ -32,7 +32,7 @@ func newPair(t *testing.T) *pair {
 	p.alive, p.apart = site.BridgeName(key, "cam"), site.BridgeName(site.Quarantine(key, 701), "cam")
 	p.old = site.BridgeName(site.Quarantine(key, 0), "cam")
 	p.staged.Release, p.staged.Staged = 701, true
-	p.staged.NICs[0].Bridge, p.staged.NICs[0].HostEnd = p.apart, "orvstaged"
+	p.staged.NICs[0].Bridge, p.staged.NICs[0].HostIfName = p.apart, "orvstaged"
 	volume := spec.Mount{Volume: "rows", Path: "/srv", Exclusive: true}
 	copied := volume
 	copied.Copy, copied.Release = site.CopySnapshot, 701
@@ -49,7 +49,7 @@ func newPair(t *testing.T) *pair {
 
 func (p *pair) move(live, staged string) error {
 	return p.Networks().MoveLinks(p.Context(), []network.Move{
-		{Link: p.live.NICs[0].HostEnd, Bridge: live}, {Link: p.staged.NICs[0].HostEnd, Bridge: staged},
+		{Link: p.live.NICs[0].HostIfName, Bridge: live}, {Link: p.staged.NICs[0].HostIfName, Bridge: staged},
 	})
 }
 
@@ -73,7 +73,7 @@ func TestSwitchIsRefused(t *testing.T) {
 	}
 	ctx, ref := t.Context(), engine.RefOf(p.staged)
 	refuse(p.Remount(ctx, &p.took), "have volume rows at the same time")
-	refuse(p.Mark(ctx, ref, engine.Progress{Configured: true, Active: true}), "not all of its links are live")
+	refuse(p.SetProgress(ctx, ref, engine.Progress{Configured: true, Active: true}), "not all of its links are live")
 	refuse(p.move(p.alive, p.alive), "live twice")
 	refuse(p.move(p.old, "nowhere"), "there is no bridge")
 	if got := p.bridges(); !slices.Equal(got, []string{p.alive, p.apart}) {
@@ -83,7 +83,7 @@ func TestSwitchIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuse(p.move(p.old, p.alive), "there is no link")
-	alone := []network.Move{{Link: p.staged.NICs[0].HostEnd, Bridge: p.alive}}
+	alone := []network.Move{{Link: p.staged.NICs[0].HostIfName, Bridge: p.alive}}
 	if err := p.Networks().MoveLinks(ctx, alone); err != nil {
 		t.Fatal(err)
 	}

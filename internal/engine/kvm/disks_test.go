@@ -106,7 +106,7 @@ func TestDisks(t *testing.T) {
 	if got := in("cat /etc/told /root/kept; test ! -e /etc/another; mount /dev/vdb /srv/data; cat /srv/data/file; df -m / | awk 'END { print ($2 > 1500) }'"); got != "second\nkept\ndata\n1" {
 		t.Errorf("after it has booted again: %q", got)
 	}
-	if !ends.Exists(n.NICs[0].HostEnd) {
+	if !ends.Exists(n.NICs[0].HostIfName) {
 		t.Error("its link is not there again")
 	}
 
@@ -179,7 +179,7 @@ func used(t *testing.T, at string) int64 {
 // link again.
 func (g ground) unlinked(t *testing.T, n *spec.Node) {
 	t.Helper()
-	link, err := netlink.LinkByName(n.NICs[0].HostEnd)
+	link, err := netlink.LinkByName(n.NICs[0].HostIfName)
 	must(t, err)
 	must(t, netlink.LinkDel(link))
 	all, err := g.List(t.Context(), testSite)

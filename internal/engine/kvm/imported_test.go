@@ -146,7 +146,7 @@ func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	m := e.machine(ref)
 	before := m.qemu()
-	how, err := e.Renew(t.Context(), ref)
+	how, err := e.LiveUpgrade(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
 	if m.qemu() == before || len(otherRecorders(m.Group())) != 1 || findRecorder(m.Group()) == 0 {

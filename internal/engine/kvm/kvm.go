@@ -15,9 +15,9 @@ type Engine struct {
 	*nodedir.Nodes // stopped nodes
 	*programs      // engine.CapabilityProber
 	*guests        // host.Runner
-	views          // engine.RootOpener, Consoled, Screened and Grouped
+	views          // engine.RootOpener, HasConsole, HasScreen and Cgrouper
 	freezer        // engine.Freezer and Flusher
-	states         // engine.Renewer and Rememberer
+	states         // engine.LiveUpgrader and MemorySaver
 }
 
 var (
@@ -31,10 +31,10 @@ var (
 	_ engine.Freezer          = (*Engine)(nil)
 	_ engine.Flusher          = (*Engine)(nil)
 	_ engine.Layered          = (*Engine)(nil)
-	_ engine.Receiver         = (*Engine)(nil)
+	_ engine.Migrator         = (*Engine)(nil)
 	_ engine.CgroupProvider   = (*Engine)(nil)
 	_ engine.RootOpener       = (*Engine)(nil)
-	_ engine.Renewer          = (*Engine)(nil)
+	_ engine.LiveUpgrader     = (*Engine)(nil)
 	_ engine.CapabilityProber = (*Engine)(nil)
 	_ engine.ConsoleProvider  = (*Engine)(nil)
 	_ engine.ScreenProvider   = (*Engine)(nil)

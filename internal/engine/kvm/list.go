@@ -54,7 +54,7 @@ func (e *Engine) observeNode(n *observe.Node) {
 			continue
 		}
 		n.NICs[i].Bridge = ends.BridgeOfNIC(n.NICs[i], n.KindOf(n.NICs[i]))
-		if n.NICs[i].Bridge == "" && !ends.Exists(n.NICs[i].HostEnd) {
+		if n.NICs[i].Bridge == "" && !ends.Exists(n.NICs[i].HostIfName) {
 			n.Unlinked = append(n.Unlinked, n.NICs[i].Network)
 		}
 	}

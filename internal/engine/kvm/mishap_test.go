@@ -164,7 +164,7 @@ func TestMishaps(t *testing.T) {
 	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Power down") {
 		t.Errorf("of its console is kept %q, %v", text, err)
 	}
-	for _, path := range []string{m.StoppingFile(), m.FreezingFile(), m.Run, "/sys/class/net/" + n.NICs[0].HostEnd} {
+	for _, path := range []string{m.StoppingFile(), m.FreezingFile(), m.Run, "/sys/class/net/" + n.NICs[0].HostIfName} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}

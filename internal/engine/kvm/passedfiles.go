@@ -75,8 +75,8 @@ func (h passedFiles) inheritLinks(qemu int, r *nodedir.Record) error {
 	defer func() { rest.close() }()
 	for _, nic := range r.NICs {
 		var its taps
-		if its, rest = rest.split(nic.HostEnd); len(its) == 0 {
-			return fmt.Errorf("link %s is missing", nic.HostEnd)
+		if its, rest = rest.split(nic.HostIfName); len(its) == 0 {
+			return fmt.Errorf("link %s is missing", nic.HostIfName)
 		}
 		h.addQueues(nic, its)
 	}

@@ -28,7 +28,7 @@ func openRecorder(ctx context.Context, dir string, cell confine.Sandbox, in cgro
 	}
 	program, err := qemu.Guest()
 	if err == nil {
-		program, err = filepath.EvalSymlinks(program) // a cell does not include the target of a link
+		program, err = filepath.EvalSymlinks(program) // a sandbox does not include the target of a link
 	}
 	if err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func isMounted(table []rootfs.MountInfo, v nodedir.Mount) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(table, func(m rootfs.MountInfo) bool { return m.At == v.Path && m.Origin == origins[0] }),
+	return slices.ContainsFunc(table, func(m rootfs.MountInfo) bool { return m.At == v.Path && m.Source == origins[0] }),
 		nil
 }
 

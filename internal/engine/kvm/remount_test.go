@@ -14,7 +14,7 @@ func TestDoomed(t *testing.T) {
 	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
 	origins, err := rootfs.MountSourcesOf(a, b, c)
 	must(t, err)
-	at := func(path string, of int) rootfs.MountInfo { return rootfs.MountInfo{At: path, Origin: origins[of]} }
+	at := func(path string, of int) rootfs.MountInfo { return rootfs.MountInfo{At: path, Source: origins[of]} }
 	table := []rootfs.MountInfo{at("/srv/data", 0), at("/srv/data/in", 1), at("/srv/database", 2)}
 	for _, test := range []struct {
 		name   string

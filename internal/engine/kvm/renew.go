@@ -20,11 +20,11 @@ import (
 	"orrery/internal/site"
 )
 
-// Renew moves a running machine to another QEMU and virtiofsd: the versions that are now installed
+// LiveUpgrade moves a running machine to another QEMU and virtiofsd: the versions that are now installed
 // on this host. Both machines are in the node's control group and see the same root, which is
 // mounted once. The second machine opens the links of the first. It uses them when it continues,
 // and then the first stays stopped for good.
-func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
+func (s states) LiveUpgrade(ctx context.Context, ref engine.Ref) (*engine.LiveUpgradeResult, error) {
 	m := machineOf(s.guests.nodes, ref)
 	r, err := s.guests.nodes.Record(ref)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 	if err := over.commit(back); err != nil {
 		return nil, err
 	}
-	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond,
+	return &engine.LiveUpgradeResult{Downtime: time.Duration(sent.Downtime) * time.Millisecond,
 		Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
 }
 

@@ -115,7 +115,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	must(t, writeGuestNICs(g.Dirs, ref, n.NICs))
 
 	before := m.qemu()
-	how, err := g.Renew(t.Context(), ref)
+	how, err := g.LiveUpgrade(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
 	if m.qemu() == before || len(otherRecorders(m.Group())) != 3 {

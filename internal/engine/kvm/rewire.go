@@ -160,7 +160,7 @@ func removeCardRemains(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	if err := removeNICBackend(ctx, q, nic); err != nil {
 		return err
 	}
-	return network.RemoveLinks([]string{nic.HostEnd})
+	return network.RemoveLinks([]string{nic.HostIfName})
 }
 
 // configureTimeout limits how long a guest may take to configure an interface that was plugged.

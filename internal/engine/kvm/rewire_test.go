@@ -192,9 +192,9 @@ func TestRewireKilled(t *testing.T) {
 	must(t, unix.Mount("sys", "/sys", "sysfs", 0, "")) // shows the links of this network namespace
 	must(t, exec.Command("ip", "link", "add", "orbdata", "type", "bridge").Run())
 	e := New(host.Dirs{State: t.TempDir(), Run: t.TempDir()}, image.Open(t.TempDir()))
-	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01",
+	lan := spec.NIC{Name: "eth0", Network: "lan", HostIfName: "orvlan", MAC: "02:00:00:00:00:01",
 		Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}
-	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostEnd: "orvdata", MAC: "02:00:00:00:00:02",
+	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostIfName: "orvdata", MAC: "02:00:00:00:00:02",
 		Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 1500}
 	less := &spec.Node{Site: "s", Name: "n", ID: 1, Engine: Name, NICs: []spec.NIC{lan}}
 	more := *less

@@ -20,7 +20,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
 	nic := spec.NIC{
-		Name: "eth1", Network: "data", Bridge: g.Apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"),
+		Name: "eth1", Network: "data", Bridge: g.Apart.Bridge, HostIfName: site.VethName(testSite, n.Name, "data"),
 		MAC:     site.MAC(testSite, n.Name, "data"),
 		Address: netip.MustParsePrefix(dataAddress), MTU: 1400,
 	}
@@ -36,7 +36,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	if got := interfaces(); got != more {
 		t.Errorf("with a network that was plugged, it has %q", got)
 	}
-	if on := ends.BridgeOf(nic.HostEnd); on != nic.Bridge {
+	if on := ends.BridgeOf(nic.HostIfName); on != nic.Bridge {
 		t.Errorf("its link is on %q", on)
 	}
 	g.reboot(t, ref)
@@ -47,7 +47,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	if got := interfaces(); got != less {
 		t.Errorf("with a network that was unplugged, it has %q", got)
 	}
-	if _, err := os.Lstat("/sys/class/net/" + nic.HostEnd); err == nil {
+	if _, err := os.Lstat("/sys/class/net/" + nic.HostIfName); err == nil {
 		t.Error("its link is left")
 	}
 

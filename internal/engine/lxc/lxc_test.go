@@ -34,7 +34,7 @@ func TestEngine(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
 	f := g.Fixture(g.provisioned)
-	f.Onto, f.Reboot = onto, g.reboot
+	f.ConnectToKind, f.Reboot = onto, g.reboot
 	f.InForce = func(_ *testing.T, ref engine.Ref) site.Limits { return g.container(ref).group().Limits() }
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 }

@@ -116,7 +116,7 @@ func (l links) detach(space *os.File) error {
 func (l links) remove() error {
 	var all []string
 	for _, nic := range l.NICs {
-		all = append(all, nic.HostEnd)
+		all = append(all, nic.HostIfName)
 	}
 	return network.RemoveLinks(all)
 }
@@ -165,7 +165,7 @@ func (p processes) observeLinks(n *observe.Node) {
 			}
 		} else {
 			nic.Bridge = ends.BridgeOfNIC(*nic, n.KindOf(*nic))
-			if nic.Bridge == "" && !ends.Exists(nic.HostEnd) {
+			if nic.Bridge == "" && !ends.Exists(nic.HostIfName) {
 				n.Unlinked = append(n.Unlinked, nic.Network)
 			}
 		}

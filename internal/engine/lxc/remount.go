@@ -123,7 +123,7 @@ func (s *remounting) isMounted(table []rootfs.MountInfo, m nodedir.Mount, at str
 // marks the mount so.
 func (s *remounting) showsVolume(m nodedir.Mount, t rootfs.MountInfo) bool {
 	if origin, ok := s.origins[m.Source]; ok {
-		return t.Origin == origin
+		return t.Source == origin
 	}
 	return (t.At == m.Path || t.At == m.Bind) && sourceRemoved(t)
 }

@@ -162,12 +162,12 @@ func (s *remounting) isWanted(v view, m rootfs.MountInfo) bool {
 // unwanted reports whether a mount shows a volume that the node must not see, or something inside
 // it. Services may have mounted parts of a volume elsewhere.
 func (s *remounting) unwanted(v view, m rootfs.MountInfo) bool {
-	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.Source] {
+	if !v.ours(m) || s.isWanted(v, m) || m.Source == s.origins[s.etc.Source] {
 		return false
 	}
 	return slices.ContainsFunc(s.known, func(k nodedir.Mount) bool {
 		origin, ok := s.origins[k.Source]
-		return ok && origin.Contains(m.Origin) || !ok && s.showsVolume(k, m)
+		return ok && origin.Contains(m.Source) || !ok && s.showsVolume(k, m)
 	})
 }
 
@@ -267,4 +267,4 @@ func (s *remounting) attach(v view, lacks []nodedir.Mount, loose []*os.File) err
 }
 
 // sourceRemoved reports whether the directory behind a mount has been removed from its file system.
-func sourceRemoved(m rootfs.MountInfo) bool { return strings.HasSuffix(m.Origin.Path, "//deleted") }
+func sourceRemoved(m rootfs.MountInfo) bool { return strings.HasSuffix(m.Source.Path, "//deleted") }

@@ -40,7 +40,7 @@ func (d Dir) Move() Move { return Move{d} }
 // this host does not list the node, and the node cannot be started here.
 func (m Move) SetMovedTo(g MoveRecord) error { return host.WriteJSON(m.dir.File(movedFile), 0o600, g) }
 
-// Cancel removes the record that Give wrote.
+// Cancel removes the record that SetMovedTo wrote.
 func (m Move) Cancel() error {
 	if err := os.Remove(m.dir.File(movedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -74,7 +74,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("others may enter: %v, %v", info.Mode(), err)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
-	must(t, n.Mark(t.Context(), ref, engine.Progress{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at,
+	must(t, n.SetProgress(t.Context(), ref, engine.Progress{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at,
 		Active: true}))
 	if r, err := n.Record(ref); err != nil || !r.Configured || r.Config.Health != "to be applied" || r.Proven != "x" ||
 		!r.ProvenAt.Equal(at) || !r.Active {

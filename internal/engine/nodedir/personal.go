@@ -57,7 +57,7 @@ func (in stoppedRoot) writeIdentity(dirs host.Dirs, s *spec.Node) error {
 const resolvConf = "etc/resolv.conf"
 
 // HostSpecificFiles returns the paths in a private layer that are unchanged from what this host wrote, and
-// that another host writes anew. That is only resolv.conf with the name servers. It returns nil for
+// that another host writes itself. That is only resolv.conf with the name servers. It returns nil for
 // a guest with a disk of its own, whose files the host does not see.
 func (n *Nodes) HostSpecificFiles(s *spec.Node) []string {
 	if s.Imported() || s.VM.Disk != "" {
@@ -74,7 +74,7 @@ func (n *Nodes) HostSpecificFiles(s *spec.Node) []string {
 	return []string{resolvConf}
 }
 
-// writeHostSpecificFiles writes the files of HostSpecificFiles that the node has not brought along.
+// writeHostSpecificFiles writes those of HostSpecificFiles that a node from another host lacks.
 func writeHostSpecificFiles(came Dir, s *spec.Node) error {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil

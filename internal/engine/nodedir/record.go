@@ -96,8 +96,8 @@ func recordOf(d Dir, ref engine.Ref, read func(Dir) (*Record, error)) (*Record, 
 	return r, nil
 }
 
-// Mark records how far a node has come.
-func (n *Nodes) Mark(_ context.Context, ref engine.Ref, m engine.Progress) error {
+// SetProgress records how far a node has come.
+func (n *Nodes) SetProgress(_ context.Context, ref engine.Ref, m engine.Progress) error {
 	r, err := n.Record(ref)
 	if err != nil {
 		return err

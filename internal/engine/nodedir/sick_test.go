@@ -24,7 +24,7 @@ func TestSick(t *testing.T) {
 	if !sick() {
 		t.Error("what was found is not seen")
 	}
-	must(t, n.Mark(t.Context(), engine.Ref{Site: "s", ID: 1},
+	must(t, n.SetProgress(t.Context(), engine.Ref{Site: "s", ID: 1},
 		engine.Progress{Configured: true, Proven: "p", ProvenAt: at.Add(time.Second)}))
 	if sick() {
 		t.Error("it is seen although the node was healthy since")
@@ -50,7 +50,7 @@ func TestSickByClock(t *testing.T) {
 	ref, now := engine.Ref{Site: "s", ID: 1}, time.Now().UTC().Truncate(time.Second)
 	d, ahead := n.Dir(ref), now.AddDate(1, 0, 0)
 	prove := func(at time.Time) {
-		must(t, n.Mark(t.Context(), ref, engine.Progress{Configured: true, Proven: "p", ProvenAt: at}))
+		must(t, n.SetProgress(t.Context(), ref, engine.Progress{Configured: true, Proven: "p", ProvenAt: at}))
 	}
 	sick := func() bool {
 		nodes, err := n.Observe("s", func(*observe.Node) {})
@@ -92,14 +92,14 @@ func TestResults(t *testing.T) {
 	if o := see(); !o.ProbedAt.Equal(later) || o.Sick == nil {
 		t.Errorf("the later probe does not count: %+v", o)
 	}
-	must(t, n.Mark(t.Context(), ref, engine.Progress{Configured: true, Proven: "p", ProvenAt: later}))
+	must(t, n.SetProgress(t.Context(), ref, engine.Progress{Configured: true, Proven: "p", ProvenAt: later}))
 	if o := see(); !o.ProbedAt.IsZero() || o.Sick != nil || o.Failed != nil {
 		t.Errorf("what was found before the proof is seen: %+v", o)
 	}
 	must(t, r.StoreHealth(later, later))
 	must(t, r.ForgetProbe())
 	must(t, r.StoreFailure(nil))
-	must(t, n.Mark(t.Context(), ref, engine.Progress{}))
+	must(t, n.SetProgress(t.Context(), ref, engine.Progress{}))
 	if o := see(); !o.ProbedAt.IsZero() || o.Failed != nil {
 		t.Errorf("what was forgotten is seen: %+v", o)
 	}

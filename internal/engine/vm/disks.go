@@ -72,7 +72,7 @@ func (m Machine) Sandbox(r *nodedir.Record) (confine.Sandbox, error) {
 	return confine.Sandbox{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
 }
 
-// CreateDiskDir creates the directory Hold. It returns a problem if a guest that ran before its machine
+// CreateDiskDir creates the directory DiskDir. It returns a problem if a guest that ran before its machine
 // had disks has put something else there.
 func (m Machine) CreateDiskDir() error {
 	root, err := tree.Open(m.Private())
@@ -89,7 +89,7 @@ func (m Machine) CreateDiskDir() error {
 	return dir.Chmod(0o700)
 }
 
-// DiskDirCover returns the mount that hides Hold from the guest.
+// DiskDirCover returns the mount that hides DiskDir from the guest.
 func (m Machine) DiskDirCover() (rootfs.Bind, error) {
 	empty := m.File("empty")
 	return rootfs.Bind{Source: empty, Target: "/" + DiskDir, ReadOnly: true}, os.MkdirAll(empty, 0o755)

@@ -94,7 +94,7 @@ func (m Machine) RemoveLinks() error {
 	}
 	var ends []string
 	for _, nic := range r.NICs {
-		ends = append(ends, nic.HostEnd)
+		ends = append(ends, nic.HostIfName)
 	}
 	return network.RemoveLinks(ends)
 }

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/host"
 )
 
-// GuestRunner runs commands in a guest. It connects anew for each command.
+// GuestRunner runs commands in a guest. It connects for each command.
 type GuestRunner func(ctx context.Context) (host.Runner, error)
 
 var _ host.Runner = GuestRunner(nil)

@@ -63,7 +63,7 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	}
 	var cards, shares, channels []string
 	for i, nic := range n.NICs {
-		cards = append(cards, fmt.Sprintf("mac=%s,vifname=%s,bridge=%s,script=%s,type=vif", nic.MAC, nic.HostEnd,
+		cards = append(cards, fmt.Sprintf("mac=%s,vifname=%s,bridge=%s,script=%s,type=vif", nic.MAC, nic.HostIfName,
 			nic.Bridge, d.linkScriptPath(i)))
 	}
 	for _, s := range d.shares {

@@ -23,9 +23,9 @@ func aNode() *spec.Node {
 		Site: "karoo", Name: "db1", ID: 7, Engine: Name, MachineID: site.MachineID("karoo", "db1"),
 		Limits: site.Limits{Cpus: 1.5, Pin: "2-3", Memory: 300<<20 + 1},
 		NICs: []spec.NIC{
-			{Name: "eth0", Network: "lan", Bridge: "orb1", HostEnd: "orv1", MAC: "02:00:00:00:00:01",
+			{Name: "eth0", Network: "lan", Bridge: "orb1", HostIfName: "orv1", MAC: "02:00:00:00:00:01",
 				Address: netip.MustParsePrefix("10.8.0.7/24"), Gateway: "10.8.0.1", MTU: 1500},
-			{Name: "eth1", Network: "data", Bridge: "orb2", HostEnd: "orv2", MAC: "02:00:00:00:00:02",
+			{Name: "eth1", Network: "data", Bridge: "orb2", HostIfName: "orv2", MAC: "02:00:00:00:00:02",
 				Address: netip.MustParsePrefix("10.9.0.7/24"), MTU: 9000},
 		},
 	}

@@ -98,7 +98,7 @@ func (m machine) save(file string, most int64) error {
 		fmt.Errorf("it has not finished within %v", saveTimeout))
 	defer cancel()
 	args := []string{"save", "-p", m.domain(), file}
-	said := &host.Tail{}
+	said := &host.TailBuffer{}
 	cmd := host.Program(patient, prlimit, append([]string{fmt.Sprintf("--fsize=%d", most), "--core=0", "--", program},
 		args...)...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, "/"

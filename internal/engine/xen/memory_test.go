@@ -32,7 +32,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestRememberWhat: for a node with a 9p root, Remember returns why its memory cannot be saved and
+// TestRememberWhat: for a node with a 9p root, SaveMemory returns why its memory cannot be saved and
 // what to do, without asking Xen.
 func TestRememberWhat(t *testing.T) {
 	e, m, asked := ground(t, "")

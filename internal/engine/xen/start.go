@@ -89,7 +89,7 @@ func (f *environment) create(ctx context.Context, m machine, state string) error
 		args = []string{"restore", f.file("domain.cfg"), state}
 		defer os.Remove(state) //nolint:errcheck // what is left of it goes when the node ends
 	}
-	said := &host.Tail{}
+	said := &host.TailBuffer{}
 	cmd := host.Program(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, "/"
 	if err := f.overlay.WithMounted(func() error { return m.Group().Start(cmd) }); err != nil {

@@ -92,7 +92,7 @@ func (w world) wantNothing(t *testing.T, n *spec.Node) {
 	if all := m.Group().Processes(); len(all) > 0 {
 		t.Errorf("processes %v are left", all)
 	}
-	for _, path := range []string{m.Run, filepath.Join("/sys/class/net", n.NICs[0].HostEnd), m.StartingFile(),
+	for _, path := range []string{m.Run, filepath.Join("/sys/class/net", n.NICs[0].HostIfName), m.StartingFile(),
 		m.StoppingFile(),
 		m.FreezingFile()} {
 		if _, err := os.Lstat(path); err == nil {

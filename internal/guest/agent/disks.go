@@ -104,7 +104,7 @@ func mountsOf(part string) (by []string) {
 		table, _ := rootfs.MountsOf(strconv.Itoa(pid)) // the process may have ended
 		for _, m := range table {
 			what := fmt.Sprintf("the mount at %s", m.At)
-			if m.Origin.Device == strings.TrimSpace(string(number)) && !slices.Contains(by, what) {
+			if m.Source.Device == strings.TrimSpace(string(number)) && !slices.Contains(by, what) {
 				by = append(by, what)
 			}
 		}

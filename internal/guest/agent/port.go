@@ -54,7 +54,7 @@ func makeRaw(fd int) (terminal bool, err error) {
 	return true, unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// NoHangup reports whether the end of a client cannot be detected. Package wire uses it.
+// NoHangup reports whether the end of a client cannot be detected. Package rpc uses it.
 func (p *port) NoHangup() bool { return p.endless }
 
 func newPort(from, to *os.File) (*port, error) {

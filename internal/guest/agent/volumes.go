@@ -116,7 +116,7 @@ func topMount(path string, table []rootfs.MountInfo) (top rootfs.MountInfo, ok b
 }
 
 // isVolume reports whether a mount is a whole volume, and not a bind mount of a part of one.
-func isVolume(m rootfs.MountInfo) bool { return m.Kind == volumeFSType && m.Origin.Path == "/" }
+func isVolume(m rootfs.MountInfo) bool { return m.Kind == volumeFSType && m.Source.Path == "/" }
 
 // processes returns the ids of all processes of the machine, in ascending order.
 func processes() (all []int) {

@@ -158,7 +158,7 @@ func killUsers(t *testing.T, path string) {
 	time.Sleep(time.Millisecond)
 }
 
-// TestForgetGivenUp checks that Forget ends with its context.
+// TestForgetGivenUp checks that Unmount ends with its context.
 func TestForgetGivenUp(t *testing.T) {
 	if !alone(t) {
 		return

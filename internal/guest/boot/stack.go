@@ -119,7 +119,7 @@ func growFS(device string) error {
 	return nil
 }
 
-// refresh removes from the disk what the host has written anew in the root below. It does so once
+// refresh removes from the disk what the host has rewritten in the root below. It does so once
 // for each start, which it records on the disk. If the machine reboots after that, its own changes
 // are newer.
 func (s *Stack) refresh(disk string) error {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestKnock checks that Knock retries while there is no answer, but not if the host key is wrong.
+// TestKnock checks that ConnectWhenReady retries while there is no answer, but not if the host key is wrong.
 func TestKnock(t *testing.T) {
 	d := server(t)
 	dial, tried := d.Dial, 0

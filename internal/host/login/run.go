@@ -54,7 +54,7 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	if _, err := s.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{c.commandLine(cmd)})); err != nil {
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
 	}
-	e := &outputReader{c: cmd, tail: &host.Tail{}}
+	e := &outputReader{c: cmd, tail: &host.TailBuffer{}}
 	fed := s.feed(cmd)
 	err = e.wait(ctx, c, s)
 	switch {
@@ -166,10 +166,10 @@ func (s *session) feed(cmd host.Command) (end func() error) {
 // An outputReader reads what a command prints, and writes it to the caller's writers.
 type outputReader struct {
 	c     host.Command
-	mutex sync.Mutex // held while output is written
-	tail  *host.Tail // the end of the output that is shown in errors
-	deaf  bool       // nothing is written any more
-	pid   int        // of the command on the machine, or 0 if unknown
+	mutex sync.Mutex       // held while output is written
+	tail  *host.TailBuffer // the end of the output that is shown in errors
+	deaf  bool             // nothing is written any more
+	pid   int              // of the command on the machine, or 0 if unknown
 }
 
 // wait waits for the end of a command. It kills the command when ctx ends, or when a writer of

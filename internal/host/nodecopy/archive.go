@@ -38,7 +38,7 @@ type archive struct {
 // and the reading process.
 const readSize = 512 << 10
 
-// An item is one path of a cargo.
+// An item is one path of an archive.
 type item struct {
 	tree.Header
 	size int64
@@ -50,7 +50,7 @@ func openArchive(from io.Reader, top string) *archive {
 	return &archive{pipe: pipe, from: buffered, tar: tar.NewReader(buffered), top: top}
 }
 
-// next returns the next item, or io.EOF at the end. The content is read from the cargo.
+// next returns the next item, or io.EOF at the end. The content is read from the archive.
 func (c *archive) next(ctx context.Context) (*item, error) {
 	for {
 		if ctx.Err() != nil {
@@ -114,7 +114,7 @@ func (c *archive) item(h *tar.Header) (*item, error) {
 	return it, nil
 }
 
-// checkOrder checks that a path comes after the last one, in a directory that the cargo contains.
+// checkOrder checks that a path comes after the last one, in a directory that the archive contains.
 func (c *archive) checkOrder(name string) error {
 	if !c.isBelow(name) {
 		return invalidArchive("%q is not below %q", tree.DisplayPath(name), tree.DisplayPath(c.top))
@@ -149,7 +149,7 @@ func (c *archive) readPadding() error {
 	return io.EOF
 }
 
-// extract writes a cargo into a directory of this host that does not exist yet.
+// extract writes an archive into a directory of this host that does not exist yet.
 func (c *archive) extract(ctx context.Context, in string) error {
 	return build(in, func(b *tree.Builder) error {
 		buffer := make([]byte, readSize)
@@ -209,7 +209,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// forward sends a cargo on to another node.
+// forward sends an archive on to another node.
 func (c *archive) forward(ctx context.Context, to io.Writer) error {
 	w := tar.NewWriter(to)
 	buffer := make([]byte, readSize)

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A nodeFile file is a regular file of a node that this host has opened itself, with the rights of the
+// A nodeFile is a regular file of a node that this host has opened itself, with the rights of the
 // node's root.
 type nodeFile struct {
 	*os.File

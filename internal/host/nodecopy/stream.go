@@ -23,7 +23,7 @@ type stream struct {
 func newStream(write func(io.Writer) error) (*stream, error) {
 	r, w := io.Pipe()
 	m := &pipeWriter{PipeWriter: w, whole: make(chan *handoff), pieces: make(chan struct{}), gone: make(chan struct{})}
-	s := &stream{&pipeReader{mouth: m, pieces: r}, sync.OnceFunc(func() {
+	s := &stream{&pipeReader{writer: m, pieces: r}, sync.OnceFunc(func() {
 		close(m.gone)
 		r.CloseWithError(errReaderStopped)
 	}), make(chan error, 1)}
@@ -78,7 +78,7 @@ func (m *pipeWriter) ReadOutput(from io.Reader) error {
 // A pipeReader is the reading end of a stream. After a source that was handed over, it returns the
 // writer's result.
 type pipeReader struct {
-	mouth  *pipeWriter
+	writer *pipeWriter
 	handed *handoff
 	told   bool // the stream comes in pieces, or only its end remains
 	pieces *io.PipeReader
@@ -87,8 +87,8 @@ type pipeReader struct {
 func (e *pipeReader) Read(p []byte) (int, error) {
 	if e.handed == nil && !e.told {
 		select {
-		case e.handed = <-e.mouth.whole:
-		case <-e.mouth.pieces:
+		case e.handed = <-e.writer.whole:
+		case <-e.writer.pieces:
 			e.told = true
 		}
 	}

@@ -28,7 +28,7 @@ type Endpoint struct {
 	Moved func(bytes int64) // is called with the bytes copied so far, or nil
 }
 
-// Copy copies one file or directory from one Place to another, under the name that cp(1) would
+// Copy copies one file or directory from one Endpoint to another, under the name that cp(1) would
 // use. Data to and from nodes passes through a pipe as a tar archive. Nodes pack and unpack it by
 // their own tar, and this host by its own code. If this host can open a single file of a node, it
 // copies the file itself, because tar and the pipe would copy it twice more.
@@ -40,8 +40,8 @@ func Copy(ctx context.Context, from, to Endpoint, several bool) error {
 	return WithErrors(ctx, from, to, func(ctx context.Context) error { return from.copyTo(ctx, to, several) })
 }
 
-// WithErrors calls copies, which copies from one Place to another, and returns errors like those of
-// Transfer.
+// WithErrors calls copies, which copies from one Endpoint to another, and returns errors like those of
+// Copy.
 func WithErrors(ctx context.Context, from, to Endpoint, copies func(context.Context) error) error {
 	if path.Clean(from.Path) == "/" {
 		return problem.New(problem.Usage, "/ cannot be copied as a whole").Try("name a directory below it")
@@ -92,10 +92,10 @@ func (p Endpoint) copyTo(ctx context.Context, to Endpoint, several bool) error {
 	return sent.end(to.receive(ctx, sent, p, several))
 }
 
-// Pack sends the files at a Place in a node, for Lay on another host.
+// Pack sends the files at a path in a node, for Extract on another host.
 func (p Endpoint) Pack(ctx context.Context, to io.Writer) error { return p.send(ctx, to) }
 
-// Extract writes what was packed at a Place in a node of another host into this node. It does not trust
+// Extract writes what was packed at a path in a node of another host into this node. It does not trust
 // the data.
 func (p Endpoint) Extract(ctx context.Context, sent io.Reader, from Endpoint, several bool) error {
 	c := openArchive(sent, from.name())
@@ -147,7 +147,7 @@ func (p Endpoint) relay(ctx context.Context, c *archive, name string, several bo
 	return seen.end(p.extractInNode(ctx, seen.Reader, name, several))
 }
 
-// extractInNode lets a node write what it receives: first beside its Place, and then in place if it is
+// extractInNode lets a node write what it receives: first beside the target, and then in place if it is
 // complete. If the copy is interrupted by Ctrl-C, or because this program is killed, the input of
 // the node's shell ends. The shell then removes what it has written. So this program does not kill
 // the shell, unless it takes too long. If the node ended before the shell could clean up, the next
@@ -194,7 +194,7 @@ func writeSeal(to *tar.Writer) error {
 	return to.Close()
 }
 
-// extractHere writes a copy from a node to this host: first beside its Place, and then in place when it is
+// extractHere writes a copy from a node to this host: first beside the target, and then in place when it is
 // complete. The path that the operator named is trusted, and followed if it is a link. Links below
 // it, whoever created them, are replaced and not followed.
 func (p Endpoint) extractHere(name string, several bool, fill func(in string) error) error {

@@ -34,7 +34,7 @@ const (
 	MaxBytes = 65535
 )
 
-// How many ways are tried at once, how often a packet is sent before it counts as lost, and how
+// How many routes are tried at once, how often a packet is sent before it counts as lost, and how
 // long the first answer may take. Later answers may take four times as long as the last one, but at
 // least hasty.
 const (

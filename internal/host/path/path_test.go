@@ -30,7 +30,7 @@ nsenter -t $mid -n sh -c 'ip link add name switch type bridge; for p in left rig
 
 const inside = "ORRERY_TEST_BETWEEN"
 
-// TestTry checks that Try finds the largest packet that passes a link with a smaller MTU than at
+// TestTry checks that Probe finds the largest packet that passes a link with a smaller MTU than at
 // both ends, and returns 0 without an answer.
 func TestTry(t *testing.T) {
 	if os.Getenv(inside) == "" {

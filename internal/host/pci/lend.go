@@ -14,7 +14,7 @@ import (
 
 // BindVFIO detaches PCI functions from their drivers for a holder, all or none. It returns the devices
 // below /dev by which the holder accesses them, each once. Before each change it records the former
-// driver, so that Return can restore it after a kill.
+// driver, so that Release can restore it after a kill.
 func (b Bus) BindVFIO(ctx context.Context, holder string, addresses []string) (devices []string, err error) {
 	if len(addresses) == 0 {
 		return nil, nil

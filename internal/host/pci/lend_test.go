@@ -180,7 +180,7 @@ func TestNoGroup(t *testing.T) {
 	}
 }
 
-// TestLendKilled checks that Return finds the function's driver, whichever write to the kernel was
+// TestLendKilled checks that Release finds the function's driver, whichever write to the kernel was
 // the last before a kill.
 func TestLendKilled(t *testing.T) {
 	for _, last := range []string{"driver_override", "unbind", "drivers_probe"} {

@@ -9,7 +9,7 @@ import (
 )
 
 // A Handle is a process held by a pidfd (pidfd_open(2)). It still refers to the same process when the
-// id is reused. The caller must check after Hold that it is the intended process.
+// id is reused. The caller must check after Open that it is the intended process.
 type Handle struct{ fd int }
 
 // Open holds a process. It returns an error if the process has ended.

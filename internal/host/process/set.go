@@ -4,7 +4,7 @@ package process
 // may be reused. It can be stored.
 type Set map[int]string
 
-// NewSet returns the Crew of the processes with these ids.
+// NewSet returns the Set of the processes with these ids.
 func NewSet(pids []int) Set {
 	c := Set{}
 	for _, pid := range pids {
@@ -21,7 +21,7 @@ func startTime(pid int) string {
 	return ""
 }
 
-// Has reports whether a process belongs to the crew.
+// Has reports whether a process belongs to the set.
 func (c Set) Has(pid int) bool {
 	at, ok := c[pid]
 	return ok && at == startTime(pid)

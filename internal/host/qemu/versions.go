@@ -16,7 +16,7 @@ import (
 // changed since. Starting QEMU for that takes longer than most commands.
 type Versions struct{ File string }
 
-// A cachedProgram program is the state of a program's file, with what the program answered.
+// A cachedProgram is what a program answered, with the state of its file at that time.
 type cachedProgram struct {
 	Version string `json:"version"`
 	Models  string `json:"models,omitempty"` // of processors, separated by spaces

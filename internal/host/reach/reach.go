@@ -50,10 +50,10 @@ var keptTimeout = time.Second // variable, so that tests can change it
 type Conn struct {
 	far   Target
 	ends  ends
-	from  *bufio.Reader // buffers ends.from
-	errs  *host.Tail    // what is printed on the remote host, a banner, and messages of a jump host
-	log   *host.Tail    // messages of ssh itself
-	ended chan struct{} // closed when errs and log are complete
+	from  *bufio.Reader    // buffers ends.from
+	errs  *host.TailBuffer // what is printed on the remote host, a banner, and messages of a jump host
+	log   *host.TailBuffer // messages of ssh itself
+	ended chan struct{}    // closed when errs and log are complete
 	kill  func()
 
 	theirs *os.File      // the end of the log that ssh opens by its path
@@ -193,7 +193,7 @@ func (f Target) start(by route, command string) (*Conn, error) {
 	}
 	l := &Conn{
 		far: f, ends: ends{near[0], near[1], near[2], near[3]}, from: bufio.NewReaderSize(near[1], 64<<10),
-		errs: &host.Tail{}, log: &host.Tail{},
+		errs: &host.TailBuffer{}, log: &host.TailBuffer{},
 		ended: make(chan struct{}), gone: make(chan struct{}), kill: func() { _ = cmd.Cancel() }, theirs: theirs[3],
 	}
 	// The login outlives the connection, and so does the program of ProxyCommand, which is in the

@@ -90,7 +90,7 @@ func (f Fixture) status(t *testing.T) {
 func (f Fixture) output(t *testing.T) {
 	const much = 3 << 20
 	if got := f.print(t, fmt.Sprintf("yes abcdefg | head -c %d", much)); got != strings.Repeat("abcdefg\n", much/8) {
-		t.Errorf("%d bytes came, or others", len(got))
+		t.Errorf("received %d bytes, which differ from what was sent", len(got))
 	}
 	err := f.run(t, shell("yes | head -c 200000; echo last; exit 1"))
 	var e *host.RunError
@@ -125,12 +125,12 @@ func (f Fixture) input(t *testing.T) {
 		t.Error(err)
 	}
 	if err := f.run(t, host.Command{Args: []string{"cat"}}); err != nil {
-		t.Errorf("of no input: %v", err)
+		t.Errorf("cat without input returns %v", err)
 	}
 	broken := errors.New("the other side has failed")
 	if err := f.run(t, host.Command{Args: []string{"cat"}, Stdin: failing{broken}, Stdout: &out}); !errors.Is(err,
 		broken) {
-		t.Errorf("of input that fails: %v", err)
+		t.Errorf("cat returns %v, not the error of its input", err)
 	}
 }
 
@@ -257,6 +257,6 @@ func (f Fixture) owners(t *testing.T) {
 	}
 	if got := f.print(t, "stat -c '%u:%g %U:%G %a' "+host.Quote(f.Dir+"/theirs")); !strings.Contains(" "+got,
 		" "+f.Owner+" ") || !strings.HasSuffix(got, " 4711\n") {
-		t.Errorf("it belongs to %q, should to %s", got, f.Owner)
+		t.Errorf("it belongs to %q, not to %s", got, f.Owner)
 	}
 }

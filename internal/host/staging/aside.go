@@ -1,7 +1,7 @@
 // Package staging prepares directories before they are renamed into place.
 //
 // Each staging directory is locked while a process works in it. So a directory without a lock was
-// left by a process that was killed, and the next New in the same place removes it.
+// left by a process that was killed, and the next Create in the same place removes it.
 package staging
 
 import (
@@ -39,7 +39,7 @@ func Create(in string) (*Dir, error) {
 	return &Dir{dir, f}, nil
 }
 
-// Remove removes the staging directory with its content. The next New removes what Remove could
+// Remove removes the staging directory with its content. The next Create removes what Remove could
 // not.
 func (d *Dir) Remove() {
 	_ = tree.RemoveAll(d.Path)

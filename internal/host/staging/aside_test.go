@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestLeft checks that New removes directories of killed processes. It must keep locked and recent
+// TestLeft checks that Create removes directories of killed processes. It must keep locked and recent
 // ones, and those with other names.
 func TestLeft(t *testing.T) {
 	in := t.TempDir()

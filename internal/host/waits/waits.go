@@ -1,4 +1,4 @@
-// Package waits waits for locks, reports their holders, and ends with the caller's context.
+// Package waits acquires locks, reports their holders, and ends with the caller's context.
 //
 // All waiting for locks goes through it.
 package waits
@@ -100,8 +100,7 @@ func timeoutError(ctx context.Context, wanted string, held Holder) error {
 		Try("wait for it, or end that process")
 }
 
-// HolderOf splits the error of a try: for a Locked problem, it returns a Held that names the holder.
-// Other errors it returns unchanged.
+// HolderOf returns the Holder that a Locked problem names. It returns other errors unchanged.
 func HolderOf(err error) (Holder, error) {
 	if problem.ExitCode(err) != int(problem.Locked) {
 		return nil, err

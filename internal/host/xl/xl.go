@@ -44,7 +44,7 @@ func CheckRequirements() error { return checkRequirements("/") }
 // CheckDom0 returns why this machine has no guests of Xen, running or not, or nil if it may have some.
 func CheckDom0() error { return checkDom0("/") }
 
-// checkRequirements is Lacks for another root directory, in a test.
+// checkRequirements is CheckRequirements for another root directory, in a test.
 func checkRequirements(root string) error {
 	if err := checkDom0(root); err != nil {
 		return err

@@ -2,11 +2,11 @@
 //
 // That is: from which archives, through which proxies and with which certificates. A build can
 // reach nothing else. The archives are those of the image's distribution (distro.Sources). A mirror
-// that is a directory of this host is mounted where the build sees it (nearby.go). An Access has
-// the settings of this host's apt and pip for proxies and indexes. Divert changes it to that of a
-// build, which runs in a network namespace with only a loopback. There, a Way consists of proxies
-// on this loopback that lead to the Places of packages. Each uses the host's proxy for a place, and
-// all of them refuse other places (way.go).
+// that is a directory of this host is mounted where the build sees it (localmirror.go). An Access has
+// the settings of this host's apt and pip for proxies and indexes. Redirect changes it to that of a
+// build, which runs in a network namespace with only a loopback. There, a BuildProxy consists of proxies
+// on this loopback that lead to the sources of packages. Each uses the host's proxy for a place, and
+// all of them refuse other places (buildproxy.go).
 package access
 
 import (

@@ -38,7 +38,7 @@ const (
 )
 
 // Redirect changes the host's access to that of a build, which can only use proxies, and returns the
-// Way for them.
+// BuildProxy for them.
 func (a *Access) Redirect(places []string) *BuildProxy {
 	w := &BuildProxy{relay: newEgressProxy(places)}
 	byEnv := envUpstream(a.env)
@@ -187,7 +187,7 @@ func (a *Access) HostPorts(from []distro.Source, m site.Mirror) []string {
 	return all
 }
 
-// RunInNetNS runs a command in a new network namespace in which the Way is open.
+// RunInNetNS runs a command in a new network namespace in which the proxies listen.
 func (w *BuildProxy) RunInNetNS(args []string, run func(args []string) error) error {
 	space, err := host.NewNetNS()
 	if err != nil {

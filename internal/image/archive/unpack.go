@@ -187,7 +187,7 @@ func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args 
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := host.Program(ctx, program, args...)
 	cmd.Stdin = from
-	said := &host.Tail{}
+	said := &host.TailBuffer{}
 	cmd.Stderr = said
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -203,7 +203,7 @@ func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args 
 type piped struct {
 	io.Reader
 	cmd    *exec.Cmd
-	said   *host.Tail
+	said   *host.TailBuffer
 	cancel context.CancelFunc
 }
 

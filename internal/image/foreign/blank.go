@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// clusterBits is the cluster size of images that Blank creates: 64 KiB, as qemu-img uses.
+// clusterBits is the cluster size of images that CreateEmpty creates: 64 KiB, as qemu-img uses.
 const clusterBits = 16
 
 // CreateEmpty writes an empty qcow2 image of the given size. It names no backing file: QEMU gets the

@@ -169,7 +169,7 @@ func over(t testing.TB, format string, change func(image)) []byte {
 	return all
 }
 
-// TestOver: an image whose header QEMU reads names the backing file that Over has set, with its
+// TestOver: an image whose header QEMU reads names the backing file that CreateOverlay has set, with its
 // format, and nothing else.
 func TestOver(t *testing.T) {
 	for _, try := range []struct {

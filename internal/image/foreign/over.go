@@ -35,7 +35,7 @@ func CreateOverlay(to io.WriterAt, size int64, format string) error {
 }
 
 // InspectOverlay inspects an image of bytesIn bytes whose header QEMU will read. It must have a
-// backing file of that format, as Over has written it, and name no other file.
+// backing file of that format, as CreateOverlay has written it, and name no other file.
 func InspectOverlay(f io.ReaderAt, bytesIn int64, format string) (*Disk, error) {
 	begins := make([]byte, len(magic))
 	if _, err := f.ReadAt(begins, 0); err != nil || string(begins) != magic {

@@ -2,7 +2,7 @@
 //
 // So every machine with a copy of a file builds the same image. The digest of an archive or a disk
 // is that of the file. For a directory in the OCI layout it is that of the archive which Open
-// creates from it, which is always the same. Memory caches digests, so that a file is only read
+// creates from it, which is always the same. A DigestCache stores digests, so that a file is only read
 // again after it has changed. Send and Receive copy files to the hosts that build images from them.
 package imported
 
@@ -82,7 +82,7 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 // DigestCache is a directory with a cache of digests, or "" for no cache.
 type DigestCache string
 
-// UserCache returns the Memory of the current user.
+// UserCache returns the DigestCache of the current user.
 func UserCache() DigestCache {
 	dir, err := host.CacheDir()
 	if err != nil {

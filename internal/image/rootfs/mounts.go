@@ -25,7 +25,7 @@ func (o MountSource) Contains(other MountSource) bool {
 // A MountInfo is a line of a mount table (proc_pid_mountinfo(5)).
 type MountInfo struct {
 	ID, Parent uint64 // unique on the host, across all namespaces
-	Origin     MountSource
+	Source     MountSource
 	At         string
 	ReadOnly   bool
 	Kind       string // type of the file system
@@ -54,7 +54,7 @@ func ReadMounts(table io.Reader) ([]MountInfo, error) {
 			kind = fields[6+dash+1]
 		}
 		all = append(all, MountInfo{
-			ID: id, Parent: parent, Origin: MountSource{fields[2], unescape(fields[3])}, At: unescape(fields[4]),
+			ID: id, Parent: parent, Source: MountSource{fields[2], unescape(fields[3])}, At: unescape(fields[4]),
 			ReadOnly: fields[5] == "ro" || strings.HasPrefix(fields[5], "ro,"), Kind: kind,
 		})
 	}
@@ -125,7 +125,7 @@ func mountSourceOf(dir string, table []MountInfo) (MountSource, error) {
 			continue
 		}
 		inside, err := filepath.Rel(m.At, real)
-		return MountSource{m.Origin.Device, filepath.Join(m.Origin.Path, inside)}, err
+		return MountSource{m.Source.Device, filepath.Join(m.Source.Path, inside)}, err
 	}
 	return MountSource{}, fmt.Errorf("%s is not on any mount of this host", dir)
 }

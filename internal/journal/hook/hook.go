@@ -1,6 +1,6 @@
 // Package hook reports events of a site to the programs and servers in its site file.
 //
-// Post stores an event beside the site's state, and another process sends it (Deliver). So no
+// Enqueue stores an event beside the site's state, and another process sends it (Deliver). So no
 // command waits for a hook.
 package hook
 
@@ -98,7 +98,7 @@ func queuedFiles(dir string) ([]string, error) {
 	return names, nil
 }
 
-// dequeue reads a letter and removes it, so that it is sent at most once.
+// dequeue reads an event and removes it, so that it is sent at most once.
 func dequeue(path string) (l queuedEvent, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

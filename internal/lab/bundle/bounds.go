@@ -69,10 +69,10 @@ func (c *Contents) checkValues() error {
 	for _, t := range c.Trials {
 		last = max(last, t.Round)
 	}
-	if n := c.Head.countFigures() * len(c.Head.Settings) * last; n > maxValues {
+	if n := c.Manifest.countFigures() * len(c.Manifest.Settings) * last; n > maxValues {
 		return problem.New(problem.Failed, "the bundle has %d figures, %d settings and %d rounds, too many for one report",
-			c.Head.countFigures(),
-			len(c.Head.Settings), last).At(c.Dir).Try("check that orrery lab run wrote it")
+			c.Manifest.countFigures(),
+			len(c.Manifest.Settings), last).At(c.Dir).Try("check that orrery lab run wrote it")
 	}
 	return nil
 }

@@ -49,11 +49,11 @@ func TestWriteAndRead(t *testing.T) {
 		c.Facts == nil || c.Experiment == nil {
 		t.Errorf("read %+v", c)
 	}
-	if c.Head.Format != Format || c.Head.Seed != math.MaxUint64 {
-		t.Errorf("head %+v", c.Head)
+	if c.Manifest.Format != Format || c.Manifest.Seed != math.MaxUint64 {
+		t.Errorf("head %+v", c.Manifest)
 	}
-	if c.Head.State != Interrupted {
-		t.Errorf("a run that ended without saying so is %q", c.Head.State)
+	if c.Manifest.State != Interrupted {
+		t.Errorf("a run that ended without saying so is %q", c.Manifest.State)
 	}
 	if text, _ := os.ReadFile(filepath.Join(dir, "output/net/bare-1.json")); string(text) != "{}" {
 		t.Errorf("kept %q", text)
@@ -71,8 +71,8 @@ func TestOneWriter(t *testing.T) {
 	if !IsLocked(dir) {
 		t.Error("nobody seems to write the bundle")
 	}
-	if c, err := Read(dir); err != nil || c.Head.State != Running {
-		t.Errorf("state %q, %v", c.Head.State, err)
+	if c, err := Read(dir); err != nil || c.Manifest.State != Running {
+		t.Errorf("state %q, %v", c.Manifest.State, err)
 	}
 	_, _, err := Open(t.Context(), dir, "bob")
 	var p *problem.Problem

@@ -24,7 +24,7 @@ func TestCarry(t *testing.T) {
 	must(t, Unpack(&out, to))
 	c, err := Read(to)
 	must(t, err)
-	if len(c.Trials) != 1 || c.Facts == nil || c.Experiment != nil || c.Head.Who != "ada" {
+	if len(c.Trials) != 1 || c.Facts == nil || c.Experiment != nil || c.Manifest.Who != "ada" {
 		t.Errorf("what came is %+v", c)
 	}
 	all, err := os.ReadDir(to)

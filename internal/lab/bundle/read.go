@@ -19,7 +19,7 @@ import (
 // Contents are the contents of a bundle, except for the output of tools and the report.
 type Contents struct {
 	Dir        string
-	Head       Manifest
+	Manifest   Manifest
 	Experiment []byte // the experiment's file as given, or nil if missing
 	Trials     []Trial
 	Seconds    []json.RawMessage // the lines of probes.jsonl
@@ -47,7 +47,7 @@ func Read(dir string) (*Contents, error) {
 		// distinguished
 		h.ID = sanitize.Line(filepath.Base(path))
 	}
-	c := &Contents{Dir: dir, Head: h, root: root}
+	c := &Contents{Dir: dir, Manifest: h, root: root}
 	c.Experiment = c.readOptional(ExperimentFile, maxExperimentBytes)
 	if facts := c.readOptional(FactsFile, maxFactsBytes); facts != nil {
 		if json.Valid(facts) {

@@ -38,7 +38,7 @@ func TestCopied(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for _, name := range []string{dir, dir + "/", "."} {
-		if c, err := Read(name); err != nil || c.Head.ID != "second" {
+		if c, err := Read(name); err != nil || c.Manifest.ID != "second" {
 			t.Errorf("%s: %v %v", name, c, err)
 		}
 	}

@@ -16,7 +16,7 @@ type mistakes struct {
 	bad  map[*strict.Node]bool // nodes with a mistake, which other rules need not check
 }
 
-// A lineMistake mistake has a line number.
+// A lineMistake is a mistake with its line number.
 type lineMistake struct {
 	*problem.Problem
 	line int

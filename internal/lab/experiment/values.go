@@ -10,7 +10,7 @@ import (
 // NeverRecreate is the number of rounds per instance if nodes are never recreated.
 const NeverRecreate = 1 << 30
 
-// perInstance is a number, or "auto", which is 0, or "none", which is Once.
+// perInstance is a number, or "auto", which is 0, or "none", which is NeverRecreate.
 type perInstance int
 
 // Parse parses all forms.

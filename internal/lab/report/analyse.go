@@ -18,7 +18,7 @@ import (
 func Analyse(c *bundle.Contents) *Report {
 	c = markEmulated(c)
 	s := collect(c.Trials)
-	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
+	r := &Report{Format: Format, Bundle: c.Manifest, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
 	r.Traces, r.Round = trace.Of(c)
 	r.over = trace.OverTime(c)
 	markTraces(&r.Bundle, r.Traces)
@@ -26,8 +26,8 @@ func Analyse(c *bundle.Contents) *Report {
 	for _, p := range c.Damaged {
 		r.Damaged = append(r.Damaged, p.Error())
 	}
-	for _, t := range c.Head.Tests {
-		r.Tests = append(r.Tests, analyse(t, c.Head, s))
+	for _, t := range c.Manifest.Tests {
+		r.Tests = append(r.Tests, analyse(t, c.Manifest, s))
 	}
 	for _, all := range s.trials {
 		r.Trials += len(all)
@@ -153,8 +153,8 @@ func resummarize(r *Report) {
 		}
 	}
 	for i, serial := range stats.Blocks(all) {
-		if serial.Block > 1 {
-			cells[i].Summary = summarize(quantity.Floats(cells[i].Values), r.Nodes, serial.Block)
+		if serial.BlockLength > 1 {
+			cells[i].Summary = summarize(quantity.Floats(cells[i].Values), r.Nodes, serial.BlockLength)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // small returns a bundle with one test of two copies.
 func small(trials ...bundle.Trial) *bundle.Contents {
-	return &bundle.Contents{Head: bundle.Manifest{
+	return &bundle.Contents{Manifest: bundle.Manifest{
 		Format: 1, ID: "b", State: bundle.Done,
 		Settings: []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"}},
 		Tests: []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 2, Figures: []test.Figure{
@@ -97,7 +97,7 @@ func TestAnything(t *testing.T) {
 			trials = append(trials, x)
 		}
 		c := small(trials...)
-		c.Head.Tests[0].Kind = "capture"
+		c.Manifest.Tests[0].Kind = "capture"
 		for i := range rapid.IntRange(0, 30).Draw(r, "seconds") {
 			at, _ := time.Unix(int64(i)*rapid.SampledFrom([]int64{1, 100}).Draw(r, "gap"), 0).MarshalJSON()
 			c.Seconds = append(c.Seconds, json.RawMessage(`{"at":`+string(at)+`,"took":1,"cpu":{"user":1,"idle":1}}`))

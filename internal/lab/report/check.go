@@ -92,9 +92,9 @@ func readReport(dir string) (map[string]any, error) {
 
 func (c *CheckResult) experiment(b *bundle.Contents) {
 	if digest := bundle.Digest(b.Experiment); b.Experiment == nil {
-		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, "the file is missing")
-	} else if !strings.EqualFold(strings.TrimPrefix(b.Head.Digest, "sha256:"), digest) {
-		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, digest)
+		c.differ(bundle.ExperimentFile, "SHA-256", b.Manifest.Digest, "the file is missing")
+	} else if !strings.EqualFold(strings.TrimPrefix(b.Manifest.Digest, "sha256:"), digest) {
+		c.differ(bundle.ExperimentFile, "SHA-256", b.Manifest.Digest, digest)
 	}
 }
 

@@ -101,8 +101,8 @@ func (c *Curve) add(round int, d capture.Detail, died map[string]uint64) {
 		}
 		c.Points = append(c.Points, Point{Round: round, Rate: o.Achieved,
 			Lost: max(0, 1-float64(o.Received)/float64(o.Sent))})
-		if o.Died != nil {
-			for where, n := range o.Died.Where {
+		if o.Drops != nil {
+			for where, n := range o.Drops.Where {
 				died[where] += n
 			}
 		}

@@ -11,7 +11,7 @@ import (
 func TestCaptureDetail(t *testing.T) {
 	d, err := json.Marshal(capture.Detail{Curve: []capture.Point{
 		{Search: "search", Rate: 1e9, Achieved: 0.999e9, Sent: 100, Received: 90, Valid: true,
-			Died: &capture.Drops{Lost: 1500, Where: map[string]uint64{"socket": 1200, "application": 300}}},
+			Drops: &capture.Drops{Lost: 1500, Where: map[string]uint64{"socket": 1200, "application": 300}}},
 		{Search: "search", Rate: 9e9, Achieved: 5e9, Sent: 100, Received: 10},
 		{Search: "paper", Rate: 0.9e9, Achieved: 0.9e9, Sent: 100, Received: 100, Valid: true},
 	}})

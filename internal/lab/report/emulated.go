@@ -16,7 +16,7 @@ const emulatedSuffix = " (emulated)"
 // markEmulated returns a copy of the contents in which the names of emulated settings are marked.
 func markEmulated(c *bundle.Contents) *bundle.Contents {
 	shown := map[string]string{}
-	for _, s := range c.Head.Settings {
+	for _, s := range c.Manifest.Settings {
 		said := func(t bundle.Trial) bool { return t.Setting == s.Name && t.Emulated }
 		if s.Emulated || slices.ContainsFunc(c.Trials, said) {
 			shown[s.Name] = s.Name + emulatedSuffix
@@ -26,9 +26,9 @@ func markEmulated(c *bundle.Contents) *bundle.Contents {
 		return c
 	}
 	m := *c
-	m.Head.Settings, m.Trials = slices.Clone(c.Head.Settings), slices.Clone(c.Trials)
-	for i := range m.Head.Settings {
-		s := &m.Head.Settings[i]
+	m.Manifest.Settings, m.Trials = slices.Clone(c.Manifest.Settings), slices.Clone(c.Trials)
+	for i := range m.Manifest.Settings {
+		s := &m.Manifest.Settings[i]
 		if name, ok := shown[s.Name]; ok {
 			s.Name, s.Emulated = name, true
 		}

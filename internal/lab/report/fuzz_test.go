@@ -194,7 +194,7 @@ func TestLinksInMarkdown(t *testing.T) {
 				x.Error, x.Output = evil, evil+"\n```\n"+evil
 			}
 		})
-		c.Head.Title, c.Head.Host, c.Head.Source, c.Head.ID = evil, evil, evil, evil
+		c.Manifest.Title, c.Manifest.Host, c.Manifest.Source, c.Manifest.ID = evil, evil, evil, evil
 		dir := rewritten(t, c)
 		again, err := bundle.Read(dir)
 		if err != nil {
@@ -208,7 +208,7 @@ func TestLinksInMarkdown(t *testing.T) {
 func rewritten(t *testing.T, c *bundle.Contents) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "b")
-	w, err := bundle.Create(t.Context(), dir, c.Head)
+	w, err := bundle.Create(t.Context(), dir, c.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,11 +86,11 @@ func (r *Report) addRows(t *Test, f *Figure, table *sheet[stats.Comparison]) {
 			continue
 		}
 		row := stats.Comparison{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worstValue(f.Better),
-			Setting: cell.judgedValues(f.Better), Base: f.baseValues(once),
+			Setting: cell.judgedValues(f.Better), Baseline: f.baseValues(once),
 			Controls: pairs, Instances: r.Nodes, Disturbed: cell.Disturbed || once.Disturbed,
 			Alike: equallyLoaded(cell, once, r.Bundle.Disturbed), Family: family(f.Better, tableFamily, len(table.rows))}
 		if cell.Again != "" {
-			row.Base, row.Controls, row.Family = once.judgedValues(f.Better), nil,
+			row.Baseline, row.Controls, row.Family = once.judgedValues(f.Better), nil,
 				family(f.Better, controlFamily, len(table.rows))
 		}
 		table.add(row, &cell.Ratio)
@@ -105,7 +105,7 @@ func (f *Figure) baselineCell(c *Cell) *Cell { return f.cell(cmp.Or(c.Again, exp
 func (f *Figure) pairings() (all []stats.AAControl) {
 	for _, cell := range f.Cells {
 		if once := f.baselineCell(cell); cell.Again != "" && once != nil {
-			all = append(all, stats.AAControl{Again: quantity.Floats(cell.Values), Once: quantity.Floats(once.Values)})
+			all = append(all, stats.AAControl{A: quantity.Floats(cell.Values), B: quantity.Floats(once.Values)})
 		}
 	}
 	return all
@@ -187,15 +187,15 @@ func newRatio(j stats.Result) *Ratio {
 	}
 	r := &Ratio{N: j.N, Instances: j.Instances, Value: j.Ratio, Low: j.Low, High: j.High, Range: j.Range, P: j.P,
 		Adjusted: j.Adjusted,
-		Between:  quantity.None(), Within: quantity.None(), Modes: j.Modes, Verdict: j.Verdict, suspected: j.Suspected}
+		Between:  quantity.None(), Within: quantity.None(), Modes: j.Bimodal, Verdict: j.Verdict, suspected: j.Suspected}
 	if n := j.Failures; n.Any() {
 		r.Failures = &Failures{n.Setting, n.Of, n.Base, n.BaseOf, n.Adjusted}
 	}
 	if j.Spread.Known {
 		r.Between, r.Within = quantity.Number(j.Spread.Instances), quantity.Number(j.Spread.Rounds)
 	}
-	if j.Block > 1 {
-		r.Block = j.Block
+	if j.BlockLength > 1 {
+		r.Block = j.BlockLength
 	}
 	return r
 }

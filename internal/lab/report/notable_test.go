@@ -15,11 +15,11 @@ import (
 // setting are those of bare multiplied by its factor.
 func twins(rounds int, factors map[string]float64, change func(*bundle.Trial)) *bundle.Contents {
 	c := small()
-	c.Head.Tests[0].Copies = 1
-	c.Head.Settings = []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"},
+	c.Manifest.Tests[0].Copies = 1
+	c.Manifest.Settings = []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"},
 		{Name: "veth" + experiment.AgainSuffix, Again: "veth"}}
 	for round := range rounds + 1 {
-		for i, s := range c.Head.Settings {
+		for i, s := range c.Manifest.Settings {
 			factor := factors[s.Name]
 			if factor == 0 {
 				factor = 1
@@ -128,7 +128,7 @@ func TestDisturbed(t *testing.T) {
 		}
 	}
 	c := twins(10, slow, func(x *bundle.Trial) { x.Labels = []test.Label{{Name: "load"}} })
-	c.Head.Disturbed = 1
+	c.Manifest.Disturbed = 1
 	if got := Analyse(c).verdict("veth"); got != stats.Differs {
 		t.Errorf("with a share of 1: %q", got)
 	}

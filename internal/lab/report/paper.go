@@ -11,10 +11,10 @@ import (
 // maxPaperFigures is the maximum number of figures in a table in the style of the papers.
 const maxPaperFigures = 5
 
-// Paper returns the table with a row for each setting and, for each figure, its value and its
+// PaperTable returns the table with a row for each setting and, for each figure, its value and its
 // percentage of bare. This is the form of KAT-7 table 1 (rate, CPU %, relative %, CPU per Gb/s) and
 // of the tables of INFN (loss from bare). It returns nil if the test has too many figures.
-func (t *Test) Paper() *grid {
+func (t *Test) PaperTable() *grid {
 	if len(t.Figures) == 0 || len(t.Figures) > maxPaperFigures {
 		return nil
 	}
@@ -61,9 +61,9 @@ func (t *Test) settings() (names []string) {
 // absent reports whether the setting was not available. That is shown once, before the tables.
 func (c *Cell) absent() bool { return c.Summary == nil && c.Failed == 0 && c.Missing != "" }
 
-// Singles returns the results of single copies of a test with several copies, or nil if there are
+// SingleCopies returns the results of single copies of a test with several copies, or nil if there are
 // none.
-func (t *Test) Singles() *grid {
+func (t *Test) SingleCopies() *grid {
 	g := &grid{Head: []string{"single copy", "median", "minimum to maximum", "spread, %", "values"}}
 	for _, f := range t.Figures {
 		var medians []float64

@@ -10,8 +10,8 @@ import (
 // shellSafe matches names that a shell does not interpret.
 var shellSafe = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// Reproduce returns the commands that create and check this report.
-func (r *Report) Reproduce() []string {
+// RerunCommands returns the commands that create and check this report.
+func (r *Report) RerunCommands() []string {
 	id := r.Bundle.ID
 	if !shellSafe().MatchString(id) {
 		id = "BUNDLE" // an untrusted name must not get into a command that the user copies into a shell

@@ -60,11 +60,11 @@ func TestFailuresAreResults(t *testing.T) {
 // TestNoValues: a setting without values for most figures is not reported as free of cost.
 func TestNoValues(t *testing.T) {
 	c := twins(10, nil, nil)
-	dead := c.Head.Tests[0]
+	dead := c.Manifest.Tests[0]
 	dead.Name = "dead"
-	c.Head.Tests = append(c.Head.Tests, dead)
+	c.Manifest.Tests = append(c.Manifest.Tests, dead)
 	for round := range 11 {
-		for _, s := range c.Head.Settings {
+		for _, s := range c.Manifest.Settings {
 			c.Trials = append(c.Trials, bundle.Trial{Round: round, Instance: max(1, round), Setting: s.Name, Test: "dead",
 				Error: "no such program"})
 		}
@@ -175,7 +175,7 @@ func TestConfirmed(t *testing.T) {
 		want   bool
 	}{{10, 1.08, true}, {20, 1.08, false}, {10, 1.3, false}, {10, 1, false}} {
 		b := twins(c.rounds, map[string]float64{"veth": c.slower, "veth" + experiment.AgainSuffix: c.slower}, nil)
-		b.Head.Width = 0.06
+		b.Manifest.Width = 0.06
 		if got := Analyse(b).NeedsMoreRounds(); got != c.want {
 			t.Errorf("%g times, %d rounds: more rounds wanted: %v", c.slower, c.rounds, got)
 		}

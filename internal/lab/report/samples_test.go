@@ -58,15 +58,15 @@ func TestSamples(t *testing.T) {
 // TestPart: a report of a part of an experiment says so, and its command repeats that part. The
 // command contains no name that a shell could interpret.
 func TestPart(t *testing.T) {
-	r := Analyse(&bundle.Contents{Head: bundle.Manifest{ID: "x", Part: []string{"net", "disk"}}})
+	r := Analyse(&bundle.Contents{Manifest: bundle.Manifest{ID: "x", Part: []string{"net", "disk"}}})
 	if got := r.Circumstances(); !strings.Contains(got, "only the tests net, disk") {
 		t.Error(got)
 	}
-	if got := strings.Join(r.Reproduce(), "\n"); !strings.Contains(got, "experiment.toml --only net,disk ") {
+	if got := strings.Join(r.RerunCommands(), "\n"); !strings.Contains(got, "experiment.toml --only net,disk ") {
 		t.Error(got)
 	}
 	r.Bundle.Part = []string{"net; rm -r x"}
-	if got := strings.Join(r.Reproduce(), "\n"); strings.Contains(got, "rm -r") {
+	if got := strings.Join(r.RerunCommands(), "\n"); strings.Contains(got, "rm -r") {
 		t.Error(got)
 	}
 }

@@ -57,7 +57,7 @@ func TestNotMeasurableNow(t *testing.T) {
 			t.Errorf("the %s does not say %q", name, Disturbed)
 		}
 	}
-	for _, row := range [][]string{*row(f.Numbers(), "veth"), *row(r.tested("net").Paper(), "veth")} {
+	for _, row := range [][]string{*row(f.Numbers(), "veth"), *row(r.tested("net").PaperTable(), "veth")} {
 		if strings.Contains(strings.Join(row, " "), quantity.Percent(c.Ratio.Value)) {
 			t.Errorf("a table has it as a share of bare: %q", row)
 		}

@@ -43,8 +43,8 @@ func (r *Report) RoundsNeeded(difference float64) (rounds int, figures []string)
 		for _, c := range f.Cells {
 			if c.Ratio != nil && c.Ratio.Verdict != "" {
 				x := c.Ratio
-				most = max(most, stats.RoundsNeeded(stats.Result{Instances: x.Instances, Block: x.Block, Low: x.Low, High: x.High,
-					Range: x.Range}, r.Kept, width))
+				most = max(most, stats.RoundsNeeded(stats.Result{Instances: x.Instances, BlockLength: x.Block,
+					Low: x.Low, High: x.High, Range: x.Range}, r.Kept, width))
 			}
 		}
 		if most > r.Kept {

@@ -22,7 +22,7 @@ import (
 // runCopies runs a trial in all copies of a setting at once. If one fails, the others are cancelled:
 // their values would not be those of so many concurrent copies.
 func (r *Run) runCopies(ctx context.Context, round int, u *Unit, name string) []bundle.Trial {
-	near := r.Ground.Near[name]
+	near := r.Places.Near[name]
 	if len(near) < u.Copies {
 		now := time.Now()
 		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now,
@@ -41,9 +41,9 @@ func (r *Run) runCopies(ctx context.Context, round int, u *Unit, name string) []
 	for i := range all {
 		group.Go(func() {
 			all[i] = r.runTrial(ctx, &test.Trial{
-				Round: round, Near: near[i], Far: r.Ground.Far[name], Copy: i, Of: u.Copies, Barrier: gate.wait,
+				Round: round, Near: near[i], Far: r.Places.Far[name], Copy: i, Of: u.Copies, Barrier: gate.wait,
 				Keep: func(file string, content []byte) error {
-					return r.Book.WriteOutput(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i),
+					return r.Recorder.WriteOutput(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i),
 						file),
 						content)
 				},
@@ -184,7 +184,7 @@ func (r *Run) Check(ctx context.Context) error {
 const checkTimeout = time.Hour
 
 func (r *Run) check(ctx context.Context, u *Unit, name string) error {
-	near := r.Ground.Near[name]
+	near := r.Places.Near[name]
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout,
 		problem.New(problem.Failed, "the place was not ready within %s", checkTimeout))
 	defer cancel()
@@ -192,7 +192,7 @@ func (r *Run) check(ctx context.Context, u *Unit, name string) error {
 		if err := makeDir(ctx, near[i]); err != nil {
 			return err
 		}
-		t := &test.Trial{Near: near[i], Far: r.Ground.Far[name], Copy: i, Of: u.Copies, Barrier: newBarrier(1).wait,
+		t := &test.Trial{Near: near[i], Far: r.Places.Far[name], Copy: i, Of: u.Copies, Barrier: newBarrier(1).wait,
 			Keep: func(string, []byte) error { return nil }}
 		if err := u.Check(ctx, t); err != nil {
 			return err

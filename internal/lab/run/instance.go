@@ -72,11 +72,11 @@ func (r *Run) renewInstance(ctx context.Context) error {
 	}
 	began := time.Now()
 	r.Progress.Renewing(r.instance + 1)
-	ground, err := r.Anew(ctx)
+	ground, err := r.Recreate(ctx)
 	if err != nil {
 		return err
 	}
-	r.Ground, r.lived = ground, 0
+	r.Places, r.lived = ground, 0
 	r.instance++
 	r.retryGivenUp()
 	err = r.prepare(ctx)

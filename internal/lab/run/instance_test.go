@@ -36,22 +36,22 @@ func TestAnew(t *testing.T) {
 		r, book, watch := runOf(&gauge{}, 1)
 		r.Experiment.PerInstance = per
 		made := 1
-		r.Anew = func(context.Context) (*setting.Places, error) {
+		r.Recreate = func(context.Context) (*setting.Places, error) {
 			made++
 			ground := &setting.Places{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
-			for name := range r.Ground.Near {
+			for name := range r.Places.Near {
 				ground.Near[name] = []*place.Place{{Name: name, Runner: nowhere{}, Dir: "/nowhere"}}
 			}
 			return ground, nil
 		}
-		first := r.Ground
+		first := r.Places
 		if err := r.Do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := instances(book.trials); !slices.Equal(got, want) || len(watch.renewed) != made-1 || made != want[10] {
 			t.Errorf("%d rounds for each: instances %v, want %v; %d were made, told %v", per, got, want, made, watch.renewed)
 		}
-		if made > 1 && r.Ground == first {
+		if made > 1 && r.Places == first {
 			t.Errorf("%d rounds for each: the old nodes were measured", per)
 		}
 	}
@@ -102,8 +102,8 @@ func TestForgiven(t *testing.T) {
 		g := &gauge{fails: "veth"}
 		r, book, _ := runOf(g, 1)
 		r.Experiment.PerInstance, r.Experiment.Rounds, r.Experiment.Most = 3, 12, 12
-		anew, made := r.Anew, 1
-		r.Anew = func(ctx context.Context) (*setting.Places, error) {
+		anew, made := r.Recreate, 1
+		r.Recreate = func(ctx context.Context) (*setting.Places, error) {
 			if made++; made >= c.works {
 				g.fails = ""
 			}
@@ -162,7 +162,7 @@ func TestBusyMoment(t *testing.T) {
 func TestAnewFails(t *testing.T) {
 	r, book, _ := runOf(&gauge{}, 1)
 	r.Experiment.PerInstance = 2
-	r.Anew = func(context.Context) (*setting.Places, error) { return nil, errors.New("no room") }
+	r.Recreate = func(context.Context) (*setting.Places, error) { return nil, errors.New("no room") }
 	if err := r.Do(t.Context()); err == nil || len(book.trials) != 3*3 {
 		t.Errorf("%v, %d trials", err, len(book.trials))
 	}

@@ -16,14 +16,14 @@ import (
 // A Run is an experiment that is running.
 type Run struct {
 	Experiment *experiment.Experiment
-	Ground     *setting.Places
+	Places     *setting.Places
 	Seed       uint64
 	Before     []bundle.Trial // trials of the interrupted run that is resumed
-	Book       Recorder
+	Recorder   Recorder
 	Progress   Progress
 	Watcher    Observer
-	// Anew recreates all nodes and returns where to measure then.
-	Anew func(context.Context) (*setting.Places, error)
+	// Recreate recreates all nodes and returns where to measure then.
+	Recreate func(context.Context) (*setting.Places, error)
 	// Worth returns how many rounds an instance of the nodes should have if it costs the given
 	// number of rounds, or 0 if unknown.
 	Worth func(trials []bundle.Trial, cost float64) float64
@@ -162,7 +162,7 @@ func (r *Run) Do(ctx context.Context) error {
 		if r.perRound = time.Since(began); round > 0 {
 			r.lived++
 		}
-		if err := r.Book.RoundDone(round + 1); err != nil {
+		if err := r.Recorder.RoundDone(round + 1); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (r *Run) runCell(ctx context.Context, round int, u *Unit, name string) erro
 		}
 		r.trials = append(r.trials, t)
 		r.recordTrial(t)
-		if err := r.Book.AppendTrial(t); err != nil {
+		if err := r.Recorder.AppendTrial(t); err != nil {
 			return err
 		}
 	}

@@ -124,8 +124,8 @@ func runOf(g *gauge, copies ...int) (*Run, *notebook, *listener) {
 	}
 	book, watch := &notebook{}, &listener{}
 	return &Run{
-		Experiment: e, Ground: ground, Seed: 7, Book: book, Progress: watch,
-		Watcher: &closed{}, Anew: func(context.Context) (*setting.Places, error) { return ground, nil },
+		Experiment: e, Places: ground, Seed: 7, Recorder: book, Progress: watch,
+		Watcher: &closed{}, Recreate: func(context.Context) (*setting.Places, error) { return ground, nil },
 		More: func([]bundle.Trial) bool { return false }, Worth: func([]bundle.Trial, float64) float64 { return 0 },
 	}, book, watch
 }

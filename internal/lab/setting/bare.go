@@ -20,7 +20,7 @@ func (s *Testbed) bare(b *place.Bare, setting string, copied int, gateway netip.
 	for _, nic := range far.NICs {
 		if nic.Network == lan {
 			p.Interface = nic.Bridge
-			p.HostLinks = []string{nic.Bridge, nic.HostEnd}
+			p.HostLinks = []string{nic.Bridge, nic.HostIfName}
 		}
 	}
 	return p

@@ -26,7 +26,7 @@ const (
 	DiskPath = "/var/lib/orrery-lab"
 )
 
-// network is a network of the stand for site.toml.tmpl.
+// network is a network of the testbed for site.toml.tmpl.
 type network struct {
 	Name, Kind, Interface string
 	Prefix                string // the first three numbers of its addresses
@@ -38,7 +38,7 @@ type nic struct {
 	Network, Address, Interface string
 }
 
-// node is a node of the stand for site.toml.tmpl.
+// node is a node of the testbed for site.toml.tmpl.
 type node struct {
 	Name       string
 	ID         int

@@ -25,7 +25,7 @@ type HostInfo struct {
 	Run    string                     // a directory that does not survive a reboot
 }
 
-// Places returns the places of a stand whose site is running.
+// Places returns the places of a testbed whose site is running.
 func (s *Testbed) Places(up *site.Site, here HostInfo) (*Places, error) {
 	g := &Places{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
 	nodes := map[string]*spec.Node{}
@@ -107,7 +107,7 @@ func (s *Testbed) node(setting string, n *spec.Node, on string, here HostInfo) *
 		}
 		p.Interface = nic.Name
 		p.Address = nic.Address.Addr()
-		for _, link := range []string{nic.HostEnd, nic.Bridge} {
+		for _, link := range []string{nic.HostIfName, nic.Bridge} {
 			if link != "" {
 				p.HostLinks = append(p.HostLinks, link)
 			}

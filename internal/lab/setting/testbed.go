@@ -36,7 +36,7 @@ type Testbed struct {
 	settings   []experiment.Setting // settings that this host supports
 }
 
-// New returns the stand of an experiment. prefixes are free /24 networks; Networks returns how many
+// New returns the testbed of an experiment. prefixes are free /24 networks; Networks returns how many
 // are needed.
 func New(e *experiment.Experiment, work string, prefixes []string) *Testbed {
 	s := &Testbed{Experiment: e, Work: work, Subnets: prefixes, Needs: needs(e)}

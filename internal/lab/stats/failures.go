@@ -49,7 +49,7 @@ func (row Comparison) failures(block int) Failures {
 	f := Failures{P: 1, Adjusted: 1}
 	var key, baseKey string
 	f.Setting, f.Of, key = failed(row.Setting)
-	f.Base, f.BaseOf, baseKey = failed(row.Base)
+	f.Base, f.BaseOf, baseKey = failed(row.Baseline)
 	if f.Any() {
 		f.key = row.Kind + key + "/" + baseKey
 		f.P = fisher(f.Setting, f.Of, f.Base, f.BaseOf)

@@ -29,24 +29,24 @@ func TestHeapsDecideNothing(t *testing.T) {
 	}
 	// On average there is no difference, but three of four values are on one side.
 	bare := steady(1.217)
-	rows := []Comparison{{Setting: side(5), Base: bare}, {Setting: side(15), Base: steady(1.068)},
-		{Setting: steady(1.068), Base: side(15)}}
+	rows := []Comparison{{Setting: side(5), Baseline: bare}, {Setting: side(15), Baseline: steady(1.068)},
+		{Setting: steady(1.068), Baseline: side(15)}}
 	for i, row := range rows {
-		alone := resample(groupByInstance(logRatios(row.Setting, row.Base), nil).resamplingUnits()).p()
+		alone := resample(groupByInstance(logRatios(row.Setting, row.Baseline), nil).resamplingUnits()).p()
 		j := Judge([]Comparison{row})[0]
-		if !j.Modes {
+		if !j.Bimodal {
 			t.Errorf("row %d: the two heaps are not noticed", i)
 		}
-		if j.Block != 1 || alone >= 0.05 || j.P < 0.05 || j.Verdict == Differs {
+		if j.BlockLength != 1 || alone >= 0.05 || j.P < 0.05 || j.Verdict == Differs {
 			t.Errorf("row %d: P of the median alone is %g, and it comes to %+v", i, alone, j)
 		}
 	}
 	pair := pairOf(side(13), side(7))
-	if j := JudgePairs([]Pair{pair})[0]; !j.Modes || j.P < 0.05 || j.Verdict == RunsDiffer {
+	if j := JudgePairs([]Pair{pair})[0]; !j.Bimodal || j.P < 0.05 || j.Verdict == RunsDiffer {
 		t.Errorf("two runs: %+v", j)
 	}
 	for what, p := range map[string]Pair{"before": pairOf(side(13), bare), "after": pairOf(bare, side(13))} {
-		if !JudgePairs([]Pair{p})[0].Modes {
+		if !JudgePairs([]Pair{p})[0].Bimodal {
 			t.Errorf("two runs, heaps only %s: they are not noticed", what)
 		}
 	}
@@ -56,7 +56,7 @@ func TestHeapsDecideNothing(t *testing.T) {
 	for i := range clear {
 		clear[i] = 1.3 * bare[19-i]
 	}
-	if j := Judge([]Comparison{{Setting: clear, Base: bare}})[0]; j.Modes || j.Verdict != Differs {
+	if j := Judge([]Comparison{{Setting: clear, Baseline: bare}})[0]; j.Bimodal || j.Verdict != Differs {
 		t.Errorf("a clear difference: %+v", j)
 	}
 }

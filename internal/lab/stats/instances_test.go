@@ -123,7 +123,7 @@ func TestComponents(t *testing.T) {
 
 // TestRounds: instances that are expensive and differ little get many rounds.
 func TestRounds(t *testing.T) {
-	row := Comparison{Base: repeat(1, 600)}
+	row := Comparison{Baseline: repeat(1, 600)}
 	g := rand.New(rand.NewPCG(3, 3))
 	luck := 0.0
 	for round := range 600 {
@@ -158,11 +158,12 @@ func TestSerial(t *testing.T) {
 				x := 0.03 * g.NormFloat64()
 				for range 20 {
 					x = c.correlation*x + math.Sqrt(1-c.correlation*c.correlation)*0.03*g.NormFloat64()
-					rows[i].Setting, rows[i].Base = append(rows[i].Setting, math.Exp(x)), append(rows[i].Base, lognormal(g, 0.01))
+					rows[i].Setting = append(rows[i].Setting, math.Exp(x))
+					rows[i].Baseline = append(rows[i].Baseline, lognormal(g, 0.01))
 				}
 			}
 			judged := Judge(rows)
-			if judged[0].Block > 1 {
+			if judged[0].BlockLength > 1 {
 				noticed++
 			}
 			if slices.ContainsFunc(judged, differs) {
@@ -258,17 +259,17 @@ func TestKinds(t *testing.T) {
 				if row.Kind == "disk" {
 					value *= math.Exp(x)
 				}
-				row.Setting, row.Base = append(row.Setting, value), append(row.Base, lognormal(g, 0.01))
+				row.Setting, row.Baseline = append(row.Setting, value), append(row.Baseline, lognormal(g, 0.01))
 			}
 		}
 		judged := Judge(rows)
 		if slices.ContainsFunc(judged, func(j Result) bool { return j.Verdict == Differs || j.Verdict == Slight }) {
 			wrong++
 		}
-		if judged[0].Block > 1 {
+		if judged[0].BlockLength > 1 {
 			found++
 		}
-		if judged[19].Block == 1 {
+		if judged[19].BlockLength == 1 {
 			quiet++
 		}
 		for _, j := range judged {

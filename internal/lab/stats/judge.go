@@ -29,7 +29,7 @@ type Comparison struct {
 	Kind, Figure string // kind of the test and name of the figure, by which autocorrelation is tested
 	Family       int    // rows of one family share the correction of p for their number
 	Setting      []float64
-	Base         []float64   // values of bare
+	Baseline     []float64   // values of bare
 	Worst        float64     // value of a failed round: 0 for a rate, infinity for a time
 	Controls     []AAControl // A/A controls, or none if there is no band to exceed
 	Instances    []int       // instance of the nodes by round, or none if each round had its own instance
@@ -38,9 +38,9 @@ type Comparison struct {
 }
 
 // An AAControl holds the values of two equal settings by kept round.
-type AAControl struct{ Again, Once []float64 }
+type AAControl struct{ A, B []float64 }
 
-// Result is the result of a row. Ratios are setting to base. With fewer than Enough instances, P
+// Result is the result of a row. Ratios are setting to base. With fewer than MinInstances, P
 // and Adjusted are 1. Without any round, ratios are 0.
 type Result struct {
 	N           int // number of rounds that count
@@ -53,8 +53,8 @@ type Result struct {
 	ControlLow  float64 // the A/A band: it covers the 95 % intervals of the controls
 	ControlHigh float64
 	Spread      Components // of the ratio
-	Modes       bool       // the values of the setting or of bare are bimodal
-	Block       int        // number of consecutive instances that count as one because of autocorrelation, or 1
+	Bimodal     bool       // the values of the setting or of bare are bimodal
+	BlockLength int        // number of consecutive instances that count as one because of autocorrelation, or 1
 	Suspected   bool       // possible autocorrelation: more rounds are needed to tell
 	Failures    Failures
 	Verdict     Verdict
@@ -87,7 +87,7 @@ func Judge(rows []Comparison) []Result {
 		of := [2]string{row.Kind, row.Figure}
 		b, known := bands[of]
 		if !known || row.Figure == "" {
-			b = bandOf(row.Controls, row.Instances, blocks[i].Block)
+			b = bandOf(row.Controls, row.Instances, blocks[i].BlockLength)
 			if len(row.Controls) > 0 {
 				bands[of] = b
 			}
@@ -113,13 +113,13 @@ func blocksOf(rows []Comparison) []Serial {
 	all := make([]Series, len(rows))
 	seen := map[[2]string]bool{}
 	for i, row := range rows {
-		all[i] = Series{row.Kind, row.Figure, logRatios(row.Setting, row.Base), row.Instances}
+		all[i] = Series{row.Kind, row.Figure, logRatios(row.Setting, row.Baseline), row.Instances}
 	}
 	for _, row := range rows {
 		if of := [2]string{row.Kind, row.Figure}; row.Figure == "" || !seen[of] {
 			seen[of] = true
 			for _, c := range row.Controls {
-				all = append(all, Series{row.Kind, row.Figure, logRatios(c.Again, c.Once), row.Instances})
+				all = append(all, Series{row.Kind, row.Figure, logRatios(c.A, c.B), row.Instances})
 			}
 		}
 	}
@@ -128,16 +128,17 @@ func blocksOf(rows []Comparison) []Serial {
 
 // compare computes everything that concerns only this row.
 func (row Comparison) compare(serial Serial, controls band) Result {
-	s := groupByInstance(logRatios(row.Setting, row.Base), row.Instances)
-	j := Result{P: 1, Adjusted: 1, N: s.values(), Instances: len(s), Block: serial.Block, Suspected: serial.Suspected}
+	s := groupByInstance(logRatios(row.Setting, row.Baseline), row.Instances)
+	j := Result{P: 1, Adjusted: 1, N: s.values(), Instances: len(s)}
+	j.BlockLength, j.Suspected = serial.BlockLength, serial.Suspected
 	j.ControlLow, j.ControlHigh, j.controlled = controls.low, controls.high, controls.controlled
-	j.Failures = row.failures(serial.Block)
+	j.Failures = row.failures(serial.BlockLength)
 	if j.N == 0 {
 		return j
 	}
 	j.Spread = s.components()
-	j.Modes = row.isBimodal()
-	s = s.blocks(serial.Block)
+	j.Bimodal = row.isBimodal()
+	s = s.blocks(serial.BlockLength)
 	units := s.resamplingUnits()
 	if j.Range = !j.decidable(); j.Range {
 		j.Ratio, j.Low, j.High = ratio(median(units)), ratio(units[0]), ratio(units[len(units)-1])
@@ -153,14 +154,14 @@ func (row Comparison) compare(serial Serial, controls band) Result {
 	default:
 		j.P = r.p()
 	}
-	if j.Modes {
+	if j.Bimodal {
 		j.P = max(j.P, pOfMean(s.finite().medians()))
 	}
 	return j
 }
 
-// interval returns the median of a nonempty sample and its 95 % interval. With fewer than Enough
-// instances, it returns the range instead and sets ranged.
+// interval returns the median of a nonempty sample and its 95 % interval. With fewer than
+// MinInstances, it returns the range instead and sets ranged.
 func (s sample) interval() (middle, low, high float64, ranged bool) {
 	units := s.resamplingUnits()
 	if len(s) < MinInstances {
@@ -174,8 +175,8 @@ func (s sample) interval() (middle, low, high float64, ranged bool) {
 // isBimodal reports whether the values themselves, not the ratios, are bimodal.
 func (row Comparison) isBimodal() bool {
 	var setting, base []float64
-	for i := range min(len(row.Setting), len(row.Base)) {
-		if a, b := math.Log(row.Setting[i]), math.Log(row.Base[i]); finite(a) && finite(b) {
+	for i := range min(len(row.Setting), len(row.Baseline)) {
+		if a, b := math.Log(row.Setting[i]), math.Log(row.Baseline[i]); finite(a) && finite(b) {
 			setting, base = append(setting, a), append(base, b)
 		}
 	}
@@ -194,7 +195,7 @@ type band struct {
 func bandOf(controls []AAControl, instances []int, block int) band {
 	b := band{controlled: true}
 	for _, c := range controls {
-		s := groupByInstance(logRatios(c.Again, c.Once), instances)
+		s := groupByInstance(logRatios(c.A, c.B), instances)
 		b.controlled = b.controlled && len(s)/max(1, block) >= MinInstances
 		if len(s) == 0 {
 			continue
@@ -216,7 +217,7 @@ func Band(controls []AAControl, instances []int, block int) (low, high float64, 
 }
 
 // decidable reports whether there are enough instances, or enough blocks of them.
-func (j Result) decidable() bool { return j.Instances/max(1, j.Block) >= MinInstances }
+func (j Result) decidable() bool { return j.Instances/max(1, j.BlockLength) >= MinInstances }
 
 // isCalm reports whether a row can be judged although other processes used the host: the whole A/A
 // band is within the margin.

@@ -44,7 +44,7 @@ func TestIdenticalTables(t *testing.T) {
 
 // TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables with the
 // noise in quiet. That noise is at most 2 % per value, with outliers and drift. Each table has as
-// many rounds, from 10 to 30, as Wide requests with 0.06. For loud noise, the test only logs the
+// many rounds, from 10 to 30, as WidthFor requests with 0.06. For loud noise, the test only logs the
 // result.
 func TestPlanted(t *testing.T) {
 	tables := need.Times(10, 80)
@@ -80,7 +80,8 @@ func TestDrift(t *testing.T) {
 	for seed := range uint64(200) {
 		table := newTable(n, seed, 1)
 		paired = append(paired, table.judged(10)[0].Ratio)
-		apart = append(apart, Summarize(table.rows[0].Setting, nil, 1).Median/Summarize(table.rows[0].Base, nil, 1).Median)
+		row := table.rows[0]
+		apart = append(apart, Summarize(row.Setting, nil, 1).Median/Summarize(row.Baseline, nil, 1).Median)
 	}
 	p, a := stat.StdDev(paired, nil), stat.StdDev(apart, nil)
 	t.Logf("%s: the median of ratios is off by %.2f %%, the ratio of medians by %.2f %%", n.name, 100*p, 100*a)
@@ -91,7 +92,7 @@ func TestDrift(t *testing.T) {
 
 // rowOf returns a row with bare again as its only control, or without a control if again is nil.
 func rowOf(setting, base, again []float64) Comparison {
-	row := Comparison{Setting: setting, Base: base}
+	row := Comparison{Setting: setting, Baseline: base}
 	if again != nil {
 		row.Controls = []AAControl{{again, base}}
 	}
@@ -157,7 +158,7 @@ func TestAnything(t *testing.T) {
 			row := rowOf(values.Draw(r, "setting"), values.Draw(r, "base"), values.Draw(r, "control"))
 			row.Instances = instances.Draw(r, "instances")
 			rows, turned = append(rows, row),
-				append(turned, Comparison{Setting: row.Base, Base: row.Setting, Instances: row.Instances})
+				append(turned, Comparison{Setting: row.Baseline, Baseline: row.Setting, Instances: row.Instances})
 		}
 		judged, inverse := Judge(rows), Judge(turned)
 		for i, j := range judged {

@@ -38,8 +38,8 @@ func resample(x []float64) medianDistribution {
 	return r
 }
 
-// addOddMedians adds the medians for an odd n. The i-th value is the median if the middle one of n sorted
-// draws is it.
+// addOddMedians adds the medians for an odd n. The median is then the value in the middle of n sorted
+// draws.
 func (r *medianDistribution) addOddMedians(x []float64) {
 	below := 0.0
 	for i, v := range x {

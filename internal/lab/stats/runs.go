@@ -32,7 +32,7 @@ func levels(runs []Run) (all []float64) {
 // runs are not used: the widest of many is as wide as the luck of a run, which is part of the
 // spread of runs.
 func (pair Pair) compareRuns() Result {
-	j := Result{P: 1, Adjusted: 1, Block: 1}
+	j := Result{P: 1, Adjusted: 1, BlockLength: 1}
 	before, after := levels(pair.Before), levels(pair.After)
 	j.N = min(len(before), len(after))
 	if j.N == 0 {
@@ -70,7 +70,7 @@ func (pair Pair) compareRuns() Result {
 }
 
 // spread returns the standard error of the difference of two groups of runs, and its degrees of
-// freedom. With fewer than Enough former runs and at least two runs on each side, each side has its
+// freedom. With fewer than MinInstances former runs and at least two runs on each side, each side has its
 // own spread (Welch, Biometrika 34, 1947). Otherwise the spread is assumed to be the same for all.
 func spread(before, after, former []float64) (se, freedom float64) {
 	n, m := float64(len(before)), float64(len(after))
@@ -94,8 +94,8 @@ func spread(before, after, former []float64) (se, freedom float64) {
 	return math.Sqrt(squares / freedom * (1/n + 1/m)), freedom
 }
 
-// differVerdict returns the verdict for two single runs that differ: RunsDifferAsUsual if former runs differ as
-// much, else Apart.
+// differVerdict returns the verdict for two single runs that differ: RunsDifferAsUsual if former runs
+// differ as much, else RunsDiffer.
 func (pair Pair) differVerdict(j Result) Verdict {
 	former := levels(pair.Former)
 	if len(former) < MinInstances {

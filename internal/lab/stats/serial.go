@@ -21,14 +21,14 @@ const (
 type Series struct {
 	Kind, Figure string
 	Values       []float64
-	Instances    []int // of the rounds, as in a Row
+	Instances    []int // of the rounds, as in a Comparison
 }
 
-// A Serial says how many consecutive instances count as one. Block is 1 if there is no
+// A Serial says how many consecutive instances count as one. BlockLength is 1 if there is no
 // autocorrelation.
 type Serial struct {
-	Block     int
-	Suspected bool // possible autocorrelation, but too few rounds to tell
+	BlockLength int
+	Suspected   bool // possible autocorrelation, but too few rounds to tell
 }
 
 // Blocks tests for each kind whether neighbours in time are more alike than others, and by how
@@ -49,7 +49,7 @@ func Blocks(all []Series) []Serial {
 	adjusted := holm(p)
 	serials := make([]Serial, len(all))
 	for i := range serials {
-		serials[i].Block = 1
+		serials[i].BlockLength = 1
 	}
 	for i, k := range kinds {
 		k.judge(adjusted[i] <= serialLevel, adjusted[i]/max(p[i], math.SmallestNonzeroFloat64), serials)
@@ -172,9 +172,9 @@ func (k *kindSeries) judge(correlated bool, correction float64, serials []Serial
 		block = blockLength(correlation(k.figures))
 	}
 	for _, f := range k.figures {
-		own := Serial{Block: block, Suspected: suspected}
+		own := Serial{BlockLength: block, Suspected: suspected}
 		if correlated && 2*f.p*correction <= serialLevel {
-			own.Block = max(block, blockLength(correlation([]figureSeries{f})))
+			own.BlockLength = max(block, blockLength(correlation([]figureSeries{f})))
 		}
 		for _, i := range f.places {
 			serials[i] = own

@@ -22,7 +22,7 @@ type Summary struct {
 }
 
 // Summarize summarizes values in any unit, by round. instances are those of the rounds, as in a
-// Row. block is the number of consecutive instances that count as one.
+// Comparison. block is the number of consecutive instances that count as one.
 func Summarize(x []float64, instances []int, block int) Summary {
 	by := groupByInstance(x, instances).finite()
 	if len(by) == 0 {

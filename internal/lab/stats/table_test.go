@@ -156,9 +156,9 @@ func (t *table) measure(round int) {
 			if row.Controls == nil {
 				row.Controls = make([]AAControl, 2)
 			}
-			row.Base, row.Setting = append(row.Base, values[0]), append(row.Setting, value)
-			row.Controls[0] = AAControl{append(row.Controls[0].Again, values[1]), row.Base}
-			row.Controls[1] = AAControl{append(row.Controls[1].Again, values[5]), append(row.Controls[1].Once, values[2])}
+			row.Baseline, row.Setting = append(row.Baseline, values[0]), append(row.Setting, value)
+			row.Controls[0] = AAControl{append(row.Controls[0].A, values[1]), row.Baseline}
+			row.Controls[1] = AAControl{append(row.Controls[1].A, values[5]), append(row.Controls[1].B, values[2])}
 			if !t.untold {
 				row.Instances = append(row.Instances, instance)
 			}

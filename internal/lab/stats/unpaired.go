@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A Run holds the values of one figure in one run, as in a Row.
+// A Run holds the values of one figure in one run, as in a Comparison.
 type Run struct {
 	Values    []float64
 	Instances []int
@@ -18,7 +18,7 @@ type Run struct {
 // not related, so their numbers may differ. Values that are not finite or not above zero do not
 // count.
 type Pair struct {
-	Kind, Figure  string // as in a Row
+	Kind, Figure  string // as in a Comparison
 	Family        int
 	Before, After []Run
 	Former        []Run // of the same experiment on the same host; shows how much runs differ without a change
@@ -76,21 +76,22 @@ func blocksOfPairs(pairs []Pair) []Serial {
 	blocks := make([]Serial, len(pairs))
 	for k, serial := range Blocks(all) {
 		b := &blocks[of[k]]
-		b.Block, b.Suspected = max(b.Block, serial.Block), b.Suspected || serial.Suspected
+		b.BlockLength, b.Suspected = max(b.BlockLength, serial.BlockLength), b.Suspected || serial.Suspected
 	}
 	return blocks
 }
 
 // compare compares two single runs.
 func (pair Pair) compare(serial Serial) Result {
-	j := Result{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: serial.Block}
+	j := Result{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh,
+		BlockLength: serial.BlockLength}
 	before, after := pair.Before[0].sample(), pair.After[0].sample()
 	j.N, j.Instances = min(before.values(), after.values()), min(len(before), len(after))
 	if j.N == 0 {
 		return j
 	}
-	j.Modes = isBimodal(slices.Concat(before...)) || isBimodal(slices.Concat(after...))
-	before, after = before.blocks(j.Block), after.blocks(j.Block)
+	j.Bimodal = isBimodal(slices.Concat(before...)) || isBimodal(slices.Concat(after...))
+	before, after = before.blocks(j.BlockLength), after.blocks(j.BlockLength)
 	if !j.decidable() {
 		x, y := before.resamplingUnits(), after.resamplingUnits()
 		j.Ratio, j.Low, j.High, j.Range = ratio(median(y)-median(x)), ratio(y[0]-x[len(x)-1]), ratio(y[len(y)-1]-x[0]), true
@@ -99,7 +100,7 @@ func (pair Pair) compare(serial Serial) Result {
 	g := medianDifference{resample(before.resamplingUnits()), resample(after.resamplingUnits())}
 	low, high := g.interval()
 	j.Ratio, j.Low, j.High = ratio(g.after.median-g.before.median), ratio(low), ratio(high)
-	if j.P = g.p(); j.Modes {
+	if j.P = g.p(); j.Bimodal {
 		j.P = max(j.P, pOfMeanDifference(before.medians(), after.medians()))
 	}
 	return j

@@ -25,7 +25,7 @@ func RoundsNeeded(j Result, kept int, width float64) int {
 	if j.Instances == 0 {
 		return 0
 	}
-	least := float64(kept) / float64(j.Instances) * float64(MinInstances*max(1, j.Block))
+	least := float64(kept) / float64(j.Instances) * float64(MinInstances*max(1, j.BlockLength))
 	if j.Range {
 		return int(math.Ceil(least))
 	}

@@ -1,5 +1,5 @@
 // Package ends names and makes the host's ends of links. These are links to nodes, whose names are
-// derived from the node and the network (spec.NIC.HostEnd), and links of routers and veth pairs.
+// derived from the node and the network (spec.NIC.HostIfName), and links of routers and veth pairs.
 // The package makes the ends that no container engine makes, and finds where each end is.
 package ends
 
@@ -32,8 +32,8 @@ func BridgeOf(link string) string {
 // actual bridge may differ from the record, since an interrupted switch may have moved the link
 // before recording it, or the link may have been removed by hand.
 func BridgeOfNIC(nic spec.NIC, kind string) string {
-	on := BridgeOf(nic.HostEnd)
-	if !site.KindOf(kind).Routed || on != "" || !Exists(nic.HostEnd) {
+	on := BridgeOf(nic.HostIfName)
+	if !site.KindOf(kind).Routed || on != "" || !Exists(nic.HostIfName) {
 		return on
 	}
 	return nic.Bridge

@@ -32,12 +32,12 @@ const sysctlNet = "/proc/sys/net"
 // SetUpRouted sets up the host's end of a link on a routed network.
 func SetUpRouted(nic spec.NIC) error {
 	for _, s := range routedSettings {
-		err := os.WriteFile(filepath.Join(sysctlNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)
+		err := os.WriteFile(filepath.Join(sysctlNet, fmt.Sprintf(s.file, nic.HostIfName)), []byte(s.value), 0o644)
 		if err != nil && (!s.mayLack || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 	}
-	link, err := netlink.LinkByName(nic.HostEnd)
+	link, err := netlink.LinkByName(nic.HostIfName)
 	if err != nil {
 		return err
 	}

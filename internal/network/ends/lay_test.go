@@ -12,7 +12,8 @@ import (
 // on an interface.
 func TestNoTap(t *testing.T) {
 	for _, kind := range []string{site.Macvlan, site.Exclusive} {
-		if _, err := OpenTap(spec.NIC{Name: "eth0", HostEnd: "orv1"}, kind, 1); problem.ExitCode(err) != int(problem.Unable) {
+		_, err := OpenTap(spec.NIC{Name: "eth0", HostIfName: "orv1"}, kind, 1)
+		if problem.ExitCode(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -20,7 +21,7 @@ func TestNoTap(t *testing.T) {
 
 // TestWhereabouts: a link that does not exist is nowhere, whatever is recorded.
 func TestWhereabouts(t *testing.T) {
-	nic := spec.NIC{HostEnd: "orvnotthere", Bridge: "orb1"}
+	nic := spec.NIC{HostIfName: "orvnotthere", Bridge: "orb1"}
 	for _, kind := range []string{site.Bridge, site.Routed} {
 		if at := BridgeOfNIC(nic, kind); at != "" {
 			t.Errorf("%s: at %q", kind, at)

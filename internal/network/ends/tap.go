@@ -25,7 +25,7 @@ func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
 	if err == nil {
 		return open, nil
 	}
-	p := problem.New(problem.Failed, "link %s of interface %s cannot be created", nic.HostEnd, nic.Name).Because(err)
+	p := problem.New(problem.Failed, "link %s of interface %s cannot be created", nic.HostIfName, nic.Name).Because(err)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, p.Try("modprobe tun; a virtual machine needs /dev/net/tun")
 	}
@@ -33,7 +33,7 @@ func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
 }
 
 func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error) {
-	tap := newTap(nic.HostEnd, queues)
+	tap := newTap(nic.HostIfName, queues)
 	if err := netlink.LinkAdd(tap); err != nil {
 		return nil, err
 	}
@@ -43,11 +43,11 @@ func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error)
 			err = errors.Join(err, closed, removed)
 		}
 	}()
-	link, err := netlink.LinkByName(nic.HostEnd)
+	link, err := netlink.LinkByName(nic.HostIfName)
 	if err != nil {
 		return nil, err
 	}
-	if err := netlink.LinkSetHardwareAddr(link, MAC(nic.HostEnd)); err != nil {
+	if err := netlink.LinkSetHardwareAddr(link, MAC(nic.HostIfName)); err != nil {
 		return nil, err
 	}
 	return tap.Fds, attach(link, nic, kind)
@@ -69,11 +69,11 @@ func claim(name string, nic spec.NIC, kind string) error {
 	if err != nil {
 		return err
 	}
-	if name != nic.HostEnd {
+	if name != nic.HostIfName {
 		if err := netlink.LinkSetDown(link); err != nil {
 			return err
 		}
-		if err := netlink.LinkSetName(link, nic.HostEnd); err != nil {
+		if err := netlink.LinkSetName(link, nic.HostIfName); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func claim(name string, nic spec.NIC, kind string) error {
 
 // attach puts the host's end of a link on its network and sets it up.
 func attach(link netlink.Link, nic spec.NIC, kind string) error {
-	if err := DisableIPv6(nic.HostEnd); err != nil {
+	if err := DisableIPv6(nic.HostIfName); err != nil {
 		return err
 	}
 	if err := netlink.LinkSetMTU(link, nic.MTU); err != nil {

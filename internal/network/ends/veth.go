@@ -13,13 +13,13 @@ import (
 // namespace, and the host's end is put on a network of a kind.
 func MakePair(nic spec.NIC, kind, inner string, space *os.File) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.HardwareAddr = nic.HostEnd, nic.MTU, MAC(nic.HostEnd)
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = nic.HostIfName, nic.MTU, MAC(nic.HostIfName)
 	attrs.HardwareAddr[0] = 0xfe // high, since a bridge without a fixed address takes the lowest of its ports
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: inner, PeerNamespace: netlink.NsFd(int(space.Fd()))}
 	if err := netlink.LinkAdd(pair); err != nil {
 		return err
 	}
-	link, err := netlink.LinkByName(nic.HostEnd)
+	link, err := netlink.LinkByName(nic.HostIfName)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Taken begins the alias of an interface of the host that a node has taken: "orrery passthrough
+// AliasPrefix begins the alias of an interface of the host that a node has taken: "orrery passthrough
 // NODE INTERFACE up|down MAC SEAL", followed by the alias that it had before. The alias moves with
 // the interface. It identifies the interface after a node was killed, when the kernel has returned
 // the interface to the host under the name that it had in the node.

@@ -93,7 +93,7 @@ func (i Identity) keys(port string) map[string][]string {
 }
 
 // comment returns the comment of the port's element in the set held: the site's digest, and a
-// digest of everything that the sets list for the port. With it, Hold detects other entries without
+// digest of everything that the sets list for the port. With it, AddPorts detects other entries without
 // reading all elements.
 func (i Identity) comment(port string) string {
 	var all []string

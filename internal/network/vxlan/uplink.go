@@ -173,7 +173,7 @@ func isUplinkAttached(n spec.Network) bool {
 	return err == nil && end.Attrs().MasterIndex != 0 && end.Attrs().Flags&net.FlagUp != 0
 }
 
-// uplinkOf returns what a device joins the network with.
+// uplinkOf returns the uplink that a device is.
 func uplinkOf(link netlink.Link) spec.Uplink {
 	switch l := link.(type) {
 	case *netlink.Vlan:

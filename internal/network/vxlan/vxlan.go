@@ -234,7 +234,7 @@ func findLink(name string) (netlink.Link, error) {
 func Observe(links []netlink.Link) (*State, error) {
 	s, err := ReadState(links)
 	if err == nil {
-		s.walls, err = readFilters()
+		s.filters, err = readFilters()
 	}
 	return s, err
 }
@@ -254,10 +254,10 @@ func ReadState(links []netlink.Link) (s *State, err error) {
 
 // State is how the networks of a host are joined with other hosts.
 type State struct {
-	some   bool
-	links  map[string]netlink.Link
-	tables map[int]fdb
-	walls  map[string][]string
+	some    bool
+	links   map[string]netlink.Link
+	tables  map[int]fdb
+	filters map[string][]string
 }
 
 // WithOverlay returns a network with its current connection to other hosts, or without one if there is
@@ -298,7 +298,7 @@ func (s *State) withOverlay(n spec.Network) (_ spec.Network, device netlink.Link
 func (s *State) WithDrift(n spec.Network) (spec.Network, []observe.NetworkDrift) {
 	n, link, whole := s.withOverlay(n)
 	if link == nil {
-		if len(s.walls[tableName(n)]) > 0 {
+		if len(s.filters[tableName(n)]) > 0 {
 			return n, []observe.NetworkDrift{observe.FiltersChanged}
 		}
 		return n, nil

@@ -254,7 +254,7 @@ func (s *State) hasFilter(n spec.Network) bool {
 	for _, r := range filterRules(n) {
 		shall = append(shall, r.comment(n))
 	}
-	existing := slices.Clone(s.walls[tableName(n)])
+	existing := slices.Clone(s.filters[tableName(n)])
 	slices.Sort(shall)
 	slices.Sort(existing)
 	return slices.Equal(shall, existing)

@@ -50,10 +50,10 @@ func planHost(p *plan.Plan, key string, h *observe.Host) {
 		if !Starts(n) {
 			continue
 		}
-		start := add(plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node, Was: &n.Node,
+		start := add(plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node, Old: &n.Node,
 			Needs: slices.Clone(ground)})
 		if n.Config.Health != "" {
-			add(plan.Step{Kind: plan.CheckNode, Subject: n.Name, Node: &n.Node, Was: &n.Node, Needs: []int{start}})
+			add(plan.Step{Kind: plan.CheckNode, Subject: n.Name, Node: &n.Node, Old: &n.Node, Needs: []int{start}})
 		}
 	}
 }
@@ -109,14 +109,14 @@ func ValidSteps(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others 
 			}
 			one := *s
 			if i >= 0 {
-				one.WasNetwork = &h.Networks[i].Network
+				one.OldNetwork = &h.Networks[i].Network
 			}
 			one.Needs = append(slices.Clone(s.Needs), prepareStep)
 			todo = append(todo, &one)
 		case plan.WriteNames:
 			if h.Names != s.Names {
 				one := *s
-				one.WasNames = h.Names
+				one.OldNames = h.Names
 				todo = append(todo, &one)
 			}
 		case plan.StartNode:

@@ -78,7 +78,7 @@ func TestNow(t *testing.T) {
 	after.Names, after.Settings = "n", nil
 	todo, others = ValidSteps(p.Steps, &after)
 	if got := words(todo); got != "network lan, start two" || strings.Join(others, " ") != "one new" ||
-		todo[0].WasNetwork == nil {
+		todo[0].OldNetwork == nil {
 		t.Errorf("it is %s, without %v", got, others)
 	}
 	after.Nodes = after.Nodes[1:] // it was given to another host

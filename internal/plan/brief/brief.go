@@ -147,7 +147,7 @@ func subjects(p *plan.Plan) []*subject {
 func nodeKey(s *plan.Step) (key, name string) {
 	n := s.Node
 	if n == nil {
-		n = s.Was
+		n = s.Old
 	}
 	name = s.Subject
 	if n.Staged {

@@ -19,7 +19,7 @@ var (
 
 // step returns a step about a node, which it disturbs if disturbs is set.
 func step(kind plan.Kind, node, reason string, disturbs bool) *plan.Step {
-	s := &plan.Step{Kind: kind, Host: "sv1", Subject: node, Reason: reason, Node: desired, Was: current}
+	s := &plan.Step{Kind: kind, Host: "sv1", Subject: node, Reason: reason, Node: desired, Old: current}
 	if disturbs {
 		s.Disturbs = []string{node}
 	}
@@ -97,7 +97,7 @@ func TestGroups(t *testing.T) {
 	}
 	steps = append(steps, step(plan.DestroyNode, "gone", "no longer declared", true))
 	staged := step(plan.DestroyNode, "n0", "no longer declared", true)
-	staged.Node, staged.Was = nil, &spec.Node{Staged: true, Release: 700}
+	staged.Node, staged.Old = nil, &spec.Node{Staged: true, Release: 700}
 	steps = append(steps, staged)
 	want(t, summary(steps...), "destroy nodes gone, n0 of release 700: no longer declared; "+stand.Loss,
 		"create nodes n0, n1, n2, n3, n4, n5, n6, n7 and 4 more: new")
@@ -117,7 +117,7 @@ func TestOthers(t *testing.T) {
 		&plan.Step{Kind: plan.PrepareHost, Host: "sv1", Subject: "sv1", Reason: "settings"},
 		&plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Subject: "lan", Reason: "new"},
 		&plan.Step{Kind: plan.MakeNetwork, Host: "sv2", Subject: "lan", Reason: "new"},
-		&plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Subject: "cam", Reason: "gateway changed", WasNetwork: former,
+		&plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Subject: "cam", Reason: "gateway changed", OldNetwork: former,
 			Disturbs: []string{"n1"}},
 		&plan.Step{Kind: plan.RemoveNetwork, Host: "sv1", Subject: "mac", Reason: "kind changed"},
 		&plan.Step{Kind: plan.MakeNetwork, Host: "sv1", Subject: "mac", Reason: "kind changed"},

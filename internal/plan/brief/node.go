@@ -69,7 +69,7 @@ func (s *subject) nodeLine() *Line {
 func (s *subject) reason(main plan.Kind) string {
 	switch main {
 	case plan.ReplaceNode:
-		return stand.LayerChange(s.steps[main].Was, s.steps[main].Node)
+		return stand.LayerChange(s.steps[main].Old, s.steps[main].Node)
 	case plan.DestroyNode, plan.CreateNode, plan.ReceiveNode, plan.HandOverNode, plan.ReclaimNode, plan.CleanUpNode,
 		plan.DiscardNode:
 		return s.steps[main].Reason

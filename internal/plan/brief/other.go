@@ -48,7 +48,7 @@ func (s *subject) describeNetwork(l *Line) {
 		return
 	case s.has(plan.RemoveNetwork):
 		l.Verb = "recreate"
-	case made.WasNetwork != nil:
+	case made.OldNetwork != nil:
 		l.Verb = "update"
 	default:
 		l.Verb = "create"

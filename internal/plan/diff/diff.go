@@ -29,16 +29,16 @@ func (all Sources) Plan(p *plan.Plan) []Change {
 	var order []string
 	nodes := map[string]*[2]*spec.Node{} // as they are before the first step, and after the last one
 	for _, s := range p.Steps {
-		if s.Kind == plan.MakeNetwork && s.WasNetwork != nil {
+		if s.Kind == plan.MakeNetwork && s.OldNetwork != nil {
 			changes = append(changes, Change{s.Title() + " of host " + s.Host,
-				compare(networkSettings(s.WasNetwork), networkSettings(s.Network))})
+				compare(networkSettings(s.OldNetwork), networkSettings(s.Network))})
 		}
 		if !s.ForNode() {
 			continue
 		}
 		title := s.Title()
 		if nodes[title] == nil {
-			nodes[title] = &[2]*spec.Node{s.Was}
+			nodes[title] = &[2]*spec.Node{s.Old}
 			order = append(order, title)
 		}
 		if s.Node != nil {

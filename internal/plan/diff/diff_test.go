@@ -159,12 +159,12 @@ func TestPlan(t *testing.T) {
 	p := &plan.Plan{Steps: []*plan.Step{
 		{Kind: plan.MakeNetwork, Host: "sv1", Subject: "new", Network: &spec.Network{Name: "new"}},
 		{Kind: plan.MakeNetwork, Host: "sv1", Subject: "lan", Network: &spec.Network{Name: "lan", MTU: 9000},
-			WasNetwork: &spec.Network{Name: "lan", MTU: 1500, NAT: true}},
-		{Kind: plan.DestroyNode, Host: "sv1", Subject: "n1", Was: old},
+			OldNetwork: &spec.Network{Name: "lan", MTU: 1500, NAT: true}},
+		{Kind: plan.DestroyNode, Host: "sv1", Subject: "n1", Old: old},
 		{Kind: plan.CreateNode, Host: "sv1", Subject: "n1", Node: desired},
 		{Kind: plan.StartNode, Host: "sv1", Subject: "n1", Node: desired},
 		{Kind: plan.CreateNode, Host: "sv1", Subject: "n2", Node: desired},
-		{Kind: plan.DestroyNode, Host: "sv1", Subject: "n3", Was: old},
+		{Kind: plan.DestroyNode, Host: "sv1", Subject: "n3", Old: old},
 	}}
 	var got []string
 	for _, c := range (Sources{current, former}).Plan(p) {

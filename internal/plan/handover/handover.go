@@ -33,10 +33,10 @@ type Blocked struct{ Node, Why string }
 
 // Resolutions are how all interrupted moves of the selected nodes are finished.
 type Resolutions struct {
-	All   []Handover
-	Stuck []Blocked
-	After []observe.Host    // the hosts afterwards
-	Homes map[string]string // node -> its host before
+	All     []Handover
+	Blocked []Blocked
+	After   []observe.Host    // the hosts afterwards
+	Homes   map[string]string // node -> its host before
 
 	hosts []observe.Host
 }
@@ -46,29 +46,29 @@ type Resolutions struct {
 func Resolve(hosts []observe.Host, concerns func(node string) bool,
 	fits func(to *observe.Host, g *observe.OutgoingMove) bool) *Resolutions {
 	e := &Resolutions{After: hosts, hosts: hosts}
-	if !slices.ContainsFunc(hosts, func(h observe.Host) bool { return len(h.Given)+len(h.Arrivals) > 0 }) {
+	if !slices.ContainsFunc(hosts, func(h observe.Host) bool { return len(h.OutgoingMoves)+len(h.IncomingMoves) > 0 }) {
 		return e
 	}
 	e.After = slices.Clone(hosts)
 	for i := range e.After {
 		h := &e.After[i]
-		h.Nodes, h.Given, h.Arrivals = slices.Clone(h.Nodes), nil, nil
+		h.Nodes, h.OutgoingMoves, h.IncomingMoves = slices.Clone(h.Nodes), nil, nil
 	}
 	for i := range hosts {
-		for j := range hosts[i].Given {
-			if g := &hosts[i].Given[j]; concerns(g.Name) {
-				e.resolveGiven(&hosts[i], g, fits)
+		for j := range hosts[i].OutgoingMoves {
+			if g := &hosts[i].OutgoingMoves[j]; concerns(g.Name) {
+				e.resolveOutgoing(&hosts[i], g, fits)
 			} else {
-				e.After[i].Given = append(e.After[i].Given, *g)
+				e.After[i].OutgoingMoves = append(e.After[i].OutgoingMoves, *g)
 			}
 		}
 	}
 	for i := range hosts {
-		for j := range hosts[i].Arrivals {
-			if a := &hosts[i].Arrivals[j]; concerns(a.Name) {
+		for j := range hosts[i].IncomingMoves {
+			if a := &hosts[i].IncomingMoves[j]; concerns(a.Name) {
 				e.resolveArrival(i, a)
 			} else {
-				e.After[i].Arrivals = append(e.After[i].Arrivals, *a)
+				e.After[i].IncomingMoves = append(e.After[i].IncomingMoves, *a)
 			}
 		}
 	}
@@ -82,8 +82,8 @@ func hostByName(hosts []observe.Host, name string) *observe.Host {
 	return nil
 }
 
-// resolveGiven decides which host owns a node that was given.
-func (e *Resolutions) resolveGiven(from *observe.Host, g *observe.OutgoingMove,
+// resolveOutgoing decides which host owns a node that was given.
+func (e *Resolutions) resolveOutgoing(from *observe.Host, g *observe.OutgoingMove,
 	fits func(to *observe.Host, g *observe.OutgoingMove) bool) {
 	h := Handover{Resolution: Reclaim, Node: g.Name, ID: g.ID, Given: g, From: from.Name, To: g.To}
 	to := hostByName(e.hosts, g.To)
@@ -92,8 +92,8 @@ func (e *Resolutions) resolveGiven(from *observe.Host, g *observe.OutgoingMove,
 		h.To = ""
 	case to.Unknown:
 		after := hostByName(e.After, from.Name)
-		after.Given = append(after.Given, *g)
-		e.Stuck = append(e.Stuck, Blocked{g.Name,
+		after.OutgoingMoves = append(after.OutgoingMoves, *g)
+		e.Blocked = append(e.Blocked, Blocked{g.Name,
 			fmt.Sprintf("host %s handed it over to host %s, whose state is unknown",
 				from.Name, g.To)})
 		return
@@ -133,13 +133,14 @@ func (e *Resolutions) resolveArrival(at int, a *observe.IncomingMove) {
 		return // the node was made from it, and the next sweep removes it
 	}
 	for _, h := range e.hosts {
-		if slices.ContainsFunc(h.Given, func(g observe.OutgoingMove) bool { return g.ID == a.ID && g.To == host.Name }) {
-			return // given has handled it
+		given := func(g observe.OutgoingMove) bool { return g.ID == a.ID && g.To == host.Name }
+		if slices.ContainsFunc(h.OutgoingMoves, given) {
+			return // resolveOutgoing has handled it
 		}
 	}
 	if why := e.keepReason(a); why != "" {
-		e.Stuck = append(e.Stuck, Blocked{a.Name, why})
-		e.After[at].Arrivals = append(e.After[at].Arrivals, *a)
+		e.Blocked = append(e.Blocked, Blocked{a.Name, why})
+		e.After[at].IncomingMoves = append(e.After[at].IncomingMoves, *a)
 		return
 	}
 	e.All = append(e.All, Handover{Resolution: Discard, Node: a.Name, ID: a.ID, From: a.From, To: host.Name, Drops: true})

@@ -33,39 +33,42 @@ func TestSettle(t *testing.T) {
 		after  string // hosts that have the node afterwards
 	}{
 		"no move": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}}, after: "sv1"},
-		"all has come": {a: observe.Host{Given: []observe.OutgoingMove{given}},
-			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, want: receive, after: "sv2"},
-		"it is there already": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+		"all has come": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
+			b: observe.Host{IncomingMoves: []observe.IncomingMove{came("s", true)}}, want: receive, after: "sv2"},
+		"it is there already": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
 			b: observe.Host{Nodes: []observe.Node{node("db", 1)}}, want: leave, after: "sv2"},
-		"it is there by another id": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+		"it is there by another id": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
 			b: observe.Host{Nodes: []observe.Node{node("db", 2)}}, want: leave, after: "sv2"},
-		"another node is there": {a: observe.Host{Given: []observe.OutgoingMove{given}},
+		"another node is there": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
 			b: observe.Host{Nodes: []observe.Node{node("web", 2)}}, want: reclaim, after: "sv1"},
-		"a part has come": {a: observe.Host{Given: []observe.OutgoingMove{given}},
-			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", false)}}, want: reclaim + " after drop", after: "sv1"},
-		"something else has come": {a: observe.Host{Given: []observe.OutgoingMove{given}},
-			b: observe.Host{Arrivals: []observe.IncomingMove{came("other", true)}}, want: reclaim + " after drop", after: "sv1"},
-		"nothing has come": {a: observe.Host{Given: []observe.OutgoingMove{given}}, want: reclaim, after: "sv1"},
-		"it does not fit": {a: observe.Host{Given: []observe.OutgoingMove{given}},
-			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, unfit: true, want: reclaim + " after drop",
+		"a part has come": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
+			b:    observe.Host{IncomingMoves: []observe.IncomingMove{came("s", false)}},
+			want: reclaim + " after drop", after: "sv1"},
+		"something else has come": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
+			b:    observe.Host{IncomingMoves: []observe.IncomingMove{came("other", true)}},
+			want: reclaim + " after drop", after: "sv1"},
+		"nothing has come": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}}, want: reclaim, after: "sv1"},
+		"it does not fit": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
+			b: observe.Host{IncomingMoves: []observe.IncomingMove{came("s", true)}}, unfit: true, want: reclaim + " after drop",
 			after: "sv1"},
-		"to a host that is out": {a: observe.Host{Given: []observe.OutgoingMove{given}}, out: true, want: reclaim,
+		"to a host that is out": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}}, out: true, want: reclaim,
 			after: "sv1"},
-		"to a host that is silent": {a: observe.Host{Given: []observe.OutgoingMove{given}}, b: observe.Host{Unknown: true},
+		"to a host that is silent": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
+			b:     observe.Host{Unknown: true},
 			stuck: "host sv1 handed it over to host sv2, whose state is unknown"},
-		"of other nodes": {a: observe.Host{Given: []observe.OutgoingMove{given}},
-			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, others: true},
+		"of other nodes": {a: observe.Host{OutgoingMoves: []observe.OutgoingMove{given}},
+			b: observe.Host{IncomingMoves: []observe.IncomingMove{came("s", true)}}, others: true},
 		"it was not given": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}},
-			b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}}, want: drop + " after drop", after: "sv1"},
-		"it was not given and is gone": {b: observe.Host{Arrivals: []observe.IncomingMove{came("", false)}},
+			b: observe.Host{IncomingMoves: []observe.IncomingMove{came("s", true)}}, want: drop + " after drop", after: "sv1"},
+		"it was not given and is gone": {b: observe.Host{IncomingMoves: []observe.IncomingMove{came("", false)}},
 			want: drop + " after drop"},
-		"nobody knows that it was": {b: observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}},
+		"nobody knows that it was": {b: observe.Host{IncomingMoves: []observe.IncomingMove{came("s", true)}},
 			stuck: "has no record of handing it over; orrery down db removes the copy"},
 		"the first host is silent": {a: observe.Host{Unknown: true},
-			b:     observe.Host{Arrivals: []observe.IncomingMove{came("s", true)}},
+			b:     observe.Host{IncomingMoves: []observe.IncomingMove{came("s", true)}},
 			stuck: "its move from host sv1 was interrupted, and the state of a host is unknown"},
 		"it has become the node": {b: observe.Host{Nodes: []observe.Node{node("db", 1)},
-			Arrivals: []observe.IncomingMove{came("s", true)}}, after: "sv2"},
+			IncomingMoves: []observe.IncomingMove{came("s", true)}}, after: "sv2"},
 	} {
 		c.a.Name, c.b.Name = "sv1", "sv2"
 		hosts := []observe.Host{c.a, c.b}[:2]
@@ -86,7 +89,7 @@ func TestSettle(t *testing.T) {
 			}
 			ends = append(ends, text)
 		}
-		for _, s := range e.Stuck {
+		for _, s := range e.Blocked {
 			stuck = append(stuck, s.Node+": "+s.Why)
 		}
 		for _, h := range e.After {
@@ -112,21 +115,21 @@ func TestSettle(t *testing.T) {
 // TestSettleAll: interrupted moves of unselected nodes stay as they are.
 func TestSettleAll(t *testing.T) {
 	hosts := []observe.Host{
-		{Name: "sv1", Given: []observe.OutgoingMove{{Node: node("db", 1), To: "sv2", Sum: "s"},
+		{Name: "sv1", OutgoingMoves: []observe.OutgoingMove{{Node: node("db", 1), To: "sv2", Sum: "s"},
 			{Node: node("web", 2), To: "sv2", Sum: "w"}}},
-		{Name: "sv2", Arrivals: []observe.IncomingMove{{Name: "db", ID: 1, From: "sv1", Sum: "s", Whole: true},
+		{Name: "sv2", IncomingMoves: []observe.IncomingMove{{Name: "db", ID: 1, From: "sv1", Sum: "s", Whole: true},
 			{Name: "web", ID: 2, From: "sv1", Sum: "w", Whole: true}}},
 	}
 	e := Resolve(hosts, func(name string) bool { return name == "db" },
 		func(*observe.Host, *observe.OutgoingMove) bool { return true })
-	if len(e.All) != 1 || e.All[0].Node != "db" || len(e.Stuck) > 0 {
+	if len(e.All) != 1 || e.All[0].Node != "db" || len(e.Blocked) > 0 {
 		t.Errorf("%+v", e)
 	}
-	if g, a := e.After[0].Given, e.After[1].Arrivals; len(g) != 1 || g[0].Name != "web" || len(a) != 1 ||
+	if g, a := e.After[0].OutgoingMoves, e.After[1].IncomingMoves; len(g) != 1 || g[0].Name != "web" || len(a) != 1 ||
 		a[0].Name != "web" {
 		t.Errorf("left are %s", fmt.Sprint(g, a))
 	}
-	if len(hosts[0].Given) != 2 || len(hosts[1].Nodes) != 0 {
+	if len(hosts[0].OutgoingMoves) != 2 || len(hosts[1].Nodes) != 0 {
 		t.Error("what was seen has changed")
 	}
 }

@@ -79,7 +79,7 @@ func spanningUnder(s *site.Site, key string, homes map[string]string) map[string
 // Spans are the spans of a site's networks that are on several hosts, by network.
 type Spans map[string]*span
 
-// A spanPlanner determines the Joints of a site.
+// A spanPlanner determines the Spans of a site.
 type spanPlanner struct {
 	site  *site.Site
 	key   string // key under which hosts record the networks

@@ -25,8 +25,8 @@ type Packer struct {
 	releases map[int]*site.Site // see Releases
 
 	mu      sync.Mutex
-	homes   map[string]string         // see Place
-	seen    map[string]string         // see Saw
+	homes   map[string]string         // see SetHomes
+	seen    map[string]string         // see SetObservedHomes
 	sites   map[*site.Site]*site.Site // sites with their nodes placed
 	makers  map[*site.Site]*spec.Builder
 	tellers map[*site.Site]*inventory.Builder
@@ -72,7 +72,8 @@ func (p *Packer) SetHomes(homes map[string]string) {
 	p.clearCaches()
 }
 
-// SetObservedHomes sets the hosts on which nodes were observed. They are used until Place is called with homes.
+// SetObservedHomes sets the hosts on which nodes were observed. They are used
+// until SetHomes sets others.
 func (p *Packer) SetObservedHomes(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +142,7 @@ func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step
 	return &packed, nil
 }
 
-// packNode adds what the roles of a node do. For steps that write the names anew, it adds these
+// packNode adds what the roles of a node do. For steps that rewrite the names, it adds these
 // too.
 func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	of, n, err := p.declarationOf(s.Node)

@@ -91,7 +91,7 @@ func TestPack(t *testing.T) {
 	staged := declared(700)
 	staged.Stage = 700
 	told := func(n *inventory.PeerInfo) (ids []int) {
-		for _, one := range n.Told {
+		for _, one := range n.Recipients {
 			ids = append(ids, one.ID)
 		}
 		return ids
@@ -118,7 +118,7 @@ func TestPack(t *testing.T) {
 			wrong: "node old is not declared"},
 		"names":                 {step: plan.Step{Kind: plan.WriteNames, Host: "sv2"}, told: []int{12, 13}},
 		"names of another host": {step: plan.Step{Kind: plan.WriteNames, Host: "sv1"}, told: []int{11}},
-		"a stop":                {step: plan.Step{Kind: plan.StopNode, Host: "sv2", Was: spelt(t, s, "web")}},
+		"a stop":                {step: plan.Step{Kind: plan.StopNode, Host: "sv2", Old: spelt(t, s, "web")}},
 		"names of nobody knows what": {step: plan.Step{Kind: plan.WriteNames, Host: "sv2"},
 			live: func() (*site.Site, error) { return nil, lost }, wrong: lost.Error()},
 		"a start of nobody knows what": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, s, "web")},

@@ -19,7 +19,7 @@ func MarkRestarts(p *plan.Plan) {
 	}
 	for _, s := range p.Steps {
 		if s.Kind == plan.StopNode || s.Kind == plan.KillNode {
-			s.Restarts = starts[instance{s.Host, s.Was.ID}]
+			s.Restarts = starts[instance{s.Host, s.Old.ID}]
 		}
 	}
 }

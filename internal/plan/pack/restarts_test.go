@@ -14,8 +14,8 @@ import (
 func TestNoteRestarts(t *testing.T) {
 	db, web := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "web", ID: 2}
 	p := &plan.Plan{Steps: []*plan.Step{
-		{Kind: plan.StopNode, Host: "sv1", Was: db}, {Kind: plan.KillNode, Host: "sv1", Was: web},
-		{Kind: plan.StopNode, Host: "sv2", Was: db},
+		{Kind: plan.StopNode, Host: "sv1", Old: db}, {Kind: plan.KillNode, Host: "sv1", Old: web},
+		{Kind: plan.StopNode, Host: "sv2", Old: db},
 		{Kind: plan.StartNode, Host: "sv1", Node: db}, {Kind: plan.StartNode, Host: "sv1", Node: web},
 		{Kind: plan.StartNode, Host: "sv3", Node: db},
 	}}

@@ -13,9 +13,9 @@ import (
 
 // Assign returns a copy of the site in which every node has a host. It chooses the declared host, or
 // else the one that the node is already on, or else the one that has its volumes. Other nodes get
-// the host with the fewest nodes from which they must be apart. Among such hosts, Place chooses the
+// the host with the fewest nodes from which they must be apart. Among such hosts, Assign chooses the
 // one with the largest free share of processors and memory. If a host is unknown, a node that is on
-// no other host may be there, and Place assumes that it is.
+// no other host may be there, and Assign assumes that it is.
 //
 // Nodes are placed in the order of their ids, after the nodes named in first. Placing a subset
 // first keeps all other placements stable.
@@ -25,7 +25,7 @@ func Assign(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, er
 	room := newCapacities(s, hosts)
 	locations, unknown := observe.HostsByNode(hosts, s.Stage), firstUnknown(hosts)
 	for i := range hosts {
-		for _, g := range hosts[i].Given { // it has no other place until the move is finished
+		for _, g := range hosts[i].OutgoingMoves { // it has no other place until the move is finished
 			if to := g.To; !g.Staged && len(locations[g.Name]) == 0 &&
 				slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
 				locations[g.Name] = []string{to}

@@ -62,7 +62,7 @@ func TestPlaceSpreads(t *testing.T) {
 }
 
 // TestPlaceOnTwo: a host that reports a node of another gets no advantage from that. The declared
-// host is used and, if there is none, Place returns an error.
+// host is used and, if there is none, Assign returns an error.
 func TestPlaceOnTwo(t *testing.T) {
 	s, seen := crowd(2, site.Limits{Cpus: 1, Memory: gib}), machines(8, 8)
 	for i := range seen {
@@ -382,7 +382,9 @@ func TestPlaceOnTheWay(t *testing.T) {
 
 // given makes the first host have given the first node away.
 func given(seen []observe.Host, to string, staged bool) {
-	seen[0].Given = []observe.OutgoingMove{{Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to}}
+	seen[0].OutgoingMoves = []observe.OutgoingMove{{
+		Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to,
+	}}
 }
 
 func there(seen []observe.Host, i int) {

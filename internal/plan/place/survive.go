@@ -36,9 +36,9 @@ type Unschedulable struct {
 func (l *HostLoss) IsHarmless() bool { return len(l.Lost) == 0 && len(l.Crowded) == 0 }
 
 // SimulateLoss returns, for each way of losing a number of hosts at once, which nodes find room on the
-// other hosts. It places them as Place would: by processors, memory, disk, engines, the host
+// other hosts. It places them as Assign would: by processors, memory, disk, engines, the host
 // interfaces that they take, and the nodes from which they must be apart. The site must be the one
-// that is live. An unknown host proves nothing, so Survive returns an error if there is one.
+// that is live. An unknown host proves nothing, so SimulateLoss returns an error if there is one.
 func SimulateLoss(s *site.Site, hosts []observe.Host, lost int) ([]HostLoss, error) {
 	if len(hosts) < 2 {
 		return nil, problem.New(problem.Usage, "the site has only one host").

@@ -40,7 +40,7 @@ func (d *switchPlanner) commit(hosts []observe.Host, parts []*hostPart) error {
 		}
 		committed[i] = add(d.Plan, plan.Step{
 			Kind: plan.CommitSwitch, Host: h.Name, Subject: title(on), Reason: "release " + releases(d.order) + " is live",
-			Releases: &record, WasReleases: &h.Releases, Needs: needs, Undo: "record the previous releases",
+			Releases: &record, OldReleases: &h.Releases, Needs: needs, Undo: "record the previous releases",
 		})
 	}
 	for i := range hosts {
@@ -115,7 +115,7 @@ func (d *switchPlanner) names(h *observe.Host, then []observe.Host, committed []
 	add(d.Plan, plan.Step{
 		Kind: plan.WriteNames, Host: h.Name, Subject: h.Name, Reason: "roles changed",
 		Undo:  "restore the previous names",
-		Names: digest, WasNames: h.Names, Needs: slices.DeleteFunc(slices.Clone(committed),
+		Names: digest, OldNames: h.Names, Needs: slices.DeleteFunc(slices.Clone(committed),
 			func(n int) bool { return n < 0 }),
 	})
 	return nil

@@ -92,8 +92,8 @@ func TestProvenWhatCanBe(t *testing.T) {
 				continue
 			}
 			for _, m := range s.Moves {
-				n := m.Was
-				if m.Is.Staged || n.Config.Health == "" || w.askPeers(n) != nil || w.former(n) {
+				n := m.Old
+				if m.New.Staged || n.Config.Health == "" || w.askPeers(n) != nil || w.former(n) {
 					continue
 				}
 				bereft := slices.ContainsFunc(w.instance(n.Name, n.Release).Mounts,
@@ -148,7 +148,8 @@ func TestStageSparesTheWayBack(t *testing.T) {
 		first := w.site.Nodes[0].Name
 		for _, n := range w.observe()[0].Nodes { // a killed stage, for example, has left it incomplete
 			if n.Name == first && n.Release == 701 {
-				if err := w.host.Mark(context.Background(), engine.RefOf(&n.Node), engine.Progress{Config: n.Config}); err != nil {
+				progress := engine.Progress{Config: n.Config}
+				if err := w.host.SetProgress(context.Background(), engine.RefOf(&n.Node), progress); err != nil {
 					t.Fatal(err)
 				}
 			}

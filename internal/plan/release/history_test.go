@@ -97,7 +97,7 @@ func TestCutShort(t *testing.T) {
 		for _, n := range w.observe()[0].Nodes {
 			if n.Release == 0 {
 				n.Config.Active = nil
-				if err := w.host.Mark(t.Context(), engine.RefOf(&n.Node), engine.Progress{Config: n.Config}); err != nil {
+				if err := w.host.SetProgress(t.Context(), engine.RefOf(&n.Node), engine.Progress{Config: n.Config}); err != nil {
 					t.Fatal(err)
 				}
 				all[n.Name] = 0

@@ -265,12 +265,12 @@ func (m *member) moves() []plan.Move {
 	for _, old := range m.olds {
 		current, retired := withVolumesOf(old.Node, stand.AsRetired(old.Node)), stand.AsRetired(old.Node)
 		if old.Runs() && isMisplaced(old, &retired) {
-			all = append(all, plan.Move{Was: &current, Is: &retired})
+			all = append(all, plan.Move{Old: &current, New: &retired})
 		}
 	}
 	current, desired := withVolumesOf(m.to.Node, m.live), m.live
 	if m.runs() && isMisplaced(m.to, &desired) {
-		all = append(all, plan.Move{Was: &current, Is: &desired})
+		all = append(all, plan.Move{Old: &current, New: &desired})
 	}
 	return all
 }

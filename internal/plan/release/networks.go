@@ -86,10 +86,10 @@ func (w *hostNetworks) network(wanted spec.Network) {
 		}
 		updated := *old
 		updated.VXLAN, updated.MTU = wanted.VXLAN, wanted.MTU
-		s.Network, s.WasNetwork, s.Reason, s.Undo = &updated, old, "hosts or nodes on other hosts changed",
+		s.Network, s.OldNetwork, s.Reason, s.Undo = &updated, old, "hosts or nodes on other hosts changed",
 			"restore network "+wanted.Name
 	case exists:
-		s.WasNetwork, s.Undo = &wanted, "" // another program has damaged it, and undo leaves it repaired
+		s.OldNetwork, s.Undo = &wanted, "" // another program has damaged it, and undo leaves it repaired
 	}
 	for _, step := range w.steps {
 		if w.Steps[step].Network.HasEnd(wanted.Parent) {

@@ -28,7 +28,7 @@ func (d *switchPlanner) planProofs() {
 func (d *switchPlanner) planProof(m *member, woken bool) {
 	s := plan.Step{
 		Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine",
-		Node: &m.to.Node, Was: &m.to.Node, Needs: m.answers,
+		Node: &m.to.Node, Old: &m.to.Node, Needs: m.answers,
 	}
 	if woken {
 		s.Needs = append(slices.Clone(s.Needs), m.wake)

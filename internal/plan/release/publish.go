@@ -46,7 +46,7 @@ func (d *switchPlanner) publish(p *hostPart, needs []int) {
 		}
 		d.published = append(d.published, add(d.Plan, plan.Step{
 			Kind: plan.MakeNetwork, Host: p.host.Name, Subject: old.Name, Reason: "ports of the release that goes live",
-			Needs: needs, Network: &changed, WasNetwork: &old, Undo: "restore network " + old.Name,
+			Needs: needs, Network: &changed, OldNetwork: &old, Undo: "restore network " + old.Name,
 		}))
 	}
 }

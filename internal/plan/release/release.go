@@ -13,7 +13,7 @@ import (
 // Stage plans that nodes of a release are built, booted and proven in quarantine. It also returns
 // the site of the quarantine from which they are made, as twin.Quarantine does. declared is the
 // release as the site directory declares it now. kept is the release as it was staged before, or
-// nil if it was not. Nodes to which rollback returns are not touched, see Spared.
+// nil if it was not. Nodes to which rollback returns are not touched, see RollbackNodes.
 func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
 		for _, n := range declared.Nodes {
@@ -167,7 +167,7 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Staged && n.Release == release {
 			gone = append(gone, add(p, plan.Step{
-				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Was: &n.Node,
+				Kind: plan.DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Old: &n.Node,
 			}))
 		}
 	}

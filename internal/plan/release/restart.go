@@ -69,7 +69,7 @@ func (d *switchPlanner) planStarts(p *hostPart, ground, moved []int) {
 	for _, m := range p.changing {
 		live := m.live
 		m.start = add(d.Plan, plan.Step{
-			Kind: plan.StartNode, Host: p.host.Name, Subject: m.name, Reason: p.why, Node: &live, Was: &live,
+			Kind: plan.StartNode, Host: p.host.Name, Subject: m.name, Reason: p.why, Node: &live, Old: &live,
 			Needs: slices.Concat(ground, moved), Undo: "stop",
 		})
 	}
@@ -80,12 +80,12 @@ func (d *switchPlanner) stopAndPlace(m *member, n *observe.Node, shall *spec.Nod
 	needs := slices.Concat(d.proofs, m.retire)
 	if n.Runs() || n == m.to && m.wake >= 0 {
 		needs = []int{add(d.Plan, plan.Step{
-			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node,
+			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Old: &n.Node,
 			Needs: needs, Undo: "start",
 		})}
 	}
 	return add(d.Plan, plan.Step{
-		Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: shall, Was: &n.Node, Needs: needs,
+		Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: shall, Old: &n.Node, Needs: needs,
 		Undo: "restore the previous interfaces and mounts",
 	})
 }

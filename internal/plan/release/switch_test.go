@@ -114,8 +114,8 @@ func wantProofs(t *rapid.T, p *plan.Plan) {
 
 // methods are the methods of the engine that a step calls.
 var methods = map[plan.Kind][]string{
-	plan.CheckNode: {"Mark"}, plan.RetireNode: {"Remount", "Mark"}, plan.TakeVolumes: {"Remount"},
-	plan.ActivateNode: {"Remount", "Mark"},
+	plan.CheckNode: {"SetProgress"}, plan.RetireNode: {"Remount", "SetProgress"}, plan.TakeVolumes: {"Remount"},
+	plan.ActivateNode: {"Remount", "SetProgress"},
 	plan.StopNode:     {"Stop"}, plan.StartNode: {"Start"}, plan.ReshapeNode: {"Change"},
 }
 

@@ -26,7 +26,7 @@ func (d *switchPlanner) startStaged(m *member, networks []int) {
 	}
 	m.wake = add(d.Plan, plan.Step{
 		Kind: plan.StartNode, Host: m.host.Name, Subject: m.name,
-		Reason: "release " + site.ReleaseName(m.to.Release) + " is not running", Node: &m.to.Node, Was: &m.to.Node,
+		Reason: "release " + site.ReleaseName(m.to.Release) + " is not running", Node: &m.to.Node, Old: &m.to.Node,
 		Needs: networks, Undo: "stop",
 	})
 	d.proofs = append(d.proofs, m.wake)
@@ -40,7 +40,7 @@ func (d *switchPlanner) retire(m *member) {
 			m.retire = append(m.retire, add(d.Plan, plan.Step{
 				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name,
 				Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
-				Node:   &cold, Was: &old.Node, Needs: d.proofs, Undo: "restore the previous interfaces and mounts",
+				Node:   &cold, Old: &old.Node, Needs: d.proofs, Undo: "restore the previous interfaces and mounts",
 			}))
 			continue
 		}
@@ -60,7 +60,7 @@ func (d *switchPlanner) retire(m *member) {
 		m.retire = append(m.retire, add(d.Plan, plan.Step{
 			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name,
 			Reason: "release " + site.ReleaseName(old.Release) + " releases its exclusive volumes and live-only services",
-			Node:   &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
+			Node:   &retired, Old: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
 		}))
 	}
 }
@@ -73,7 +73,7 @@ func (d *switchPlanner) takeVolumes(m *member) {
 	}
 	s := plan.Step{
 		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " uses its volumes",
-		Was: &m.to.Node, Needs: needs,
+		Old: &m.to.Node, Needs: needs,
 	}
 	switch {
 	case !m.runs():
@@ -101,19 +101,19 @@ func (d *switchPlanner) activate(m *member, moved []int) {
 		live.Config.Active = spec.ActiveParts(m.site.RolesOf(m.node)) // which it may never have done
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished earlier",
-			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
+			Node: &live, Old: &live, Needs: needs, Disturbs: []string{m.name},
 		})}
 	} else if live.Exclusive() || hasLiveOnlyWork(m.site, m.node) {
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name,
 			Reason: "release " + site.ReleaseName(live.Release) + " is live",
-			Node:   &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
+			Node:   &live, Old: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
 		})}
 	}
 	m.done = needs
 	if live.Config.Health != "" {
 		m.done = []int{add(d.Plan, plan.Step{
-			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "check health", Node: &live, Was: &live,
+			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "check health", Node: &live, Old: &live,
 			Needs: needs,
 		})}
 	}

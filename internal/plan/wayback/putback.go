@@ -51,7 +51,7 @@ func isRestorable(s *plan.Step) bool {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode,
 		plan.ConfigureNode, plan.CheckNode:
-		return s.Was != nil && (s.Node == nil || slices.Equal(s.Was.NICs, s.Node.NICs))
+		return s.Old != nil && (s.Node == nil || slices.Equal(s.Old.NICs, s.Node.NICs))
 	}
 	return false
 }

@@ -46,38 +46,38 @@ func Undo(p *plan.Plan, done []*plan.Step) *plan.Plan {
 func inverseOf(s *plan.Step) (plan.Step, bool) {
 	switch s.Kind {
 	case plan.MakeNetwork:
-		if s.WasNetwork != nil {
-			return plan.Step{Kind: plan.MakeNetwork, Network: s.WasNetwork, WasNetwork: s.Network}, true
+		if s.OldNetwork != nil {
+			return plan.Step{Kind: plan.MakeNetwork, Network: s.OldNetwork, OldNetwork: s.Network}, true
 		}
 		return plan.Step{Kind: plan.RemoveNetwork, Network: s.Network}, true
 	case plan.RemoveNetwork:
 		return plan.Step{Kind: plan.MakeNetwork, Network: s.Network}, true
 	case plan.WriteNames:
-		if s.WasNames != "" {
-			return plan.Step{Kind: plan.RestoreNames, Names: s.WasNames, WasNames: s.Names}, true
+		if s.OldNames != "" {
+			return plan.Step{Kind: plan.RestoreNames, Names: s.OldNames, OldNames: s.Names}, true
 		}
 		return plan.Step{Kind: plan.ForgetNames}, true
 	case plan.StartNode:
-		return plan.Step{Kind: plan.StopNode, Was: s.Node}, true
+		return plan.Step{Kind: plan.StopNode, Old: s.Node}, true
 	case plan.StopNode, plan.KillNode:
-		return plan.Step{Kind: plan.StartNode, Node: s.Was, Was: s.Was}, true
+		return plan.Step{Kind: plan.StartNode, Node: s.Old, Old: s.Old}, true
 	case plan.CommitSwitch:
-		return plan.Step{Kind: plan.CommitSwitch, Releases: s.WasReleases, WasReleases: s.Releases}, true
+		return plan.Step{Kind: plan.CommitSwitch, Releases: s.OldReleases, OldReleases: s.Releases}, true
 	case plan.MoveLinks:
 		back := make([]plan.Move, 0, len(s.Moves))
 		for _, m := range slices.Backward(s.Moves) {
-			back = append(back, plan.Move{Was: m.Is, Is: m.Was})
+			back = append(back, plan.Move{Old: m.New, New: m.Old})
 		}
 		return plan.Step{Kind: plan.MoveLinks, Moves: back}, true
 	case plan.CopyNode, plan.ReceiveNode:
-		return plan.Step{Kind: plan.DiscardNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
+		return plan.Step{Kind: plan.DiscardNode, Peer: s.Peer, Old: s.Old, Node: s.Node, Digest: s.Digest}, true
 	case plan.HandOverNode:
-		return plan.Step{Kind: plan.ReclaimNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
+		return plan.Step{Kind: plan.ReclaimNode, Peer: s.Peer, Old: s.Old, Node: s.Node, Digest: s.Digest}, true
 	case plan.ConfigureNode:
-		return plan.Step{Kind: plan.RevertNode, Node: s.Was, Was: s.Node}, s.Was != nil
+		return plan.Step{Kind: plan.RevertNode, Node: s.Old, Old: s.Node}, s.Old != nil
 	}
 	kind, known := inverseKinds[s.Kind]
-	return plan.Step{Kind: kind, Node: s.Was, Was: s.Node}, known
+	return plan.Step{Kind: kind, Node: s.Old, Old: s.Node}, known
 }
 
 // inverseKinds maps each kind of step to the kind that restores the node.

@@ -22,45 +22,45 @@ func TestUndo(t *testing.T) {
 	}{
 		"a new network": {plan.Step{Kind: plan.MakeNetwork, Network: after}, plan.RemoveNetwork,
 			func(s *plan.Step) bool { return s.Network == after }},
-		"another network": {plan.Step{Kind: plan.MakeNetwork, Network: after, WasNetwork: before}, plan.MakeNetwork,
-			func(s *plan.Step) bool { return s.Network == before && s.WasNetwork == after }},
+		"another network": {plan.Step{Kind: plan.MakeNetwork, Network: after, OldNetwork: before}, plan.MakeNetwork,
+			func(s *plan.Step) bool { return s.Network == before && s.OldNetwork == after }},
 		"a network less": {plan.Step{Kind: plan.RemoveNetwork, Network: before}, plan.MakeNetwork,
-			func(s *plan.Step) bool { return s.Network == before && s.WasNetwork == nil }},
+			func(s *plan.Step) bool { return s.Network == before && s.OldNetwork == nil }},
 		"new names": {plan.Step{Kind: plan.WriteNames, Names: "n"}, plan.ForgetNames, nil},
-		"other names": {plan.Step{Kind: plan.WriteNames, Names: "n", WasNames: "w"}, plan.RestoreNames,
-			func(s *plan.Step) bool { return s.Names == "w" && s.WasNames == "n" }},
+		"other names": {plan.Step{Kind: plan.WriteNames, Names: "n", OldNames: "w"}, plan.RestoreNames,
+			func(s *plan.Step) bool { return s.Names == "w" && s.OldNames == "n" }},
 		"a new node": {plan.Step{Kind: plan.CreateNode, Node: changed}, plan.DestroyNode,
-			func(s *plan.Step) bool { return s.Was == changed && s.Node == nil }},
-		"a start": {plan.Step{Kind: plan.StartNode, Node: changed, Was: old}, plan.StopNode,
-			func(s *plan.Step) bool { return s.Was == changed }},
-		"a stop": {plan.Step{Kind: plan.StopNode, Was: old}, plan.StartNode,
+			func(s *plan.Step) bool { return s.Old == changed && s.Node == nil }},
+		"a start": {plan.Step{Kind: plan.StartNode, Node: changed, Old: old}, plan.StopNode,
+			func(s *plan.Step) bool { return s.Old == changed }},
+		"a stop": {plan.Step{Kind: plan.StopNode, Old: old}, plan.StartNode,
 			func(s *plan.Step) bool { return s.Node == old }},
-		"a kill": {plan.Step{Kind: plan.KillNode, Was: old}, plan.StartNode,
+		"a kill": {plan.Step{Kind: plan.KillNode, Old: old}, plan.StartNode,
 			func(s *plan.Step) bool { return s.Node == old }},
-		"another layer": {plan.Step{Kind: plan.ReplaceNode, Node: changed, Was: old}, plan.RestoreNode,
-			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
-		"another shape": {plan.Step{Kind: plan.ReshapeNode, Node: changed, Was: old}, plan.ReshapeNode,
-			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
-		"other limits": {plan.Step{Kind: plan.LimitNode, Node: changed, Was: old}, plan.LimitNode,
-			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
-		"another config": {plan.Step{Kind: plan.ConfigureNode, Node: changed, Was: old}, plan.RevertNode,
-			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
+		"another layer": {plan.Step{Kind: plan.ReplaceNode, Node: changed, Old: old}, plan.RestoreNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Old == changed }},
+		"another shape": {plan.Step{Kind: plan.ReshapeNode, Node: changed, Old: old}, plan.ReshapeNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Old == changed }},
+		"other limits": {plan.Step{Kind: plan.LimitNode, Node: changed, Old: old}, plan.LimitNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Old == changed }},
+		"another config": {plan.Step{Kind: plan.ConfigureNode, Node: changed, Old: old}, plan.RevertNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Old == changed }},
 		"the first config": {plan.Step{Kind: plan.ConfigureNode, Node: changed}, "", nil},
-		"a check":          {plan.Step{Kind: plan.CheckNode, Node: changed, Was: old}, "", nil},
+		"a check":          {plan.Step{Kind: plan.CheckNode, Node: changed, Old: old}, "", nil},
 		"a layer":          {plan.Step{Kind: plan.BuildLayer}, "", nil},
-		"a retirement":     {plan.Step{Kind: plan.RetireNode, Node: changed, Was: old}, plan.ActivateNode, nil},
-		"an activation":    {plan.Step{Kind: plan.ActivateNode, Node: changed, Was: old}, plan.RetireNode, nil},
-		"volumes":          {plan.Step{Kind: plan.TakeVolumes, Node: changed, Was: old}, plan.ReturnVolumes, nil},
-		"a copy": {plan.Step{Kind: plan.CopyNode, Node: changed, Was: old, Peer: "sv2"}, plan.DiscardNode,
-			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Was == old }},
-		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"},
+		"a retirement":     {plan.Step{Kind: plan.RetireNode, Node: changed, Old: old}, plan.ActivateNode, nil},
+		"an activation":    {plan.Step{Kind: plan.ActivateNode, Node: changed, Old: old}, plan.RetireNode, nil},
+		"volumes":          {plan.Step{Kind: plan.TakeVolumes, Node: changed, Old: old}, plan.ReturnVolumes, nil},
+		"a copy": {plan.Step{Kind: plan.CopyNode, Node: changed, Old: old, Peer: "sv2"}, plan.DiscardNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Old == old }},
+		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: changed, Old: old, Peer: "sv2", Digest: "s"},
 			plan.DiscardNode,
-			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Node == changed }},
-		"a node that went": {plan.Step{Kind: plan.HandOverNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"},
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Digest == "s" && s.Node == changed }},
+		"a node that went": {plan.Step{Kind: plan.HandOverNode, Node: changed, Old: old, Peer: "sv2", Digest: "s"},
 			plan.ReclaimNode,
-			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Was == old }},
-		"what was kept": {plan.Step{Kind: plan.CleanUpNode, Was: old, Peer: "sv2"}, "", nil},
-		"an end":        {plan.Step{Kind: plan.DestroyNode, Was: old}, "", nil},
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Digest == "s" && s.Old == old }},
+		"what was kept": {plan.Step{Kind: plan.CleanUpNode, Old: old, Peer: "sv2"}, "", nil},
+		"an end":        {plan.Step{Kind: plan.DestroyNode, Old: old}, "", nil},
 	} {
 		c.step.Host, c.step.Subject = "sv1", "db"
 		back := wayback.Undo(&plan.Plan{Site: "karoo"}, []*plan.Step{&c.step})
@@ -81,8 +81,8 @@ func TestUndo(t *testing.T) {
 func TestUndoMoves(t *testing.T) {
 	a, b, c, d := &spec.Node{ID: 1}, &spec.Node{ID: 2}, &spec.Node{ID: 3}, &spec.Node{ID: 4}
 	back := wayback.Undo(&plan.Plan{},
-		[]*plan.Step{{Kind: plan.MoveLinks, Moves: []plan.Move{{Was: a, Is: b}, {Was: c, Is: d}}}})
-	if len(back.Steps) != 1 || !slices.Equal(back.Steps[0].Moves, []plan.Move{{Was: d, Is: c}, {Was: b, Is: a}}) {
+		[]*plan.Step{{Kind: plan.MoveLinks, Moves: []plan.Move{{Old: a, New: b}, {Old: c, New: d}}}})
+	if len(back.Steps) != 1 || !slices.Equal(back.Steps[0].Moves, []plan.Move{{Old: d, New: c}, {Old: b, New: a}}) {
 		t.Errorf("%+v", back.Steps)
 	}
 }
@@ -96,9 +96,9 @@ func TestUndoOrder(t *testing.T) {
 		{N: 1, Kind: plan.CreateNode, Subject: "db", Node: n, Needs: []int{0}},
 		{N: 2, Kind: plan.CheckNode, Subject: "db", Node: n, Needs: []int{1}}, // it cannot be undone
 		{N: 3, Kind: plan.StartNode, Subject: "db", Node: n, Needs: []int{2}},
-		{N: 4, Kind: plan.StopNode, Host: "sv1", Subject: "old", Was: n},
-		{N: 5, Kind: plan.DestroyNode, Host: "sv1", Subject: "old", Was: n, Needs: []int{4}},
-		{N: 6, Kind: plan.StopNode, Host: "sv2", Subject: "old", Was: n},
+		{N: 4, Kind: plan.StopNode, Host: "sv1", Subject: "old", Old: n},
+		{N: 5, Kind: plan.DestroyNode, Host: "sv1", Subject: "old", Old: n, Needs: []int{4}},
+		{N: 6, Kind: plan.StopNode, Host: "sv2", Subject: "old", Old: n},
 	}
 	done := slices.Clone(all)
 	slices.Reverse(done) // the order in which they ended does not matter
@@ -130,7 +130,7 @@ func TestPutBack(t *testing.T) {
 	moved.NICs = []spec.NIC{{Network: "lan"}}
 	var p plan.Plan
 	add := func(kind plan.Kind, name string, wanted *spec.Node, batch int) *plan.Step {
-		s := &plan.Step{N: len(p.Steps), Kind: kind, Host: "sv1", Subject: name, Was: node(name), Node: wanted, Batch: batch}
+		s := &plan.Step{N: len(p.Steps), Kind: kind, Host: "sv1", Subject: name, Old: node(name), Node: wanted, Batch: batch}
 		if kind == plan.StopNode || kind == plan.DestroyNode {
 			s.Disturbs = []string{name}
 		}

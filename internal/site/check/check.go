@@ -1,5 +1,5 @@
-// Package check has the rules that every site must follow. It does no I/O and knows no files. A
-// Mistake names its subject by a key, and the caller that read the site knows where the key is
+// Package check has the rules that every site must follow. It does no I/O and knows no files. An
+// Issue names its subject by a key, and the caller that read the site knows where the key is
 // written.
 package check
 

@@ -3,11 +3,11 @@ package cycles
 
 import "slices"
 
-// StronglyConnected calls each for every knot (strongly connected component) that is reachable from some
+// StronglyConnected calls each for every strongly connected component that is reachable from some
 // vertices of a graph. Vertices have the numbers from 0 to vertices-1, and leads returns the
-// successors of one. Most knots are a single vertex. A knot comes after all knots that it leads to.
-// Its first vertex is the one that was reached first (Tarjan's algorithm).
-func StronglyConnected(vertices int, from []int, leads func(vertex int) []int, each func(knot []int)) {
+// successors of one. Most components are a single vertex. A component comes after all those that it
+// leads to. Its first vertex is the one that was reached first (Tarjan's algorithm).
+func StronglyConnected(vertices int, from []int, leads func(vertex int) []int, each func(component []int)) {
 	number, lowest := make([]int, vertices), make([]int, vertices) // 0 means not yet reached
 	closed := make([]bool, vertices)
 	var open []int
@@ -33,12 +33,12 @@ func StronglyConnected(vertices int, from []int, leads func(vertex int) []int, e
 		for open[first] != v {
 			first--
 		}
-		knot := slices.Clone(open[first:])
+		component := slices.Clone(open[first:])
 		open = open[:first]
-		for _, within := range knot {
+		for _, within := range component {
 			closed[within] = true
 		}
-		each(knot)
+		each(component)
 	}
 	for _, v := range from {
 		if number[v] == 0 {

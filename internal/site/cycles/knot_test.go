@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEach: every reachable vertex is in exactly one knot. The knot contains the vertices that it
-// reaches and that reach it, and comes after the knots that it leads to.
+// TestEach: every reachable vertex is in exactly one component. It contains the vertices that it
+// reaches and that reach it, and comes after those that it leads to.
 func TestEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "vertices")
@@ -35,10 +35,10 @@ func TestEach(t *testing.T) {
 		from := rapid.SliceOfN(vertex, 1, 3).Draw(t, "from")
 		place := map[int]int{}
 		count := 0
-		StronglyConnected(n, from, func(v int) []int { return edges[v] }, func(knot []int) {
-			for _, v := range knot {
+		StronglyConnected(n, from, func(v int) []int { return edges[v] }, func(component []int) {
+			for _, v := range component {
 				if _, again := place[v]; again {
-					t.Fatalf("%d is in two knots", v)
+					t.Fatalf("%d is in two components", v)
 				}
 				place[v] = count
 			}

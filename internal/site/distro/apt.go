@@ -23,14 +23,14 @@ var apt = &Packages{
 	Maker: "mmdebstrap", GetMaker: "apt-get install mmdebstrap",
 	Unreached: "check that `apt-get update` works on this host; [mirror] in site.toml sets other archives",
 	Make:      mmdebstrap,
-	Told: func(room string) []string {
+	SourcesCommand: func(dir string) []string {
 		return []string{"sh", "-c", `dpkg --print-architecture --print-foreign-architectures
-		f=` + room + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}
+		f=` + dir + `/sources.list; [ -e $f ] || f=/etc/apt/sources.list; cat $f /etc/apt/sources.list.d/* 2>/dev/null; true`}
 	},
-	Program: func(room, key string) []string {
-		lists := room + "/lists/" + key
+	Program: func(dir, key string) []string {
+		lists := dir + "/lists/" + key
 		return []string{
-			"apt-get", "-qq", "-o", "Dir::State::Lists=" + lists, "-o", "Dir::Cache::Archives=" + room + "/archives",
+			"apt-get", "-qq", "-o", "Dir::State::Lists=" + lists, "-o", "Dir::Cache::Archives=" + dir + "/archives",
 			// Parsed lists are shared between builds as well. The cache that apt merges from them,
 			// and the container's own state, are not worth writing.
 			"-o", "Dir::Cache::srcpkgcache=" + lists + "/srcpkgcache.bin", "-o", "Dir::Cache::pkgcache=",
@@ -81,11 +81,11 @@ var apt = &Packages{
 		}
 		if s.Sources != "" {
 			files["sources.list"] = s.Sources
-			settings = append(settings, Option("Dir::Etc::sourcelist", s.Room+"/sources.list"))
+			settings = append(settings, Option("Dir::Etc::sourcelist", s.BuildDir+"/sources.list"))
 		}
 		files["apt.conf"] = aptConfig + strings.Join(settings, "\n") + "\n"
 		return files, []string{"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true",
-			"APT_CONFIG=" + s.Room + "/apt.conf"}
+			"APT_CONFIG=" + s.BuildDir + "/apt.conf"}
 	},
 	Outdated: []string{"404", "Unable to fetch", "Failed to fetch", "Hash Sum mismatch", "Unable to locate",
 		"has no installation candidate", "not found"},
@@ -204,9 +204,9 @@ func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 	}
 	args = append(args,
 		"--skip=download/empty", "--skip=essential/unlink", "--skip=cleanup/apt",
-		fmt.Sprintf(`--setup-hook=/bin/sh -eu '%[1]s/gather' "$1" '%[1]s/archives' %[2]s`, b.Room,
+		fmt.Sprintf(`--setup-hook=/bin/sh -eu '%[1]s/gather' "$1" '%[1]s/archives' %[2]s`, b.BuildDir,
 			strings.Join(b.Packages, " ")),
-		b.Suite, b.Tree, b.Room+"/sources.list")
+		b.Suite, b.Tree, b.BuildDir+"/sources.list")
 	return map[string]string{"gather": gatherScript, "sources.list": b.Sources}, args
 }
 

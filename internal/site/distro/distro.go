@@ -92,11 +92,11 @@ type Packages struct {
 	// Make returns the command that creates a base, and the files in the build directory that it
 	// reads.
 	Make func(b *Bootstrap) (files map[string]string, args []string)
-	// Told returns a command that prints everything that package lists depend on.
-	Told func(room string) []string
+	// SourcesCommand returns a command that prints everything that package lists depend on.
+	SourcesCommand func(dir string) []string
 	// Program returns the first words of each command below. The command uses the package lists
 	// with this key in the container's build directory.
-	Program                func(room, key string) []string
+	Program                func(dir, key string) []string
 	Update, Fetch, Install []string
 	// InPlace returns the commands that install packages in a running system from its own package
 	// sources.
@@ -144,7 +144,7 @@ type Packages struct {
 type Bootstrap struct {
 	Suite    string
 	Packages []string
-	Room     string   // directory of the container only for the build
+	BuildDir string   // directory of the container only for the build
 	Access   []string // settings of the package manager, such as proxies
 	Sources  string   // lines of package sources
 	Tree     string   // target directory in the container, empty
@@ -152,10 +152,10 @@ type Bootstrap struct {
 
 // A Scratch is a container in which a layer is built.
 type Scratch struct {
-	Room    string   // directory only for the build
-	Access  []string // settings of the package manager, such as proxies
-	Sources string   // lines of package sources, or "" for the system's own
-	Alone   bool     // ignore all other sources of the system
+	BuildDir string   // directory only for the build
+	Access   []string // settings of the package manager, such as proxies
+	Sources  string   // lines of package sources, or "" for the system's own
+	Alone    bool     // ignore all other sources of the system
 }
 
 // Services describes the init system that runs the services of a node. So far there is only
@@ -190,7 +190,7 @@ type Services struct {
 
 	// LastSaid returns a command that prints the last output lines of a service.
 	LastSaid func(service string) []string
-	// Conditions parses the states of services. A service in the desired state has no Fault.
+	// Conditions parses the states of services. A service in the desired state has no Problem.
 	Conditions func(said string) []UnitState
 	// Launches parses the same output for how services were started. It skips services without this
 	// information.
@@ -205,8 +205,8 @@ type Services struct {
 
 // A UnitState is the state of a service that should be running and enabled.
 type UnitState struct {
-	Fault UnitProblem
-	Found string // description
+	Problem UnitProblem
+	Found   string // description
 }
 
 // A StartInfo describes how a service was started.

@@ -12,9 +12,9 @@ import (
 type PeerInfo struct {
 	Peers []Peer `json:"peers"` // all nodes of the site
 	// Hosts are hosts(5) files, by the networks of the nodes that read them.
-	Hosts     map[string][]byte `json:"hosts"`
-	Inventory []byte            `json:"inventory"` // inventory.json
-	Told      []Recipient       `json:"told"`      // the nodes that get the data
+	Hosts      map[string][]byte `json:"hosts"`
+	Inventory  []byte            `json:"inventory"` // inventory.json
+	Recipients []Recipient       `json:"told"`      // the nodes that get the data
 	// HostNames are the lines by which the host knows its nodes.
 	HostNames []byte `json:"host_names,omitempty"`
 }
@@ -29,17 +29,17 @@ type Peer struct {
 type Recipient struct {
 	Site  string `json:"site"` // the key
 	ID    int    `json:"id"`
-	Hosts string `json:"hosts"` // key in Names.Hosts
+	Hosts string `json:"hosts"` // key in PeerInfo.Hosts
 }
 
-// A Builder creates the Names of a site. It computes the common part once, because computing it for
+// A Builder creates the PeerInfo of a site. It computes the common part once, because computing it for
 // each node would take quadratic time.
 type Builder struct {
 	site  *site.Site
 	names PeerInfo
 }
 
-// NewBuilder returns the Teller of a site.
+// NewBuilder returns the Builder of a site.
 func NewBuilder(s *site.Site) *Builder {
 	t := &Builder{site: s, names: PeerInfo{Hosts: map[string][]byte{}, Inventory: JSON(s)}}
 	for i := range s.Nodes {
@@ -48,7 +48,7 @@ func NewBuilder(s *site.Site) *Builder {
 	return t
 }
 
-// Build returns the Names for some nodes of the site.
+// Build returns the PeerInfo for some nodes of the site.
 func (t *Builder) Build(nodes ...*site.Node) *PeerInfo {
 	n := &PeerInfo{Peers: t.names.Peers, Hosts: map[string][]byte{}, Inventory: t.names.Inventory}
 	for _, node := range nodes {
@@ -58,7 +58,7 @@ func (t *Builder) Build(nodes ...*site.Node) *PeerInfo {
 			t.names.Hosts[on] = spec.HostsFile(t.site, networks)
 		}
 		n.Hosts[on] = t.names.Hosts[on]
-		n.Told = append(n.Told, Recipient{t.site.Key(), node.FullID(), on})
+		n.Recipients = append(n.Recipients, Recipient{t.site.Key(), node.FullID(), on})
 	}
 	return n
 }

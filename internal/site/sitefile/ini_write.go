@@ -83,7 +83,7 @@ func (w *iniWriter) production() {
 		w.printf("production = true  # destructive verbs ask for the site's name\n")
 	}
 	if yes > 0 && no > 0 {
-		w.printf("# Some sections of the database are not production, but a site is as a whole. Split it in two if necessary.\n")
+		w.printf("# Some sections of the database are not in production, but a site is in production as a whole. Split it if necessary.\n")
 		w.Lost = append(w.Lost, fmt.Sprintf("%s: %d sections are production and %d are not: the site is production",
 			w.name, yes, no))
 	}

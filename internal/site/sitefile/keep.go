@@ -35,7 +35,7 @@ func Copy(dir, to string) (*site.Site, error) {
 	return s, nil
 }
 
-// CopyText does the same as Keep without the images. LoadStamped reads the copy.
+// CopyText does the same as Copy without the images. LoadStamped reads the copy.
 func CopyText(dir, to string) (*site.Site, error) {
 	d, s, err := read(dir, dir)
 	if err != nil {

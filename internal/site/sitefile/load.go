@@ -24,7 +24,7 @@ const format = 1
 // Load reads a site directory. Its error is a problem.List with all mistakes.
 func Load(dir string) (*site.Site, error) { return LoadCopy(dir, dir) }
 
-// LoadCopy reads a copy of a site directory that Keep has made. Paths in the site file that lead
+// LoadCopy reads a copy of a site directory that Copy has made. Paths in the site file that lead
 // outside of the directory are relative to home, the original location.
 func LoadCopy(dir, home string) (*site.Site, error) {
 	d, s, err := read(dir, home)
@@ -177,14 +177,14 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 // decoder returns the decoder for parts of a file.
 func (l *loader) decoder(file string) *strict.Decoder {
 	d := &strict.Decoder{
-		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.addAt(file, at, p) },
-		Misspelt: l.report.misspelt,
-		Longest:  maxString,
-		Name:     maxName,
-		Enough:   l.report.full,
+		Report:        func(at *strict.Node, p *problem.Problem) { l.report.addAt(file, at, p) },
+		OnUnknownKey:  l.report.misspelt,
+		MaxStringLen:  maxString,
+		MaxNameLen:    maxName,
+		TooManyErrors: l.report.full,
 	}
 	if file != Name {
-		d.Longest = maxRole // scripts and inline file contents
+		d.MaxStringLen = maxRole // scripts and inline file contents
 	}
 	return d
 }

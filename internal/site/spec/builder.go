@@ -32,13 +32,13 @@ type recipe struct {
 	kernel, hardware   bool
 }
 
-// NewBuilder returns the Maker of a site.
+// NewBuilder returns the Builder of a site.
 func NewBuilder(s *site.Site) *Builder {
 	return &Builder{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{},
 		fixed: map[string]PartDigests{}, lesser: map[string]*site.Role{}}
 }
 
-// DefaultMTU is the MTU of networks that declare none and for which Maker.MTUs has none.
+// DefaultMTU is the MTU of networks that declare none and for which Builder.MTUs has none.
 const DefaultMTU = 1500
 
 // Key returns the key under which hosts store the networks of the site.
@@ -207,9 +207,9 @@ func (m *Builder) nics(n *site.Node) []NIC {
 		on := m.network(*network)
 		spelt := NIC{
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
-			HostEnd: m.hostIfName(n, network),
-			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
+			HostIfName: m.hostIfName(n, network),
+			MAC:        site.MAC(m.Site.Name, n.Name, nic.Network),
+			Address:    netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
 			Kind: network.Kind,
 		}
 		switch kind := site.KindOf(network.Kind); {

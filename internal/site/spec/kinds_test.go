@@ -40,7 +40,7 @@ func TestKinds(t *testing.T) {
 		n := nodeOf(t, s, 1)
 		nic := n.NICs[0]
 		if n.KindOf(nic) != kind || nic.Gateway != "10.1.0.1" || (nic.Via != "") != (kind == site.Routed) ||
-			site.IsRoutedLink(nic.HostEnd) != (kind == site.Routed) {
+			site.IsRoutedLink(nic.HostIfName) != (kind == site.Routed) {
 			t.Errorf("%s: %+v", kind, nic)
 		}
 		if n.TakesInterface(nic) != (kind == site.Exclusive) || n.TakesInterface(nic) && nic.Parent != "w1" ||
@@ -48,7 +48,7 @@ func TestKinds(t *testing.T) {
 				nic.Parent != "w0" {
 			t.Errorf("%s: %+v", kind, nic)
 		}
-		if kind == site.Routed && !strings.HasPrefix(nic.HostEnd, site.RoutedPrefix("karoo", "cam")) {
+		if kind == site.Routed && !strings.HasPrefix(nic.HostIfName, site.RoutedPrefix("karoo", "cam")) {
 			t.Errorf("%+v", nic)
 		}
 		if NamesDigest(s) != NamesDigest(observatory()) {
@@ -62,7 +62,7 @@ func TestKinds(t *testing.T) {
 		}
 		apart := nodeOf(t, &staged, 1)
 		if got := apart.KindOf(apart.NICs[0]); got != site.Bridge || apart.TakesInterface(apart.NICs[0]) ||
-			apart.NICs[0].HostEnd == nic.HostEnd {
+			apart.NICs[0].HostIfName == nic.HostIfName {
 			t.Errorf("%s: in quarantine it is %s: %+v", kind, got, apart.NICs[0])
 		}
 		for _, n := range NewBuilder(&staged).Networks() {

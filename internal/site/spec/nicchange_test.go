@@ -15,7 +15,7 @@ func TestRewire(t *testing.T) {
 		n := &Node{Site: "karoo", Name: "db"}
 		for i, network := range networks {
 			n.NICs = append(n.NICs, NIC{Name: "eth" + string(rune('0'+i)), Network: network, Bridge: "b-" + network,
-				HostEnd: "orv-" + network, Address: netip.MustParsePrefix("10.0.0.2/24")})
+				HostIfName: "orv-" + network, Address: netip.MustParsePrefix("10.0.0.2/24")})
 		}
 		return n
 	}

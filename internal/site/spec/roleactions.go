@@ -14,7 +14,7 @@ import (
 )
 
 // RoleActions are everything that the roles of a node do on it: rendered files, scripts, the environment
-// and health checks. They are complete, so whoever carries them out needs no other part of the
+// and health checks. They are complete, so the host that carries them out needs no other part of the
 // site. They contain placeholders instead of the values of secrets.
 type RoleActions struct {
 	Site         string       `json:"site"` // its name
@@ -39,7 +39,7 @@ type RoleAction struct {
 	Surround []string `json:"surround"`
 }
 
-// A RenderedFile file is a file of a role that differs between nodes and is in no layer.
+// A RenderedFile is a file of a role that differs between nodes and is in no layer.
 type RenderedFile struct {
 	Path    string `json:"path"`
 	Owner   string `json:"owner"`

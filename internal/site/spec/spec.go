@@ -30,7 +30,7 @@ type Network struct {
 	// Router means that a router of the network has the gateway's address, and not the host. This
 	// is so in a twin, where the host may already use the address for production.
 	Router bool   `json:"router,omitempty"`
-	Host   string `json:"host,omitempty"`  // site.Openings that nodes may use on the host, comma-separated
+	Host   string `json:"host,omitempty"`  // ports of the host that nodes may use (site.ParsePortRanges)
 	Spoof  bool   `json:"spoof,omitempty"` // nodes may use source addresses of others
 	// Metadata means that, with NAT, nodes reach the link-local addresses that the host reaches,
 	// such as the metadata service of a cloud.
@@ -175,14 +175,14 @@ func (n *Node) WritesDisks() bool { return n.Imported() || len(n.VM.Drives()) > 
 // A NIC is a network interface of a node. It is comparable. Its JSON form is compatible with the
 // nodes that earlier versions recorded.
 type NIC struct {
-	Name    string       `json:"name"` // inside the node: eth0, eth1, …
-	Network string       `json:"network"`
-	Bridge  string       `json:"bridge"`
-	HostEnd string       `json:"host_end"` // the interface on the host
-	MAC     string       `json:"mac"`
-	Address netip.Prefix `json:"address"`           // set at start; see Addresses
-	Gateway string       `json:"gateway,omitempty"` // only on the interface with the default route
-	MTU     int          `json:"mtu"`
+	Name       string       `json:"name"` // inside the node: eth0, eth1, …
+	Network    string       `json:"network"`
+	Bridge     string       `json:"bridge"`
+	HostIfName string       `json:"host_end"` // the interface on the host
+	MAC        string       `json:"mac"`
+	Address    netip.Prefix `json:"address"`           // set at start; see Addresses
+	Gateway    string       `json:"gateway,omitempty"` // only on the interface with the default route
+	MTU        int          `json:"mtu"`
 
 	// Kind is the network's kind when the node is live; see Node.KindOf.
 	Kind string `json:"kind,omitempty"`

@@ -80,14 +80,14 @@ func TestSameToItself(t *testing.T) {
 				t.Fatalf("%+v", mine)
 			}
 			for k, nic := range mine.NICs {
-				if names[nic.HostEnd] || nic.HostEnd == other.NICs[k].HostEnd {
-					t.Fatalf("link %s is there twice", nic.HostEnd)
+				if names[nic.HostIfName] || nic.HostIfName == other.NICs[k].HostIfName {
+					t.Fatalf("link %s is there twice", nic.HostIfName)
 				}
-				names[nic.HostEnd] = true
+				names[nic.HostIfName] = true
 				if k >= len(original.NICs) {
 					continue // from another node, in a collapsed twin
 				}
-				if o := original.NICs[k]; nic.HostEnd == o.HostEnd || nic.MAC != o.MAC || nic.Address != o.Address ||
+				if o := original.NICs[k]; nic.HostIfName == o.HostIfName || nic.MAC != o.MAC || nic.Address != o.Address ||
 					nic.Name != o.Name {
 					t.Fatalf("%+v, in the original %+v", nic, o)
 				}

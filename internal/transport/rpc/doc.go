@@ -38,7 +38,7 @@
 // # Other hosts
 //
 // The control host asks for a sign of life every two seconds and gives up after seven without one
-// (Demand). The remote host gives up when nothing has arrived for about twenty
+// (SetKeepAlive). The remote host gives up when nothing has arrived for about twenty
 // (apply/remote/serve.go). In both cases everything that was called is ended, and the site's lock
 // is released.
 //

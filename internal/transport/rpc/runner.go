@@ -20,8 +20,8 @@ import (
 // Runner returns a runner for the machine at the other end. Messages call it place.
 func (c *Client) Runner(place string) host.Runner { return runner{c, place, nil} }
 
-// RunnerAt returns a runner for a place behind the server, such as a node. The server's Doors
-// interpret where.
+// RunnerAt returns a runner for a place behind the server, such as a node. The server's
+// NodeResolver interprets where.
 func (c *Client) RunnerAt(place string, where any) (host.Runner, error) {
 	at, err := json.Marshal(where)
 	return runner{c, place, at}, err
@@ -140,8 +140,8 @@ func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 // An outputReceiver receives the output of a command and passes it to the command's writers.
 type outputReceiver struct {
 	c    host.Command
-	tail host.Tail // the last output, for errors
-	err  error     // the error of a writer
+	tail host.TailBuffer // the last output, for errors
+	err  error           // the error of a writer
 	deaf atomic.Bool
 }
 

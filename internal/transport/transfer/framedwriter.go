@@ -7,7 +7,7 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// Kinds of frames of a Whole stream.
+// Kinds of frames of a framed stream.
 const (
 	data byte = 'd'
 	end  byte = 'e'
@@ -38,7 +38,7 @@ func markLost(err error) error {
 	return err
 }
 
-// NewFramedReader returns a reader of a stream that Whole has written.
+// NewFramedReader returns a reader of a stream that NewFramedWriter has written.
 func NewFramedReader(from io.Reader) io.Reader {
 	return &framedReader{frame.Reader{From: from, Kind: data, End: end}}
 }

@@ -1,16 +1,16 @@
 // Package transfer connects two hosts for one transfer. No other host can use the connection, and
 // nothing of it remains.
 //
-// Each host calls Open and gets an End with a key that is used once. What the other host must know
-// about an End is its Card. The control host passes the cards over its connections to both hosts.
-// The sending host calls Accept with the card of the receiver. The receiving host calls Dial with
-// the card of the sender. Each end accepts only the holder of the key on the card (TLS 1.3, both
-// certificates pinned). Where the hosts cannot reach each other, the receiver calls Relayed
-// instead. The control host then connects to the address called Back on each card, which only the
-// host itself can reach. Join copies the bytes between the two connections. The control host cannot
-// read them.
+// Each host calls Listen and gets an Endpoint with a key that is used once. Its EndpointInfo has what
+// the other host must know about it. The control host passes this over its connections to both hosts.
+// The sending host calls Accept with the EndpointInfo of the receiver. The receiving host calls Dial
+// with that of the sender. Each end accepts only the holder of the key in the EndpointInfo (TLS 1.3,
+// both certificates pinned). Where the hosts cannot reach each other, the receiver calls AcceptRelayed
+// instead. The control host then connects to the loopback address of each end, which only the host
+// itself can reach. Splice copies the bytes between the two connections. The control host cannot read
+// them.
 //
-// In package apply, a passage does the control host's part. The code of a particular transfer only
+// In package apply, a transferRun does the control host's part. The code of a particular transfer only
 // sends or receives at each end.
 package transfer
 
@@ -36,7 +36,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timeout is how long an end waits for its peer. Stall is how long a transfer may make no progress.
+// Timeout is how long an end waits for its peer. StallTimeout is how long a transfer may make no
+// progress.
 const (
 	Timeout      = 15 * time.Second
 	StallTimeout = 30 * time.Second
@@ -48,31 +49,31 @@ const maxHandshakes = 64
 
 // An EndpointInfo is what one end tells its peer, by way of the control host.
 type EndpointInfo struct {
-	Print string         `json:"print"` // SHA-256 of the certificate
-	At    netip.AddrPort `json:"at"`    // where it listens for other hosts, or the zero value if they cannot reach it
-	Back  netip.AddrPort `json:"back"`  // where it listens on the loopback interface
+	Fingerprint  string         `json:"print"` // SHA-256 of the certificate
+	PublicAddr   netip.AddrPort `json:"at"`    // where it listens for other hosts, or zero if they cannot reach it
+	LoopbackAddr netip.AddrPort `json:"back"`  // where it listens on the loopback interface
 }
 
-// Check returns an error for a card that a host may have forged: its addresses must be on that
+// Check returns an error for data that a host may have forged: its addresses must be on that
 // host. Own is the address of the host, or the zero value if unknown.
 func (c EndpointInfo) Check(own netip.Addr) error {
-	switch digest, err := hex.DecodeString(c.Print); {
+	switch digest, err := hex.DecodeString(c.Fingerprint); {
 	case err != nil || len(digest) != sha256.Size:
 		return errors.New("its key fingerprint is missing")
-	case !c.Back.Addr().IsLoopback() || c.Back.Port() == 0:
-		return fmt.Errorf("it reports %s, which is not a loopback address", c.Back)
-	case c.At != netip.AddrPort{} && (c.At.Addr() != own || c.At.Port() == 0):
-		return fmt.Errorf("it reports %s, but its address is %s", c.At, own)
+	case !c.LoopbackAddr.Addr().IsLoopback() || c.LoopbackAddr.Port() == 0:
+		return fmt.Errorf("it reports %s, which is not a loopback address", c.LoopbackAddr)
+	case c.PublicAddr != netip.AddrPort{} && (c.PublicAddr.Addr() != own || c.PublicAddr.Port() == 0):
+		return fmt.Errorf("it reports %s, but its address is %s", c.PublicAddr, own)
 	}
 	return nil
 }
 
 // An Endpoint is one host's end of a connection. Each has its own key.
 type Endpoint struct {
-	key   tls.Certificate
-	card  EndpointInfo
-	ears  []net.Listener
-	close sync.Once
+	key       tls.Certificate
+	info      EndpointInfo
+	listeners []net.Listener
+	close     sync.Once
 }
 
 // Listen creates an end. It listens on the loopback interface, and on the address at of this host, so
@@ -83,16 +84,16 @@ func Listen(at netip.Addr) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Endpoint{key: key, card: EndpointInfo{Print: fingerprintOf(key.Certificate[0])}}
+	e := &Endpoint{key: key, info: EndpointInfo{Fingerprint: fingerprintOf(key.Certificate[0])}}
 	back, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	e.ears, e.card.Back = []net.Listener{back}, addrPortOf(back)
+	e.listeners, e.info.LoopbackAddr = []net.Listener{back}, addrPortOf(back)
 	if at.IsValid() {
 		// this fails if the host is behind a NAT
 		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil {
-			e.ears, e.card.At = append(e.ears, others), addrPortOf(others)
+			e.listeners, e.info.PublicAddr = append(e.listeners, others), addrPortOf(others)
 		}
 	}
 	return e, nil
@@ -136,12 +137,12 @@ func addrPortOf(l net.Listener) netip.AddrPort {
 }
 
 // Info returns what the peer must know.
-func (e *Endpoint) Info() EndpointInfo { return e.card }
+func (e *Endpoint) Info() EndpointInfo { return e.info }
 
 // Close closes the listeners. A connection that has been made stays open.
 func (e *Endpoint) Close() {
 	e.close.Do(func() {
-		for _, l := range e.ears {
+		for _, l := range e.listeners {
 			_ = l.Close()
 		}
 	})
@@ -150,7 +151,7 @@ func (e *Endpoint) Close() {
 // errWrongPeer is the error for a peer that does not hold the expected key.
 var errWrongPeer = errors.New("the peer has another key")
 
-// config returns a TLS configuration that accepts only the holder of the key on a card. The
+// config returns a TLS configuration that accepts only the holder of the key in an EndpointInfo. The
 // certificates contain nothing but a key, so nothing else is verified.
 func (e *Endpoint) config(peer EndpointInfo) *tls.Config {
 	return &tls.Config{
@@ -158,7 +159,7 @@ func (e *Endpoint) config(peer EndpointInfo) *tls.Config {
 		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if len(c.PeerCertificates) == 0 ||
-				subtle.ConstantTimeCompare([]byte(fingerprintOf(c.PeerCertificates[0].Raw)), []byte(peer.Print)) != 1 {
+				subtle.ConstantTimeCompare([]byte(fingerprintOf(c.PeerCertificates[0].Raw)), []byte(peer.Fingerprint)) != 1 {
 				return errWrongPeer
 			}
 			return nil
@@ -182,13 +183,13 @@ func (e *Endpoint) AcceptRelayed(ctx context.Context, peer EndpointInfo) (net.Co
 
 // Dial connects to the address where the peer listens. The receiving host calls it.
 func (e *Endpoint) Dial(ctx context.Context, peer EndpointInfo) (net.Conn, error) {
-	if (peer.At == netip.AddrPort{}) {
+	if (peer.PublicAddr == netip.AddrPort{}) {
 		return nil, errors.New("it reports no address at which it listens")
 	}
 	const probeTimeout = 3 * time.Second // a firewall that drops packets sends no answer
 	dialing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	c, err := new(net.Dialer).DialContext(dialing, "tcp", peer.At.String())
+	c, err := new(net.Dialer).DialContext(dialing, "tcp", peer.PublicAddr.String())
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (e *Endpoint) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (ne
 	defer all.Wait()
 	defer cancel()
 	defer e.Close()
-	for _, l := range e.ears {
+	for _, l := range e.listeners {
 		all.Go(func() {
 			for {
 				raw, err := l.Accept()
@@ -260,7 +261,7 @@ func handshake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	return &stallConn{Conn: c}, nil
 }
 
-// stallConn is a connection that fails after Stall without progress.
+// stallConn is a connection that fails after StallTimeout without progress.
 type stallConn struct{ *tls.Conn }
 
 func (p *stallConn) Read(b []byte) (int, error) {
@@ -277,9 +278,9 @@ func (p *stallConn) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// WithoutDeadline lets a connection pause as long as its ends like, for example while one reads a large
+// WithoutDeadline lets a connection pause for any time, for example while one end reads a large
 // disk before it sends more. If the other host or the route to it is gone, the kernel ends the
-// connection after Stall.
+// connection after StallTimeout.
 func WithoutDeadline(c net.Conn) net.Conn {
 	p, ok := c.(*stallConn)
 	if !ok {

@@ -52,7 +52,7 @@ func TestDirect(t *testing.T) {
 	if err := <-given; err != nil {
 		t.Error(err)
 	}
-	if again, err := net.Dial("tcp", giver.Info().At.String()); err == nil {
+	if again, err := net.Dial("tcp", giver.Info().PublicAddr.String()); err == nil {
 		_ = again.Close()
 		t.Error("it still listens")
 	}
@@ -66,8 +66,8 @@ func TestRelayed(t *testing.T) {
 		t.Fatal("it was reached nowhere")
 	}
 	given := give(t.Context(), giver, taker.Info(), "hello")
-	a, err1 := net.Dial("tcp", giver.Info().Back.String())
-	b, err2 := net.Dial("tcp", taker.Info().Back.String())
+	a, err1 := net.Dial("tcp", giver.Info().LoopbackAddr.String())
+	b, err2 := net.Dial("tcp", taker.Info().LoopbackAddr.String())
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -106,7 +106,7 @@ func (s *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStrangers: each end accepts only the holder of the key on the card, whatever other keys a
+// TestStrangers: each end accepts only the holder of the pinned key, whatever other keys a
 // stranger has. Many strangers do not keep the right peer out.
 func TestStrangers(t *testing.T) {
 	giver, taker, stranger := open(t, here), open(t, netip.Addr{}), open(t, here)
@@ -118,13 +118,13 @@ func TestStrangers(t *testing.T) {
 				t.Errorf("a stranger got %q: %v", text, err)
 			}
 		}
-		bare, err := tls.Dial("tcp", giver.Info().At.String(), &tls.Config{InsecureSkipVerify: true})
+		bare, err := tls.Dial("tcp", giver.Info().PublicAddr.String(), &tls.Config{InsecureSkipVerify: true})
 		if err == nil {
 			if text, err := io.ReadAll(bare); err == nil || len(text) > 0 {
 				t.Errorf("one without a key got %q: %v", text, err)
 			}
 		}
-		mute, err := net.Dial("tcp", giver.Info().At.String())
+		mute, err := net.Dial("tcp", giver.Info().PublicAddr.String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestStrangers(t *testing.T) {
 	}
 	// A stranger listens where the giver is expected.
 	card := giver.Info()
-	card.At = stranger.Info().At
+	card.PublicAddr = stranger.Info().PublicAddr
 	_ = give(t.Context(), stranger, taker.Info(), "lies")
 	if _, err := taker.Dial(t.Context(), card); err == nil || !strings.Contains(err.Error(), errWrongPeer.Error()) {
 		t.Errorf("somebody else is taken for the giver: %v", err)
@@ -163,22 +163,23 @@ func TestNobody(t *testing.T) {
 func TestCards(t *testing.T) {
 	own := netip.MustParseAddr("10.8.1.2")
 	place := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
-	good := EndpointInfo{Print: strings.Repeat("ab", 32), At: place("10.8.1.2:4000"), Back: place("127.0.0.1:4001")}
+	good := EndpointInfo{Fingerprint: strings.Repeat("ab", 32), PublicAddr: place("10.8.1.2:4000"),
+		LoopbackAddr: place("127.0.0.1:4001")}
 	nowhere := good
-	nowhere.At = netip.AddrPort{}
+	nowhere.PublicAddr = netip.AddrPort{}
 	for _, c := range []EndpointInfo{good, nowhere} {
 		if err := c.Check(own); err != nil {
 			t.Error(err)
 		}
 	}
 	for name, change := range map[string]func(*EndpointInfo){
-		"no print":       func(c *EndpointInfo) { c.Print = "" },
-		"a short print":  func(c *EndpointInfo) { c.Print = "abcd" },
-		"another host":   func(c *EndpointInfo) { c.At = place("10.8.1.3:22") },
-		"loopback":       func(c *EndpointInfo) { c.At = place("127.0.0.1:22") },
-		"no port":        func(c *EndpointInfo) { c.At = place("10.8.1.2:0") },
-		"back elsewhere": func(c *EndpointInfo) { c.Back = place("10.8.1.3:22") },
-		"no way back":    func(c *EndpointInfo) { c.Back = netip.AddrPort{} },
+		"no print":       func(c *EndpointInfo) { c.Fingerprint = "" },
+		"a short print":  func(c *EndpointInfo) { c.Fingerprint = "abcd" },
+		"another host":   func(c *EndpointInfo) { c.PublicAddr = place("10.8.1.3:22") },
+		"loopback":       func(c *EndpointInfo) { c.PublicAddr = place("127.0.0.1:22") },
+		"no port":        func(c *EndpointInfo) { c.PublicAddr = place("10.8.1.2:0") },
+		"back elsewhere": func(c *EndpointInfo) { c.LoopbackAddr = place("10.8.1.3:22") },
+		"no way back":    func(c *EndpointInfo) { c.LoopbackAddr = netip.AddrPort{} },
 	} {
 		c := good
 		change(&c)

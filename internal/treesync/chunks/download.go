@@ -301,10 +301,10 @@ func (r *Download) Mismatch(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// CheckSpace returns an error if more bytes are missing than spare.
-func (r *Download) CheckSpace(spare int64) error {
-	if r.bytes > spare {
-		return fmt.Errorf("%d bytes are needed, %d are free: %w", r.bytes, spare, tree.ErrTooLarge)
+// CheckSpace returns an error if the missing pieces need more than free bytes.
+func (r *Download) CheckSpace(free int64) error {
+	if r.bytes > free {
+		return fmt.Errorf("%d bytes are needed, %d are free: %w", r.bytes, free, tree.ErrTooLarge)
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func (d disks) Drop(n *spec.Node, m spec.Mount) error {
 	return volume.Erase(volume.Path(d.dirs, n.Site, n.Name, m))
 }
 func (d disks) DropCopies(key string, release int) error {
-	paths, _ := filepath.Glob(filepath.Join(d.dirs.Copies(key, release), "*", "*"))
+	paths, _ := filepath.Glob(filepath.Join(d.dirs.VolumeCopies(key, release), "*", "*"))
 	var err error
 	for _, path := range paths {
 		err = errors.Join(err, volume.Erase(path))

@@ -43,7 +43,7 @@ func TestDisks(t *testing.T) {
 	must(d.DropCopies("karoo", 700))
 	must(d.Erase(all[0].Path))
 	must(d.Sweep("karoo"))
-	for _, path := range []string{all[0].Path, filepath.Join(d.dirs.Copies("karoo", 700), "rows", "db")} {
+	for _, path := range []string{all[0].Path, filepath.Join(d.dirs.VolumeCopies("karoo", 700), "rows", "db")} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", path, err)
 		}

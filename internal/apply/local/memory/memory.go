@@ -47,8 +47,8 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
 	h.Worker = local.NewHost(local.SiteState{
 		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": bootEngine{h.Engine}},
-		Secrets: namedSecrets{secret.NewKeyring(&site.Site{Name: key}, dirs)},
-		Ground:  Backends(h.Host, dirs),
+		Secrets:  namedSecrets{secret.NewKeyring(&site.Site{Name: key}, dirs)},
+		Backends: Backends(h.Host, dirs),
 	})
 	h.Answers = serve
 	h.Named = func() bool {

@@ -173,7 +173,7 @@ func TestThereAndBack(t *testing.T) {
 // the former state.
 func TestTakenBack(t *testing.T) {
 	for _, fails := range []struct{ method, subject string }{
-		{"move", ""}, {"Start", ""}, {"Mark", "db"}, {"Run", "db"}, {"Remount", ""}, {string(plan.WriteNames), ""},
+		{"move", ""}, {"Start", ""}, {"SetProgress", "db"}, {"Run", "db"}, {"Remount", ""}, {string(plan.WriteNames), ""},
 		{string(plan.CommitSwitch), ""},
 	} {
 		b := newBench(t)

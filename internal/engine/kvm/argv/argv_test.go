@@ -23,9 +23,9 @@ func someNode() *spec.Node {
 		Site: "karoo", Name: "db", ID: 101, Engine: site.KVM, Kernel: "abc",
 		Limits: site.Limits{Cpus: 1.5, Memory: 256 << 20},
 		NICs: []spec.NIC{
-			{Network: "lan", Name: "eth0", HostEnd: "orv1", MAC: "02:00:00:00:00:01",
+			{Network: "lan", Name: "eth0", HostIfName: "orv1", MAC: "02:00:00:00:00:01",
 				Address: netip.MustParsePrefix("10.1.0.2/24"), Gateway: "10.1.0.1", MTU: 1500},
-			{Network: "fast", Name: "eth1", HostEnd: "orv2", MAC: "02:00:00:00:00:02",
+			{Network: "fast", Name: "eth1", HostIfName: "orv2", MAC: "02:00:00:00:00:02",
 				Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 9000},
 		},
 	}

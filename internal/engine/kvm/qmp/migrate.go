@@ -69,7 +69,7 @@ func (c *Client) Send(ctx context.Context, to *os.File) (*Migration, error) {
 const cancelTimeout = 30 * time.Second
 
 // CancelMigration cancels a migration, so that the machine continues. If all of the state has been sent
-// already, Recall returns the migration.
+// already, it returns the migration.
 func (c *Client) CancelMigration(ctx context.Context) (*Migration, error) {
 	if err := c.Do(ctx, "migrate_cancel", nil, nil); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func runs() (all []*report.Report) {
 			head.Tests = append(head.Tests, bundle.Test{Name: "cpu", Kind: "cpu", Copies: 1,
 				Figures: []test.Figure{{Name: "int64", Unit: "1/s", Better: test.More, Aggregate: test.Sum}}})
 		}
-		c := &bundle.Contents{Head: head}
+		c := &bundle.Contents{Manifest: head}
 		for round := range 7 {
 			for _, s := range head.Settings {
 				for _, of := range head.Tests {

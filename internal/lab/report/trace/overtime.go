@@ -40,9 +40,9 @@ func OverTime(c *bundle.Contents) (all []TimeSeries) {
 	for k := range last {
 		rounds = max(rounds, k.round)
 	}
-	for _, t := range c.Head.Tests {
+	for _, t := range c.Manifest.Tests {
 		for _, f := range t.Figures {
-			for _, s := range c.Head.Settings {
+			for _, s := range c.Manifest.Settings {
 				o := TimeSeries{Test: t.Name, Figure: f.Name, Setting: s.Name, Unit: f.Unit}
 				var byRound [][]float64
 				for round := 1; round <= rounds; round++ {

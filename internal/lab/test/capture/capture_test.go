@@ -164,7 +164,7 @@ func TestWherePacketsDie(t *testing.T) {
 	if _, err := r.runTrial(ctx, "search", 20e9, 200*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	d := r.points[0].Died
+	d := r.points[0].Drops
 	if d == nil {
 		t.Skip("nothing was lost: the receiver is too fast for this sender")
 	}

@@ -114,7 +114,7 @@ type Point struct {
 	Full     uint64  `json:"full,omitempty"` // how often the sender's socket had no room
 	Busy     float64 `json:"busy"`           // processor seconds of the host
 	CPU      float64 `json:"cpu"`            // busy share of all processors
-	Died     *Drops  `json:"died,omitempty"`
+	Drops    *Drops  `json:"died,omitempty"`
 	used     probe.CPU
 	took     time.Duration
 }
@@ -177,7 +177,7 @@ func (r *run) runTrial(ctx context.Context, name string, rate float64, length ti
 			inWhole = got.Heaps * (sent.Packets / max(sent.Heaps, 1))
 		}
 		died := locateDrops(sent, got, inWhole, now.since(r.before))
-		point.Died, r.before = &died, now
+		point.Drops, r.before = &died, now
 	}
 	r.points = append(r.points, point)
 	return o, nil

@@ -27,7 +27,7 @@ type Server struct {
 	name   string
 	cancel context.CancelFunc
 	done   chan struct{}
-	out    host.Tail
+	out    host.TailBuffer
 	err    error
 }
 

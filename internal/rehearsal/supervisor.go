@@ -16,11 +16,11 @@ import (
 	"orrery/internal/host"
 )
 
-// readyLine is what a keeper writes when all its hosts are up.
+// readyLine is what a supervisor writes when all its hosts are up.
 const readyLine = "up\n"
 
-// A Keeper runs hosts, and serves requests on its socket.
-type Keeper struct {
+// A Supervisor runs hosts, and serves requests on its socket.
+type Supervisor struct {
 	o      Options
 	keys   keys
 	starts chan func() // functions for a thread that never ends: the kernel kills its children when it ends
@@ -39,8 +39,8 @@ type machine struct {
 	ended chan struct{}
 }
 
-// runKeeper is the role of a keeper. It runs until its standard input is closed.
-func runKeeper([]string) (err error) {
+// runSupervisor is the role of a supervisor. It runs until its standard input is closed.
+func runSupervisor([]string) (err error) {
 	defer func() {
 		if err != nil {
 			fmt.Fprint(os.Stdout, err) // to the process that waits
@@ -66,9 +66,9 @@ func runKeeper([]string) (err error) {
 		return err
 	}
 	// This also keeps the file reachable: the garbage collector would close it, as only its number is used.
-	defer top.Close()                                  //nolint:errcheck // and not before, as nobody would do who does not use it any more
+	defer top.Close()                                  //nolint:errcheck // it was only opened for its path
 	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // works even after this process has changed its root
-	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Direction{}}
+	k := &Supervisor{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Direction{}}
 	defer func() {
 		err = errors.Join(err, k.end())
 		err = errors.Join(err, set{state, o.Name}.removeDir())
@@ -105,7 +105,7 @@ func runKeeper([]string) (err error) {
 }
 
 // all calls a function for all hosts concurrently.
-func (k *Keeper) all(do func(number int) error) error {
+func (k *Supervisor) all(do func(number int) error) error {
 	errs := make([]error, len(k.o.Places)+1)
 	var wait sync.WaitGroup
 	for i := 1; i <= len(k.o.Places); i++ {
@@ -116,14 +116,14 @@ func (k *Keeper) all(do func(number int) error) error {
 }
 
 // end ends all hosts, and removes what the kernel would not.
-func (k *Keeper) end() error {
+func (k *Supervisor) end() error {
 	err := k.all(k.kill)
 	removeGroups(k.o.Name)
 	return err
 }
 
 // boot starts a host and waits until its SSH server answers.
-func (k *Keeper) boot(number int) error {
+func (k *Supervisor) boot(number int) error {
 	k.mu.Lock()
 	running := k.hosts[number].init != nil
 	k.mu.Unlock()
@@ -170,7 +170,7 @@ func (k *Keeper) boot(number int) error {
 	k.mu.Unlock()
 	if err == nil {
 		err = json.NewEncoder(give).
-			Encode(hostConfig{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Shown: k.o.Shown})
+			Encode(hostConfig{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Binds: k.o.Binds})
 	}
 	if err != nil {
 		return errors.Join(err, k.kill(number))
@@ -182,7 +182,7 @@ func (k *Keeper) boot(number int) error {
 }
 
 // kill ends a host, if it runs.
-func (k *Keeper) kill(number int) error {
+func (k *Supervisor) kill(number int) error {
 	k.mu.Lock()
 	m := k.hosts[number]
 	k.hosts[number] = machine{}
@@ -202,26 +202,26 @@ func (k *Keeper) kill(number int) error {
 	return err
 }
 
-// Pid sets pid to the keeper's process ID.
-func (k *Keeper) Pid(_ int, pid *int) error {
+// Pid sets pid to the supervisor's process ID.
+func (k *Supervisor) Pid(_ int, pid *int) error {
 	*pid = os.Getpid()
 	return nil
 }
 
-// Description describes a keeper's hosts.
+// Description describes a supervisor's hosts.
 type Description struct {
 	State, Name string
 	Places      []Place
 }
 
-// About sets about to the description of the keeper's hosts.
-func (k *Keeper) About(_ int, about *Description) error {
+// About sets about to the description of the supervisor's hosts.
+func (k *Supervisor) About(_ int, about *Description) error {
 	*about = Description{k.o.State, k.o.Name, k.o.Places}
 	return nil
 }
 
 // Init sets pid to the process ID of the first process of a host.
-func (k *Keeper) Init(number int, pid *int) error {
+func (k *Supervisor) Init(number int, pid *int) error {
 	m, err := k.running(number)
 	if err == nil {
 		*pid = m.init.Process.Pid
@@ -230,7 +230,7 @@ func (k *Keeper) Init(number int, pid *int) error {
 }
 
 // running returns a host, or an error if it does not run.
-func (k *Keeper) running(number int) (machine, error) {
+func (k *Supervisor) running(number int) (machine, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if number < 1 || number > len(k.o.Places) {
@@ -249,7 +249,7 @@ func (k *Keeper) running(number int) (machine, error) {
 }
 
 // Boot starts a host that was killed.
-func (k *Keeper) Boot(number int, _ *int) error {
+func (k *Supervisor) Boot(number int, _ *int) error {
 	if number < 1 || number > len(k.o.Places) {
 		return fmt.Errorf("host %d does not exist: there are %d", number, len(k.o.Places))
 	}
@@ -257,7 +257,7 @@ func (k *Keeper) Boot(number int, _ *int) error {
 }
 
 // Kill ends a host.
-func (k *Keeper) Kill(number int, _ *int) error {
+func (k *Supervisor) Kill(number int, _ *int) error {
 	if _, err := k.running(number); err != nil {
 		return err
 	}
@@ -270,8 +270,8 @@ type LinkState struct {
 	Way  Direction
 }
 
-// Cut cuts a host off, or restores its link.
-func (k *Keeper) Cut(c LinkState, _ *int) error {
+// SetLinkState cuts a host off, or restores its link.
+func (k *Supervisor) SetLinkState(c LinkState, _ *int) error {
 	if _, err := k.running(c.Host); err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ type FreezeRequest struct {
 }
 
 // Freeze freezes or thaws a host.
-func (k *Keeper) Freeze(f FreezeRequest, _ *int) error {
+func (k *Supervisor) Freeze(f FreezeRequest, _ *int) error {
 	if _, err := k.running(f.Host); err != nil {
 		return err
 	}
@@ -301,8 +301,8 @@ type DiskRate struct {
 	Rate int64
 }
 
-// Slow limits the rate of a host's disk.
-func (k *Keeper) Slow(s DiskRate, _ *int) error {
+// SetDiskRate limits the rate of a host's disk.
+func (k *Supervisor) SetDiskRate(s DiskRate, _ *int) error {
 	if _, err := k.running(s.Host); err != nil {
 		return err
 	}

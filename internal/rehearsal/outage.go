@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// A Target is a node that witnesses ping.
+// A Target is a node that is pinged.
 type Target struct {
 	Node    string
 	Address netip.Addr
 }
 
-// A Silence is a period in which a node did not answer another one.
-type Silence struct{ From, Until time.Time }
+// An Outage is a period in which a node did not answer another one.
+type Outage struct{ From, Until time.Time }
 
-// Long is the time after which a node without an answer counts as silent. Often is the interval of
-// the pings.
+// OutageThreshold is the time after which a node without an answer counts as silent. PingInterval is
+// the interval of the pings.
 const (
-	SilenceThreshold = 100 * time.Millisecond
-	PingInterval     = 20 * time.Millisecond
+	OutageThreshold = 100 * time.Millisecond
+	PingInterval    = 20 * time.Millisecond
 )
 
 // A View contains what one node has seen of another.
 type View struct {
-	From     string // the node that pings
-	Of       Target
-	First    time.Time // first answer of the target
-	Last     time.Time // last time at which the target was pinged
-	Silences []Silence // in order, without overlaps
+	From    string // the node that pings
+	Of      Target
+	First   time.Time // first answer of the target
+	Last    time.Time // last time at which the target was pinged
+	Outages []Outage  `json:"Silences"` // in order, without overlaps
 }
 
-// A Gap describes when a node answered none of the nodes that could reach it.
-type Gap struct {
+// An OutageSummary describes when a node answered none of the nodes that could reach it.
+type OutageSummary struct {
 	Node    string     `json:"node"`
 	Address netip.Addr `json:"address"`
 	Gaps    int        `json:"gaps"`
@@ -43,10 +43,10 @@ type Gap struct {
 	Asked   int        `json:"asked"`   // number of nodes of other hosts that pinged it, or 0 if there were none
 }
 
-// Gaps returns how long each target answered no node of another host. A witness whose host has
+// SummarizeOutages returns how long each target answered no node of another host. A prober whose host has
 // ended sees nothing more, and does not count from then on.
-func Gaps(targets []Target, all []HostView, end time.Time) []Gap {
-	var gaps []Gap
+func SummarizeOutages(targets []Target, all []HostView, end time.Time) []OutageSummary {
+	var gaps []OutageSummary
 	for _, t := range targets {
 		var views []View
 		for _, s := range all {
@@ -59,21 +59,21 @@ func Gaps(targets []Target, all []HostView, end time.Time) []Gap {
 				}
 			}
 		}
-		g := Gap{Node: t.Node, Address: t.Address, Asked: len(views)}
-		for _, s := range commonSilences(views) {
+		g := OutageSummary{Node: t.Node, Address: t.Address, Asked: len(views)}
+		for _, s := range commonOutages(views) {
 			g.Gaps++
 			took := s.Until.Sub(s.From).Seconds()
 			g.Whole += took
 			g.Longest = max(g.Longest, took)
-			g.Silent = g.Silent || end.Sub(s.Until) < SilenceThreshold
+			g.Silent = g.Silent || end.Sub(s.Until) < OutageThreshold
 		}
 		gaps = append(gaps, g)
 	}
 	return gaps
 }
 
-// commonSilences returns the periods in which at least one node pinged, and none got an answer.
-func commonSilences(views []View) (all []Silence) {
+// commonOutages returns the periods in which at least one node pinged, and none got an answer.
+func commonOutages(views []View) (all []Outage) {
 	type change struct {
 		at             time.Time
 		asking, silent int
@@ -81,7 +81,7 @@ func commonSilences(views []View) (all []Silence) {
 	var changes []change
 	for _, v := range views {
 		changes = append(changes, change{v.First, 1, 0}, change{v.Last, -1, 0})
-		for _, s := range v.Silences {
+		for _, s := range v.Outages {
 			changes = append(changes, change{s.From, 0, 1}, change{s.Until, 0, -1})
 		}
 	}
@@ -99,7 +99,7 @@ func commonSilences(views []View) (all []Silence) {
 		case quiet && since.IsZero():
 			since = c.at
 		case !quiet && !since.IsZero():
-			all = append(all, Silence{since, c.at})
+			all = append(all, Outage{since, c.at})
 			since = time.Time{}
 		}
 	}
