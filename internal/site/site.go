@@ -25,6 +25,9 @@ type Site struct {
 	Settings   Settings       `json:",omitempty"` // of roles, on all nodes
 	// RolesPath is the directory of roles that the site has in common with others, or "".
 	RolesPath string `toml:"roles_path" json:"-"`
+	// Extends are the absolute paths of the site directories whose site files this one extends, the
+	// nearest first.
+	Extends []string `json:"-"`
 
 	Hosts     []Host
 	Networks  []Network

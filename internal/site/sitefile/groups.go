@@ -150,5 +150,5 @@ func (m *membership) reportUnknown(at *strict.Node, what, ofGlob, name string, k
 		known = nil
 	}
 	m.loader.report.addAt(Name, at, mistake(what, name).Try("%s",
-		problem.SuggestOr(name, known, "declare it or remove it")))
+		m.loader.report.cureFor(strconv.Quote(name), at, problem.SuggestOr(name, known, "declare it or remove it"))))
 }

@@ -27,9 +27,9 @@ func Copy(dir, to string) (*site.Site, error) {
 	if err := d.copyTo(to); err != nil {
 		return nil, err
 	}
-	for _, name := range d.images {
-		if err := copyImage(d.tree, name, filepath.Join(to, name)); err != nil {
-			return nil, problem.New(problem.Failed, "image %s could not be copied", name).At(dir).Because(err)
+	for _, image := range d.images {
+		if err := copyImage(image.dir.tree, image.name, filepath.Join(to, image.dir.kept, image.name)); err != nil {
+			return nil, problem.New(problem.Failed, "image %s could not be copied", image.name).At(dir).Because(err)
 		}
 	}
 	return s, nil

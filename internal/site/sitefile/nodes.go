@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -38,7 +39,7 @@ func (l *loader) nodes() {
 		for _, c := range copies {
 			if other, taken := l.report.nodes[c.name]; taken {
 				l.report.addAt(Name, t.At, mistake("node %s is already declared (%s)", c.name,
-					where(Name, other)).Try("choose another name"))
+					where(Name, other)).Try("%s", cureForTaken(l.file.Nodes, t.At, other)))
 				continue
 			}
 			l.report.nodes[c.name] = t.At
@@ -47,6 +48,19 @@ func (l *loader) nodes() {
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
 	l.site.Nodes = nodes
+}
+
+// cureForTaken returns the cure for two tables that declare the same node.
+func cureForTaken(all strict.Tables[*strict.Node], at, other *strict.Node) string {
+	if at.File != other.File {
+		for _, t := range all {
+			if t.At == other {
+				return fmt.Sprintf("repeat the whole range to change it: [node.%q]; or remove it: remove = ['node.%q']", t.Name,
+					t.Name)
+			}
+		}
+	}
+	return "choose another name"
 }
 
 func tooManyParts() *problem.Problem {

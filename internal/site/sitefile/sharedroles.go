@@ -27,9 +27,9 @@ func (l *loader) sharedRoles() {
 	if said == "" {
 		return
 	}
-	from, p := l.dir.rolesPath(said)
+	at, _ := l.report.roots[Name].Find("site", "roles_path")
+	from, p := l.chain.of(at).dir.rolesPath(said)
 	if p != nil {
-		at, _ := l.report.roots[Name].Find("site", "roles_path")
 		l.report.addAt(Name, at, p)
 		return
 	}
@@ -51,7 +51,7 @@ func (l *loader) sharedRoles() {
 			info.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue // the role does not exist
 		}
-		l.report.shared[name] = filepath.Join(said, name)
+		l.report.shared[name] = filepath.Join(l.chain.label(at, said), name)
 		l.role(from, name)
 		wanted = append(wanted, rolesNamedBy(&l.site.Roles[len(l.site.Roles)-1])...)
 	}
@@ -61,14 +61,14 @@ func (l *loader) sharedRoles() {
 func (d *directory) rolesPath(said string) (roleSource, *problem.Problem) {
 	if d.copied {
 		root, err := d.tree.Sub(".")
-		return roleSource{root, keptRoles, keptRoles}, readProblem("it", err)
+		return roleSource{root, keptRoles, d.kept + keptRoles}, readProblem("it", err)
 	}
 	root, err := tree.OpenBeneath(d.absPath(said) + "/.")
 	if err != nil {
 		return roleSource{}, mistake("roles_path %q cannot be read", said).Because(problem.PathErrorCause(err)).
 			Try("name a directory that has a directory for each role, with its role.toml")
 	}
-	return roleSource{root, ".", keptRoles}, nil
+	return roleSource{root, ".", d.kept + keptRoles}, nil
 }
 
 // wantedRoles returns the roles that the site's nodes, releases and own roles name.
