@@ -118,6 +118,7 @@ type loader struct {
 	site         *site.Site
 	requirements map[string]site.Requirements // by file
 	keys         map[*strict.Node][]string    // public keys, by the list that declares them
+	repositories []Repository                 // in roles_path
 	parts        int                          // parts of all nodes, see maxParts
 	values       int                          // values of all site files, see maxValues
 }

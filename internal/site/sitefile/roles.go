@@ -20,6 +20,7 @@ type roleSource struct {
 	tree *tree.Root
 	dir  string // in the tree
 	kept string // in a copy of the site directory
+	file string // name in messages, of a directory in roles_path
 }
 
 // roles reads every role of the site directory, even if no node has it. Then it reads the other roles of
@@ -27,7 +28,7 @@ type roleSource struct {
 func (l *loader) roles() {
 	known := map[string]bool{}
 	for _, of := range l.chain {
-		own, within := roleSource{of.dir.tree, "roles", of.dir.kept + "roles"}, of.label("roles")
+		own, within := roleSource{tree: of.dir.tree, dir: "roles", kept: of.dir.kept + "roles"}, of.label("roles")
 		names, err := of.dir.tree.Names("roles", maxRoles)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
