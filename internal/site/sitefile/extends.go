@@ -3,11 +3,13 @@ package sitefile
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -220,6 +222,7 @@ func (l extender) removeFrom(base, over *strict.Node) {
 	if remove == nil {
 		return
 	}
+	ranges := sync.OnceValue(func() map[string]string { return inRanges(base.Keys["node"]) })
 	for _, item := range remove.Items {
 		said, ok := item.Value.(string)
 		if !ok {
@@ -229,25 +232,79 @@ func (l extender) removeFrom(base, over *strict.Node) {
 		if !ok {
 			l.report.addAt(Name, item, mistake("remove: %s is not a key", strict.Describe(said)).
 				Try(`write "node.portal", "backup" or "node.portal.net.cam", for example`))
-		} else if !base.Remove(path...) {
+		} else if !l.removeTable(base, path) && !l.removeNodes(ranges, path) {
 			l.report.addAt(Name, item, mistake("remove: there is no %s to remove", problem.Truncate(said, 200)).
 				Try("%s", nothingRemoved(base, path)))
 		} else if len(path) == 2 {
-			l.report.removed = append(l.report.removed, removal{path[1], where(Name, item)})
+			names, _ := expand(path[1], maxNodes)
+			for _, name := range append(names, path[1]) {
+				l.report.removed[name] = removal{path[0], where(Name, item)}
+			}
 		}
 	}
+}
+
+// removeTable removes a table or another value.
+func (l extender) removeTable(base *strict.Node, path []string) bool {
+	if !base.Remove(path...) {
+		return false
+	}
+	if path[0] == "node" && len(path) < 3 {
+		maps.DeleteFunc(l.without, func(table string, _ map[string]bool) bool {
+			return len(path) == 1 || table == path[1]
+		})
+	}
+	return true
+}
+
+// removeNodes removes nodes from the ranges that declare them. It returns false if one of them is in none.
+func (l extender) removeNodes(ranges func() map[string]string, path []string) bool {
+	if len(path) != 2 || path[0] != "node" {
+		return false
+	}
+	names, p := expand(path[1], maxNodes)
+	if p != nil {
+		return false
+	}
+	for _, name := range names {
+		if table := ranges()[name]; table == "" || l.without[table][name] {
+			return false
+		}
+	}
+	for _, name := range names {
+		table := ranges()[name]
+		if l.without[table] == nil {
+			l.without[table] = map[string]bool{}
+		}
+		l.without[table][name] = true
+	}
+	return true
+}
+
+// inRanges returns the table of each node that a range declares.
+func inRanges(nodes *strict.Node) map[string]string {
+	tables := map[string]string{}
+	if nodes == nil {
+		return tables
+	}
+	for _, key := range nodes.Order {
+		if !strings.Contains(key, "{") {
+			continue
+		}
+		names, p := expand(key, maxNodes-len(tables))
+		if p != nil {
+			return tables // which is reported where the table is
+		}
+		for _, name := range names {
+			tables[name] = key
+		}
+	}
+	return tables
 }
 
 // nothingRemoved returns the cure of a removal without effect.
 func nothingRemoved(base *strict.Node, path []string) string {
 	found, n := base.Find(path...)
-	if n == 1 && path[0] == "node" && len(path) == 2 {
-		for _, key := range found.Order {
-			if names, p := expand(key, maxNodes); p == nil && len(names) > 1 && slices.Contains(names, path[1]) {
-				return "it is one of node." + strconv.Quote(key) + ": remove that, and declare those that you want"
-			}
-		}
-	}
 	if nearest := problem.Suggest(path[n], found.Order); nearest != "" {
 		return "did you mean " + strconv.Quote(strings.Join(append(slices.Clone(path[:n]), nearest), ".")) + "?"
 	}

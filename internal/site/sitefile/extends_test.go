@@ -295,3 +295,26 @@ func TestValuesOfAllFiles(t *testing.T) {
 		t.Error("the files of roles count too")
 	}
 }
+
+// TestRemoveFromRange: nodes that are removed from a range leave the others as they were. A table that is
+// removed and written again is a new one.
+func TestRemoveFromRange(t *testing.T) {
+	const top = "site.name = \"prod\"\nimage.debian.suite = \"bookworm\"\nnetwork.lan.subnet = \"10.8.67.0/24\"\n" +
+		"[node.\"many{08..11}\"]\nid = 10\nnet.lan = \"10.8.67.20\"\n"
+	dir := siteDir(t, map[string]string{"site.toml": top,
+		"mid/site.toml": "extends = \"..\"\nremove = [\"node.many{09..10}\"]\nsite.name = \"mid\"\n",
+		"low/site.toml": "extends = \"../mid\"\nremove = ['node.\"many{08..11}\"']\nsite.name = \"low\"\n" +
+			"[node.\"many{08..11}\"]\nid = 20\nnet.lan = \"10.8.67.30\"\n"})
+	for name, want := range map[string]string{"mid": "many08 10 10.8.67.20, many11 13 10.8.67.23",
+		"low": "many08 20 10.8.67.30, many09 21 10.8.67.31, many10 22 10.8.67.32, many11 23 10.8.67.33"} {
+		s, err := Load(filepath.Join(dir, name))
+		must(t, err)
+		var nodes []string
+		for _, n := range s.Nodes {
+			nodes = append(nodes, fmt.Sprintf("%s %d %s", n.Name, n.ID, n.NICs[0].Address))
+		}
+		if got := strings.Join(nodes, ", "); got != want {
+			t.Errorf("%s has %s, not %s", name, got, want)
+		}
+	}
+}

@@ -112,7 +112,8 @@ func noSite(dir string) *problem.Problem {
 type loader struct {
 	dir          *directory
 	chain        levels
-	base         *strict.Node // what the site file extends, or nil
+	base         *strict.Node               // what the site file extends, or nil
+	without      map[string]map[string]bool // nodes that are removed from ranges, by table
 	report       *report
 	file         siteFile
 	site         *site.Site
@@ -124,7 +125,7 @@ type loader struct {
 }
 
 func newLoader(dir *directory) *loader {
-	return &loader{dir: dir, chain: levels{{dir, Name}},
+	return &loader{dir: dir, chain: levels{{dir, Name}}, without: map[string]map[string]bool{},
 		file: siteFile{Defaults: defaultsTable{nodeSettings: builtinDefaults}}, report: newReport(),
 		site: &site.Site{}, requirements: map[string]site.Requirements{}, keys: map[*strict.Node][]string{}}
 }

@@ -37,9 +37,12 @@ func (l *loader) nodes() {
 			return
 		}
 		for _, c := range copies {
+			if l.without[t.Name][c.name] {
+				continue
+			}
 			if other, taken := l.report.nodes[c.name]; taken {
 				l.report.addAt(Name, t.At, mistake("node %s is already declared (%s)", c.name,
-					where(Name, other)).Try("%s", cureForTaken(l.file.Nodes, t.At, other)))
+					where(Name, other)).Try("%s", cureForTaken(l.file.Nodes, c.name, t.At, other)))
 				continue
 			}
 			l.report.nodes[c.name] = t.At
@@ -51,12 +54,12 @@ func (l *loader) nodes() {
 }
 
 // cureForTaken returns the cure for two tables that declare the same node.
-func cureForTaken(all strict.Tables[*strict.Node], at, other *strict.Node) string {
+func cureForTaken(all strict.Tables[*strict.Node], name string, at, other *strict.Node) string {
 	if at.File != other.File {
 		for _, t := range all {
 			if t.At == other {
-				return fmt.Sprintf("repeat the whole range to change it: [node.%q]; or remove it: remove = ['node.%q']", t.Name,
-					t.Name)
+				return fmt.Sprintf("change the whole range in [node.%q]; or remove the node from it: remove = [%q]", t.Name,
+					"node."+name)
 			}
 		}
 	}

@@ -25,12 +25,12 @@ type report struct {
 	// told has the mistakes reported for a place, because every node of a range may have the same
 	// one.
 	told    map[*strict.Node][]string
-	more    map[string]int // number of suppressed mistakes, by place
-	removed []removal      // from the site files that are extended
+	more    map[string]int     // number of suppressed mistakes, by place
+	removed map[string]removal // from a site file that is extended, by name
 }
 
-// A removal is an entry of remove that names a table such as node.portal.
-type removal struct{ name, place string }
+// A removal is an entry of remove with the name of a table or node.
+type removal struct{ kind, place string }
 
 // maxMistakes limits the number of reported mistakes. More of them usually have a common cause.
 const maxMistakes = 1000
@@ -53,7 +53,7 @@ func newReport() *report {
 		shared: map[string]string{},
 		roots:  map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{},
 		bad: map[*strict.Node]bool{}, meant: map[suggestedKey]bool{}, told: map[*strict.Node][]string{},
-		more: map[string]int{},
+		more: map[string]int{}, removed: map[string]removal{},
 	}
 }
 
@@ -122,15 +122,19 @@ func (r *report) addIssue(m check.Issue) {
 }
 
 // cureFor returns the cure of a mistake that follows from the whole site. If the value is in a file that
-// the site file extends, the site file can override it, and must do so if it removes what the value names.
+// the site file extends, the site file can override it. If it names what the site file removes, the cure says so.
 func (r *report) cureFor(what string, at *strict.Node, cure string) string {
-	if at.File == "" {
-		return cure
-	}
-	for _, gone := range r.removed {
-		if strings.Contains(what, strconv.Quote(gone.name)) {
+	for i, word := range strings.Split(what, `"`) {
+		switch gone, ok := r.removed[word]; {
+		case i%2 == 0 || !ok || !strings.Contains(what, gone.kind):
+		case at.File == "":
+			return gone.place + " removes it: delete that entry or this name"
+		default:
 			return gone.place + " removes it: override this value in " + Name + " too"
 		}
+	}
+	if at.File == "" {
+		return cure
 	}
 	switch {
 	case cure == "":
