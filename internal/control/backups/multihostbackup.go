@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/snapshot"
 	"orrery/internal/text/humanize"
 	"orrery/internal/treesync"
@@ -74,7 +76,25 @@ func (t *multiHostBackup) run(ctx context.Context, dir string) error {
 	if err == nil {
 		err = t.releases(ctx, dir)
 	}
+	if err == nil {
+		t.extended(dir)
+	}
 	return err
+}
+
+// extended adds to the backup what the site has from the site directories that it extends.
+func (t *multiHostBackup) extended(dir string) {
+	set := t.into.Set
+	if len(set.Site.Extends) == 0 {
+		return
+	}
+	to := filepath.Join(dir, "extended")
+	if err := sitefile.CopyBase(set.Dir, to); err != nil {
+		t.into.Manifest.Left = append(t.into.Manifest.Left, fmt.Sprintf("what the site file has from %s: %s",
+			set.Site.Extends[0], problem.Truncate(err.Error(), 300)))
+		return
+	}
+	t.into.Also = append(t.into.Also, backup.Extended(to))
 }
 
 // receiveAll receives the data of all hosts. If one fails, the others are stopped.

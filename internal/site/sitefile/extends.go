@@ -1,6 +1,7 @@
 package sitefile
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
@@ -22,8 +23,9 @@ import (
 // maxBases limits how many site files a site file extends, one after the other.
 const maxBases = 4
 
-// keptBase is the directory in a copy of a site directory with a copy of the one that it extends.
-const keptBase = ".extends"
+// KeptBase is the directory in a copy of a site directory with a copy of the one that it extends. A restored
+// site directory has it, too, and uses it unless it is where the other one is.
+const KeptBase = ".extends"
 
 // A level is a site directory and the name of its site file in messages, such as ../site.toml.
 type level struct {
@@ -165,33 +167,65 @@ func (l extender) nextBase(value any) (level, *problem.Problem) {
 }
 
 // openBase opens the directory that the site file of a directory extends.
-func (d *directory) openBase(said, file string) (base *directory, p *problem.Problem) {
-	base = &directory{path: filepath.Join(d.path, said), home: filepath.Join(d.home, said), copied: d.copied,
-		kept: d.kept + keptBase + "/", contents: d.contents}
-	var err error
+func (d *directory) openBase(said, file string) (*directory, *problem.Problem) {
+	kept, err := d.openBaseAt(said, true)
 	if d.copied {
-		base.path = filepath.Join(d.path, keptBase)
-		base.tree, err = d.tree.Sub(keptBase)
+		return kept, missingBase(file, err)
+	}
+	base, wrong := d.openBaseAt(said, false)
+	switch {
+	case err != nil:
+		return base, missingBase(file, wrong)
+	case errors.Is(wrong, fs.ErrNotExist):
+		return kept, nil
+	}
+	defer kept.tree.Close()
+	if wrong != nil {
+		return nil, missingBase(file, wrong)
+	}
+	one, err := kept.tree.ReadFile(Name, maxFile)
+	other, wrong := base.tree.ReadFile(Name, maxFile)
+	if err == nil && wrong == nil && bytes.Equal(one, other) {
+		return base, nil
+	}
+	base.tree.Close()
+	return nil, mistake("extends: %s differs from what was restored in %s", file, KeptBase).
+		Try("remove %s to use %s, or move this directory to use what was restored", KeptBase, file)
+}
+
+// openBaseAt opens the directory that the site file extends, or the copy of it.
+func (d *directory) openBaseAt(said string, kept bool) (*directory, error) {
+	base := &directory{path: filepath.Join(d.path, said), home: filepath.Join(d.home, said), copied: kept,
+		kept: d.kept + KeptBase + "/", contents: d.contents}
+	var err error
+	if kept {
+		base.path = filepath.Join(d.path, KeptBase)
+		base.tree, err = d.tree.Sub(KeptBase)
 	} else {
 		base.tree, err = tree.OpenBeneath(base.path + "/.")
 	}
-	if err == nil {
-		if _, err = base.tree.Lstat(Name); err == nil {
-			return base, nil
-		}
+	if err != nil {
+		return nil, err
+	}
+	if _, err = base.tree.Lstat(Name); err != nil {
 		base.tree.Close()
+		return nil, err
 	}
+	return base, nil
+}
+
+// missingBase returns the problem that the other site file cannot be opened, or nil.
+func missingBase(file string, err error) *problem.Problem {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		p = mistake("extends: %s does not exist", file).
-			Try("correct the path, which is relative to the directory of this file; " +
-				"if the directory was moved or restored, put it beside the one that it extends")
+		return mistake("extends: %s does not exist", file).
+			Try("correct the path: it is that of a directory, relative to this one")
 	case errors.Is(err, unix.ENOTDIR):
-		p = mistake("extends: %q is not a directory", said).Try("name the directory of the other site file")
-	default:
-		p = mistake("extends: %s cannot be read", file).Because(problem.PathErrorCause(err)).Try("make it readable")
+		return mistake("extends: %s is not in a directory", file).Try("name the directory of the other site file")
 	}
-	return nil, p
+	return mistake("extends: %s cannot be read", file).Because(problem.PathErrorCause(err)).Try("make it readable")
 }
 
 // ownName checks that a site file that extends others names another site than they do. Otherwise, bringing

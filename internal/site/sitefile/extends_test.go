@@ -318,3 +318,37 @@ func TestRemoveFromRange(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoredBase: a restored site directory is complete. If the other one is there as well, it is used if
+// its site file is the same, and otherwise one of the two must go.
+func TestRestoredBase(t *testing.T) {
+	dir := overlay(t)
+	s, err := Load(dir)
+	must(t, err)
+	must(t, CopyBase(dir, filepath.Join(dir, KeptBase)))
+	again, err := Load(dir)
+	if err != nil || !reflect.DeepEqual(again, s) {
+		t.Errorf("with both: %v", err)
+	}
+	base := filepath.Join(dir, "../site.toml")
+	text, err := os.ReadFile(base)
+	must(t, err)
+	must(t, os.WriteFile(base, append(text, '\n'), 0o644))
+	want := "site.toml:1: extends: ../site.toml differs from what was restored in .extends (remove .extends"
+	if _, err := Load(dir); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, not %s", err, want)
+	}
+	moved := filepath.Join(t.TempDir(), "lab")
+	must(t, os.CopyFS(moved, os.DirFS(dir)))
+	files, restored, err := Text(moved)
+	must(t, err)
+	if len(files) != 8 || len(restored.Nodes) != 1 || len(restored.Roles) != 3 {
+		t.Errorf("restored are %d files, %+v", len(files), restored)
+	}
+	if from := restored.Images[0].From; from != filepath.Join(moved, KeptBase, "images/root.tar") {
+		t.Errorf("the image is read from %s", from)
+	}
+	if CopyBase(filepath.Dir(dir), filepath.Join(t.TempDir(), "x")) == nil {
+		t.Error("a site file that extends no other is copied")
+	}
+}
