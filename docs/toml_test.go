@@ -26,7 +26,7 @@ func TestFiles(t *testing.T) {
 			}
 			checked++
 			t.Run(fmt.Sprintf("%s:%d", p.path, b.line), func(t *testing.T) {
-				dir := t.TempDir()
+				dir := filepath.Join(t.TempDir(), "site")
 				if m := roleHeader.FindStringSubmatch(b.lines[0]); m != nil {
 					roleDirectory(t, dir, m[1], b.text())
 				} else {
@@ -101,6 +101,9 @@ func texts(x any) []string {
 func siteDirectory(t *testing.T, dir, text string) {
 	all := parse(t, text)
 	put(t, dir, "site.toml", text)
+	if all["extends"] != nil {
+		put(t, dir, "../site.toml", extendedSite)
+	}
 	roles := append(found(all["node"], "roles"), found(all, "simulated_by")...)
 	if releases, ok := all["release"].(map[string]any); ok {
 		for _, r := range releases {
@@ -136,6 +139,24 @@ func siteDirectory(t *testing.T, dir, text string) {
 		put(t, dir, file, "-----BEGIN PGP PUBLIC KEY BLOCK-----\n")
 	}
 }
+
+// extendedSite is the site file that those of the documents extend.
+const extendedSite = `[site]
+name = "karoo"
+[image.debian]
+suite = "bookworm"
+[network.cam]
+subnet = "10.8.67.0/24"
+gateway = "10.8.67.1"
+[node.portal]
+id = 101
+pin = "0"
+[node.gateway]
+id = 102
+[backup]
+to = "/srv/backups"
+every = "1d"
+`
 
 var wantedRole = regexp.MustCompile(`role=([a-z0-9-]+)`)
 

@@ -51,7 +51,7 @@ var layers = [][]string{
 	{"apply"},
 	{"apply/filling"},
 	{"apply/local", "apply/remote"},
-	{"control/pkgmirror", "control/testrun"},
+	{"control/pkgmirror", "control/testrun", "control/rolefetch"},
 	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place"},
 	{"member"},
 	{"lab/test"},

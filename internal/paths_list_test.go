@@ -168,6 +168,7 @@ var paths = map[string]string{
 	"internal/member/configuration.go":            ofHosts,
 	"internal/member/directory.go":                "looked at and not followed, each directory on the way, and what is below through internal/tree",
 	"internal/control/fill/fill.go":               ofOwn,
+	"internal/control/rolefetch/fetch.go":         "a temporary directory that was just made; " + ofOpen,
 	"internal/apply/filling/lay.go":               ofOwn,
 	"internal/apply/filling/here.go":              ofOwn,
 	"internal/host/twins/twins.go":                ofOwn,

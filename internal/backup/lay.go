@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -113,7 +114,7 @@ func (l *treeStager) accepts(e *vault.Entry) (bool, error) {
 	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK:
 		return true, nil
 	case unix.S_IFIFO:
-		declares := l.of.Kind == vault.SiteTree || l.of.Kind == vault.ReleaseTree
+		declares := slices.Contains([]string{vault.SiteTree, vault.ExtendedTree, vault.ReleaseTree}, l.of.Kind)
 		if declares {
 			l.lacks("named pipes")
 		}

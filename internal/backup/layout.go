@@ -42,6 +42,8 @@ func (l Layout) places(t *vault.Tree) (at, to string) {
 			return "", "" // it has the same files
 		}
 		return stagingPath(l.SiteDir), l.SiteDir
+	case vault.ExtendedTree:
+		return "", "" // SiteDir stages it
 	case vault.VolumeTree:
 		if to = l.volume(t); t.Path != "" && !l.Twin {
 			return stagingPath(to), to

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
 )
@@ -41,7 +42,7 @@ func firstDifference(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir
 	}
 	err = here.Walk(ctx, tree.DefaultBounds, func(e *tree.Entry) error {
 		switch {
-		case e.Path == ".git":
+		case e.Path == ".git", e.Path == sitefile.KeptBase:
 			return tree.SkipDir
 		case !e.IsDir() && !listed[e.Path]:
 			why = sanitize.Line(tree.DisplayPath(e.Path)) + " is not in the backup"

@@ -31,6 +31,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 	"orrery/internal/volume"
@@ -111,6 +112,11 @@ func (s *Selection) siteDir() Source {
 		Bound: maxSiteDirBytes}
 }
 
+// Extended returns as a source a copy of what the site has from the site directories that it extends.
+func Extended(dir string) Source {
+	return Source{Tree: vault.Tree{Name: vault.ExtendedTree, Kind: vault.ExtendedTree}, Dir: dir, Bound: maxSiteDirBytes}
+}
+
 // records returns the records of the nodes.
 func (s *Selection) records() (nodes []nodedir.Record, left []string, err error) {
 	found, err := nodedir.All(s.Dirs, s.Site.Key())
@@ -151,15 +157,15 @@ func omittedFromSnapshot(path string) bool {
 }
 
 // omitted returns a function that reports whether a path of the site directory is left out: version
-// control data and the backup itself. Package sitefile makes sure that the directory has no
-// secrets.
+// control data, what is in an ExtendedTree, and the backup itself. Package sitefile makes sure that the
+// directory has no secrets.
 func (s *Selection) omitted() func(string) bool {
 	target, err := filepath.Rel(s.Dir, s.Target)
 	if err != nil || target == "." {
 		target = ""
 	}
 	return func(path string) bool {
-		return within(path, ".git") || target != "" && within(path, target, target+".part")
+		return within(path, ".git", sitefile.KeptBase) || target != "" && within(path, target, target+".part")
 	}
 }
 

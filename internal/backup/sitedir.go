@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -10,6 +11,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/tree"
 )
 
@@ -33,19 +35,40 @@ func (s *SiteDir) Stage(ctx context.Context) (at string, err error) {
 	if err == nil {
 		n.Size, err = SizeOf(ctx, vault.NewPieces(s.From), t)
 	}
+	base, extends := s.Manifest.Tree(vault.ExtendedTree)
+	if extends && err == nil {
+		var more Size
+		more, err = SizeOf(ctx, vault.NewPieces(s.From), base)
+		n.Bytes, n.Paths = min(n.Bytes, math.MaxInt64-more.Bytes)+more.Bytes, n.Paths+more.Paths
+	}
 	if err == nil {
 		err = n.check()
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := tree.RemoveAll(aside); err != nil {
-		return "", err
+	// The other tree is complete before it comes into the site directory, to which the directory's owner may
+	// write.
+	other := aside + "-extended"
+	for _, left := range []string{aside, other} {
+		if err := tree.RemoveAll(left); err != nil {
+			return "", err
+		}
 	}
 	if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
 		return "", err
 	}
-	if err := ExtractTree(ctx, s.From, t, aside); err != nil {
+	if extends {
+		err = ExtractTree(ctx, s.From, base, other)
+	}
+	if err == nil {
+		err = ExtractTree(ctx, s.From, t, aside)
+	}
+	if extends && err == nil {
+		err = move{From: other, To: filepath.Join(aside, sitefile.KeptBase)}.apply(false)
+	}
+	if err != nil {
+		_ = tree.RemoveAll(other) // ignore the error: the next restore begins with it
 		return "", errors.Join(err, tree.RemoveAll(aside))
 	}
 	return aside, nil

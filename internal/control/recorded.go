@@ -168,7 +168,7 @@ func RefreshDeclaration(c *Session, s *site.Site) error {
 	if m, up := c.Register().Up(s.Key()); err != nil || !up || !isSameDirectory(m.Dir, dir) {
 		return err
 	}
-	if !c.Register().IsDeclarationOutdated(s.Key(), dir) {
+	if !c.Register().IsDeclarationOutdated(s, dir) {
 		return nil
 	}
 	return c.Register().StoreDeclaration(s.Key(), dir)

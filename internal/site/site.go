@@ -23,8 +23,11 @@ type Site struct {
 	Production bool           `toml:"production"` // destructive commands ask for the site's name
 	Vars       map[string]any `toml:"vars"`       // free values for templates
 	Settings   Settings       `json:",omitempty"` // of roles, on all nodes
-	// RolesPath is the directory of roles that the site has in common with others, or "".
-	RolesPath string `toml:"roles_path" json:"-"`
+	// RolesPath are the directories of roles that the site has in common with others.
+	RolesPath RolePaths `toml:"roles_path" json:"-"`
+	// Extends are the absolute paths of the site directories whose site files this one extends, the
+	// nearest first.
+	Extends []string `json:"-"`
 
 	Hosts     []Host
 	Networks  []Network

@@ -13,6 +13,7 @@ import (
 // A Node is a value of a file with its position and everything inside it.
 type Node struct {
 	Line  int
+	File  string           // file that has the value, if several were merged, or ""
 	Value any              // as returned by go-toml
 	Keys  map[string]*Node // of a table
 	Order []string         // keys in the order of the file
@@ -125,7 +126,7 @@ func (n *Node) Rename(from, to string) {
 
 // Subset returns a copy of a table that has only some keys.
 func (n *Node) Subset(keys ...string) *Node {
-	part := &Node{Line: n.Line, Value: n.Value, Keys: map[string]*Node{}}
+	part := &Node{Line: n.Line, File: n.File, Value: n.Value, Keys: map[string]*Node{}}
 	for _, key := range n.Order {
 		if slices.Contains(keys, key) {
 			part.Keys[key] = n.Keys[key]

@@ -102,6 +102,8 @@ func (t *Tree) derived() (name string, ok bool) {
 	switch t.Kind {
 	case SiteTree:
 		return "site", true
+	case ExtendedTree:
+		return ExtendedTree, true
 	case PrivateTree:
 		return "private/" + strconv.Itoa(t.ID), t.ID > 0 && check.ValidLabel(t.Node)
 	case VolumeTree:

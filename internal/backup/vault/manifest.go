@@ -60,6 +60,7 @@ const (
 	VolumeTree   = "volume"   // the data of a volume
 	ReleaseTree  = "release"  // what the host keeps of a release
 	SnapshotTree = "snapshot" // with --snapshots
+	ExtendedTree = "extended" // what the site has from the site directories that it extends
 )
 
 // A Tree is the stored state of a directory.

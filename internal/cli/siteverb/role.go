@@ -11,7 +11,7 @@ import (
 
 // Role returns the command `orrery role`.
 func Role(call *verb.Call) *cobra.Command {
-	return verb.Group("role", "Write roles", roleNew(call))
+	return verb.Group("role", "Write and fetch roles", roleNew(call), roleFetch(call))
 }
 
 func roleNew(call *verb.Call) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/snapshot"
 	"orrery/internal/text/humanize"
 	"orrery/internal/treesync"
@@ -74,7 +76,25 @@ func (t *multiHostBackup) run(ctx context.Context, dir string) error {
 	if err == nil {
 		err = t.releases(ctx, dir)
 	}
+	if err == nil {
+		t.extended(dir)
+	}
 	return err
+}
+
+// extended adds to the backup what the site has from the site directories that it extends.
+func (t *multiHostBackup) extended(dir string) {
+	set := t.into.Selection
+	if len(set.Site.Extends) == 0 {
+		return
+	}
+	to := filepath.Join(dir, "extended")
+	if err := sitefile.CopyBase(set.Dir, to); err != nil {
+		t.into.Manifest.Missing = append(t.into.Manifest.Missing, fmt.Sprintf("what the site file has from %s: %s",
+			set.Site.Extends[0], problem.Truncate(err.Error(), 300)))
+		return
+	}
+	t.into.Also = append(t.into.Also, backup.Extended(to))
 }
 
 // receiveAll receives the data of all hosts. If one fails, the others are stopped.
@@ -208,7 +228,7 @@ func (t *multiHostBackup) releases(ctx context.Context, dir string) error {
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
 		at, err := t.Session.Connector(t.into.Selection.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil && !needed[number] {
-			t.into.Manifest.Left = append(t.into.Manifest.Left,
+			t.into.Manifest.Missing = append(t.into.Manifest.Missing,
 				fmt.Sprintf("release %d, which no node uses: %s", number, problem.Truncate(err.Error(), 300)))
 			continue
 		}

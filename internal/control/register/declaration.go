@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -62,15 +63,17 @@ func (r Register) StoreDeclaration(key, dir string) error {
 	return host.WriteJSON(r.declarationPath(key), 0o600, d)
 }
 
-// IsDeclarationOutdated reports whether site.toml is newer than the stored text of its directory, or
-// whether no text is stored.
-func (r Register) IsDeclarationOutdated(key, dir string) bool {
-	stored, err := os.Stat(r.declarationPath(key))
+// IsDeclarationOutdated reports whether site.toml, or a site file that it extends, is newer than the
+// stored text of the site directory, or whether no text is stored.
+func (r Register) IsDeclarationOutdated(s *site.Site, dir string) bool {
+	stored, err := os.Stat(r.declarationPath(s.Key()))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	edited, err := os.Stat(filepath.Join(dir, sitefile.Name))
-	return err == nil && edited.ModTime().After(stored.ModTime())
+	return slices.ContainsFunc(append([]string{dir}, s.Extends...), func(dir string) bool {
+		edited, err := os.Stat(filepath.Join(dir, sitefile.Name))
+		return err == nil && edited.ModTime().After(stored.ModTime())
+	})
 }
 
 // LoadDeclaration returns a site that is up, or its twin, as the stored text declares it.

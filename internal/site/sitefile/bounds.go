@@ -14,21 +14,24 @@ const (
 	maxNesting = 64       // nested lists, tables and parts of a dotted key
 	maxKeys    = 20_000   // in one table, or in a whole file with arrays of tables
 	maxString  = 16 << 10 // bytes of a string in site.toml
-	maxValues  = 2 << 20  // keys, values and tables of a file; each dot of a dotted key counts as four
+	// keys, values and tables of a file, or of a site file and those that it extends; each dot of a
+	// dotted key counts as four
+	maxValues = 2 << 20
 )
 
-// measure returns an error if the content exceeds a limit. The content need not be valid TOML.
-func measure(content []byte) *strict.SyntaxError {
-	m := meter{line: 1, fresh: true}
+// measure returns the number of values including those before, or an error if the content exceeds a
+// limit. The content need not be valid TOML.
+func measure(content []byte, before int) (values int, err *strict.SyntaxError) {
+	m := meter{line: 1, fresh: true, values: before}
 	for len(content) > 0 {
 		n := m.token(content)
 		if m.wrong != "" {
-			return &strict.SyntaxError{Line: m.line, What: m.wrong}
+			return m.values, &strict.SyntaxError{Line: m.line, What: m.wrong}
 		}
 		m.line += bytes.Count(content[:n], []byte{'\n'})
 		content = content[n:]
 	}
-	return nil
+	return m.values, nil
 }
 
 // A meter scans a file token by token. It skips the content of strings and comments.

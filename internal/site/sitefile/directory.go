@@ -28,16 +28,31 @@ var roleBounds = tree.Bounds{Depth: 32, Names: 10_000, All: 10_000}
 
 // A directory is a site directory that is being read.
 type directory struct {
-	path  string // where it is read
-	home  string // original location, which relative paths in the site file refer to
-	tree  *tree.Root
+	path   string // where it is read
+	home   string // original location, which relative paths in the site file refer to
+	tree   *tree.Root
+	copied bool       // a copy made by Copy or CopyText
+	base   *directory // the site directory whose site file this one extends, or nil
+	kept   string     // where a copy has the files of this directory: "" or the path of a base with "/"
+	*contents
+}
+
+// contents are what was read of a site directory and of those that it extends.
+type contents struct {
 	left  int64             // bytes that may still be read
-	files map[string][]byte // content of all files that were read, by relative path
-	// images lists the image files and OCI layout directories inside the site directory that are
+	files map[string][]byte // content of all files that were read, by path in a copy
+	// images lists the image files and OCI layout directories inside the directories that are
 	// imported. They are too large to be read here.
-	images []string
-	copied bool              // a copy made by Copy or CopyText
+	images []imageFile
 	stamps map[string]string // known stamps by image name; the files of these images are not accessed
+}
+
+func newContents() *contents { return &contents{left: maxAll, files: map[string][]byte{}} }
+
+// An imageFile is an image inside a site directory.
+type imageFile struct {
+	dir  *directory
+	name string // relative path
 }
 
 // openDirectory opens the site directory in dir. Its files were written for the location home,
@@ -49,10 +64,15 @@ func openDirectory(dir, home string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &directory{path: dir, home: home, tree: root, left: maxAll, files: map[string][]byte{}}, nil
+	return &directory{path: dir, home: home, tree: root, contents: newContents()}, nil
 }
 
-func (d *directory) close() { d.tree.Close() }
+func (d *directory) close() {
+	if d.base != nil {
+		d.base.close()
+	}
+	d.tree.Close()
+}
 
 // absPath returns the absolute path of name in the site file. The result may be outside of the site
 // directory.
@@ -93,7 +113,7 @@ var errAll = errors.New("the site directory is too large")
 
 // read reads a file of the site directory.
 func (d *directory) read(name string, most int64) ([]byte, error) {
-	return d.readIn(d.tree, name, most, name)
+	return d.readIn(d.tree, name, most, d.kept+name)
 }
 
 // readIn reads a file of a tree. A copy of the site directory has it under the name kept.
@@ -162,7 +182,7 @@ func (d *directory) image(name string) (at, from, stamp string, p *problem.Probl
 	if stamp, p = d.stampInside(inside); p != nil {
 		return at, "", "", p
 	}
-	d.images = append(d.images, inside)
+	d.images = append(d.images, imageFile{d, inside})
 	if d.path != d.home {
 		from = filepath.Join(d.path, inside)
 	}

@@ -11,6 +11,8 @@ import (
 
 type siteFile struct {
 	Format    *int                         `toml:"format"`
+	Extends   string                       `toml:"extends"` // directory of the site file that this one extends
+	Remove    []string                     `toml:"remove"`  // keys of that site file that do not count
 	Site      site.Site                    `toml:"site"`
 	Hosts     strict.Tables[site.Host]     `toml:"host"`
 	Networks  strict.Tables[site.Network]  `toml:"network"`

@@ -89,5 +89,5 @@ var someDirectory = sync.OnceValue(func() *tree.Root {
 })
 
 func nowhere() *directory {
-	return &directory{path: "/nowhere", home: "/nowhere", tree: someDirectory(), left: maxAll, files: map[string][]byte{}}
+	return &directory{path: "/nowhere", home: "/nowhere", tree: someDirectory(), contents: newContents()}
 }

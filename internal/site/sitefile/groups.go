@@ -149,6 +149,7 @@ func (m *membership) reportUnknown(at *strict.Node, what, ofGlob, name string, k
 	if m.sought++; m.sought > 100 {
 		known = nil
 	}
-	m.loader.report.addAt(Name, at, mistake(what, name).Try("%s",
-		problem.SuggestOr(name, known, "declare it or remove it")))
+	p := mistake(what, name)
+	m.loader.report.addAt(Name, at, p.Try("%s",
+		m.loader.report.cureFor(p.What, at, problem.SuggestOr(name, known, "declare it or remove it"))))
 }

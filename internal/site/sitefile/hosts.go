@@ -36,16 +36,17 @@ const localHost = "[host.local]\naddress = \"local\"\n"
 // byte for byte. If that is impossible, Write returns an error, and the user can insert Block by
 // hand.
 func AddHost(dir, name, address string) (*Edit, error) {
-	e, old, err := openEdit(dir)
+	e, l, err := openEdit(dir)
 	if err != nil {
 		return nil, err
 	}
+	old := l.site
 	e.Block = fmt.Sprintf("[host.%s]\naddress = %q\n", name, address)
 	if !hostWord().MatchString(name) { // otherwise package check reports a mistake
 		e.Block = fmt.Sprintf("[host.%q]\naddress = %q\n", name, address)
 	}
 	want := append(slices.Clone(old.Hosts), site.Host{Name: name, Address: address})
-	if !bytes.Contains(e.was, []byte("host")) || !declaresHosts(e.was) {
+	if len(l.file.Hosts) == 0 {
 		// a site that declares no host has this machine, so it must now be declared
 		e.Block = localHost + "\n" + e.Block
 	}
@@ -53,36 +54,69 @@ func AddHost(dir, name, address string) (*Edit, error) {
 	return e, e.verify(old, want)
 }
 
-// RemoveHost returns the site file of a directory with one host removed.
+// RemoveHost returns the site file of a directory with one host removed. If a site file that it extends
+// declares the host, that one stays unchanged, and the host is listed in remove.
 func RemoveHost(dir, name string) (*Edit, error) {
-	e, old, err := openEdit(dir)
+	e, l, err := openEdit(dir)
 	if err != nil {
 		return nil, err
 	}
-	want := slices.DeleteFunc(slices.Clone(old.Hosts), func(h site.Host) bool { return h.Name == name })
+	want := slices.DeleteFunc(slices.Clone(l.site.Hosts), func(h site.Host) bool { return h.Name == name })
 	e.now, e.Block = cutHost(e.was, name)
-	return e, e.verify(old, want)
+	if l.base != nil {
+		if at, n := l.base.Find("host", name); n == 2 {
+			var ok bool
+			if e.now, ok = addRemoval(e.now, "host."+name); !ok {
+				return nil, problem.New(problem.Unable, "host %s is declared in %s, which this site file extends", name,
+					where(Name, at)).At(filepath.Join(e.dir, Name)).
+					Try("begin the lines with extends = and remove = with these words")
+			}
+		}
+	}
+	return e, e.verify(l.site, want)
+}
+
+// Patterns for the lines of a site file that extends another.
+var (
+	extendsLine = pattern.New(`(?m)^extends[ \t]*=.*$`)
+	removeStart = pattern.New(`(?m)^remove[ \t]*=[ \t]*\[`)
+)
+
+// addRemoval returns a site file that extends another with one more key in its list remove. It returns
+// false if it does not find where to write.
+func addRemoval(text []byte, key string) ([]byte, bool) {
+	if at := removeStart().FindIndex(text); at != nil {
+		return slices.Concat(text[:at[1]], []byte(fmt.Sprintf("%q, ", key)), text[at[1]:]), true
+	}
+	at := extendsLine().FindIndex(text)
+	if at == nil {
+		return nil, false
+	}
+	line := fmt.Sprintf("remove = [%q]", key)
+	if bytes.HasSuffix(text[:at[1]], []byte("\r")) {
+		return slices.Concat(text[:at[1]], []byte("\n"+line+"\r"), text[at[1]:]), true
+	}
+	return slices.Concat(text[:at[1]], []byte("\n"+line), text[at[1]:]), true
 }
 
 var hostWord = pattern.New(`^[A-Za-z0-9_-]+$`)
 
-// declaresHosts reports whether a site file declares hosts.
-func declaresHosts(text []byte) bool {
-	l := newLoader(&directory{files: map[string][]byte{}})
-	return !l.decode(Name, text, &l.file) || len(l.file.Hosts) > 0
-}
-
-func openEdit(dir string) (*Edit, *site.Site, error) {
+// openEdit returns an edit without a change, and the loader that has read the directory.
+func openEdit(dir string) (*Edit, *loader, error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	d, s, err := read(at, at)
+	d, err := open(at, at)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer d.close()
-	return &Edit{dir: at, was: d.files[Name]}, s, nil
+	l, err := d.loaded(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Edit{dir: at, was: d.files[Name]}, l, nil
 }
 
 // verify loads the site with the edited file. Only its hosts may differ from the old site. Otherwise

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,15 +25,24 @@ func Copy(dir, to string) (*site.Site, error) {
 		return nil, err
 	}
 	defer d.close()
+	return s, d.copyAll(to)
+}
+
+// copyAll writes the files that were read, and copies the imported images.
+func (d *directory) copyAll(to string) error {
 	if err := d.copyTo(to); err != nil {
-		return nil, err
+		return err
 	}
-	for _, name := range d.images {
-		if err := copyImage(d.tree, name, filepath.Join(to, name)); err != nil {
-			return nil, problem.New(problem.Failed, "image %s could not be copied", name).At(dir).Because(err)
+	for _, image := range d.images {
+		within, ok := strings.CutPrefix(image.dir.kept, d.kept)
+		if !ok {
+			continue
+		}
+		if err := copyImage(image.dir.tree, image.name, filepath.Join(to, within, image.name)); err != nil {
+			return problem.New(problem.Failed, "image %s could not be copied", image.name).At(image.dir.path).Because(err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // CopyText does the same as Copy without the images. LoadStamped reads the copy.
@@ -43,6 +53,20 @@ func CopyText(dir, to string) (*site.Site, error) {
 	}
 	defer d.close()
 	return s, d.copyTo(to)
+}
+
+// CopyBase copies what a site has from the site directories that it extends to directory to, which must
+// not exist. In a site directory, it is called KeptBase.
+func CopyBase(dir, to string) error {
+	d, _, err := read(dir, dir)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if d.base == nil {
+		return problem.New(problem.Surprise, "the site file does not extend another one any more").At(dir)
+	}
+	return d.base.copyAll(to)
 }
 
 // Text returns the content of the files that Load reads from a site directory, by relative path,
@@ -56,12 +80,16 @@ func Text(dir string) (map[string][]byte, *site.Site, error) {
 	return d.files, s, nil
 }
 
-// copyTo writes the files that were read.
+// copyTo writes the files that were read of the directory and of those that it extends.
 func (d *directory) copyTo(to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
 	for name, content := range d.files {
+		name, ok := strings.CutPrefix(name, d.kept)
+		if !ok {
+			continue
+		}
 		at := filepath.Join(to, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return err

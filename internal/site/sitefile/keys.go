@@ -53,7 +53,7 @@ func (l *loader) publicKeys(at *strict.Node, entries []string) []string {
 		if l.report.bad[item] {
 			continue
 		}
-		found, p := l.dir.publicKeys(entry)
+		found, p := l.chain.of(at).dir.publicKeys(entry)
 		if p != nil {
 			p.What = fmt.Sprintf("authorized_keys[%d]: %s", i, p.What)
 			l.report.addAt(Name, item, p)
@@ -188,7 +188,7 @@ func (d *directory) keyFile(name string) ([]byte, *problem.Problem) {
 		return nil, mistake("public key %s cannot be read", at).Because(err).
 			Try("correct the path, or copy the public key into the site directory, where everyone who runs Orrery has it")
 	}
-	d.files[kept] = content
+	d.files[d.kept+kept] = content
 	return content, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 
 	"orrery/internal/problem"
@@ -82,6 +83,15 @@ func open(dir, home string) (*directory, error) {
 }
 
 func (d *directory) load(said string) (*site.Site, error) {
+	l, err := d.loaded(said)
+	if err != nil {
+		return nil, err
+	}
+	return l.site, nil
+}
+
+// loaded returns the loader after it has read the directory without mistakes.
+func (d *directory) loaded(said string) (*loader, error) {
 	if _, err := d.tree.Lstat(Name); errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.List{noSite(said)}
 	}
@@ -91,10 +101,7 @@ func (d *directory) load(said string) (*site.Site, error) {
 	}
 	l := newLoader(d)
 	l.load(content)
-	if err := l.report.list().OrNil(); err != nil {
-		return nil, err
-	}
-	return l.site, nil
+	return l, l.report.list().OrNil()
 }
 
 func noSite(dir string) *problem.Problem {
@@ -104,25 +111,38 @@ func noSite(dir string) *problem.Problem {
 // A loader is one reading of a site directory.
 type loader struct {
 	dir          *directory
+	chain        levels
+	base         *strict.Node               // what the site file extends, or nil
+	without      map[string]map[string]bool // nodes that are removed from ranges, by table
 	report       *report
 	file         siteFile
 	site         *site.Site
 	requirements map[string]site.Requirements // by file
 	keys         map[*strict.Node][]string    // public keys, by the list that declares them
+	repositories []Repository                 // in roles_path
 	parts        int                          // parts of all nodes, see maxParts
+	values       int                          // values of all site files, see maxValues
 }
 
 func newLoader(dir *directory) *loader {
-	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{nodeSettings: builtinDefaults}}, report: newReport(),
+	return &loader{dir: dir, chain: levels{{dir, Name}}, without: map[string]map[string]bool{},
+		file: siteFile{Defaults: defaultsTable{nodeSettings: builtinDefaults}}, report: newReport(),
 		site: &site.Site{}, requirements: map[string]site.Requirements{}, keys: map[*strict.Node][]string{}}
 }
 
 func (l *loader) load(content []byte) {
-	whole := l.decode(Name, content, &l.file)
+	root := extender{l}.extended(content)
+	if root != nil {
+		l.report.roots[Name] = root
+		l.decoder(Name).Table(root, "", &l.file)
+	}
 	*l.site = l.file.Site
 	l.roles()
-	if !whole {
-		return // the site file could not be parsed
+	if root == nil {
+		return // a site file could not be parsed
+	}
+	for _, base := range l.chain[1:] {
+		l.site.Extends = append(l.site.Extends, base.dir.home)
 	}
 	l.tables()
 	l.nodes()
@@ -138,13 +158,13 @@ func (l *loader) load(content []byte) {
 
 // formerKeys renames former names of tables to the present ones. Site files may use "cable" for
 // "vethpair".
-func (l *loader) formerKeys(root *strict.Node) {
+func formerKeys(r *report, file string, root *strict.Node) {
 	old := root.Keys["cable"]
 	if old == nil {
 		return
 	}
 	if root.Keys["vethpair"] != nil {
-		l.report.addAt(Name, old, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
+		r.addAt(file, old, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
 	}
 	root.Rename("cable", "vethpair")
 }
@@ -152,26 +172,41 @@ func (l *loader) formerKeys(root *strict.Node) {
 // decode decodes TOML into one of the file types. It reports whether the file could be parsed.
 // Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
-	if much := measure(content); much != nil {
+	at := l.parse(file, content)
+	if at == nil {
+		return false
+	}
+	l.report.roots[file] = at
+	l.decoder(file).Table(at, "", into)
+	return true
+}
+
+// parse parses TOML. It returns nil if that is impossible.
+func (l *loader) parse(file string, content []byte) *strict.Node {
+	before, isSiteFile := 0, path.Base(file) == Name
+	if isSiteFile {
+		before = l.values
+	}
+	values, much := measure(content, before)
+	if much != nil {
 		l.report.add(mistake("%s", much.What).At(fmt.Sprintf("%s:%d", file,
 			much.Line)).Try("make several sites, or put data into a file of a role"))
-		return false
+		return nil
 	}
 	at, err := strict.Parse(content)
 	if err != nil {
 		l.report.add(mistake("this is not TOML: %s", err.What).At(fmt.Sprintf("%s:%d", file, err.Line)))
-		return false
+		return nil
 	}
-	if file == Name {
-		l.formerKeys(at)
+	if isSiteFile {
+		l.values = values
+		formerKeys(l.report, file, at)
 	}
-	l.report.roots[file] = at
-	l.decoder(file).Table(at, "", into)
 	if n, ok := at.At("format").Value.(int64); ok && n != format {
 		l.report.addAt(file, at.Keys["format"], mistake("format %d is unknown", n).Try("this Orrery reads format %d",
 			format))
 	}
-	return true
+	return at
 }
 
 // decoder returns the decoder for parts of a file.

@@ -67,10 +67,42 @@ node.two = { id = 2, roles = ["z"] }
 	{name = "mode", values = ["fast", "safe"], default = "safe"}, {name = "peers", type = "list", check = "[a-z]+[0-9]*"},
 	{name = "cache", type = "size", default = "64MiB"}, {name = "vip", type = "address"}]
 `,
-		"roles/access/role.toml": "file = [{path = \"/root/.ssh/authorized_keys\", content = \"\"}]\n",
-		"roles/db/role.toml":     "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
+		"roles/access/role.toml":    "file = [{path = \"/root/.ssh/authorized_keys\", content = \"\"}]\n",
+		"base/site.toml":            baseSite,
+		"base/roles/tool/role.toml": "",
+		"broken/site.toml":          "site.name = \"broken\"\n\n[node\n",
+		"cycle/site.toml":           "extends = \"..\"\nsite.name = \"cycle\"\n",
+		"roles/db/role.toml":        "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
 	}
 }
+
+// baseSite is a site file that others extend.
+const baseSite = `[site]
+name = "prod"
+
+[image.debian]
+suite = "bookworm"
+
+[host.sv1]
+[host.sv2]
+address = "root@10.8.1.2"
+
+[network.cam]
+subnet = "10.8.67.0/24"
+
+[node.one]
+id = 1
+host = "sv1"
+roles = ["tool"]
+
+[node."many{0..3}"]
+id = 10
+host = "sv2"
+cpus = 2
+
+[group.all]
+nodes = ["one", "many*"]
+`
 
 func TestFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*valid-*.toml")

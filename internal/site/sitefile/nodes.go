@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -36,9 +37,12 @@ func (l *loader) nodes() {
 			return
 		}
 		for _, c := range copies {
+			if l.without[t.Name][c.name] {
+				continue
+			}
 			if other, taken := l.report.nodes[c.name]; taken {
 				l.report.addAt(Name, t.At, mistake("node %s is already declared (%s)", c.name,
-					where(Name, other)).Try("choose another name"))
+					where(Name, other)).Try("%s", cureForTaken(l.file.Nodes, c.name, t.At, other)))
 				continue
 			}
 			l.report.nodes[c.name] = t.At
@@ -47,6 +51,19 @@ func (l *loader) nodes() {
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
 	l.site.Nodes = nodes
+}
+
+// cureForTaken returns the cure for two tables that declare the same node.
+func cureForTaken(all strict.Tables[*strict.Node], name string, at, other *strict.Node) string {
+	if at.File != other.File {
+		for _, t := range all {
+			if t.At == other {
+				return fmt.Sprintf("change the whole range in [node.%q]; or remove the node from it: remove = [%q]", t.Name,
+					"node."+name)
+			}
+		}
+	}
+	return "choose another name"
 }
 
 func tooManyParts() *problem.Problem {

@@ -18,15 +18,19 @@ type report struct {
 	mistakes problem.List
 	roots    map[string]*strict.Node    // by file: site.toml, roles/NAME/role.toml
 	nodes    map[string]*strict.Node    // by name, including those that a range declares
-	shared   map[string]string          // directories of the roles in roles_path, for messages
+	shared   map[string]string          // directories of the roles that are not the site's own, for messages
 	units    map[[2]string]*strict.Node // by role and name, because a service has one of two forms
 	bad      map[*strict.Node]bool      // places with a mistake, which the rules need not check
 	meant    map[suggestedKey]bool
 	// told has the mistakes reported for a place, because every node of a range may have the same
 	// one.
-	told map[*strict.Node][]string
-	more map[string]int // number of suppressed mistakes, by place
+	told    map[*strict.Node][]string
+	more    map[string]int     // number of suppressed mistakes, by place
+	removed map[string]removal // from a site file that is extended, by name
 }
+
+// A removal is an entry of remove with the name of a table or node.
+type removal struct{ kind, place string }
 
 // maxMistakes limits the number of reported mistakes. More of them usually have a common cause.
 const maxMistakes = 1000
@@ -49,7 +53,7 @@ func newReport() *report {
 		shared: map[string]string{},
 		roots:  map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{},
 		bad: map[*strict.Node]bool{}, meant: map[suggestedKey]bool{}, told: map[*strict.Node][]string{},
-		more: map[string]int{},
+		more: map[string]int{}, removed: map[string]removal{},
 	}
 }
 
@@ -79,7 +83,9 @@ func (r *report) roleFile(role string) string { return r.roleDir(role) + "/" + r
 
 func (r *report) misspelt(table *strict.Node, key string) { r.meant[suggestedKey{table, key}] = true }
 
-func where(file string, at *strict.Node) string { return fmt.Sprintf("%s:%d", file, at.Line) }
+func where(file string, at *strict.Node) string {
+	return fmt.Sprintf("%s:%d", cmp.Or(at.File, file), at.Line)
+}
 
 // addIssue adds a mistake from package check, unless it is only a consequence of a mistake that was
 // already reported.
@@ -106,13 +112,37 @@ func (r *report) addIssue(m check.Issue) {
 		return
 	}
 	r.told[at] = append(r.told[at], m.What)
-	p := mistake("%s", m.What).At(where(file, at)).Try("%s", m.Cure)
+	p := mistake("%s", m.What).At(where(file, at)).Try("%s", r.cureFor(m.What, at, m.Cure))
 	if len(m.Other) > 0 {
 		if otherFile, other, _ := r.locate(m.Other); other != nil && other != at {
 			p.What += " (" + where(otherFile, other) + ")"
 		}
 	}
 	r.add(p)
+}
+
+// cureFor returns the cure of a mistake that follows from the whole site. If the value is in a file that
+// the site file extends, the site file can override it. If it names what the site file removes, the cure says so.
+func (r *report) cureFor(what string, at *strict.Node, cure string) string {
+	for i, word := range strings.Split(what, `"`) {
+		switch gone, ok := r.removed[word]; {
+		case i%2 == 0 || !ok || !strings.Contains(what, gone.kind):
+		case at.File == "":
+			return gone.place + " removes it: delete that entry or this name"
+		default:
+			return gone.place + " removes it: override this value in " + Name + " too"
+		}
+	}
+	if at.File == "" {
+		return cure
+	}
+	switch {
+	case cure == "":
+		return "override it in " + Name
+	case strings.HasSuffix(cure, "?"):
+		return cure + " Otherwise override it in " + Name
+	}
+	return cure + "; or override it in " + Name
 }
 
 // locate returns the position of a key of the model. If the key is not written in a file, it

@@ -20,31 +20,36 @@ type roleSource struct {
 	tree *tree.Root
 	dir  string // in the tree
 	kept string // in a copy of the site directory
+	file string // name in messages, of a directory in roles_path
 }
 
-// roles reads every role of the site directory, even if no node has it.
+// roles reads every role of the site directory, even if no node has it. Then it reads the other roles of
+// the site directories that it extends.
 func (l *loader) roles() {
-	own := roleSource{l.dir.tree, "roles", "roles"}
-	names, err := l.dir.tree.Names("roles", maxRoles)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return
-	case errors.Is(err, tree.ErrTooLarge):
-		l.report.add(mistake("more than %d roles", maxRoles).At("roles").Try("make several sites"))
-		return
-	case err != nil:
-		l.report.add(readProblem("it", err).At("roles"))
-		return
-	}
-	for _, name := range names {
-		where := "roles/" + name
-		info, err := l.dir.tree.Stat(where)
+	known := map[string]bool{}
+	for _, of := range l.chain {
+		own, within := roleSource{tree: of.dir.tree, dir: "roles", kept: of.dir.kept + "roles"}, of.label("roles")
+		names, err := of.dir.tree.Names("roles", maxRoles)
 		switch {
-		case strings.HasPrefix(name, "."):
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, tree.ErrTooLarge):
+			l.report.add(mistake("more than %d roles", maxRoles).At(within).Try("make several sites"))
+			continue
 		case err != nil:
-			l.report.add(readProblem("it", err).At(where))
-		case info.Mode&unix.S_IFMT == unix.S_IFDIR:
-			l.role(own, name)
+			l.report.add(readProblem("it", err).At(within))
+			continue
+		}
+		for _, name := range names {
+			info, err := of.dir.tree.Stat("roles/" + name)
+			switch {
+			case strings.HasPrefix(name, "."), known[name]:
+			case err != nil:
+				l.report.add(readProblem("it", err).At(path.Join(within, name)))
+			case info.Mode&unix.S_IFMT == unix.S_IFDIR:
+				known[name], l.report.shared[name] = true, path.Join(within, name)
+				l.role(own, name)
+			}
 		}
 	}
 }

@@ -24,6 +24,10 @@ func SiteSchema() strict.JSONSchema {
 	}
 	s["properties"].(strict.JSONSchema)["cable"] = former // see formerKeys
 	refine(s, siteEnums, siteRequired)
+	// a table of a file that extends another need not have what the table there has
+	s["if"] = strict.JSONSchema{"required": []string{"extends"}}
+	s["else"] = strict.JSONSchema{"properties": strict.JSONSchema{"node": strict.JSONSchema{
+		"additionalProperties": strict.JSONSchema{"required": []string{"id"}}}}}
 	describe(s, docs.SiteFile)
 	for key, of := range node["properties"].(strict.JSONSchema) { // defaults has no comments of its own
 		if p := property(s, "defaults", key); p != nil && p["description"] == nil {
@@ -67,7 +71,7 @@ var siteEnums = map[string][]string{
 	"backup.before": site.Occasions, "snapshot.before": site.Occasions,
 }
 
-var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}, "node.*": {"id"}}
+var siteRequired = map[string][]string{"": {"site"}, "site": {"name"}}
 
 var roleEnums = map[string][]string{
 	"service.when":      {site.Boot, site.Active},

@@ -4,6 +4,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -23,17 +24,15 @@ const keptRoles = ".roles_path"
 // Like the site directory, that directory may come from a stranger: it is read through a tree of its
 // own, which links do not leave, and within the limits for all files of the site.
 func (l *loader) sharedRoles() {
-	said := l.file.Site.RolesPath
-	if said == "" {
+	sources := sharedSources(l)
+	defer func() {
+		for _, from := range sources {
+			from.tree.Close()
+		}
+	}()
+	if len(sources) == 0 {
 		return
 	}
-	from, p := l.dir.rolesPath(said)
-	if p != nil {
-		at, _ := l.report.roots[Name].Find("site", "roles_path")
-		l.report.addAt(Name, at, p)
-		return
-	}
-	defer from.tree.Close()
 	known := map[string]bool{}
 	for i := range l.site.Roles {
 		known[l.site.Roles[i].Name] = true
@@ -46,29 +45,89 @@ func (l *loader) sharedRoles() {
 			continue
 		}
 		known[name] = true
-		// Only a directory with a role.toml is read, because roles_path may name any directory.
-		if info, err := from.tree.Stat(path.Join(from.dir, name, roleFileName)); err != nil ||
-			info.Mode&unix.S_IFMT != unix.S_IFREG {
+		i := slices.IndexFunc(sources, func(from roleSource) bool { return from.has(name) })
+		if i < 0 {
 			continue // the role does not exist
 		}
-		l.report.shared[name] = filepath.Join(said, name)
-		l.role(from, name)
+		l.report.shared[name] = filepath.Join(sources[i].file, name)
+		l.role(sources[i], name)
 		wanted = append(wanted, rolesNamedBy(&l.site.Roles[len(l.site.Roles)-1])...)
 	}
+}
+
+// has reports whether the directory has a role. Only a directory with a role.toml counts, because
+// roles_path may name any directory.
+func (s roleSource) has(name string) bool {
+	info, err := s.tree.Stat(path.Join(s.dir, name, roleFileName))
+	return err == nil && info.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// sharedSources opens the directories in roles_path, in their order.
+func sharedSources(l *loader) (all []roleSource) {
+	at, depth := l.report.roots[Name].Find("site", "roles_path")
+	if depth < 2 || l.report.bad[at] {
+		return nil
+	}
+	d := l.chain.of(at).dir
+	for i, said := range l.file.Site.RolesPath {
+		if said == "" {
+			continue
+		}
+		item, _ := at.Find(strconv.Itoa(i))
+		from, p := roleSource{}, (*problem.Problem)(nil)
+		if isRepository(said) {
+			var r Repository
+			if r, p = parseRepository(said); p == nil {
+				from, p = d.repository(&r)
+				l.repositories = append(l.repositories, r)
+				said = path.Join(FetchedRoles, r.Commit, r.within)
+			}
+		} else {
+			from, p = d.rolesPath(said)
+		}
+		if p != nil {
+			l.report.addAt(Name, item, p)
+			continue
+		}
+		from.kept, from.file = d.kept+keptRoles, l.chain.label(at, said)
+		if all = append(all, from); d.copied {
+			break // a copy has the roles of all of them in one directory
+		}
+	}
+	return all
+}
+
+// repository opens the directory of roles of a fetched repository.
+func (d *directory) repository(r *Repository) (roleSource, *problem.Problem) {
+	r.Site = d.home
+	if d.copied {
+		return d.rolesPath("")
+	}
+	root, err := d.tree.Sub(path.Join(FetchedRoles, r.Commit))
+	if r.Stored = err == nil; !r.Stored {
+		return roleSource{}, mistake("roles_path: commit %s of %s is not fetched", r.Commit, r.URL).
+			Try("orrery role fetch fetches it into the site directory")
+	}
+	defer root.Close()
+	if root, err = root.Sub(r.within); err != nil {
+		return roleSource{}, mistake("roles_path: commit %s of %s has no directory %s", r.Commit, r.URL, r.within).
+			Try("correct what follows #")
+	}
+	return roleSource{tree: root, dir: "."}, nil
 }
 
 // rolesPath opens the directory of shared roles.
 func (d *directory) rolesPath(said string) (roleSource, *problem.Problem) {
 	if d.copied {
 		root, err := d.tree.Sub(".")
-		return roleSource{root, keptRoles, keptRoles}, readProblem("it", err)
+		return roleSource{tree: root, dir: keptRoles}, readProblem("it", err)
 	}
 	root, err := tree.OpenBeneath(d.absPath(said) + "/.")
 	if err != nil {
 		return roleSource{}, mistake("roles_path %q cannot be read", said).Because(problem.PathErrorCause(err)).
 			Try("name a directory that has a directory for each role, with its role.toml")
 	}
-	return roleSource{root, ".", keptRoles}, nil
+	return roleSource{tree: root, dir: "."}, nil
 }
 
 // wantedRoles returns the roles that the site's nodes, releases and own roles name.

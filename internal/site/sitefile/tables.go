@@ -71,7 +71,7 @@ func (l *loader) image(t strict.Named[site.Image]) site.Image {
 		i.Import, i.Stamp = filepath.Base(i.Import), stamp
 	} else if i.Import != "" {
 		var p *problem.Problem
-		if i.Import, i.From, i.Stamp, p = l.dir.image(i.Import); p != nil {
+		if i.Import, i.From, i.Stamp, p = l.chain.of(t.At.Keys["import"]).dir.image(i.Import); p != nil {
 			l.report.addAt(Name, t.At.Keys["import"], mistake("import: %s", p.What).Try("%s", p.Cure))
 		}
 	}
@@ -81,12 +81,12 @@ func (l *loader) image(t strict.Named[site.Image]) site.Image {
 func (l *loader) secret(t strict.Named[site.Secret]) site.Secret {
 	x := t.Value
 	if x.File != "" {
-		if _, inside := l.dir.relPath(x.File); inside {
+		x.File = l.chain.of(t.At.Keys["file"]).dir.absPath(x.File)
+		if l.chain.contain(x.File) {
 			l.report.addAt(Name, t.At.Keys["file"],
-				mistake("the secret's file %q is in the site directory, which is under version control", x.File).
+				mistake("the secret's file %q is in the site directory, which is under version control", t.Value.File).
 					Try("move it elsewhere, such as /root/secrets/%s", t.Name))
 		}
-		x.File = l.dir.absPath(x.File)
 	}
 	return x
 }
@@ -121,9 +121,9 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 	if name == nil {
 		return nil
 	}
-	content, p := l.dir.readNamed(*name)
+	at, _ := l.report.roots[Name].Find("mirror", key)
+	content, p := l.chain.of(at).dir.readNamed(*name)
 	if p != nil {
-		at, _ := l.report.roots[Name].Find("mirror", key)
 		l.report.addAt(Name, at, mistake("%s: %s", key, p.What).Try("%s", p.Cure))
 		return nil
 	}
@@ -132,11 +132,12 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 
 // require reads a requirements file. It reads each file only once.
 func (l *loader) require(file string, at *strict.Node) site.Requirements {
-	if r, ok := l.requirements[file]; ok {
+	label := l.chain.label(at, file)
+	if r, ok := l.requirements[label]; ok {
 		return r
 	}
-	r := site.Requirements{File: file}
-	content, p := l.dir.readNamed(file)
+	r := site.Requirements{File: label}
+	content, p := l.chain.of(at).dir.readNamed(file)
 	if p != nil {
 		l.report.addAt(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
 		r.File = "" // that packages are not in it would only repeat this
@@ -146,6 +147,6 @@ func (l *loader) require(file string, at *strict.Node) site.Requirements {
 		l.report.addAt(Name, at, mistake("requirements: %s: %s", file, encoded))
 	}
 	r.Text = string(content)
-	l.requirements[file] = r
+	l.requirements[label] = r
 	return r
 }
