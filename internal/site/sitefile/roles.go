@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/tree"
+	"orrery/roles"
 )
 
 const roleFileName = "role.toml"
@@ -41,6 +42,8 @@ func (l *loader) roles() {
 		info, err := l.dir.tree.Stat(where)
 		switch {
 		case strings.HasPrefix(name, "."):
+		case name == roles.Namespace && !l.dir.copied:
+			l.report.add(reservedRole().At(where))
 		case err != nil:
 			l.report.add(readProblem("it", err).At(where))
 		case info.Mode&unix.S_IFMT == unix.S_IFDIR:
@@ -50,8 +53,13 @@ func (l *loader) roles() {
 }
 
 func (l *loader) role(from roleSource, name string) {
-	dir := l.report.roleDir(name)
 	beside, whole := l.beside(from, name)
+	addRole(l, name, beside, whole)
+}
+
+// addRole adds a role whose directory has the files beside, including role.toml.
+func addRole(l *loader, name string, beside map[string][]byte, whole bool) {
+	dir := l.report.roleDir(name)
 	content, ok := beside[roleFileName]
 	if !ok {
 		if whole {
