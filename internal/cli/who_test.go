@@ -169,6 +169,7 @@ var arguments = map[string]string{
 	"rehearse join": "sv1", "rehearse kill": "sv1", "rehearse pause": "sv1",
 	"rehearse resume": "sv1", "rehearse slow": "sv1 1MiB", "release diff": "7 8",
 	"release show": "7", "release trust": "7", "restore": "x.orrery --node one", "role new": "web",
+	"role copy": "orrery/nginx", "role show": "orrery/nginx",
 	"schema": "site", "screen": "one", "shell": "one -- true",
 	"snapshot restore": "20260730-120000", "snapshot rm": "20260730-120000",
 	"stage": "--release 7", "switch": "--release 7", "twin create": "karoo mine",

@@ -86,17 +86,20 @@ func newTasks(d *spec.RoleActions) []task {
 	return tasks
 }
 
-// changes returns the tasks that change the node from its current configuration to the desired one.
+// changes returns the tasks that change the node from its current configuration to the desired one. A changed
+// file restarts the services that it declares even if the rest of its role has changed as well, because they
+// may be those of a role below, which is not applied.
 func (j *Job) changes() []task {
 	tasks, d := newTasks(j.Duties), j.difference()
 	var restart []string
 	for i := range tasks {
 		t := &tasks[i]
 		t.whole = d.changed(t.duty)
-		if services, exact := d.declaredRestarts(t.duty); exact {
+		services, exact := d.declaredRestarts(t.duty)
+		if exact {
 			t.files = filesAt(t.duty, d.altered(t.duty))
-			restart = append(restart, services...)
 		}
+		restart = append(restart, services...)
 	}
 	applyDependents(tasks)
 	for i := range tasks {
@@ -187,29 +190,29 @@ func (d difference) altered(r *spec.RoleAction) []string {
 	return slices.Sorted(maps.Keys(parts))
 }
 
-// declaredRestarts returns the services that restart for a role if only files have changed that declare which
-// services restart. It returns false otherwise. After an interrupted run no part counts as
+// declaredRestarts returns the services that changed files of a role declare to restart. It returns false if
+// the role must be applied, because something else has changed. After an interrupted run no part counts as
 // existing, because it is unknown which services have restarted.
-func (d difference) declaredRestarts(r *spec.RoleAction) (services []string, ok bool) {
+func (d difference) declaredRestarts(r *spec.RoleAction) (services []string, exact bool) {
 	all := d.altered(r)
 	added := func(part string) bool { _, found := d.was.Parts[r.Name+": "+part]; return !found }
-	if len(all) == 0 || d.addsService(r) || slices.ContainsFunc(all, added) {
-		return nil, false
-	}
-	return restartsDeclaredBy(r, all)
+	services, exact = restartsDeclaredBy(r, all)
+	return services, exact && len(all) > 0 && !d.addsService(r) && !slices.ContainsFunc(all, added)
 }
 
-// restartsDeclaredBy returns the services that restart for changed parts of a role. It returns false unless
-// all parts are files that declare which services restart.
-func restartsDeclaredBy(r *spec.RoleAction, parts []string) (services []string, ok bool) {
+// restartsDeclaredBy returns the services that changed parts of a role declare to restart. It returns false
+// unless all parts are files that declare this.
+func restartsDeclaredBy(r *spec.RoleAction, parts []string) (services []string, exact bool) {
+	exact = true
 	for _, part := range parts {
 		i := slices.IndexFunc(r.Files, func(f site.File) bool { return part == "file "+f.Path })
 		if i < 0 || r.Files[i].Restarts == nil {
-			return nil, false
+			exact = false
+			continue
 		}
 		services = append(services, r.Files[i].Restarts...)
 	}
-	return services, true
+	return services, exact
 }
 
 // filesAt returns the rendered files of a role that are among parts.

@@ -90,6 +90,15 @@ func TestConfigureAbove(t *testing.T) {
 		"a file that says none": {func(s *site.Site) {
 			s.Roles[0].Files[1].Content, s.Roles[0].Files[1].Restarts = []byte("new\n"), []string{}
 		}, []string{"put /etc/motd"}},
+		"a file above that says a base service, and a variable": {func(s *site.Site) {
+			s.Roles[3].Files[0].Content, s.Roles[3].Files[0].Restarts = []byte("new\n"), []string{"munge.service"}
+			s.Roles[3].Env = map[string]string{"A": "b"}
+		}, []string{"put /etc/login", "restart munge.service", "restart login.service"}},
+		"a new file above that says a base service": {func(s *site.Site) {
+			added := s.Roles[3].Files[0]
+			added.Path, added.Template, added.Restarts = "/etc/new", "new", []string{"munge.service", "login.service"}
+			s.Roles[3].Files = append(s.Roles[3].Files, added)
+		}, []string{"put /etc/login", "put /etc/new", "restart munge.service", "restart login.service"}},
 		"that alone is no change": {func(s *site.Site) { s.Roles[0].Files[1].Restarts = []string{} }, nil},
 		"such a file and another": {func(s *site.Site) {
 			s.Roles[0].Files[1].Restarts = []string{}

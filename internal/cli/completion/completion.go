@@ -26,6 +26,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
+	"orrery/roles"
 )
 
 // A Completer returns the words that the shell may offer in a place of the command line. A word may be
@@ -58,7 +59,9 @@ var Arguments = map[string][]Completer{
 	"release show":  {request.releases, request.selectors},
 	"release diff":  {request.releases, request.releases, request.selectors},
 	"release trust": {request.releases}, "query vars": {request.nodes, request.nothing},
-	"role new": {request.nothing}, "forget": {request.nothing}, "schema": {oneOf("site", "role"), request.nothing},
+	"role new": {request.nothing}, "role show": {request.shippedRoles, request.nothing},
+	"role copy": {request.shippedRoles, request.nothing},
+	"forget":    {request.nothing}, "schema": {oneOf("site", "role"), request.nothing},
 	"twin create": {request.sites, request.nothing}, "twin destroy": {request.twins},
 	"twin status": {request.twins, request.selectors}, "twin exec": {request.twins, request.selectors},
 	"twin shell": {request.twins, request.nodes}, "twin forward": {request.twins, request.ports}, "ci": {request.sites},
@@ -175,6 +178,11 @@ func (request) directories() ([]string, cobra.ShellCompDirective) {
 
 func oneOf(all ...string) Completer {
 	return func(request) ([]string, cobra.ShellCompDirective) { return all, withoutFiles }
+}
+
+// shippedRoles returns the roles that ship with Orrery.
+func (request) shippedRoles() ([]string, cobra.ShellCompDirective) {
+	return roles.Names(), withoutFiles
 }
 
 // hosts returns the hosts of the site.

@@ -90,7 +90,7 @@ func (t *multiHostBackup) extended(dir string) {
 	}
 	to := filepath.Join(dir, "extended")
 	if err := sitefile.CopyBase(set.Dir, to); err != nil {
-		t.into.Manifest.Missing = append(t.into.Manifest.Missing, fmt.Sprintf("what the site file has from %s: %s",
+		t.into.Manifest.Left = append(t.into.Manifest.Left, fmt.Sprintf("what the site file has from %s: %s",
 			set.Site.Extends[0], problem.Truncate(err.Error(), 300)))
 		return
 	}
@@ -228,7 +228,7 @@ func (t *multiHostBackup) releases(ctx context.Context, dir string) error {
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
 		at, err := t.Session.Connector(t.into.Selection.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil && !needed[number] {
-			t.into.Manifest.Missing = append(t.into.Manifest.Missing,
+			t.into.Manifest.Left = append(t.into.Manifest.Left,
 				fmt.Sprintf("release %d, which no node uses: %s", number, problem.Truncate(err.Error(), 300)))
 			continue
 		}

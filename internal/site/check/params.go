@@ -9,6 +9,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/params"
 	"orrery/internal/text/pattern"
+	"orrery/roles"
 )
 
 // paramName matches names of parameters, which become names of variables.
@@ -117,7 +118,11 @@ func checkRequired(ix *index, found *findings, n *site.Node, r *site.Role, repor
 			continue
 		}
 		reported[r.Name+"."+p.Name] = true
-		cure := fmt.Sprintf("set it in [role.%s]", r.Name)
+		table := "role." + r.Name
+		if roles.IsShipped(r.Name) {
+			table = fmt.Sprintf("role.%q", r.Name)
+		}
+		cure := fmt.Sprintf("set it in [%s]", table)
 		if p.Doc != "" {
 			cure += ": " + p.Doc
 		}

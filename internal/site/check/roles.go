@@ -7,18 +7,45 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/pattern"
+	"orrery/roles"
 )
 
 // addUnknownRole adds the mistake that a role does not exist.
 func addUnknownRole(ix *index, found *findings, key []string, name string) {
-	known := names(ix.Roles, func(r *site.Role) string { return r.Name })
+	if roles.IsShipped(name) || name == roles.Namespace {
+		cure := "orrery role ls lists the roles that ship with Orrery"
+		if near := NearestShipped(name); near != "" && near != name {
+			cure = fmt.Sprintf("did you mean %q? %s", near, cure)
+		}
+		found.report(key, cure, "role %q does not exist", name)
+		return
+	}
+	nearest := found.nearest("role", name, names(ix.Roles, func(r *site.Role) string { return r.Name }))
+	if nearest == "" {
+		nearest = NearestShipped(name)
+	}
 	cure := fmt.Sprintf("write roles/%s/role.toml", name)
-	if nearest := found.nearest("role", name, known); nearest != "" {
+	if nearest != "" {
 		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
 	found.report(key, cure, "role %q does not exist", name)
+}
+
+// NearestShipped returns the role that ships with Orrery whose name, with or without "orrery/", is closest to
+// name, or "" if none is similar.
+func NearestShipped(name string) string {
+	const prefix = roles.Namespace + "/"
+	labels := roles.Names()
+	for i, full := range labels {
+		labels[i] = strings.TrimPrefix(full, prefix)
+	}
+	if label := problem.Suggest(strings.TrimPrefix(name, prefix), labels); label != "" {
+		return prefix + label
+	}
+	return ""
 }
 
 // checkRoles checks each role separately.
@@ -59,7 +86,7 @@ func checkOwner(found *findings, key []string, owner string) {
 }
 
 func checkRoleWords(found *findings, r *site.Role) {
-	if !ValidLabel(r.Name) {
+	if !ValidLabel(strings.TrimPrefix(r.Name, roles.Namespace+"/")) {
 		found.report(at("role", r.Name), labelCure(r.Name), "role name %q is not valid", r.Name)
 	}
 	for k, name := range r.Apt {

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
+	"orrery/roles"
 )
 
 // checkVariants checks combinations of roles in releases and in twins, where other roles replace
@@ -63,7 +64,8 @@ func (ix *index) written(key []string) []string {
 	if len(key) < 2 || key[0] != "role" || ix.roleByName[key[1]] == nil {
 		return key
 	}
-	if name, ok := strings.CutPrefix(ix.roleByName[key[1]].Dir, "roles/"); ok && name != key[1] {
+	dir := ix.roleByName[key[1]].Dir
+	if name, own := strings.CutPrefix(dir, "roles/"); (own || roles.IsShipped(dir)) && name != key[1] {
 		key = slices.Clone(key)
 		key[1] = name
 	}

@@ -147,6 +147,7 @@ func (l *loader) load(content []byte) {
 	l.tables()
 	l.nodes()
 	l.sharedRoles()
+	shippedReader{l}.readAll()
 	l.groups()
 	if l.report.full() || l.parts > maxParts {
 		return // the running time of the checks grows with the size of the site

@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/tree"
+	"orrery/roles"
 )
 
 const roleFileName = "role.toml"
@@ -44,6 +45,8 @@ func (l *loader) roles() {
 			info, err := of.dir.tree.Stat("roles/" + name)
 			switch {
 			case strings.HasPrefix(name, "."), known[name]:
+			case name == roles.Namespace && !l.dir.copied:
+				l.report.add(reservedRole().At(path.Join(within, name)))
 			case err != nil:
 				l.report.add(readProblem("it", err).At(path.Join(within, name)))
 			case info.Mode&unix.S_IFMT == unix.S_IFDIR:
@@ -55,8 +58,13 @@ func (l *loader) roles() {
 }
 
 func (l *loader) role(from roleSource, name string) {
-	dir := l.report.roleDir(name)
 	beside, whole := l.beside(from, name)
+	addRole(l, name, beside, whole)
+}
+
+// addRole adds a role whose directory has the files beside, including role.toml.
+func addRole(l *loader, name string, beside map[string][]byte, whole bool) {
+	dir := l.report.roleDir(name)
 	content, ok := beside[roleFileName]
 	if !ok {
 		if whole {
