@@ -2,11 +2,11 @@ package site
 
 import "orrery/internal/problem"
 
-// RolePaths are directories, or addresses of git repositories. The site file has a list of them, or one.
-type RolePaths []string
+// rolePaths are directories, or addresses of git repositories. The site file has a list of them, or one.
+type rolePaths []string
 
 // Parse parses a text or a list of texts.
-func (r *RolePaths) Parse(value any) *problem.Problem {
+func (r *rolePaths) Parse(value any) *problem.Problem {
 	items, ok := value.([]any)
 	if !ok {
 		items = []any{value}
@@ -22,7 +22,7 @@ func (r *RolePaths) Parse(value any) *problem.Problem {
 }
 
 // Schema returns the JSON Schema of the values.
-func (*RolePaths) Schema() map[string]any {
+func (*rolePaths) Schema() map[string]any {
 	text := map[string]any{"type": "string"}
 	return map[string]any{"anyOf": []any{text, map[string]any{"type": "array", "items": text}}}
 }

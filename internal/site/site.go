@@ -24,7 +24,7 @@ type Site struct {
 	Vars       map[string]any `toml:"vars"`       // free values for templates
 	Settings   Settings       `json:",omitempty"` // of roles, on all nodes
 	// RolesPath are the directories of roles that the site has in common with others.
-	RolesPath RolePaths `toml:"roles_path" json:"-"`
+	RolesPath rolePaths `toml:"roles_path" json:"-"`
 	// Extends are the absolute paths of the site directories whose site files this one extends, the
 	// nearest first.
 	Extends []string `json:"-"`

@@ -37,7 +37,7 @@ func TestPattern(t *testing.T) {
 		"(?=a)":                                "invalid or unsupported Perl syntax",
 		"(x{1000}){1000}":                      "invalid repeat count",
 		"\xff":                                 "invalid UTF-8",
-		strings.Repeat("a", maxPatternBytes+1): "may have 1024",
+		strings.Repeat("a", maxPatternBytes+1): "at most 1024",
 	} {
 		if err := p.Set(text); !problem.Is(err, problem.Usage) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", text, err)
