@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/control"
+	"orrery/internal/control/backups"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/secrets"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
+	"orrery/internal/control/twins"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
@@ -300,4 +304,95 @@ func TestSecretOfPlacedNode(t *testing.T) {
 		t.Errorf("the node sees %q", machines[to].shown("700021", "key"))
 	}
 	want("up again", to, from)
+}
+
+// keyAndCertificate makes each node of two hosts have its own key and certificate.
+func (d *desk) keyAndCertificate() {
+	d.Helper()
+	d.write("site.toml", strings.Replace(twoHosts, "[network.far]",
+		"[secret.key]\nformat = \"hex\"\nper = \"node\"\n[secret.tls]\nformat = \"x509\"\nper = \"node\"\n[network.far]", 1))
+	for _, role := range []string{"db", "web"} {
+		d.write("roles/"+role+"/role.toml",
+			"[[secret]]\nname = \"key\"\nowner = \"0:0\"\n[[secret]]\nname = \"tls\"\nowner = \"0:0\"\n")
+	}
+}
+
+// storedFor returns a machine's copy of a secret of a site or twin, or "" if it has none.
+func (m *machine) storedFor(key, stored string) string {
+	text, _ := os.ReadFile(filepath.Join(m.dirs.Secrets(key), stored))
+	return string(text)
+}
+
+// TestTwinNodeSecrets: a twin has its own values. With copies of the volumes it has those of the original, but always
+// its own certificates and certificate authority.
+func TestTwinNodeSecrets(t *testing.T) {
+	d, other := farDesk(t)
+	d.keyAndCertificate()
+	d.up()
+	for name, volumes := range map[string]string{"new": site.CopyEmpty, "same": site.CopySnapshot} {
+		twin := "toykat." + name
+		for _, m := range []*machine{d.machine, other} {
+			m.of(twin).Addresses = m.of("toykat").Addresses
+		}
+		of := twinOf("toykat", d.dir, name)
+		of.Volumes = volumes
+		_, _, err := twins.Create(t.Context(), d.Session, of)
+		d.must(err)
+		for stored, m := range map[string]*machine{"key@db": d.machine, "key@web1": other, "tls@db": d.machine,
+			"tls@web2": other} {
+			is, was := m.storedFor(twin, stored), m.storedFor("toykat", stored)
+			if same := strings.HasPrefix(stored, "key") && name == "same"; is == "" || was == "" || (is == was) != same {
+				t.Errorf("twin %s: %s is %.20q, and that of the original %.20q", name, stored, is, was)
+			}
+		}
+		if d.machine.storedFor(twin, "key@web1") != "" || other.storedFor(twin, "key@db") != "" {
+			t.Errorf("twin %s: a host stores a secret of another host's node", name)
+		}
+		ours, err := os.ReadFile(secret.AuthorityPath(d.dirs, twin))
+		d.must(err)
+		original, err := os.ReadFile(secret.AuthorityPath(d.dirs, "toykat"))
+		if d.must(err); string(original) == string(ours) {
+			t.Errorf("twin %s has the certificate authority of the original", name)
+		}
+	}
+}
+
+// TestRestoreNodeSecrets: a restore gives each host the values of its own nodes only, also if nodes are now on other
+// hosts, and no host gets the certificate authority.
+func TestRestoreNodeSecrets(t *testing.T) {
+	source, second := farDisks(t)
+	source.keyAndCertificate()
+	source.up()
+	key, public := identity(t)
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	_, err := backups.Take(t.Context(), source.Session, nil, to, backups.Options{Keys: []string{public}})
+	source.must(err)
+
+	d := diskDesk(t)
+	one, two := newMachine(t), newMachine(t)
+	one.disk, two.disk = true, true
+	d.machine.others = map[string]*machine{"sv2": one, "sv3": two}
+	d.must(os.RemoveAll(d.dir))
+	d.must(os.CopyFS(d.dir, os.DirFS(source.dir)))
+	d.write("site.toml", strings.NewReplacer("sv1", "sv3", `address = "local"`, `address = "10.8.1.3"`).Replace(
+		string(source.read("site.toml"))))
+	for at, m := range map[string]*machine{"10.8.1.2/24": one, "10.8.1.3/24": two} {
+		m.of("toykat").Addresses = []observe.Address{{Prefix: at, Link: "eth0", MTU: 1500}}
+	}
+	_, err = backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, Identity: key})
+	d.must(err)
+	if one.secretNames() != "key@web1 key@web2 tls@web1 tls@web2" || two.secretNames() != "key@db tls@db" {
+		t.Errorf("stored are %s, and on the other host %s", one.secretNames(), two.secretNames())
+	}
+	for stored, m := range map[string][2]*machine{"key@db": {two, source.machine}, "tls@db": {two, source.machine},
+		"key@web2": {one, second}, "tls@web1": {one, second}} {
+		if m[0].sealed(stored) != m[1].sealed(stored) {
+			t.Errorf("%s is another", stored)
+		}
+	}
+	for _, m := range []*machine{one, two} {
+		if _, err := os.Stat(secret.AuthorityPath(m.dirs, "toykat")); err == nil {
+			t.Error("a host has the certificate authority")
+		}
+	}
 }
