@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -218,5 +219,58 @@ func TestRotateNode(t *testing.T) {
 	values := func(i int) map[string]string { return f.All[i].Host.Secrets.(shelf).values }
 	if values(0)["key@a"] != "x" || len(values(0)) != 1 || len(values(1)["key@b"]) != 24 || len(values(2)) != 0 {
 		t.Errorf("%v, %v, %v", values(0), values(1), values(2))
+	}
+}
+
+// TestDueSecrets: certificates are renewed, and values in another format than declared are replaced. Without the
+// certificate authority of the site, a certificate that must be renewed is only reported.
+func TestDueSecrets(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	certificate := func(dirs host.Dirs, s *site.Site, age time.Duration) string {
+		keys := secret.NewKeyring(s, dirs)
+		keys.Now = func() time.Time { return now.Add(-age) }
+		text, err := keys.Generate(&s.Secrets[0], "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	const day = 24 * time.Hour
+	for what, c := range map[string]struct {
+		format    string
+		age       time.Duration // of a certificate, or 0 for another value
+		authority bool
+		due, warn bool
+	}{
+		"new":                    {secretspec.X509, day, true, false, false},
+		"old":                    {secretspec.X509, 300 * day, true, true, false},
+		"new, no authority":      {secretspec.X509, day, false, false, false},
+		"old, no authority":      {secretspec.X509, 300 * day, false, false, true},
+		"no certificate":         {secretspec.X509, 0, true, true, false},
+		"another format":         {secretspec.UUID, 0, true, true, false},
+		"a certificate, not hex": {secretspec.Hex, day, true, true, false},
+		"in its format":          {secretspec.Base64, 0, true, false, false},
+	} {
+		f, x := perNode(t)
+		x.Format = c.format
+		dirs, value := host.Dirs{State: t.TempDir()}, "YWJj"
+		if c.age > 0 {
+			of := *f.Site()
+			of.Secrets = []site.Secret{{Name: "key", Format: secretspec.X509, Per: secretspec.PerNode}}
+			value = certificate(dirs, &of, c.age)
+		}
+		if !c.authority {
+			dirs = host.Dirs{State: t.TempDir()}
+		}
+		keys := secret.NewKeyring(f.Site(), dirs)
+		keys.Now = func() time.Time { return now }
+		for _, h := range f.All {
+			h.keys = keys
+		}
+		f.All[0].Host.Secrets = shelf{values: map[string]string{"key@a": value}}
+		due, err := f.SecretKeeper().Due(t.Context(), f.Site(), seenWith(f, map[string]string{"a": "sv1"}))
+		if err != nil || (due["key@a"] != "") != c.due || len(f.Warnings()) > 0 != c.warn {
+			t.Errorf("%s: %v, %v", what, due, err)
+		}
 	}
 }

@@ -110,7 +110,7 @@ func (k secretKeeper) checkAuthority(ctx context.Context) error {
 
 // Due returns which stored secrets need a new value, and why, by the name under which hosts store them: they
 // are in another format than declared, or certificates that must be renewed. If this machine lacks the site's
-// authority, certificates cannot be renewed.
+// authority, it cannot renew certificates, and Due warns of them instead.
 func (k secretKeeper) Due(ctx context.Context, s *site.Site, seen []observe.Host) (map[string]string, error) {
 	if !slices.ContainsFunc(s.Secrets, func(x site.Secret) bool { return x.Format != "" }) || len(k.All) == 0 {
 		return nil, nil
@@ -137,6 +137,9 @@ func (k secretKeeper) Due(ctx context.Context, s *site.Site, seen []observe.Host
 				why = fmt.Sprintf("it is not in the format %q", x.Format)
 			} else if ok && x.Format == secretspec.X509 && authority != nil {
 				why = authority.RenewalReason(kept.Value, n, s.Name, h.keys.Time())
+			} else if kept.IsDue(h.keys.Time()) {
+				k.warn("secret %s of node %s: the certificate must be renewed, but the certificate authority is not on this machine: copy sites/%s/keys/%s from the machine that made it",
+					name, node, s.Key(), secret.AuthorityFile)
 			}
 			if why != "" {
 				mu.Lock()

@@ -116,6 +116,16 @@ func IsDue(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/3
 }
 
+// IsDue reports whether the value is a certificate with its key that must be renewed.
+func (s Stored) IsDue(now time.Time) bool {
+	text, err := openPEM(s.Value)
+	if err != nil {
+		return false
+	}
+	_, all, err := parseBundle(text)
+	return err == nil && IsDue(all[0], now)
+}
+
 // issue returns a new private key and a certificate for a node, in the form in which hosts store a secret.
 func (a *Authority) issue(n *site.Node, siteName string, now time.Time) (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
