@@ -71,7 +71,8 @@ template = "holder.ca.tmpl"
 	}
 	s.settled()
 	s.run("secret", "rotate", "key", "--node", "n1").want(0)
-	if s.on("n1", "cat", "/etc/orrery/secrets/key") == keys["n1"] || s.on("n2", "cat", "/etc/orrery/secrets/key") != keys["n2"] {
+	if s.on("n1", "cat", "/etc/orrery/secrets/key") == keys["n1"] ||
+		s.on("n2", "cat", "/etc/orrery/secrets/key") != keys["n2"] {
 		t.Error("the key of n1 is the old one, or that of n2 is not")
 	}
 	s.run("secret", "ls").want(0, "generate cephx per node", "1-2", "2 of 2 nodes")

@@ -12,7 +12,6 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/nodes"
-	"orrery/internal/control/secrets"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
 	"orrery/internal/control/twins"
@@ -239,8 +238,7 @@ func TestCertificates(t *testing.T) {
 // wantNodeGeneration fails the test unless the value of a node has a generation.
 func (d *desk) wantNodeGeneration(name, node string, generation int) {
 	d.Helper()
-	var r secrets.Row = d.secret(name)
-	if r.PerNode[node] != generation {
+	if r := d.secret(name); r.PerNode[node] != generation {
 		d.Errorf("%+v", r)
 	}
 }
@@ -340,9 +338,10 @@ func TestTwinNodeSecrets(t *testing.T) {
 		d.must(err)
 		for stored, m := range map[string]*machine{"key@db": d.machine, "key@web1": other, "tls@db": d.machine,
 			"tls@web2": other} {
-			is, was := m.storedFor(twin, stored), m.storedFor("toykat", stored)
-			if same := strings.HasPrefix(stored, "key") && name == "same"; is == "" || was == "" || (is == was) != same {
-				t.Errorf("twin %s: %s is %.20q, and that of the original %.20q", name, stored, is, was)
+			value, original := m.storedFor(twin, stored), m.storedFor("toykat", stored)
+			same := strings.HasPrefix(stored, "key") && name == "same"
+			if value == "" || original == "" || (value == original) != same {
+				t.Errorf("twin %s: %s is %.20q, and that of the original %.20q", name, stored, value, original)
 			}
 		}
 		if d.machine.storedFor(twin, "key@web1") != "" || other.storedFor(twin, "key@db") != "" {

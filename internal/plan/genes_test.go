@@ -113,7 +113,8 @@ func drawNode(t *rapid.T, i int) *nodeGenes {
 }
 
 func drawGenes(t *rapid.T) *genes {
-	g := &genes{hosts: 1 + small(t, 2, "hosts"), packages: small(t, 1, "package"), ownSecret: rapid.Bool().Draw(t, "own secret")}
+	g := &genes{hosts: 1 + small(t, 2, "hosts"), packages: small(t, 1, "package"),
+		ownSecret: rapid.Bool().Draw(t, "own secret")}
 	for i := range g.networks {
 		g.networks[i] = drawNetwork(t, i)
 	}

@@ -115,10 +115,8 @@ func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error
 	switch {
 	case err != nil:
 		return nil, err
-	case p.Empty() && u.nodes == nil && u.options.rotate == nil: // else Begin and Commit do this
-		return p, errors.Join(r.files.Store(), u.hosts.SecretKeeper().Forget(ctx, seen))
-	case p.Empty():
-		return p, r.files.Store()
+	case p.Empty(): // else Begin and Commit do this
+		return p, u.settleSecrets(ctx, seen)
 	}
 	p.Warnings = append(p.Warnings, r.warnings(u.hosts, p)...)
 	return p, nil
@@ -151,6 +149,15 @@ func (u *upOp) Begin(ctx context.Context) error {
 		return nil
 	}
 	return u.rotates.begin(ctx, u.hosts, u.site)
+}
+
+// settleSecrets records the files of secrets and removes the secrets of nodes that hosts no longer have, if there
+// is nothing else to do.
+func (u *upOp) settleSecrets(ctx context.Context, seen []observe.Host) error {
+	if err := u.rotates.files.Store(); err != nil || u.nodes != nil || u.options.rotate != nil {
+		return err
+	}
+	return u.hosts.SecretKeeper().Forget(ctx, seen)
 }
 
 // Commit removes the secrets of nodes that hosts no longer have.
