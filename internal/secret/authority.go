@@ -91,9 +91,7 @@ func NewAuthority(dirs host.Dirs, key string, now time.Time, former *Authority) 
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(a.path), 0o700); err != nil {
-		return nil, err
-	}
+	// the directory also has known_hosts, which every user may read
 	return a, host.WriteFile(host.File{Path: a.path, Content: text, Mode: 0o600})
 }
 
