@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
 	{"site", "site/event"},
-	{"site/distro", "site/params"},
+	{"site/distro", "site/params", "site/secretspec"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe", "observe/routine"},
 	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
@@ -122,6 +122,7 @@ var pure = map[string][]string{
 	"lab/stats":      {"os", "net", "os/exec", "net/http"},
 	"lab/search":     {"os", "net", "os/exec", "net/http"},
 
+	"site/secretspec": {"os", "net", "os/exec", "net/http"},
 	"engine/kvm/argv": {"os", "net", "os/exec", "net/http"},
 }
 

@@ -321,6 +321,7 @@ var paths = map[string]string{
 	"internal/role/build.go":                      ofNode,
 	"internal/role/savingrunner.go":               ofNode,
 	"internal/secret/store.go":                    ofOwn,
+	"internal/secret/authority.go":                ofOwn,
 	"internal/secret/secret.go":                   ofNamed,
 	"internal/site/sitefile/directory.go":         ofNamed,
 	"internal/site/sitefile/keep.go":              ofOwn,

@@ -103,7 +103,7 @@ func load(t *testing.T, name string, with map[string]setting) (*site.Site, strin
 	view := render.New(s)
 	for i := range r.Files {
 		if f := &r.Files[i]; f.Rendered() {
-			out, err := view.File(r, f, "one", func(string) (string, error) { return "hunter2", nil })
+			out, err := view.File(r, f, "one", func(_, _ string) (string, error) { return "hunter2", nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -104,9 +104,6 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	err := f.ForEach(func(i int, h *HostClient) (err error) {
 		hosts[i], err = h.State.Observe(ctx, engines)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // a host does not decide its own name
-		if err == nil {
-			err = checkGenerations(h, &hosts[i])
-		}
 		if err == nil && len(f.All)+len(f.Unknown) > 1 {
 			err = h.FetchPublicKey(ctx, &hosts[i])
 		}
@@ -122,6 +119,11 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
 	recordLocations(f, hosts)
+	for i, h := range f.All {
+		if err == nil {
+			err = checkGenerations(h, &hosts[i]) // only the locations tell which host may report a node's secrets
+		}
+	}
 	return hosts, err
 }
 

@@ -30,6 +30,10 @@ type HostClient struct {
 	// generated secrets of which the host has a copy; Steered.keeping is held while one is stored
 	told    map[string]bool
 	keeping sync.Mutex
+	// whether the host stores values of single nodes, and those that it does not need, according to the last
+	// observation
+	ownSecrets bool
+	surplus    []string
 
 	marking sync.Mutex
 	marked  string // the recorded owner of the host's nodes, or "" if unknown
@@ -47,7 +51,7 @@ type HostClient struct {
 func NewHostClient(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *HostClient {
 	h := &HostClient{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
 	attach(h, open)
-	SingleHost(h).UseHostSecrets()
+	SingleHost(h).SecretKeeper().UseHosts()
 	return h
 }
 

@@ -170,7 +170,7 @@ func TestGeneratedSecret(t *testing.T) {
 		f := fleetOf(c.hosts...)
 		f.Site().Nodes[0].Host = c.only
 		f.Unknown = c.unknown
-		stored, err := f.Generated(t.Context(), &site.Secret{Name: "token", Generate: 24})
+		stored, err := f.SecretKeeper().Generated(t.Context(), &site.Secret{Name: "token", Generate: 24}, "")
 		got := stored.Value
 		switch {
 		case c.wrong != "":

@@ -16,7 +16,7 @@ func TestNoHosts(t *testing.T) {
 	if err != nil || len(present) > 0 {
 		t.Errorf("present are %v, %v", present, err)
 	}
-	f.UseHostSecrets()
+	f.SecretKeeper().UseHosts()
 	f.Views().SetHomes(map[string]string{"web": "sv1"})
 	if s := f.Site(); s != nil || f.Views().Releases() != nil || len(f.StartRun()) > 0 {
 		t.Errorf("of the site it is known %+v", s)

@@ -87,9 +87,9 @@ func TestSecretOfSilentHost(t *testing.T) {
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
 	f.All, f.Unknown = f.All[:1], []string{"sv2"}
-	f.UseHostSecrets()
+	f.SecretKeeper().UseHosts()
 	for range 2 {
-		if _, err := f.Generated(t.Context(), &d.site().Secrets[0]); !problem.Is(err, problem.Unable) ||
+		if _, err := f.SecretKeeper().Generated(t.Context(), &d.site().Secrets[0], ""); !problem.Is(err, problem.Unable) ||
 			!strings.Contains(err.Error(), "may be kept on sv2") {
 			t.Errorf("while sv2 is silent: %v", err)
 		}

@@ -329,6 +329,10 @@ func (f frailSecrets) Replace(ctx context.Context, name string, s secret.Stored)
 	return f.try("Secrets.Replace", func() error { return f.SecretHost.Replace(ctx, name, s) })
 }
 
+func (f frailSecrets) Remove(ctx context.Context, name string) error {
+	return f.try("Secrets.Remove", func() error { return f.SecretHost.Remove(ctx, name) })
+}
+
 func (f frailSnapshots) List(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
 	err = f.try("Snapshots.List", func() (wrong error) { kept, ready, wrong = f.SnapshotHost.List(ctx); return wrong })
 	return kept, ready, err

@@ -16,7 +16,7 @@ import (
 
 // rotate rotates a secret.
 func (d *desk) rotate(name string) error {
-	_, err := sites.Rotate(d.Context(), d.Session, d.site(), name)
+	_, err := sites.Rotate(d.Context(), d.Session, d.site(), name, "")
 	return err
 }
 
@@ -58,6 +58,9 @@ func TestRotate(t *testing.T) {
 	if len(value) != 24 || value == both || rest != "generation 2\n" || d.machine.sealed("both") != other.sealed("both") ||
 		other.sealed("webs") != webs {
 		t.Errorf("hosts have %q and %q", d.machine.sealed("both"), other.sealed("both"))
+	}
+	if got := other.shown("21", "both"); got != value {
+		t.Errorf("web1 sees %q", got)
 	}
 	if strings.Contains(d.watch.text(), value) || strings.Contains(d.watch.text(), both) {
 		t.Error("a value was shown")

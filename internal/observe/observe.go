@@ -38,7 +38,7 @@ type Host struct {
 	Settings  map[string]string `json:"settings"`
 	Volumes   []Volume          `json:"volumes"`
 	Releases  Releases          `json:"releases"`
-	// Secrets has the generations of the secrets that the host stores, by name.
+	// Secrets has the generations of the secrets that the host stores, by stored name (secretspec.Split).
 	Secrets map[string]int `json:"secrets,omitempty"`
 
 	Engines map[string]Capabilities `json:"engines"`

@@ -18,6 +18,7 @@ import (
 	"orrery/internal/plan/rotation"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
 )
@@ -113,16 +114,22 @@ func (f *fleet) up(t failer, s *site.Site, goal plan.Goal) *plan.Plan {
 }
 
 // rotate makes all hosts store the next generation of the secret of random sites.
-func (f *fleet) rotate(t failer) {
+func (f *fleet) rotate(t failer, s *site.Site) {
 	t.Helper()
-	next, err := rotation.Observed(f.observe(), map[string]bool{theSecret: true})
+	raised := map[string]bool{}
+	for _, stored := range secretspec.Names(s, &s.Secrets[0]) {
+		raised[stored] = true
+	}
+	next, err := rotation.Observed(f.observe(), raised)
 	if err != nil {
 		t.Fatalf("rotation.Observed: %v", err)
 	}
 	for _, h := range f.hosts {
-		s := secret.Stored{Value: "x", Generation: next.Of(theSecret)}
-		if err := h.Worker.Host.Secrets.Replace(context.Background(), theSecret, s); err != nil {
-			t.Fatalf("%v", err)
+		for stored := range raised {
+			s := secret.Stored{Value: "x", Generation: next.Of(stored)}
+			if err := h.Worker.Host.Secrets.Replace(context.Background(), stored, s); err != nil {
+				t.Fatalf("%v", err)
+			}
 		}
 	}
 }
@@ -175,11 +182,7 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 			if err != nil {
 				t.Fatalf("%v", err)
 			}
-			for _, r := range placed.RolesOf(n) {
-				for _, use := range r.Secrets {
-					wanted.Config.Secrets = map[string]int{use.Name: generations.Of(use.Name)}
-				}
-			}
+			wanted.Config.Secrets = generations.OfNode(placed, n)
 			current, ok := h.Node(n.Name)
 			if !ok {
 				t.Fatalf("node %s is not on host %s", n.Name, h.Name)

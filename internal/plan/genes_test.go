@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/selector"
 )
 
@@ -19,7 +20,8 @@ type genes struct {
 	vethPairs [2]*vethPairGenes
 	roles     [4]roleGenes
 	nodes     [7]*nodeGenes
-	packages  int // of the base image
+	packages  int  // of the base image
+	ownSecret bool // each node has a value of its own of the secret
 }
 
 type networkGenes struct {
@@ -111,7 +113,8 @@ func drawNode(t *rapid.T, i int) *nodeGenes {
 }
 
 func drawGenes(t *rapid.T) *genes {
-	g := &genes{hosts: 1 + small(t, 2, "hosts"), packages: small(t, 1, "package")}
+	g := &genes{hosts: 1 + small(t, 2, "hosts"), packages: small(t, 1, "package"),
+		ownSecret: rapid.Bool().Draw(t, "own secret")}
 	for i := range g.networks {
 		g.networks[i] = drawNetwork(t, i)
 	}
@@ -152,7 +155,7 @@ func (g *genes) edited(t *rapid.T) *genes {
 			i := small(t, len(e.nodes)-1, "of")
 			e.nodes[i] = drawNode(t, i)
 		case 4:
-			e.packages = small(t, 1, "package")
+			e.packages, e.ownSecret = small(t, 1, "package"), rapid.Bool().Draw(t, "own secret")
 		}
 	}
 	return &e
@@ -167,6 +170,9 @@ func (g *genes) site() *site.Site {
 			Packages: []string{fmt.Sprint("package", g.packages)}}},
 		Volumes: []site.Volume{{Name: "shared", Shared: true}},
 		Secrets: []site.Secret{{Name: theSecret, Generate: 32}},
+	}
+	if g.ownSecret {
+		s.Secrets[0].Per = secretspec.PerNode
 	}
 	for i := range g.hosts {
 		h := site.Host{Name: hostNames[i]}

@@ -34,7 +34,7 @@ func TestUpReachesWhatIsDeclared(t *testing.T) {
 			g = g.edited(t)
 			s := g.site()
 			if rapid.Bool().Draw(t, "rotates") {
-				f.rotate(t)
+				f.rotate(t, s)
 			}
 			p := f.up(t, s, plan.Goal{})
 			wantOrder(t, p, s)
@@ -98,7 +98,7 @@ func TestUpAfterFailure(t *testing.T) {
 		f, g := begun(t)
 		s := g.edited(t).site()
 		if rapid.Bool().Draw(t, "rotates") {
-			f.rotate(t)
+			f.rotate(t, s)
 		}
 		p := f.up(t, s, plan.Goal{})
 		if !stumble(t, f, p) {
@@ -127,7 +127,7 @@ func TestUpAfterKill(t *testing.T) {
 		s := g.edited(t).site()
 		for range 1 + small(t, 1, "kills") {
 			if rapid.Bool().Draw(t, "rotates") {
-				f.rotate(t)
+				f.rotate(t, s)
 			}
 			f.faults.KillAt(1 + small(t, 80, "kill at"))
 			f.run(f.up(t, s, plan.Goal{}), 1+small(t, 3, "parallel"))

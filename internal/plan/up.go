@@ -136,7 +136,7 @@ func (d *sitePlanner) upHost(h *observe.Host, nodes []*site.Node) ([]waitingNode
 		if err != nil {
 			return nil, err
 		}
-		wanted.Config.Secrets = d.generations.OfRoles(d.makerOf(n).Site.RolesOf(n))
+		wanted.Config.Secrets = d.generations.OfNode(d.makerOf(n).Site, n)
 		u := &nodePlanner{
 			change: change{h, n, wanted, existing[n.Name]}, up: d,
 			before: slices.Concat(ready, d.settled[n.Name]), startNeeds: d.networks.stepsFor(wanted, networks),

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/spec"
 )
 
@@ -181,10 +182,10 @@ func (d difference) altered(r *spec.RoleAction) []string {
 			parts[part] = true
 		}
 	}
-	rotated := spec.ChangedSecrets(d.was, d.is)
-	for _, use := range r.Secrets {
-		if slices.Contains(rotated, use.Name) {
-			parts["secret "+use.Name] = true
+	for _, stored := range spec.ChangedSecrets(d.was, d.is) {
+		name, _ := secretspec.Split(stored)
+		if slices.ContainsFunc(r.Secrets, func(use site.SecretUse) bool { return use.Name == name }) {
+			parts["secret "+name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(parts))

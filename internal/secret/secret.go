@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 )
 
 // A Keyring has the secrets of a site during one run. It fetches each secret once, when it is first
@@ -25,12 +27,13 @@ type Keyring struct {
 	sites  []*site.Site // sites that may declare a secret; the first one with the name wins
 	dirs   host.Dirs
 	mu     sync.Mutex
-	values map[string]string
-	stored map[string]Stored // generated secrets
+	values map[string]string // by the name under which hosts store them
+	stored map[string]Stored // generated secrets, by the same
 
-	// Find returns a generated secret. If it is nil, generated secrets are stored in the state
-	// directory of this machine.
-	Find func(ctx context.Context, s *site.Secret) (Stored, error)
+	// Find returns a generated secret of a node, or of all nodes if node is "". If Find is nil,
+	// generated secrets are stored in the state directory of this machine.
+	Find func(ctx context.Context, s *site.Secret, node string) (Stored, error)
+	Now  func() time.Time // the clock for certificates, or nil for time.Now
 }
 
 // NewKeyring returns an empty keyring for a site.
@@ -38,24 +41,25 @@ func NewKeyring(s *site.Site, dirs host.Dirs) *Keyring {
 	return &Keyring{sites: []*site.Site{s}, dirs: dirs, values: map[string]string{}, stored: map[string]Stored{}}
 }
 
-// Value returns the value of a secret.
-func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
+// Value returns the value of a secret by the name under which hosts store it.
+func (k *Keyring) Value(ctx context.Context, stored string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if v, ok := k.values[name]; ok {
+	if v, ok := k.values[stored]; ok {
 		return v, nil
 	}
-	s, ok := k.declared(name)
+	name, node := secretspec.Split(stored)
+	s, ok := k.declared(stored)
 	if !ok {
-		return "", problem.New(problem.Mistake, "secret %q is not declared", name).At("site.toml").
+		return "", problem.New(problem.Mistake, "secret %q is not declared", stored).At("site.toml").
 			Try("add [secret.%s] with file, command or generate", name)
 	}
-	v, err := k.fetch(ctx, s)
+	v, err := k.fetch(ctx, s, node)
 	if err != nil {
 		return "", err
 	}
-	k.values[name] = v
-	rememberFetched(name, v)
+	k.values[stored] = v
+	rememberFetched(stored, v)
 	return v, nil
 }
 
@@ -81,16 +85,19 @@ func (k *Keyring) AddSite(s *site.Site) {
 	k.sites = append(k.sites, s)
 }
 
-func (k *Keyring) declared(name string) (*site.Secret, bool) {
+// declared returns the secret with a stored name. A release may declare a secret of which all nodes had the
+// same value, and the site one of the same name of which each node has its own.
+func (k *Keyring) declared(stored string) (*site.Secret, bool) {
+	name, node := secretspec.Split(stored)
 	for _, s := range k.sites {
-		if x, ok := s.Secret(name); ok {
+		if x, ok := s.Secret(name); ok && secretspec.Name(x, node) == stored {
 			return x, true
 		}
 	}
 	return nil, false
 }
 
-func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
+func (k *Keyring) fetch(ctx context.Context, s *site.Secret, node string) (string, error) {
 	switch {
 	case s.File != "":
 		text, err := os.ReadFile(s.File)
@@ -105,34 +112,43 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 	if find == nil {
 		find = k.loadOrGenerate
 	}
-	stored, err := find(ctx, s)
+	stored, err := find(ctx, s, node)
 	if err == nil {
-		k.stored[s.Name] = stored
+		err = HasFormat(s, stored.Value)
 	}
-	return stored.Value, err
+	if err != nil {
+		return "", err
+	}
+	k.stored[secretspec.Name(s, node)] = stored
+	return stored.Plain()
 }
 
 // Stored returns a generated secret in the form in which hosts store it, after Value has returned its
 // value.
-func (k *Keyring) Stored(name string) Stored {
+func (k *Keyring) Stored(stored string) Stored {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.stored[name]
+	return k.stored[stored]
 }
 
 // Set sets a generated secret that has a new value.
-func (k *Keyring) Set(name string, s Stored) {
+func (k *Keyring) Set(stored string, s Stored) error {
+	plain, err := s.Plain()
+	if err != nil {
+		return err
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.values[name], k.stored[name] = s.Value, s
-	rememberFetched(name, s.Value)
+	k.values[stored], k.stored[stored] = plain, s
+	rememberFetched(stored, plain)
+	return nil
 }
 
 // Generated reports whether a secret is one that Orrery generates and stores.
-func (k *Keyring) Generated(name string) bool {
+func (k *Keyring) Generated(stored string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s, ok := k.declared(name)
+	s, ok := k.declared(stored)
 	return ok && s.Generate > 0
 }
 
@@ -162,12 +178,14 @@ func (interactiveRunner) Run(ctx context.Context, c host.Command) error {
 
 // loadOrGenerate returns a generated secret from the state directory of this machine. If it is not
 // stored, generated creates it.
-func (k *Keyring) loadOrGenerate(_ context.Context, s *site.Secret) (Stored, error) {
+func (k *Keyring) loadOrGenerate(_ context.Context, s *site.Secret, node string) (Stored, error) {
 	kept := Store{k.dirs.Secrets(k.sites[0].Key())}
-	stored, err := kept.Read(s.Name)
+	stored, err := kept.Read(secretspec.Name(s, node))
 	if errors.Is(err, fs.ErrNotExist) {
-		stored = Stored{Random(s.Generate), 1}
-		err = kept.Put(s.Name, stored)
+		stored.Generation = 1
+		if stored.Value, err = k.Generate(s, node); err == nil {
+			err = kept.Put(secretspec.Name(s, node), stored)
+		}
 	}
 	return stored, err
 }

@@ -61,6 +61,18 @@ func (k Store) Replace(name string, s Stored) error {
 	return host.WriteFile(host.File{Path: path, Content: []byte(s.text()), Mode: 0o600})
 }
 
+// Remove removes what is stored of a secret, if anything.
+func (k Store) Remove(name string) error {
+	path, err := k.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // Generations returns the generation of each stored secret.
 func (k Store) Generations() (map[string]int, error) {
 	entries, err := os.ReadDir(k.Dir)
@@ -105,12 +117,4 @@ func Random(n int) string {
 		}
 	}
 	return b.String()
-}
-
-// maxSecretBytes is the maximum length of a generated secret.
-const maxSecretBytes = 4096
-
-// ValidGenerated reports whether value may be a result of Random. Use it to check a value from another host.
-func ValidGenerated(value string) bool {
-	return value != "" && len(value) <= maxSecretBytes && strings.Trim(value, alphabet) == ""
 }

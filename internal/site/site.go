@@ -320,7 +320,10 @@ type Secret struct {
 	Name     string
 	File     string   `toml:"file"`
 	Command  []string `toml:"command"`
-	Generate int      `toml:"generate"` // number of characters to generate
+	Generate int      `toml:"generate"` // number of characters to generate, or of bytes with some formats
+	Format   string   `toml:"format"`   // of a generated value (secretspec.Formats), or "" for letters and digits
+	Per      string   `toml:"per"`      // secretspec.PerNode, or "" if all nodes have the same value
+	Readers  []string `toml:"readers"`  // the only roles that may read it, or none if every role may
 }
 
 // A Release is a numbered build of a set of nodes.

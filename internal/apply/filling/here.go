@@ -11,6 +11,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/host/twins"
+	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 	"orrery/internal/volume"
@@ -78,6 +79,10 @@ func (o Original) copySecrets(key string) error {
 		return err
 	}
 	for _, e := range entries {
+		// the twin has a certificate authority of its own
+		if stored, err := (secret.Store{Dir: o.Dirs.Secrets(o.Key)}).Read(e.Name()); err == nil && stored.IsCertificate() {
+			continue
+		}
 		text, err := os.ReadFile(filepath.Join(o.Dirs.Secrets(o.Key), e.Name()))
 		if err != nil {
 			return err

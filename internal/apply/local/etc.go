@@ -41,7 +41,7 @@ func (n *names) chownEtc(node *spec.Node) error {
 func (n *names) provideSecrets(ctx context.Context, node *spec.Node, duties *spec.RoleActions,
 	r *spec.RoleAction) error {
 	for _, use := range r.Secrets {
-		value, err := n.Secrets.Value(ctx, use.Name)
+		value, err := n.Secrets.Value(ctx, duties.StoredSecret(use.Name))
 		if err != nil {
 			return err
 		}

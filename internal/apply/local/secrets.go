@@ -21,4 +21,7 @@ func (h secretHost) Replace(_ context.Context, name string, s secret.Stored) err
 	return h.kept().Replace(name, s)
 }
 
+// Remove removes the host's copy of a secret.
+func (h secretHost) Remove(_ context.Context, name string) error { return h.kept().Remove(name) }
+
 func (h secretHost) kept() secret.Store { return secret.Store{Dir: h.Dirs.Secrets(h.Key)} }

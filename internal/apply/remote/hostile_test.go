@@ -117,7 +117,8 @@ func TestHostileSecret(t *testing.T) {
 	}
 	for what, value := range map[string]any{
 		"nothing": "", "a line": "abcDEF123\nroot::0:0", "a quote": "abc'DEF", "a control character": "abc\x1b[2J",
-		"too much": strings.Repeat("a", 4097), "a number": 7, "an umlaut": "abcDEFä",
+		"too much": strings.Repeat("a", 16<<10+1), "a number": 7, "an umlaut": "abcDEFä", "a colon": "abc:DEF",
+		"PEM that is not base64": "pem:a\nb",
 	} {
 		if s, err := read(said{"value": value, "generation": 1}); err == nil || s.Value != "" {
 			t.Errorf("%s: %+v, %v", what, s, err)

@@ -117,7 +117,7 @@ func methods() []anyMethod {
 		&lastDurationMethod, &readUsageMethod,
 		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod,
 		&receiveMethod,
-		&secretMethod, &storeSecretMethod, &replaceSecretMethod, &savePlanMethod,
+		&secretMethod, &storeSecretMethod, &replaceSecretMethod, &removeSecretMethod, &savePlanMethod,
 		&twinsMethod, &saveTwinMethod, &forgetTwinMethod, &fillTwinMethod,
 		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod,
 		&restoreMethod,

@@ -675,6 +675,35 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestSecretsOfNodes: during a step of a node, the helper gets the node's own value of a secret, and not that of
+// another node or one that all nodes have.
+func TestSecretsOfNodes(t *testing.T) {
+	p := newPair(t)
+	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}
+	k := p.keyring()
+	for _, stored := range []string{"key", "key@web1", "key@web2"} {
+		k.Add(stored, "the value of "+stored)
+	}
+	h := p.to(m, "1").Host("s", k)
+	for stored, want := range map[string]string{"key@web1": "the value of key@web1", "key@web2": "", "key": ""} {
+		r := spec.RoleAction{Role: &site.Role{Name: "web", Secrets: []site.SecretUse{{Name: "key"}}},
+			Rendered: []spec.RenderedFile{{Path: "/etc/x", Secret: true}}}
+		s := &plan.Step{Kind: plan.CheckNode, Subject: stored, Node: &spec.Node{Name: "web1"}}
+		s.Duties = &spec.RoleActions{Node: "web1", Roles: []spec.RoleAction{r}, OwnSecrets: []string{"key"}}
+		var said []string
+		err := h.Runs.Do(t.Context(), s, func(text string) { said = append(said, text) })
+		if want == "" && (!problem.Is(err, problem.Unable) || len(said) > 0) ||
+			want != "" && (err != nil || said[0] != want) {
+			t.Errorf("%s: the host got %q, %v", stored, said, err)
+		}
+		for name := range m.secrets.Fetched() {
+			if name != "key@web1" {
+				t.Errorf("the host knows %s", name)
+			}
+		}
+	}
+}
+
 // TestKeptSecrets: a host stores generated secrets, and does not replace an existing one.
 func TestKeptSecrets(t *testing.T) {
 	p := newPair(t)
@@ -694,6 +723,12 @@ func TestKeptSecrets(t *testing.T) {
 	must(t, p.far.Secrets.Replace(t.Context(), "db", other))
 	if s, err := p.far.Secrets.Read(t.Context(), "db"); s != other || err != nil {
 		t.Errorf("rotated it is %+v: %v", s, err)
+	}
+	must(t, p.far.Secrets.Store(t.Context(), "db@web1", secret.Stored{Value: "abcDEF125", Generation: 1}))
+	must(t, p.far.Secrets.Remove(t.Context(), "db@web1"))
+	must(t, p.far.Secrets.Remove(t.Context(), "db@web1"))
+	if _, err := p.far.Secrets.Read(t.Context(), "db@web1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that was removed: %v", err)
 	}
 	for _, name := range []string{"", "../keys", ".x", "a\x00b"} {
 		if err := p.far.Secrets.Store(t.Context(), name, secret.Stored{Value: "abcDEF123", Generation: 1}); err == nil {

@@ -24,7 +24,7 @@ func (f secretHost) Read(ctx context.Context, name string) (none secret.Stored, 
 	}
 	if !secret.ValidGenerated(s.Value) || !secret.ValidGeneration(s.Generation) {
 		return none, problem.New(problem.Surprise,
-			"host %s has an invalid value of the generated secret %s: values have letters and digits, at most 4096",
+			"host %s has an invalid value of the generated secret %s: values have letters, digits and \"+/=-\", at most 16384",
 			f.at.Host, name).
 			Try("remove sites/%s/secrets/%s from its state directory, if it is kept on another host; --without %s leaves it out until then",
 				f.at.Key, name, f.at.Host)
@@ -41,6 +41,12 @@ func (f secretHost) Store(ctx context.Context, name string, s secret.Stored) err
 // Replace stores a new generation of a secret on the remote host.
 func (f secretHost) Replace(ctx context.Context, name string, s secret.Stored) error {
 	_, err := replaceSecretMethod.call(ctx, f.remoteHost, namedSecret{name, s})
+	return err
+}
+
+// Remove removes the remote host's copy of a secret.
+func (f secretHost) Remove(ctx context.Context, name string) error {
+	_, err := removeSecretMethod.call(ctx, f.remoteHost, name)
 	return err
 }
 
@@ -67,7 +73,16 @@ var storeSecretMethod = method[namedSecret, none]{
 var replaceSecretMethod = method[namedSecret, none]{
 	name: "replace secret",
 	answer: func(ctx context.Context, c *serverCall, s namedSecret) (none, error) {
+		c.host().secrets.drop(s.Name)
 		return none{}, c.host().Secrets.Replace(ctx, s.Name, s.Stored)
+	},
+}
+
+var removeSecretMethod = method[string, none]{
+	name: "remove secret",
+	answer: func(ctx context.Context, c *serverCall, name string) (none, error) {
+		c.host().secrets.drop(name)
+		return none{}, c.host().Secrets.Remove(ctx, name)
 	},
 }
 
@@ -103,7 +118,7 @@ func markControlHost(err error) error {
 	return err
 }
 
-// needed returns the names of the secrets that roles need.
+// needed returns the names under which hosts store the secrets that roles need.
 func needed(d *spec.RoleActions) map[string]bool {
 	all := map[string]bool{}
 	if d == nil {
@@ -111,7 +126,7 @@ func needed(d *spec.RoleActions) map[string]bool {
 	}
 	for i := range d.Roles {
 		for _, use := range d.Roles[i].Secrets {
-			all[use.Name] = true
+			all[d.StoredSecret(use.Name)] = true
 		}
 	}
 	return all
@@ -154,6 +169,13 @@ func (b *secretProxy) Value(ctx context.Context, name string) (string, error) {
 	}
 	b.values[name] = string(g.Value)
 	return string(g.Value), nil
+}
+
+// drop makes the helper request a value again, because it is replaced or removed.
+func (b *secretProxy) drop(name string) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	delete(b.values, name)
 }
 
 // Text returns a file that contains secrets.

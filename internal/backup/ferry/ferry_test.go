@@ -166,6 +166,14 @@ func TestHostileHost(t *testing.T) {
 		"secrets of others": func(h hostile) {
 			h.must(h.sendJSON(msgSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil}))
 		},
+		"a secret of another node": func(h hostile) {
+			h.node()
+			h.must(h.sendJSON(msgSecrets, vault.Secrets{"secrets/key@b": nil}))
+		},
+		"a certificate authority": func(h hostile) {
+			h.node()
+			h.must(h.sendJSON(msgSecrets, vault.Secrets{vault.AuthorityPath: nil}))
+		},
 		"secrets that are none": func(h hostile) { h.must(h.sendJSON(msgSecrets, vault.Secrets{"../../etc/shadow": nil})) },
 		"a layer of another host": func(h hostile) {
 			h.layers(map[string]string{"abc": "c0de", others: "c0de"})
@@ -225,10 +233,10 @@ func TestHostileHost(t *testing.T) {
 		h.must(h.sendJSON(msgTree, shelved("x")))
 		h.must(h.sendList(files(d)))
 		h.must(h.sendJSON(msgSecrets, vault.Secrets{"secrets/admin": []byte("x"),
-			"keys/a/ssh_host_ed25519_key": []byte("y")}))
+			"keys/a/ssh_host_ed25519_key": []byte("y"), "secrets/key@a": []byte("z")}))
 		h.must(h.sendMessage(msgDone, nil))
 	})
-	if err != nil || len(take.Nodes) != 1 || len(take.Secrets) != 2 || len(take.Left) != 1 ||
+	if err != nil || len(take.Nodes) != 1 || len(take.Secrets) != 3 || len(take.Left) != 1 ||
 		strings.Contains(take.Left[0], "\x1b") {
 		t.Errorf("%+v, %v", take, err)
 	}

@@ -245,6 +245,6 @@ func (g *backupSender) sendSecrets() error {
 // nodes.
 func belongsToNodes(nodes []nodedir.Record, path string) bool {
 	node, ok := nodeOfKey(path)
-	return vault.SecretPath(path) && path != "keys/known_hosts" &&
+	return vault.SecretPath(path) && path != "keys/known_hosts" && path != vault.AuthorityPath &&
 		(!ok || slices.ContainsFunc(nodes, func(n nodedir.Record) bool { return n.Name == node }))
 }

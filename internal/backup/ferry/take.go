@@ -16,6 +16,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 )
@@ -309,8 +310,12 @@ func nameOnHost(name, host string) string {
 	return name
 }
 
-// nodeOfKey returns the node whose host key has this path.
+// nodeOfKey returns the node whose host key, or own value of a secret, has this path.
 func nodeOfKey(path string) (node string, ok bool) {
+	if stored, secret := strings.CutPrefix(path, "secrets/"); secret {
+		_, node = secretspec.Split(stored)
+		return node, node != ""
+	}
 	rest, ok := strings.CutPrefix(path, "keys/")
 	node, _, deeper := strings.Cut(rest, "/")
 	return node, ok && deeper

@@ -172,15 +172,19 @@ var hostKeyFile = pattern.New(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
 // IsHostKey reports whether a file name is that of an SSH host key.
 func IsHostKey(name string) bool { return hostKeyFile().MatchString(name) }
 
-// isSecret reports whether a path is that of a secret: secrets/NAME,
-// keys/NODE/ssh_host_TYPE_key[.pub] or keys/known_hosts.
+// isSecret reports whether a path is that of a secret: secrets/NAME, secrets/NAME@NODE,
+// keys/NODE/ssh_host_TYPE_key[.pub], keys/known_hosts or AuthorityPath.
 func isSecret(path string) bool {
 	parts := strings.Split(path, "/")
 	switch {
 	case len(parts) == 2 && parts[0] == "secrets":
-		return check.ValidFileName(parts[1])
+		name, node, own := strings.Cut(parts[1], "@")
+		return check.ValidFileName(name) && (!own || check.ValidLabel(node))
 	case len(parts) == 3 && parts[0] == "keys":
 		return check.ValidLabel(parts[1]) && IsHostKey(parts[2])
 	}
-	return path == "keys/known_hosts"
+	return path == "keys/known_hosts" || path == AuthorityPath
 }
+
+// AuthorityPath is the path of the site's certificate authority, which is on the control host.
+const AuthorityPath = "keys/authority.pem"

@@ -73,7 +73,9 @@ func TestIndexOfStrangers(t *testing.T) {
 // TestSecretsOfStrangers: only paths of secrets are accepted.
 func TestSecretsOfStrangers(t *testing.T) {
 	for path, want := range map[string]bool{
-		"secrets/token": true, "keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true,
+		"secrets/token": true, "secrets/token@n1": true, "keys/authority.pem": true, "secrets/token@": false,
+		"secrets/token@N": false, "secrets/token@n1@n2": false, "secrets/@n1": false, "secrets/a@../b": false,
+		"keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true,
 		"keys/known_hosts": true,
 		"secrets/../../x":  false, "secrets/a/b": false, "secrets/.x": false, "keys/../n1/ssh_host_x": false,
 		"keys/n1/authorized_keys": false, "x": false,

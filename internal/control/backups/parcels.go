@@ -12,6 +12,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 )
 
 // placement are the hosts that receive the parts of a backup.
@@ -117,7 +118,9 @@ func (r *restoreRun) partFor(h *apply.HostClient, snapshots []vault.Tree) *ferry
 	p.Secrets = vault.Secrets{}
 	for path, value := range r.secrets {
 		name, generated := strings.CutPrefix(path, "secrets/")
-		if r.homes.onlyHost() != "" || generated && h.MayNeedSecret(name) || !generated &&
+		_, node := secretspec.Split(name)
+		if r.homes.onlyHost() != "" || generated && node == "" && h.MayNeedSecret(name) ||
+			generated && node != "" && r.homes.nodes[node] == h.Name || !generated &&
 			slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
 			p.Secrets[path] = value
 		}

@@ -17,6 +17,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 )
 
 // Run creates the twin, runs the tests and destroys the twin in any case. Failed tests are in the
@@ -70,10 +71,12 @@ func (p *Runner) runTests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.keys.Find = f.Generated
-	for _, x := range p.site.Secrets { // read them now, so that none of them appears in the output of tests
-		if _, err := p.keys.Value(ctx, x.Name); err != nil {
-			return err
+	p.keys.Find = f.SecretKeeper().Generated
+	for i := range p.site.Secrets { // read them now, so that none of them appears in the output of tests
+		for _, stored := range secretspec.Names(p.site, &p.site.Secrets[i]) {
+			if _, err := p.keys.Value(ctx, stored); err != nil {
+				return err
+			}
 		}
 	}
 	runners, err := way.Runners(ctx, p.Session, p.site)

@@ -31,7 +31,7 @@ func (l localOnly) reach(context.Context) (f *apply.Fleet, silent, err error) {
 		host = l.Site.Hosts[0]
 	}
 	l.add(f, host, nil)
-	f.UseHostSecrets()
+	f.SecretKeeper().UseHosts()
 	return f, nil, nil
 }
 

@@ -51,7 +51,7 @@ func (m multiHost) reach(ctx context.Context) (f *apply.Fleet, silent, err error
 		h.Label, h.Files = h.Name, files
 	}
 	f.Lock, f.LockErr = m.Lock().read()
-	f.UseHostSecrets()
+	f.SecretKeeper().UseHosts()
 	return f, silent, nil
 }
 

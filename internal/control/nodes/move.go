@@ -7,6 +7,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/secrets"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -64,6 +65,9 @@ func (m *MoveOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 	}
 	return c.AskProduction(m.Site, "These would be frozen for a moment: "+humanize.List(disturbed, 12)+".")
 }
+
+// Commit removes the moved nodes' own secrets from their former hosts.
+func (m *MoveOp) Commit(ctx context.Context) error { return secrets.Forget(ctx, m.Session, m.Fleet) }
 
 // Revert returns the steps by which nodes that were not handed over continue on their former hosts.
 func (m *MoveOp) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {

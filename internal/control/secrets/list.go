@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan/rotation"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/text/humanize"
 )
 
@@ -26,10 +28,14 @@ type Row struct {
 	Secret     string   `json:"secret"`
 	From       string   `json:"from"`             // Generated, File or Command
 	Source     string   `json:"source,omitempty"` // the file or the command
-	Generation int      `json:"generation"`
-	Roles      []string `json:"roles"`  // which read it
-	Nodes      []string `json:"nodes"`  // which have these roles and exist
-	Behind     []string `json:"behind"` // nodes that have an older generation
+	Generation int      `json:"generation"`       // the highest, if each node has its own value
+	Roles      []string `json:"roles"`            // which read it
+	Nodes      []string `json:"nodes"`            // which have these roles and exist
+	Behind     []string `json:"behind"`           // nodes that have an older generation
+	Format     string   `json:"format,omitempty"`
+	Readers    []string `json:"readers,omitempty"` // the only roles that may read it
+	// PerNode has the generation for each of Nodes if each node has its own value.
+	PerNode map[string]int `json:"per_node,omitempty"`
 	// Changed means that the file has changed, and orrery up starts the next generation.
 	Changed bool `json:"changed,omitempty"`
 	// Hosts is why the hosts do not agree on the generation, or "".
@@ -56,7 +62,13 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) 
 	for i := range s.Secrets {
 		x := &s.Secrets[i]
 		r := Row{Secret: x.Name, From: Generated, Generation: all.Of(x.Name), Roles: []string{}, Nodes: []string{},
-			Behind: []string{}, Changed: files.Changed[x.Name], Hosts: known[x.Name]}
+			Behind: []string{}, Changed: files.Changed[x.Name], Format: x.Format, Readers: x.Readers}
+		if x.Per == secretspec.PerNode {
+			r.PerNode = map[string]int{}
+		}
+		for _, stored := range secretspec.Names(s, x) {
+			r.Hosts = cmp.Or(r.Hosts, known[stored])
+		}
 		switch {
 		case x.File != "":
 			r.From, r.Source = File, x.File
@@ -66,7 +78,12 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) 
 		for _, reader := range Readers(f, live, seen, x.Name) {
 			r.Nodes = append(r.Nodes, reader.Name)
 			r.Roles = append(r.Roles, reader.Roles...)
-			if !reader.Has(x.Name, r.Generation) {
+			stored := secretspec.Name(x, reader.Name)
+			if r.PerNode != nil {
+				r.PerNode[reader.Name] = all.Of(stored)
+				r.Generation = max(r.Generation, all.Of(stored))
+			}
+			if !reader.Has(stored, all.Of(stored)) {
 				r.Behind = append(r.Behind, reader.Name)
 			}
 		}
@@ -76,6 +93,18 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Row, error) 
 	}
 	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Secret, b.Secret) })
 	return rows, nil
+}
+
+// Forget removes from hosts the secrets of nodes that are no longer there, after a plan was carried out.
+func Forget(ctx context.Context, c *control.Session, f *apply.Fleet) error {
+	if !f.SecretKeeper().HasOwn() {
+		return nil
+	}
+	seen, err := c.Observe(ctx, f)
+	if err != nil {
+		return err
+	}
+	return f.SecretKeeper().Forget(ctx, seen)
 }
 
 // highest returns the generations of secrets, and for each on which hosts differ, why. Of such a secret
@@ -102,9 +131,9 @@ type Reader struct {
 	Roles []string // which read it
 }
 
-// Has reports whether all roles of the node were applied with a generation of a secret.
-func (r *Reader) Has(secret string, generation int) bool {
-	return r.Configured && r.Config.Generation(secret) == generation
+// Has reports whether all roles of the node were applied with a generation of a secret, by its stored name.
+func (r *Reader) Has(stored string, generation int) bool {
+	return r.Configured && r.Config.Generation(stored) == generation
 }
 
 // Readers returns the live nodes that exist and read a secret, in the order of the site. Live is the site

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/secrets"
 	"orrery/internal/problem"
+	"orrery/internal/secret"
 	"orrery/internal/text/humanize"
 )
 
@@ -52,8 +53,11 @@ func Forget(ctx context.Context, c *control.Session, name string) error {
 			return err
 		}
 	}
-	if err := os.Remove(secrets.FilesPath(c.Dirs, s.Key())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// these are on this control host, which need not be a host of the site
+	for _, path := range []string{secrets.FilesPath(c.Dirs, s.Key()), secret.AuthorityPath(c.Dirs, s.Key())} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/secrets"
 	"orrery/internal/control/unattended"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -35,6 +36,7 @@ type UpOptions struct {
 	Parallel int          // maximum number of concurrent steps, or 0 for DefaultParallel
 	Batch    site.Batch   // how many running nodes are disturbed at once, or zero to use the groups' settings
 	rotate   *site.Secret // the secret that is rotated, or nil
+	rotateOn string       // the only node on which it is rotated, or "" for all
 	Backup   string       // the backup whose parts all hosts have staged for a restore, or ""
 }
 
@@ -97,23 +99,27 @@ func (u *upOp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error
 			return nil, err
 		}
 	}
-	r, err := planRotations(u.session, u.site, seen, u.options.rotate)
+	r, err := planRotations(ctx, u.session, u.site, u.hosts, seen, u.options.rotate)
 	if err != nil {
 		return nil, err
 	}
 	nodes := u.nodes
 	if u.options.rotate != nil {
-		if nodes, err = r.add(u.hosts, u.site, u.options.rotate); err != nil {
+		if nodes, err = r.add(u.hosts, u.site, u.options.rotate, u.options.rotateOn); err != nil {
 			return nil, err
 		}
 	}
 	u.rotates = r
 	p, err := planUp(u.session, u.site, seen, plan.Goal{Nodes: withUnrestored(u.site, seen, nodes), Batch: u.options.Batch,
 		Releases: u.hosts.Views().Releases(), Raised: r.raised})
-	if err == nil && p.Empty() { // else begin stores it
-		err = r.files.Store()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Empty(): // else Begin and Commit do this
+		return p, u.settleSecrets(ctx, seen)
 	}
-	return p, err
+	p.Warnings = append(p.Warnings, r.warnings(u.hosts, p)...)
+	return p, nil
 }
 
 func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
@@ -121,8 +127,11 @@ func (u *upOp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error)
 	lines := brief.Lines(p)
 	switch {
 	case u.options.rotate != nil:
-		return c.AskProduction(u.site,
-			"This would rotate secret "+u.options.rotate.Name+" and disturb it:"+brief.Text(lines))
+		what := u.options.rotate.Name
+		if u.options.rotateOn != "" {
+			what += " of node " + u.options.rotateOn
+		}
+		return c.AskProduction(u.site, "This would rotate secret "+what+" and disturb it:"+brief.Text(lines))
 	case u.site.Production && len(p.DisturbedNodes()) > 0:
 		return c.AskProduction(u.site, "This would disturb it:"+brief.Text(lines))
 	case u.site.Production || u.options.Backup != "" || len(brief.Losses(lines)) == 0:
@@ -140,6 +149,23 @@ func (u *upOp) Begin(ctx context.Context) error {
 		return nil
 	}
 	return u.rotates.begin(ctx, u.hosts, u.site)
+}
+
+// settleSecrets records the files of secrets and removes the secrets of nodes that hosts no longer have, if there
+// is nothing else to do.
+func (u *upOp) settleSecrets(ctx context.Context, seen []observe.Host) error {
+	if err := u.rotates.files.Store(); err != nil || u.nodes != nil || u.options.rotate != nil {
+		return err
+	}
+	return u.hosts.SecretKeeper().Forget(ctx, seen)
+}
+
+// Commit removes the secrets of nodes that hosts no longer have.
+func (u *upOp) Commit(ctx context.Context) error {
+	if u.nodes != nil || u.options.rotate != nil {
+		return nil
+	}
+	return secrets.Forget(ctx, u.session, u.hosts)
 }
 
 // planUp plans the changes that make the hosts match the declared site. It reports what differs
@@ -226,13 +252,16 @@ func preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 		v.plan, err = release.Down(s, hosts, goal)
 		return v, f.Views().Explain(err)
 	}
-	rotates, err := planRotations(c, s, hosts, nil)
+	rotates, err := planRotations(ctx, c, s, f, hosts, nil)
 	if err != nil {
 		return nil, err
 	}
 	goal.Raised = rotates.raised
-	v.plan, err = planUp(c, s, hosts, goal)
-	return v, f.Views().Explain(err)
+	if v.plan, err = planUp(c, s, hosts, goal); err != nil {
+		return v, f.Views().Explain(err)
+	}
+	v.plan.Warnings = append(v.plan.Warnings, rotates.warnings(f, v.plan)...)
+	return v, nil
 }
 
 // reportOrphans reports the volumes that no node uses any more.

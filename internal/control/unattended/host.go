@@ -267,7 +267,7 @@ func (s hostSecrets) Value(ctx context.Context, name string) (string, error) {
 		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).
 			Try("run %s on a machine that has it", s.of.manualCommand())
 	}
-	return stored.Value, nil
+	return stored.Plain()
 }
 
 // Text always returns an error, because texts with secrets are made from the site directory.

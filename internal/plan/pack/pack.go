@@ -14,6 +14,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/render"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/spec"
 )
 
@@ -25,8 +26,9 @@ type Packer struct {
 	releases map[int]*site.Site // see Releases
 
 	mu      sync.Mutex
-	homes   map[string]string         // see SetHomes
-	seen    map[string]string         // see SetObservedHomes
+	where   sync.RWMutex              // of homes and seen, which SecretText's callback needs while mu is held
+	homes   map[string]string         // see SetHomes; written with both locks
+	seen    map[string]string         // see SetObservedHomes; written with both locks
 	sites   map[*site.Site]*site.Site // sites with their nodes placed
 	makers  map[*site.Site]*spec.Builder
 	tellers map[*site.Site]*inventory.Builder
@@ -68,6 +70,8 @@ func (p *Packer) SiteOf(release int) *site.Site {
 func (p *Packer) SetHomes(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.where.Lock()
+	defer p.where.Unlock()
 	p.homes = homes
 	p.clearCaches()
 }
@@ -77,10 +81,27 @@ func (p *Packer) SetHomes(homes map[string]string) {
 func (p *Packer) SetObservedHomes(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.where.Lock()
+	defer p.where.Unlock()
 	if !maps.Equal(p.seen, homes) {
 		p.seen = homes
 		p.clearCaches()
 	}
+}
+
+// HomeOf returns the host on which a node is or will be, according to the plan or else to the observation, or ""
+// if unknown.
+func (p *Packer) HomeOf(node string) string {
+	p.where.RLock()
+	defer p.where.RUnlock()
+	return cmp.Or(p.homes[node], p.seen[node])
+}
+
+// SourceOf returns the host on which a node was observed, or "".
+func (p *Packer) SourceOf(node string) string {
+	p.where.RLock()
+	defer p.where.RUnlock()
+	return p.seen[node]
 }
 
 // clearCaches clears the caches, which depend on where nodes are placed.
@@ -187,9 +208,10 @@ func (p *Packer) Desired(current *spec.Node) (*spec.Node, *spec.RoleActions, err
 	return wanted, d, err
 }
 
-// SecretText renders a file of which a step has only the location.
+// SecretText renders a file of which a step has only the location. Value returns a part of a secret by the
+// name under which hosts store the secret.
 func (p *Packer) SecretText(ctx context.Context, t spec.SecretText,
-	value func(context.Context, string) (string, error)) ([]byte, error) {
+	value func(ctx context.Context, stored, part string) (string, error)) ([]byte, error) {
 	of := p.SiteOf(t.Release)
 	n, ok := of.Node(t.Node)
 	if !ok {
@@ -197,7 +219,9 @@ func (p *Packer) SecretText(ctx context.Context, t spec.SecretText,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var secrets render.Secrets = func(name string) (string, error) { return value(ctx, name) }
+	var secrets render.Secrets = func(name, part string) (string, error) {
+		return value(ctx, secretspec.NameFor(of, name, n.Name), part)
+	}
 	return p.maker(of).SecretText(n, t.Role, t.Path, secrets)
 }
 

@@ -216,7 +216,7 @@ func TestLivePacked(t *testing.T) {
 // TestSecretText: a file with secrets is rendered for a declared node, with the given values.
 func TestSecretText(t *testing.T) {
 	p := pack.New(declared(0), nil)
-	value := func(_ context.Context, name string) (string, error) { return "the " + name, nil }
+	value := func(_ context.Context, name, _ string) (string, error) { return "the " + name, nil }
 	text, err := p.SecretText(t.Context(), spec.SecretText{Node: "web", Role: "web", Path: "/etc/key"}, value)
 	if err != nil || string(text) != "key=the token" {
 		t.Errorf("%q, %v", text, err)
@@ -227,7 +227,7 @@ func TestSecretText(t *testing.T) {
 	}
 	lost := errors.New("a host is silent")
 	if _, err := p.SecretText(t.Context(), spec.SecretText{Node: "web", Role: "web", Path: "/etc/key"},
-		func(context.Context, string) (string, error) { return "", lost }); err == nil ||
+		func(context.Context, string, string) (string, error) { return "", lost }); err == nil ||
 		!strings.Contains(err.Error(), lost.Error()) {
 		t.Errorf("without a value: %v", err)
 	}

@@ -9,25 +9,27 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/spec"
 )
 
-// Generations are the generations that secrets have, or will have when a plan runs, by name. A secret
-// that is not listed is in its first generation.
+// Generations are the generations that secrets have, or will have when a plan runs, by the name under which
+// hosts store them. A secret that is not listed is in its first generation.
 type Generations map[string]int
 
 // Of returns the generation of a secret.
-func (g Generations) Of(secret string) int { return max(1, g[secret]) }
+func (g Generations) Of(stored string) int { return max(1, g[stored]) }
 
-// OfRoles returns the generations of the secrets that roles read, or nil if they read none.
-func (g Generations) OfRoles(roles []*site.Role) map[string]int {
+// OfNode returns the generations of the secrets that the roles of a node read, or nil if they read none.
+func (g Generations) OfNode(s *site.Site, n *site.Node) map[string]int {
 	var all map[string]int
-	for _, r := range roles {
+	for _, r := range s.RolesOf(n) {
 		for _, use := range r.Secrets {
 			if all == nil {
 				all = map[string]int{}
 			}
-			all[use.Name] = g.Of(use.Name)
+			stored := secretspec.NameFor(s, use.Name, n.Name)
+			all[stored] = g.Of(stored)
 		}
 	}
 	return all
@@ -74,16 +76,21 @@ func isRecorded(hosts []observe.Host, name string, generation int) bool {
 
 // Unfinished returns the problem that two hosts have different generations of a secret.
 func Unfinished(name, on string, generation int, other string, another int) error {
+	secret, node := secretspec.Split(name)
+	if node != "" {
+		secret += " --node " + node
+	}
 	return problem.New(problem.Surprise, "secret %s: host %s has generation %d and host %s has %d: a rotation was interrupted",
 		name, on, generation, other, another).
-		Try("orrery secret rotate %s finishes it with one more generation", name)
+		Try("orrery secret rotate %s finishes it with one more generation", secret)
 }
 
 // Describe describes how the secrets of a node change, or returns "".
 func Describe(old, desired *spec.Config) string {
 	var all []string
 	for _, name := range spec.ChangedSecrets(old, desired) {
-		all = append(all, fmt.Sprintf("secret %s: generation %d instead of %d", name, desired.Generation(name),
+		secret, _ := secretspec.Split(name)
+		all = append(all, fmt.Sprintf("secret %s: generation %d instead of %d", secret, desired.Generation(name),
 			old.Generation(name)))
 	}
 	return strings.Join(all, ", ")

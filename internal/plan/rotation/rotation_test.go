@@ -1,11 +1,15 @@
 package rotation_test
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/rotation"
 	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/spec"
 )
 
@@ -46,5 +50,30 @@ func TestGenerations(t *testing.T) {
 		if later, err := rotation.Observed(c.hosts, map[string]bool{"db": true}); err != nil || later.Of("db") != c.later {
 			t.Errorf("%s, rotated: %v, %v", what, later, err)
 		}
+	}
+}
+
+// TestOfNode: a node has the generations of the secrets that its roles read, including those of its own values.
+func TestOfNode(t *testing.T) {
+	s := &site.Site{
+		Secrets: []site.Secret{{Name: "db", Generate: 32}, {Name: "key", Generate: 32, Per: secretspec.PerNode}},
+		Roles: []site.Role{{Name: "base", Secrets: []site.SecretUse{{Name: "key"}}}, {Name: "idle"},
+			{Name: "web", NeedsRoles: []string{"base"}, Secrets: []site.SecretUse{{Name: "db"}}}},
+		Nodes: []site.Node{{Name: "a", Roles: []string{"web"}}, {Name: "b", Roles: []string{"idle"}}},
+	}
+	g := rotation.Generations{"db": 3, "key@a": 2, "key@b": 5, "key": 9}
+	if got := g.OfNode(s, &s.Nodes[0]); !maps.Equal(got, map[string]int{"db": 3, "key@a": 2}) {
+		t.Errorf("%v", got)
+	}
+	if got := g.OfNode(s, &s.Nodes[1]); got != nil {
+		t.Errorf("%v", got)
+	}
+	old := &spec.Config{Secrets: map[string]int{"db": 3, "key@a": 1}}
+	desired := &spec.Config{Secrets: g.OfNode(s, &s.Nodes[0])}
+	if got := rotation.Describe(old, desired); got != "secret key: generation 2 instead of 1" {
+		t.Error(got)
+	}
+	if err := rotation.Unfinished("key@a", "sv1", 2, "sv2", 1); !strings.Contains(err.Error(), "orrery secret rotate key --node a") {
+		t.Error(err)
 	}
 }

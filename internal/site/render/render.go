@@ -4,20 +4,54 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"text/template"
 
 	"orrery/internal/site"
 	"orrery/internal/site/params"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/selector"
 )
 
-// Secrets returns the value of the secret called name.
-type Secrets func(name string) (string, error)
+// Secrets returns a part of the secret called name: its value if part is Whole, or what is worked out of it.
+type Secrets func(name, part string) (string, error)
+
+// Parts of secrets, which are also the names of the functions of templates that return them.
+const (
+	Whole       = "secret"
+	Fingerprint = "fingerprint" // SHA-256
+	SCRAM       = "scram"       // the verifier of a password, as PostgreSQL stores it
+	PublicKey   = "public_key"  // of a key of SSH, as in authorized_keys
+	PrivateKey  = "private_key" // of a certificate
+	Certificate = "certificate"
+	CA          = "ca" // the certificates of the site's certificate authority
+)
+
+// secretParts are the parts of secrets.
+var secretParts = []string{Whole, Fingerprint, SCRAM, PublicKey, PrivateKey, Certificate, CA}
+
+// hasPart reports whether a secret has a part.
+func hasPart(x *site.Secret, part string) bool {
+	switch part {
+	case SCRAM:
+		return x.Format != secretspec.SSH && x.Format != secretspec.X509
+	case PublicKey:
+		return x.Format == secretspec.SSH
+	case PrivateKey, Certificate, CA:
+		return x.Format == secretspec.X509
+	}
+	return true
+}
 
 // Placeholder is a Secrets for digests and plans, which must not contain values. It returns a
 // placeholder.
-func Placeholder(name string) (string, error) { return "<secret " + name + ">", nil }
+func Placeholder(name, part string) (string, error) {
+	if part == Whole {
+		return "<secret " + name + ">", nil
+	}
+	return "<" + part + " of secret " + name + ">", nil
+}
 
 // A Text is a rendered file.
 type Text struct {
@@ -87,7 +121,7 @@ func (v *View) parse(role *site.Role, f *site.File) (*parsed, error) {
 }
 
 func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
-	return template.FuncMap{
+	all := template.FuncMap{
 		count:    func(cost, line int) (string, error) { return "", p.spend(cost, line) },
 		"peers":  v.Peers,
 		"select": func(text string) ([]*NodeView, error) { return v.choose(p, text) },
@@ -108,15 +142,6 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 			}
 			return netip.Addr{}, fmt.Errorf("node %s is not on network %q", n.Name, network)
 		},
-		"secret": func(name string) (string, error) {
-			for _, use := range role.Secrets {
-				if use.Name == name {
-					p.secret = true
-					return p.secrets(name)
-				}
-			}
-			return "", fmt.Errorf("role %s has no [[secret]] named %q", role.Name, name)
-		},
 		"json": func(x any) (string, error) {
 			text, err := json.Marshal(x)
 			if err != nil {
@@ -133,6 +158,26 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 		"js":       p.plain(template.JSEscaper),
 		"urlquery": p.plain(template.URLQueryEscaper),
 	}
+	for _, part := range secretParts {
+		all[part] = func(name string) (string, error) { return v.secretPart(role, p, name, part) }
+	}
+	return all
+}
+
+// secretPart returns a part of a secret, if the role may read the secret. A file with any part of a secret is
+// treated like one with its value, because a plan does not know the part.
+func (v *View) secretPart(role *site.Role, p *parsed, name, part string) (string, error) {
+	if !slices.ContainsFunc(role.Secrets, func(use site.SecretUse) bool { return use.Name == name }) {
+		return "", fmt.Errorf("role %s has no [[secret]] named %q", role.Name, name)
+	}
+	if x, ok := v.site.Secret(name); ok && !secretspec.Allows(x, role.Name) {
+		return "", fmt.Errorf("role %s is not among the readers of secret %q", role.Name, name)
+	}
+	if x, ok := v.site.Secret(name); ok && !hasPart(x, part) {
+		return "", fmt.Errorf("secret %q has no %s: its format is %q", name, part, x.Format)
+	}
+	p.secret = true
+	return p.secrets(name, part)
 }
 
 // choose is the variant of Select for templates. It charges the work for each new selector, because

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/site/twin"
 )
 
@@ -142,7 +143,7 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
-	real := func(name string) (string, error) { return "hunter2 of " + name, nil }
+	real := func(name, _ string) (string, error) { return "hunter2 of " + name, nil }
 	text, err := fill(t, `password={{secret "db_password"}}`, "db", real)
 	if err != nil || string(text.Content) != "password=hunter2 of db_password" || !text.Secret {
 		t.Errorf("got %q, secret %t, %v", text.Content, text.Secret, err)
@@ -152,9 +153,47 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("got %q, secret %t, %v", text.Content, text.Secret, err)
 	}
 	failed := errors.New("pass is locked")
-	if _, err := fill(t, `{{secret "db_password"}}`, "db",
-		func(string) (string, error) { return "", failed }); err == nil || !strings.Contains(err.Error(), "pass is locked") {
+	locked := func(string, string) (string, error) { return "", failed }
+	if _, err := fill(t, `{{secret "db_password"}}`, "db", locked); err == nil ||
+		!strings.Contains(err.Error(), "pass is locked") {
 		t.Errorf("a secret that cannot be had: %v", err)
+	}
+}
+
+// TestReaders: a template gets a secret only if its role is among the readers, even if it lists the secret, and
+// only the parts that the format has. A plan contains the names of parts and not the parts.
+func TestReaders(t *testing.T) {
+	s := observatory()
+	s.Secrets = []site.Secret{{Name: "db_password", Readers: []string{"portal", "db"}},
+		{Name: "hidden", Readers: []string{"db"}}, {Name: "host", Format: secretspec.SSH},
+		{Name: "tls", Format: secretspec.X509}}
+	role := *portal
+	role.Secrets = nil
+	for _, x := range s.Secrets {
+		role.Secrets = append(role.Secrets, site.SecretUse{Name: x.Name})
+	}
+	for template, want := range map[string]string{
+		`{{secret "db_password"}}`:                      "<secret db_password>",
+		`{{fingerprint "tls"}} {{scram "db_password"}}`: "<fingerprint of secret tls> <scram of secret db_password>",
+		`{{public_key "host"}}`:                         "<public_key of secret host>",
+		`{{private_key "tls"}}`:                         "<private_key of secret tls>",
+		`{{certificate "tls"}}{{ca "tls"}}`:             "<certificate of secret tls><ca of secret tls>",
+		"\n{{secret \"hidden\"}}":                       `x.tmpl:2: template: 2: executing "x.tmpl" at <secret "hidden">: error calling secret: role portal is not`,
+		`{{fingerprint "hidden"}}`:                      `not among the readers of secret "hidden"`,
+		`{{scram "tls"}}`:                               `secret "tls" has no scram: its format is "x509"`,
+		`{{public_key "tls"}}`:                          `secret "tls" has no public_key`,
+		`{{ca "host"}}`:                                 `secret "host" has no ca`,
+		`{{fingerprint "other"}}`:                       `role portal has no [[secret]] named "other"`,
+	} {
+		f := &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(template)}
+		text, err := New(s).File(&role, f, "db", Placeholder)
+		got := string(text.Content)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want && (err == nil || !strings.Contains(got, want)) || err == nil && !text.Secret {
+			t.Errorf("%s: %q, secret %t", template, got, text.Secret)
+		}
 	}
 }
 
@@ -175,7 +214,7 @@ func TestModeOfSecrets(t *testing.T) {
 func TestSecretsOfOneReachNoOther(t *testing.T) {
 	v := New(observatory())
 	f := &site.File{Template: "x.tmpl", Content: []byte(`{{if eq .Node.Name "db"}}{{secret "db_password"}}{{end}}`)}
-	real := func(string) (string, error) { return "hunter2", nil }
+	real := func(string, string) (string, error) { return "hunter2", nil }
 	for _, c := range []struct {
 		node    string
 		secrets Secrets

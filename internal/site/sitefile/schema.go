@@ -9,6 +9,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/event"
 	"orrery/internal/site/params"
+	"orrery/internal/site/secretspec"
 	"orrery/internal/strict"
 )
 
@@ -68,6 +69,7 @@ var siteEnums = map[string][]string{
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
 	"group.*.spread": {site.SpreadOverHosts}, "node.*.per": {eachHost},
 	"hook.*.on": event.All, "alert.on": event.All,
+	"secret.*.format": secretspec.Formats, "secret.*.per": {secretspec.PerNode},
 	"backup.before": site.Occasions, "snapshot.before": site.Occasions,
 }
 

@@ -150,6 +150,9 @@ func (l *loader) wantedRoles() (names []string) {
 			add(name)
 		}
 	}
+	for _, t := range l.file.Secrets {
+		add(t.Value.Readers...)
+	}
 	for i := range l.site.Roles {
 		add(rolesNamedBy(&l.site.Roles[i])...)
 	}

@@ -88,8 +88,14 @@ func (l *loader) secret(t strict.Named[site.Secret]) site.Secret {
 					Try("move it elsewhere, such as /root/secrets/%s", t.Name))
 		}
 	}
+	if x.Format != "" && x.Generate == 0 && x.File == "" && len(x.Command) == 0 && t.At.Keys["generate"] == nil {
+		x.Generate = defaultSecretLength
+	}
 	return x
 }
+
+// defaultSecretLength is the length of secrets of which only the format is declared.
+const defaultSecretLength = 32
 
 func (l *loader) release(t strict.Named[releaseTable]) {
 	r := t.Value.Release

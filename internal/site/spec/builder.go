@@ -339,7 +339,7 @@ func (m *Builder) fixedParts(r *site.Role) PartDigests {
 		p[r.Name+": "+name] = DigestBytes(r.Beside[name])
 	}
 	for _, use := range r.Secrets {
-		p[r.Name+": secret "+use.Name] = Digest([]any{use.Owner, use.Mode})
+		p[r.Name+": secret "+use.Name] = m.secretDigest(use)
 	}
 	for _, use := range r.Volumes {
 		p[r.Name+": volume "+use.Name] = Digest(m.mount(use))
@@ -349,6 +349,15 @@ func (m *Builder) fixedParts(r *site.Role) PartDigests {
 	}
 	m.fixed[r.Name] = p
 	return p
+}
+
+// secretDigest returns the digest of how a role reads a secret. A secret in another format, or of which
+// nodes begin to have values of their own, has a new value.
+func (m *Builder) secretDigest(use site.SecretUse) string {
+	if x, ok := m.Site.Secret(use.Name); ok && x.Format+x.Per != "" {
+		return Digest([]any{use.Owner, use.Mode, x.Format, x.Per})
+	}
+	return Digest([]any{use.Owner, use.Mode})
 }
 
 // ActiveParts returns what roles do only on a live node, or nil if nothing.

@@ -40,7 +40,7 @@ func (m *Builder) PartTexts(n *site.Node) (map[string]PartText, error) {
 			texts[r.Name+": "+name] = PartText{Text: content}
 		}
 		for _, use := range r.Secrets {
-			texts[r.Name+": secret "+use.Name] = PartText{Attributes: attributes(use.Owner, use.Mode)}
+			texts[r.Name+": secret "+use.Name] = PartText{Attributes: m.secretAttributes(use)}
 		}
 		for _, use := range r.Volumes {
 			texts[r.Name+": volume "+use.Name] = PartText{Attributes: attributes(use.Owner, use.Mode)}
@@ -60,6 +60,18 @@ func (m *Builder) PartTexts(n *site.Node) (map[string]PartText, error) {
 		texts[AccessPart(f.Path)] = PartText{f.Content, attributes(f.Owner, f.Mode)}
 	}
 	return texts, nil
+}
+
+// secretAttributes returns the attributes of a secret that a role reads.
+func (m *Builder) secretAttributes(use site.SecretUse) string {
+	text := attributes(use.Owner, use.Mode)
+	if x, ok := m.Site.Secret(use.Name); ok && x.Format != "" {
+		text += ", format " + x.Format
+	}
+	if x, ok := m.Site.Secret(use.Name); ok && x.Per != "" {
+		text += ", per " + x.Per
+	}
+	return text
 }
 
 func attributes(owner string, mode uint32) string {

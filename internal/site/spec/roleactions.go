@@ -11,6 +11,7 @@ import (
 	"orrery/internal/site/distro"
 	"orrery/internal/site/params"
 	"orrery/internal/site/render"
+	"orrery/internal/site/secretspec"
 )
 
 // RoleActions are everything that the roles of a node do on it: rendered files, scripts, the environment
@@ -24,11 +25,22 @@ type RoleActions struct {
 	Addresses    []netip.Addr `json:"addresses"` // the primary address first
 	Env          []byte       `json:"env"`       // of all roles, as an environment file
 	Roles        []RoleAction `json:"roles"`     // a role comes after those that it needs
+	// OwnSecrets are the secrets of the roles of which each node has a value of its own.
+	OwnSecrets []string `json:"own_secrets,omitempty"`
 
 	// Unlayered means that the node has no role layers. Their content is installed while the node
 	// runs.
 	Unlayered bool   `json:"unlayered,omitempty"`
 	Pins      string `json:"pins,omitempty"` // Python requirements of an unlayered node
+}
+
+// StoredSecret returns the name under which hosts store a secret of the node.
+func (d *RoleActions) StoredSecret(name string) string {
+	x := site.Secret{Name: name}
+	if slices.Contains(d.OwnSecrets, name) {
+		x.Per = secretspec.PerNode
+	}
+	return secretspec.Name(&x, d.Node)
 }
 
 // A RoleAction is what one role does on a node.
@@ -86,6 +98,11 @@ func (m *Builder) RoleActions(n *site.Node) (*RoleActions, error) {
 			duty.Rendered = append(duty.Rendered, made)
 		}
 		d.Roles = append(d.Roles, duty)
+		for _, use := range r.Secrets {
+			if x, ok := m.Site.Secret(use.Name); ok && x.Per == secretspec.PerNode && !slices.Contains(d.OwnSecrets, use.Name) {
+				d.OwnSecrets = append(d.OwnSecrets, use.Name)
+			}
+		}
 	}
 	if f, ok := m.accessFile(n); ok {
 		d.Roles = append(d.Roles, RoleAction{Role: accessRole(f.Path), Rendered: []RenderedFile{f}})

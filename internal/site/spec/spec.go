@@ -286,7 +286,8 @@ type Config struct {
 	Services []string    `json:"services,omitempty"`
 	Health   string      `json:"health,omitempty"` // digest of the health checks
 	Active   PartDigests `json:"active,omitempty"` // done only on a live node
-	// Secrets has the generations of the secrets that roles of the node read, by name.
+	// Secrets has the generations of the secrets that roles of the node read, by the name under which
+	// hosts store them.
 	Secrets map[string]int `json:"secrets,omitempty"`
 }
 
@@ -294,8 +295,8 @@ type Config struct {
 // configured before secrets had generations.
 func (c *Config) Generation(secret string) int { return max(1, c.Secrets[secret]) }
 
-// ChangedSecrets returns the names of the secrets that two configurations have in different generations,
-// sorted. A secret that only one of them has is a changed part.
+// ChangedSecrets returns the stored names of the secrets that two configurations have in different
+// generations, sorted. A secret that only one of them has is a changed part.
 func ChangedSecrets(old, desired *Config) []string {
 	var all []string
 	for name := range desired.Secrets {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/site"
+	"orrery/internal/site/secretspec"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden anew")
@@ -163,6 +164,15 @@ func TestWhatChanges(t *testing.T) {
 			},
 			config: "receptor: file /etc/receptor changed",
 		},
+		{name: "format of secret", edit: func(s *site.Site) {
+			s.Secrets = []site.Secret{{Name: "key", Generate: 32, Format: secretspec.Hex}}
+		}, config: "receptor: secret key changed"},
+		{name: "own secret", edit: func(s *site.Site) {
+			s.Secrets = []site.Secret{{Name: "key", Generate: 32, Per: secretspec.PerNode}}
+		}, config: "receptor: secret key changed"},
+		{name: "readers of secret", edit: func(s *site.Site) {
+			s.Secrets = []site.Secret{{Name: "key", Generate: 32, Readers: []string{"receptor"}}}
+		}},
 		{name: "mode of secret", edit: func(s *site.Site) { role(s).Secrets[0].Mode = 0o440 },
 			config: "receptor: secret key changed"},
 		{name: "env", edit: func(s *site.Site) { role(s).Env = nil }, layer: "receptor: env changed",
