@@ -178,7 +178,7 @@ func TestReaders(t *testing.T) {
 		`{{public_key "host"}}`:                         "<public_key of secret host>",
 		`{{private_key "tls"}}`:                         "<private_key of secret tls>",
 		`{{certificate "tls"}}{{ca "tls"}}`:             "<certificate of secret tls><ca of secret tls>",
-		"\n{{secret \"hidden\"}}":                       `x.tmpl:2: template: 2: executing "x.tmpl" at <secret "hidden">: error calling secret: role portal is not`,
+		"\n{{secret \"hidden\"}}":                       `x.tmpl:2: template: secret: role portal is not`,
 		`{{fingerprint "hidden"}}`:                      `not among the readers of secret "hidden"`,
 		`{{scram "tls"}}`:                               `secret "tls" has no scram: its format is "x509"`,
 		`{{public_key "tls"}}`:                          `secret "tls" has no public_key`,
