@@ -145,7 +145,7 @@ func (routineTrigger) Run(ctx context.Context, h *Host, part string) error {
 		}
 	}
 	if err != nil {
-		f, a.Do = h.alone(), func() (string, error) { return "", err }
+		f, a.Do = h.ownFleet(), func() (string, error) { return "", err }
 	}
 	made, failed := a.Run(ctx, f)
 	if failed != nil {
@@ -174,8 +174,8 @@ func (h *Host) claim(ctx context.Context, f *apply.Fleet, a *Attempt, when site.
 	return true, a.begin(ctx, f)
 }
 
-// alone returns a fleet of this host.
-func (h *Host) alone() *apply.Fleet {
+// ownFleet returns a fleet of this host.
+func (h *Host) ownFleet() *apply.Fleet {
 	return apply.SingleHost(&apply.HostClient{Name: h.plan.Host, Host: h.host})
 }
 
