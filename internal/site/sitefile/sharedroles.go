@@ -33,25 +33,35 @@ func (l *loader) sharedRoles() {
 	if len(sources) == 0 {
 		return
 	}
+	// package check reports invalid names
+	readNamed(l, l.wantedRoles(), check.ValidLabel, func(name string) bool {
+		i := slices.IndexFunc(sources, func(from roleSource) bool { return from.has(name) })
+		if i < 0 {
+			return false // the role does not exist
+		}
+		l.report.shared[name] = filepath.Join(sources[i].file, name)
+		l.role(sources[i], name)
+		return true
+	})
+}
+
+// readNamed reads the roles with these names, and those that they name, unless the site has them already. Only
+// names that fit count. Read reads a role and reports whether there is one.
+func readNamed(l *loader, names []string, fits, read func(name string) bool) {
 	known := map[string]bool{}
 	for i := range l.site.Roles {
 		known[l.site.Roles[i].Name] = true
 	}
-	wanted := l.wantedRoles()
-	for len(wanted) > 0 && len(known) <= maxRoles {
-		name := wanted[0]
-		wanted = wanted[1:]
-		if known[name] || !check.ValidLabel(name) { // which package check reports
+	for len(names) > 0 && len(known) <= maxRoles {
+		name := names[0]
+		names = names[1:]
+		if known[name] || !fits(name) {
 			continue
 		}
 		known[name] = true
-		i := slices.IndexFunc(sources, func(from roleSource) bool { return from.has(name) })
-		if i < 0 {
-			continue // the role does not exist
+		if read(name) {
+			names = append(names, rolesNamedBy(&l.site.Roles[len(l.site.Roles)-1])...)
 		}
-		l.report.shared[name] = filepath.Join(sources[i].file, name)
-		l.role(sources[i], name)
-		wanted = append(wanted, rolesNamedBy(&l.site.Roles[len(l.site.Roles)-1])...)
 	}
 }
 

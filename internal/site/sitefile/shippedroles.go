@@ -43,25 +43,10 @@ type shippedReader struct{ *loader }
 // readAll reads the shipped roles that the site's nodes, releases and other roles name, and those whose
 // parameters it sets. Package check reports those that do not exist.
 func (l shippedReader) readAll() {
-	known := map[string]bool{}
-	for i := range l.site.Roles {
-		known[l.site.Roles[i].Name] = true
-	}
-	if known[roles.Namespace] && !l.dir.copied {
+	if _, taken := l.site.Role(roles.Namespace); taken && !l.dir.copied {
 		l.report.add(reservedRole().At(l.report.roleDir(roles.Namespace))) // in roles_path
 	}
-	wanted := append(l.wantedRoles(), l.withSettings()...)
-	for len(wanted) > 0 && len(known) <= maxRoles {
-		name := wanted[0]
-		wanted = wanted[1:]
-		if known[name] || !roles.IsShipped(name) {
-			continue
-		}
-		known[name] = true
-		if l.read(name) {
-			wanted = append(wanted, rolesNamedBy(&l.site.Roles[len(l.site.Roles)-1])...)
-		}
-	}
+	readNamed(l.loader, append(l.wantedRoles(), l.withSettings()...), roles.IsShipped, l.read)
 }
 
 // withSettings returns the shipped roles whose parameters the site file sets. They are read even if no node
