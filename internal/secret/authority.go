@@ -116,11 +116,7 @@ func IsDue(c *x509.Certificate, now time.Time) bool {
 
 // IsDue reports whether the value is a certificate with its key that must be renewed.
 func (s Stored) IsDue(now time.Time) bool {
-	text, err := openPEM(s.Value)
-	if err != nil {
-		return false
-	}
-	_, all, err := parseBundle(text)
+	_, all, err := openBundle(s.Value)
 	return err == nil && IsDue(all[0], now)
 }
 
@@ -164,11 +160,7 @@ func subjects(n *site.Node, siteName string) (names []string, addresses []net.IP
 
 // RenewalReason returns why the certificate of a node must be renewed, or "".
 func (a *Authority) RenewalReason(stored string, n *site.Node, siteName string, now time.Time) string {
-	text, err := openPEM(stored)
-	if err != nil {
-		return "its certificate cannot be read"
-	}
-	_, all, err := parseBundle(text)
+	_, all, err := openBundle(stored)
 	if err != nil {
 		return "its certificate cannot be read"
 	}
@@ -212,6 +204,14 @@ func bundle(key *ecdsa.PrivateKey, all ...*x509.Certificate) ([]byte, error) {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: c.Raw})...)
 	}
 	return text, nil
+}
+
+// openBundle returns the bundle that hosts store as a secret, and its certificates.
+func openBundle(stored string) (text []byte, all []*x509.Certificate, err error) {
+	if text, err = openPEM(stored); err == nil {
+		_, all, err = parseBundle(text)
+	}
+	return text, all, err
 }
 
 // parseBundle returns the private key and the certificates of a bundle, of which there is at least one.

@@ -36,10 +36,7 @@ func (s Stored) Plain() (string, error) {
 
 // IsCertificate reports whether the value is a private key with a certificate.
 func (s Stored) IsCertificate() bool {
-	text, err := openPEM(s.Value)
-	if err == nil {
-		_, _, err = parseBundle(text)
-	}
+	text, _, err := openBundle(s.Value)
 	return err == nil && isPlainPEM(text)
 }
 
