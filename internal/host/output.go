@@ -7,7 +7,7 @@ import (
 )
 
 // Output runs a command and returns what it prints. A command that prints more than most bytes is
-// killed, and Output returns an error. So a node cannot fill the host's memory.
+// killed, and Output returns an OutputLimitError. So a node cannot fill the host's memory.
 func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -20,6 +20,11 @@ func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) 
 	return w.text.Bytes(), err
 }
 
+// An OutputLimitError is the error for a command that prints more than Limit bytes.
+type OutputLimitError struct{ Limit int }
+
+func (e *OutputLimitError) Error() string { return "it printed more than " + formatSize(e.Limit) }
+
 // cappedBuffer keeps all that is written to it, up to most bytes.
 type cappedBuffer struct {
 	most int
@@ -30,7 +35,7 @@ type cappedBuffer struct {
 
 func (w *cappedBuffer) Write(p []byte) (int, error) {
 	if w.text.Len()+len(p) > w.most {
-		w.err = fmt.Errorf("it printed more than %s", formatSize(w.most))
+		w.err = &OutputLimitError{w.most}
 		w.full(w.err)
 		return 0, w.err
 	}

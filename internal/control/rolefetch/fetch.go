@@ -144,9 +144,21 @@ func newBare(st *unix.Stat_t) (*bare, error) {
 	return g, nil
 }
 
-// git runs git. Nothing of the environment leads to another repository. The environment of root, which
-// may have secrets, is not that of another user's git.
-func (g *bare) git(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+// git runs git.
+func (g *bare) git(ctx context.Context, args ...string) error {
+	return host.Local{Name: "git"}.Run(ctx, g.command(args...))
+}
+
+// output runs git and returns what it prints, which is at most most bytes.
+func (g *bare) output(ctx context.Context, in io.Reader, most int, args ...string) ([]byte, error) {
+	c := g.command(args...)
+	c.Stdin = in
+	return host.Output(ctx, host.Local{Name: "git"}, c, most)
+}
+
+// command returns a command that runs git. Nothing of the environment leads to another repository. The
+// environment of root, which may have secrets, is not that of another user's git.
+func (g *bare) command(args ...string) host.Command {
 	as := []string{"env", "-u", "GIT_OBJECT_DIRECTORY", "-u", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "-u", "GIT_INDEX_FILE",
 		"-u", "GIT_WORK_TREE", "-u", "GIT_NAMESPACE"}
 	if g.user != "" {
@@ -164,18 +176,18 @@ func (g *bare) git(ctx context.Context, in io.Reader, out io.Writer, args ...str
 	as = append(as, "sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$@"`, maxObjects), "sh",
 		"git", "--git-dir="+g.dir, "-c", "core.hooksPath=/dev/null", "-c", "transfer.fsckObjects=true",
 		"-c", "fetch.recurseSubmodules=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
-	return host.Local{Name: "git"}.Run(ctx, host.Command{Args: append(as, args...), Stdin: in, Stdout: out})
+	return host.Command{Args: append(as, args...)}
 }
 
 // download fetches the objects of the commit. If the server does not send single commits, it fetches all
 // branches and tags.
 func (g *bare) download(ctx context.Context, r *sitefile.Repository) error {
-	err := g.git(ctx, nil, nil, "init", "--quiet", "--bare", "--template=")
+	err := g.git(ctx, "init", "--quiet", "--bare", "--template=")
 	if err == nil {
-		err = g.git(ctx, nil, nil, "fetch", "--quiet", "--no-tags", "--depth=1", "--", r.URL, r.Commit)
+		err = g.git(ctx, "fetch", "--quiet", "--no-tags", "--depth=1", "--", r.URL, r.Commit)
 	}
 	if err != nil && ctx.Err() == nil {
-		err = g.git(ctx, nil, nil, "fetch", "--quiet", "--", r.URL, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+		err = g.git(ctx, "fetch", "--quiet", "--", r.URL, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -187,7 +199,7 @@ func (g *bare) download(ctx context.Context, r *sitefile.Repository) error {
 		return problem.New(problem.Failed, "%s cannot be fetched", r.URL).Because(err).
 			Try("check that git ls-remote %s works for the user who owns the site directory", r.URL)
 	}
-	if g.git(ctx, nil, io.Discard, "cat-file", "-e", r.Commit+"^{commit}") != nil {
+	if g.git(ctx, "cat-file", "-e", r.Commit+"^{commit}") != nil {
 		return problem.New(problem.Mistake, "%s has no commit %s", r.URL, r.Commit).At(sitefile.Name).
 			Try("correct the commit in roles_path: git ls-remote prints those of branches and tags")
 	}
@@ -203,15 +215,14 @@ type blob struct {
 
 // list returns the files of a commit, and how many other entries it has.
 func (g *bare) list(ctx context.Context, r *sitefile.Repository) (files []blob, skipped int, err error) {
-	out := &bounded{most: maxList}
-	if err := g.git(ctx, nil, out, "ls-tree", "-r", "-l", "-z", "--full-tree", r.Commit); err != nil {
-		if out.over {
-			return nil, 0, tooLarge(r)
-		}
+	out, err := g.output(ctx, nil, maxList, "ls-tree", "-r", "-l", "-z", "--full-tree", r.Commit)
+	if over := (*host.OutputLimitError)(nil); errors.As(err, &over) {
+		return nil, 0, tooLarge(r)
+	} else if err != nil {
 		return nil, 0, err
 	}
 	total := int64(0)
-	for entry := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\x00"), "\x00") {
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		if entry == "" {
 			continue
 		}
@@ -251,11 +262,10 @@ func (g *bare) read(ctx context.Context, files []blob, put func(f blob, content 
 		ids.WriteString(f.id + "\n")
 		limit += f.size + 100
 	}
-	out := &bounded{most: limit}
-	if err := g.git(ctx, strings.NewReader(ids.String()), out, "cat-file", "--batch"); err != nil {
+	rest, err := g.output(ctx, strings.NewReader(ids.String()), int(limit), "cat-file", "--batch")
+	if err != nil {
 		return err
 	}
-	rest := out.Bytes()
 	for _, f := range files {
 		head := fmt.Appendf(nil, "%s blob %d\n", f.id, f.size)
 		if !bytes.HasPrefix(rest, head) || int64(len(rest)) < int64(len(head))+f.size+1 {
@@ -320,20 +330,4 @@ func (s *storage) failed(err error) error {
 	}
 	return problem.New(problem.Unable, "the roles cannot be stored").At(path.Join(s.root.Name(), sitefile.FetchedRoles)).
 		Because(problem.PathErrorCause(err)).Try("make the site directory writable")
-}
-
-// A bounded is a buffer that refuses more than most bytes.
-type bounded struct {
-	bytes.Buffer
-	most int64
-	over bool
-}
-
-// Write adds to the buffer.
-func (b *bounded) Write(p []byte) (int, error) {
-	if int64(b.Len()+len(p)) > b.most {
-		b.over = true
-		return 0, errors.New("more output than expected")
-	}
-	return b.Buffer.Write(p)
 }
