@@ -45,6 +45,10 @@ type Engine interface {
 	Runner(ref Ref) host.Runner
 }
 
+// EmulationFactor is how many times longer a node with emulated processors (observe.TCG) may take to
+// boot.
+const EmulationFactor = 6
+
 // A CapabilityProber is an engine that must try some abilities out to know them, which takes a moment. Its
 // Capabilities method reports only what is known without a trial.
 type CapabilityProber interface {

@@ -54,8 +54,8 @@ func (s slow) Run(_ context.Context, c host.Command) error {
 // emulated virtual machine on a busy host is such a node.
 func TestAwaitBootOfSlow(t *testing.T) {
 	asked := 0
-	if whole, err := WaitForBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, io.Discard); err != nil ||
-		!whole || asked != 3 {
+	whole, err := WaitForBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, BootTimeout, io.Discard)
+	if err != nil || !whole || asked != 3 {
 		t.Errorf("asked %d times: %t, %v", asked, whole, err)
 	}
 }
@@ -64,7 +64,8 @@ func TestAwaitBootOfSlow(t *testing.T) {
 func TestAwaitBootIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := WaitForBoot(t.Context(), babbler{state: "stopping"}, distro.Debian.Services, io.Discard); err == nil {
+	if _, err := WaitForBoot(t.Context(), babbler{state: "stopping"}, distro.Debian.Services, BootTimeout,
+		io.Discard); err == nil {
 		t.Error("a node that says anything counts as booted")
 	}
 	runtime.ReadMemStats(&now)

@@ -29,13 +29,15 @@ type Job struct {
 	Injected bool     // the rendered files existed when the node booted
 	Starts   []string // services that start at boot according to the node's layer
 	Live     bool     // the node is not in quarantine
+
+	BootTimeout time.Duration // maximum time for the node to boot
 }
 
 // Configure applies the roles of a running node: rendered files, boot steps, services. It leaves
 // alone what has not changed since Was. The exception is a role with any change, and the roles that
 // need it: their boot steps run, and their services restart.
 func (j *Job) Configure(ctx context.Context) error {
-	whole, err := WaitForBoot(ctx, j.In, j.initSystem(), j.Log)
+	whole, err := WaitForBoot(ctx, j.In, j.initSystem(), j.BootTimeout, j.Log)
 	if err != nil {
 		return err
 	}
@@ -69,13 +71,15 @@ func started(roles []*site.Role, starts []string) bool {
 	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(starts, s) })
 }
 
-// bootTimeout is the maximum time for a node to boot.
-const bootTimeout = 5 * time.Minute
+// BootTimeout is the maximum time for a node to boot whose processors are not emulated.
+const BootTimeout = 5 * time.Minute
 
-// WaitForBoot waits until the node has booted. It reports whether all units have started.
-func WaitForBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
-	within, cancel := context.WithTimeoutCause(ctx, bootTimeout,
-		fmt.Errorf("%s is still busy after %s", sv.Name, bootTimeout))
+// WaitForBoot waits until the node has booted, which may take until the timeout. It reports whether
+// all units have started.
+func WaitForBoot(ctx context.Context, in host.Runner, sv *distro.Services, timeout time.Duration,
+	log io.Writer) (whole bool, err error) {
+	within, cancel := context.WithTimeoutCause(ctx, timeout,
+		fmt.Errorf("%s is still busy after %s", sv.Name, timeout))
 	defer cancel()
 	ask := func(ctx context.Context, out io.Writer, args []string) error {
 		return in.Run(ctx, host.Command{Args: args, Stdout: out})

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
+	"orrery/internal/role"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
 )
@@ -141,5 +142,16 @@ func TestVolumesOfRunningNode(t *testing.T) {
 	at.node = &other
 	if err := at.remount(t.Context()); problem.ExitCode(err) != int(problem.Surprise) {
 		t.Errorf("other volumes: %v", err)
+	}
+}
+
+// TestBootTimeout: a node with emulated processors may take longer to boot.
+func TestBootTimeout(t *testing.T) {
+	for accel, factor := range map[string]time.Duration{"": 1, observe.KVM: 1, observe.TCG: engine.EmulationFactor} {
+		only := fake.New()
+		only.Can.Accel = accel
+		if got := (roleRun{engine: only}).bootTimeout(); got != factor*role.BootTimeout {
+			t.Errorf("with %q it is %v", accel, got)
+		}
 	}
 }

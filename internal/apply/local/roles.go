@@ -128,8 +128,16 @@ func (w roleRun) job() (*role.Job, io.Closer, error) {
 	}
 	return &role.Job{
 		Host: w.Name, Starts: w.starts(), Live: !w.node.Staged, Duties: w.duties,
-		In: w.engine.Runner(w.ref()), Is: w.node.Config, Log: log, Say: w.say,
+		In: w.engine.Runner(w.ref()), Is: w.node.Config, Log: log, Say: w.say, BootTimeout: w.bootTimeout(),
 	}, log, nil
+}
+
+// bootTimeout returns how long the node may take to boot.
+func (w roleRun) bootTimeout() time.Duration {
+	if w.engine.Capabilities().Accel == observe.TCG {
+		return engine.EmulationFactor * role.BootTimeout
+	}
+	return role.BootTimeout
 }
 
 // starts returns the services that start when a node boots from its layers.
@@ -203,7 +211,7 @@ func (w roleRun) waitForBoot(ctx context.Context) error {
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	if _, err = role.WaitForBoot(ctx, w.engine.Runner(w.ref()), distro.OrDefault(w.node.Distribution).Services,
-		log); err != nil {
+		w.bootTimeout(), log); err != nil {
 		return err
 	}
 	return w.run().note(w.node.ID, func(p *progress) { p.Booting = false })

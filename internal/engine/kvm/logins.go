@@ -103,14 +103,14 @@ func dialForwardedPort(ctx context.Context, qemu int) (conn net.Conn, err error)
 }
 
 // firstBootTimeout limits how long a guest that sets itself up may take until its SSH server accepts a
-// login. In emulation it may take emulated times as long.
+// login. In emulation it may take engine.EmulationFactor times as long.
 const firstBootTimeout = 5 * time.Minute
 
 // await waits until the guest accepts a login.
 func (l *logins) await(ctx context.Context, m machine, accel string) error {
 	timeout := firstBootTimeout
 	if accel != observe.KVM {
-		timeout *= emulationFactor
+		timeout *= engine.EmulationFactor
 	}
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -91,7 +91,7 @@ func TestMishaps(t *testing.T) {
 		!strings.Contains(err.Error(), "/sbin/init") {
 		t.Errorf("a guest without an init: %v", err)
 	}
-	if time.Since(begun) > agentTimeout*emulationFactor {
+	if time.Since(begun) > agentTimeout*engine.EmulationFactor {
 		t.Error("it was waited for")
 	}
 	if g.state(t, ref) != observe.Stopped {

@@ -19,12 +19,11 @@ import (
 )
 
 // booting limits how long a guest may take until its agent answers, and ordering until its systemd
-// accepts commands. In emulation both are emulated times as long. So they are with KVM on a host
+// accepts commands. Both are engine.EmulationFactor times as long in emulation, and with KVM on a host
 // that is itself a virtual machine, because that may be emulated.
 const (
-	agentTimeout    = time.Minute
-	systemdTimeout  = 30 * time.Second
-	emulationFactor = 6
+	agentTimeout   = time.Minute
+	systemdTimeout = 30 * time.Second
 )
 
 // Start boots a node.
@@ -98,7 +97,7 @@ func checkNICDriver(n *spec.Node, from *kernel.Boot) error {
 // bootTimeouts returns how long a guest may take to come up.
 func bootTimeouts(accel string) vm.Timeouts {
 	if accel != observe.KVM || qemu.Nested() {
-		return vm.Timeouts{Agent: emulationFactor * agentTimeout, Orders: emulationFactor * systemdTimeout}
+		return vm.Timeouts{Agent: engine.EmulationFactor * agentTimeout, Orders: engine.EmulationFactor * systemdTimeout}
 	}
 	return vm.Timeouts{Agent: agentTimeout, Orders: systemdTimeout}
 }
