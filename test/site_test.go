@@ -144,7 +144,8 @@ func (s *site) run(args ...string) result {
 	if err != nil {
 		s.Fatal(err)
 	}
-	impatient := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
+	// A verb that hangs shows where. An emulated machine on a busy host takes ten minutes for its boot.
+	impatient := time.AfterFunc(30*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
 	defer impatient.Stop()
 	_ = wait()
 	r := result{s, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
