@@ -272,7 +272,7 @@ func (s *site) client() *client {
 func (c *client) goesOn() {
 	c.Helper()
 	before := c.count()
-	c.eventually(time.Minute, func() error {
+	c.eventually(func() error {
 		if c.count() < before+5 {
 			return fmt.Errorf("the client gets no answer from the database, after %d rows", before)
 		}

@@ -545,7 +545,7 @@ func TestBackupKill(t *testing.T) {
 			if s.killed(time.Duration(random.Float64()*float64(whole)), "backup", where) {
 				killed++
 			}
-			s.eventually(time.Minute, func() error { return s.goesOn("keep0") })
+			s.eventually(func() error { return s.goesOn("keep0") })
 			_ = os.Remove(file) // if the backup was faster than the kill
 		}
 	}
@@ -742,7 +742,7 @@ func (s *site) replacesNode(backup string) {
 	if got := s.sh("keep0", "cat /root/kept/text"); got != "now" {
 		s.Errorf("undone, it has %q", got)
 	}
-	s.eventually(time.Minute, func() error { // it was started, and may still be booting
+	s.eventually(func() error { // it was started, and may still be booting
 		if r := s.run("exec", "keep0", "--", "systemctl", "is-active", "keep.service"); r.status != 0 {
 			return fmt.Errorf("undone, its service is %s", r.out)
 		}
@@ -818,7 +818,7 @@ func TestBackupKilledWhileFrozen(t *testing.T) {
 			default:
 			}
 		}
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			if frozen() {
 				return errors.New("it stands still")
 			}

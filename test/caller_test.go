@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"orrery/test/need"
 )
@@ -92,7 +91,7 @@ WantedBy=multi-user.target
 		t.Errorf("a shell:\n%s", found)
 	}
 	s.do("backup", filepath.Join(outside, "backup"))
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		found, err := os.ReadFile(told)
 		if text := string(found); strings.Contains(text, "key:") || strings.Contains(text, "descriptor:") {
 			t.Errorf("a hook:\n%s", text)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 const ciSite = `
@@ -145,7 +144,7 @@ func (s *site) slow() (undo func()) {
 // begun waits until a run has started its twin and is running its tests.
 func (s *site) begun() {
 	s.Helper()
-	s.eventually(2*time.Minute, func() error {
+	s.eventually(func() error {
 		_, err := sh("pgrep -f 'echo begun; [s]leep 60'")
 		return err
 	})
@@ -194,7 +193,7 @@ func ciKilled(s *site) {
 		s.Fatalf("left are %v", killed)
 	}
 	kill = start()
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		_, err := os.Stat(killed[0])
 		if err == nil {
 			return os.ErrExist

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestSlurm: jobs run on all compute nodes with one /home, on a further node that is added, and after
@@ -15,7 +14,7 @@ func TestSlurm(t *testing.T) {
 	s.do("up")
 	run := func(want ...string) {
 		t.Helper()
-		s.eventually(2*time.Minute, func() error { // nodes that were restarted register again
+		s.eventually(func() error { // nodes that were restarted register again
 			r := s.run("exec", "head", "--user", "ada", "--", "srun", fmt.Sprintf("-N%d", len(want)), "--immediate=20",
 				"hostname")
 			for _, node := range want {
@@ -28,7 +27,7 @@ func TestSlurm(t *testing.T) {
 	}
 	run("c1", "c2", "c3", "c4")
 	s.do("exec", "head", "--user", "ada", "--", "sh", "-c", "cd && echo hello >file && sbatch -o job.out --wrap 'cat file'")
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if out := s.sh("c4", "cat /home/ada/job.out || true"); strings.TrimSpace(out) != "hello" {
 			return fmt.Errorf("the job printed %q", out)
 		}
@@ -57,7 +56,7 @@ func TestPostgres(t *testing.T) {
 	}
 	rows := func(want string) {
 		t.Helper()
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			const question = "SELECT count(*), pg_is_in_recovery() FROM t"
 			r := s.run("exec", "db2", "--", "sh", "-c", "PGPASSWORD=$(cat /run/app) psql -h proxy -p 5433 -U app -qAtc '"+
 				question+"' app")
@@ -120,7 +119,7 @@ func TestEpics(t *testing.T) {
 	version("4.6.1")
 	s.do("stage", "--release", "2026")
 	s.run(append([]string{"switch", "--release", "2026", "--confirm-within", "5s"}, yes...)...).want(12)
-	s.trialOver(2 * time.Minute)
+	s.trialOver()
 	s.run("release", "ls").want(0, `2026 +live`)
 	version("4.7.2")
 	limit("7.0")

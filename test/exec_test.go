@@ -170,7 +170,7 @@ func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if s.run("shell", "w01", "--", "sh", "-c", "test -s /srv/into/.orrery.*/endless").status != 0 {
 			return errors.New("the copy does not begin")
 		}
@@ -184,7 +184,7 @@ func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	if out.Len() > 0 || errs.Len() > 500 || strings.ContainsRune(errs.String(), 0) {
 		s.Errorf("it printed %d bytes and, as errors, %.500q", out.Len(), errs)
 	}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if left := s.on("w01", "ls", "-A", "/srv/into"); left != "" {
 			return fmt.Errorf("%s of %s: left is %s", signal, from, left)
 		}
@@ -222,7 +222,7 @@ func many(s *site) {
 			s.Errorf("%+v", one)
 		}
 	}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if s.run("exec", "w02", "--", "pgrep", "-f", "sleep 1234").status == 0 {
 			return errors.New("a command goes on whose time was over")
 		}
@@ -238,7 +238,7 @@ func many(s *site) {
 	followed := func(node string) bool {
 		return regexp.MustCompile(node + ` \| .*said while it was followed`).MatchString(out.text())
 	}
-	s.eventually(time.Minute, func() error { // it does not report when it has started to follow
+	s.eventually(func() error { // it does not report when it has started to follow
 		s.do("exec", "w00,w03", "--", "logger", "said while it was followed")
 		if !followed("w00") || !followed("w03") {
 			return errors.New("nothing is followed")

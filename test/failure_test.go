@@ -36,7 +36,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		if s.run("shell", "n1", "--", "test", "-e", "/run/begun").status != 0 {
 			return fmt.Errorf("the first run has not come far")
 		}

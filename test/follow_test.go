@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // follows follows the journal of a node. The returned function checks that the journal contains
@@ -22,7 +21,7 @@ func (s *site) follows(node string) (followed func(want ...string)) {
 	must(s.T, err)
 	told := func(want ...string) {
 		s.Helper()
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			text, _ := os.ReadFile(file.Name())
 			for _, part := range want {
 				if !strings.Contains(string(text), part) {

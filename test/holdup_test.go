@@ -77,7 +77,7 @@ id = 2
 	h := newHouse(s)
 	twin := s.dirs.Journal("it-holdup.dev")
 	gone := func(s *site) {
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			if _, err := os.Lstat(s.dirs.Site("it-holdup.dev")); err != nil {
 				return nil //nolint:nilerr // it is gone
 			}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // add appends to the site file.
@@ -32,7 +31,7 @@ user = "root"
 `, on, file))
 	return func(want ...string) {
 		s.Helper()
-		s.eventually(30*time.Second, func() error {
+		s.eventually(func() error {
 			text, _ := os.ReadFile(file)
 			var got []string
 			for line := range strings.Lines(string(text)) {

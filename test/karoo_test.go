@@ -101,7 +101,7 @@ func (k karoo) asyncpg() string {
 // whole checks that samples of all twelve nodes arrive in the archive and on the page.
 func (k karoo) whole() {
 	k.Helper()
-	k.eventually(time.Minute, func() error {
+	k.eventually(func() error {
 		if got := k.query("SELECT count(DISTINCT node) FROM samples WHERE sensor = 'uptime' AND time > now() - interval '3 s'"); got != "12" {
 			return fmt.Errorf("samples come of %s nodes", got)
 		}

@@ -173,7 +173,7 @@ script = "sleep 60"
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			if step = slow(); step == "" || step == before {
 				return fmt.Errorf("the slow step is not under way anew (%q, before %q)", step, before)
 			}
@@ -218,7 +218,7 @@ func TestKilledBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	var group string
-	s.eventually(4*time.Minute, func() error {
+	s.eventually(func() error {
 		for _, path := range glob("/proc/[0-9]*/cmdline") {
 			text, _ := os.ReadFile(path)
 			if !strings.HasPrefix(string(text), "sleep\x007"+strconv.Itoa(os.Getpid())) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"orrery/internal/lab/setting"
 )
@@ -131,7 +130,7 @@ func TestLab(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.eventually(2*time.Minute, func() error {
+		s.eventually(func() error {
 			if s.trials(bundle) >= before+10 {
 				return nil
 			}

@@ -74,7 +74,7 @@ func (s *site) beginExample(path string) {
 			<-ended
 		}
 	})
-	s.eventually(4*time.Minute, func() error {
+	s.eventually(func() error {
 		select {
 		case err := <-ended:
 			over = true

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // shortLab ends soon.
@@ -41,7 +40,7 @@ func labResumeHalfMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(5*time.Minute, func() error {
+	s.eventually(func() error {
 		if s.trials(bundle) >= 4 {
 			return nil
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +34,7 @@ func labTwoStateDirectories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(5*time.Minute, func() error {
+	s.eventually(func() error {
 		if s.trials(bundle) > 0 {
 			return nil
 		}

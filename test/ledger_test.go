@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"orrery/internal/engine/enginetest"
 )
@@ -86,7 +85,7 @@ func (s *site) lines(node string) []string {
 // wantKept wants that no line of the ledger was lost that was there, and that more are coming.
 func (s *site) wantKept(node string, before []string) {
 	s.Helper()
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		now := s.lines(node)
 		if len(now) <= len(before) {
 			return fmt.Errorf("the ledger has %d lines, and had %d", len(now), len(before))

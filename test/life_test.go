@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"orrery/internal/engine/nodedir"
 )
@@ -99,7 +98,7 @@ autostart = false
 
 	// A node that its user shut down, and one whose processes all died, are started again.
 	_ = s.run("shell", "n1", "--", "poweroff")
-	s.eventually(30*time.Second, func() error { return wantStatus(s.run("status", "n1"), 11) })
+	s.eventually(func() error { return wantStatus(s.run("status", "n1"), 11) })
 	s.wantPlan("start n1")
 	s.do("up")
 	s.settled()
@@ -203,7 +202,7 @@ func (s *site) reboot() {
 	for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
 		_, _ = sh("find " + group + " -name cgroup.procs | xargs cat | sort -u | xargs -r kill -9 2>/dev/null")
 	}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		for _, group := range glob("/sys/fs/cgroup/*/orrery/"+s.name, "/sys/fs/cgroup/orrery/"+s.name) {
 			if out, err := sh("find " + group + " -depth -type d -exec rmdir {} +"); err != nil {
 				return err

@@ -50,7 +50,7 @@ id = 11
 	for _, port := range []string{"7", "8"} { // on the node's loopback, and only on its address
 		t.Run(port, func(t *testing.T) {
 			f := s.of(t).forward("portal:" + port)
-			s.eventually(time.Minute, func() error { return f.ask("half of it", "HALF OF IT") })
+			s.eventually(func() error { return f.ask("half of it", "HALF OF IT") })
 			long := strings.Repeat("many at once ", 20_000)
 			done := make(chan error)
 			for range 20 {

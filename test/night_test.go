@@ -124,7 +124,7 @@ func (s *site) wantForwarded(to, warning string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.eventually(10*time.Second, func() error {
+	s.eventually(func() error {
 		c, err := net.Dial("tcp", at)
 		if err == nil {
 			_ = c.Close()

@@ -253,14 +253,14 @@ const unanswered = 2 * time.Second
 func (s *site) calling(net int, says []string, args ...string) result {
 	s.Helper()
 	clients := []func() caller{call(fmt.Sprintf("10.99.%d.101:7000", net)), call(fmt.Sprintf("10.99.%d.102:7000", net))}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		_, err := greeting(fmt.Sprintf("10.99.%d.102:7000", net))
 		return err
 	})
 	r := s.run(args...)
 	for i, end := range clients {
 		// The last answer may not have arrived yet.
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			text, err := greeting(fmt.Sprintf("10.99.%d.%d:7000", net, 101+i))
 			return cmp.Or(err, is(text, says[len(says)-1]))
 		})
@@ -700,7 +700,7 @@ func TestReleaseReboot(t *testing.T) {
 	s.run("switch", "--release", "701", "--confirm-within", "8s", "--confirm-by", "hand").want(12)
 	s.reboot()
 	s.run("resume").want(0)
-	s.trialOver(30 * time.Second)
+	s.trialOver()
 	// On a busy machine its time may be over before resume reaches it.
 	s.run("confirm").want(13, "release 701 has gone back: (it was not confirmed|it ended while no process watched it)")
 	s.wantLive(0)
@@ -898,7 +898,7 @@ func TestReleaseMisuse(t *testing.T) {
 	s.in(701, "web1", "rm /root/sick")
 	// A release of which a node does not run.
 	s.in(701, "web1", "poweroff")
-	s.eventually(30*time.Second, func() error { return is(string(s.instances()["web1"][701].State), "stopped") })
+	s.eventually(func() error { return is(string(s.instances()["web1"][701].State), "stopped") })
 	s.run("switch", "--release", "701").want(0, "node web1: start: ok")
 	s.wantLive(701)
 }

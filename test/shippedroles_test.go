@@ -137,7 +137,7 @@ node.one = { id = 10, roles = [%[5]q] }
 // wantOutput wants a script to print a text in a node, whose services may still be starting.
 func wantOutput(s *site, node, script, want string) {
 	s.Helper()
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		r := s.run("shell", node, "--", "/bin/sh", "-euc", script)
 		if r.status != 0 || strings.TrimSpace(r.out) != want {
 			return fmt.Errorf("status %d, %q and not %q: %s", r.status, r.out, want, r.errs)
@@ -150,7 +150,7 @@ func wantOutput(s *site, node, script, want string) {
 func page(s *site, url string) (text string) {
 	s.Helper()
 	client := &http.Client{Timeout: 5 * time.Second}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		answer, err := client.Get(url)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func wantLookup(s *site, server, name, want string) {
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, server+":53")
 	}}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
 		defer cancel()
 		found, err := resolver.LookupHost(ctx, name+".") // not below the domains that this host searches

@@ -192,7 +192,7 @@ func snapshotKilled(s *site) {
 		if wait() == nil {
 			whole++
 		}
-		s.eventually(time.Minute, func() error { return wantStatus(s.run("status"), 0) })
+		s.eventually(func() error { return wantStatus(s.run("status"), 0) })
 	}
 	s.snapshot("n1")
 	if left := glob(s.dirs.Snapshots(s.name) + "/.*"); len(left) > 0 {

@@ -152,7 +152,7 @@ func (s *site) atTerminal(args ...string) (sent string, typed int) {
 	if _, err := tty.WriteString(over); err != nil {
 		s.Fatal(err)
 	}
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if !strings.Contains(out.String(), over) {
 			return errors.New("not all is read that was sent to the terminal")
 		}

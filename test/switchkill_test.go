@@ -153,7 +153,7 @@ func (k *killing) round() {
 	}
 	k.wantLive(k.live())
 	k.wantKept("store", k.lines)
-	k.eventually(time.Minute, func() error {
+	k.eventually(func() error {
 		text, err := greeting("10.99.110.101:7000")
 		return cmp.Or(err, is(text, map[int]string{0: "one", 701: "two"}[k.live()]))
 	})
@@ -272,7 +272,7 @@ func (s *site) interrupted(random *rand.Rand, verb string) {
 func (s *site) powerOff(node string) {
 	s.Helper()
 	_ = s.run("shell", node, "--", "poweroff")
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		for _, n := range s.instances()[node] {
 			if n.State == observe.Stopped {
 				return nil

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	modelled "orrery/internal/site"
 )
@@ -48,7 +47,7 @@ func toykatPortal(s *site) {
 	if page.StatusCode != http.StatusOK {
 		s.Errorf("the page: %s", page.Status)
 	}
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		answer, err := http.Get(portal + "/api/state")
 		if err != nil {
 			return err

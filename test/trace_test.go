@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"orrery/internal/engine/lxc"
 	"orrery/internal/engine/nodedir"
@@ -18,7 +17,7 @@ import (
 // their marks, and those of nodes by their bridges.
 func (s *site) wantNoTrace() {
 	s.Helper()
-	s.eventually(time.Minute, func() error { // control groups of dead processes take a moment to go
+	s.eventually(func() error { // control groups of dead processes take a moment to go
 		if found := s.traces(); len(found) > 0 {
 			return fmt.Errorf("left of site %s:\n  %s", s.name, strings.Join(found, "\n  "))
 		}

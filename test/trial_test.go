@@ -32,9 +32,9 @@ func (s *site) watchers() []int {
 }
 
 // trialOver waits until no release is on trial.
-func (s *site) trialOver(within time.Duration) {
+func (s *site) trialOver() {
 	s.Helper()
-	s.eventually(within, func() error {
+	s.eventually(func() error {
 		for number, r := range s.releases() {
 			if r.Trial {
 				return errors.New("release " + strconv.Itoa(number) + " is on trial")
@@ -47,7 +47,7 @@ func (s *site) trialOver(within time.Duration) {
 // wantUnwatched wants that nobody watches over the site any more.
 func (s *site) wantUnwatched() {
 	s.Helper()
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if w := s.watchers(); len(w) > 0 {
 			return errors.New("processes still at work: " + strconv.Itoa(w[0]))
 		}
@@ -86,7 +86,7 @@ timeout = "1s"
 	// The same, without waiting for it.
 	s.run("switch", "--release", "701", "--confirm-within", "3s").
 		want(12, "on trial until .* otherwise it goes back to release none")
-	s.trialOver(time.Minute)
+	s.trialOver()
 	s.wantLive(701)
 	s.run("confirm").want(0, "release 701 is confirmed .*health checks held")
 	s.wantUnwatched()
@@ -126,7 +126,7 @@ timeout = "1s"
 	began := time.Now()
 	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
 	s.sh("web1", "touch /root/sick")
-	s.trialOver(time.Minute)
+	s.trialOver()
 	s.run("confirm").want(13, "release 701 has gone back: node web1 is unhealthy")
 	s.wantLive(0)
 	if took := time.Since(began); took > 2*time.Minute {
@@ -146,7 +146,7 @@ timeout = "1s"
 	// Hooks were run for each, and no command waited for one that hangs.
 	heard("trial-ended confirmed", "trial-ended confirmed", "trial-ended reverted", "trial-ended confirmed",
 		"trial-ended reverted", "trial-ended reverted")
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		all := s.do("journal", "--runs", "0") // there are more than the 20 that it shows by default
 		if n := strings.Count(all, "hook fails: trial-ended: not done within 1s"); n != 6 {
 			return fmt.Errorf("the journal tells %d times of the hook that hangs:\n%s", n, all)
@@ -202,13 +202,13 @@ func TestTrialAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		if !s.releases()[701].Trial {
 			return errors.New("not on trial yet")
 		}
 		return nil
 	})
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if len(s.watchers()) == 0 {
 			return errors.New("nobody watches")
 		}
@@ -221,7 +221,7 @@ func TestTrialAlone(t *testing.T) {
 		t.Errorf("the switch had ended by itself: %s", out)
 	}
 	s.wantLive(701)
-	s.trialOver(time.Minute)
+	s.trialOver()
 	s.wantLive(0)
 	s.run("confirm").want(13, "it was not confirmed")
 	s.run("journal", "-n", "1").want(0, "trial")
@@ -248,7 +248,7 @@ func TestTrialForgotten(t *testing.T) {
 	s.killWatchers()
 	s.run("status").want(0, unwatched)
 	s.run("snapshot").want(0, "on trial until")
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if len(s.watchers()) != 1 {
 			return errors.New("nobody watches")
 		}
@@ -308,7 +308,7 @@ func TestTwinForgotten(t *testing.T) {
 		if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			if said := s.do("twin", "ls"); !strings.Contains(said, "(not scheduled)") {
 				return errors.New("told as if somebody waited:\n" + said)
 			}
@@ -348,7 +348,7 @@ net = { lan = "auto" }
 // killWatchers kills the processes that watch a trial of the site.
 func (s *site) killWatchers() {
 	s.Helper()
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		all := s.watchers()
 		if len(all) == 0 {
 			return errors.New("nobody watches yet")

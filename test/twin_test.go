@@ -462,7 +462,7 @@ func twinReach(s *site, all []double) {
 		if d.twin != "dev1" {
 			out = "beyond"
 		}
-		s.eventually(time.Minute, func() error { // until the outside machines listen
+		s.eventually(func() error { // until the outside machines listen
 			if who := d.asks("front", "10.99.124.2:7000")["10.99.124.2:7000"]; who != out {
 				return fmt.Errorf("beyond the host of %s answers %s, want %s", d.key(), who, out)
 			}
@@ -727,7 +727,7 @@ func (d *expiring) create(s *site, _ []double) {
 
 func (d *expiring) expires(s *site, _ []double) {
 	d.site = s
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if _, err := os.Stat(s.dirs.Site(d.key())); err == nil {
 			return fmt.Errorf("it is still there")
 		}

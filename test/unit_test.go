@@ -3,7 +3,6 @@ package test
 import (
 	"errors"
 	"testing"
-	"time"
 )
 
 // TestRenderedUnit: a template may generate the unit of a service. The service starts with the
@@ -26,7 +25,7 @@ roles = ["beat"]
 	}
 	s.do("stop", "one")
 	s.do("start", "one")
-	s.eventually(time.Minute, func() error { // at boot, without a run that configures it
+	s.eventually(func() error { // at boot, without a run that configures it
 		if got := s.run("shell", "one", "--", "systemctl", "is-active", "beat.service"); got.status != 0 {
 			return errors.New(got.out)
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"orrery/internal/host"
 )
@@ -175,7 +174,7 @@ on = ["node-unhealthy", "backup-failed"]
 	}
 	s.do("start", "n1")
 	run("watch")
-	s.eventually(30*time.Second, func() error {
+	s.eventually(func() error {
 		text, _ := os.ReadFile(dir + "/alerts")
 		var got []string
 		for line := range strings.Lines(string(text)) {
