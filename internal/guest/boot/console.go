@@ -42,6 +42,9 @@ func mountRun() error {
 		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"))
 }
 
+// unitDir is where systemd finds units for this boot only.
+const unitDir = "/run/systemd/system"
+
 // installShell adds a shell on the console as a unit of the node's systemd.
 func installShell() error {
 	active, err := os.ReadFile("/sys/class/tty/console/active")
@@ -52,7 +55,7 @@ func installShell() error {
 	if len(names) == 0 {
 		return nil // there is no console
 	}
-	return writeShell("/run/systemd/system", "/dev/"+names[len(names)-1])
+	return writeShell(unitDir, "/dev/"+names[len(names)-1])
 }
 
 // writeShell writes the unit, to be started with sysinit.target.

@@ -83,6 +83,9 @@ func bringUp() error {
 	if err := installShell(); err != nil {
 		logf("the console has no shell: %v", err)
 	}
+	if err := writeConditions(unitDir); err != nil {
+		logf("the boot takes longer: %v", err)
+	}
 	if err := startAgent(); err != nil {
 		return err
 	}
