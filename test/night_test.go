@@ -99,6 +99,7 @@ func TestNight(t *testing.T) {
 
 	s.write("site.toml", declared)
 	s.settled()
+	halfEdits(s)
 	s.edit("site.toml", `"n{1..2}"`, `"n{1..1}"`)
 	s.run("status").want(11, `n2 .*running`, "n2: is not in site.toml any more")
 	s.write("site.toml", declared)
@@ -108,6 +109,34 @@ func TestNight(t *testing.T) {
 	s.edit("roles/worker/role.toml", "[[health]]", "[[step]]\nname = \"bad\"\nwhen = \"boot\"\nscript = \"exit 3\"\n[[health]]")
 	s.run("up", "n1").want(8)
 	s.run("status", "n1").want(11, "n1 .*failed", `n1: configure failed at .* \(orrery logs n1 shows why\)`)
+}
+
+// halfEdits: a colleague is half way through an edit of any file of the site directory. Running nodes can
+// still be worked with, up refuses and changes nothing, and when the edit is undone there is nothing to
+// do. What editors leave beside a file is no change.
+func halfEdits(s *site) {
+	s.Helper()
+	for _, c := range []struct{ file, text, message string }{
+		{"site.toml", "", `site\.toml:1: the site has no name`},
+		{"roles/worker/role.toml", "[[file]]\npath = \"/etc/wor", `roles/worker/role\.toml:2`},
+		{"roles/worker/worker", "{{ .Node.Na", `roles/worker/worker:1`},
+	} {
+		path := filepath.Join(s.dir, c.file)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.write(c.file, c.text)
+		s.run("up").want(3, c.message)
+		s.run("exec", "n2", "--", "cat", "/etc/worker").want(0, "n2")
+		s.run("status").want(0, "n1 .*running", "n2 .*running")
+		s.write(c.file, string(before))
+		s.settled()
+	}
+	for _, beside := range []string{"roles/worker/.worker.swp", "roles/worker/worker~", "roles/worker/4913", "site.toml~", ".#site.toml"} {
+		s.write(beside, "{{ .Node.Na")
+	}
+	s.settled()
 }
 
 // wantForwarded wants a port of a node to be forwarded while the site is worked with as recorded.
