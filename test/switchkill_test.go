@@ -209,7 +209,7 @@ func TestSwitchKillThenMore(t *testing.T) {
 	s.keepIn(home)
 	random := seed(t)
 	s.do("up")
-	for range 2 {
+	for range need.Kills(1, 2) {
 		for _, more := range []struct {
 			name string
 			do   func()
