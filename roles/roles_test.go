@@ -24,6 +24,11 @@ var needed = map[string]map[string]setting{
 	"orrery/haproxy": {"backends": {`"name=web*"`, "server web1 10.9.8.11:80 check\n    server web2 10.9.8.12:80 check\n"}},
 }
 
+// beside are the nodes that a role needs in addition.
+var beside = map[string]string{
+	"orrery/log-client": "[node.logs]\nid = 2\nroles = [\"orrery/log-server\"]\n",
+}
+
 // settings has every other parameter of every role. A parameter that only steps use has no text in a file.
 var settings = map[string]map[string]setting{
 	"orrery/chrony": {
@@ -44,6 +49,16 @@ var settings = map[string]map[string]setting{
 		"balance":      {`"source"`, "balance source\n"},
 		"check_path":   {`"/healthz"`, "http-check send meth GET uri /healthz\n"},
 	},
+	"orrery/log-client": {
+		"servers": {`"name=web2"`, `target="10.9.8.12" port="514"`},
+		"port":    {"601", ""}, // see TestLogs
+		"queue":   {`"1MiB"`, ""},
+	},
+	"orrery/log-server": {
+		"port":      {"601", `input(type="imtcp" port="601")`},
+		"udp":       {"true", `input(type="imudp" port="514")`},
+		"keep_days": {"7", "d /srv/logs - - - 7d\n"},
+	},
 	"orrery/nginx": {
 		"port":         {"8080", "listen 8080 default_server;"},
 		"server_name":  {`"www.example.org"`, "server_name www.example.org;"},
@@ -60,6 +75,14 @@ var settings = map[string]map[string]setting{
 		"databases":       {`["shop:anna", "other"]`, ""},
 		"max_connections": {"20", "max_connections         = 20\n"},
 		"shared_buffers":  {`"32MiB"`, "shared_buffers          = '33554432B'\n"},
+	},
+	"orrery/prometheus": {
+		"port":          {"9091", "--web.listen-address=:9091 "},
+		"nodes":         {`"name=one"`, ""}, // see TestScraped
+		"exporter_port": {"9101", ""},
+		"targets":       {`["10.8.1.9:9100", "nas.lan:9100"]`, `- targets: ["10.8.1.9:9100","nas.lan:9100"]`},
+		"interval":      {`"1m"`, "scrape_interval: 1m\n"},
+		"keep":          {`"1y"`, "--storage.tsdb.retention.time=1y"},
 	},
 	"orrery/prometheus-node-exporter": {
 		"port":    {"9101", "--web.listen-address=:9101"},
@@ -83,9 +106,9 @@ func load(t *testing.T, name string, with map[string]setting) (*site.Site, strin
 		t.Fatal(err)
 	}
 	text := "[site]\nname = \"x\"\n[image.debian]\nsuite = \"bookworm\"\n[network.lan]\nsubnet = \"10.9.8.0/24\"\n" +
-		"[node.\"web{1..2}\"]\nid = 11\n[node.one]\nid = 1\nroles = [\"" + name + "\"]\n"
-	for _, x := range r.Secrets {
-		text += fmt.Sprintf("[secret.%s]\ngenerate = 32\n", x.Name)
+		"[node.\"web{1..2}\"]\nid = 11\n[node.one]\nid = 1\nroles = [\"" + name + "\"]\n" + beside[name]
+	for _, x := range secretsOf(t, r) {
+		text += fmt.Sprintf("[secret.%s]\ngenerate = 32\n", x)
 	}
 	text += fmt.Sprintf("[role.%q]\n", name)
 	for _, param := range slices.Sorted(maps.Keys(with)) {
@@ -113,6 +136,21 @@ func load(t *testing.T, name string, with map[string]setting) (*site.Site, strin
 	return s, files.String()
 }
 
+// secretsOf returns the secrets of a role and of those that it needs.
+func secretsOf(t *testing.T, r *site.Role) (names []string) {
+	for _, x := range r.Secrets {
+		names = append(names, x.Name)
+	}
+	for _, needed := range r.NeedsRoles {
+		other, err := sitefile.ShippedRole(needed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, secretsOf(t, other)...)
+	}
+	return names
+}
+
 // TestRoles: each role has what a user needs to know, and a site that only names it has no mistake.
 func TestRoles(t *testing.T) {
 	if len(roles.Names()) == 0 {
@@ -124,7 +162,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Description == "" || len(r.Health) == 0 || len(r.Services) == 0 {
+		if r.Description == "" || len(r.Health) == 0 || len(r.Services) == 0 && len(r.NeedsRoles) == 0 {
 			t.Errorf("%s has no description, health or service", name)
 		}
 		size := 0
@@ -192,5 +230,29 @@ func TestNamesOfNodes(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+}
+
+// TestLogs: a node sends its logs to the servers, at their port.
+func TestLogs(t *testing.T) {
+	_, text := load(t, "orrery/log-client", map[string]setting{"port": {value: "601"}, "queue": {value: `"1MiB"`}})
+	if !strings.Contains(text, `target="10.9.8.2" port="601"`) || !strings.Contains(text, `queue.maxDiskSpace="1048576"`) {
+		t.Error(text)
+	}
+}
+
+// TestScraped: Prometheus asks the nodes that have the exporter, among those that are selected.
+func TestScraped(t *testing.T) {
+	beside["orrery/prometheus"] = "[node.\"m{1..2}\"]\nid = 21\nroles = [\"orrery/prometheus-node-exporter\"]\n"
+	defer delete(beside, "orrery/prometheus")
+	const first, second = `- targets: ["10.9.8.21:9101"]` + "\n        labels: {instance: \"m1\"}\n", "10.9.8.22"
+	_, text := load(t, "orrery/prometheus", map[string]setting{"exporter_port": {value: "9101"}})
+	if !strings.Contains(text, first) || !strings.Contains(text, second) || strings.Contains(text, "10.9.8.11") {
+		t.Error(text)
+	}
+	_, text = load(t, "orrery/prometheus", map[string]setting{"exporter_port": {value: "9101"},
+		"nodes": {value: `"name=m1"`}})
+	if !strings.Contains(text, first) || strings.Contains(text, second) {
+		t.Error(text)
 	}
 }

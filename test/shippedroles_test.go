@@ -46,6 +46,23 @@ var shippedRoles = map[string]shippedRole{
 	"orrery/haproxy": {node: "balance", id: 12, site: `role."orrery/haproxy" = { backends = "name=web*", check_path = "/" }
 node."web{1..2}" = { id = 13, roles = ["page", "orrery/nginx"] }`,
 		use: func(s *site, address string) { wantPage(s, "http://"+address+"/", "hello\n") }},
+	"orrery/log-client": {node: "sender", id: 20,
+		use:   func(s *site, _ string) { wantLog(s, "sender", "said hello") },
+		again: func(s *site, _ string) { wantLog(s, "sender", "said more") }},
+	// Another machine sends too. A name that it makes up leads nowhere else.
+	"orrery/log-server": {node: "logs", id: 21, use: func(s *site, address string) {
+		s.eventually(time.Minute, func() error {
+			conn, err := net.Dial("tcp", address+":514")
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(conn, "<13>1 2026-01-02T03:04:05Z printer lpd - - - no paper\n"+
+				"<13>1 2026-01-02T03:04:05Z ../away lpd - - - no paper\n")
+			return errors.Join(err, conn.Close())
+		})
+		wantOutput(s, "logs", "grep -ohw 'no paper' /srv/logs/printer/*.log | sort -u", "no paper")
+		wantOutput(s, "logs", "find / -xdev -name '*away*' -path '/s*'", "/srv/logs/.._away")
+	}},
 	"orrery/nginx": {node: "front", id: 15, site: `role."orrery/nginx".root = "/srv/www"
 group.fronts.nodes = ["front"]
 group.fronts.role."orrery/nginx" = { port = 8080, forward_to = "name=web*" }`,
@@ -77,6 +94,10 @@ script = "cd / && psql -q shop -c 'CREATE TABLE IF NOT EXISTS orders (id int)'"
 			wantOutput(s, "db", asAnna+`psql -qAt -h `+address+` -U anna shop -c "SELECT y FROM x"`, "42")
 		},
 		lose: func(s *site) { s.sh("db", asAnna+`psql -h 127.0.0.1 -U anna shop -c "DROP TABLE x"`) }},
+	"orrery/prometheus": {node: "monitor", id: 19, site: `role."orrery/prometheus".interval = "2s"`,
+		use: func(s *site, address string) {
+			wantPage(s, "http://"+address+":9090/api/v1/query?query=up%7Bjob=%22nodes%22%7D==1", `"instance":"metrics"`)
+		}},
 	"orrery/prometheus-node-exporter": {node: "metrics", id: 17,
 		site: `role."orrery/prometheus-node-exporter".disable = ["loadavg"]`,
 		use: func(s *site, address string) {
@@ -230,11 +251,22 @@ func page(s *site, url string) (text string) {
 	return text
 }
 
+// wantPage wants a server to answer with a text in time.
 func wantPage(s *site, url, part string) {
 	s.Helper()
-	if text := page(s, url); !strings.Contains(text, part) {
-		s.Errorf("%s is %q", url, text)
-	}
+	s.eventually(time.Minute, func() error {
+		if text := page(s, url); !strings.Contains(text, part) {
+			return fmt.Errorf("%s is %q", url, text)
+		}
+		return nil
+	})
+}
+
+// wantLog logs a text on a node, and wants it to be among the central logs.
+func wantLog(s *site, node, text string) {
+	s.Helper()
+	s.sh(node, "logger '"+text+"'")
+	wantOutput(s, "logs", fmt.Sprintf("grep -ohw '%s' /srv/logs/%s/*.log | sort -u", text, node), text)
 }
 
 // wantLookup looks a name up at a server.
