@@ -59,6 +59,14 @@ var settings = map[string]map[string]setting{
 		"udp":       {"true", `input(type="imudp" port="514")`},
 		"keep_days": {"7", "d /srv/logs - - - 7d\n"},
 	},
+	"orrery/mariadb": {
+		"port":            {"3307", "port                    = 3307\n"},
+		"listen":          {`"10.8.1.5"`, "bind-address            = 10.8.1.5\n"},
+		"users":           {`["anna", "ben"]`, ""},
+		"databases":       {`["shop:anna", "other"]`, ""},
+		"max_connections": {"20", "max_connections         = 20\n"},
+		"buffer_pool":     {`"32MiB"`, "innodb_buffer_pool_size = 33554432\n"},
+	},
 	"orrery/nginx": {
 		"port":         {"8080", "listen 8080 default_server;"},
 		"server_name":  {`"www.example.org"`, "server_name www.example.org;"},
@@ -88,6 +96,12 @@ var settings = map[string]map[string]setting{
 		"port":    {"9101", "--web.listen-address=:9101"},
 		"disable": {`["wifi", "zfs"]`, " --no-collector.wifi --no-collector.zfs\""},
 		"enable":  {`["systemd"]`, " --collector.systemd\""},
+	},
+	"orrery/rabbitmq": {
+		"port":       {"5673", "listeners.tcp.default = 5673\n"},
+		"users":      {`["anna", "ben"]`, ""},
+		"vhosts":     {`["shop:anna"]`, ""},
+		"max_memory": {`"1GiB"`, "vm_memory_high_watermark.absolute = 1073741824\n"},
 	},
 	"orrery/redis": {
 		"port":        {"6380", "port 6380\n"},
