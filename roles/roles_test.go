@@ -27,6 +27,7 @@ var needed = map[string]map[string]setting{
 // beside are the nodes that a role needs in addition.
 var beside = map[string]string{
 	"orrery/log-client": "[node.logs]\nid = 2\nroles = [\"orrery/log-server\"]\n",
+	"orrery/slurmd":     "[node.head]\nid = 2\nroles = [\"orrery/slurmctld\"]\n",
 }
 
 // settings has every other parameter of every role. A parameter that only steps use has no text in a file.
@@ -75,6 +76,11 @@ var settings = map[string]map[string]setting{
 		"forward_port": {"8080", ""}, // see TestForward
 		"max_body":     {`"8MiB"`, "client_max_body_size 8388608;"},
 	},
+	"orrery/openmpi": {
+		"user":    {`"ada"`, "Match User ada\n"},
+		"slots":   {"4", "one slots=4\n"},
+		"network": {`"lan"`, "btl_tcp_if_include = 10.9.8.0/24\n"},
+	},
 	"orrery/postgresql": {
 		"port":            {"5433", "port                    = 5433\n"},
 		"listen":          {`["localhost", "10.8.1.5"]`, "listen_addresses        = 'localhost,10.8.1.5'\n"},
@@ -109,6 +115,12 @@ var settings = map[string]map[string]setting{
 		"max_memory":  {`"1GiB"`, "maxmemory 1073741824\n"},
 		"when_full":   {`"allkeys-lru"`, "maxmemory-policy allkeys-lru\n"},
 		"append_only": {"false", "appendonly no\n"},
+	},
+	"orrery/slurm": {
+		"partition": {`"long"`, "PartitionName=long Nodes=ALL"},
+		"max_time":  {`"2-12:00:00"`, " MaxTime=2-12:00:00 "},
+		"cpus":      {"4", ""}, // see TestSlurm
+		"settings":  {`["SchedulerType=sched/builtin"]`, "\nSchedulerType=sched/builtin\n"},
 	},
 }
 
@@ -268,5 +280,23 @@ func TestScraped(t *testing.T) {
 		"nodes": {value: `"name=m1"`}})
 	if !strings.Contains(text, first) || strings.Contains(text, second) {
 		t.Error(text)
+	}
+}
+
+// TestSlurm: Slurm knows its controller and its nodes, with the processors of the site file.
+func TestSlurm(t *testing.T) {
+	beside["orrery/slurmctld"] = "cpus = 8\n[node.c1]\nid = 21\nroles = [\"orrery/slurmd\"]\ncpus = 2.5\n" +
+		"[node.c2]\nid = 22\nroles = [\"orrery/slurmd\"]\ncpus = 0.5\n"
+	defer delete(beside, "orrery/slurmctld")
+	_, text := load(t, "orrery/slurmctld", nil)
+	if text != "" {
+		t.Errorf("the controller has a file of its own: %s", text)
+	}
+	s, _ := load(t, "orrery/slurmctld", nil)
+	r, _ := s.Role("orrery/slurm")
+	out, err := render.New(s).File(r, &r.Files[0], "one", nil)
+	if want := "SlurmctldHost=one(10.9.8.1)\n"; err != nil || !strings.Contains(string(out.Content), want) ||
+		!strings.Contains(string(out.Content), "NodeName=c1 NodeAddr=10.9.8.21 CPUs=2\nNodeName=c2 NodeAddr=10.9.8.22 CPUs=1\n") {
+		t.Errorf("%v\n%s", err, out.Content)
 	}
 }

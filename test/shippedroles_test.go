@@ -27,7 +27,8 @@ type shippedRole struct {
 	files files
 	use   func(s *site, address string) // once the site is up, with the address of the node
 	again func(s *site, address string) // once the node has started again, or nil: the same
-	lose  func(s *site)                 // deletes what use has stored; nil: nothing that a release or a backup must have
+	// deletes what use has stored; nil: a release and a backup need not have it
+	lose func(s *site)
 }
 
 var shippedRoles = map[string]shippedRole{
@@ -75,11 +76,20 @@ secret.mariadb_password.generate = 32`,
 			wantOutput(s, "maria", annaSQL(address)+` -BNe "SELECT y FROM x"`, "42")
 		},
 		lose: func(s *site) { s.sh("maria", `mariadb shop -e "DROP TABLE x"`) }},
+	"orrery/munge": {node: "proof", id: 24, site: "secret.munge_key.generate = 64",
+		use: func(s *site, _ string) {
+			credential := s.sh("proof", "echo hello | munge")
+			wantOutput(s, "head", "echo '"+credential+"' | unmunge | tail -1", "hello")
+		}},
 	"orrery/nginx": {node: "front", id: 15, site: `role."orrery/nginx".root = "/srv/www"
 group.fronts.nodes = ["front"]
 group.fronts.role."orrery/nginx" = { port = 8080, forward_to = "name=web*" }`,
 		files: files{"roles/page/role.toml": "file = [{ path = \"/srv/www/index.html\", content = \"hello\\n\" }]\n"},
 		use:   func(s *site, address string) { wantPage(s, "http://"+address+":8080/", "hello\n") }},
+	"orrery/openmpi": {node: "rank1", id: 25, site: `node.rank2 = { id = 26, roles = ["orrery/openmpi"] }`,
+		use: func(s *site, _ string) {
+			wantOutput(s, "rank1", "cd /; runuser -u mpi -- mpirun -n 2 hostname | sort", "rank1\nrank2")
+		}},
 	"orrery/postgresql": {node: "db", id: 16, roles: `"orders"`,
 		site: `role."orrery/postgresql" = { users = ["anna"], databases = ["shop:anna"] }
 secret.postgresql_password.generate = 32`,
@@ -136,6 +146,12 @@ secret.rabbitmq_password.generate = 32`,
 			wantOutput(s, "queue", "amqp-get "+annaAMQP(address, "/shop")+" -q jobs", "hello")
 		},
 		lose: func(s *site) { s.sh("queue", "amqp-delete-queue "+annaAMQP("localhost", "/shop")+" -q jobs") }},
+	"orrery/slurm": {node: "login", id: 27,
+		use: func(s *site, _ string) { wantOutput(s, "login", "srun --immediate=20 hostname", "worker") }},
+	"orrery/slurmctld": {node: "head", id: 28,
+		use: func(s *site, _ string) { wantOutput(s, "head", "sinfo -h -o '%R %D'", "main 1") }},
+	"orrery/slurmd": {node: "worker", id: 29,
+		use: func(s *site, _ string) { wantOutput(s, "head", "srun --immediate=20 hostname", "worker") }},
 	"orrery/redis": {node: "cache", id: 18, site: `secret.redis_password.generate = 32`,
 		use: func(s *site, _ string) {
 			s.sh("cache", withPassword+"redis-cli set a 42")
