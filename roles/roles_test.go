@@ -26,8 +26,9 @@ var needed = map[string]map[string]setting{
 
 // beside are the nodes that a role needs in addition.
 var beside = map[string]string{
-	"orrery/log-client": "[node.logs]\nid = 2\nroles = [\"orrery/log-server\"]\n",
-	"orrery/slurmd":     "[node.head]\nid = 2\nroles = [\"orrery/slurmctld\"]\n",
+	"orrery/log-client":         "[node.logs]\nid = 2\nroles = [\"orrery/log-server\"]\n",
+	"orrery/postgresql-replica": "[node.db1]\nid = 2\nroles = [\"orrery/postgresql\"]\n",
+	"orrery/slurmd":             "[node.head]\nid = 2\nroles = [\"orrery/slurmctld\"]\n",
 }
 
 // settings has every other parameter of every role. A parameter that only steps use has no text in a file.
@@ -89,6 +90,7 @@ var settings = map[string]map[string]setting{
 		"databases":       {`["shop:anna", "other"]`, ""},
 		"max_connections": {"20", "max_connections         = 20\n"},
 		"shared_buffers":  {`"32MiB"`, "shared_buffers          = '33554432B'\n"},
+		"primary":         {`"db1"`, ""},
 	},
 	"orrery/prometheus": {
 		"port":          {"9091", "--web.listen-address=:9091 "},
@@ -298,5 +300,30 @@ func TestSlurm(t *testing.T) {
 	if want := "SlurmctldHost=one(10.9.8.1)\n"; err != nil || !strings.Contains(string(out.Content), want) ||
 		!strings.Contains(string(out.Content), "NodeName=c1 NodeAddr=10.9.8.21 CPUs=2\nNodeName=c2 NodeAddr=10.9.8.22 CPUs=1\n") {
 		t.Errorf("%v\n%s", err, out.Content)
+	}
+}
+
+// TestReplica: only the addresses of replicas may copy a primary.
+func TestReplica(t *testing.T) {
+	s, _ := load(t, "orrery/postgresql-replica", nil)
+	r, _ := s.Role("orrery/postgresql")
+	var text string
+	for i := range r.Files {
+		if f := &r.Files[i]; f.Rendered() {
+			out, err := render.New(s).File(r, f, "db1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(out.Content)
+		}
+	}
+	for _, want := range []string{"replication  orrery_replica  10.9.8.1/32  scram-sha-256\nhost    all       orrery_replica  all  reject\n",
+		"wal_keep_size"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if _, text := load(t, "orrery/postgresql", nil); strings.Contains(text, "replica") || strings.Contains(text, "wal") {
+		t.Errorf("without a replica the files are\n%s", text)
 	}
 }

@@ -116,6 +116,11 @@ script = "cd / && psql -q shop -c 'CREATE TABLE IF NOT EXISTS orders (id int)'"
 			wantOutput(s, "db", asAnna+`psql -qAt -h `+address+` -U anna shop -c "SELECT y FROM x"`, "42")
 		},
 		lose: func(s *site) { s.sh("db", asAnna+`psql -h 127.0.0.1 -U anna shop -c "DROP TABLE x"`) }},
+	"orrery/postgresql-replica": {node: "copy", id: 30,
+		use: func(s *site, address string) {
+			wantOutput(s, "db", asAnna+`psql -qAt -h `+address+` -U anna shop -c "SELECT y, pg_is_in_recovery() FROM x"`, "42|t")
+		},
+		lose: func(*site) {}}, // its primary does
 	"orrery/prometheus": {node: "monitor", id: 19, site: `role."orrery/prometheus".interval = "2s"`,
 		use: func(s *site, address string) {
 			wantPage(s, "http://"+address+":9090/api/v1/query?query=up%7Bjob=%22nodes%22%7D==1", `"instance":"metrics"`)
