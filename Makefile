@@ -34,7 +34,7 @@ test-packages: packages
 
 GO_FILES := $(shell find cmd internal -name '*.go' -o -name '*.toml' -path '*/control/draft/*') go.mod go.sum
 # What the programs show of the documentation, and write by orrery init --example.
-EMBEDDED := $(wildcard docs/*.go) docs/site-file.md docs/roles.md docs/commands.md $(shell find examples -type f -not -path '*/__pycache__/*')
+EMBEDDED := $(wildcard docs/*.go) docs/site-file.md docs/roles.md docs/commands.md $(shell find examples roles -type f -not -path '*/__pycache__/*')
 bin/orrery: $(GO_FILES) $(EMBEDDED) ## build the program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X orrery/internal/cli.Version=$(VERSION)' -o $@ ./cmd/orrery
 

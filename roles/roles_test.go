@@ -24,6 +24,13 @@ var needed = map[string]map[string]setting{
 	"orrery/haproxy": {"backends": {`"name=web*"`, "server web1 10.9.8.11:80 check\n    server web2 10.9.8.12:80 check\n"}},
 }
 
+// beside are the nodes that a role needs in addition.
+var beside = map[string]string{
+	"orrery/log-client":         "[node.logs]\nid = 2\nroles = [\"orrery/log-server\"]\n",
+	"orrery/postgresql-replica": "[node.db1]\nid = 2\nroles = [\"orrery/postgresql\"]\n",
+	"orrery/slurmd":             "[node.head]\nid = 2\nroles = [\"orrery/slurmctld\"]\n",
+}
+
 // settings has every other parameter of every role. A parameter that only steps use has no text in a file.
 var settings = map[string]map[string]setting{
 	"orrery/chrony": {
@@ -44,6 +51,24 @@ var settings = map[string]map[string]setting{
 		"balance":      {`"source"`, "balance source\n"},
 		"check_path":   {`"/healthz"`, "http-check send meth GET uri /healthz\n"},
 	},
+	"orrery/log-client": {
+		"servers": {`"name=web2"`, `target="10.9.8.12" port="514"`},
+		"port":    {"601", ""}, // see TestLogs
+		"queue":   {`"1MiB"`, ""},
+	},
+	"orrery/log-server": {
+		"port":      {"601", `input(type="imtcp" port="601")`},
+		"udp":       {"true", `input(type="imudp" port="514")`},
+		"keep_days": {"7", "d /srv/logs - - - 7d\n"},
+	},
+	"orrery/mariadb": {
+		"port":            {"3307", "port                    = 3307\n"},
+		"listen":          {`"10.8.1.5"`, "bind-address            = 10.8.1.5\n"},
+		"users":           {`["anna", "ben"]`, ""},
+		"databases":       {`["shop:anna", "other"]`, ""},
+		"max_connections": {"20", "max_connections         = 20\n"},
+		"buffer_pool":     {`"32MiB"`, "innodb_buffer_pool_size = 33554432\n"},
+	},
 	"orrery/nginx": {
 		"port":         {"8080", "listen 8080 default_server;"},
 		"server_name":  {`"www.example.org"`, "server_name www.example.org;"},
@@ -51,6 +76,11 @@ var settings = map[string]map[string]setting{
 		"forward_to":   {`"name=web*"`, "    server 10.9.8.11:80;\n    server 10.9.8.12:80;\n"},
 		"forward_port": {"8080", ""}, // see TestForward
 		"max_body":     {`"8MiB"`, "client_max_body_size 8388608;"},
+	},
+	"orrery/openmpi": {
+		"user":    {`"ada"`, "Match User ada\n"},
+		"slots":   {"4", "one slots=4\n"},
+		"network": {`"lan"`, "btl_tcp_if_include = 10.9.8.0/24\n"},
 	},
 	"orrery/postgresql": {
 		"port":            {"5433", "port                    = 5433\n"},
@@ -60,11 +90,26 @@ var settings = map[string]map[string]setting{
 		"databases":       {`["shop:anna", "other"]`, ""},
 		"max_connections": {"20", "max_connections         = 20\n"},
 		"shared_buffers":  {`"32MiB"`, "shared_buffers          = '33554432B'\n"},
+		"primary":         {`"db1"`, ""},
+	},
+	"orrery/prometheus": {
+		"port":          {"9091", "--web.listen-address=:9091 "},
+		"nodes":         {`"name=one"`, ""}, // see TestScraped
+		"exporter_port": {"9101", ""},
+		"targets":       {`["10.8.1.9:9100", "nas.lan:9100"]`, `- targets: ["10.8.1.9:9100","nas.lan:9100"]`},
+		"interval":      {`"1m"`, "scrape_interval: 1m\n"},
+		"keep":          {`"1y"`, "--storage.tsdb.retention.time=1y"},
 	},
 	"orrery/prometheus-node-exporter": {
 		"port":    {"9101", "--web.listen-address=:9101"},
 		"disable": {`["wifi", "zfs"]`, " --no-collector.wifi --no-collector.zfs\""},
 		"enable":  {`["systemd"]`, " --collector.systemd\""},
+	},
+	"orrery/rabbitmq": {
+		"port":       {"5673", "listeners.tcp.default = 5673\n"},
+		"users":      {`["anna", "ben"]`, ""},
+		"vhosts":     {`["shop:anna"]`, ""},
+		"max_memory": {`"1GiB"`, "vm_memory_high_watermark.absolute = 1073741824\n"},
 	},
 	"orrery/redis": {
 		"port":        {"6380", "port 6380\n"},
@@ -72,6 +117,12 @@ var settings = map[string]map[string]setting{
 		"max_memory":  {`"1GiB"`, "maxmemory 1073741824\n"},
 		"when_full":   {`"allkeys-lru"`, "maxmemory-policy allkeys-lru\n"},
 		"append_only": {"false", "appendonly no\n"},
+	},
+	"orrery/slurm": {
+		"partition": {`"long"`, "PartitionName=long Nodes=ALL"},
+		"max_time":  {`"2-12:00:00"`, " MaxTime=2-12:00:00 "},
+		"cpus":      {"4", ""}, // see TestSlurm
+		"settings":  {`["SchedulerType=sched/builtin"]`, "\nSchedulerType=sched/builtin\n"},
 	},
 }
 
@@ -83,9 +134,9 @@ func load(t *testing.T, name string, with map[string]setting) (*site.Site, strin
 		t.Fatal(err)
 	}
 	text := "[site]\nname = \"x\"\n[image.debian]\nsuite = \"bookworm\"\n[network.lan]\nsubnet = \"10.9.8.0/24\"\n" +
-		"[node.\"web{1..2}\"]\nid = 11\n[node.one]\nid = 1\nroles = [\"" + name + "\"]\n"
-	for _, x := range r.Secrets {
-		text += fmt.Sprintf("[secret.%s]\ngenerate = 32\n", x.Name)
+		"[node.\"web{1..2}\"]\nid = 11\n[node.one]\nid = 1\nroles = [\"" + name + "\"]\n" + beside[name]
+	for _, x := range secretsOf(t, r) {
+		text += fmt.Sprintf("[secret.%s]\ngenerate = 32\n", x)
 	}
 	text += fmt.Sprintf("[role.%q]\n", name)
 	for _, param := range slices.Sorted(maps.Keys(with)) {
@@ -113,6 +164,21 @@ func load(t *testing.T, name string, with map[string]setting) (*site.Site, strin
 	return s, files.String()
 }
 
+// secretsOf returns the secrets of a role and of those that it needs.
+func secretsOf(t *testing.T, r *site.Role) (names []string) {
+	for _, x := range r.Secrets {
+		names = append(names, x.Name)
+	}
+	for _, needed := range r.NeedsRoles {
+		other, err := sitefile.ShippedRole(needed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, secretsOf(t, other)...)
+	}
+	return names
+}
+
 // TestRoles: each role has what a user needs to know, and a site that only names it has no mistake.
 func TestRoles(t *testing.T) {
 	if len(roles.Names()) == 0 {
@@ -124,7 +190,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Description == "" || len(r.Health) == 0 || len(r.Services) == 0 {
+		if r.Description == "" || len(r.Health) == 0 || len(r.Services) == 0 && len(r.NeedsRoles) == 0 {
 			t.Errorf("%s has no description, health or service", name)
 		}
 		size := 0
@@ -192,5 +258,72 @@ func TestNamesOfNodes(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+}
+
+// TestLogs: a node sends its logs to the servers, at their port.
+func TestLogs(t *testing.T) {
+	_, text := load(t, "orrery/log-client", map[string]setting{"port": {value: "601"}, "queue": {value: `"1MiB"`}})
+	if !strings.Contains(text, `target="10.9.8.2" port="601"`) || !strings.Contains(text, `queue.maxDiskSpace="1048576"`) {
+		t.Error(text)
+	}
+}
+
+// TestScraped: Prometheus asks the nodes that have the exporter, among those that are selected.
+func TestScraped(t *testing.T) {
+	beside["orrery/prometheus"] = "[node.\"m{1..2}\"]\nid = 21\nroles = [\"orrery/prometheus-node-exporter\"]\n"
+	defer delete(beside, "orrery/prometheus")
+	const first, second = `- targets: ["10.9.8.21:9101"]` + "\n        labels: {instance: \"m1\"}\n", "10.9.8.22"
+	_, text := load(t, "orrery/prometheus", map[string]setting{"exporter_port": {value: "9101"}})
+	if !strings.Contains(text, first) || !strings.Contains(text, second) || strings.Contains(text, "10.9.8.11") {
+		t.Error(text)
+	}
+	_, text = load(t, "orrery/prometheus", map[string]setting{"exporter_port": {value: "9101"},
+		"nodes": {value: `"name=m1"`}})
+	if !strings.Contains(text, first) || strings.Contains(text, second) {
+		t.Error(text)
+	}
+}
+
+// TestSlurm: Slurm knows its controller and its nodes, with the processors of the site file.
+func TestSlurm(t *testing.T) {
+	beside["orrery/slurmctld"] = "cpus = 8\n[node.c1]\nid = 21\nroles = [\"orrery/slurmd\"]\ncpus = 2.5\n" +
+		"[node.c2]\nid = 22\nroles = [\"orrery/slurmd\"]\ncpus = 0.5\n"
+	defer delete(beside, "orrery/slurmctld")
+	_, text := load(t, "orrery/slurmctld", nil)
+	if text != "" {
+		t.Errorf("the controller has a file of its own: %s", text)
+	}
+	s, _ := load(t, "orrery/slurmctld", nil)
+	r, _ := s.Role("orrery/slurm")
+	out, err := render.New(s).File(r, &r.Files[0], "one", nil)
+	if want := "SlurmctldHost=one(10.9.8.1)\n"; err != nil || !strings.Contains(string(out.Content), want) ||
+		!strings.Contains(string(out.Content), "NodeName=c1 NodeAddr=10.9.8.21 CPUs=2\nNodeName=c2 NodeAddr=10.9.8.22 CPUs=1\n") {
+		t.Errorf("%v\n%s", err, out.Content)
+	}
+}
+
+// TestReplica: only the addresses of replicas may copy a primary.
+func TestReplica(t *testing.T) {
+	s, _ := load(t, "orrery/postgresql-replica", nil)
+	r, _ := s.Role("orrery/postgresql")
+	var text string
+	for i := range r.Files {
+		if f := &r.Files[i]; f.Rendered() {
+			out, err := render.New(s).File(r, f, "db1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(out.Content)
+		}
+	}
+	for _, want := range []string{"replication  orrery_replica  10.9.8.1/32  scram-sha-256\nhost    all       orrery_replica  all  reject\n",
+		"wal_keep_size"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if _, text := load(t, "orrery/postgresql", nil); strings.Contains(text, "replica") || strings.Contains(text, "wal") {
+		t.Errorf("without a replica the files are\n%s", text)
 	}
 }

@@ -68,7 +68,7 @@ func TestPostgres(t *testing.T) {
 	}
 	login := func() {
 		t.Helper()
-		password := strings.TrimSpace(s.on("db1", "cat", "/etc/orrery/secrets/app"))
+		password := strings.TrimSpace(s.on("db1", "cat", "/etc/orrery/secrets/postgresql_password"))
 		s.sh("db2", "umask 077; echo '"+password+"' >/run/app")
 	}
 	login()
@@ -77,7 +77,7 @@ func TestPostgres(t *testing.T) {
 	if out := s.sh("db2", "systemctl start dump && zcat /srv/dumps/*.sql.gz"); !strings.Contains(out, "CREATE TABLE public.t") {
 		t.Errorf("the dump is\n%s", out)
 	}
-	s.edit("site.toml", `["app"]`, `["app", "more"]`)
+	s.edit("site.toml", `["app:app"]`, `["app:app", "more:app"]`)
 	if out := s.run("plan").want(10).out; strings.Contains(out, "recreate") {
 		t.Errorf("a further database recreates nodes:\n%s", out)
 	}

@@ -10,7 +10,8 @@ import (
 type HealthCheck struct {
 	Line      int
 	TCP       int           `toml:"tcp"`
-	HTTP      string        `toml:"http"`
+	TCPParam  string        `json:",omitempty"` // {{.Param.NAME}} in the place of TCP; see package params
+	HTTP      string        `toml:"http"`       // may contain {{.Param.NAME}}
 	Command   []string      `toml:"command"`
 	Mount     string        `toml:"mount" json:",omitempty"`      // mount point in the node
 	Unit      string        `toml:"unit" json:",omitempty"`       // unit of systemd
@@ -34,6 +35,7 @@ func (h *HealthCheck) Subject(kind string) string {
 		if h.TCP != 0 {
 			return fmt.Sprint(h.TCP)
 		}
+		return h.TCPParam
 	case "command":
 		return strings.Join(h.Command, " ")
 	case "mount":

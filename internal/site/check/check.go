@@ -37,8 +37,8 @@ var checks = []check{
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,
 	checkInterfaces, checkPublish,
-	checkVars, checkSettings, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
-	checkRequirements,
+	checkVars, checkSettings, checkRoles, checkHealthOfNodes, checkRoleCycles, checkRoleSecrets, checkRestarts,
+	checkRolesTogether, checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,
 }
 

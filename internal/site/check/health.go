@@ -1,13 +1,17 @@
 package check
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/params"
 )
 
 func checkRoleHealth(ix *index, found *findings, r *site.Role) {
@@ -15,12 +19,58 @@ func checkRoleHealth(ix *index, found *findings, r *site.Role) {
 		key := at("role", r.Name, "health", k)
 		if given := givenKinds(&h); given != 1 {
 			found.report(key, "set one of them", "the health check has %d of %s", given, strings.Join(site.HealthKinds, ", "))
-		} else {
-			checkHealthSubject(ix, found, key, &h)
+		} else if !params.HasParams(h) {
+			checkHealthSubject(ix, &h, func(kind, cure, what string) {
+				found.report(append(key, kind), cure, "%s", what)
+			})
+		} else if mistake := checkHealthParams(r, &h); mistake != nil {
+			found.report(append(key, h.Kind()), mistake.Cure, "%s", mistake.What)
 		}
 		if h.Timeout > h.Within {
 			found.report(append(key, "timeout"), "within must allow more than one try",
 				"timeout %s is longer than within %s", h.Timeout, h.Within)
+		}
+	}
+}
+
+// checkHealthParams returns the mistake in the parameters that a health check contains, or nil.
+func checkHealthParams(r *site.Role, h *site.HealthCheck) *problem.Problem {
+	_, mistake := params.Expand(h.Subject(h.Kind()), func(name string) (string, *problem.Problem) {
+		i := slices.IndexFunc(r.Params, func(p site.Param) bool { return p.Name == name })
+		switch {
+		case i < 0:
+			return "", problem.New(problem.Mistake, "the role has no parameter %q", name).Try("declare it in [[param]]")
+		case r.Params[i].Type == "list":
+			return "", problem.New(problem.Mistake, "parameter %s is a list", name).Try("use a parameter with one value")
+		case h.TCPParam != "" && r.Params[i].Type != "int":
+			return "", problem.New(problem.Mistake, "parameter %s is not a number", name).Try(`give it type = "int"`)
+		}
+		return "", nil
+	})
+	return mistake
+}
+
+// checkHealthOfNodes checks the health checks that contain parameters, with the values of each node. Each
+// mistake is reported once.
+func checkHealthOfNodes(ix *index, found *findings) {
+	if !slices.ContainsFunc(ix.Roles, func(r site.Role) bool { return slices.ContainsFunc(r.Health, params.HasParams) }) {
+		return
+	}
+	checked := map[string]bool{}
+	for n := range each(ix.Nodes) {
+		for _, r := range ix.RolesOf(n) {
+			for k, h := range params.Health(ix.Site, n, r) {
+				id := r.Name + "\x00" + strconv.Itoa(k) + "\x00" + h.Subject(h.Kind())
+				if !params.HasParams(r.Health[k]) || checked[id] {
+					continue
+				}
+				checked[id] = true
+				if checkHealthParams(r, &r.Health[k]) == nil && !params.HasParams(h) {
+					checkHealthSubject(ix, &h, func(_, cure, what string) {
+						found.report(atNode(n), cure, "node %s: role %s: %s", n.Name, r.Name, what)
+					})
+				}
+			}
 		}
 	}
 }
@@ -37,10 +87,10 @@ func givenKinds(h *site.HealthCheck) int {
 }
 
 // checkHealthSubject checks the value of a health check, which is of one kind.
-func checkHealthSubject(ix *index, found *findings, key []string, h *site.HealthCheck) {
-	report := func(kind, cure, format string, args ...any) { found.report(append(key, kind), cure, format, args...) }
+func checkHealthSubject(ix *index, h *site.HealthCheck, found func(kind, cure, what string)) {
+	report := func(kind, cure, format string, args ...any) { found(kind, cure, fmt.Sprintf(format, args...)) }
 	switch name, server := h.NameAndServer(); {
-	case h.TCP < 0 || h.TCP > 65535:
+	case h.TCP < 0 || h.TCP > 65535 || h.Kind() == "tcp" && h.TCP == 0:
 		report("tcp", "1 to 65535", "port %d is out of range", h.TCP)
 	case h.HTTP != "" && !isHTTP(h.HTTP):
 		report("http", `such as "http://127.0.0.1:80/healthz"`, "%q is not an HTTP URL", h.HTTP)
@@ -76,7 +126,11 @@ func isAddress(text string) bool {
 
 func isHTTP(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false
+	}
+	_, err = strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil
 }
 
 // isLookedUp reports whether the host in a URL can be resolved without a DNS server.

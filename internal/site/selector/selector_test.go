@@ -53,6 +53,22 @@ func namesOf(nodes []*site.Node) string {
 
 const everyone = "portal db r00 r01 r02 r03 r04 r05 r06 r07 r08 r09"
 
+// TestSelectShipped: a star stands for the slash in the names of roles that ship with Orrery as well.
+func TestSelectShipped(t *testing.T) {
+	s := example()
+	s.Roles = append(s.Roles, site.Role{Name: "orrery/nginx"})
+	s.Nodes[0].Roles = append(s.Nodes[0].Roles, "orrery/nginx")
+	for text, want := range map[string]string{
+		"role=*": everyone, "role=orrery/*": "portal", "role=*nginx": "portal", "role=orrery?nginx": "portal",
+		"role=orrery/nginx": "portal", "role=d*": "db", `role=orrery\/n[a-z]*`: "portal",
+	} {
+		nodes, err := Select(s, text)
+		if got := namesOf(nodes); err != nil || got != want {
+			t.Errorf("%s: got %s, want %s (%v)", text, got, want, err)
+		}
+	}
+}
+
 func TestSelect(t *testing.T) {
 	s := example()
 	for text, want := range map[string]string{

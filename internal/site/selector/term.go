@@ -53,13 +53,16 @@ func (t term) bind(v *View) test {
 	return func(n *site.Node) bool { return slices.ContainsFunc(t.valuesOf(v, n), matches) }
 }
 
-// glob returns the test for a name or pattern. Parse has checked that the pattern is well-formed.
+// glob returns the test for a name or pattern. Parse has checked that the pattern is well-formed. Unlike in
+// paths, "*" stands for "/" as well: role=* matches orrery/nginx.
 func glob(pattern string) func(string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return func(name string) bool { return name == pattern }
 	}
+	plain := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
+	pattern = plain(pattern)
 	return func(name string) bool {
-		ok, _ := path.Match(pattern, name)
+		ok, _ := path.Match(pattern, plain(name))
 		return ok
 	}
 }

@@ -14,6 +14,7 @@ type roleFile struct {
 	Needs         needsTable     `toml:"needs"`
 	Files         []fileTable    `toml:"file"`
 	Steps         []stepTable    `toml:"step"`
+	Health        []healthTable  `toml:"health"`
 }
 
 // serviceTable is the long form of an entry of services.
@@ -34,6 +35,11 @@ type fileTable struct {
 	Source   *string `toml:"source"`
 	Template *string `toml:"template"`
 	Content  *string `toml:"content"`
+}
+
+type healthTable struct {
+	site.HealthCheck
+	TCP port `toml:"tcp"`
 }
 
 type stepTable struct {

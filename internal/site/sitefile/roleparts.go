@@ -32,6 +32,11 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 	for i := range f.Steps {
 		r.Steps = append(r.Steps, r.step(&f.Steps[i], i+1))
 	}
+	for i := range f.Health {
+		h := f.Health[i].HealthCheck
+		h.TCP, h.TCPParam = f.Health[i].TCP.number, f.Health[i].TCP.param
+		r.Health = append(r.Health, h)
+	}
 	for i := range r.Volumes {
 		if v := &r.Volumes[i]; v.Exclusive && v.Quarantine == "" {
 			v.Quarantine = site.CopySnapshot

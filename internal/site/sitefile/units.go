@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"strconv"
+	"strings"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -11,6 +12,11 @@ import (
 type (
 	batch   site.Batch
 	publish site.Publish
+	// port is the port of a health check: a number, or a parameter in braces.
+	port struct {
+		number int
+		param  string
+	}
 )
 
 func mistake(format string, args ...any) *problem.Problem {
@@ -67,5 +73,27 @@ func (p *publish) Schema() strict.JSONSchema {
 func (b *batch) Schema() strict.JSONSchema {
 	return strict.JSONSchema{"anyOf": []strict.JSONSchema{
 		{"type": "integer", "minimum": 1}, {"type": "string", "pattern": `^[0-9]+%$`},
+	}}
+}
+
+func (p *port) Parse(value any) *problem.Problem {
+	switch v := value.(type) {
+	case int64:
+		p.number = int(v) // package check reports numbers that are no ports
+	case string:
+		p.param = v
+		if !strings.HasPrefix(v, "{{") || !strings.HasSuffix(v, "}}") {
+			return mistake("%s is not a port", strict.Describe(value)).Try(`write a number, or "{{.Param.NAME}}"`)
+		}
+	default:
+		return mistake("%s is not a port", strict.Describe(value)).Try(`write a number, or "{{.Param.NAME}}"`)
+	}
+	return nil
+}
+
+// Schema returns the schema of ports of health checks.
+func (p *port) Schema() strict.JSONSchema {
+	return strict.JSONSchema{"anyOf": []strict.JSONSchema{
+		{"type": "integer", "minimum": 1, "maximum": 65535}, {"type": "string", "pattern": `^\{\{ *\.Param\.[a-z0-9_]+ *\}\}$`},
 	}}
 }

@@ -308,7 +308,7 @@ func (m *Builder) config(n *site.Node, roles []*site.Role) (Config, error) {
 		}
 		c.Services = append(c.Services, r.Services...)
 		if len(r.Health) > 0 {
-			health = append(health, r.Name, checks(r.Health))
+			health = append(health, r.Name, checks(params.Health(m.Site, n, r)))
 		}
 	}
 	if f, ok := m.accessFile(n); ok {

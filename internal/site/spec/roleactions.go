@@ -82,6 +82,11 @@ func (m *Builder) RoleActions(n *site.Node) (*RoleActions, error) {
 		if !d.Unlayered {
 			duty.Role = m.runtimeRole(r)
 		}
+		if slices.ContainsFunc(r.Health, params.HasParams) {
+			own := *duty.Role
+			own.Health = params.Health(m.Site, n, r)
+			duty.Role = &own
+		}
 		for i := range r.Files {
 			f := &r.Files[i]
 			if !f.Rendered() {
