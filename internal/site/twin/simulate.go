@@ -16,7 +16,11 @@ func simulate(s *site.Site) {
 		if n.SimulatedBy == "" {
 			continue
 		}
-		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, []string{n.SimulatedBy}, ""
+		mine := []string{n.SimulatedBy}
+		if slices.Contains(n.Roles, site.ServiceRole) {
+			mine = append(mine, site.ServiceRole) // others reach the simulator at the address of the service
+		}
+		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, mine, ""
 	}
 	simulators := map[string]string{}
 	for i := range s.Roles {
