@@ -14,10 +14,16 @@ type ServiceView struct {
 	Address   netip.Addr
 	Interface string       // of the node, on the network of the service
 	Own       netip.Addr   // address of the node there
-	Peers     []netip.Addr // addresses of the other nodes
+	Peers     []PeerView
 	RouterID  int
 	Priority  int    // the first node of the service has the highest
 	Advertise string // in seconds
+}
+
+// A PeerView is another node of a service.
+type PeerView struct {
+	Address netip.Addr
+	MAC     string
 }
 
 // Priorities of the nodes of a service (RFC 5798). Those of the others differ by a step each, so no two nodes
@@ -45,7 +51,7 @@ func (v *View) services(node string) (all []ServiceView) {
 			if other == n {
 				view.Own, view.Priority = n.Addresses[s.Network], firstPriority-priorityStep*k
 			} else if a := other.Addresses[s.Network]; a.IsValid() {
-				view.Peers = append(view.Peers, a)
+				view.Peers = append(view.Peers, PeerView{a, site.MAC(v.site.Name, name, s.Network)})
 			}
 		}
 		for k, nic := range n.model.NICs {
