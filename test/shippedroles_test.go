@@ -18,7 +18,7 @@ import (
 // A shippedRole is how a client uses a role that ships with Orrery, which node one has.
 type shippedRole struct {
 	subnet string // third number of the site's addresses
-	site   string // what the site file has in addition
+	site   string // what the site file has in addition; FREE stands for an address of no node
 	files  files
 	use    func(s *site, address string) // once node one is up at that address
 	again  func(s *site, address string) // after a restart, or nil: the same
@@ -38,6 +38,16 @@ var shippedRoles = map[string]shippedRole{
 	"orrery/haproxy": {subnet: "74", site: `role."orrery/haproxy" = { backends = "role=orrery/nginx", check_path = "/" }
 node."web{1..2}" = { id = 11, roles = ["orrery/nginx"] }`,
 		use: func(s *site, address string) { wantPage(s, "http://"+address+"/", "nginx") }},
+	"orrery/keepalived": {subnet: "202", site: `node.two = { id = 11 }
+service.portal = { address = "FREE", nodes = ["one", "two"] }`,
+		use: func(s *site, _ string) {
+			s.eventually(time.Minute, func() error {
+				r := s.run("service", "ls")
+				return ok(r.status == 0, "status %d: %s", r.status, r.out)
+			})
+			s.do("service", "move", "portal", "--to", "two")
+			s.run("service", "ls").want(0, `portal +\S+ +two `)
+		}},
 	"orrery/nginx": {subnet: "76", site: `node.web = { id = 11, roles = ["page", "orrery/nginx"] }
 role."orrery/nginx".root = "/srv/www"
 group.front.nodes = ["one"]
@@ -118,7 +128,7 @@ image.debian.suite = %q
 network.lan = { subnet = "10.99.%[2]s.%[3]d/25", gateway = "10.99.%[2]s.%[4]d" }
 node.one = { id = 10, roles = [%[5]q] }
 %[6]s
-`, suite, r.subnet, first, first+1, name, r.site), r.files)
+`, suite, r.subnet, first, first+1, name, strings.ReplaceAll(r.site, "FREE", fmt.Sprintf("10.99.%s.%d", r.subnet, first+5))), r.files)
 	s.run("check").want(0, "no mistakes")
 	s.run("up").want(0, `one +10 +local +running +(was )?healthy`)
 	address := fmt.Sprintf("10.99.%s.%d", r.subnet, first+10)

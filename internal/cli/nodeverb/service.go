@@ -114,6 +114,7 @@ the named node gets it. Nothing is restarted. The node must be healthy.`,
 			})
 		}),
 	}
+	call.ProductionFlag(c)
 	c.Flags().StringVar(&to, "to", "", "the `node` that gets the address")
 	return verb.WithJSON(c, "print JSON")
 }
@@ -153,6 +154,7 @@ over, or if more than one machine answers at the end.`,
 			return err
 		}),
 	}
+	call.ProductionFlag(c)
 	c.Flags().StringVar(&fault, "fault", fault, "what to do: stop, kill, freeze or `cut`")
 	return verb.WithJSON(c, "print JSON")
 }

@@ -87,6 +87,9 @@ func moveWith(ctx context.Context, runners map[string]host.Runner, v *site.Servi
 		for _, name := range others {
 			err = errors.Join(err, tell(apart, runners[name], v, "rm -f /run/orrery-service-away/"+v.Name))
 		}
+		if err == nil {
+			awaitReturn(ctx, runners, v, others)
+		}
 	}()
 	for i, name := range others {
 		if now.Nodes[slices.Index(v.Nodes, name)].Has && i > 0 {
@@ -110,6 +113,17 @@ func moveWith(ctx context.Context, runners map[string]host.Runner, v *site.Servi
 		if time.Since(began) > moveTimeout {
 			return problem.New(problem.Failed, "node %s has not taken over service %s within %s", moved.To, v.Name, moveTimeout).
 				Because(why(&now)).Try("orrery logs %s", moved.To)
+		}
+	}
+}
+
+// awaitReturn waits until the nodes that gave an address away could take it over again.
+func awaitReturn(ctx context.Context, runners map[string]host.Runner, v *site.Service, nodes []string) {
+	for began := time.Now(); time.Since(began) < moveTimeout; {
+		now := ask(ctx, runners, v)
+		if !slices.ContainsFunc(now.Nodes, func(n Node) bool { return n.State == Fault && slices.Contains(nodes, n.Node) }) ||
+			host.Sleep(ctx, 200*time.Millisecond) != nil {
+			return
 		}
 	}
 }

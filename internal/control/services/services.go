@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
-	"orrery/internal/control/unattended"
+	"orrery/internal/control/status"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/observe/drill"
@@ -69,15 +69,15 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Service, err
 	if err != nil {
 		return nil, err
 	}
+	drills, err := status.Drills(ctx, s, f)
+	if err != nil {
+		c.Trouble(s.Key(), err)
+	}
 	for i := range s.Services {
 		v := &s.Services[i]
 		one := ask(ctx, runners, v)
-		latest, err := unattended.LatestRoutine(ctx, f, drill.RecordName(v.Name))
-		if err != nil {
-			c.Trouble(s.Key(), err)
-		}
-		if last, ok := drill.Parse(latest.Made); ok && last.Service == v.Name {
-			one.Drill = &last
+		if k := slices.IndexFunc(drills, func(r drill.Result) bool { return r.Service == v.Name }); k >= 0 {
+			one.Drill = &drills[k]
 		}
 		all = append(all, one)
 	}

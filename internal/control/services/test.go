@@ -105,7 +105,7 @@ func membersOf(s *site.Site, v *site.Service) map[string]string {
 // record stores the result of a drill on all hosts.
 func record(ctx context.Context, f *apply.Fleet, r drill.Result) error {
 	return f.ForEach(func(_ int, h *apply.HostClient) error {
-		return h.State.SaveRoutine(ctx, drill.RecordName(r.Service), routine.Record{Begun: r.At, Done: time.Now(),
+		return h.State.SaveRoutine(ctx, drill.RecordName(r.Service), routine.Record{Begun: r.At, Done: r.At,
 			Made: drill.Format(r)})
 	})
 }
