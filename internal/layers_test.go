@@ -20,6 +20,7 @@ var layers = [][]string{
 	{"strict/jsonlimit/jsonattack", "host/process", "text/alike"},
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
+	{"site/service"},
 	{"site", "site/event"},
 	{"site/distro", "site/params", "site/secretspec"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",

@@ -33,7 +33,8 @@ func TestService(t *testing.T) {
 	s.do("up")
 	s.settled()
 	s.holder()
-	if got := strings.Fields(s.on("client", "getent", "hosts", "portal.it-service")); len(got) == 0 || got[0] != serviceAddress {
+	got := strings.Fields(s.on("client", "getent", "hosts", "portal.it-service"))
+	if len(got) == 0 || got[0] != serviceAddress {
 		t.Errorf("portal.it-service is at %q", got)
 	}
 

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"orrery/internal/site/service"
 )
 
 // A Site is everything that a site directory declares.
@@ -35,7 +37,7 @@ type Site struct {
 	Images    []Image
 	Nodes     []Node // in order of id
 	Groups    []Group
-	Services  []Service `json:",omitempty"`
+	Services  []service.Service `json:",omitempty"`
 	Volumes   []Volume
 	Secrets   []Secret
 	Releases  []Release

@@ -105,7 +105,8 @@ func (v *statusView) show(ctx context.Context, width int) error {
 	return cmp.Or(err, exitStatus(r.Nodes))
 }
 
-// routines prints how what the site file schedules went, and the last drills of services, unless only some nodes are shown.
+// routines prints how what the site file schedules went, and the last drills of services, unless only some
+// nodes are shown.
 func (v *statusView) routines(ctx context.Context, s *site.Site, r *status.Status) error {
 	if len(v.selectors) > 0 {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // A Moved is what moving an address did.
@@ -26,7 +27,7 @@ type Moved struct {
 // the nodes remember that by themselves.
 const moveTimeout = 20 * time.Second
 
-// Move gives the address of a service to a node. All its other nodes give it away for a moment, which needs
+// Move moves the address of a service to a node. All its other nodes give it away for a moment, which needs
 // no restart and does not touch their other services.
 func Move(ctx context.Context, c *control.Session, s *site.Site, name, to string) (*Moved, error) {
 	v, err := find(s, name)
@@ -60,7 +61,7 @@ func Move(ctx context.Context, c *control.Session, s *site.Site, name, to string
 	return moved, err
 }
 
-func moveWith(ctx context.Context, runners map[string]host.Runner, v *site.Service, moved *Moved) (err error) {
+func moveWith(ctx context.Context, runners map[string]host.Runner, v *service.Service, moved *Moved) (err error) {
 	now := ask(ctx, runners, v)
 	moved.From = strings.Join(now.Holders, " ")
 	if slices.Equal(now.Holders, []string{moved.To}) {
@@ -118,7 +119,7 @@ func moveWith(ctx context.Context, runners map[string]host.Runner, v *site.Servi
 }
 
 // awaitReturn waits until the nodes that gave an address away could take it over again.
-func awaitReturn(ctx context.Context, runners map[string]host.Runner, v *site.Service, nodes []string) {
+func awaitReturn(ctx context.Context, runners map[string]host.Runner, v *service.Service, nodes []string) {
 	for began := time.Now(); time.Since(began) < moveTimeout; {
 		now := ask(ctx, runners, v)
 		if !slices.ContainsFunc(now.Nodes, func(n Node) bool { return n.State == Fault && slices.Contains(nodes, n.Node) }) ||
@@ -129,7 +130,7 @@ func awaitReturn(ctx context.Context, runners map[string]host.Runner, v *site.Se
 }
 
 // tell runs a script in a node.
-func tell(ctx context.Context, in host.Runner, v *site.Service, script string) error {
+func tell(ctx context.Context, in host.Runner, v *service.Service, script string) error {
 	if in == nil {
 		return problem.New(problem.Failed, "a node of service %s does not run", v.Name)
 	}

@@ -18,6 +18,7 @@ import (
 	"orrery/internal/observe/drill"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // A Service is the state of a service.
@@ -94,7 +95,7 @@ func runnersOf(ctx context.Context, c *control.Session, s *site.Site) (map[strin
 }
 
 // find returns a service of a site.
-func find(s *site.Site, name string) (*site.Service, error) {
+func find(s *site.Site, name string) (*service.Service, error) {
 	if v, ok := s.Service(name); ok {
 		return v, nil
 	}
@@ -112,11 +113,11 @@ func find(s *site.Site, name string) (*site.Service, error) {
 
 // askScript tells whether a node has an address ($1), and what keepalived has told of the service ($2).
 const askScript = `if [ -n "$(ip -o -4 address show to "$1" 2>/dev/null)" ]; then echo has; else echo free; fi
-systemctl is-active keepalived.service
+if pidof keepalived >/dev/null; then echo active; else echo ended; fi
 cat "/run/orrery-service/$2" 2>/dev/null || true`
 
 // ask asks all nodes of a service at once.
-func ask(ctx context.Context, runners map[string]host.Runner, v *site.Service) Service {
+func ask(ctx context.Context, runners map[string]host.Runner, v *service.Service) Service {
 	one := Service{Name: v.Name, Address: v.Address.String(), Network: v.Network, Nodes: make([]Node, len(v.Nodes)),
 		Holders: []string{}}
 	var all sync.WaitGroup
@@ -136,7 +137,7 @@ func ask(ctx context.Context, runners map[string]host.Runner, v *site.Service) S
 }
 
 // askNode asks a node whether it has the address of a service.
-func askNode(ctx context.Context, name string, in host.Runner, v *site.Service) Node {
+func askNode(ctx context.Context, name string, in host.Runner, v *service.Service) Node {
 	n := Node{Node: name}
 	if in == nil {
 		n.Error = "not running"
@@ -144,8 +145,8 @@ func askNode(ctx context.Context, name string, in host.Runner, v *site.Service) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	out, err := host.Output(ctx, in, host.Command{Args: []string{"sh", "-c", askScript, "ask", v.Address.String(), v.Name}},
-		4<<10)
+	args := []string{"sh", "-c", askScript, "ask", v.Address.String(), v.Name}
+	out, err := host.Output(ctx, in, host.Command{Args: args}, 4<<10)
 	if err != nil {
 		n.Error = "does not answer"
 		return n
@@ -183,7 +184,7 @@ func holder(now *Service) (string, error) {
 			Because(why(now)).Try("orrery status --probe shows which nodes are not healthy")
 	}
 	return "", problem.New(problem.Failed, "nodes %s have the address %s of service %s",
-		strings.Join(now.Holders, " and "), now.Address, now.Name).Try("orrery exec NODE -- systemctl restart keepalived")
+		strings.Join(now.Holders, " and "), now.Address, now.Name).Try("orrery restart one of them")
 }
 
 // why returns what the nodes of a service say, as an error.

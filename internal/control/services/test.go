@@ -16,6 +16,7 @@ import (
 	"orrery/internal/observe/routine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // Test does a fault to the node that holds the address of a service, and measures how long a client on its
@@ -43,7 +44,10 @@ func Test(ctx context.Context, c *control.Session, s *site.Site, name, fault str
 			return err
 		}
 		took := time.Duration(result.Gap * float64(time.Second))
-		return errors.Join(j.Step("drill of service "+v.Name+": "+result.String(), "done", took), record(ctx, f, *result))
+		if err := j.Step("drill of service "+v.Name+": "+result.String(), "done", took); err != nil {
+			return err
+		}
+		return record(ctx, f, *result)
 	})
 	if result != nil && result.Stopped {
 		// also if the drill failed or was interrupted
@@ -54,7 +58,7 @@ func Test(ctx context.Context, c *control.Session, s *site.Site, name, fault str
 }
 
 // run does the drill on the host of the holder.
-func run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, v *site.Service, fault string) (
+func run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, v *service.Service, fault string) (
 	*drill.Result, error) {
 	runners, err := runnersOf(ctx, c, s)
 	if err != nil {
@@ -94,7 +98,7 @@ func run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, 
 }
 
 // membersOf returns the nodes of a service by their hardware addresses on its network.
-func membersOf(s *site.Site, v *site.Service) map[string]string {
+func membersOf(s *site.Site, v *service.Service) map[string]string {
 	all := map[string]string{}
 	for _, name := range v.Nodes {
 		all[site.MAC(s.Name, name, v.Network)] = name

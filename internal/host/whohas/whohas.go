@@ -142,8 +142,8 @@ func (a *Asker) read(ctx context.Context) {
 
 // senderOf returns the sender of a frame that says to have the address.
 func (a *Asker) senderOf(frame []byte) (mac string, ok bool) {
-	if len(frame) < 42 || binary.BigEndian.Uint16(frame[12:]) != unix.ETH_P_ARP || binary.BigEndian.Uint16(frame[20:]) != 2 ||
-		!slices.Equal(frame[28:32], a.target[:]) {
+	if len(frame) < 42 || binary.BigEndian.Uint16(frame[12:]) != unix.ETH_P_ARP ||
+		binary.BigEndian.Uint16(frame[20:]) != 2 || !slices.Equal(frame[28:32], a.target[:]) {
 		return "", false
 	}
 	return net.HardwareAddr(frame[22:28]).String(), true

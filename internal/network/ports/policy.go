@@ -32,7 +32,7 @@ var (
 	advertPriority = field{name: "@th,16,8", kind: inSegment, at: 2, size: 1}
 	// advertInterval is zero if the interval of advertisements is below 0.32 s. It counts in hundredths.
 	advertInterval = field{name: "@th,32,16", kind: inSegment, at: 4, size: 2, mask: []byte{0x0f, 0xe0}}
-	ndTarget       = field{name: "@th,64,128", kind: inSegment, at: 8, size: 16} // address that a neighbour message is about
+	ndTarget       = field{name: "@th,64,128", kind: inSegment, at: 8, size: 16} // what a neighbour message is about
 )
 
 // Values of the fields.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // checkServices checks the addresses that may move between nodes. No two machines may use the same address,
@@ -24,14 +25,14 @@ func checkServices(ix *index, found *findings) {
 			found.reportConflict(key, at("node", v.Name), "choose another name: nodes know both by their names",
 				"service %s has the name of a node", v.Name)
 		}
-		if v.Takeover != site.TakeoverFast {
+		if v.Takeover != service.Fast {
 			found.report(at("service", v.Name, "takeover"), `write takeover = "fast", or leave it out`,
 				"service %s: takeover %q is unknown", v.Name, v.Takeover)
 		}
-		if v.Advertise < site.MinAdvertise || v.Advertise > site.MaxAdvertise || v.Advertise%minAdvertiseStep != 0 {
+		if v.Advertise < service.MinAdvertise || v.Advertise > service.MaxAdvertise || v.Advertise%minAdvertiseStep != 0 {
 			found.report(at("service", v.Name, "advertise"), `such as "200ms"`,
 				"service %s: advertise is %s; it must be whole hundredths of a second from %s to %s", v.Name, v.Advertise,
-				site.MinAdvertise, site.MaxAdvertise)
+				service.MinAdvertise, service.MaxAdvertise)
 		}
 		checkServiceAddress(ix, found, v, ix.Services[:i], holders)
 		checkServiceNodes(ix, found, v, nodes)
@@ -42,7 +43,8 @@ func checkServices(ix *index, found *findings) {
 const minAdvertiseStep = 10_000_000
 
 // checkServiceAddress checks the address of a service against its network, the nodes there and earlier services.
-func checkServiceAddress(ix *index, found *findings, v *site.Service, before []site.Service, holders map[place]*site.Node) {
+func checkServiceAddress(ix *index, found *findings, v *service.Service, before []service.Service,
+	holders map[place]*site.Node) {
 	key := at("service", v.Name, "address")
 	if !v.Address.IsValid() {
 		found.report(key, `add address = "10.8.67.5", which no node has`, "service %s has no address", v.Name)
@@ -114,7 +116,7 @@ func holdersOn(ix *index) map[place]*site.Node {
 }
 
 // checkServiceNodes checks that all nodes of a service can have its address.
-func checkServiceNodes(ix *index, found *findings, v *site.Service, nodes map[string]*site.Node) {
+func checkServiceNodes(ix *index, found *findings, v *service.Service, nodes map[string]*site.Node) {
 	key := at("service", v.Name, "nodes")
 	switch n := len(v.Nodes); {
 	case n == 0:
@@ -123,8 +125,8 @@ func checkServiceNodes(ix *index, found *findings, v *site.Service, nodes map[st
 	case n == 1:
 		found.report(key, "add another node that does the same", "service %s has only node %s, so no other can take over",
 			v.Name, v.Nodes[0])
-	case n > site.MaxServiceNodes:
-		found.report(key, "choose fewer", "service %s has %d nodes; the maximum is %d", v.Name, n, site.MaxServiceNodes)
+	case n > service.MaxNodes:
+		found.report(key, "choose fewer", "service %s has %d nodes; the maximum is %d", v.Name, n, service.MaxNodes)
 		return
 	}
 	for _, name := range v.Nodes {

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 )
 
 // A healthWriter writes the health checks of a node as a script for bash. The node runs it itself, because the
@@ -51,10 +51,12 @@ read -r answer <&3; [[ $answer == HTTP/1.?\ 2??* ]]`, host, or(port, "80"), u.Re
 	case "mount":
 		return bash(`mountpoint -q -- "$1" && stat --file-system -- "$1"`, h.Mount)
 	case "unit":
-		return []string{"systemctl", "is-active", "--quiet", h.Unit}
+		active := distro.OrDefault("").Services.Active // the role is one for distributions with systemd
+		return append(active[:len(active):len(active)], h.Unit)
 	case "dns":
 		name, server := h.NameAndServer()
-		return bash(askDatagram(53, `for _ in 1; do [ $((0x${b[2]} >> 7)) = 1 ] && [ $((0x${b[3]} & 15)) = 0 ] && [ $((0x${b[6]}${b[7]})) -gt 0 ] && exit 0; done`),
+		return bash(askDatagram(53, `[ $((0x${b[2]} >> 7)) = 1 ] && [ $((0x${b[3]} & 15)) = 0 ] &&
+[ $((0x${b[6]}${b[7]})) -gt 0 ] && exit 0`),
 			append([]string{server}, dnsQueries(name)...)...)
 	case "ntp":
 		most := max(h.MaxOffset, time.Second)
@@ -105,7 +107,7 @@ func (w *healthWriter) address(name string) string {
 	if name == w.node.Name && w.node.Address.IsValid() {
 		return w.node.Address.String()
 	}
-	return net.IPv4(127, 0, 0, 1).String()
+	return "127.0.0.1"
 }
 
 // seconds returns a timeout in the form of timeout(1).

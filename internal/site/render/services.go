@@ -6,14 +6,15 @@ import (
 	"strconv"
 
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // A ServiceView is a service of a node as templates of roles on the node see it.
 type ServiceView struct {
 	Name      string
 	Address   netip.Addr
-	Interface string       // of the node, on the network of the service
-	Own       netip.Addr   // address of the node there
+	Interface string     // of the node, on the network of the service
+	Own       netip.Addr // address of the node there
 	Peers     []PeerView
 	RouterID  int
 	Priority  int    // the first node of the service has the highest
@@ -76,7 +77,7 @@ func (v *View) healthScript(node string) string {
 	w := &healthWriter{node: n}
 	fmt.Fprintf(&w.text, "common=(%s)\n", quotedWords(v.Environment(node)))
 	for _, r := range v.site.RolesOf(n.model) {
-		if r.Name == site.ServiceRole || len(r.Health) == 0 {
+		if r.Name == service.Role || len(r.Health) == 0 {
 			continue
 		}
 		w.role(r, v.roleEnvironment(n.model, r))

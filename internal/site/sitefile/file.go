@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 	"orrery/internal/strict"
 )
 
@@ -102,7 +103,7 @@ type groupTable struct {
 }
 
 type movingTable struct {
-	site.Service
+	service.Service
 	Nodes []string `toml:"nodes"` // names, globs, braces and selectors
 }
 

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/site/event"
 	"orrery/internal/site/params"
 	"orrery/internal/site/secretspec"
+	"orrery/internal/site/service"
 	"orrery/internal/strict"
 )
 
@@ -67,7 +68,7 @@ var siteEnums = map[string][]string{
 	"node.*.xen.type": site.XenTypes, "defaults.xen.type": site.XenTypes,
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
-	"service.*.takeover": {site.TakeoverFast},
+	"service.*.takeover": {service.Fast},
 	"group.*.spread":     {site.SpreadOverHosts}, "node.*.per": {eachHost},
 	"hook.*.on": event.All, "alert.on": event.All,
 	"secret.*.format": secretspec.Formats, "secret.*.per": {secretspec.PerNode},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // simulate replaces nodes and roles by their simulators. The simulator of a role takes the role's
@@ -17,8 +18,8 @@ func simulate(s *site.Site) {
 			continue
 		}
 		mine := []string{n.SimulatedBy}
-		if slices.Contains(n.Roles, site.ServiceRole) {
-			mine = append(mine, site.ServiceRole) // others reach the simulator at the address of the service
+		if slices.Contains(n.Roles, service.Role) {
+			mine = append(mine, service.Role) // others reach the simulator at the address of the service
 		}
 		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, mine, ""
 	}

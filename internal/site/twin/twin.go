@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // New returns a twin of a site. It runs on the site's hosts, or on this machine if that is the only
@@ -148,6 +149,6 @@ func choose(s *site.Site, o Options) {
 		v := &s.Services[i]
 		v.Nodes = slices.DeleteFunc(slices.Clone(v.Nodes), func(name string) bool { return !o.includes(name) })
 	}
-	s.Services = slices.DeleteFunc(s.Services, func(v site.Service) bool { return len(v.Nodes) == 0 })
+	s.Services = slices.DeleteFunc(s.Services, func(v service.Service) bool { return len(v.Nodes) == 0 })
 	s.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t site.Test) bool { return !o.includes(t.Node) })
 }
