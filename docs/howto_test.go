@@ -29,6 +29,7 @@ var notInMemory = map[string]string{
 	"backup":             "test.TestBackup",
 	"plan --probe":       "test.TestDrift",
 	"restore":            "test.TestBackup",
+	"service":            "test.TestService",
 	"--twin drill":       "test.TestBackup",
 	"twin destroy drill": "test.TestBackup",
 }

@@ -23,7 +23,7 @@ type shippedRole struct {
 	node  string // that has it
 	id    int    // of the node
 	roles string // of the node, if it has others than this one
-	site  string // what the site file has in addition
+	site  string // what the site file has in addition; FREE stands for an address of no node
 	files files
 	use   func(s *site, address string) // once the site is up, with the address of the node
 	again func(s *site, address string) // once the node has started again, or nil: the same
@@ -47,12 +47,22 @@ var shippedRoles = map[string]shippedRole{
 	"orrery/haproxy": {node: "balance", id: 12, site: `role."orrery/haproxy" = { backends = "name=web*", check_path = "/" }
 node."web{1..2}" = { id = 13, roles = ["page", "orrery/nginx"] }`,
 		use: func(s *site, address string) { wantPage(s, "http://"+address+"/", "hello\n") }},
+	"orrery/keepalived": {node: "keep1", id: 30, site: `node.keep2.id = 31
+service.portal = { address = "FREE", nodes = ["keep1", "keep2"] }`,
+		use: func(s *site, _ string) {
+			s.eventually(func() error {
+				r := s.run("service", "ls")
+				return ok(r.status == 0, "status %d: %s", r.status, r.out)
+			})
+			s.do("service", "move", "portal", "--to", "keep2")
+			s.run("service", "ls").want(0, `portal +\S+ +keep2 `)
+		}},
 	"orrery/log-client": {node: "sender", id: 20,
 		use:   func(s *site, _ string) { wantLog(s, "sender", "said hello") },
 		again: func(s *site, _ string) { wantLog(s, "sender", "said more") }},
 	// Another machine sends too. A name that it makes up leads nowhere else.
 	"orrery/log-server": {node: "logs", id: 21, use: func(s *site, address string) {
-		s.eventually(time.Minute, func() error {
+		s.eventually(func() error {
 			conn, err := net.Dial("tcp", address+":514")
 			if err != nil {
 				return err
@@ -246,7 +256,8 @@ func newShipped(t *testing.T, suite string, subnet int) *shippedSite {
 		fmt.Fprintf(&b, "node.%s = { id = %d, roles = [%s] }\n%s\n", r.node, r.id, cmp.Or(r.roles, `"`+name+`"`), r.site)
 		maps.Copy(all, r.files)
 	}
-	s := &shippedSite{newSite(t, "it-roles-"+suite, b.String(), all), subnet}
+	text := strings.ReplaceAll(b.String(), "FREE", fmt.Sprintf("10.99.72.%d", subnet+99))
+	s := &shippedSite{newSite(t, "it-roles-"+suite, text, all), subnet}
 	s.run("check").want(0, "no mistakes")
 	s.do("up")
 	return s
@@ -315,7 +326,7 @@ func page(s *site, url string) (text string) {
 // wantPage wants a server to answer with a text in time.
 func wantPage(s *site, url, part string) {
 	s.Helper()
-	s.eventually(time.Minute, func() error {
+	s.eventually(func() error {
 		if text := page(s, url); !strings.Contains(text, part) {
 			return fmt.Errorf("%s is %q", url, text)
 		}

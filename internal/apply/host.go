@@ -9,6 +9,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
+	"orrery/internal/observe/drill"
 	"orrery/internal/observe/routine"
 	"orrery/internal/plan"
 	"orrery/internal/secret"
@@ -127,6 +128,10 @@ type NodeHost interface {
 	Runner(n *spec.Node) (host.Runner, error)
 	// Console returns the serial console of a node, or an Unable problem if its engine has none.
 	Console(n *spec.Node) (host.Console, error)
+	// Drill does something to the node of the host that holds the address of a service, and measures how
+	// long a client on its network gets no answer. It puts the node back even if ctx ends, except that a node
+	// that it has stopped stays so.
+	Drill(ctx context.Context, r drill.Request) (drill.Result, error)
 	// Screen returns the screen of a node, or an Unable problem if its engine has none.
 	Screen(n *spec.Node) (host.Screen, error)
 }

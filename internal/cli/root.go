@@ -186,7 +186,8 @@ system containers. Start with "orrery init", or with one of the examples.`,
 		releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call))
 	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call),
 		nodeverb.Exec(call),
-		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
+		nodeverb.Service(call), nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call),
+		dataverb.Snapshot(call),
 		dataverb.Volume(call), dataverb.Secret(call))
 	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
 		hostverb.Forget(call), hostverb.Names(call),

@@ -156,6 +156,12 @@ func (r *JournalWriter) CarryOut(ctx context.Context, show Watcher, f *apply.Fle
 	return err
 }
 
+// Step records something that was done outside a plan, with its result.
+func (r *JournalWriter) Step(what, result string, took time.Duration) error {
+	return r.appendAll(journal.Entry{Time: time.Now(), Run: r.run, Kind: "step", Step: what, Result: result,
+		Seconds: took.Seconds()})
+}
+
 // journalingWatcher is a StepWatcher that also records each step in the journal.
 type journalingWatcher struct {
 	StepWatcher

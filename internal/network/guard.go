@@ -21,6 +21,7 @@ import (
 type Port struct {
 	Site, Link, Bridge, MAC string
 	Addresses               []netip.Prefix
+	Moving                  []netip.Addr
 }
 
 // Ports returns the ports of a node.
@@ -28,7 +29,8 @@ func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Bridged {
-			all = append(all, Port{n.Site, nic.HostIfName, nic.Bridge, nic.MAC, nic.Addresses()})
+			all = append(all, Port{n.Site, nic.HostIfName, nic.Bridge, nic.MAC, nic.Addresses(),
+				nic.MovingAddresses()})
 		}
 	}
 	return all
@@ -109,7 +111,8 @@ func identify(some []Port) (want map[string]ports.Identity, free []string, err e
 
 // identify returns what the node may send on a network.
 func (p Port) identify(on spec.Network) (ports.Identity, error) {
-	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Addresses: p.Addresses, Protocols: on.Protocols})
+	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Addresses: p.Addresses, Moving: p.Moving,
+		Protocols: on.Protocols})
 }
 
 // RemoveAntiSpoof removes the ports of a site from the table, except those of nodes that still exist and

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"orrery/internal/site/service"
 )
 
 // A Site is everything that a site directory declares.
@@ -35,6 +37,7 @@ type Site struct {
 	Images    []Image
 	Nodes     []Node // in order of id
 	Groups    []Group
+	Services  []service.Service `json:",omitempty"`
 	Volumes   []Volume
 	Secrets   []Secret
 	Releases  []Release
@@ -282,6 +285,9 @@ type NIC struct {
 	// IPv6 are the addresses that the node may use as source, in addition to the link-local address
 	// derived from its MAC. The node's user configures them inside the node.
 	IPv6 []netip.Addr `json:"-"`
+	// Moving are the addresses of services, which the node has while it holds the service. Services are
+	// compared on their own (spec.NamesDigest).
+	Moving []netip.Addr `json:"-"`
 }
 
 // Requirements are pinned Python packages in pip's requirements file format, including comments.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 
 	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 )
 
 // A Table is chains of rules, and the sets that they look up.
@@ -125,6 +126,11 @@ func (e *evaluation) do(instruction expr.Any) bool {
 		return e.contains(i) != i.Invert
 	case *expr.Connlimit:
 		return (e.packet.Connections > i.Count) == (i.Flags&expr.NFT_CONNLIMIT_F_INV != 0)
+	case *expr.Dynset:
+		if e.table.Sets[i.SetName] == nil {
+			panic("nftest: no set " + i.SetName)
+		}
+		e.table.Sets[i.SetName][string(e.register(i.SrcRegKey)[:unix.IFNAMSIZ])] = true // until the test removes it
 	case *expr.Counter:
 	case *expr.Masq:
 		e.fate.Masquerade = true

@@ -234,6 +234,7 @@ func (h runHost) Sweep(ctx context.Context) error {
 		}
 	}
 	err := runOf(h.Dirs, h.Key).end()
+	err = errors.Join(err, h.join())
 	err = errors.Join(err, h.moves.sweep())
 	err = errors.Join(err, h.Backends.Volumes.Sweep(h.Key))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Key))

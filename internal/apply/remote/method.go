@@ -114,7 +114,7 @@ func methods() []anyMethod {
 		&lockMethod, &sweepMethod, &observeMethod, &setCordonedMethod, &cordonedMethod, &forgetMethod, &setSiteIDMethod,
 		&publicKeyMethod, &routineMethod, &saveRoutineMethod,
 		&nodesMethod, &detectDriftMethod, &describeMethod, &stepMethod, &discardUndoMethod, &skippedFilesMethod,
-		&lastDurationMethod, &readUsageMethod,
+		&lastDurationMethod, &readUsageMethod, &drillMethod,
 		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod,
 		&receiveMethod,
 		&secretMethod, &storeSecretMethod, &replaceSecretMethod, &removeSecretMethod, &savePlanMethod,

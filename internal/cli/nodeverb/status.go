@@ -105,7 +105,8 @@ func (v *statusView) show(ctx context.Context, width int) error {
 	return cmp.Or(err, exitStatus(r.Nodes))
 }
 
-// routines prints how what the site file schedules went, unless only some nodes are shown.
+// routines prints how what the site file schedules went, and the last drills of services, unless only some
+// nodes are shown.
 func (v *statusView) routines(ctx context.Context, s *site.Site, r *status.Status) error {
 	if len(v.selectors) > 0 {
 		return nil
@@ -114,7 +115,11 @@ func (v *statusView) routines(ctx context.Context, s *site.Site, r *status.Statu
 	if err != nil {
 		v.session.Trouble(s.Key(), err)
 	}
-	return table.Routines(v.Out, all, time.Now())
+	drills, err := status.Drills(ctx, s, r.Fleet)
+	if err != nil {
+		v.session.Trouble(s.Key(), err)
+	}
+	return cmp.Or(table.Routines(v.Out, all, time.Now()), table.Drills(v.Out, drills, time.Now()))
 }
 
 func exitStatus(rows []status.Node) error {

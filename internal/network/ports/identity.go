@@ -18,6 +18,7 @@ type Node struct {
 	Site      string // the site's key
 	MAC       string
 	Addresses []netip.Prefix // in addition to the IPv6 address derived from the MAC
+	Moving    []netip.Addr   // IPv4 addresses of services, which it may send from while it holds them
 	Protocols string         // site.FormatProtocols
 }
 
@@ -28,6 +29,7 @@ type Identity struct {
 	addresses []string // four bytes each
 	sixes     []string // IPv6, sixteen bytes each
 	protocols []string // EtherTypes, two bytes each
+	moving    []string // four bytes each
 }
 
 // Identify returns what a node may send as on a port.
@@ -39,6 +41,11 @@ func Identify(port string, n Node) (Identity, error) {
 			i.addresses = append(i.addresses, string(a.AsSlice()))
 		} else if a.Is6() {
 			i.sixes = append(i.sixes, string(a.AsSlice()))
+		}
+	}
+	for _, a := range n.Moving {
+		if a.Is4() {
+			i.moving = append(i.moving, string(a.AsSlice()))
 		}
 	}
 	if err != nil || len(mac) != 6 || len(i.addresses) == 0 {
@@ -81,6 +88,10 @@ func (i Identity) keys(port string) map[string][]string {
 	for _, a := range i.addresses {
 		add(addresses, a)
 		add(own, i.mac, a)
+	}
+	for _, a := range i.moving {
+		add(moving, i.mac, a)
+		add(movingARP, a)
 	}
 	add(own6, i.linkLocal())
 	for _, a := range i.sixes {

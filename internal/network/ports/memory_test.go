@@ -27,6 +27,7 @@ func inMemory(t *testing.T, nodes map[string]Node) *nftest.Table {
 			all.Sets[name][key] = true
 		}
 	}
+	all.Sets[holding.name] = map[string]bool{}
 	for _, c := range chains {
 		for _, r := range c.rules {
 			all.Chains[c.name] = append(all.Chains[c.name], r.exprs())

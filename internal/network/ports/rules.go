@@ -3,6 +3,7 @@ package ports
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -29,8 +30,9 @@ type rule struct {
 const (
 	accept = "accept"
 	drop   = "drop"
-	jump   = "jump " // followed by a chain, which returns here if it does not decide
-	goTo   = "goto " // followed by a chain
+	jump   = "jump "   // followed by a chain, which returns here if it does not decide
+	goTo   = "goto "   // followed by a chain
+	extend = "extend " // followed by how long the port stays in the set holding; the next rule goes on
 )
 
 // A field is a part of a frame that can be compared.
@@ -67,6 +69,13 @@ type condition struct {
 }
 
 func when(all ...condition) []condition { return all }
+
+// advertisement returns the conditions of an advertisement of a node that holds a service. A node that resigns
+// sends one with priority 0.
+func advertisement(often condition) []condition {
+	return when(is(ipInner, vrrp), is16(ipOffset, 0), is(advertKind, 0x31), isNot(advertPriority, 0), often,
+		in(own, port, from, ipFrom))
+}
 
 // is matches if a field has these bytes.
 func is(f field, value ...byte) condition {
@@ -152,6 +161,10 @@ func (r rule) exprs() []expr.Any {
 	}
 	to, chain, _ := strings.Cut(r.then, " ")
 	switch to + " " {
+	case extend:
+		timeout, _ := time.ParseDuration(chain) // which tests check
+		return append(append(all, port.load(unix.NFT_REG32_00)...), &expr.Dynset{SrcRegKey: unix.NFT_REG32_00,
+			SetName: holding.name, Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: timeout})
 	case jump:
 		return append(all, &expr.Verdict{Kind: expr.VerdictJump, Chain: chain})
 	case goTo:

@@ -54,6 +54,7 @@ func (s set) kernelSet() *nftables.Set {
 		Table: table, Name: s.name, Concatenation: len(s.fields) > 1, KeyType: s.keyType(),
 		KeyByteOrder: binaryutil.NativeEndian, // nft(8) displays names by it
 		Size:         maxElements,
+		Dynamic:      s.name == holding.name, HasTimeout: s.name == holding.name,
 	}
 }
 
@@ -151,6 +152,8 @@ func (g *Table) read(s set, e nftables.SetElement) {
 		as.mac = string(rest[:6])
 	case s.name == addresses.name && len(rest) >= 4:
 		as.addresses = append(as.addresses, string(rest[:4]))
+	case s.name == movingARP.name && len(rest) >= 4:
+		as.moving = append(as.moving, string(rest[:4]))
 	case s.name == own6.name && len(rest) >= 16:
 		as.sixes = append(as.sixes, string(rest[:16]))
 	case s.name == protocols.name && len(rest) >= 2:
@@ -220,7 +223,7 @@ func setSendBuffer(c *netlink.Conn) error { return c.SetWriteBuffer(16 << 20) }
 // create makes the table with empty sets.
 func create(c *nftables.Conn) error {
 	c.AddTable(table)
-	for _, s := range sets {
+	for _, s := range append(sets[:len(sets):len(sets)], holding) {
 		if err := c.AddSet(s.kernelSet(), nil); err != nil {
 			return err
 		}

@@ -84,6 +84,8 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 		"Param":    v.params(role, node),
 		"Nodes":    v.nodes,
 		"Networks": v.networks,
+		"Services": v.services(node),
+		"Health":   func() string { return v.healthScript(node) },
 	})
 	if err != nil {
 		return Text{}, mistake(role, f, err)

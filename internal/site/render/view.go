@@ -18,6 +18,7 @@ type View struct {
 	chosen map[string][]*NodeView // cache of Select, by selector
 
 	networks map[string]NetworkView
+	named    []string // result of peers
 }
 
 // A NodeView is a node as templates see it.

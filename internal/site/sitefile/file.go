@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 	"orrery/internal/strict"
 )
 
@@ -22,6 +23,7 @@ type siteFile struct {
 	// Nodes are nodeTables, which are decoded on top of the defaults.
 	Nodes    strict.Tables[*strict.Node] `toml:"node"`
 	Groups   strict.Tables[groupTable]   `toml:"group"`
+	Services strict.Tables[movingTable]  `toml:"service"`
 	Volumes  strict.Tables[site.Volume]  `toml:"volume"`
 	Secrets  strict.Tables[site.Secret]  `toml:"secret"`
 	Defaults defaultsTable               `toml:"defaults"`
@@ -98,6 +100,11 @@ type groupTable struct {
 	AuthorizedKeys []string       `toml:"authorized_keys"`
 	Vars           map[string]any `toml:"vars"`
 	Settings       site.Settings  `toml:"role"`
+}
+
+type movingTable struct {
+	service.Service
+	Nodes []string `toml:"nodes"` // names, globs, braces and selectors
 }
 
 type releaseTable struct {

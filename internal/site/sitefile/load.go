@@ -149,6 +149,9 @@ func (l *loader) load(content []byte) {
 	l.sharedRoles()
 	shippedReader{l}.readAll()
 	l.groups()
+	if readServices(l) {
+		shippedReader{l}.readAll() // the role of their nodes
+	}
 	if l.report.full() || l.parts > maxParts {
 		return // the running time of the checks grows with the size of the site
 	}

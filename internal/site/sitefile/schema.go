@@ -10,6 +10,7 @@ import (
 	"orrery/internal/site/event"
 	"orrery/internal/site/params"
 	"orrery/internal/site/secretspec"
+	"orrery/internal/site/service"
 	"orrery/internal/strict"
 )
 
@@ -67,7 +68,8 @@ var siteEnums = map[string][]string{
 	"node.*.xen.type": site.XenTypes, "defaults.xen.type": site.XenTypes,
 	"network.*.kind":   networkKinds(),
 	"image.*.firmware": site.Firmwares, "image.*.guest": site.Guests, "image.*.bus": site.Buses,
-	"group.*.spread": {site.SpreadOverHosts}, "node.*.per": {eachHost},
+	"service.*.takeover": {service.Fast},
+	"group.*.spread":     {site.SpreadOverHosts}, "node.*.per": {eachHost},
 	"hook.*.on": event.All, "alert.on": event.All,
 	"secret.*.format": secretspec.Formats, "secret.*.per": {secretspec.PerNode},
 	"backup.before": site.Occasions, "snapshot.before": site.Occasions,

@@ -23,7 +23,6 @@ type Builder struct {
 	layers map[recipe][]*Layer
 	fixed  map[string]PartDigests // by role: its parts that are the same on every node
 	lesser map[string]*site.Role
-	named  []string // result of peers
 }
 
 // A recipe has everything that determines the layers of a node. It is the key of a cache.
@@ -210,7 +209,8 @@ func (m *Builder) nics(n *site.Node) []NIC {
 			HostIfName: m.hostIfName(n, network),
 			MAC:        site.MAC(m.Site.Name, n.Name, nic.Network),
 			Address:    netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
-			Kind: network.Kind,
+			Moving: addresses(nic.Moving),
+			Kind:   network.Kind,
 		}
 		switch kind := site.KindOf(network.Kind); {
 		case kind.OnInterface:

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 // HostsFile returns the hosts(5) file for nodes that are on exactly these networks. It lists every node
 // of the site as NAME and NAME.SITE, and as NAME.NETWORK.SITE on each of its networks. The address
 // of NAME is the one on the first shared network, or the node's primary address if they share none.
+// Services are listed as NAME and NAME.SITE.
 func HostsFile(s *site.Site, networks []string) []byte {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
@@ -28,6 +30,9 @@ func HostsFile(s *site.Site, networks []string) []byte {
 			}
 			fmt.Fprintf(&b, "%s.%s.%s\n", n.Name, nic.Network, s.Name)
 		}
+	}
+	for _, v := range s.Services {
+		fmt.Fprintf(&b, "%s %s.%s %s\n", v.Address, v.Name, s.Name, v.Name)
 	}
 	return []byte(b.String())
 }
@@ -61,7 +66,18 @@ func NamesDigest(s *site.Site) string {
 		n := &s.Nodes[i]
 		all[i] = entry{n.Name, n.ID, n.NICs, n.Roles, n.Groups, n.Host, s.VarsOf(n), n.Release, n.Aliases, n.StandsFor}
 	}
-	return Digest([]any{s.Name, s.Vars, all})
+	if len(s.Services) == 0 {
+		return Digest([]any{s.Name, s.Vars, all})
+	}
+	type service struct {
+		Name    string
+		Address netip.Addr
+	}
+	var services []service
+	for _, v := range s.Services {
+		services = append(services, service{v.Name, v.Address})
+	}
+	return Digest([]any{s.Name, s.Vars, all, services})
 }
 
 // EnvFile returns the [env] of all roles of a node as an environment file (systemd.exec(5)). A later

@@ -2,10 +2,8 @@ package spec
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"orrery/internal/site"
 	"orrery/internal/site/distro"
@@ -73,7 +71,7 @@ func (m *Builder) RoleActions(n *site.Node) (*RoleActions, error) {
 	if m.Base(n).IsDisk() {
 		d.Unlayered, d.Pins = true, n.Requirements.Text
 	}
-	surround := m.environment(n)
+	surround := m.View.Environment(n.Name)
 	for _, r := range roles {
 		duty := RoleAction{Role: r, Surround: surround}
 		if variables := params.Env(m.Site, n, r); len(variables) > 0 {
@@ -145,60 +143,6 @@ func (m *Builder) runtimeRole(r *site.Role) *site.Role {
 	}
 	m.lesser[r.Name] = &less
 	return &less
-}
-
-// environment returns the environment in which the steps and health commands of a node run.
-func (m *Builder) environment(n *site.Node) []string {
-	view := m.View.Node(n.Name)
-	env := []string{
-		"ORRERY_SITE=" + m.Site.Name, "ORRERY_NODE=" + view.Name, fmt.Sprintf("ORRERY_ID=%d", view.ID),
-		"ORRERY_INVENTORY=/etc/orrery/inventory.json", "ORRERY_SECRETS=/etc/orrery/secrets",
-	}
-	if m.Site.Twin != "" {
-		env = append(env, "ORRERY_TWIN="+m.Site.Twin)
-	}
-	if view.Release != 0 {
-		env = append(env, fmt.Sprintf("ORRERY_RELEASE=%d", view.Release))
-	}
-	if view.Address.IsValid() {
-		env = append(env, "ORRERY_ADDRESS="+view.Address.String())
-	}
-	for _, network := range slices.Sorted(maps.Keys(view.Addresses)) {
-		env = append(env, "ORRERY_ADDRESS_"+variable(network)+"="+view.Addresses[network].String())
-	}
-	return append(env, m.peers()...)
-}
-
-// peers returns the names of all nodes by role, as environment variables. The list is long and the
-// same for all nodes, so it is computed once.
-func (m *Builder) peers() []string {
-	if m.named == nil {
-		m.named = []string{}
-		for _, r := range m.Site.Roles {
-			var names []string
-			for _, p := range m.View.Peers(r.Name) {
-				names = append(names, p.Name)
-			}
-			if len(names) > 0 {
-				m.named = append(m.named, "ORRERY_PEERS_"+variable(r.Name)+"="+strings.Join(names, " "))
-			}
-		}
-	}
-	return m.named
-}
-
-// variable turns a name into the name of an environment variable: upper case, with "_" for other
-// characters than letters and digits.
-func variable(name string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z':
-			return c - 'a' + 'A'
-		case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-			return c
-		}
-		return '_'
-	}, name)
 }
 
 // A SecretText refers to a rendered file that contains values of secrets. Maker.SecretText renders

@@ -190,6 +190,9 @@ type NIC struct {
 	Parent string `json:"parent,omitempty"`
 	Via    string `json:"via,omitempty"`  // on a routed network, the address of the host
 	IPv6   string `json:"ipv6,omitempty"` // addresses that the node sets itself, comma-separated
+	// Moving are the addresses of services (site.Service), comma-separated. The node may send from one of
+	// them only while it tells the others of the service that it holds it; see package ports.
+	Moving string `json:"moving,omitempty"`
 }
 
 // Addresses returns all addresses that the node may send from on the network. IPv6 addresses have
@@ -199,6 +202,16 @@ func (nic NIC) Addresses() []netip.Prefix {
 	for text := range strings.SplitSeq(nic.IPv6, ",") {
 		if a, err := netip.ParseAddr(text); err == nil && a.Is6() {
 			all = append(all, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return all
+}
+
+// MovingAddresses returns the addresses of services that the node may have on the network.
+func (nic NIC) MovingAddresses() (all []netip.Addr) {
+	for text := range strings.SplitSeq(nic.Moving, ",") {
+		if a, err := netip.ParseAddr(text); err == nil && a.Is4() {
+			all = append(all, a)
 		}
 	}
 	return all

@@ -75,8 +75,16 @@ func mergeNode(one, n *site.Node, vars map[string]any) {
 	one.Autostart = one.Autostart || n.Autostart
 	one.Limits = sumLimits(one.Limits, convertLimits(one, n))
 	for _, nic := range n.NICs {
-		if !slices.ContainsFunc(one.NICs, func(mine site.NIC) bool { return mine.Network == nic.Network }) {
+		i := slices.IndexFunc(one.NICs, func(mine site.NIC) bool { return mine.Network == nic.Network })
+		if i < 0 {
 			one.NICs = append(one.NICs, nic)
+			continue
+		}
+		mine := &one.NICs[i]
+		for _, a := range nic.Moving {
+			if !slices.Contains(mine.Moving, a) {
+				mine.Moving = append(slices.Clip(mine.Moving), a)
+			}
 		}
 	}
 	for name, value := range vars {
@@ -150,13 +158,17 @@ func sumLimits(a, b site.Limits) site.Limits {
 	return both
 }
 
-// retargetGroups assigns the groups and tests of all nodes to the collapsed node.
+// retargetGroups assigns the groups, services and tests of all nodes to the collapsed node.
 func retargetGroups(s *site.Site, name string) {
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		if g := &s.Groups[i]; len(g.Nodes) > 0 {
 			g.Nodes = []string{name}
 		}
+	}
+	s.Services = slices.Clone(s.Services)
+	for i := range s.Services {
+		s.Services[i].Nodes = []string{name}
 	}
 	s.Tests = slices.Clone(s.Tests)
 	for i := range s.Tests {

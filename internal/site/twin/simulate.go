@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // simulate replaces nodes and roles by their simulators. The simulator of a role takes the role's
@@ -16,7 +17,11 @@ func simulate(s *site.Site) {
 		if n.SimulatedBy == "" {
 			continue
 		}
-		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, []string{n.SimulatedBy}, ""
+		mine := []string{n.SimulatedBy}
+		if slices.Contains(n.Roles, service.Role) {
+			mine = append(mine, service.Role) // others reach the simulator at the address of the service
+		}
+		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, mine, ""
 	}
 	simulators := map[string]string{}
 	for i := range s.Roles {

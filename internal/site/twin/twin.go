@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/site"
+	"orrery/internal/site/service"
 )
 
 // New returns a twin of a site. It runs on the site's hosts, or on this machine if that is the only
@@ -143,5 +144,11 @@ func choose(s *site.Site, o Options) {
 		g := &s.Groups[i]
 		g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), func(name string) bool { return !o.includes(name) })
 	}
+	s.Services = slices.Clone(s.Services)
+	for i := range s.Services {
+		v := &s.Services[i]
+		v.Nodes = slices.DeleteFunc(slices.Clone(v.Nodes), func(name string) bool { return !o.includes(name) })
+	}
+	s.Services = slices.DeleteFunc(s.Services, func(v service.Service) bool { return len(v.Nodes) == 0 })
 	s.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t site.Test) bool { return !o.includes(t.Node) })
 }
