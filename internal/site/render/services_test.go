@@ -1,7 +1,9 @@
 package render
 
 import (
+	"bufio"
 	"net"
+	"net/http"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -66,15 +68,19 @@ func TestHealthScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	answer := "HTTP/1.1 200 OK\r\n\r\n"
+	const answer = "HTTP/1.1 200 OK\r\n\r\n"
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			_, _ = c.Write([]byte(answer))
-			_ = c.Close()
+			go func() {
+				defer c.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+					_, _ = c.Write([]byte(answer))
+				}
+			}()
 		}
 	}()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
