@@ -176,7 +176,8 @@ var arguments = map[string]string{
 	"twin destroy": "mine", "twin exec": "mine one -- true", "twin forward": "mine one:80",
 	"twin shell": "mine one -- true", "twin status": "mine", "volume adopt": "old one",
 	"secret rotate": "db",
-	"volume rm":     "data",
+	"service move":  "portal --to a", "service test": "portal",
+	"volume rm": "data",
 }
 
 // strangerMay returns whether a user without rights may call a verb of the program itself.

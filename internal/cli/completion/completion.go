@@ -24,6 +24,7 @@ import (
 	"orrery/internal/control/volumes"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
+	"orrery/internal/observe/drill"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
 	"orrery/roles"
@@ -66,7 +67,8 @@ var Arguments = map[string][]Completer{
 	"twin status": {request.twins, request.selectors}, "twin exec": {request.twins, request.selectors},
 	"twin shell": {request.twins, request.nodes}, "twin forward": {request.twins, request.ports}, "ci": {request.sites},
 	"snapshot": {request.selectors}, "snapshot restore": {request.snapshots, request.selectors},
-	"snapshot rm":   {request.snapshots},
+	"snapshot rm":  {request.snapshots},
+	"service move": {request.services}, "service test": {request.services},
 	"volume mirror": {request.mirroredVolumes}, "volume verify": {request.mirroredVolumes},
 	"volume rm": {request.nothing, request.formerNodes}, "secret rotate": {request.secrets},
 	"volume adopt": {request.formerNodes, request.nodes, request.nothing},
@@ -98,6 +100,7 @@ var flagValues = map[string]Completer{
 	"host": request.nodes, "without": request.hosts, "to": request.hosts, "node": request.nodes, "layer": request.layers,
 	"example":    func(request) ([]string, cobra.ShellCompDirective) { return draft.Examples(), withoutFiles },
 	"confirm-by": oneOf("checks", "hand"), "owner": request.nothing, "user": request.nothing,
+	"fault":          oneOf(drill.Faults...),
 	"scale":          oneOf("cpus=", "memory="),
 	"yes-production": request.nothing, "yes-volumes": request.nothing, "yes-restore": request.nothing,
 	"yes-replace": request.nothing, "yes-forget": request.nothing, "yes-moves": request.nothing,
@@ -130,6 +133,12 @@ func Add(c *cobra.Command, a *control.Session) {
 		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string,
 			cobra.ShellCompDirective) {
 			return request{a, typed}.hosts()
+		})
+	}
+	if verb == "service move" { // its --to is a node
+		_ = c.RegisterFlagCompletionFunc("to", func(_ *cobra.Command, _ []string, typed string) ([]string,
+			cobra.ShellCompDirective) {
+			return request{a, typed}.nodes()
 		})
 	}
 	if down := c.Flags().Lookup("name"); verb == "down" && down != nil {
@@ -201,6 +210,14 @@ func (a request) site() *site.Site {
 		return s
 	}
 	return &site.Site{}
+}
+
+func (a request) services() ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, v := range a.site().Services {
+		names = append(names, v.Name)
+	}
+	return names, withoutFiles
 }
 
 func (a request) nodes() ([]string, cobra.ShellCompDirective) {

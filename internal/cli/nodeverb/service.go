@@ -30,9 +30,9 @@ func serviceList(call *verb.Call) *cobra.Command {
 		Use:     "ls",
 		Short:   "List the services, which node holds each, and the last drill",
 		Example: "  orrery service ls",
-		Long: `Asks the nodes of each service who has its address, and since when. More than one
-holder, or none, is shown as such. The exit status is 11 if a service does not
-have exactly one.`,
+		Long: `Asks the nodes of each service who has its address, and since when. More than
+one holder, or none, is shown as such. The exit status is 11 if a service does
+not have exactly one.`,
 		Args: cobra.NoArgs,
 		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := services.List(ctx, call.Session, s)

@@ -17,6 +17,13 @@
 // (01:80:c2:00:00:0x) are dropped on the way to a wire, because a switch may close its port for the
 // address.
 //
+// # Addresses of services
+//
+// The address of a service may move between nodes. The set moving lists it for the ports of all of them. It
+// passes only while the port is in the set holding, too. A rule adds the port for a moment whenever the node
+// advertises that it holds a service (VRRP). So the kernel closes the port of a holder that is frozen, or
+// whose keepalived has died. Decision 101 gives the reasons.
+//
 // # Changes of the table
 //
 // The step that starts or changes a node adds its ports before the engine makes the links. It reads

@@ -122,7 +122,7 @@ func checkServiceNodes(ix *index, found *findings, v *service.Service, nodes map
 	case n == 0:
 		found.report(key, `add nodes = ["portal{a,b}"]`, "service %s has no nodes", v.Name)
 		return
-	case n == 1:
+	case n == 1 && ix.Twin == "": // a twin may leave out the others
 		found.report(key, "add another node that does the same", "service %s has only node %s, so no other can take over",
 			v.Name, v.Nodes[0])
 	case n > service.MaxNodes:

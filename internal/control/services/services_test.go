@@ -1,0 +1,64 @@
+package services
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/service"
+)
+
+// TestParseNode: a node may print anything.
+func TestParseNode(t *testing.T) {
+	for out, want := range map[string]Node{
+		"has\nactive\nMASTER 100\n":              {Has: true, State: Master, Since: time.Unix(100, 0)},
+		"free\nactive\nBACKUP 100":               {State: Backup, Since: time.Unix(100, 0)},
+		"free\nended\n":                          {Error: "keepalived is not running"},
+		"has\nended\nMASTER 100":                 {Has: true, State: Master, Since: time.Unix(100, 0), Error: "keepalived is not running"},
+		"":                                       {},
+		"has":                                    {Has: true},
+		"free\nactive\n\x1b[2J 1":                {Since: time.Unix(1, 0)},
+		"free\nactive\nFAULT 99999999999999999":  {State: Fault},
+		"free\nactive\nFAULT -5":                 {State: Fault},
+		"free\nactive\nMASTER":                   {State: Master},
+		strings.Repeat("x", 4096):                {},
+		"free\nactive\nBACKUP 7\nanother line\n": {State: Backup, Since: time.Unix(7, 0)},
+	} {
+		if got := parseNode(Node{}, out); got != want {
+			t.Errorf("%.40q: %+v instead of %+v", out, got, want)
+		}
+	}
+}
+
+// TestFind: an unknown name is reported with the nearest one.
+func TestFind(t *testing.T) {
+	s := &site.Site{Name: "karoo"}
+	if _, err := find(s, "portal"); err == nil || !strings.Contains(err.Error(), "has no services") {
+		t.Error(err)
+	}
+	s.Services = []service.Service{{Name: "portal"}}
+	if v, err := find(s, "portal"); err != nil || v.Name != "portal" {
+		t.Error(v, err)
+	}
+	if _, err := find(s, "protal"); err == nil || !problem.Is(err, problem.Usage) || !strings.Contains(err.Error(), `"portal"`) {
+		t.Error(err)
+	}
+}
+
+// TestHolder: none and two holders are reported with what the nodes say.
+func TestHolder(t *testing.T) {
+	now := &Service{Name: "portal", Address: "10.1.0.5", Nodes: []Node{{Node: "a", State: Fault}, {Node: "b", Error: "not running"}}}
+	if _, err := holder(now); err == nil || !strings.Contains(err.Error(), "a: FAULT, b: not running") {
+		t.Error(err)
+	}
+	now.Holders = []string{"a", "b"}
+	if _, err := holder(now); err == nil || !strings.Contains(err.Error(), "a and b have") {
+		t.Error(err)
+	}
+	now.Holders = []string{"b"}
+	if name, err := holder(now); err != nil || name != "b" {
+		t.Error(name, err)
+	}
+}
