@@ -118,6 +118,9 @@ var settings = map[string]map[string]setting{
 		"when_full":   {`"allkeys-lru"`, "maxmemory-policy allkeys-lru\n"},
 		"append_only": {"false", "appendonly no\n"},
 	},
+	"orrery/tango": {
+		"port": {"10001", "TANGO_HOST=one:10001\n"},
+	},
 	"orrery/slurm": {
 		"partition": {`"long"`, "PartitionName=long Nodes=ALL"},
 		"max_time":  {`"2-12:00:00"`, " MaxTime=2-12:00:00 "},

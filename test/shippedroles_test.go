@@ -167,6 +167,13 @@ secret.rabbitmq_password.generate = 32`,
 		use: func(s *site, _ string) { wantOutput(s, "head", "sinfo -h -o '%R %D'", "main 1") }},
 	"orrery/slurmd": {node: "worker", id: 29,
 		use: func(s *site, _ string) { wantOutput(s, "head", "srun --immediate=20 hostname", "worker") }},
+	"orrery/tango": {node: "tango", id: 31,
+		use: func(s *site, address string) {
+			s.sh("tango", "TANGO_HOST="+address+":10000 tango_admin --add-server TangoTest/a TangoTest sys/tg_test/1")
+		},
+		again: func(s *site, address string) {
+			wantOutput(s, "tango", "TANGO_HOST="+address+":10000 tango_admin --check-device sys/tg_test/1 && echo there", "there")
+		}},
 	"orrery/redis": {node: "cache", id: 18, site: `secret.redis_password.generate = 32`,
 		use: func(s *site, _ string) {
 			s.sh("cache", withPassword+"redis-cli set a 42")
