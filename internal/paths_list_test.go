@@ -32,6 +32,7 @@ var paths = map[string]string{
 	"internal/guest/boot/console.go":              ofGuest,
 	"internal/guest/boot/root.go":                 ofGuest,
 	"internal/guest/boot/stack.go":                ofGuest,
+	"internal/guest/boot/units.go":                ofGuest,
 	"internal/guest/boot/xen.go":                  ofGuest,
 	"internal/guest/boot/network.go":              ofKernel,
 	"internal/image/kernel/kernel.go":             ofOwn,

@@ -133,7 +133,8 @@ func halfEdits(s *site) {
 		s.write(c.file, string(before))
 		s.settled()
 	}
-	for _, beside := range []string{"roles/worker/.worker.swp", "roles/worker/worker~", "roles/worker/4913", "site.toml~", ".#site.toml"} {
+	for _, beside := range []string{"roles/worker/.worker.swp", "roles/worker/worker~", "roles/worker/4913",
+		"site.toml~", ".#site.toml"} {
 		s.write(beside, "{{ .Node.Na")
 	}
 	s.settled()
