@@ -1,6 +1,8 @@
 package control_test
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,12 @@ import (
 func TestShippedRolesStay(t *testing.T) {
 	const name = "orrery/prometheus-node-exporter"
 	d := newDesk(t)
+	d.of("toykat").Answers = func(c net.Conn) { // of the exporter
+		if _, err := c.Read(make([]byte, 4096)); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		}
+		_ = c.Close()
+	}
 	d.write("site.toml", toykat+"\n[role.\""+name+"\"]\nport = 9101\n")
 	d.write("roles/web/role.toml", "needs.roles = [\""+name+"\"]\n")
 	d.up()
