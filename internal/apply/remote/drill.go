@@ -9,8 +9,10 @@ import (
 // Drill makes the remote host do a drill of a service. If the connection is lost, the host puts the node back.
 func (f nodeHost) Drill(ctx context.Context, r drill.Request) (drill.Result, error) {
 	made, err := drillMethod.call(ctx, f.remoteHost, r)
-	made.Service, made.Fault, made.Holder = r.Service, r.Fault, r.Holder.Name
-	made.Client, made.Next, made.Answers = sanitizeText(made.Client), sanitizeText(made.Next), sanitizeList(made.Answers)
+	for _, text := range []*string{&made.Service, &made.Fault, &made.Holder, &made.Client, &made.Next} {
+		*text = sanitizeText(*text)
+	}
+	made.Answers = sanitizeList(made.Answers)
 	return made, err
 }
 

@@ -51,7 +51,8 @@ done`
 // TestSenderOf: only answers about the address count.
 func TestSenderOf(t *testing.T) {
 	a := &Asker{target: [4]byte{10, 1, 0, 5}}
-	good := slices.Concat(make([]byte, 12), []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 1, 10, 1, 0, 5}, make([]byte, 10))
+	good := slices.Concat(make([]byte, 12), []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 1, 10, 1, 0, 5},
+		make([]byte, 10))
 	if mac, ok := a.senderOf(good); !ok || mac != "02:00:00:00:00:01" {
 		t.Error(mac, ok)
 	}
@@ -72,8 +73,8 @@ func TestSenderOf(t *testing.T) {
 // TestOpen refuses what cannot ask.
 func TestOpen(t *testing.T) {
 	v4, v6 := netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fe80::1")
-	for _, c := range []Client{{Space: "/proc/self/ns/net", Link: "lo", Address: v6}, {Space: "/none", Link: "lo", Address: v4},
-		{Space: "/proc/self/ns/net", Link: "none-such", Address: v4}} {
+	for _, c := range []Client{{Space: "/proc/self/ns/net", Link: "lo", Address: v6},
+		{Space: "/none", Link: "lo", Address: v4}, {Space: "/proc/self/ns/net", Link: "none-such", Address: v4}} {
 		if _, err := Ask(context.Background(), c, v4, time.Millisecond); err == nil {
 			t.Errorf("%+v can ask", c)
 		}

@@ -9,11 +9,13 @@ import (
 
 // TestRecord: a record contains the result, and text that is none has no result.
 func TestRecord(t *testing.T) {
-	r := Result{Service: "portal", Fault: Cut, At: time.Unix(1, 0).UTC(), Holder: "a", Next: "b", Gap: 0.5, Answers: []string{"b"}}
+	r := Result{Service: "portal", Fault: Cut, At: time.Unix(1, 0).UTC(), Holder: "a", Next: "b", Gap: 0.5,
+		Answers: []string{"b"}}
 	if got, ok := Parse(Format(r)); !ok || !reflect.DeepEqual(got, r) {
 		t.Errorf("%+v, %t", got, ok)
 	}
-	for _, text := range []string{"", "{}", "x", `{"fault":"melt"}`, `{"fault":"cut","holder":"` + strings.Repeat("x", 9000) + `"}`} {
+	for _, text := range []string{"", "{}", "x", `{"fault":"melt"}`,
+		`{"fault":"cut","holder":"` + strings.Repeat("x", 9000) + `"}`} {
 		if got, ok := Parse(text); ok {
 			t.Errorf("%.20q is %+v", text, got)
 		}

@@ -18,8 +18,8 @@ func settings(n *spec.Node) []setting {
 	}
 	for _, nic := range n.NICs {
 		text := nic.Address.String()
-		for _, more := range []setting{{"IPv6", nic.IPv6}, {"gateway", nic.Gateway}, {"MTU", strconv.Itoa(nic.MTU)},
-			{"kind", nic.Kind}, {"interface", nic.Parent}} {
+		for _, more := range []setting{{"IPv6", nic.IPv6}, {"may get", nic.Moving}, {"gateway", nic.Gateway},
+			{"MTU", strconv.Itoa(nic.MTU)}, {"kind", nic.Kind}, {"interface", nic.Parent}} {
 			if more.value != "" {
 				text += ", " + more.key + " " + more.value
 			}

@@ -42,8 +42,8 @@ func TestServices(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	portal, data := got[0], got[1]
-	if portal.Interface != "eth1" || portal.Own.String() != "10.1.0.11" || portal.Advertise != "0.2" || portal.RouterID != 5 ||
-		len(portal.Peers) != 1 || portal.Peers[0].Address.String() != "10.1.0.12" ||
+	if portal.Interface != "eth1" || portal.Own.String() != "10.1.0.11" || portal.Advertise != "0.2" ||
+		portal.RouterID != 5 || len(portal.Peers) != 1 || portal.Peers[0].Address.String() != "10.1.0.12" ||
 		portal.Peers[0].MAC != site.MAC("karoo", "web2", "cam") {
 		t.Errorf("%+v", portal)
 	}
@@ -101,7 +101,7 @@ func TestHealthScript(t *testing.T) {
 		"tcp":                 {site.HealthCheck{TCP: port}, true},
 		"tcp, none listens":   {site.HealthCheck{TCP: none}, false},
 		"http":                {site.HealthCheck{HTTP: url}, true},
-		"http, none listens":  {site.HealthCheck{HTTP: strings.Replace(url, l.Addr().String(), closed.Addr().String(), 1)}, false},
+		"http, none listens":  {site.HealthCheck{HTTP: "http://" + closed.Addr().String() + "/"}, false},
 		"mount":               {site.HealthCheck{Mount: "/proc"}, true},
 		"mount, none":         {site.HealthCheck{Mount: "/proc/self"}, false},
 		"dns, none listens":   {site.HealthCheck{DNS: "x.example@127.0.0.77"}, false},
@@ -142,7 +142,8 @@ func TestDatagrams(t *testing.T) {
 			}
 		}()
 		script := askDatagram(server.LocalAddr().(*net.UDPAddr).Port, condition)
-		return exec.Command("bash", append([]string{"-c", script, "check", "127.0.0.1"}, dnsQueries("a.example")...)...).Run() == nil
+		args := append([]string{"-c", script, "check", "127.0.0.1"}, dnsQueries("a.example")...)
+		return exec.Command("bash", args...).Run() == nil
 	}
 	w := &healthWriter{}
 	dns := w.command(&site.HealthCheck{DNS: "a.example"})
