@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
 	{"site", "site/event"},
-	{"site/distro", "site/params", "site/secretspec"},
+	{"site/distro", "site/params", "site/secretspec", "observe/sriov"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
 		"site/twin", "observe", "observe/routine"},
 	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
