@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"plan/kernel", "plan/stand", "plan/rotation", "plan/place", "plan/handover", "plan/orphan", "plan/clash",
 		"plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/brief", "plan/diff", "plan/release"},
 	{"host"},
-	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
+	{"host/pci", "host/sriov", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path",
 		"host/reach", "host/runnertest", "host/hostsfile", "host/nodecopy", "transport/rpc", "transport/transfer",
 		"treesync"},
