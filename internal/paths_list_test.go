@@ -72,6 +72,7 @@ var paths = map[string]string{
 	"internal/host/sriov/bus.go":                  ofOwn + "; the one write is to a file of sysfs",
 	"internal/host/sriov/card.go":                 ofOwn,
 	"internal/host/sriov/lend.go":                 ofOwn,
+	"internal/network/kind/sriov.go":              ofKernel,
 	"internal/host/qemu/programs.go":              ofKernel,
 	"internal/host/qemu/trial_amd64.go":           ofKernel,
 	"internal/host/qemu/versions.go":              "what is installed on the host, and our own record of it",
